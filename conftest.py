@@ -19,7 +19,9 @@ import pytest
 from psyprobe.files import cache
 
 #: Modules that only inspect-ai loads, and that cannot be imported without it.
-collect_ignore = [] if find_spec("inspect_ai") else ["psyprobe/tasks/bridges/inspect_tasks.py"]
+collect_ignore = (
+    [] if find_spec("inspect_ai") else ["psyprobe/tasks/bridges/inspect_tasks.py"]
+)
 
 
 ROOT = Path(__file__).resolve().parent
@@ -29,7 +31,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Write the entry points of this checkout where those that are installed are older."""
     if hasattr(config, "workerinput") or _installed() == _stated():
         return
-    command = [sys.executable, "-c", "from setuptools import setup; setup()", "-q", "egg_info"]
+    command = [
+        sys.executable,
+        "-c",
+        "from setuptools import setup; setup()",
+        "-q",
+        "egg_info",
+    ]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
     # Processes that tests start find them too.
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -51,10 +59,15 @@ def _stated() -> set[tuple[str, str, str]]:
     points = configparser.ConfigParser(delimiters="=")
     points.optionxform = str  # type: ignore[method-assign, assignment]
     text = "".join(
-        f"[{group}]\n{lines.strip()}\n" for group, lines in setup["options.entry_points"].items()
+        f"[{group}]\n{lines.strip()}\n"
+        for group, lines in setup["options.entry_points"].items()
     )
     points.read_string(text)
-    return {(group, *point) for group in points.sections() for point in points[group].items()}
+    return {
+        (group, *point)
+        for group in points.sections()
+        for point in points[group].items()
+    }
 
 
 @pytest.fixture(autouse=True, scope="session")

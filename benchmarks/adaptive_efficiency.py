@@ -34,8 +34,12 @@ from psyprobe.probes.designs import (
 CONTRASTS = np.geomspace(0.001, 1.0, 61)
 FREQUENCIES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 THRESHOLDS = np.array([-2.3, -1.9, -1.3])  # section D
-WATSON_MALO = np.log10([84.351485, 169.750443, 188.841557, 110.214830, 36.727668, 5.367990])
-RISING = np.array([1.30, 1.30, 1.35, 1.50, 1.65, 1.75])  # flat, then rising: no log-parabola
+WATSON_MALO = np.log10(
+    [84.351485, 169.750443, 188.841557, 110.214830, 36.727668, 5.367990]
+)
+RISING = np.array(
+    [1.30, 1.30, 1.35, 1.50, 1.65, 1.75]
+)  # flat, then rising: no log-parabola
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,9 @@ class Observer:
 
     def says(self, level: Level, rng: np.random.Generator) -> float:
         x = np.log10(level.contrast) if level.contrast else -np.inf
-        seen = 1 / (1 + np.exp(-2 * np.log(19) * (x - self.threshold[level.value]) / self.width))
+        seen = 1 / (
+            1 + np.exp(-2 * np.log(19) * (x - self.threshold[level.value]) / self.width)
+        )
         return float(rng.random() < self.guess + (1 - self.guess - self.lapse) * seen)
 
 
@@ -99,7 +105,9 @@ def simulate(
             truth = -np.array([who.threshold[f] for f in found.values])
             inside = (found.low <= truth) & (truth <= found.high)
             rows[mark].append(
-                np.stack([truth - found.log10_sensitivity, found.high - found.low, inside])
+                np.stack(
+                    [truth - found.log10_sensitivity, found.high - found.low, inside]
+                )
             )
     stacked = {mark: np.array(values) for mark, values in rows.items()}
     return {mark: Outcome(a[:, 0], a[:, 1], a[:, 2]) for mark, a in stacked.items()}
@@ -115,7 +123,9 @@ def thresholds_of_the_page(
         t = THRESHOLDS[(start + np.arange(len(frequencies))) % 3] + rng.uniform(
             -0.1, 0.1, len(frequencies)
         )
-        return Observer(dict(zip(frequencies, t.tolist(), strict=True)), width, guess, lapse)
+        return Observer(
+            dict(zip(frequencies, t.tolist(), strict=True)), width, guess, lapse
+        )
 
     return observer
 
@@ -129,23 +139,32 @@ def population(frequencies: Sequence[float]):
         width = 0.7 * 10 ** rng.normal(0, 0.2)
         guess = 0.4 * rng.beta(0.7, 2)
         return Observer(
-            dict(zip(frequencies, t.tolist(), strict=True)), width, guess, 0.08 * rng.beta(0.7, 2)
+            dict(zip(frequencies, t.tolist(), strict=True)),
+            width,
+            guess,
+            0.08 * rng.beta(0.7, 2),
         )
 
     return observer
 
 
-def curve(log10_sensitivity: np.ndarray, width: float, guess: float, lapse: float = 0.02):
+def curve(
+    log10_sensitivity: np.ndarray, width: float, guess: float, lapse: float = 0.02
+):
     """A CSF, as a whole up to 0.15 log10 aside."""
 
     def observer(rng: np.random.Generator) -> Observer:
         t = -log10_sensitivity + rng.uniform(-0.15, 0.15)
-        return Observer(dict(zip(FREQUENCIES, t.tolist(), strict=True)), width, guess, lapse)
+        return Observer(
+            dict(zip(FREQUENCIES, t.tolist(), strict=True)), width, guess, lapse
+        )
 
     return observer
 
 
-def quest_plus(frequencies: Sequence[float], **options: object) -> Callable[[int], QuestPlus]:
+def quest_plus(
+    frequencies: Sequence[float], **options: object
+) -> Callable[[int], QuestPlus]:
     return lambda seed: QuestPlus(
         frequencies, CONTRASTS, stop=0.0, n_max=10_000, seed=seed, **options
     )  # type: ignore
@@ -188,7 +207,9 @@ def quest_plus_table(observers: int, seeds: Sequence[int]) -> None:
                 ({"catch": 0.0, "top": 0.0}, "no catch trials"),
                 ({}, "all counted"),
             ):
-                found = simulate(quest_plus((4.0,), **options), one, (n,), observers, seed)
+                found = simulate(
+                    quest_plus((4.0,), **options), one, (n,), observers, seed
+                )
                 show(f"{label}; 1 frequency, {note}", n, found[n], page)
             six = thresholds_of_the_page(FREQUENCIES, width, guess)
             marks = [6 * n, 6 * 25] if guess > 0.1 else [6 * n]
@@ -206,10 +227,19 @@ def quest_plus_table(observers: int, seeds: Sequence[int]) -> None:
         )
         show("width 0.8, guess 0.02; 6 frequencies, 12 at once", 17, batch[102], "")
         many = simulate(
-            quest_plus(FREQUENCIES), population(FREQUENCIES), (102, 180), observers, seed
+            quest_plus(FREQUENCIES),
+            population(FREQUENCIES),
+            (102, 180),
+            observers,
+            seed,
         )
         for mark, outcome in many.items():
-            show("observers of all sorts; 6 frequencies, all counted", mark // 6, outcome, "")
+            show(
+                "observers of all sorts; 6 frequencies, all counted",
+                mark // 6,
+                outcome,
+                "",
+            )
 
 
 def quick_csf_table(observers: int, seeds: Sequence[int]) -> None:
@@ -219,9 +249,16 @@ def quick_csf_table(observers: int, seeds: Sequence[int]) -> None:
             ("Watson-Malo", WATSON_MALO, {50: ".110", 60: ".099"}),
             ("flat, then rising", RISING, {50: ".098", 60: ".093"}),
         ):
-            found = simulate(quick_csf(), curve(truth, 0.8, 0.02), (50, 60), observers, seed)
+            found = simulate(
+                quick_csf(), curve(truth, 0.8, 0.02), (50, 60), observers, seed
+            )
             for mark, outcome in found.items():
-                show(f"{name}; width 0.8, guess 0.02, lapse 0.02", mark, outcome, page[mark])
+                show(
+                    f"{name}; width 0.8, guess 0.02, lapse 0.02",
+                    mark,
+                    outcome,
+                    page[mark],
+                )
         for mark, outcome in simulate(
             quick_csf(), curve(WATSON_MALO, 0.8, 0.2), (60,), observers // 2, seed
         ).items():
@@ -309,7 +346,9 @@ def plan_table() -> None:
     }.items():
         for n, value in measured.items():
             who = AssumedObserver(width, guess, 0.02)
-            found = expected_interval_width("constant", n, values=1, observer=who, catch=0.0)
+            found = expected_interval_width(
+                "constant", n, values=1, observer=who, catch=0.0
+            )
             print(
                 f"  width {width}, guess {guess:<4}  {n:>4} queries: expected {found:.3f}, "
                 f"measured {value:.3f}"

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 
 import psyprobe as pp
 from psyprobe.analysis import chat_csf
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.plotting import (
     plot_bridge,
     plot_csf,
@@ -38,19 +38,25 @@ display  = { peak = 186.8805 }
 
 def asked(readout: str, **mind: Any) -> Any:
     """A run of `hernandez2025`, every prompt."""
-    experiment = read_experiment("hernandez2025")
+    experiment = load_experiment("hernandez2025")
     assert experiment.asking is not None
     # At a temperature of 0 text is the likelier answer: a step, whatever the guess rate.
-    asking = experiment.asking.model_copy(update={"readout": readout, "temperature": 1.0})
+    asking = experiment.asking.model_copy(
+        update={"readout": readout, "temperature": 1.0}
+    )
     observer = pp.load_observer("simulated:watson-malo", **mind)
-    return pp.run(experiment.model_copy(update={"asking": asking}), observer, progress=False)
+    return pp.run(
+        experiment.model_copy(update={"asking": asking}), observer, progress=False
+    )
 
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
     def keep(name: str, ax: Any = None) -> None:
-        save_figure(ax.figure if ax is not None else plt.gcf(), folder / f"chat_{name}.png")
+        save_figure(
+            ax.figure if ax is not None else plt.gcf(), folder / f"chat_{name}.png"
+        )
         plt.close("all")
 
     biased = {"guess": 0.25, "prompt_sd": 0.08}

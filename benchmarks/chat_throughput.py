@@ -92,7 +92,9 @@ def server(*faults: str) -> Iterator[str]:
         *LATENCY,
     ]
     with subprocess.Popen(
-        [*command, *(["--faults", *faults] if faults else [])], stdout=subprocess.PIPE, text=True
+        [*command, *(["--faults", *faults] if faults else [])],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         try:
@@ -107,9 +109,11 @@ def questions(count: int) -> list[Inquiry]:
         (rng.integers(125, 132, (256, 256, 3)) / 255).astype(np.float32)
         for _ in range(-(-count // 25))
     ]
-    return [Inquiry(prompt, (image,), decoding=DECODING) for image in images for prompt in PROMPTS][
-        :count
-    ]
+    return [
+        Inquiry(prompt, (image,), decoding=DECODING)
+        for image in images
+        for prompt in PROMPTS
+    ][:count]
 
 
 def requests(asked: list[Inquiry]) -> list[dict[str, Any]]:
@@ -133,10 +137,15 @@ def bare(url: str, ready: list[dict[str, Any]]) -> Spent:
 
     async def everything() -> Spent:
         slots = asyncio.Semaphore(CONCURRENCY)
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
+        async with aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0)
+        ) as client:
 
             async def one(request: dict[str, Any]) -> str:
-                async with slots, client.post(f"{url}/chat/completions", json=request) as reply:
+                async with (
+                    slots,
+                    client.post(f"{url}/chat/completions", json=request) as reply,
+                ):
                     return str((await reply.json())["choices"][0]["message"]["content"])
 
             start = Spent.now()
@@ -160,11 +169,15 @@ def put(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answ
         yield Answered(asked.pop(id(inquiry)), {"reply": answer.to_dict()}, ())
 
 
-def ours(observer: Any, asked: list[Inquiry], truth: Mapping[int, str]) -> tuple[Spent, int]:
+def ours(
+    observer: Any, asked: list[Inquiry], truth: Mapping[int, str]
+) -> tuple[Spent, int]:
     """What psyprobe takes, a new store included, and how often the questions were sent."""
     me = observer.card.digest
     batches = [
-        Batch((Question(f"{i // 25:032x}" * 2, f"{i % 25:032x}" * 2, me, "1"),), inquiry)
+        Batch(
+            (Question(f"{i // 25:032x}" * 2, f"{i % 25:032x}" * 2, me, "1"),), inquiry
+        )
         for i, inquiry in enumerate(asked)
     ]
     start = Spent.now()
@@ -176,7 +189,13 @@ def ours(observer: Any, asked: list[Inquiry], truth: Mapping[int, str]) -> tuple
         store.add_contents([(me, "observer", observer.card.to_dict())])
         with Writer(store) as writer:
             keys = ask_round(
-                store, put, {me: observer}, Origins(store, {me: observer}), batches, bar, writer
+                store,
+                put,
+                {me: observer},
+                Origins(store, {me: observer}),
+                batches,
+                bar,
+                writer,
             )
         spent = Spent.now() - start
         assert len(keys) == len(asked), "a question was not answered exactly once"
@@ -184,7 +203,9 @@ def ours(observer: Any, asked: list[Inquiry], truth: Mapping[int, str]) -> tuple
         answers = store.iterate_answers([batch.questions[0].key for batch in batches])
         for inquiry, answer in zip(asked, answers, strict=True):
             told = answer["reply"]["text"]
-            assert truth.get(id(inquiry), told) == told, "an answer is not that question's"
+            assert truth.get(id(inquiry), told) == told, (
+                "an answer is not that question's"
+            )
             sent += answer["reply"]["attempts"]
     return spent, sent
 
@@ -194,12 +215,16 @@ def memory(count: int) -> None:
     drawn as they come."""
     with (
         server() as sound,
-        load_observer(f"openai:{MODEL}", base_url=sound, concurrency=CONCURRENCY) as observer,
+        load_observer(
+            f"openai:{MODEL}", base_url=sound, concurrency=CONCURRENCY
+        ) as observer,
     ):
         few = questions(2500)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         spent, _ = ours(
-            observer, [replace(each) for _ in range(-(-count // 2500)) for each in few][:count], {}
+            observer,
+            [replace(each) for _ in range(-(-count // 2500)) for each in few][:count],
+            {},
         )
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
@@ -217,11 +242,18 @@ def main() -> None:
     asked = questions(count)
     ready = requests(asked)
     in_process = load_observer(MODEL)
-    truth = {id(q): in_process.answer(q.images, q.prompt, decoding=q.decoding).text for q in asked}
+    truth = {
+        id(q): in_process.answer(q.images, q.prompt, decoding=q.decoding).text
+        for q in asked
+    }
     spent: dict[str, list[Spent]] = {"bare": [], "psyprobe": [], "psyprobe, faults": []}
     with server() as sound, server(*FAULTS) as faulty:
-        to_sound = load_observer(f"openai:{MODEL}", base_url=sound, concurrency=CONCURRENCY)
-        to_faulty = load_observer(f"openai:{MODEL}", base_url=faulty, concurrency=CONCURRENCY)
+        to_sound = load_observer(
+            f"openai:{MODEL}", base_url=sound, concurrency=CONCURRENCY
+        )
+        to_faulty = load_observer(
+            f"openai:{MODEL}", base_url=faulty, concurrency=CONCURRENCY
+        )
         bare(sound, ready[:50])
         ours(to_sound, asked[:50], truth)
         for first in range(0, count, ROUND):
@@ -246,10 +278,14 @@ def main() -> None:
     pairs = list(zip(spent["bare"], spent["psyprobe"], strict=True))
     median = statistics.median(bare.clock / mine.clock for bare, mine in pairs)
     beyond = statistics.median(
-        1e3 * (mine.processor - bare.processor) / min(ROUND, count) for bare, mine in pairs
+        1e3 * (mine.processor - bare.processor) / min(ROUND, count)
+        for bare, mine in pairs
     )
     bar = 0.6 if CONCURRENCY <= 32 else 0.5
-    print(f"throughput of the bare client's: {total['bare'] / total['psyprobe']:.2f}; ", end="")
+    print(
+        f"throughput of the bare client's: {total['bare'] / total['psyprobe']:.2f}; ",
+        end="",
+    )
     print(f"median of the rounds {median:.2f} (at least {bar})")
     print(f"processor beyond the bare client's: {beyond:.2f} ms a question (at most 1)")
     without = statistics.mean(each.clock for each in around)
@@ -257,7 +293,9 @@ def main() -> None:
         f"time with faults: {took.clock / without:.2f} times the {without:.1f} s without (at "
         "most 1.6)"
     )
-    print(f"each of {count} questions answered once; with faults they were sent {sent} times")
+    print(
+        f"each of {count} questions answered once; with faults they were sent {sent} times"
+    )
 
 
 if __name__ == "__main__":

@@ -57,8 +57,8 @@ def peers() -> dict[str, dict[str, Callable[[Any], Any]]]:
             "contrast_change": "contrast",
         }
         for ours, theirs in names.items():
-            found["imagecorruptions"][ours] = lambda image, name=theirs: imagecorruptions.corrupt(
-                image, corruption_name=name, severity=3
+            found["imagecorruptions"][ours] = lambda image, name=theirs: (
+                imagecorruptions.corrupt(image, corruption_name=name, severity=3)
             )
     except ImportError as error:
         print(f"imagecorruptions is left out: {error}")
@@ -84,14 +84,23 @@ def peers() -> dict[str, dict[str, Callable[[Any], Any]]]:
             ),
             "color_noise": a.ISONoise(p=1),
             "clock_jittering": a.GlassBlur(p=1),
-            "gaussian_filter": a.GaussianBlur(blur_limit=(9, 9), sigma_limit=(2, 2), p=1),
-            "jpeg": a.ImageCompression(compression_type="jpeg", quality_range=(7, 7), p=1),
-            "webp": a.ImageCompression(compression_type="webp", quality_range=(5, 5), p=1),
+            "gaussian_filter": a.GaussianBlur(
+                blur_limit=(9, 9), sigma_limit=(2, 2), p=1
+            ),
+            "jpeg": a.ImageCompression(
+                compression_type="jpeg", quality_range=(7, 7), p=1
+            ),
+            "webp": a.ImageCompression(
+                compression_type="webp", quality_range=(5, 5), p=1
+            ),
             "resolution_limit": a.Downscale(scale_range=(0.57, 0.57), p=1),
             "grayscale_quantization": a.Posterize(num_bits=(3, 3), p=1),
             "block_exchange": a.RandomGridShuffle(grid=(24, 32), p=1),
             "block_lost": a.CoarseDropout(
-                num_holes_range=(8, 8), hole_height_range=(32, 32), hole_width_range=(32, 32), p=1
+                num_holes_range=(8, 8),
+                hole_height_range=(32, 32),
+                hole_width_range=(32, 32),
+                p=1,
             ),
             "sharpness_change": a.UnsharpMask(p=1),
             "contrast_change": a.RandomBrightnessContrast(
@@ -101,7 +110,9 @@ def peers() -> dict[str, dict[str, Callable[[Any], Any]]]:
             "color_shift": a.ChromaticAberration(p=1),
         }
         for ours, transform in transforms.items():
-            found["albumentations"][ours] = lambda image, do=transform: do(image=image)["image"]
+            found["albumentations"][ours] = lambda image, do=transform: do(image=image)[
+                "image"
+            ]
     except (ImportError, TypeError, ValueError) as error:
         print(f"albumentations is left out: {error}")
     return found
@@ -113,7 +124,9 @@ def former(image: Any) -> dict[str, Callable[[], Any]]:
     from skimage.restoration import denoise_nl_means
 
     picture = Image.fromarray(image)
-    noisy = white_noise(image.astype(np.float32) / 255, 0.1, np.random.default_rng(0)).clip(0, 1)
+    noisy = white_noise(
+        image.astype(np.float32) / 255, 0.1, np.random.default_rng(0)
+    ).clip(0, 1)
     options = {
         "h": 0.8 * 0.1**0.5,
         "sigma": 0.1**0.5,
@@ -128,7 +141,9 @@ def former(image: Any) -> dict[str, Callable[[], Any]]:
 
     return {
         "color_quantization": quantised,
-        "cnn_denoise": lambda: [denoise_nl_means(noisy[..., i], **options) for i in range(3)],
+        "cnn_denoise": lambda: [
+            denoise_nl_means(noisy[..., i], **options) for i in range(3)
+        ],
     }
 
 
@@ -151,7 +166,9 @@ def measured(image: Any) -> dict[str, dict[str, float]]:
         slowest = max(clock(work) for work in [*works.values(), *works.values()])
         # What takes a fraction of a millisecond is least disturbed once in many rounds.
         rounds = int(np.clip(200 / slowest, ROUNDS, 20 * ROUNDS))
-        turns = [{key: clock(work) for key, work in works.items()} for _ in range(rounds)]
+        turns = [
+            {key: clock(work) for key, work in works.items()} for _ in range(rounds)
+        ]
         found[name] = {key: min(turn[key] for turn in turns) for key in works}
     return found
 
@@ -184,7 +201,9 @@ def rows() -> list[tuple[str, str, float, float]]:
     for name, each in found.items():
         if "albumentations" in each:
             times = each["albumentations"] / each["psyprobe"]
-            listed.append((f"{name}, times as fast as albumentations", condition, times, 1.0))
+            listed.append(
+                (f"{name}, times as fast as albumentations", condition, times, 1.0)
+            )
         if "before" in each:
             listed.append(
                 (
@@ -218,7 +237,8 @@ def main() -> None:
             for package in packages
         ]
         print(
-            f"{name:26} {each['psyprobe']:9.2f} " + " ".join(f"{cell:>18}" for cell in cells),
+            f"{name:26} {each['psyprobe']:9.2f} "
+            + " ".join(f"{cell:>18}" for cell in cells),
             flush=True,
         )
     for package in packages:

@@ -31,9 +31,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--size", type=int, nargs=2, default=(512, 384), metavar=("WIDTH", "HEIGHT"), help="px"
+        "--size",
+        type=int,
+        nargs=2,
+        default=(512, 384),
+        metavar=("WIDTH", "HEIGHT"),
+        help="px",
     )
-    parser.add_argument("-o", "--output", type=Path, default=Path(), help="folder for the figure")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path(), help="folder for the figure"
+    )
     options = parser.parse_args()
     pictures = [
         Image.fromarray(picture()).resize(options.size)
@@ -42,10 +49,13 @@ def main() -> None:
     photographs = [np.asarray(picture) for picture in pictures]
     metric = load_observer("cvvdp")
     losses = {}
-    print(f"{'':24} {'JOD at low':>10} {'mid':>6} {'high':>6}   parameter at 1 JOD (low)")
+    print(
+        f"{'':24} {'JOD at low':>10} {'mid':>6} {'high':>6}   parameter at 1 JOD (low)"
+    )
     for name, dimension in dimensions().items():
         found = [
-            visible_loss(photograph, name, STRENGTHS, metric=metric) for photograph in photographs
+            visible_loss(photograph, name, STRENGTHS, metric=metric)
+            for photograph in photographs
         ]
         losses[name] = np.mean(found, axis=0)
         one = parameter_for(photographs[1:2], name, 1.0, metric=metric, max_passes=6)
@@ -73,17 +83,30 @@ def plot_visibility(losses: dict[str, Sequence[float]]) -> list[Axes]:
         ax.sharex(axes[0])
         ax.sharey(axes[0])
     for ax, (step, title) in zip(axes, STEPS.items(), strict=True):
-        members = [dimensions()[name] for name in losses if dimensions()[name].step == step]
+        members = [
+            dimensions()[name] for name in losses if dimensions()[name].step == step
+        ]
         for dimension, colour, marker in zip(members, COLOURS, "osD^vX", strict=False):
             quality = SAME - np.asarray(losses[dimension.name])
             label = starred(dimension.title, dimension.captured)
-            ax.plot(quality, marker=marker, color=colour, markersize=4, linewidth=1.2, label=label)
+            ax.plot(
+                quality,
+                marker=marker,
+                color=colour,
+                markersize=4,
+                linewidth=1.2,
+                label=label,
+            )
         ax.axhline(SAME - 1, color="0.6", linewidth=0.8, linestyle=":")
         ax.set_title(title, fontsize=9, loc="left")
         ax.set_xticks(range(3), STRENGTHS)
         # Under the panel: lines go through every corner of it.
         ax.legend(
-            fontsize=6.5, frameon=False, loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=2.8
+            fontsize=6.5,
+            frameon=False,
+            loc="upper left",
+            bbox_to_anchor=(0, 0),
+            borderaxespad=2.8,
         )
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelbottom=True, labelleft=ax in axes[::4])

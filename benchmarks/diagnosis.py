@@ -38,7 +38,9 @@ from tests.testing.planted import (
 )
 
 
-def judge(image: Image, asked: Specification, space: str, scene: Scene) -> tuple[str, ...] | None:
+def judge(
+    image: Image, asked: Specification, space: str, scene: Scene
+) -> tuple[str, ...] | None:
     """Names of the causes; None if it passes."""
     try:
         assert_calibrated(image, asked, space=space, display=scene.display)

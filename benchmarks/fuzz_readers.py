@@ -34,7 +34,7 @@ from hypothesis.errors import Flaky
 import psyprobe as pp
 from psyprobe.cli import main as command
 from psyprobe.errors import PsyprobeError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import read_image
 from psyprobe.observers.chat.protocol import Answer
@@ -135,7 +135,9 @@ def stored(name: str) -> Callable[[Path], bytes]:
 
     def make(folder: Path) -> bytes:
         (folder / "page.toml").write_text(PAGE, encoding="utf-8")
-        result = pp.run(folder / "page.toml", "pixels", store=folder / "a.sqlite", progress=False)
+        result = pp.run(
+            folder / "page.toml", "pixels", store=folder / "a.sqlite", progress=False
+        )
         result.to_netcdf(folder / "a.nc", engine="scipy")
         return (folder / name).read_bytes()
 
@@ -148,7 +150,13 @@ def rendered(name: str) -> Callable[[Path], bytes]:
     def make(folder: Path) -> bytes:
         picture = folder / name.removesuffix(".json")
         run_command(
-            "render", "gabor_achromatic", "--set", "size=32", "radius=0.1", "-o", str(picture)
+            "render",
+            "gabor_achromatic",
+            "--set",
+            "size=32",
+            "radius=0.1",
+            "-o",
+            str(picture),
         )
         return (folder / name).read_bytes()
 
@@ -176,7 +184,9 @@ def checked(path: Path) -> None:
 
 def sheet(folder: Path) -> bytes:
     into = io.BytesIO()
-    pd.DataFrame({"name": ["a", "b"], "answer": ["A", "yes"]}).to_excel(into, index=False)
+    pd.DataFrame({"name": ["a", "b"], "answer": ["A", "yes"]}).to_excel(
+        into, index=False
+    )
     return into.getvalue()
 
 
@@ -185,9 +195,9 @@ def photograph(ending: str) -> Callable[[Path], bytes]:
         from PIL import Image
 
         into = io.BytesIO()
-        Image.fromarray((np.arange(32 * 32 * 3) % 256).reshape(32, 32, 3).astype(np.uint8)).save(
-            into, ending
-        )
+        Image.fromarray(
+            (np.arange(32 * 32 * 3) % 256).reshape(32, 32, 3).astype(np.uint8)
+        ).save(into, ending)
         return into.getvalue()
 
     return make
@@ -195,7 +205,9 @@ def photograph(ending: str) -> Callable[[Path], bytes]:
 
 def reply(path: Path) -> None:
     text = path.read_bytes().decode("utf-8", "replace")
-    read_answer(Answer(text, (("yes", -0.1), (text[:5], -3.0))), Prompt("Is it?", "yes"))
+    read_answer(
+        Answer(text, (("yes", -0.1), (text[:5], -3.0))), Prompt("Is it?", "yes")
+    )
 
 
 def journal(path: Path) -> None:
@@ -206,15 +218,21 @@ def journal(path: Path) -> None:
 
 LINES = b'{"content": "0", "value": "accept", "text": "", "at": ""}\n'
 READERS = {
-    "page": Reader("page.toml", fixed(PAGE), lambda path: plan(read_experiment(path), "pixels")),
-    "stimulus": Reader("a.toml", fixed(STIMULUS), lambda path: load_stimulus(path).spec().draw()),
+    "page": Reader(
+        "page.toml", fixed(PAGE), lambda path: plan(load_experiment(path), "pixels")
+    ),
+    "stimulus": Reader(
+        "a.toml", fixed(STIMULUS), lambda path: load_stimulus(path).spec().draw()
+    ),
     "store": Reader(
         "a.sqlite",
         stored("a.sqlite"),
         lambda path: [score_layers(one) for one in load_results(path)],
     ),
     "result": Reader(
-        "a.nc", stored("a.nc"), lambda path: [score_layers(one) for one in load_results(path)]
+        "a.nc",
+        stored("a.nc"),
+        lambda path: [score_layers(one) for one in load_results(path)],
     ),
     "png": Reader("a.png", rendered("a.png"), checked),
     "npy": Reader("a.npy", rendered("a.npy"), checked),
@@ -222,13 +240,21 @@ READERS = {
     "tiff": Reader("a.tiff", rendered("a.tiff"), checked),
     "certificate": Reader("a.png.json", rendered("a.png.json"), checked),
     "photograph": Reader("a.jpg", photograph("JPEG"), read_image),
-    "items": Reader("items.csv", fixed(ITEMS), lambda path: check_items(read_items(path))),
+    "items": Reader(
+        "items.csv", fixed(ITEMS), lambda path: check_items(read_items(path))
+    ),
     "csv": Reader("a.csv", fixed("name,answer\na,A\nb,yes\n"), read_answer_table),
     "xlsx": Reader("a.xlsx", sheet, read_answer_table),
-    "json": Reader("a.json", fixed(json.dumps([{"name": "a", "answer": "A"}])), read_answer_table),
-    "jsonl": Reader("a.jsonl", fixed('{"name": "a", "answer": "A"}\n'), read_answer_table),
+    "json": Reader(
+        "a.json", fixed(json.dumps([{"name": "a", "answer": "A"}])), read_answer_table
+    ),
+    "jsonl": Reader(
+        "a.jsonl", fixed('{"name": "a", "answer": "A"}\n'), read_answer_table
+    ),
     "questions": Reader(
-        "a.json", fixed(json.dumps(QUESTION)), lambda path: check_questions(read_questions(path))
+        "a.json",
+        fixed(json.dumps(QUESTION)),
+        lambda path: check_questions(read_questions(path)),
     ),
     "predictions": Reader(
         "a.jsonl", fixed('{"question_id": 1, "output": "yes"}\n'), read_predictions
@@ -288,7 +314,11 @@ def fault(reader: Reader, folder: Path, content: bytes) -> str | None:
             for each in traceback.extract_tb(error.__traceback__)
             if "psyprobe" in Path(each.filename).parts
         ]
-        place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: " if frames else ""
+        place = (
+            f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: "
+            if frames
+            else ""
+        )
         return f"{place}{type(error).__name__}: {' '.join(str(error).split())[-200:]}"
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -332,7 +362,11 @@ def fuzz(name: str, seconds: float, output: Path) -> int:
             # Each round goes on to the next fault: those that are known count no more.
             with suppress(FaultError, Flaky):
                 seed(rounds)(
-                    tries(given(content=edited(whole))(lambda content: attempt(folder, content)))
+                    tries(
+                        given(content=edited(whole))(
+                            lambda content: attempt(folder, content)
+                        )
+                    )
                 )()
             rounds += 1
             for where, content in smallest.items():
@@ -355,13 +389,23 @@ def key_of(where: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--seconds", type=float, default=600.0, help="for each reader (default %(default)s)"
+        "--seconds",
+        type=float,
+        default=600.0,
+        help="for each reader (default %(default)s)",
     )
     parser.add_argument(
-        "--readers", nargs="+", choices=READERS, default=list(READERS), help="default: all"
+        "--readers",
+        nargs="+",
+        choices=READERS,
+        default=list(READERS),
+        help="default: all",
     )
     parser.add_argument(
-        "--output", type=Path, default=Path("fuzz-faults"), help="folder (default %(default)s)"
+        "--output",
+        type=Path,
+        default=Path("fuzz-faults"),
+        help="folder (default %(default)s)",
     )
     given_ = parser.parse_args()
 
@@ -369,7 +413,9 @@ def main() -> int:
         raise HungError
 
     signal.signal(signal.SIGALRM, hung)
-    return int(sum(fuzz(name, given_.seconds, given_.output) for name in given_.readers) > 0)
+    return int(
+        sum(fuzz(name, given_.seconds, given_.output) for name in given_.readers) > 0
+    )
 
 
 if __name__ == "__main__":

@@ -85,9 +85,19 @@ def measured(work: str, conditions: int, folder: Path) -> dict[str, Any]:
         "print(next(line.split()[1] for line in open('/proc/self/status') if "
         "line.startswith('VmHWM')))\n"
     )
-    arguments = [sys.executable, "-c", code, what, str(page), OBSERVERS[kind], str(store)]
+    arguments = [
+        sys.executable,
+        "-c",
+        code,
+        what,
+        str(page),
+        OBSERVERS[kind],
+        str(store),
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        arguments, env=environment, stdout=subprocess.PIPE, text=True
+    ) as child:
         told = child.stdout.read() if child.stdout else ""
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = status
@@ -121,7 +131,9 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
 
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
     titles = ("Processor time, s", "Largest memory, MB", "Store, bytes a question")
-    for ax, name, title in zip(axes, ("seconds", "megabytes", "store_bytes"), titles, strict=True):
+    for ax, name, title in zip(
+        axes, ("seconds", "megabytes", "store_bytes"), titles, strict=True
+    ):
         for i, work in enumerate(WORK):
             rows = [row for row in found if row["work"] == work]
             if name == "store_bytes":
@@ -131,7 +143,11 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
             else:
                 values = [row[name] for row in rows]
             ax.plot(
-                [row["conditions"] for row in rows], values, marker="o", color=f"C{i}", label=work
+                [row["conditions"] for row in rows],
+                values,
+                marker="o",
+                color=f"C{i}",
+                label=work,
             )
         ax.set(
             xscale="log",
@@ -154,13 +170,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--most", type=int, default=100_000, help="conditions that are run")
-    parser.add_argument("--plans", type=int, default=1_000_000, help="conditions that are planned")
-    parser.add_argument("--draw", type=Path, help="measurements of before, to draw again")
+    parser.add_argument(
+        "--most", type=int, default=100_000, help="conditions that are run"
+    )
+    parser.add_argument(
+        "--plans", type=int, default=1_000_000, help="conditions that are planned"
+    )
+    parser.add_argument(
+        "--draw", type=Path, help="measurements of before, to draw again"
+    )
     parser.add_argument("-o", "--output", type=Path, default=Path())
     options = parser.parse_args()
     found = (
-        json.loads(options.draw.read_text()) if options.draw else grown(options.most, options.plans)
+        json.loads(options.draw.read_text())
+        if options.draw
+        else grown(options.most, options.plans)
     )
     if not options.draw:
         (options.output / "growth.json").write_text(json.dumps(found, indent=1))

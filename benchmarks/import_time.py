@@ -28,7 +28,10 @@ def seconds(arguments: list[str]) -> float:
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
     after = os.times()
     return (
-        after.children_user + after.children_system - before.children_user - before.children_system
+        after.children_user
+        + after.children_system
+        - before.children_user
+        - before.children_system
     )
 
 

@@ -26,7 +26,11 @@ import numpy as np
 from psyprobe.analysis.alignment import align
 from psyprobe.analysis.intervals import bounded_interval
 from psyprobe.analysis.matching import matching_error
-from psyprobe.analysis.psychometric import WITH_THRESHOLD, fit_psychometric, psychometric_function
+from psyprobe.analysis.psychometric import (
+    WITH_THRESHOLD,
+    fit_psychometric,
+    psychometric_function,
+)
 from psyprobe.analysis.psychometric.csf_posterior import log_parabola
 from psyprobe.analysis.words.csf import prompt_mean
 from psyprobe.analysis.words.fit import ChatFit
@@ -61,12 +65,18 @@ class Row:
 
 
 def drawn_curves(
-    rng: np.random.Generator, size: int, widths: tuple[float, float], trials: int, rates: bool
+    rng: np.random.Generator,
+    size: int,
+    widths: tuple[float, float],
+    trials: int,
+    rates: bool,
 ):
     """Answers of logistic observers, with their thresholds and widths."""
     threshold = rng.uniform(-2.3, -1.7, size)
     width = rng.uniform(*widths, size)
-    guess, lapse = (rng.uniform(0, most, size) if rates else np.zeros(size) for most in (0.2, 0.06))
+    guess, lapse = (
+        rng.uniform(0, most, size) if rates else np.zeros(size) for most in (0.2, 0.06)
+    )
     true = (each[:, None] for each in (threshold, width, guess, lapse))
     return (
         threshold,
@@ -75,7 +85,9 @@ def drawn_curves(
     )
 
 
-def of_fit(kind: str, case: str, fit, threshold: np.ndarray, width: np.ndarray) -> Iterator[Row]:
+def of_fit(
+    kind: str, case: str, fit, threshold: np.ndarray, width: np.ndarray
+) -> Iterator[Row]:
     """Rows of threshold and width; of a step's threshold beside them."""
     told = np.isin(fit.status, WITH_THRESHOLD)
     for name, truth, low, high in (
@@ -83,10 +95,17 @@ def of_fit(kind: str, case: str, fit, threshold: np.ndarray, width: np.ndarray) 
         ("width", width, fit.log10_width_low, fit.log10_width_high),
     ):
         held = (low <= truth) & (truth <= high)
-        yield Row(f"{name}, {kind}", case, held[told], (high - low)[told], 1 - told.mean())
+        yield Row(
+            f"{name}, {kind}", case, held[told], (high - low)[told], 1 - told.mean()
+        )
         step = np.isin(fit.status, ("separable", "quasi_separable"))
         if name == "threshold" and step.sum() >= 20:
-            yield Row(f"{name}, {kind}", f"{case}: steps alone", held[step], (high - low)[step])
+            yield Row(
+                f"{name}, {kind}",
+                f"{case}: steps alone",
+                held[step],
+                (high - low)[step],
+            )
 
 
 def psychometric(rng: np.random.Generator, size: int) -> Iterator[Row]:
@@ -100,12 +119,21 @@ def psychometric(rng: np.random.Generator, size: int) -> Iterator[Row]:
         threshold, width, yes = drawn_curves(rng, size, widths, trials, rates)
         how = {"guess": "fit", "lapse": "fit"} if rates else {}
         yield from of_fit(
-            "profile", name, fit_psychometric(10**LEVELS, yes, trials, **how), threshold, width
+            "profile",
+            name,
+            fit_psychometric(10**LEVELS, yes, trials, **how),
+            threshold,
+            width,
         )
         if trials == 10 and widths is BROAD:
             some = slice(size // 4)
             fit = fit_psychometric(
-                10**LEVELS, yes[some], trials, interval="bootstrap", resamples=199, **how
+                10**LEVELS,
+                yes[some],
+                trials,
+                interval="bootstrap",
+                resamples=199,
+                **how,
             )
             yield from of_fit("bootstrap", name, fit, threshold[some], width[some])
     threshold = rng.uniform(-2.3, -1.7, size)
@@ -120,7 +148,9 @@ def psychometric(rng: np.random.Generator, size: int) -> Iterator[Row]:
     )
 
 
-def staircase(rng: np.random.Generator, threshold: np.ndarray, width: np.ndarray, trials: int):
+def staircase(
+    rng: np.random.Generator, threshold: np.ndarray, width: np.ndarray, trials: int
+):
     """Two yes down, one no up, in steps of 0.1 log10: counts, shape (observers, levels)."""
     levels = np.arange(-35, -4) / 10
     size = threshold.size
@@ -129,7 +159,9 @@ def staircase(rng: np.random.Generator, threshold: np.ndarray, width: np.ndarray
     run = np.zeros(size, dtype=int)
     each = np.arange(size)
     for _ in range(trials):
-        rate = psychometric_function(levels[place], threshold, width, function="logistic")
+        rate = psychometric_function(
+            levels[place], threshold, width, function="logistic"
+        )
         said = rng.random(size) < rate
         asked[each, place] += 1
         yes[each, place] += said
@@ -172,7 +204,11 @@ def words(rng: np.random.Generator, size: int) -> Iterator[Row]:
         told = np.isfinite(mean)
         held = (low <= -centre) & (-centre <= high)
         yield Row(
-            "mean sensitivity of words", name, held[told], (high - low)[told], 1 - told.mean()
+            "mean sensitivity of words",
+            name,
+            held[told],
+            (high - low)[told],
+            1 - told.mean(),
         )
 
 
@@ -188,20 +224,31 @@ def posteriors(rng: np.random.Generator, size: int) -> Iterator[Row]:
             width = 0.7 * 10 ** rng.normal(0, 0.15)
             # A log-parabola, which is what qCSF assumes.
             peak = rng.uniform(1.6, 2.2)
-            threshold = -peak + 0.9 * (np.log10(FREQUENCIES) - np.log10(rng.uniform(2, 5))) ** 2
+            threshold = (
+                -peak + 0.9 * (np.log10(FREQUENCIES) - np.log10(rng.uniform(2, 5))) ** 2
+            )
             asking = make(FREQUENCIES, contrasts, stop=0.0, n_max=10_000, seed=seed)
             truth = dict(zip(FREQUENCIES, threshold.tolist(), strict=True))
             for _ in range(queries * len(FREQUENCIES)):
                 (level,) = asking.ask(1)
                 x = np.log10(level.contrast) if level.contrast else -np.inf
-                seen = 1 / (1 + np.exp(-2 * np.log(19) * (x - truth.get(level.value, 0.0)) / width))
-                asking.tell(level, float(rng.random() < guess + (1 - guess - lapse) * seen))
+                seen = 1 / (
+                    1
+                    + np.exp(
+                        -2 * np.log(19) * (x - truth.get(level.value, 0.0)) / width
+                    )
+                )
+                asking.tell(
+                    level, float(rng.random() < guess + (1 - guess - lapse) * seen)
+                )
             found = asking.estimate()
             true = -np.array([truth[value] for value in found.values])
             held.append((found.low <= true) & (true <= found.high))
             length.append(found.high - found.low)
         case = f"5 frequencies, {queries} questions each"
-        yield Row(f"posterior, {name}", case, np.concatenate(held), np.concatenate(length))
+        yield Row(
+            f"posterior, {name}", case, np.concatenate(held), np.concatenate(length)
+        )
 
 
 def choices(rng: np.random.Generator, size: int) -> Iterator[Row]:
@@ -223,7 +270,10 @@ def choices(rng: np.random.Generator, size: int) -> Iterator[Row]:
                 place = FREQUENCIES.index(level.value)
                 step = int(np.searchsorted(contrasts, level.contrast))
                 seen = psychometric_function(
-                    np.log10(level.contrast), threshold[place], width, function="logistic"
+                    np.log10(level.contrast),
+                    threshold[place],
+                    width,
+                    function="logistic",
                 )
                 said = (rng.random(2) < 0.5 + 0.5 * seen).astype(float)
                 asking.tell(level, said.tolist())
@@ -231,10 +281,15 @@ def choices(rng: np.random.Generator, size: int) -> Iterator[Row]:
                 asked[place, step] += 2
         found = asking.estimate()
         ends = {"posterior, QUEST+": (-found.high, -found.low)}
-        fit = fit_psychometric(contrasts, yes, asked, guess=0.5, lapse=(0.0, 0.1), shared=(-1,))
+        fit = fit_psychometric(
+            contrasts, yes, asked, guess=0.5, lapse=(0.0, 0.1), shared=(-1,)
+        )
         known = np.isin(fit.status, WITH_THRESHOLD)
         lost.append(~known)
-        ends["profile"] = fit.log10_threshold_low[known], fit.log10_threshold_high[known]
+        ends["profile"] = (
+            fit.log10_threshold_low[known],
+            fit.log10_threshold_high[known],
+        )
         for name, (low, high) in ends.items():
             true = threshold[known] if name == "profile" else threshold
             rows[name][0].append((low <= true) & (true <= high))
@@ -278,11 +333,15 @@ def directions(rng: np.random.Generator, size: int) -> Iterator[Row]:
             true = -np.array([truth[value] for value in found.values])
             held.append((found.low <= true) & (true <= found.high))
             length.append(found.high - found.low)
-        case = f'4 directions, 45 levels in each, prior "{prior}", curves {width:g} wide'
+        case = (
+            f'4 directions, 45 levels in each, prior "{prior}", curves {width:g} wide'
+        )
         yield Row("posterior, qCSF", case, np.concatenate(held), np.concatenate(length))
 
 
-def neighbours(rng: np.random.Generator, shape: tuple[int, int], alike: float) -> np.ndarray:
+def neighbours(
+    rng: np.random.Generator, shape: tuple[int, int], alike: float
+) -> np.ndarray:
     """Standard normal values along the last axis, of which neighbours correlate."""
     found = rng.normal(size=shape)
     for k in range(1, shape[1]):
@@ -297,11 +356,17 @@ def alignment(rng: np.random.Generator, size: int) -> Iterator[Row]:
     for spread in (0.1, 0.3):
         endless = log_m + spread * rng.normal(size=(1000, 1))
         truth = align(multiplier, endless, resamples=100).value
-        for name, alike in (("independent", 0.0), ("neighbours correlate 0.5", 0.5), ("0.8", 0.8)):
+        for name, alike in (
+            ("independent", 0.0),
+            ("neighbours correlate 0.5", 0.5),
+            ("0.8", 0.8),
+        ):
             held = []
             length = []
             for offset in neighbours(rng, (size // 2, 12), alike):
-                found = align(multiplier, log_m + spread * offset[:, None], resamples=300)
+                found = align(
+                    multiplier, log_m + spread * offset[:, None], resamples=300
+                )
                 held.append(found.low <= truth <= found.high)
                 length.append(found.high - found.low)
             yield Row(
@@ -320,19 +385,28 @@ def matching(rng: np.random.Generator, size: int) -> Iterator[Row]:
         truth = {"mean": np.sqrt(squares).mean(), "pooled": np.sqrt(squares.mean())}
         for name, alike in (("independent", 0.0), ("neighbours correlate 0.5", 0.5)):
             found = []
-            for scales in 0.2 * np.exp(np.log(factor) * neighbours(rng, (size, 9), alike)):
+            for scales in 0.2 * np.exp(
+                np.log(factor) * neighbours(rng, (size, 9), alike)
+            ):
                 found.append(
                     matching_error(
-                        10 ** (scales * rng.normal(size=(5, 9))), np.ones((5, 9)), resamples=300
+                        10 ** (scales * rng.normal(size=(5, 9))),
+                        np.ones((5, 9)),
+                        resamples=300,
                     )
                 )
             for which, true in truth.items():
                 ends = np.array(
-                    [(getattr(one, which).low, getattr(one, which).high) for one in found]
+                    [
+                        (getattr(one, which).low, getattr(one, which).high)
+                        for one in found
+                    ]
                 )
                 held = (ends[:, 0] <= true) & (true <= ends[:, 1])
                 case = f"9 frequencies, factor {factor:g}, {name}"
-                yield Row(f"matching error, {which}", case, held, ends[:, 1] - ends[:, 0])
+                yield Row(
+                    f"matching error, {which}", case, held, ends[:, 1] - ends[:, 0]
+                )
 
 
 def proportions(rng: np.random.Generator, size: int) -> Iterator[Row]:
@@ -350,10 +424,16 @@ def _proportion(case: str, right: np.ndarray, rate: float) -> Row:
     error = right.std(axis=1, ddof=1) / np.sqrt(n)
     means = right.mean(axis=1)
     ends = np.array(
-        [bounded_interval(float(m), float(e), n, 0.95) for m, e in zip(means, error, strict=True)]
+        [
+            bounded_interval(float(m), float(e), n, 0.95)
+            for m, e in zip(means, error, strict=True)
+        ]
     )
     return Row(
-        "proportion", case, (ends[:, 0] <= rate) & (rate <= ends[:, 1]), ends[:, 1] - ends[:, 0]
+        "proportion",
+        case,
+        (ends[:, 0] <= rate) & (rate <= ends[:, 1]),
+        ends[:, 1] - ends[:, 0],
     )
 
 
@@ -364,7 +444,10 @@ def psignifit_rows(rng: np.random.Generator, curves: int) -> Iterator[Row]:
     except ImportError:
         print("psignifit is not installed, so that its rows are missing")
         return
-    for name, widths in (("broad, 9 x 10 trials", BROAD), ("narrow, 9 x 10 trials", NARROW)):
+    for name, widths in (
+        ("broad, 9 x 10 trials", BROAD),
+        ("narrow, 9 x 10 trials", NARROW),
+    ):
         threshold, width, answers = drawn_curves(rng, curves, widths, 10, rates=False)
         ends = np.empty((2, 2, curves))
         for i, yes in enumerate(answers):
@@ -382,7 +465,12 @@ def psignifit_rows(rng: np.random.Generator, curves: int) -> Iterator[Row]:
         for (low, high), truth, what in zip(
             ends, (threshold, width), ("threshold", "width"), strict=True
         ):
-            yield Row(f"{what}, psignifit 4", name, (low <= truth) & (truth <= high), high - low)
+            yield Row(
+                f"{what}, psignifit 4",
+                name,
+                (low <= truth) & (truth <= high),
+                high - low,
+            )
 
 
 KINDS = {
@@ -412,12 +500,18 @@ def main() -> int:
         help="simulated for a row (default 1000)",
     )
     parser.add_argument(
-        "--psignifit", type=int, default=0, metavar="CURVES", help="curves given to psignifit"
+        "--psignifit",
+        type=int,
+        default=0,
+        metavar="CURVES",
+        help="curves given to psignifit",
     )
     options = parser.parse_args()
     unknown = set(options.kinds) - set(KINDS)
     if unknown:
-        parser.error(f"there is no kind {min(unknown)!r}; give some of {', '.join(KINDS)}")
+        parser.error(
+            f"there is no kind {min(unknown)!r}; give some of {', '.join(KINDS)}"
+        )
     print(
         "| interval | observers | n | covers, % | median length | no value "
         "|\n|---|---|---|---|---|---|"
@@ -430,7 +524,9 @@ def main() -> int:
         for row in rows(np.random.default_rng([20261122, number]), options.observers):
             print(row, flush=True)
     if options.psignifit:
-        for row in psignifit_rows(np.random.default_rng([20261122, 99]), options.psignifit):
+        for row in psignifit_rows(
+            np.random.default_rng([20261122, 99]), options.psignifit
+        ):
             print(row, flush=True)
     print(f"\n{time.process_time() - begin:.0f} s of processor")
     return 0

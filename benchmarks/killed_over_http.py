@@ -24,12 +24,18 @@ from killed_runs import KEY, MODEL, Witness, asked_again, run_and_kill
 
 import psyprobe as pp
 from psyprobe.analysis import trials
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.observers.simulated.serving import Faults, serve
 from psyprobe.stimulus.catalogue import catalogue_folder
 
 FAULTS = Faults(
-    overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.02, retry_after=0.1, seed=1
+    overload=0.1,
+    error=0.05,
+    hang=0.02,
+    truncated=0.01,
+    reset=0.02,
+    retry_after=0.1,
+    seed=1,
 )
 LATENCY = 0.05
 OPTIONS = {"concurrency": 16, "timeout": 1.0}
@@ -38,7 +44,9 @@ OPTIONS = {"concurrency": 16, "timeout": 1.0}
 def write_experiment(folder: Path) -> Path:
     """hernandez2025 at ten contrasts, images of a quarter of the pixels: 25 x (6 x 10 x 3 + 20)
     questions."""
-    text = (catalogue_folder("experiments") / "hernandez2025.toml").read_text(encoding="utf-8")
+    text = (catalogue_folder("experiments") / "hernandez2025.toml").read_text(
+        encoding="utf-8"
+    )
     text = (
         text.replace("n = 12", "n = 10")
         .replace('"auto"', '"p_yes"')
@@ -54,16 +62,22 @@ def write_experiment(folder: Path) -> Path:
     )
     (folder / "small.toml").write_text(small, encoding="utf-8")
     path = folder / "killed.toml"
-    path.write_text(text.replace('"noise_hernandez2025"', '"small.toml"'), encoding="utf-8")
+    path.write_text(
+        text.replace('"noise_hernandez2025"', '"small.toml"'), encoding="utf-8"
+    )
     return path
 
 
 def timed(path: Path, folder: Path, faults: Faults) -> tuple[float, int]:
     """Seconds and questions of one unbroken run."""
     with serve(Witness(), faults=faults, latency=LATENCY) as server:
-        observer = pp.load_observer(f"openai:{MODEL}", base_url=server.base_url, **OPTIONS)
+        observer = pp.load_observer(
+            f"openai:{MODEL}", base_url=server.base_url, **OPTIONS
+        )
         start = perf_counter()
-        result = trials(pp.run(path, observer, store=folder / "timed.sqlite", progress=False))
+        result = trials(
+            pp.run(path, observer, store=folder / "timed.sqlite", progress=False)
+        )
         seconds = perf_counter() - start
         observer.close()
     (folder / "timed.sqlite").unlink()
@@ -91,7 +105,9 @@ def killed(path: Path, folder: Path) -> None:
         np.isfinite(result["response"]).all()
         and len(course.stored[-1]) == result.sizes["trial"] == total
     )
-    assert all(before.items() <= after.items() for before, after in pairwise(course.stored))
+    assert all(
+        before.items() <= after.items() for before, after in pairwise(course.stored)
+    )
     again = len(asked_again(course, folder / "runs.sqlite", local, witness))
     leaked = any(KEY.encode() in file.read_bytes() for file in folder.iterdir())
     print(
@@ -111,7 +127,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = write_experiment(folder)
-        asking = read_experiment(path).asking
+        asking = load_experiment(path).asking
         assert asking is not None and len(asking.prompts) == 25
         plain, n = timed(path, folder, Faults())
         faulty, _ = timed(path, folder, FAULTS)

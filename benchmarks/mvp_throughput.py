@@ -45,7 +45,9 @@ def make(folder: Path, count: int) -> list[dict[str, Any]]:
     for i in range(images):
         photograph = photographs[i % len(photographs)]
         top, left = (int(rng.integers(0, side - 256)) for side in photograph.shape[:2])
-        crop = Image.fromarray(photograph[top : top + 256, left : left + 256]).resize((SIDE, SIDE))
+        crop = Image.fromarray(photograph[top : top + 256, left : left + 256]).resize(
+            (SIDE, SIDE)
+        )
         crop.save(folder / f"{i}.jpg", quality=90)
     rows = [
         {
@@ -66,14 +68,18 @@ def make(folder: Path, count: int) -> list[dict[str, Any]]:
 
 def ours(observer: Any, part: list[dict[str, Any]], folder: Path, store: Path) -> float:
     page = folder / "page.toml"
-    page.write_text('title = "MVP-Bench"\nprobe = "mvp_bench"\nitems = "."\n', encoding="utf-8")
+    page.write_text(
+        'title = "MVP-Bench"\nprobe = "mvp_bench"\nitems = "."\n', encoding="utf-8"
+    )
     (folder / "questions.json").write_text(
         "".join(json.dumps(row) + "\n" for row in part), encoding="utf-8"
     )
     start = time.perf_counter()
     result = pp.run(page, observer, store=store, progress=False)
     took = time.perf_counter() - start
-    assert result["question_id"].values.tolist() == [str(row["question_id"]) for row in part]
+    assert result["question_id"].values.tolist() == [
+        str(row["question_id"]) for row in part
+    ]
     assert (result["reply"].values != "").all()
     return took
 
@@ -81,19 +87,30 @@ def ours(observer: Any, part: list[dict[str, Any]], folder: Path, store: Path) -
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 6231
     decoding = Decoding(max_tokens=64, logprobs=False)
-    times: dict[str, float] = dict.fromkeys(("bare", "psyprobe", "psyprobe, faults"), 0.0)
-    with tempfile.TemporaryDirectory() as place, server() as sound, server(*FAULTS) as faulty:
+    times: dict[str, float] = dict.fromkeys(
+        ("bare", "psyprobe", "psyprobe, faults"), 0.0
+    )
+    with (
+        tempfile.TemporaryDirectory() as place,
+        server() as sound,
+        server(*FAULTS) as faulty,
+    ):
         folder = Path(place)
         table = make(folder, count)
-        to_sound = load_observer(f"openai:{MODEL}", base_url=sound, concurrency=CONCURRENCY)
-        to_faulty = load_observer(f"openai:{MODEL}", base_url=faulty, concurrency=CONCURRENCY)
+        to_sound = load_observer(
+            f"openai:{MODEL}", base_url=sound, concurrency=CONCURRENCY
+        )
+        to_faulty = load_observer(
+            f"openai:{MODEL}", base_url=faulty, concurrency=CONCURRENCY
+        )
         ours(to_sound, table[:50], folder, folder / "warm.sqlite")
         ours(to_faulty, table[:50], folder, folder / "warm_too.sqlite")
         edges = np.linspace(0, count, -(-count // ROUND) + 1).astype(int)
         for first, last in pairwise(edges):
             part = table[first:last]
             images = {
-                name: read_image(folder / name) / 255 for name in {row["image"] for row in part}
+                name: read_image(folder / name) / 255
+                for name in {row["image"] for row in part}
             }
             ready = requests(
                 [
@@ -103,7 +120,9 @@ def main() -> None:
             )
             times["bare"] += bare(sound, ready).clock
             times["psyprobe"] += ours(to_sound, part, folder, folder / "sound.sqlite")
-            times["psyprobe, faults"] += ours(to_faulty, part, folder, folder / "faulty.sqlite")
+            times["psyprobe, faults"] += ours(
+                to_faulty, part, folder, folder / "faulty.sqlite"
+            )
         to_sound.close()
         to_faulty.close()
     for name, seconds in times.items():

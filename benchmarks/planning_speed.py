@@ -39,10 +39,15 @@ def plans() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         for kind in OBSERVERS:
             few, many = (
-                measured(f"plan {kind}", count, Path(folder)) for count in (10_000, 100_000)
+                measured(f"plan {kind}", count, Path(folder))
+                for count in (10_000, 100_000)
             )
-            rows.append((f"plan, {kind}", "100,000 conditions, s", many["seconds"], 5.0))
-            rows.append((f"plan, {kind}", "100,000 conditions, MB", many["megabytes"], 300.0))
+            rows.append(
+                (f"plan, {kind}", "100,000 conditions, s", many["seconds"], 5.0)
+            )
+            rows.append(
+                (f"plan, {kind}", "100,000 conditions, MB", many["megabytes"], 300.0)
+            )
             rows.append(
                 (
                     f"plan, {kind}",
@@ -59,8 +64,12 @@ def finished_plan() -> list[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         measured("run pixels", 2000, folder)
-        run = min(measured("run pixels again", 2000, folder)["seconds"] for _ in range(3))
-        plan = min(measured("plan pixels again", 2000, folder)["seconds"] for _ in range(3))
+        run = min(
+            measured("run pixels again", 2000, folder)["seconds"] for _ in range(3)
+        )
+        plan = min(
+            measured("plan pixels again", 2000, folder)["seconds"] for _ in range(3)
+        )
     return [("plan / cached run", "2,000 conditions, all answered", plan / run, 1.0)]
 
 
@@ -73,7 +82,9 @@ def cold_plan() -> list[Row]:
 def single_fit() -> list[Row]:
     """A fit of one curve with its profile intervals: 9 levels, 40 trials each, guess and lapse rate
     free."""
-    one = _seconds(lambda: fit_psychometric(CONTRAST, YES, 40, guess="fit", lapse="fit"), 9)
+    one = _seconds(
+        lambda: fit_psychometric(CONTRAST, YES, 40, guess="fit", lapse="fit"), 9
+    )
     return [("psychometric fit", "one curve with intervals, ms", 1000 * one, 50.0)]
 
 
@@ -85,9 +96,14 @@ def shared_fit() -> list[Row]:
     yes = np.random.default_rng(0).binomial(10, rate, size=(25, *rate.shape))
     times = []
     for _ in range(3):
-        alone = _seconds(lambda: fit_psychometric(10**x, yes, 10, guess="fit", lapse="fit"), 1)
+        alone = _seconds(
+            lambda: fit_psychometric(10**x, yes, 10, guess="fit", lapse="fit"), 1
+        )
         shared = _seconds(
-            lambda: fit_psychometric(10**x, yes, 10, guess="fit", lapse="fit", shared=(-1,)), 1
+            lambda: fit_psychometric(
+                10**x, yes, 10, guess="fit", lapse="fit", shared=(-1,)
+            ),
+            1,
         )
         times.append(shared / alone)
     return [
@@ -113,7 +129,9 @@ def kept_fits() -> list[Row]:
         page.write_text(text, encoding="utf-8")
         pp.run(page, OBSERVERS["words"], store=store, progress=False)
         os.environ["PSYPROBE_CACHE"] = name
-        first, again = (spent_by("-m", "psyprobe", "score", str(store)) for _ in range(2))
+        first, again = (
+            spent_by("-m", "psyprobe", "score", str(store)) for _ in range(2)
+        )
         started = spent_by(
             "-c",
             "import psyprobe.cli.results, psyprobe.analysis.words.score, "
@@ -130,14 +148,19 @@ def spent_by(*arguments: str) -> float:
     subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
     after = os.times()
     return (
-        after.children_user + after.children_system - before.children_user - before.children_system
+        after.children_user
+        + after.children_system
+        - before.children_user
+        - before.children_system
     )
 
 
 def in_25_wordings(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     page.write_text(
-        text.replace('[{ id = "one", text = "Is there a pattern?" }]', '"hernandez2025"'),
+        text.replace(
+            '[{ id = "one", text = "Is there a pattern?" }]', '"hernandez2025"'
+        ),
         encoding="utf-8",
     )
 
@@ -148,7 +171,9 @@ def looks() -> list[Row]:
     observer = pp.load_observer("simulated:watson-malo")
     real = SimulatedObserver._measured
 
-    def counting(self: SimulatedObserver, image: np.ndarray, fps: float | None) -> object:
+    def counting(
+        self: SimulatedObserver, image: np.ndarray, fps: float | None
+    ) -> object:
         nonlocal looked
         looked += 1
         return real(self, image, fps)
@@ -188,7 +213,9 @@ def main() -> None:
     for function in TABLE:
         for work, condition, value, bar in function():
             met = "met" if value <= bar else "NOT met"
-            print(f"{work:32s}{condition:40s}{value:10.2f}{bar:8.1f}  {met}", flush=True)
+            print(
+                f"{work:32s}{condition:40s}{value:10.2f}{bar:8.1f}  {met}", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ def memory_of(levels: int) -> None:
             progress=False,
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{levels * levels:6d} grid conditions   peak memory {peak:6.0f} MB", flush=True)
+    print(
+        f"{levels * levels:6d} grid conditions   peak memory {peak:6.0f} MB", flush=True
+    )
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ import timm
 import torch
 
 import psyprobe as pp
-from psyprobe.experiment import read_suite
+from psyprobe.experiment import load_suite
 from psyprobe.probes import load_probe
 
 ARCHITECTURE = "vit_small_patch16_224"
@@ -56,12 +56,16 @@ def timed(work: Callable[..., object], *arguments: object) -> np.ndarray:
     return np.array([time.perf_counter() - start[0], time.process_time() - start[1]])
 
 
-def one_by_one(network: torch.nn.Module, display: pp.Display, points: list[tuple]) -> None:
+def one_by_one(
+    network: torch.nn.Module, display: pp.Display, points: list[tuple]
+) -> None:
     for specs in points:
         features = []
         for spec in specs:
             drive = display.encode(spec.draw())
-            image = torch.from_numpy(np.ascontiguousarray(np.moveaxis(drive, -1, 0))[None])
+            image = torch.from_numpy(
+                np.ascontiguousarray(np.moveaxis(drive, -1, 0))[None]
+            )
             features.append(network(image).flatten())
         if len(features) == 2:
             cosine = torch.nn.functional.cosine_similarity(*features, dim=0)
@@ -83,11 +87,12 @@ def main(share: float) -> None:
     # for a figure alone.
     ours = np.zeros((3, 3))
     protocol = np.zeros(2)
-    for experiment in read_suite("cai2025"):
+    for experiment in load_suite("cai2025"):
         conditions = load_probe(experiment.probe).plan(experiment, observer).conditions
         matching = experiment.probe == "matching"
         points = [
-            (test,) if matching else (test, reference) for test, reference in conditions.pairs
+            (test,) if matching else (test, reference)
+            for test, reference in conditions.pairs
         ]
         passes = sum(PASSES[experiment.name])
         drawn = rng.choice(
@@ -95,7 +100,8 @@ def main(share: float) -> None:
         )
         first, second = ([points[i] for i in half] for half in np.array_split(drawn, 2))
         scored, images = (
-            pp.plan(experiment, observer, score_only=only).images for only in (True, False)
+            pp.plan(experiment, observer, score_only=only).images
+            for only in (True, False)
         )
         with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
             store = Path(folder) / "runs.sqlite"
@@ -130,7 +136,9 @@ def main(share: float) -> None:
 
 
 def whole(experiment: object, observer: object, store: Path, score_only: bool) -> None:
-    pp.score(pp.run(experiment, observer, store=store, score_only=score_only, progress=False))
+    pp.score(
+        pp.run(experiment, observer, store=store, score_only=score_only, progress=False)
+    )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from psyprobe.analysis.psychometric import WITH_THRESHOLD, fit_psychometric, psychometric_function
+from psyprobe.analysis.psychometric import (
+    WITH_THRESHOLD,
+    fit_psychometric,
+    psychometric_function,
+)
 
 LOG_CONTRAST = np.linspace(-3.0, -1.0, 9)
 TRIALS = 40
@@ -34,7 +38,9 @@ def observers(curves: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     guess = rng.uniform(0.0, 0.2, curves)
     lapse = rng.uniform(0.0, 0.06, curves)
     rate = psychometric_function(
-        LOG_CONTRAST, *(v[:, None] for v in (threshold, width, guess, lapse)), function="logistic"
+        LOG_CONTRAST,
+        *(v[:, None] for v in (threshold, width, guess, lapse)),
+        function="logistic",
     )
     return threshold, width, rng.binomial(TRIALS, rate)
 
@@ -53,10 +59,14 @@ def time_psignifit(yes: np.ndarray) -> tuple[float, list[float], list[list[float
         begin = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = psignifit.psignifit(data, sigmoid="logistic", experiment_type="yes/no")
+            found = psignifit.psignifit(
+                data, sigmoid="logistic", experiment_type="yes/no"
+            )
         spent += time.process_time() - begin
         thresholds.append(float(found.parameter_estimate_MAP["threshold"]))
-        intervals.append([float(v) for v in found.confidence_intervals["threshold"]["0.95"]])
+        intervals.append(
+            [float(v) for v in found.confidence_intervals["threshold"]["0.95"]]
+        )
     return spent / len(yes), thresholds, intervals
 
 
@@ -74,7 +84,9 @@ def main() -> int:
     ours = (time.process_time() - begin) / options.curves
     wall = time.perf_counter() - wall
     told = np.isin(fit.status, WITH_THRESHOLD)
-    covered = (fit.log10_threshold_low <= threshold) & (threshold <= fit.log10_threshold_high)
+    covered = (fit.log10_threshold_low <= threshold) & (
+        threshold <= fit.log10_threshold_high
+    )
     covered_width = (fit.log10_width_low <= width) & (width <= fit.log10_width_high)
     mapped = fit_psychometric(
         contrast,
@@ -96,9 +108,13 @@ def main() -> int:
         "psignifit_seconds_per_curve": round(theirs, 3),
         "times_faster": round(theirs / ours, 1),
         "converged": float(fit.converged.mean()),
-        "statuses": {str(name): int((fit.status == name).sum()) for name in np.unique(fit.status)},
+        "statuses": {
+            str(name): int((fit.status == name).sum()) for name in np.unique(fit.status)
+        },
         "largest_threshold_difference_log10": round(float(np.nanmax(apart)), 4),
-        "largest_threshold_difference_same_priors_log10": round(float(np.nanmax(apart_map)), 4),
+        "largest_threshold_difference_same_priors_log10": round(
+            float(np.nanmax(apart_map)), 4
+        ),
         "coverage_threshold_95": round(float(covered[told].mean()), 4),
         "coverage_width_95": round(float(covered_width[told].mean()), 4),
         "rmse_threshold_log10": round(
@@ -106,7 +122,10 @@ def main() -> int:
         ),
     }
     print(json.dumps(report, indent=2))
-    met = theirs / ours >= 100 and report["largest_threshold_difference_same_priors_log10"] < 0.01
+    met = (
+        theirs / ours >= 100
+        and report["largest_threshold_difference_same_priors_log10"] < 0.01
+    )
     met = met and 0.92 <= report["coverage_threshold_95"] <= 0.98
     print("met" if met else "NOT met")
     return 0 if met else 1

@@ -116,7 +116,10 @@ def acknowledged(folder: Path) -> dict[Any, Any]:
                 "SELECT count(*) FROM sqlite_master WHERE name = 'answer'"
             ).fetchone()[0]:
                 return {}
-            return {row[0]: row for row in connection.execute("SELECT * FROM answer ORDER BY id")}
+            return {
+                row[0]: row
+                for row in connection.execute("SELECT * FROM answer ORDER BY id")
+            }
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -124,7 +127,9 @@ def files(folder: Path) -> dict[str, bytes]:
     there."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     return {
-        str(path.relative_to(folder)): b"" if ".sqlite" in path.name else path.read_bytes()
+        str(path.relative_to(folder)): b""
+        if ".sqlite" in path.name
+        else path.read_bytes()
         for path in found
     }
 
@@ -163,7 +168,10 @@ def complete(answers: dict[Any, Any], observers: int) -> int:
     answers are."""
     if observers == 1:
         return len(answers)
-    return sum(count == observers for count in Counter(row[1] for row in answers.values()).values())
+    return sum(
+        count == observers
+        for count in Counter(row[1] for row in answers.values()).values()
+    )
 
 
 def checked_after(
@@ -181,7 +189,9 @@ def checked_after(
     assert not differing, differing
     final = acknowledged(folder)
     for kept, start in course:
-        assert kept.items() <= final.items(), "what was acknowledged is not there as it was"
+        assert kept.items() <= final.items(), (
+            "what was acknowledged is not there as it was"
+        )
         if noted is not None:
             again = len(set(noted.seen[start:]))
             left_to_ask = complete(final, observers) - complete(kept, observers)
@@ -215,9 +225,9 @@ def broken(
     late = time.monotonic() - begun - early
     answers = len(acknowledged(whole))
     if noted is not None:
-        assert len(set(noted.seen)) == complete(acknowledged(whole), observers) - unnoted, len(
-            set(noted.seen)
-        )
+        assert (
+            len(set(noted.seen)) == complete(acknowledged(whole), observers) - unnoted
+        ), len(set(noted.seen))
     course: list[tuple[dict[Any, Any], int]] = []
     moments = []
     ends = 0
@@ -296,8 +306,12 @@ KIND = ObserverKind("noting", load, form="noting:NAME", summary="notes what it i
 def encoder(place: Path, kills: int) -> None:
     about = place / "noting-0.1.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: noting\nVersion: 0.1\n")
-    (about / "entry_points.txt").write_text("[psyprobe.observers]\nnoting = noting:KIND\n")
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: noting\nVersion: 0.1\n"
+    )
+    (about / "entry_points.txt").write_text(
+        "[psyprobe.observers]\nnoting = noting:KIND\n"
+    )
     (place / "noting.py").write_text(NOTING)
     path = write_experiment(
         place, ("to = 4, n = 3", "to = 4, n = 10"), ("to = 1, n = 3", "to = 1, n = 10")
@@ -323,12 +337,19 @@ def encoder(place: Path, kills: int) -> None:
 
 
 def chat(place: Path, kills: int) -> None:
-    with asked(lambda images, prompt: "yes" if np.asarray(images[0]).std() > 0.02 else "no") as (
+    with asked(
+        lambda images, prompt: "yes" if np.asarray(images[0]).std() > 0.02 else "no"
+    ) as (
         url,
         noted,
     ):
-        run = [*program("run", write_questions(place), "--observer", "openai:m"), *few(url)]
-        broken("chat", lambda folder: [*run, "--output", str(folder)], place, kills, noted)
+        run = [
+            *program("run", write_questions(place), "--observer", "openai:m"),
+            *few(url),
+        ]
+        broken(
+            "chat", lambda folder: [*run, "--output", str(folder)], place, kills, noted
+        )
 
 
 def items(place: Path, kills: int) -> None:
@@ -349,7 +370,9 @@ def items(place: Path, kills: int) -> None:
         judge = {"observer": "openai:m", "options": {"base_url": url, "concurrency": 2}}
         page = write_page(place / "items.toml", "r_bench", place / "set", judge)
         run = [*program("run", page, "--observer", "openai:m"), *few(url)]
-        broken("items", lambda folder: [*run, "--output", str(folder)], place, kills, noted)
+        broken(
+            "items", lambda folder: [*run, "--output", str(folder)], place, kills, noted
+        )
 
 
 def mvp_build(place: Path, kills: int) -> None:
@@ -357,12 +380,22 @@ def mvp_build(place: Path, kills: int) -> None:
     shown = photographs(place / "photographs", longest=64)
 
     def say(images: list[Any], prompt: str) -> str:
-        return str((models.captioner if images else models.chat).answer(images, prompt).text)
+        return str(
+            (models.captioner if images else models.chat).answer(images, prompt).text
+        )
 
     with asked(say) as (url, noted):
-        run = program("mvp-build", shown, "--chat", "openai:m", "--chat-option", f"base_url={url}")
+        run = program(
+            "mvp-build", shown, "--chat", "openai:m", "--chat-option", f"base_url={url}"
+        )
         run += ["--segmenter-option", "scale=100", "min_size=50"]
-        broken("mvp-build", lambda folder: [*run, "--output", str(folder)], place, kills, noted)
+        broken(
+            "mvp-build",
+            lambda folder: [*run, "--output", str(folder)],
+            place,
+            kills,
+            noted,
+        )
 
 
 def corrupt(place: Path, kills: int) -> None:
@@ -388,10 +421,23 @@ def review(place: Path, kills: int) -> None:
     for kind in ("ref", "dis"):
         (folder / kind).mkdir(parents=True)
         for i in range(10):
-            Image.fromarray(np.full((16, 16, 3), 20 * i, np.uint8)).save(folder / kind / f"{i}.png")
+            Image.fromarray(np.full((16, 16, 3), 20 * i, np.uint8)).save(
+                folder / kind / f"{i}.png"
+            )
     header = "name,question,choice,answer,type,score,distortion,strength"
-    (folder / "items.csv").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
-    command = [sys.executable, "-u", "-m", "psyprobe", "review", str(folder), "--annotator", "ann"]
+    (folder / "items.csv").write_text(
+        "\n".join([header, *rows]) + "\n", encoding="utf-8"
+    )
+    command = [
+        sys.executable,
+        "-u",
+        "-m",
+        "psyprobe",
+        "review",
+        str(folder),
+        "--annotator",
+        "ann",
+    ]
     journal = folder / "people" / "label-ann.jsonl"
     before = files(folder)
     said: dict[str, int] = {}  # text of each decision to its task
@@ -403,7 +449,10 @@ def review(place: Path, kills: int) -> None:
             text = f"decision {len(said) + len(lost)}"
             try:
                 assert (
-                    call(address, "decide", {"task": task, "value": "edit", "text": text})[0] == 200
+                    call(
+                        address, "decide", {"task": task, "value": "edit", "text": text}
+                    )[0]
+                    == 200
                 )
             except (OSError, http.client.HTTPException):
                 lost[text] = task
@@ -413,7 +462,11 @@ def review(place: Path, kills: int) -> None:
     moments = []
     for kill in range(kills + 1):
         with child(
-            command, seconds=300, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            command,
+            seconds=300,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         ) as process:
             if kill < kills and rng.random() < EARLY:
                 time.sleep(rng.uniform(0, 1))
@@ -421,9 +474,16 @@ def review(place: Path, kills: int) -> None:
                 continue
             assert process.stdout is not None
             address = process.stdout.readline().split()[1]
-            lines = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
+            lines = (
+                journal.read_text(encoding="utf-8").splitlines()
+                if journal.exists()
+                else []
+            )
             told = [json.loads(line)["text"] for line in lines]
-            assert [text for text in told if text not in lost] == list(said), (told, said)
+            assert [text for text in told if text not in lost] == list(said), (
+                told,
+                said,
+            )
             assert len(set(told)) == len(told) and set(told) <= {*said, *lost}, told
             shown = call(address, "state")[1]["decided"]
             assert {task for task, each in enumerate(shown) if each} == {

@@ -30,7 +30,7 @@ from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import layers_of
 from psyprobe.analysis.score import csv_text, number
 from psyprobe.analysis.temporal import band_pass, motion_ratio
-from psyprobe.experiment import read_suite
+from psyprobe.experiment import load_suite
 from psyprobe.human.models import human_label
 from psyprobe.observers import Card
 from psyprobe.plotting import bar_panels, heat_map, matched_contrast
@@ -40,8 +40,12 @@ from psyprobe.probes.results import plot, score_layers, scoreboard
 DOCS = Path(__file__).parents[1] / "docs"
 #: The pages that hold tables, between comments that name them.
 PAGES = (DOCS / "results.md", Path(__file__).with_name("README.md"))
-NINE = [experiment.name for experiment in read_suite("cai2025")]
-JND = ["contrast_discrimination", "orientation_discrimination", "frequency_discrimination"]
+NINE = [experiment.name for experiment in load_suite("cai2025")]
+JND = [
+    "contrast_discrimination",
+    "orientation_discrimination",
+    "frequency_discrimination",
+]
 ACUITY = ["acuity_achromatic", "acuity_red_green", "acuity_yellow_violet"]
 TIME = [
     "temporal_drift",
@@ -119,7 +123,10 @@ def found_in(stores: Sequence[str]) -> Found:
             found[place] = one
     names = sorted({who for _, who in found}, key=lambda who: (who in METRICS, who))
     return {
-        (test, name): found[test, name] for test in TESTS for name in names if (test, name) in found
+        (test, name): found[test, name]
+        for test in TESTS
+        for name in names
+        if (test, name) in found
     }
 
 
@@ -135,7 +142,11 @@ def figures(results: Found) -> None:
 
     save(plot(of("gabor_achromatic", gridded), human="both"), "results_contours", 75)
     for observer in NINE_PANELS:
-        nine = [one for (test, who), one in gridded.items() if who == observer and test in NINE]
+        nine = [
+            one
+            for (test, who), one in gridded.items()
+            if who == observer and test in NINE
+        ]
         save(plot(nine, human="both"), f"results_{observer.partition(':')[2]}", 75)
     matching = of("contrast_matching", gridded)
     figure = Figure(figsize=(10.5, 4 * -(-len(matching) // 2)), layout="constrained")
@@ -168,7 +179,8 @@ def in_time(results: Found) -> Figure:
         gridded = {
             name: results[test, name]
             for name in names
-            if (test, name) in results and "response" in join_measures(results[test, name])
+            if (test, name) in results
+            and "response" in join_measures(results[test, name])
         }
         for who, one in gridded.items():
             near = (
@@ -179,7 +191,12 @@ def in_time(results: Found) -> Figure:
             x = near["temporal_frequency"].values
             y = near.values
             panel.plot(
-                x, y / y[0], marker="o", markersize=4, color=f"C{names.index(who)}", label=who
+                x,
+                y / y[0],
+                marker="o",
+                markersize=4,
+                color=f"C{names.index(who)}",
+                label=who,
             )
         one = next(iter(gridded.values()))
         flat = (
@@ -191,11 +208,17 @@ def in_time(results: Found) -> Figure:
         panel.plot(x, flat / flat[0], color="0.6", label="pixels (no encoder)")
         human = one["human_sensitivity"].values
         label = f"people ({human_label(str(one.attrs['human_model']))})"
-        panel.plot(one["scored_temporal_frequency"].values, human / human[0], "k--", label=label)
+        panel.plot(
+            one["scored_temporal_frequency"].values,
+            human / human[0],
+            "k--",
+            label=label,
+        )
         panel.set(xscale="log", yscale="log", title=title)
         panel.set_xticks(x, labels=[f"{value:g}" for value in x])
         panel.set_yticks(
-            ticks := [0.05, 0.1, 0.2, 0.5, 1, 2, 3], labels=[f"{value:g}" for value in ticks]
+            ticks := [0.05, 0.1, 0.2, 0.5, 1, 2, 3],
+            labels=[f"{value:g}" for value in ticks],
         )
         panel.set_ylim(0.04, 4.5)
         panel.minorticks_off()
@@ -211,7 +234,9 @@ def save(drawn: Figure | Axes, name: str, dpi: float) -> None:
     with io.BytesIO() as stream:
         figure.savefig(stream, dpi=dpi, format="png", metadata={"Software": None})
         with Image.open(stream) as image:
-            image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+            image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
+                path, optimize=True
+            )
     print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB", file=sys.stderr)
 
 
@@ -220,7 +245,9 @@ def page_of(name: str, pages: Mapping[Path, str]) -> Path:
     start = f"<!-- table: {name} -->\n"
     paths = [path for path, page in pages.items() for _ in range(page.count(start))]
     if len(paths) != 1:
-        raise SystemExit(f"{start.strip()!r} stands {len(paths)} times in the pages, not once")
+        raise SystemExit(
+            f"{start.strip()!r} stands {len(paths)} times in the pages, not once"
+        )
     return paths[0]
 
 
@@ -257,9 +284,14 @@ def own_table(scores: Found, test: str, columns: Sequence[str]) -> str:
     for score in list(asked.values())[:1]:
         first, *others = score.rows()
         told |= {
-            row.label or row.responder: row.cells for row in others if row.table == first.table
+            row.label or row.responder: row.cells
+            for row in others
+            if row.table == first.table
         }
-    rows = [[who, *(cells.get(column, "") for column in columns)] for who, cells in told.items()]
+    rows = [
+        [who, *(cells.get(column, "") for column in columns)]
+        for who, cells in told.items()
+    ]
     return markdown(["observer", *columns], rows)
 
 
@@ -272,10 +304,15 @@ def limits(scores: Found) -> str:
         for who, tests in found.items()
     ]
     some = next(tests for tests in found.values() if len(tests) == len(ACUITY))
-    rows.append(["pixels (no encoder)", *(limit(some[test], "pixels") for test in ACUITY)])
-    rows.append(["people (cpd)", *(limit(some[test], "people", 1.0) for test in ACUITY)])
+    rows.append(
+        ["pixels (no encoder)", *(limit(some[test], "pixels") for test in ACUITY)]
+    )
+    rows.append(
+        ["people (cpd)", *(limit(some[test], "people", 1.0) for test in ACUITY)]
+    )
     return markdown(
-        ["cycles a pixel", "black and white", "red and green", "yellow and violet"], rows
+        ["cycles a pixel", "black and white", "red and green", "yellow and violet"],
+        rows,
     )
 
 
@@ -304,7 +341,9 @@ def aligned_in_time(scores: Found) -> str:
     for tests in found.values():
         for test, score in tests.items():
             for row in score.rows()[1:]:
-                told.setdefault(row.label or row.responder, {}).setdefault(test, row.cells)
+                told.setdefault(row.label or row.responder, {}).setdefault(
+                    test, row.cells
+                )
     rows = [
         [who, *(tests.get(test, {}).get("r_s [interval]", "") for test in TIME)]
         for who, tests in told.items()
@@ -318,14 +357,20 @@ def over_time(results: Found) -> str:
     told: dict[str, list[str]] = {}
     for who in dict.fromkeys(who for test, who in results if test in TIME):
         here = {
-            test: results[test, who] for test in TIME if "response" in results.get((test, who), ())
+            test: results[test, who]
+            for test in TIME
+            if "response" in results.get((test, who), ())
         }
         # Of an encoder of images the frames one after another; its second layer is their mean.
         layer = {"layer": layers_of(next(iter(here.values())))[0]} if here else {}
-        found = [band_pass(here[test], **layer) if test in here else None for test in bands]
+        found = [
+            band_pass(here[test], **layer) if test in here else None for test in bands
+        ]
         both = [here[test] for test in TIME[:2] if test in here]
         found.append(motion_ratio(*both, at=8.0, **layer) if len(both) == 2 else None)
-        told[f"`{who}`"] = ["" if one is None else number(one.observer) for one in found]
+        told[f"`{who}`"] = [
+            "" if one is None else number(one.observer) for one in found
+        ]
         for place, one in enumerate(found):
             for name, value in {
                 "pixels (no encoder)": one and one.pixels,
@@ -363,7 +408,9 @@ def records(results: Found, scores: Found) -> Iterator[dict[str, Any]]:
         about = results[place].attrs
         digests = {
             "page_sha256": about["experiment_digest"],
-            "observer_sha256": Card.from_dict(json.loads(about["observer_card"])).digest,
+            "observer_sha256": Card.from_dict(
+                json.loads(about["observer_card"])
+            ).digest,
         }
         for row in score.rows():
             own = row.responder == "observer"

@@ -26,12 +26,14 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe.experiment import Experiment, read_experiment
+from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.light.display import Display
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.tasks.people.patterns import PatternSession
 
-sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / each) for each in ("people", ".")]
+sys.path[:0] = [
+    str(Path(__file__).parent.parent / "tests" / each) for each in ("people", ".")
+]
 import webdriver
 from person_at_page import PersonAtPage
 from simulated_person import FREQUENCIES, SimulatedPerson
@@ -59,7 +61,9 @@ class Sat:
 def sat(experiment: Experiment, seed: int, store: Path | None) -> Sat:
     """A session by numbers, over HTTP; its answers stay in the store, if there is one."""
     with tempfile.TemporaryDirectory() as folder:
-        visit = PatternSession(experiment, f"P{seed}", store or Path(folder) / "runs.sqlite")
+        visit = PatternSession(
+            experiment, f"P{seed}", store or Path(folder) / "runs.sqlite"
+        )
         with PersonServer(visit) as server:
             person = SimulatedPerson(server.address, seed=seed)
             state = person.begin()
@@ -81,7 +85,10 @@ def sat(experiment: Experiment, seed: int, store: Path | None) -> Sat:
 def sat_at_page(experiment: Experiment, seed: int, exponent: float | None) -> Sat:
     """A session by pixels, in a browser of its own."""
     screen = None if exponent is None else Display(peak=200, eotf=exponent)
-    with tempfile.TemporaryDirectory() as folder, webdriver.browser(seconds=3600) as browser:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        webdriver.browser(seconds=3600) as browser,
+    ):
         visit = PatternSession(experiment, f"P{seed}", Path(folder) / "runs.sqlite")
         with PersonServer(visit) as server:
             person = PersonAtPage(browser, seed, screen, **TASKS[experiment.probe])
@@ -100,18 +107,30 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=90)
     parser.add_argument("--prior", choices=("people", "any"), default="people")
     parser.add_argument("--probe", choices=tuple(TASKS), default="orientation")
-    parser.add_argument("--design", choices=("quick_csf", "quest_plus"), default="quick_csf")
+    parser.add_argument(
+        "--design", choices=("quick_csf", "quest_plus"), default="quick_csf"
+    )
     parser.add_argument("--pixels", action="store_true")
     parser.add_argument("--exponent", type=float)
     parser.add_argument("--store", type=Path)
     options = parser.parse_args()
-    asked = {"probe": options.probe, "asking.design": options.design, "asking.catch": 0.1}
+    asked = {
+        "probe": options.probe,
+        "asking.design": options.design,
+        "asking.catch": 0.1,
+    }
     asked["asking.prompts"] = "base" if options.probe == "yes_no" else options.probe
     if options.design == "quick_csf":
-        asked |= {"asking.options.n_max": options.trials, "asking.options.prior": options.prior}
+        asked |= {
+            "asking.options.n_max": options.trials,
+            "asking.options.prior": options.prior,
+        }
     else:
-        asked["asking.options"] = {"stop": 0, "n_max": options.trials // len(FREQUENCIES)}
-    experiment = read_experiment("orientation_csf").with_settings(asked)
+        asked["asking.options"] = {
+            "stop": 0,
+            "n_max": options.trials // len(FREQUENCIES),
+        }
+    experiment = load_experiment("orientation_csf").with_settings(asked)
     errors = []
     held = []
     waits = []
@@ -129,7 +148,10 @@ def main() -> None:
         errors.append(found - one.true)
         waits += one.waits
         clock = f", {one.minutes:.1f} min" if options.pixels else ""
-        print(f"person {seed}: RMSE {np.sqrt(np.mean(errors[-1] ** 2)):.3f}{clock}", flush=True)
+        print(
+            f"person {seed}: RMSE {np.sqrt(np.mean(errors[-1] ** 2)):.3f}{clock}",
+            flush=True,
+        )
     every = np.array(errors)
     rmse = np.sqrt(np.mean(every**2))
     print(

@@ -72,7 +72,10 @@ def seconds(work: Callable[[], object], times: int = 1) -> float:
 
 
 def ratio(
-    ours: Callable[[], object], other: Callable[[], object], times: int = 1, rounds: int = ROUNDS
+    ours: Callable[[], object],
+    other: Callable[[], object],
+    times: int = 1,
+    rounds: int = ROUNDS,
 ) -> float:
     """Median of our time over the other's, in turn; the first round, which warms up, is left
     out."""
@@ -88,16 +91,23 @@ def naive_gabor() -> np.ndarray:
     x, y = np.meshgrid(PLACES, -PLACES)
     envelope = np.exp(-(x**2 + y**2) / 2)
     light = 100 * (1 + 0.5 * envelope * np.cos(2 * np.pi * 4 * x)) / 400
-    drive = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+    drive = np.where(
+        light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055
+    )
     return np.repeat(drive[..., None], 3, axis=-1).astype(np.float32)
 
 
 def gabor() -> Row:
     value = ratio(
-        lambda: DISPLAY.encode(pp.gabor(frequency=4, contrast=0.5)), naive_gabor, times=10
+        lambda: DISPLAY.encode(pp.gabor(frequency=4, contrast=0.5)),
+        naive_gabor,
+        times=10,
     )
     return Row(
-        "one default gabor, encoded", "single, float64, over eight naive lines of numpy", value, 0.5
+        "one default gabor, encoded",
+        "single, float64, over eight naive lines of numpy",
+        value,
+        0.5,
     )
 
 
@@ -105,7 +115,9 @@ def red_green() -> Row:
     to_rgb = DISPLAY.lms_to_rgb()
     background = cone_observer("cie2006_led_lcd").from_xyz @ (white_xyz() * 100)
     level = to_rgb @ background / 400
-    step = to_rgb @ (background * direction_vector("red_green", background)) / 400 * 0.05
+    step = (
+        to_rgb @ (background * direction_vector("red_green", background)) / 400 * 0.05
+    )
 
     def planar() -> np.ndarray:
         drive = np.empty((BATCH, 3, SIDE, SIDE), np.float32)
@@ -115,9 +127,9 @@ def red_green() -> Row:
         ):
             across = 2 * np.pi * frequency * np.cos(orientation) * PLACES
             down = -2 * np.pi * frequency * np.sin(orientation) * PLACES
-            rows = np.stack([np.cos(down) * envelope, -np.sin(down) * envelope], axis=1).astype(
-                np.float32
-            )
+            rows = np.stack(
+                [np.cos(down) * envelope, -np.sin(down) * envelope], axis=1
+            ).astype(np.float32)
             pattern = rows @ np.stack(
                 [np.cos(across) * envelope, np.sin(across) * envelope]
             ).astype(np.float32)
@@ -134,7 +146,9 @@ def red_green() -> Row:
     def ours() -> np.ndarray:
         colour: dict[str, Any] = {"direction": "red_green", "dtype": "float32"}
         return DISPLAY.encode(
-            pp.gabor(frequency=FREQUENCY, orientation=ORIENTATION, contrast=0.05, **colour)
+            pp.gabor(
+                frequency=FREQUENCY, orientation=ORIENTATION, contrast=0.05, **colour
+            )
         )
 
     value = ratio(ours, planar)
@@ -161,20 +175,27 @@ def one_noise() -> Row:
 
 
 def bands_of_noise() -> Row:
-    spectra = np.fft.rfft2(np.random.default_rng(0).standard_normal((BATCH, SIDE, SIDE)))
+    spectra = np.fft.rfft2(
+        np.random.default_rng(0).standard_normal((BATCH, SIDE, SIDE))
+    )
 
     def peer() -> object:
         return [scipy.fft.irfft2(spectrum) for spectrum in spectra]
 
     value = ratio(lambda: pp.noise(frequency=FREQUENCY, contrast=0.15, seed=1), peer)
     return Row(
-        "noise, 100 bands", "batch of 100, float64, over 100 times scipy's irfft2", value, 1.3
+        "noise, 100 bands",
+        "batch of 100, float64, over 100 times scipy's irfft2",
+        value,
+        1.3,
     )
 
 
 def dither() -> Row:
     drive = DISPLAY.encode(pp.gabor(frequency=4, contrast=0.5))
-    found = [seconds(lambda: png_bytes(deliver(drive, seed=1)), 10) for _ in range(ROUNDS)]
+    found = [
+        seconds(lambda: png_bytes(deliver(drive, seed=1)), 10) for _ in range(ROUNDS)
+    ]
     return Row(
         "dither and PNG at 8 bits",
         "single, ms an image, best of nine rounds",
@@ -185,8 +206,12 @@ def dither() -> Row:
 
 def certificate() -> Row:
     stimulus = pp.gabor(frequency=4, contrast=0.1)
-    value = ratio(stimulus.measure, lambda: pp.gabor(frequency=4, contrast=0.1), times=5)
-    return Row("certificate of a Gabor", "single, float64, over drawing it", value, 10.0)
+    value = ratio(
+        stimulus.measure, lambda: pp.gabor(frequency=4, contrast=0.1), times=5
+    )
+    return Row(
+        "certificate of a Gabor", "single, float64, over drawing it", value, 10.0
+    )
 
 
 def red_green_certificate() -> Row:
@@ -194,7 +219,12 @@ def red_green_certificate() -> Row:
         return pp.gabor(frequency=4, contrast=0.05, direction="red_green")
 
     value = ratio(draw().measure, draw, times=5)
-    return Row("certificate of a red-green Gabor", "single, float64, over drawing it", value, 15.0)
+    return Row(
+        "certificate of a red-green Gabor",
+        "single, float64, over drawing it",
+        value,
+        15.0,
+    )
 
 
 # -- runs
@@ -212,7 +242,9 @@ def small_network(width: int) -> Any:
         torch.nn.Conv2d(48, width, 3, 2, 1),
         torch.nn.ReLU(),
     ]
-    return torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(4), torch.nn.Flatten()).eval()
+    return torch.nn.Sequential(
+        *layers, torch.nn.AdaptiveAvgPool2d(4), torch.nn.Flatten()
+    ).eval()
 
 
 def network_of_2_ms() -> Any:
@@ -228,12 +260,18 @@ def network_of_2_ms() -> Any:
         for width, network in networks.items():
             with torch.inference_mode():
                 found[width].append(
-                    1000 * seconds(lambda network=network: network(images)) / len(images)
+                    1000
+                    * seconds(lambda network=network: network(images))
+                    / len(images)
                 )
-    return networks[next((width for width in networks if min(found[width][1:]) >= 2.0), 640)]
+    return networks[
+        next((width for width in networks if min(found[width][1:]) >= 2.0), 640)
+    ]
 
 
-def experiment_over_passes(observer: Any, network: Any, rounds: int) -> tuple[float, float]:
+def experiment_over_passes(
+    observer: Any, network: Any, rounds: int
+) -> tuple[float, float]:
     """A whole default experiment on a new store over the bare passes of its 601 images, and ms of
     one of these."""
     import torch
@@ -253,7 +291,10 @@ def experiment_over_passes(observer: Any, network: Any, rounds: int) -> tuple[fl
 
         def run() -> None:
             pp.run(
-                EXPERIMENT, observer, store=Path(folder) / f"{next(stores)}.sqlite", progress=False
+                EXPERIMENT,
+                observer,
+                store=Path(folder) / f"{next(stores)}.sqlite",
+                progress=False,
             )
 
         value = ratio(run, passes, rounds=rounds)
@@ -285,7 +326,8 @@ def vit_experiment() -> Row:
 
 def lite0_experiment() -> list[Row]:
     return [
-        overhead("tf_efficientnet_lite0", 3, 1.05, channels_last=each) for each in (False, True)
+        overhead("tf_efficientnet_lite0", 3, 1.05, channels_last=each)
+        for each in (False, True)
     ]
 
 
@@ -322,7 +364,8 @@ def images_over_passes(observer: Any, network: Any) -> float:
         shown = show(specs, DISPLAY)
         (quarters,) = shown.pieces
         distances(
-            quarters.planes[..., 0].reshape(len(specs), -1), reference.planes[..., 0].reshape(1, -1)
+            quarters.planes[..., 0].reshape(len(specs), -1),
+            reference.planes[..., 0].reshape(1, -1),
         )
         for start in range(0, len(specs), len(images)):
             observer.features(shown.part(start, start + len(images)).drive.rgb)
@@ -358,9 +401,15 @@ ROWS: dict[str, Callable[[], list[Row]]] = {
     "vit": lambda: [vit_experiment()],
     "lite0": lite0_experiment,
     "small": small_experiment,
-    "plans": lambda: [*listed(planning_speed.plans), *listed(planning_speed.finished_plan)],
+    "plans": lambda: [
+        *listed(planning_speed.plans),
+        *listed(planning_speed.finished_plan),
+    ],
     "cold_plan": lambda: listed(planning_speed.cold_plan),
-    "fit": lambda: [*listed(planning_speed.single_fit), *listed(planning_speed.shared_fit)],
+    "fit": lambda: [
+        *listed(planning_speed.single_fit),
+        *listed(planning_speed.shared_fit),
+    ],
     "kept": lambda: listed(planning_speed.kept_fits),
     "looks": lambda: listed(planning_speed.looks),
     "store": lambda: [
@@ -376,7 +425,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"all, or some of {', '.join(ROWS)}")
+    parser.add_argument(
+        "rows", nargs="*", metavar="ROW", help=f"all, or some of {', '.join(ROWS)}"
+    )
     parser.add_argument("--json", type=Path, help="compared with, then written")
     options = parser.parse_args()
     if unknown := set(options.rows) - set(ROWS):

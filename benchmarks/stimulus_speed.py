@@ -39,7 +39,9 @@ EXTENT = 224 / 60
 def srgb(luminance: np.ndarray) -> np.ndarray:
     light = luminance / 400
     return np.where(
-        light <= 0.0031308, 12.92 * light, 1.055 * np.maximum(light, 0) ** (1 / 2.4) - 0.055
+        light <= 0.0031308,
+        12.92 * light,
+        1.055 * np.maximum(light, 0) ** (1 / 2.4) - 0.055,
     )
 
 
@@ -102,7 +104,9 @@ def milliseconds(job: Callable[[], object], images: int) -> float:
 def compare(
     name: str, ours: Callable[[], object], peer: Callable[[int], None], target: float
 ) -> None:
-    for _ in range(4):  # the first batches pay for memory that the system has never touched before
+    for _ in range(
+        4
+    ):  # the first batches pay for memory that the system has never touched before
         ours()
     peer(0)
     rows = []
@@ -110,7 +114,9 @@ def compare(
         mine = milliseconds(ours, BATCH)
         theirs = milliseconds(lambda r=round_: peer(r * PEER_BATCH), PEER_BATCH)  # type: ignore[misc]
         rows.append((mine, theirs, theirs / mine))
-    mine, theirs, ratio = (statistics.median(column) for column in zip(*rows, strict=True))
+    mine, theirs, ratio = (
+        statistics.median(column) for column in zip(*rows, strict=True)
+    )
     low = min(r[2] for r in rows)
     high = max(r[2] for r in rows)
     print(
@@ -139,11 +145,14 @@ def errors() -> None:
         )
         basis = [spec.draw().luminance - 100]
         quadrature = pp.stimulus.Gabor.from_dict(
-            {k: v for k, v in spec.to_dict().items() if k != "kind"} | {"phase": PHASE[i] + 90}
+            {k: v for k, v in spec.to_dict().items() if k != "kind"}
+            | {"phase": PHASE[i] + 90}
         )
         basis.append(quadrature.draw().luminance - 100)
         columns = np.stack([b.ravel() for b in (*basis, np.ones((224, 224)))], axis=1)
-        fit = np.linalg.lstsq(columns, stimulus.luminance[i].ravel().astype(float), rcond=None)[0]
+        fit = np.linalg.lstsq(
+            columns, stimulus.luminance[i].ravel().astype(float), rcond=None
+        )[0]
         contrast.append(abs(np.hypot(fit[0], fit[1]) - 1))
     noise = pp.noise(
         frequency=NOISE_FREQUENCY, contrast=0.15, seed=np.arange(BATCH), dtype="float32"
@@ -156,7 +165,9 @@ def errors() -> None:
 
 
 if __name__ == "__main__":
-    print("| CPU ms an image, one thread  | psyprobe | stimupy  | ratio (range) | target |")
+    print(
+        "| CPU ms an image, one thread  | psyprobe | stimupy  | ratio (range) | target |"
+    )
     print("|---|---|---|---|---|")
     compare("Gabor, drawn and encoded", our_gabors, peer_gabors, 50)
     compare("band noise, drawn and encoded", our_noise, peer_noise, 4)

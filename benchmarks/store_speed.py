@@ -28,7 +28,9 @@ def numbers(draw: np.random.Generator, count: int) -> list[float]:
     return draw.lognormal(size=count).tolist()
 
 
-def of_pairs(count: int, observer: str, *, contents: bool = False) -> Iterator[Answered]:
+def of_pairs(
+    count: int, observer: str, *, contents: bool = False
+) -> Iterator[Answered]:
     """Answers of an encoder with four measures, each about a stimulus of its own."""
     draw = np.random.default_rng(1)
     asked = digest("measures")
@@ -53,7 +55,9 @@ def of_pairs(count: int, observer: str, *, contents: bool = False) -> Iterator[A
         }
         answer = {"values": [numbers(draw, 4)], "lengths": [numbers(draw, 3)]}
         told = ((digest(spec), "stimulus", spec),) if contents else ()
-        yield Answered(Question(digest(i), asked, named, "detection 2"), answer, told, ORIGIN)
+        yield Answered(
+            Question(digest(i), asked, named, "detection 2"), answer, told, ORIGIN
+        )
 
 
 def of_words(count: int, *, logprobs: type | None) -> Iterator[Answered]:
@@ -68,7 +72,12 @@ def of_words(count: int, *, logprobs: type | None) -> Iterator[Answered]:
     for i in range(count):
         shown = {
             "stimuli": [
-                {"kind": "annulus_noise", "luminance": 40.0, "contrast": 0.2, "seed": 77 * i}
+                {
+                    "kind": "annulus_noise",
+                    "luminance": 40.0,
+                    "contrast": 0.2,
+                    "seed": 77 * i,
+                }
             ],
             "pattern": 0,
             "image_seed": 977 * i,
@@ -76,7 +85,10 @@ def of_words(count: int, *, logprobs: type | None) -> Iterator[Answered]:
             "delivery": {"bits": 8, "dither": "rpdf"},
         }
         first = (
-            [[f"token{k}", -float(logprobs(v))] for k, v in enumerate(numbers(draw, 20))]
+            [
+                [f"token{k}", -float(logprobs(v))]
+                for k, v in enumerate(numbers(draw, 20))
+            ]
             if logprobs
             else None
         )
@@ -126,7 +138,10 @@ def of_items(count: int) -> Iterator[Answered]:
         }
         told = ((digest(asked), "asked", asked), (digest(i), "shown", [digest(i)]))
         yield Answered(
-            Question(digest(i), digest(asked), named, "r_bench 1"), {"reply": reply}, told, ORIGIN
+            Question(digest(i), digest(asked), named, "r_bench 1"),
+            {"reply": reply},
+            told,
+            ORIGIN,
         )
 
 
@@ -144,7 +159,8 @@ def record(pairs: int) -> RunRecord:
         {
             "batch_size": 32,
             "batches": [
-                {"references": [digest(i % 40)], "pairs": [i]} for i in range(0, pairs, 32)
+                {"references": [digest(i % 40)], "pairs": [i]}
+                for i in range(0, pairs, 32)
             ],
         },
     )
@@ -160,8 +176,12 @@ def bytes_a_question(pairs: int = 2000) -> list[Row]:
         ],
         "pixels alone": list(of_pairs(pairs, "pixels", contents=True)),
         "chat, words alone": list(of_words(pairs, logprobs=None)),
-        "chat, 20 log-probabilities of float32": list(of_words(pairs, logprobs=np.float32)),
-        "chat, 20 log-probabilities of float64": list(of_words(pairs, logprobs=np.float64)),
+        "chat, 20 log-probabilities of float32": list(
+            of_words(pairs, logprobs=np.float32)
+        ),
+        "chat, 20 log-probabilities of float64": list(
+            of_words(pairs, logprobs=np.float64)
+        ),
         "items with a prompt of their own": list(of_items(pairs)),
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -194,13 +214,21 @@ def answers_a_second(count: int = 20_000, rounds: int = 3) -> list[Row]:
     answered = list(of_pairs(count, "net"))
     best = 0.0
     for _ in range(rounds):
-        with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "runs.sqlite") as store:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Store(Path(folder) / "runs.sqlite") as store,
+        ):
             start = time.process_time()
             for first in range(0, count, 10_000):
                 store.add(answered[first : first + 10_000])
             best = max(best, count / (time.process_time() - start))
     return [
-        ("store: answers a second of processor time", "commits of 10,000, synced", best, 20_000.0)
+        (
+            "store: answers a second of processor time",
+            "commits of 10,000, synced",
+            best,
+            20_000.0,
+        )
     ]
 
 
@@ -208,7 +236,10 @@ def commits_a_second(seconds: float = 3.0) -> list[Row]:
     """Commits while batches of 8 come as fast as they can: by the clock and not by the batch."""
     answered = of_pairs(10_000_000, "net")
     commits = []
-    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "runs.sqlite") as store:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Store(Path(folder) / "runs.sqlite") as store,
+    ):
         add = store.add
         start = time.monotonic()
         store.add = lambda some: (commits.append(1), add(some))[1]  # type: ignore[method-assign,func-returns-value]
@@ -219,7 +250,12 @@ def commits_a_second(seconds: float = 3.0) -> list[Row]:
                 writer.write_if_due()
                 time.sleep(0.002)
     return [
-        ("store: commits a second with batches of 8", "one every 2 ms", len(commits) / seconds, 3.0)
+        (
+            "store: commits a second with batches of 8",
+            "one every 2 ms",
+            len(commits) / seconds,
+            3.0,
+        )
     ]
 
 

@@ -61,7 +61,10 @@ def waited(executor: Any, count: int, seconds: float) -> float:
     observer = pp.load_observer("pixels")
     with Store(None) as store, Writer(store) as writer:
         for units in (200, count):
-            shown = [hashlib.sha256(f"{units} {i}".encode()).hexdigest() for i in range(units)]
+            shown = [
+                hashlib.sha256(f"{units} {i}".encode()).hexdigest()
+                for i in range(units)
+            ]
             batches = [
                 Batch((Question(each, "asked", observer.card.digest, "1"),), seconds)
                 for each in shown
@@ -116,7 +119,12 @@ def worth(alone: list[float], both: list[float]) -> dict[str, float]:
     """How many times one process two are, by the medians of their seconds."""
     one = np.median(alone)
     two = np.median(both)
-    return {"one": float(one), "two": float(two), "times": float(one / two), "wanted": 1.7}
+    return {
+        "one": float(one),
+        "two": float(two),
+        "times": float(one / two),
+        "wanted": 1.7,
+    }
 
 
 #: The six pages of detection.
@@ -135,11 +143,15 @@ def pixels() -> dict[str, float]:
 
 
 def published() -> dict[str, float]:
-    return twice(pp.load_observer("pixels"), [f"{page}_published" for page in PAGES], rounds=3)
+    return twice(
+        pp.load_observer("pixels"), [f"{page}_published" for page in PAGES], rounds=3
+    )
 
 
 def encoder() -> dict[str, float]:
-    return twice(pp.load_observer("packaged:efficientnet_lite0"), ["gabor_achromatic"], rounds=2)
+    return twice(
+        pp.load_observer("packaged:efficientnet_lite0"), ["gabor_achromatic"], rounds=2
+    )
 
 
 def run_when_told(connection: Connection) -> None:
@@ -188,11 +200,16 @@ def draw_when_told(connection: Connection) -> None:
         pp.stimulus.Gabor(frequency=frequency, contrast=0.5)
         for frequency in np.geomspace(0.5, 20, 8)
     ]
-    reference = show([specs[0].reference()], display).drive.planes[..., 0].reshape(1, -1)
+    reference = (
+        show([specs[0].reference()], display).drive.planes[..., 0].reshape(1, -1)
+    )
     while count := connection.recv():
         start = time.monotonic()
         for _ in range(count):
-            distances(show(specs, display).drive.planes[..., 0].reshape(len(specs), -1), reference)
+            distances(
+                show(specs, display).drive.planes[..., 0].reshape(len(specs), -1),
+                reference,
+            )
         connection.send(time.monotonic() - start)
 
 
@@ -214,7 +231,9 @@ def bare() -> dict[str, float]:
     return {"least": min(found), "times": float(np.median(found)), "most": max(found)}
 
 
-def kill_now_and_then(pool: WorkerPool, dead: list[int], most: int, over: threading.Event) -> None:
+def kill_now_and_then(
+    pool: WorkerPool, dead: list[int], most: int, over: threading.Event
+) -> None:
     rng = np.random.default_rng(most)
     while not over.wait(rng.uniform(0.5, 3.0)) and len(dead) < most:
         if pids := pool.pids:
@@ -239,7 +258,9 @@ def kills() -> dict[str, float]:
             over = threading.Event()
             with WorkerPool(4) as pool:
                 thread = threading.Thread(
-                    target=kill_now_and_then, args=(pool, dead, 20 - count, over), daemon=True
+                    target=kill_now_and_then,
+                    args=(pool, dead, 20 - count, over),
+                    daemon=True,
                 )
                 thread.start()
                 result = pp.run(page, who, batch_size=2, executor=pool)

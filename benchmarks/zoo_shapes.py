@@ -23,14 +23,24 @@ def found_shape(model: ZooModel) -> tuple[int, ...]:
 
         size = model.options.get("input_size")
         with torch.device("meta"):
-            module = timm.create_model(name, **({"img_size": size} if size else {})).eval()
+            module = timm.create_model(
+                name, **({"img_size": size} if size else {})
+            ).eval()
             images = torch.empty(
-                1, 3, *((size, size) if size else timm.get_pretrained_cfg(name).input_size[1:])
+                1,
+                3,
+                *(
+                    (size, size)
+                    if size
+                    else timm.get_pretrained_cfg(name).input_size[1:]
+                ),
             )
             layer = model.options.get("layers")
             if layer is None:
                 return tuple(
-                    module.forward_head(module.forward_features(images), pre_logits=True).shape[1:]
+                    module.forward_head(
+                        module.forward_features(images), pre_logits=True
+                    ).shape[1:]
                 )
             seen = []
             module.get_submodule(layer).register_forward_hook(
@@ -44,7 +54,9 @@ def found_shape(model: ZooModel) -> tuple[int, ...]:
         architecture, _, _ = name.partition("/")
         config = open_clip.get_model_config(architecture)
         with torch.device("meta"):
-            tower = open_clip.CLIP(**{k: v for k, v in config.items() if k in KEYS}).visual.eval()
+            tower = open_clip.CLIP(
+                **{k: v for k, v in config.items() if k in KEYS}
+            ).visual.eval()
             size = config["vision_cfg"]["image_size"]
             return tuple(tower(torch.empty(1, 3, size, size)).shape[1:])
     if prefix == "sam2":
@@ -52,7 +64,9 @@ def found_shape(model: ZooModel) -> tuple[int, ...]:
 
         with torch.device("meta"):
             module = Sam2Model(sam2_config(name)).eval()
-            return tuple(module.get_image_embeddings(torch.empty(1, 3, 1024, 1024))[-1].shape[1:])
+            return tuple(
+                module.get_image_embeddings(torch.empty(1, 3, 1024, 1024))[-1].shape[1:]
+            )
     if prefix == "vit_mae":
         from transformers import ViTMAEModel
 
@@ -75,7 +89,9 @@ if __name__ == "__main__":
             print(f"{model.name:45} {why}")
             continue
         except Exception as problem:
-            print(f"{model.name:45} cannot be built: {type(problem).__name__}: {problem}")
+            print(
+                f"{model.name:45} cannot be built: {type(problem).__name__}: {problem}"
+            )
             wrong += 1
             continue
         alike = shape == model.shape and math.prod(shape) == math.prod(model.shape)

@@ -20,7 +20,13 @@ import psyprobe  # noqa: E402
 project = "psyprobe"
 author = "psyprobe developers"
 version = release = psyprobe.__version__
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_design"]
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
+    "sphinx_design",
+]
 exclude_patterns = ["images"]
 templates_path: list[str] = []
 
@@ -71,7 +77,9 @@ def _made(app: Any) -> None:
     )
     (HERE / "beside").mkdir()
     for name, page in BESIDE.items():
-        text = re.sub(r"\]\((?:\.\./)?docs/", "](../", (ROOT / name).read_text(encoding="utf-8"))
+        text = re.sub(
+            r"\]\((?:\.\./)?docs/", "](../", (ROOT / name).read_text(encoding="utf-8")
+        )
         # What is no page of the site is told by its name.
         text = re.sub(r"\[([^\]]+)\]\((?!\.\./|https?:|#)[^)]+\)", r"`\1`", text)
         (HERE / "beside" / page).write_text(text, encoding="utf-8")
@@ -81,11 +89,17 @@ def _made(app: Any) -> None:
 
 def _on_the_site(app: Any, page: str, source: list[str]) -> None:
     """Links that lead out of docs/ in the repository, and to a page of the site here."""
-    text = source[0].replace("](../notebooks/", "](notebooks/").replace("](../docs/", "](../")
+    text = (
+        source[0]
+        .replace("](../notebooks/", "](notebooks/")
+        .replace("](../docs/", "](../")
+    )
     for name, beside in BESIDE.items():
         text = text.replace(f"](../{name}", f"](beside/{beside}")
     # A block that stands for a file, or needs something, says so above it.
-    source[0] = re.sub(r"^```(\w+) \(([^)\n]+)\)$", _captioned, text, flags=re.MULTILINE)
+    source[0] = re.sub(
+        r"^```(\w+) \(([^)\n]+)\)$", _captioned, text, flags=re.MULTILINE
+    )
 
 
 def _captioned(block: re.Match[str]) -> str:

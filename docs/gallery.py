@@ -14,7 +14,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 
 import psyprobe as pp
-from psyprobe.experiment import Experiment, read_experiment
+from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.probes import probe_names, probe_summary
 from psyprobe.reporting.provenance import sample_levels, strongest
 from psyprobe.stimulus import Clip, Specification, level_of
@@ -34,7 +34,10 @@ _COVERS = {
     "probes": "experiments-contrast_discrimination.png",
 }
 #: Displays of stimuli that are meant for one of their own.
-_DISPLAYS = {"noise_hernandez2025": "hernandez2025", "noise_hernandez2025_atd": "hernandez2025_atd"}
+_DISPLAYS = {
+    "noise_hernandez2025": "hernandez2025",
+    "noise_hernandez2025_atd": "hernandez2025_atd",
+}
 _PASSED = {True: "yes", False: "**no**"}
 #: Pages of the docs that say more about a probe, and the experiment or figure that shows it.
 _PROBES = {
@@ -103,7 +106,9 @@ def write(folder: Path) -> None:
     """Write all pages with their figures, and an index with pictures."""
     folder.mkdir()
     stimuli = {name: _stimulus(folder, name) for name in catalogue_names("stimuli")}
-    experiments = {name: _experiment(folder, name) for name in catalogue_names("experiments")}
+    experiments = {
+        name: _experiment(folder, name) for name in catalogue_names("experiments")
+    }
     probes = {name: _probe(folder, name) for name in probe_names() if name in _PROBES}
     sections = [
         ("Stimuli", "stimuli", stimuli),
@@ -121,14 +126,19 @@ def write(folder: Path) -> None:
         "their certificate: what was "
         "requested, and what the pixels deliver.",
         _cards(
-            [(title, name, _COVERS[name], f"{len(cards)} pages") for title, name, cards in sections]
+            [
+                (title, name, _COVERS[name], f"{len(cards)} pages")
+                for title, name, cards in sections
+            ]
         ),
         _toctree([name for _, name, _ in sections]),
     )
 
 
 def _write(path: Path, *parts: str) -> None:
-    path.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
+    path.write_text(
+        "\n\n".join(part for part in parts if part) + "\n", encoding="utf-8"
+    )
 
 
 def _toctree(pages: Sequence[str]) -> str:
@@ -164,7 +174,9 @@ def _section(title: str, cards: Mapping[str, tuple[str, str]]) -> str:
     )
 
 
-def _figure(folder: Path, kind: str, name: str, code: str) -> tuple[dict[str, Any], str, str]:
+def _figure(
+    folder: Path, kind: str, name: str, code: str
+) -> tuple[dict[str, Any], str, str]:
     """What the code of a page leaves behind once it has drawn the figure, the figure, and the code
     as a section.
     """
@@ -206,20 +218,29 @@ print(specs[{middle}].draw().measure(display))
 
 def _stimulus(folder: Path, name: str) -> tuple[str, str]:
     found = load_stimulus(name)
-    display = pp.Display.preset(_DISPLAYS[name]) if name in _DISPLAYS else pp.Display(peak=400.0)
+    display = (
+        pp.Display.preset(_DISPLAYS[name])
+        if name in _DISPLAYS
+        else pp.Display(peak=400.0)
+    )
     contrasts = [_plain(each) for each in found.levels.get("contrast", ())]
     places = [
-        {level: _plain(value) for level, value in at.items()} for at in sample_levels(found.levels)
+        {level: _plain(value) for level, value in at.items()}
+        for at in sample_levels(found.levels)
     ]
     tried = [strongest(found, at, contrasts, display) for at in places]
     shown = [spec for spec in tried if spec is not None]
     code = _STIMULUS.format(
         name=name,
-        display=f'.preset("{_DISPLAYS[name]}")' if name in _DISPLAYS else "(peak=400)  # cd/m²",
-        specs="\n".join(f"    stimuli.spec({_arguments(found, spec)})," for spec in shown),
-        labels="\n".join(f"    {_label(spec, list(found.levels))!r}," for spec in shown).replace(
-            "'", '"'
+        display=f'.preset("{_DISPLAYS[name]}")'
+        if name in _DISPLAYS
+        else "(peak=400)  # cd/m²",
+        specs="\n".join(
+            f"    stimuli.spec({_arguments(found, spec)})," for spec in shown
         ),
+        labels="\n".join(
+            f"    {_label(spec, list(found.levels))!r}," for spec in shown
+        ).replace("'", '"'),
         still=".picture()" if isinstance(shown[0], Clip) else "",
         middle=len(shown) // 2,
     )
@@ -264,7 +285,10 @@ def _arguments(found: StimulusSet, spec: Specification) -> str:
 
 def _certificate(spec: Specification, display: pp.Display) -> str:
     """Requested against delivered, as a table."""
-    rows = [["quantity", "requested", "delivered", "error", "tolerance", "passed"], ["---"] * 6]
+    rows = [
+        ["quantity", "requested", "delivered", "error", "tolerance", "passed"],
+        ["---"] * 6,
+    ]
     for row in spec.draw().measure(display):
         told = [
             "" if row.requested is None else f"{row.requested:.6g} {row.unit}",
@@ -272,7 +296,13 @@ def _certificate(spec: Specification, display: pp.Display) -> str:
             "" if row.error is None else f"{row.error:+.1e}",
             "" if row.tolerance is None else f"{row.tolerance:.2g}",
         ]
-        rows.append([row.quantity, *told, _PASSED[row.passed] if row.tolerance is not None else ""])
+        rows.append(
+            [
+                row.quantity,
+                *told,
+                _PASSED[row.passed] if row.tolerance is not None else "",
+            ]
+        )
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     about = (
         f"Measured from the pixels of `{spec!r}`, on a display of {display.peak:g} cd/m². "
@@ -281,9 +311,13 @@ def _certificate(spec: Specification, display: pp.Display) -> str:
     return f"## Requested against delivered\n\n{about}\n\n{table}"
 
 
-def _differences(differences: Sequence[str], heading: str = "What differs from its source") -> str:
+def _differences(
+    differences: Sequence[str], heading: str = "What differs from its source"
+) -> str:
     return (
-        "\n".join([f"**{heading}**", "", *(f"- {difference}" for difference in differences)])
+        "\n".join(
+            [f"**{heading}**", "", *(f"- {difference}" for difference in differences)]
+        )
         if differences
         else ""
     )
@@ -294,7 +328,7 @@ def _differences(differences: Sequence[str], heading: str = "What differs from i
 
 _EXPERIMENT = """import matplotlib.pyplot as plt
 import psyprobe as pp
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.plotting import save_figure
 
 
@@ -304,7 +338,7 @@ def fewer(values, n=7):
     return values if len(values) <= n else tuple(values[i] for i in places)
 
 
-experiment = read_experiment("{name}")
+experiment = load_experiment("{name}")
 # Seven values of each level draw in seconds. To draw them all, go straight on to pp.run.
 levels = {{name: {kept}fewer(values) for name, values in experiment.levels.items()}}
 experiment = experiment.model_copy(update={{"levels": levels}})
@@ -316,7 +350,9 @@ save_figure(plt.gcf(), "{name}.png")
 
 
 def _experiment(folder: Path, name: str) -> tuple[str, str]:
-    text = (catalogue_folder("experiments") / f"{name}.toml").read_text(encoding="utf-8")
+    text = (catalogue_folder("experiments") / f"{name}.toml").read_text(
+        encoding="utf-8"
+    )
     page = tomllib.loads(text)
     about = (
         f"`{name}`. Source: {page['source']}."
@@ -332,11 +368,15 @@ def _experiment(folder: Path, name: str) -> tuple[str, str]:
     path = folder / f"experiments-{name}.md"
     if "experiments" in page:
         listed = [f"- [{each}](experiments-{each}.md)" for each in page["experiments"]]
-        told = "A suite: one name for several experiments, each with a figure of its own."
+        told = (
+            "A suite: one name for several experiments, each with a figure of its own."
+        )
         _write(path, f"# {page['title']}", about, told, "\n".join(listed), *ending)
         return str(page["title"]), ""
-    experiment = read_experiment(name)
-    made, image, section = _figure(folder, "experiments", name, _experiment_code(name, experiment))
+    experiment = load_experiment(name)
+    made, image, section = _figure(
+        folder, "experiments", name, _experiment_code(name, experiment)
+    )
     spec = experiment.spec(**_middle(experiment))
     _write(
         path,
@@ -364,7 +404,10 @@ def _experiment_code(name: str, experiment: Experiment) -> str:
             "experiment = experiment.model_copy(update={'difference': difference})",
         ]
     # Differences can be put to encoders too, which takes a tenth of the time.
-    words = experiment.asking is not None and experiment.probe not in ("discrimination", "acuity")
+    words = experiment.asking is not None and experiment.probe not in (
+        "discrimination",
+        "acuity",
+    )
     if words:
         changes += [
             "asking = experiment.asking.model_copy(update={'prompts': "
@@ -374,14 +417,21 @@ def _experiment_code(name: str, experiment: Experiment) -> str:
     return _EXPERIMENT.format(
         name=name,
         # People matched at frequencies of their own, all of which are needed.
-        kept='values if name == "frequency" else ' if experiment.probe == "matching" else "",
+        kept='values if name == "frequency" else '
+        if experiment.probe == "matching"
+        else "",
         changes="\n".join([*changes, ""]).replace("'", '"'),
-        observer=f'pp.load_observer("{_ANSWERS}", logit_sd=0.5)' if words else '"pixels"',
+        observer=f'pp.load_observer("{_ANSWERS}", logit_sd=0.5)'
+        if words
+        else '"pixels"',
     )
 
 
 def _middle(experiment: Experiment) -> dict[str, float]:
-    return {name: float(values[len(values) // 2]) for name, values in experiment.levels.items()}
+    return {
+        name: float(values[len(values) // 2])
+        for name, values in experiment.levels.items()
+    }
 
 
 # -- probes
@@ -392,9 +442,7 @@ def _probe(folder: Path, name: str) -> tuple[str, str]:
     more, shown = _PROBES[name]
     if name in _COMMANDS:
         image = f"../{shown}"
-        section = (
-            f"## The code\n\nThis draws such a figure from files of yours.\n\n{_COMMANDS[name]}"
-        )
+        section = f"## The code\n\nThis draws such a figure from files of yours.\n\n{_COMMANDS[name]}"
     elif shown:
         image = f"experiments-{shown}.png"
         code = (folder / f"experiments-{shown}.py").read_text(encoding="utf-8")
@@ -422,7 +470,9 @@ def _probe(folder: Path, name: str) -> tuple[str, str]:
 def _uses(probe: str) -> Iterator[str]:
     for name in catalogue_names("experiments"):
         page = tomllib.loads(
-            (catalogue_folder("experiments") / f"{name}.toml").read_text(encoding="utf-8")
+            (catalogue_folder("experiments") / f"{name}.toml").read_text(
+                encoding="utf-8"
+            )
         )
         if page.get("probe") == probe:
             yield name

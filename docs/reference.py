@@ -42,7 +42,10 @@ MODULES: dict[str, tuple[str, str | None]] = {
         "Sines fitted to pixels",
         "Sine SineFit PatternFit dominant_frequency",
     ),
-    "psyprobe.light.display": ("Displays", "Display Gamut pixels_per_degree display_presets"),
+    "psyprobe.light.display": (
+        "Displays",
+        "Display Gamut pixels_per_degree display_presets",
+    ),
     "psyprobe.light.screen": ("A screen that was measured", "Screen read_screen"),
     "psyprobe.light.transfer": ("Transfer functions", "light_of_drive drive_of_light"),
     "psyprobe.light.colour": (
@@ -54,9 +57,15 @@ MODULES: dict[str, tuple[str, str | None]] = {
     "psyprobe.corruption": ("How images go wrong", None),
     "psyprobe.observers": ("Whom to ask", None),
     "psyprobe.experiment": ("Pages of experiments", None),
-    "psyprobe.experiment.prompts": ("Wordings of a question", "Prompt load_prompts prompt_sets"),
+    "psyprobe.experiment.prompts": (
+        "Wordings of a question",
+        "Prompt load_prompts prompt_sets",
+    ),
     "psyprobe.probes": ("How to ask", None),
-    "psyprobe.probes.experiments": ("Running and planning", "run plan run_shard load_results"),
+    "psyprobe.probes.experiments": (
+        "Running and planning",
+        "run plan run_shard load_results",
+    ),
     "psyprobe.probes.results": (
         "Scores and figures of any result",
         "score score_layers scoreboard plot",
@@ -72,7 +81,10 @@ MODULES: dict[str, tuple[str, str | None]] = {
     ),
     "psyprobe.analysis": ("From responses to numbers", None),
     "psyprobe.analysis.psychometric": ("Psychometric functions", None),
-    "psyprobe.analysis.words.reply": ("Reading replies", "FirstToken read_reply read_first_token"),
+    "psyprobe.analysis.words.reply": (
+        "Reading replies",
+        "FirstToken read_reply read_first_token",
+    ),
     "psyprobe.plotting": ("Figures", None),
     "psyprobe.plotting.figure_data": (
         "Figures as data, for the report",
@@ -141,7 +153,10 @@ def _public_names() -> Iterator[Name]:
             value = getattr(found, name)
             if isinstance(value, ModuleType) or name.startswith("__"):
                 continue
-            same = (getattr(value, "__module__", module), getattr(value, "__qualname__", name))
+            same = (
+                getattr(value, "__module__", module),
+                getattr(value, "__qualname__", name),
+            )
             if same not in seen:
                 seen.add(same)
                 yield Name(module, name, value)
@@ -163,7 +178,11 @@ def _shown_code() -> dict[str, str]:
 
 def shown_in(name: Name) -> list[str]:
     """Pages with tested code that uses a name."""
-    return [page for page, code in _shown_code().items() if re.search(rf"\b{name.name}\b", code)]
+    return [
+        page
+        for page, code in _shown_code().items()
+        if re.search(rf"\b{name.name}\b", code)
+    ]
 
 
 def used_by(name: Name) -> list[Name]:
@@ -217,7 +236,11 @@ def write(folder: Path) -> None:
         by_module[name.module].append(name)
         options = _class_options(name.value) if name.kind == "class" else ""
         # Nobody calls a protocol.
-        shown = f"{name.name}()" if getattr(name.value, "_is_protocol", False) else name.name
+        shown = (
+            f"{name.name}()"
+            if getattr(name.value, "_is_protocol", False)
+            else name.name
+        )
         text = _PAGE.format(
             name=name.name,
             shown=shown,
@@ -229,8 +252,12 @@ def write(folder: Path) -> None:
         (folder / f"{name.full}.md").write_text(text, encoding="utf-8")
     shown = {module: names for module, names in by_module.items() if names}
     for module, names in shown.items():
-        (folder / f"{module}.md").write_text(_module_page(module, names), encoding="utf-8")
-    rows = "\n".join(f"| [`{module}`]({module}.md) | {MODULES[module][0]} |" for module in shown)
+        (folder / f"{module}.md").write_text(
+            _module_page(module, names), encoding="utf-8"
+        )
+    rows = "\n".join(
+        f"| [`{module}`]({module}.md) | {MODULES[module][0]} |" for module in shown
+    )
     text = f"""# API reference
 
 Every public name has a page: parameters with shapes and units, errors, an example that the tests run, and a link to its

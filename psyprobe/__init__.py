@@ -21,7 +21,7 @@ _PUBLIC = {
     "Display": "light.display",
     **dict.fromkeys(("gabor", "grating", "noise", "disc", "uniform"), "stimulus"),
     **dict.fromkeys(("list_stimuli", "load_stimulus"), "stimulus.catalogue"),
-    "list_experiments": "experiment",
+    **dict.fromkeys(("list_experiments", "load_experiment"), "experiment"),
     "castle_csf": "human",
     **dict.fromkeys(("list_observers", "load_observer", "observer"), "observers"),
     **dict.fromkeys(("run", "plan", "load_results"), "probes.experiments"),
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from psyprobe.analysis.psychometric import fit_psychometric
     from psyprobe.analysis.words.reply import read_reply
     from psyprobe.corruption import corrupt
-    from psyprobe.experiment import list_experiments
+    from psyprobe.experiment import list_experiments, load_experiment
     from psyprobe.human import castle_csf
     from psyprobe.light.display import Display
     from psyprobe.observers import list_observers, load_observer, observer

@@ -92,7 +92,9 @@ def unknown_name(kind: str, name: Any, valid: Iterable[str]) -> UnknownNameError
         matches = difflib.get_close_matches(name[:100], names, n=1, cutoff=0.5)
     suggestion = f"did you mean {matches[0]!r}? " if matches else ""
     listing = textwrap.shorten(", ".join(names) or "none", 200, placeholder=" ...")
-    return UnknownNameError(f"unknown {kind} {name!r:.100}; {suggestion}Known: {listing}")
+    return UnknownNameError(
+        f"unknown {kind} {name!r:.100}; {suggestion}Known: {listing}"
+    )
 
 
 def describe_failure(problem: BaseException, file: str | None = None) -> str:
@@ -133,7 +135,11 @@ def locate_failure(problem: BaseException, file: str | None = None) -> str:
     trace = problem.__traceback__
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        if name == file if file is not None else _is_user_code(trace.tb_frame, packages):
+        if (
+            name == file
+            if file is not None
+            else _is_user_code(trace.tb_frame, packages)
+        ):
             location = name
             line = trace.tb_lineno
         trace = trace.tb_next
@@ -156,6 +162,8 @@ def _plugin_packages() -> set[str]:
     # Loaded here: only a failure needs it.
     from importlib import metadata
 
-    points = (point for package in metadata.distributions() for point in package.entry_points)
+    points = (
+        point for package in metadata.distributions() for point in package.entry_points
+    )
     groups = (point for point in points if point.group.startswith("psyprobe."))
     return {point.module.partition(".")[0] for point in groups}

@@ -18,11 +18,16 @@ LOGISTIC = 2 * np.log(19)
 
 
 def log_thresholds(
-    prompts: int = 1, sd: float = 0.0, seed: int = 0, frequencies: Sequence[float] = FREQUENCIES
+    prompts: int = 1,
+    sd: float = 0.0,
+    seed: int = 0,
+    frequencies: Sequence[float] = FREQUENCIES,
 ):
     """Log10 thresholds, shape (prompts, frequencies): Watson-Malo, each prompt moved as a whole."""
     shift = (
-        np.random.default_rng(seed).normal(0, sd, (prompts, 1)) if sd else np.zeros((prompts, 1))
+        np.random.default_rng(seed).normal(0, sd, (prompts, 1))
+        if sd
+        else np.zeros((prompts, 1))
     )
     return -np.log10(watson_malo_csf(frequencies)) + shift
 
@@ -47,7 +52,11 @@ def chat_result(
 ) -> xr.Dataset:
     """The dataset of a yes/no run, from a logistic observer on log10 of the delivered contrast."""
     rng = np.random.default_rng(seed)
-    t = log_thresholds(frequencies=frequencies) if thresholds is None else np.asarray(thresholds)
+    t = (
+        log_thresholds(frequencies=frequencies)
+        if thresholds is None
+        else np.asarray(thresholds)
+    )
     levels = np.geomspace(1e-3, 0.28, 12) if contrast is None else np.asarray(contrast)
     rows: list[dict] = []
 
@@ -95,7 +104,9 @@ def chat_result(
             add(p, frequencies[0], 0.0, floor, k)
         for i, frequency in enumerate(frequencies):
             for c in levels:
-                share = 1 / (1 + np.exp(-LOGISTIC * (np.log10(delivered * c) - t[p, i]) / width))
+                share = 1 / (
+                    1 + np.exp(-LOGISTIC * (np.log10(delivered * c) - t[p, i]) / width)
+                )
                 psi = np.clip(guess + (1 - guess - lapse) * share, 1e-6, 1 - 1e-6)
                 for k in range(repeats):
                     add(p, frequency, c, float(np.log(psi / (1 - psi))), k)

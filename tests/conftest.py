@@ -18,7 +18,10 @@ import webdriver
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "psyprobe", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "psyprobe",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("psyprobe")
 
@@ -46,7 +49,9 @@ collect_ignore = rooms.tests_without_room()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "needs(room): skipped where that optional room is not there")
+    config.addinivalue_line(
+        "markers", "needs(room): skipped where that optional room is not there"
+    )
     # pytest-xdist starts with the files that have most tests, whatever these take.
     config.option.loadscopereorder = False
 
@@ -57,7 +62,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark in item.iter_markers("needs"):
             absent = [room for room in mark.args if not rooms.is_there(room)]
             if absent:
-                item.add_marker(pytest.mark.skip(reason=f"there is no {', '.join(absent)} here"))
+                item.add_marker(
+                    pytest.mark.skip(reason=f"there is no {', '.join(absent)} here")
+                )
 
 
 @pytest.fixture(scope="session")
@@ -98,13 +105,28 @@ def browser() -> Iterator[webdriver.Browser]:
 def r_bench_set(tmp_path: Path) -> Path:
     from PIL import Image
 
-    columns = ["name", "question", "choice", "answer", "type", "score", "distortion", "strength"]
+    columns = [
+        "name",
+        "question",
+        "choice",
+        "answer",
+        "type",
+        "score",
+        "distortion",
+        "strength",
+    ]
     rows = [
         ["m1.png", "What is it?", "A.a ramp; B.a cat", "A", "MCQ"],
         ["m2.png", "How many?", "A.one; B.two; C.three", "B", "MCQ"],
         ["v1.png", "What is on the left?", "N", "the dark side", "VQA"],
         ["v2.png", "What is on the right?", "N", "light", "VQA"],
-        ["c1.png", "Describe the image.", "N", "['A ramp of grey.', 'Dark to light.']", "CAP"],
+        [
+            "c1.png",
+            "Describe the image.",
+            "N",
+            "['A ramp of grey.', 'Dark to light.']",
+            "CAP",
+        ],
         ["c2.png", "Describe the image.", "N", "['Grey.', 'A ramp.']", "CAP"],
     ]
     folder = tmp_path / "rbench"

@@ -30,7 +30,11 @@ PUBLISHED = {
     "luminance": ("luminance", "michelson"),
     "area": ("area", "michelson"),
 }
-LABELS = {"michelson": "Michelson contrast", "rms": "RMS contrast", "cone": "RMS cone contrast"}
+LABELS = {
+    "michelson": "Michelson contrast",
+    "rms": "RMS contrast",
+    "cone": "RMS cone contrast",
+}
 MULTIPLIER = np.geomspace(0.5, 2, 10)
 
 Response = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -78,7 +82,10 @@ def dataset(
         "human_sensitivity": ((place,), np.interp(scored, curve_values, curve)),
         "human_curve": ((curve_place,), curve),
         "pixels_response": (("measure", level, "contrast"), measures(pixels[0])),
-        "pixels_scored_response": (("measure", place, "multiplier"), measures(pixels[1])),
+        "pixels_scored_response": (
+            ("measure", place, "multiplier"),
+            measures(pixels[1]),
+        ),
         "noise_floor": (
             ("layer", "measure"),
             np.stack([measures(np.array(noise_floor)) for _ in grid]),
@@ -87,12 +94,19 @@ def dataset(
     axis = StimulusAxis("contrast", "1", LABELS[contrast_kind])
     about = {"units": unit, "long_name": label}
     result = xr.Dataset(
-        {name: (dims, values.astype(np.float64)) for name, (dims, values) in variables.items()},
+        {
+            name: (dims, values.astype(np.float64))
+            for name, (dims, values) in variables.items()
+        },
         coords={
             "layer": list(layers),
             "measure": ["angular", "cosine", "l1", "l2"],
             level: (level, values, about),
-            "contrast": ("contrast", contrast, {"units": "1", "long_name": LABELS[contrast_kind]}),
+            "contrast": (
+                "contrast",
+                contrast,
+                {"units": "1", "long_name": LABELS[contrast_kind]},
+            ),
             place: (place, scored, about),
             "multiplier": multiplier,
             curve_place: (curve_place, curve_values, about),
@@ -158,10 +172,13 @@ def human_csf(x: np.ndarray) -> np.ndarray:
 def published_along(folder: Path) -> dict[tuple[str, str], np.ndarray]:
     """Rows (x, multiplier, contrast, s_ac) of each published (model, test)."""
     rows: dict[tuple[str, str], list[list[float]]] = {}
-    with gzip.open(folder / "published_sac_along_curve.csv.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(
+        folder / "published_sac_along_curve.csv.gz", "rt", encoding="utf-8"
+    ) as file:
         for row in csv.DictReader(file):
             numbers = [
-                float(row[name]) for name in ("x", "multiplier", "stimulus_contrast", "s_ac")
+                float(row[name])
+                for name in ("x", "multiplier", "stimulus_contrast", "s_ac")
             ]
             rows.setdefault((row["model"], row["test"]), []).append(numbers)
     return {key: np.array(value) for key, value in rows.items()}

@@ -70,7 +70,11 @@ def key_rows() -> list[tuple[str, str, str, str]]:
 
 def _rows(name: str, field: FieldInfo, readers: str) -> list[tuple[str, str, str, str]]:
     inner = next(
-        (each for each in (field.annotation, *get_args(field.annotation)) if _is_section(each)),
+        (
+            each
+            for each in (field.annotation, *get_args(field.annotation))
+            if _is_section(each)
+        ),
         None,
     )
     if inner is None or name in TYPES:
@@ -87,7 +91,9 @@ def _readers(name: str) -> str:
     found = dict.fromkeys(
         group for probe, group in PROBES.items() if name in load_probe(probe).SECTIONS
     )
-    return ", ".join(found).replace("detection, discrimination, acuity, matching", "pairs")
+    return ", ".join(found).replace(
+        "detection, discrimination, acuity, matching", "pairs"
+    )
 
 
 def _is_section(annotation: Any) -> bool:
@@ -98,8 +104,12 @@ def _type(name: str, annotation: Any) -> str:
     if name in TYPES:
         return TYPES[name]
     if get_origin(annotation) is Literal:
-        return " ".join(f"`{each!r}`".replace("'", '"') for each in get_args(annotation))
-    parts = [each for each in get_args(annotation) or (annotation,) if each is not type(None)]
+        return " ".join(
+            f"`{each!r}`".replace("'", '"') for each in get_args(annotation)
+        )
+    parts = [
+        each for each in get_args(annotation) or (annotation,) if each is not type(None)
+    ]
     if get_origin(parts[0]) is Literal:
         return _type(name, parts[0])
     base = get_origin(annotation) or parts[0]

@@ -50,7 +50,9 @@ def sector_energy(image: Float64, sectors: int = 8) -> Float64:
     return np.asarray(energy / energy.mean(axis=-1, keepdims=True))
 
 
-def spectral_slope(image: Float64, ppd: float, low: float, high: float) -> tuple[Float64, Float64]:
+def spectral_slope(
+    image: Float64, ppd: float, low: float, high: float
+) -> tuple[Float64, Float64]:
     """Slope of log power against log frequency from `low` to `high` cpd, -2 a for amplitudes 1/f^a;
     standard error.
 
@@ -61,7 +63,12 @@ def spectral_slope(image: Float64, ppd: float, low: float, high: float) -> tuple
     power, radius = fourier_power(pixels), radial_frequency(shape, ppd)
     columns = np.broadcast_to(np.arange(radius.shape[1]), radius.shape)
     # The first and last columns hold each coefficient twice over, so they are left out.
-    keep = (radius >= low) & (radius <= high) & (columns > 0) & (columns < (shape[1] + 1) // 2)
+    keep = (
+        (radius >= low)
+        & (radius <= high)
+        & (columns > 0)
+        & (columns < (shape[1] + 1) // 2)
+    )
     points = np.log(radius[keep])
     points = points - points.mean()
     heights = np.log(np.maximum(power[..., keep], np.finfo(np.float64).tiny))
@@ -72,14 +79,19 @@ def spectral_slope(image: Float64, ppd: float, low: float, high: float) -> tuple
 
 def phase_scrambled(image: Float64, seed: int) -> Float64:
     """An image with the phases of white noise and exactly its own amplitude spectrum."""
-    phases = np.angle(np.fft.rfft2(np.random.default_rng(seed).standard_normal(image.shape)))
+    phases = np.angle(
+        np.fft.rfft2(np.random.default_rng(seed).standard_normal(image.shape))
+    )
     spectrum = np.fft.rfft2(image)
     # Coefficients that are their own mirror image are real: they keep their sign, and the mean with
     # it.
     height, width = image.shape
     own = np.zeros(spectrum.shape, bool)
     own[
-        np.ix_([0, height // 2] if height % 2 == 0 else [0], [0, -1] if width % 2 == 0 else [0])
+        np.ix_(
+            [0, height // 2] if height % 2 == 0 else [0],
+            [0, -1] if width % 2 == 0 else [0],
+        )
     ] = True
     scrambled = np.where(own, spectrum, np.abs(spectrum) * np.exp(1j * phases))
     return np.fft.irfft2(scrambled, s=image.shape)

@@ -8,17 +8,25 @@ from typing import Any
 
 import xarray
 
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.probes import build_result, load_probe
 from psyprobe.running.loop import ask
 from psyprobe.running.store import open_store
 
 
 def write_page(
-    path: Path, probe: str, items: Path, judge: dict[str, Any] | None = None, **options: Any
+    path: Path,
+    probe: str,
+    items: Path,
+    judge: dict[str, Any] | None = None,
+    **options: Any,
 ) -> Path:
     """An experiment's page about a folder of items."""
-    lines = ['title = "Items"', f'probe = "{probe}"', f"items = {json.dumps(str(items))}"]
+    lines = [
+        'title = "Items"',
+        f'probe = "{probe}"',
+        f"items = {json.dumps(str(items))}",
+    ]
     for name, table in (("judge", judge or {}), ("options", options)):
         lines += (
             [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
@@ -29,9 +37,11 @@ def write_page(
     return path
 
 
-def run_page(page: Path, observer: Any, store: Any = None, **options: Any) -> xarray.Dataset:
+def run_page(
+    page: Path, observer: Any, store: Any = None, **options: Any
+) -> xarray.Dataset:
     """What `psyprobe.run` does, with options of the probe's `plan`, such as a judge."""
-    experiment = read_experiment(page)
+    experiment = load_experiment(page)
     probe: Any = load_probe(experiment.probe)
     schedule = probe.plan(experiment, observer, **options)
     with open_store(store) as opened:
@@ -41,5 +51,9 @@ def run_page(page: Path, observer: Any, store: Any = None, **options: Any) -> xa
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items())
+            + "}"
+        )
     return json.dumps(value)

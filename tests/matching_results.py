@@ -13,14 +13,19 @@ from psyprobe.human import matching_data
 from psyprobe.running.task import StimulusAxis, Task
 
 HUMAN = matching_data()
-FREQUENCY = np.unique(np.round(np.concatenate([HUMAN.frequency, np.geomspace(0.25, 25, 20)]), 3))
+FREQUENCY = np.unique(
+    np.round(np.concatenate([HUMAN.frequency, np.geomspace(0.25, 25, 20)]), 3)
+)
 CONTRAST = np.geomspace(0.001, 1, 60)
 
 Response = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def simulated_matching(
-    *formulas: Response, observer: str = "simulated", noise_floor: float = 0.0, **attributes: object
+    *formulas: Response,
+    observer: str = "simulated",
+    noise_floor: float = 0.0,
+    **attributes: object,
 ) -> xr.Dataset:
     """A run of an observer whose angular distance is a formula, one for each layer; pixels respond
     by contrast."""
@@ -47,7 +52,10 @@ def simulated_matching(
         ),
         "pixels_response": (("measure", "frequency", "contrast"), pixels[0]),
         "pixels_reference_response": (("measure", "reference_contrast"), pixels[1]),
-        "human_match": (("reference_contrast", "measured_frequency"), HUMAN.matched_contrast),
+        "human_match": (
+            ("reference_contrast", "measured_frequency"),
+            HUMAN.matched_contrast,
+        ),
         "noise_floor": (
             ("layer", "measure"),
             np.tile(measures(np.array(noise_floor)), (len(every), 1)),
@@ -87,12 +95,20 @@ def image_responses(frequency: np.ndarray, contrast: np.ndarray) -> np.ndarray:
     """Angular distance of the sRGB image of a grating from that of its background
     (encoder_protocol.md, 2.5)."""
     x = (-112 + np.arange(224) * 224 / 223) / 60
-    light = 10 * (1 + contrast[..., None] * np.sin(2 * np.pi * frequency[..., None] * x)) / 400
-    drive = np.where(light <= 0.04045 / 12.92, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+    light = (
+        10
+        * (1 + contrast[..., None] * np.sin(2 * np.pi * frequency[..., None] * x))
+        / 400
+    )
+    drive = np.where(
+        light <= 0.04045 / 12.92, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055
+    )
     unit = drive / np.linalg.norm(drive, axis=-1, keepdims=True)
     flat = np.full(224, 1 / np.sqrt(224))
     return (
         2
         / np.pi
-        * np.arctan2(np.linalg.norm(unit - flat, axis=-1), np.linalg.norm(unit + flat, axis=-1))
+        * np.arctan2(
+            np.linalg.norm(unit - flat, axis=-1), np.linalg.norm(unit + flat, axis=-1)
+        )
     )

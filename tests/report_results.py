@@ -46,22 +46,33 @@ def told(result: xr.Dataset, experiment: str, observer: str) -> xr.Dataset:
     return result.assign_attrs(**ABOUT, **named)
 
 
-def contours(observer: str, experiment: str = "gabor_achromatic", seed: int = 0) -> xr.Dataset:
+def contours(
+    observer: str, experiment: str = "gabor_achromatic", seed: int = 0
+) -> xr.Dataset:
     """A band-pass observer with noise, so that no number compresses for being round."""
     rng = np.random.default_rng(seed)
     peak, gain = 2.0 + rng.uniform(0, 6), 0.05 + 0.2 * rng.random()
 
     def response(f: np.ndarray, c: np.ndarray) -> np.ndarray:
         tuned = np.exp(-((np.log(f / peak)) ** 2) / 2)
-        return gain * tuned * c * np.exp(0.05 * rng.standard_normal(np.broadcast(f, c).shape))
+        return (
+            gain
+            * tuned
+            * c
+            * np.exp(0.05 * rng.standard_normal(np.broadcast(f, c).shape))
+        )
 
     return told(simulated_result(response), experiment, observer)
 
 
-def matches(observer: str, experiment: str = "contrast_matching", seed: int = 0) -> xr.Dataset:
+def matches(
+    observer: str, experiment: str = "contrast_matching", seed: int = 0
+) -> xr.Dataset:
     slope = 0.5 + 0.1 * seed
     return told(
-        simulated_matching(lambda f, c: 0.3 * c**slope / (1 + 0.02 * f)), experiment, observer
+        simulated_matching(lambda f, c: 0.3 * c**slope / (1 + 0.02 * f)),
+        experiment,
+        observer,
     )
 
 

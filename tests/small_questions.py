@@ -44,7 +44,9 @@ peak = 185.3
 """
 
 
-def write_questions(folder: Path, *changes: tuple[str, str], name: str = "words") -> Path:
+def write_questions(
+    folder: Path, *changes: tuple[str, str], name: str = "words"
+) -> Path:
     """Write both files, each (old, new) text of the experiment replaced, and give the path."""
     text = EXPERIMENT
     for old, new in changes:
@@ -76,7 +78,10 @@ class Seeing:
         name: str = "seeing",
     ) -> None:
         self.card = Card(
-            name, "answer", input_size=input_size, options={"mass": mass, "logprobs": logprobs}
+            name,
+            "answer",
+            input_size=input_size,
+            options={"mass": mass, "logprobs": logprobs},
         )
         self.asked: list[Inquiry] = []
         self.logprobs, self.mass, self.reply = logprobs, mass, reply
@@ -155,5 +160,6 @@ class Backwards(Seeing):
 def digests(asked: Iterable[Inquiry]) -> list[tuple[Any, ...]]:
     """What each question consisted of."""
     return [
-        (*map(image_digest, each.images), each.prompt, each.system, each.decoding) for each in asked
+        (*map(image_digest, each.images), each.prompt, each.system, each.decoding)
+        for each in asked
     ]

@@ -14,11 +14,15 @@ def question(stimulus: int, observer: str = "network") -> Question:
 
 
 def batch(*stimuli: int, atomic: bool = False, group: str = "") -> Batch:
-    questions = [question(i, observer) for observer in ("network", "pixels") for i in stimuli]
+    questions = [
+        question(i, observer) for observer in ("network", "pixels") for i in stimuli
+    ]
     return Batch(tuple(questions), None, atomic, group)
 
 
-def handed_out(batches: list[Batch], answered: list[Question]) -> list[tuple[Question, ...]]:
+def handed_out(
+    batches: list[Batch], answered: list[Question]
+) -> list[tuple[Question, ...]]:
     with Store(None) as store, Writer(store) as writer:
         store.add(Answered(answer, {"values": [[0.0]]}) for answer in answered)
         return [taken.questions for taken in Agenda(store, batches, writer)]

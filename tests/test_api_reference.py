@@ -45,7 +45,9 @@ def test_the_reference_has_every_public_name() -> None:
         module = import_module(f"psyprobe.{room}")
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
-            known = (module.__name__, name) in listed or any(value is each for each in values)
+            known = (module.__name__, name) in listed or any(
+                value is each for each in values
+            )
             assert known or inspect.ismodule(value), f"psyprobe.{room}.{name}"
     assert len(NAMES) > 250
 
@@ -72,11 +74,16 @@ def test_all_that_pages_import_is_public() -> None:
     shown = set()
     for page in (ROOT / "docs").glob("*.md"):
         for module in re.findall(
-            r"^from (psyprobe[\w.]*) import", page.read_text(encoding="utf-8"), re.MULTILINE
+            r"^from (psyprobe[\w.]*) import",
+            page.read_text(encoding="utf-8"),
+            re.MULTILINE,
         ):
             shown.add(module)
     assert (
-        shown - set(reference.MODULES) - inside - {f"psyprobe.{room}" for room in pp._ROOMS}
+        shown
+        - set(reference.MODULES)
+        - inside
+        - {f"psyprobe.{room}" for room in pp._ROOMS}
         == set()
     )
 
@@ -88,7 +95,9 @@ def test_a_name_is_told_about(name: reference.Name) -> None:
     assert doc(name).split("\n")[0].rstrip(".,;:"), "a summary"
     assert "undocumented" not in doc(name)
     if name.kind != "exception" and name.value is not strategies.Patterns:
-        shown = ">>>" in doc(name) or reference.shown_in(name) or reference.used_by(name)
+        shown = (
+            ">>>" in doc(name) or reference.shown_in(name) or reference.used_by(name)
+        )
         assert shown, (
             "an example in its docstring or on a page, or a function with one that gives or "
             "takes it"
@@ -105,7 +114,9 @@ def test_what_a_function_takes_and_raises_is_described(name: reference.Name) -> 
     ]
     assert missing == [] or BY_REFERENCE.search(text), missing
     if _raises(name.value):
-        assert re.search(r"Raises\n---|Error\b|[Ee]rrors? as in", text), "what it raises"
+        assert re.search(r"Raises\n---|Error\b|[Ee]rrors? as in", text), (
+            "what it raises"
+        )
 
 
 def _raises(function: object) -> bool:
@@ -123,7 +134,9 @@ def _raises(function: object) -> bool:
 def test_fields_are_described(name: reference.Name) -> None:
     """By a comment above each, or in the docstring; names that say all alone are rare and few."""
     fields = [
-        each for each in vars(name.value).get("__annotations__", {}) if not each.startswith("_")
+        each
+        for each in vars(name.value).get("__annotations__", {})
+        if not each.startswith("_")
     ]
     if not fields or name.value.__module__.startswith("hypothesis"):
         return
@@ -133,6 +146,9 @@ def test_fields_are_described(name: reference.Name) -> None:
     told = [
         each
         for each in fields
-        if re.search(rf"{above}{each}:|{each}: .* = parameter\(", source) or each in doc(name)
+        if re.search(rf"{above}{each}:|{each}: .* = parameter\(", source)
+        or each in doc(name)
     ]
-    assert len(told) >= len(fields) / 2 or BY_REFERENCE.search(doc(name)), set(fields) - set(told)
+    assert len(told) >= len(fields) / 2 or BY_REFERENCE.search(doc(name)), set(
+        fields
+    ) - set(told)

@@ -37,12 +37,15 @@ class Silent(StripeReader):
 
 
 @cache
-def found(side: int | None = None, jpeg: int | None = None, smoothing: bool = True) -> Calibration:
+def found(
+    side: int | None = None, jpeg: int | None = None, smoothing: bool = True
+) -> Calibration:
     return calibrate(StripeReader(side, jpeg, smoothing=smoothing), TRIALS)
 
 
 @pytest.mark.parametrize(
-    ("side", "jpeg", "smoothing"), [(336, 75, True), (448, None, True), (512, None, False)]
+    ("side", "jpeg", "smoothing"),
+    [(336, 75, True), (448, None, True), (512, None, False)],
 )
 def test_the_size_at_which_it_looks_is_found_within_a_step(
     side: int, jpeg: int | None, smoothing: bool
@@ -63,7 +66,8 @@ def test_nothing_is_found_where_nothing_is_done() -> None:
     assert (result.at_least, result.below) == (832, None)
     assert {grade.verdict for grade in result.grades} == {"told"}
     assert (
-        "no JPEG 4:2:0" in result.findings[1] and "Stripes of 1 code are told" in result.findings[2]
+        "no JPEG 4:2:0" in result.findings[1]
+        and "Stripes of 1 code are told" in result.findings[2]
     )
 
 
@@ -86,23 +90,40 @@ def test_jpeg_is_found_behind_resizing() -> None:
         "grey stripes, period 8 px, 1 code",
     }
     assert "grey stripes, period 2 px, 120 codes" in kept
-    assert "JPEG 4:2:0 or the like" in result.findings[1] and "JPEG's blocks" in result.findings[2]
+    assert (
+        "JPEG 4:2:0 or the like" in result.findings[1]
+        and "JPEG's blocks" in result.findings[2]
+    )
 
 
 @pytest.mark.parametrize("trials", [7, 8, 20, 50])
 def test_guessing_passes_a_grade_in_one_of_a_hundred_at_most(trials: int) -> None:
     counts = np.arange(trials + 1)
-    told = [Grade(Stripes(64, 64, 8.0, 8), trials, int(k), int(trials - k)).is_told for k in counts]
+    told = [
+        Grade(Stripes(64, 64, 8.0, 8), trials, int(k), int(trials - k)).is_told
+        for k in counts
+    ]
     assert 0 < binom.pmf(counts[told], trials, 0.5).sum() <= CHANCE
     assert told == [bool(binom.sf(k - 1, trials, 0.5) <= CHANCE) for k in counts]
 
 
 def test_one_that_guesses_and_one_that_says_nothing_have_no_finding() -> None:
     result = calibrate(StripeReader(guesses=True), 20)
-    assert len(result.grades) == 1 and result.at_least is None and result.spent["answers"] == 20
-    assert "does not answer the easy ones" in result.findings[0] and len(result.findings) == 1
+    assert (
+        len(result.grades) == 1
+        and result.at_least is None
+        and result.spent["answers"] == 20
+    )
+    assert (
+        "does not answer the easy ones" in result.findings[0]
+        and len(result.findings) == 1
+    )
     silent = calibrate(Silent(), 7)
-    assert (silent.grades[0].right, silent.grades[0].wrong, silent.grades[0].verdict) == (
+    assert (
+        silent.grades[0].right,
+        silent.grades[0].wrong,
+        silent.grades[0].verdict,
+    ) == (
         0,
         0,
         "not told",
@@ -114,16 +135,22 @@ def test_images_have_the_codes_that_are_asked_for(codes: int) -> None:
     image = draw(Stripes(128, 128, 7.3, codes), vertical=False, seed=3)
     assert image.dtype == np.uint8 and np.ptp(image) in (codes, codes - (codes > 100))
     assert (image[..., 0] == image[..., 2]).all()
-    assert np.array_equal(image, draw(Stripes(128, 128, 7.3, codes), vertical=False, seed=3))
+    assert np.array_equal(
+        image, draw(Stripes(128, 128, 7.3, codes), vertical=False, seed=3)
+    )
 
 
 def test_colour_has_no_luma() -> None:
-    image = draw(Stripes(128, 128, 2.0, 120, colour=True), vertical=True, seed=0).astype(float)
+    image = draw(
+        Stripes(128, 128, 2.0, 120, colour=True), vertical=True, seed=0
+    ).astype(float)
     luma = image @ [0.299, 0.587, 0.114]
     assert np.abs(luma - 128).max() < 0.5 and np.ptp(image[..., 0]) > 150
 
 
-def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ask = ["ask", "--calibrate", "--observer", "simulated:flat"]
     assert main([*ask, "--plan", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
@@ -170,7 +197,9 @@ def test_what_cannot_be_is_one_line(
 
 def test_one_that_knows_its_size_has_nothing_to_calibrate() -> None:
     with pytest.raises(InputError, match="leave input_size out"):
-        calibrate(load_observer("openai:m", base_url="http://127.0.0.1:9/v1", input_size=336))
+        calibrate(
+            load_observer("openai:m", base_url="http://127.0.0.1:9/v1", input_size=336)
+        )
     with pytest.raises(InputError, match="does not answer in words"):
         calibrate(load_observer("pixels"))
     assert most_questions(8) == 136

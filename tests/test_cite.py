@@ -23,7 +23,9 @@ def test_every_source_of_the_catalogue_is_known(catalogue: str) -> None:
         for name in catalogue_names(catalogue)
     }
     assert [
-        name for name, text in sources.items() if text != "psyprobe" and not references_in(text)
+        name
+        for name, text in sources.items()
+        if text != "psyprobe" and not references_in(text)
     ] == []
 
 
@@ -42,16 +44,18 @@ def test_people_are_cited_by_their_first_author_alone() -> None:
         "frequency_jnd_constructed": {"burbeck1983", "greenlee1992"},
         "robson1966": {"robson1966", "ashraf2024"},
     }
-    assert sources["castle_csf"] == ["ashraf2024"] and sources["stela_csf"] == ["mantiuk2022"]
+    assert sources["castle_csf"] == ["ashraf2024"] and sources["stela_csf"] == [
+        "mantiuk2022"
+    ]
 
 
 def test_entries_are_bibtex() -> None:
     for one in references().values():
         assert one.bibtex.count("{") == one.bibtex.count("}")
         fields = re.findall(r"^  (\w+)\s*= \{", one.bibtex, re.MULTILINE)
-        assert {"author", "title", "year"} <= set(fields) and len(fields) == len(set(fields)), (
-            one.key
-        )
+        assert {"author", "title", "year"} <= set(fields) and len(fields) == len(
+            set(fields)
+        ), one.key
 
 
 def test_a_suite_cites_what_its_experiments_rest_on() -> None:
@@ -89,5 +93,8 @@ def test_the_citation_file_is_of_this_version() -> None:
 
     file = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert file["cff-version"] == "1.2.0" and file["version"] == psyprobe.__version__
-    assert file["authors"] == [{"name": "psyprobe developers"}] and file["license"] == "MIT"
+    assert (
+        file["authors"] == [{"name": "psyprobe developers"}]
+        and file["license"] == "MIT"
+    )
     assert {"title", "message", "abstract", "type"} <= set(file)

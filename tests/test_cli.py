@@ -46,7 +46,9 @@ def fail(capsys: Output, *arguments: str | Path) -> str:
     assert code == 2
     assert found.out == ""
     assert (
-        found.err.startswith("psyprobe") and found.err.endswith("\n") and found.err.count("\n") == 1
+        found.err.startswith("psyprobe")
+        and found.err.endswith("\n")
+        and found.err.count("\n") == 1
     )
     return found.err
 
@@ -87,11 +89,21 @@ def test_list_loads_nothing_heavy() -> None:
         "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=1200
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=1200,
     )
-    assert not {"torch", "timm", "open_clip", "matplotlib", "colour", "xarray", "scipy"} & set(
-        done.stderr.split()
-    )
+    assert not {
+        "torch",
+        "timm",
+        "open_clip",
+        "matplotlib",
+        "colour",
+        "xarray",
+        "scipy",
+    } & set(done.stderr.split())
 
 
 def test_version_and_help(capsys: Output) -> None:
@@ -112,20 +124,34 @@ def test_version_and_help(capsys: Output) -> None:
 @pytest.mark.parametrize(("bits", "dtype"), [(8, np.uint8), (16, np.uint16)])
 def test_render_png(capsys: Output, tmp_path: Path, bits: int, dtype: type) -> None:
     file = tmp_path / "gabor.png"
-    settings = ("--set", "frequency=4", "contrast=0.5", "size=64", "--display", "peak=200")
-    succeed(capsys, "render", "gabor_achromatic", *settings, "-o", file, "--bits", str(bits))
+    settings = (
+        "--set",
+        "frequency=4",
+        "contrast=0.5",
+        "size=64",
+        "--display",
+        "peak=200",
+    )
+    succeed(
+        capsys, "render", "gabor_achromatic", *settings, "-o", file, "--bits", str(bits)
+    )
     spec = load_stimulus("gabor_achromatic").spec(frequency=4.0, contrast=0.5, size=64)
     drive = np.asarray(pp.Display(peak=200.0).encode(spec.draw()))[..., 0]
     codes = decode_png(file.read_bytes())
     assert codes.dtype == dtype and codes.shape == (64, 64)
-    np.testing.assert_allclose(codes / (2**bits - 1), drive, atol=0.5000001 / (2**bits - 1))
+    np.testing.assert_allclose(
+        codes / (2**bits - 1), drive, atol=0.5000001 / (2**bits - 1)
+    )
     record = json.loads((tmp_path / "gabor.png.json").read_text(encoding="utf-8"))
     assert f"{bits}-bit codes" in record["holds"]
     assert record["display"]["peak"] == 200 and record["stimulus"]["frequency"] == 4
     rows = {row["quantity"]: row for row in record["certificate"]["rows"]}
     # Measured from the codes: not exact, and better with more of them.
     assert 1e-9 < abs(rows["contrast"]["error"]) < (1e-2 if bits == 8 else 1e-4)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["gabor.png", "gabor.png.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "gabor.png",
+        "gabor.png.json",
+    ]
     succeed(capsys, "check", file)
 
 
@@ -199,7 +225,10 @@ def test_check_finds_a_changed_file(capsys: Output, tmp_path: Path) -> None:
 
 def test_low_contrast_in_8_bits_is_noted(capsys: Output, tmp_path: Path) -> None:
     file = tmp_path / "faint.png"
-    assert main(["render", "gabor_achromatic", "--set", "contrast=0.005", "-o", str(file)]) == 0
+    assert (
+        main(["render", "gabor_achromatic", "--set", "contrast=0.005", "-o", str(file)])
+        == 0
+    )
     assert "more bits or a float format" in capsys.readouterr().err
     assert main(["check", str(file)]) == 1
 
@@ -227,7 +256,17 @@ def test_clipping_is_counted(capsys: Output, tmp_path: Path) -> None:
 def test_run_score_plot(capsys: Output, tmp_path: Path) -> None:
     path, folder = write_experiment(tmp_path), tmp_path / "results"
     planned = json.loads(
-        succeed(capsys, "run", path, "--observer", "pixels", "--output", folder, "--plan", "--json")
+        succeed(
+            capsys,
+            "run",
+            path,
+            "--observer",
+            "pixels",
+            "--output",
+            folder,
+            "--plan",
+            "--json",
+        )
     )
     assert planned[0]["images"] == 16 and planned[0]["answered"] == 0
     assert not folder.exists()
@@ -243,11 +282,13 @@ def test_run_score_plot(capsys: Output, tmp_path: Path) -> None:
         capsys, "run", path, "--observer", "pixels", "--output", folder, "--plan"
     )
     from_store = json.loads(succeed(capsys, "score", folder / "runs.sqlite", "--json"))
-    from_file = json.loads(succeed(capsys, "score", folder / "small-pixels.nc", "--json"))
-    assert from_store == from_file == [score]
-    assert succeed(capsys, "score", folder / "runs.sqlite", "--format", "csv").startswith(
-        "experiment,"
+    from_file = json.loads(
+        succeed(capsys, "score", folder / "small-pixels.nc", "--json")
     )
+    assert from_store == from_file == [score]
+    assert succeed(
+        capsys, "score", folder / "runs.sqlite", "--format", "csv"
+    ).startswith("experiment,")
     for ending in ("png", "svg", "pdf"):
         succeed(
             capsys,
@@ -287,10 +328,14 @@ def test_several_experiments_and_observers(capsys: Output, tmp_path: Path) -> No
     ]
     for report in reports:
         assert all(Path(file).is_file() for file in report["files"].values())
-    assert len(json.loads(succeed(capsys, "score", tmp_path / "s.sqlite", "--json"))) == 2
+    assert (
+        len(json.loads(succeed(capsys, "score", tmp_path / "s.sqlite", "--json"))) == 2
+    )
 
 
-def test_names_from_files_cannot_steer_the_terminal(capsys: Output, tmp_path: Path) -> None:
+def test_names_from_files_cannot_steer_the_terminal(
+    capsys: Output, tmp_path: Path
+) -> None:
     path = write_experiment(tmp_path, name="small\x1b[31m")
     assert "\x1b" not in succeed(
         capsys, "run", path, "--observer", "pixels", "--output", tmp_path, "--plan"
@@ -301,7 +346,9 @@ def test_names_from_files_cannot_steer_the_terminal(capsys: Output, tmp_path: Pa
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     path = write_experiment(
-        tmp_path, ("to = 4, n = 3", "to = 4, n = 60"), ("to = 1, n = 3", "to = 1, n = 60")
+        tmp_path,
+        ("to = 4, n = 3", "to = 4, n = 60"),
+        ("to = 1, n = 3", "to = 1, n = 60"),
     )
     arguments = [
         sys.executable,
@@ -316,7 +363,9 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     ]
     arguments += ["--output", str(tmp_path)]
     store = tmp_path / "runs.sqlite"
-    with child(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with child(
+        arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         while not (store.exists() and store.stat().st_size > 500_000):
             assert process.poll() is None
             time.sleep(0.01)
@@ -325,7 +374,8 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert out == "" and err.count("\n") == 1
     assert (
-        "stopped; what was answered is kept, go on with: psyprobe run" in err and str(path) in err
+        "stopped; what was answered is kept, go on with: psyprobe run" in err
+        and str(path) in err
     )
 
 
@@ -351,9 +401,20 @@ def test_output_that_nobody_reads_is_no_error() -> None:
         (["run"], "EXPERIMENT"),
         (["run", "gabor_acromatic"], "did you mean 'gabor_achromatic'?"),
         (["run", "gabor_achromatic", "--observer", "pixles"], "did you mean 'pixels'?"),
-        (["run", "gabor_achromatic", "--observer", "timm:no_such_network"], "no_such_network"),
         (
-            ["run", "gabor_achromatic", "--observer", "pixels", "--batch-size", "0", "--plan"],
+            ["run", "gabor_achromatic", "--observer", "timm:no_such_network"],
+            "no_such_network",
+        ),
+        (
+            [
+                "run",
+                "gabor_achromatic",
+                "--observer",
+                "pixels",
+                "--batch-size",
+                "0",
+                "--plan",
+            ],
             "at least 1 image",
         ),
         (
@@ -365,21 +426,39 @@ def test_output_that_nobody_reads_is_no_error() -> None:
             "no option 'layers'",
         ),
         (["run", "nothing.toml"], "nothing.toml cannot be read: No such file"),
-        (["render", "gabor_acromatic", "-o", "x.png"], "did you mean 'gabor_achromatic'?"),
+        (
+            ["render", "gabor_acromatic", "-o", "x.png"],
+            "did you mean 'gabor_achromatic'?",
+        ),
         (["render", "gabor_achromatic", "-o", "x.jpg"], "unknown image format '.jpg'"),
-        (["render", "gabor_achromatic", "--set", "frequency=40", "-o", "x.png"], "below 30 cpd"),
+        (
+            ["render", "gabor_achromatic", "--set", "frequency=40", "-o", "x.png"],
+            "below 30 cpd",
+        ),
         (
             ["render", "gabor_achromatic", "--set", "frequency=4cpd", "-o", "x.png"],
             "without the unit",
         ),
-        (["render", "gabor_achromatic", "--set", "frequency=NaN", "-o", "x.png"], "finite"),
+        (
+            ["render", "gabor_achromatic", "--set", "frequency=NaN", "-o", "x.png"],
+            "finite",
+        ),
         (
             ["render", "gabor_achromatic", "--set", "frequncy=4", "-o", "x.png"],
             "did you mean 'frequency'?",
         ),
-        (["render", "gabor_achromatic", "--set", "frequency", "-o", "x.png"], "NAME=VALUE"),
-        (["render", "gabor_achromatic", "--set", "contrast=2", "-o", "x.png"], "contrast is 2"),
-        (["render", "gabor_achromatic", "--set", "contrast=50", "-o", "x.png"], "not a percentage"),
+        (
+            ["render", "gabor_achromatic", "--set", "frequency", "-o", "x.png"],
+            "NAME=VALUE",
+        ),
+        (
+            ["render", "gabor_achromatic", "--set", "contrast=2", "-o", "x.png"],
+            "contrast is 2",
+        ),
+        (
+            ["render", "gabor_achromatic", "--set", "contrast=50", "-o", "x.png"],
+            "not a percentage",
+        ),
         (
             ["render", "gabor_achromatic", "--set", "luminance=500", "-o", "x.png"],
             "above what this display shows",
@@ -404,7 +483,10 @@ def test_output_that_nobody_reads_is_no_error() -> None:
             ["render", "gabor_achromatic", "-o", "no/such/folder/x.png"],
             "cannot be written: No such file",
         ),
-        (["render", "gabor_achromatic", "-o", "x.png", "--bits", "12"], "invalid choice: 12"),
+        (
+            ["render", "gabor_achromatic", "-o", "x.png", "--bits", "12"],
+            "invalid choice: 12",
+        ),
         (["check", "x.png"], "no certificate"),
         (["check", "gabor_acromatic"], "did you mean"),
         (["score", "nothing.sqlite"], "does not exist"),
@@ -443,7 +525,14 @@ def test_bad_experiments_are_one_line(
     path = write_experiment(tmp_path, (old, new))
     for plan in ([], ["--plan"]):
         assert message in fail(
-            capsys, "run", path, "--observer", "pixels", "--output", tmp_path / "r", *plan
+            capsys,
+            "run",
+            path,
+            "--observer",
+            "pixels",
+            "--output",
+            tmp_path / "r",
+            *plan,
         )
 
 
@@ -452,7 +541,9 @@ def test_stores_and_folders_that_cannot_be_used(capsys: Output, tmp_path: Path) 
     (tmp_path / "text").write_text("no store at all " * 100)
     run = ["run", path, "--observer", "pixels", "--output", tmp_path / "r"]
     assert "is not a store" in fail(capsys, *run, "--store", tmp_path / "text")
-    assert "there is no folder" in fail(capsys, *run, "--store", tmp_path / "no" / "such.sqlite")
+    assert "there is no folder" in fail(
+        capsys, *run, "--store", tmp_path / "no" / "such.sqlite"
+    )
     assert "is a folder" in fail(capsys, *run, "--store", tmp_path)
     assert "cannot be made" in fail(
         capsys, "run", path, "--observer", "pixels", "--output", tmp_path / "text" / "r"
@@ -462,7 +553,14 @@ def test_stores_and_folders_that_cannot_be_used(capsys: Output, tmp_path: Path) 
 
 def test_missing_weights_are_one_line(capsys: Output) -> None:
     pytest.importorskip("timm")
-    error = fail(capsys, "run", "gabor_achromatic", "--observer", "timm:resnet18.a1_in1k", "--plan")
+    error = fail(
+        capsys,
+        "run",
+        "gabor_achromatic",
+        "--observer",
+        "timm:resnet18.a1_in1k",
+        "--plan",
+    )
     assert "resnet18" in error
 
 
@@ -474,7 +572,9 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         partial.write_text("ne")
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(PsyprobeError, match=r"file\.txt cannot be written: No space left"):
+    with pytest.raises(
+        PsyprobeError, match=r"file\.txt cannot be written: No space left"
+    ):
         write_whole(path, half)
     assert path.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
 

@@ -16,7 +16,10 @@ from psyprobe.cli import main
 def file(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("chat") / "run.nc"
     result = chat_result(
-        log_thresholds(3, 0.1), readout="p_yes", repeats=3, contrast=np.geomspace(1e-3, 0.28, 10)
+        log_thresholds(3, 0.1),
+        readout="p_yes",
+        repeats=3,
+        contrast=np.geomspace(1e-3, 0.28, 10),
     )
     result.to_netcdf(path, engine="scipy")
     return str(path)

@@ -20,9 +20,7 @@ stimulus = {stimulus}
 levels = {{ frequency.values = [4, 8], contrast.values = [0.1, 0.5] }}
 {human}
 """
-GABOR = (
-    '{ kind = "gabor", parameters = { frequency = 4, contrast = 0.1, radius = 0.1, size = 32 } }'
-)
+GABOR = '{ kind = "gabor", parameters = { frequency = 4, contrast = 0.1, radius = 0.1, size = 32 } }'
 
 
 def own_page(folder: Path, stimulus: str = GABOR, human: str = "") -> Path:
@@ -52,7 +50,9 @@ def test_what_nobody_foresaw_is_one_line(capsys: Output, broken_listing: None) -
     assert "--debug" in said and "psyprobe doctor" in said and len(said) < 400
 
 
-def test_debug_shows_the_trace_before_the_line(capsys: Output, broken_listing: None) -> None:
+def test_debug_shows_the_trace_before_the_line(
+    capsys: Output, broken_listing: None
+) -> None:
     assert main(["list", "observers", "--debug"]) == 2
     *trace, line = capsys.readouterr().err.splitlines()
     assert trace[0].startswith("Traceback") and "LookupError" in "".join(trace)
@@ -79,8 +79,13 @@ def test_a_networks_own_fault_names_its_line(capsys: Output, tmp_path: Path) -> 
     )
     run = ("run", own_page(tmp_path), "--output", tmp_path / "out", "--observer")
     said = fail(capsys, *run, f"torch:{network}:build")
-    assert "code that is not psyprobe's fails at my_network.py, line 4: AttributeError" in said
-    assert "my_network.py, line 8: SystemExit" in fail(capsys, *run, f"torch:{network}:leave")
+    assert (
+        "code that is not psyprobe's fails at my_network.py, line 4: AttributeError"
+        in said
+    )
+    assert "my_network.py, line 8: SystemExit" in fail(
+        capsys, *run, f"torch:{network}:leave"
+    )
 
 
 def test_a_stimulus_of_ones_own_names_its_line(capsys: Output, tmp_path: Path) -> None:
@@ -98,23 +103,40 @@ def test_a_stimulus_of_ones_own_names_its_line(capsys: Output, tmp_path: Path) -
         "--output",
         tmp_path / "out",
     )
-    assert "my_kinds.py, line 4: ZeroDivisionError: division by zero" in fail(capsys, *run)
+    assert "my_kinds.py, line 4: ZeroDivisionError: division by zero" in fail(
+        capsys, *run
+    )
 
 
 def test_people_of_ones_own_name_their_line(capsys: Output, tmp_path: Path) -> None:
-    (tmp_path / "my_csf.py").write_text("def csf(frequency):\n    return 1 / 0\n", encoding="utf-8")
+    (tmp_path / "my_csf.py").write_text(
+        "def csf(frequency):\n    return 1 / 0\n", encoding="utf-8"
+    )
     page = own_page(
         tmp_path,
         human='human = { model = "my_csf.py:csf" }\nscore = { multiplier.values = [1, 2] }',
     )
-    said = fail(capsys, "run", page, "--observer", "pixels", "--output", tmp_path / "out", "--plan")
+    said = fail(
+        capsys,
+        "run",
+        page,
+        "--observer",
+        "pixels",
+        "--output",
+        tmp_path / "out",
+        "--plan",
+    )
     assert "my_csf.py, line 2: ZeroDivisionError" in said
 
 
-def test_a_package_beside_names_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_beside_names_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site = tmp_path / "site-packages"
     site.mkdir()
-    (site / "faulty_probe.py").write_text("def plan():\n    return {}[3]\n", encoding="utf-8")
+    (site / "faulty_probe.py").write_text(
+        "def plan():\n    return {}[3]\n", encoding="utf-8"
+    )
     monkeypatch.syspath_prepend(site)
     import faulty_probe
 
@@ -139,17 +161,26 @@ def test_doctor_tells_what_a_report_needs(capsys: Output, tmp_path: Path) -> Non
     found = json.loads(succeed(capsys, "doctor", tmp_path / "runs.sqlite", "--json"))
     assert {"python", "psyprobe", "numpy", "scipy", "xarray"} <= set(found["versions"])
     assert (
-        "pixels" in found["can_run"] and "zoo" in found["extras"] and found["threads"]["cores"] >= 1
+        "pixels" in found["can_run"]
+        and "zoo" in found["extras"]
+        and found["threads"]["cores"] >= 1
     )
     (store,) = found["stores"].values()
-    assert (store["answers"], store["runs"], store["finished"]) == (0, 0, 0) and store["bytes"] > 0
+    assert (store["answers"], store["runs"], store["finished"]) == (0, 0, 0) and store[
+        "bytes"
+    ] > 0
     text = succeed(capsys, "doctor", tmp_path / "runs.sqlite")
     assert "runs.sqlite: bytes" in text and "extra zoo: " in text and "device: " in text
 
 
-def test_doctor_ends_with_1_where_a_store_cannot_be_used(capsys: Output, tmp_path: Path) -> None:
+def test_doctor_ends_with_1_where_a_store_cannot_be_used(
+    capsys: Output, tmp_path: Path
+) -> None:
     (tmp_path / "no.sqlite").write_text("no store " * 1000, encoding="utf-8")
-    assert main(["doctor", str(tmp_path / "no.sqlite"), str(tmp_path / "absent.sqlite")]) == 1
+    assert (
+        main(["doctor", str(tmp_path / "no.sqlite"), str(tmp_path / "absent.sqlite")])
+        == 1
+    )
     said = capsys.readouterr()
     assert (
         "is no SQLite file" in said.out

@@ -30,11 +30,15 @@ def fail(capsys: Output, *arguments: object) -> str:
 def results(tmp_path: Path) -> list[Path]:
     files = [tmp_path / "detection.nc", tmp_path / "matching.nc"]
     simulated_result(lambda x, c: 0.3 * c / x).to_netcdf(files[0], engine="scipy")
-    simulated_matching(lambda f, c: 0.3 * c / (1 + f)).to_netcdf(files[1], engine="scipy")
+    simulated_matching(lambda f, c: 0.3 * c / (1 + f)).to_netcdf(
+        files[1], engine="scipy"
+    )
     return files
 
 
-def test_score_prints_both_kinds_of_results(capsys: Output, results: list[Path]) -> None:
+def test_score_prints_both_kinds_of_results(
+    capsys: Output, results: list[Path]
+) -> None:
     text = succeed(capsys, "score", *results)
     assert "gabor_achromatic" in text and "perfect constancy" in text
 
@@ -43,19 +47,27 @@ def test_a_scoreboard_of_files_with_the_published_scores(
     capsys: Output, results: list[Path]
 ) -> None:
     text = succeed(
-        capsys, "score", *results, "--scoreboard", "--published", "--sort", "contrast_matching"
+        capsys,
+        "score",
+        *results,
+        "--scoreboard",
+        "--published",
+        "--sort",
+        "contrast_matching",
     )
-    assert "Gabor ach" in text and "DINOv2 - ViT-L/14 + reg - LVD-142M (published)" in text
+    assert (
+        "Gabor ach" in text and "DINOv2 - ViT-L/14 + reg - LVD-142M (published)" in text
+    )
     held = json.loads(succeed(capsys, "score", *results, "--scoreboard", "--json"))
-    assert {score["name"] for score in held["scores"] if score["kind"] == "observer"} == {
-        "simulated"
-    }
-    assert succeed(capsys, "score", *results, "--scoreboard", "--format", "csv").startswith(
-        "name,kind,"
-    )
-    assert succeed(capsys, "score", *results, "--scoreboard", "--format", "latex").startswith(
-        "\\begin{tabular}"
-    )
+    assert {
+        score["name"] for score in held["scores"] if score["kind"] == "observer"
+    } == {"simulated"}
+    assert succeed(
+        capsys, "score", *results, "--scoreboard", "--format", "csv"
+    ).startswith("name,kind,")
+    assert succeed(
+        capsys, "score", *results, "--scoreboard", "--format", "latex"
+    ).startswith("\\begin{tabular}")
 
 
 def test_options_of_the_scoreboard_need_it(capsys: Output, results: list[Path]) -> None:
@@ -133,5 +145,9 @@ def test_replayed_responses_are_written_scored_and_put_on_the_board(
     assert "replay:dinov2_vits14" in board and "area (pub)" in board
 
 
-def test_what_cannot_be_replayed_is_one_clear_line(capsys: Output, tmp_path: Path) -> None:
-    assert "cannot be read" in fail(capsys, "replay", tmp_path / "none.csv", "--grids", tmp_path)
+def test_what_cannot_be_replayed_is_one_clear_line(
+    capsys: Output, tmp_path: Path
+) -> None:
+    assert "cannot be read" in fail(
+        capsys, "replay", tmp_path / "none.csv", "--grids", tmp_path
+    )

@@ -62,7 +62,9 @@ def succeed(capsys: Output, *arguments: object) -> str:
     return capsys.readouterr().out
 
 
-def test_a_plan_counts_clips_as_clips(capsys: Output, suite: Path, tmp_path: Path) -> None:
+def test_a_plan_counts_clips_as_clips(
+    capsys: Output, suite: Path, tmp_path: Path
+) -> None:
     arguments = (
         "run",
         suite.with_name("small.toml"),
@@ -77,7 +79,9 @@ def test_a_plan_counts_clips_as_clips(capsys: Output, suite: Path, tmp_path: Pat
     )
 
 
-def test_a_suite_is_planned_with_its_time(capsys: Output, suite: Path, tmp_path: Path) -> None:
+def test_a_suite_is_planned_with_its_time(
+    capsys: Output, suite: Path, tmp_path: Path
+) -> None:
     arguments = (
         "run",
         suite,
@@ -89,7 +93,10 @@ def test_a_suite_is_planned_with_its_time(capsys: Output, suite: Path, tmp_path:
         tmp_path,
     )
     said = succeed(capsys, *arguments, "--plan")
-    assert "small with pixels: 16 distinct images" in said and "matching with pixels: " in said
+    assert (
+        "small with pixels: 16 distinct images" in said
+        and "matching with pixels: " in said
+    )
     assert re.search(
         r"In all \d+ distinct images; what is left takes about \d+ s, an estimate", said
     )
@@ -99,7 +106,10 @@ def test_a_suite_is_planned_with_its_time(capsys: Output, suite: Path, tmp_path:
     )
     # A grid of 3 x 3 for the figure alone; 9 contrasts of the frequency at which people did not
     # match.
-    assert [a["images"] - b["images"] for a, b in zip(whole, short, strict=True)] == [9, 9]
+    assert [a["images"] - b["images"] for a, b in zip(whole, short, strict=True)] == [
+        9,
+        9,
+    ]
     assert all(each["seconds"] > 0 for each in whole)
     assert not (tmp_path / "runs.sqlite").exists()
     succeed(capsys, *arguments)
@@ -124,9 +134,14 @@ def test_a_suite_for_scores_alone_scores_as_the_whole_suite(
     # There is no contour to draw.
     assert "small-pixels-score.png" not in names
     succeed(capsys, *arguments)
-    for name, place in (("small", ("score", "alignment")), ("matching", ("score", "error"))):
+    for name, place in (
+        ("small", ("score", "alignment")),
+        ("matching", ("score", "error")),
+    ):
         short, whole = (
-            json.loads((tmp_path / f"{name}-pixels{end}.json").read_text(encoding="utf-8"))[0]
+            json.loads(
+                (tmp_path / f"{name}-pixels{end}.json").read_text(encoding="utf-8")
+            )[0]
             for end in ("-score", "")
         )
         assert short[place[0]][place[1]] == whole[place[0]][place[1]]
@@ -139,7 +154,14 @@ def test_what_people_saw_otherwise_is_told_before_anything_is_asked(
         "frequency,luminance,contrast\n1,20,0.02\n2,20,0.01\n4,20,0.02\n"
     )
     page = write_experiment(tmp_path, ('model = "castle_csf"', 'data = "people.csv"'))
-    arguments = ["run", str(page), "--observer", "pixels", "--output", str(tmp_path / "results")]
+    arguments = [
+        "run",
+        str(page),
+        "--observer",
+        "pixels",
+        "--output",
+        str(tmp_path / "results"),
+    ]
     note = "people.csv: people were measured at luminance 20 cd/m², the stimulus has 100 cd/m²"
     assert f"Note: {note}." in succeed(capsys, *arguments, "--plan")
     (planned,) = json.loads(succeed(capsys, *arguments, "--plan", "--json"))

@@ -38,9 +38,9 @@ def test_inverse_of_the_led_lcd_matrix_is_the_published_one() -> None:
 def test_cie2006_equals_colour_science() -> None:
     colour = pytest.importorskip("colour")
     for wavelength in (450, 520, 580, 640):
-        lms = colour.colorimetry.MSDS_CMFS_LMS["Stockman & Sharpe 2 Degree Cone Fundamentals"][
-            wavelength
-        ]
+        lms = colour.colorimetry.MSDS_CMFS_LMS[
+            "Stockman & Sharpe 2 Degree Cone Fundamentals"
+        ][wavelength]
         xyz = colour.colorimetry.LMS_2_degree_cmfs_to_XYZ_2_degree_cmfs(wavelength)
         ours = pc.xyz_to_lms(xyz, "cie2006")
         np.testing.assert_allclose(
@@ -65,9 +65,16 @@ def test_whites_and_primaries_equal_colour_science() -> None:
     for name, white in pc.WHITES.items():
         theirs = colour.CCS_ILLUMINANTS["CIE 1931 2 Degree Standard Observer"][name]
         assert tuple(map(float, theirs)) == white
-        np.testing.assert_allclose(pc.white_xyz(name), colour.xy_to_XYZ(theirs), rtol=1e-15)
-    assert tuple(map(tuple, colour.RGB_COLOURSPACES["sRGB"].primaries.tolist())) == SRGB_PRIMARIES
-    assert tuple(colour.RGB_COLOURSPACES["sRGB"].whitepoint.tolist()) == pc.WHITES["D65"]
+        np.testing.assert_allclose(
+            pc.white_xyz(name), colour.xy_to_XYZ(theirs), rtol=1e-15
+        )
+    assert (
+        tuple(map(tuple, colour.RGB_COLOURSPACES["sRGB"].primaries.tolist()))
+        == SRGB_PRIMARIES
+    )
+    assert (
+        tuple(colour.RGB_COLOURSPACES["sRGB"].whitepoint.tolist()) == pc.WHITES["D65"]
+    )
 
 
 @given(
@@ -75,7 +82,9 @@ def test_whites_and_primaries_equal_colour_science() -> None:
     st.sampled_from(sorted(pc.CONE_OBSERVERS)),
     st.sampled_from(sorted(pc.WHITES)),
 )
-def test_grey_has_no_chromatic_coordinate(luminance: float, observer: str, white: str) -> None:
+def test_grey_has_no_chromatic_coordinate(
+    luminance: float, observer: str, white: str
+) -> None:
     background = pc.xyz_to_lms(pc.white_xyz(white) * 50, observer)
     grey = pc.xyz_to_lms(pc.white_xyz(white) * luminance, observer)
     dkl = pc.dkl_matrix(background) @ (grey - background)

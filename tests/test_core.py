@@ -10,7 +10,14 @@ import pytest
 from rooms import COMMANDS, ROOMS, ROOT, is_there
 
 #: Names by which files could ask for an optional room, besides the paths of their modules.
-NAMES = ("batch_files", "mvp_bench", "mvp_construction", "r_bench", "remote_study", "zoo:")
+NAMES = (
+    "batch_files",
+    "mvp_bench",
+    "mvp_construction",
+    "r_bench",
+    "remote_study",
+    "zoo:",
+)
 
 
 def core_files() -> list[Path]:

@@ -36,48 +36,78 @@ def test_srgb_equals_colour_science() -> None:
     ours = Display(peak=1.0).decode(drive)
     np.testing.assert_allclose(ours, colour.models.eotf_sRGB(drive), rtol=0, atol=2e-8)
     away = np.abs(drive - 0.04045) > 1e-3
-    np.testing.assert_allclose(ours[away], colour.models.eotf_sRGB(drive)[away], rtol=1e-14)
+    np.testing.assert_allclose(
+        ours[away], colour.models.eotf_sRGB(drive)[away], rtol=1e-14
+    )
 
 
 @pytest.mark.parametrize("size", [8, 9, (2, 5), (6, 7)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_what_mirrors_itself_is_encoded_as_each_of_its_pixels(size: object, dtype: str) -> None:
+def test_what_mirrors_itself_is_encoded_as_each_of_its_pixels(
+    size: object, dtype: str
+) -> None:
     display = Display(peak=400, black=0.3)
     for stimulus in (
         gabor(frequency=[2, 3], contrast=0.4, ppd=16, size=size, radius=0.1),
         gabor(
-            frequency=[2, 3], contrast=0.05, direction="red_green", ppd=16, size=size, radius=0.1
+            frequency=[2, 3],
+            contrast=0.05,
+            direction="red_green",
+            ppd=16,
+            size=size,
+            radius=0.1,
         ),
-        gabor(frequency=2, contrast=0.4, orientation=90, phase=90, ppd=16, size=size, radius=0.1),
+        gabor(
+            frequency=2,
+            contrast=0.4,
+            orientation=90,
+            phase=90,
+            ppd=16,
+            size=size,
+            radius=0.1,
+        ),
     ):
         drive = display.encode(stimulus, dtype=dtype)
         pixels = stimulus.pixels.reshape(
             (-1, 1, 1) if stimulus.space == "luminance" else (-1, 1, 1, 3)
         )
         each = [
-            display.encode(one, space=stimulus.space, observer=stimulus.observer, dtype=dtype)
+            display.encode(
+                one, space=stimulus.space, observer=stimulus.observer, dtype=dtype
+            )
             for one in pixels
         ]
         # Colours of one pixel alone are rounded otherwise than those of many.
         np.testing.assert_allclose(
-            np.reshape(each, drive.shape), drive, rtol=0 if dtype == "float32" else 1e-15
+            np.reshape(each, drive.shape),
+            drive,
+            rtol=0 if dtype == "float32" else 1e-15,
         )
 
 
 @pytest.mark.parametrize("light", [np.nan, np.inf, 500.0])
 def test_light_that_cannot_be_shown_is_found_in_any_half(light: float) -> None:
-    for places in ([(0, 0)], [(5, 3)], [(5, 0), (5, 3)], [(0, 0), (0, 3), (5, 0), (5, 3)]):
+    for places in (
+        [(0, 0)],
+        [(5, 3)],
+        [(5, 0), (5, 3)],
+        [(0, 0), (0, 3), (5, 0), (5, 3)],
+    ):
         image = np.full((2, 6, 4), 100.0)
         for row, column in places:
             image[1, row, column] = light
         with pytest.raises(
             InputError,
-            match=f"in {100 * len(places) / 48:.3g} %" if light == 500 else "NaN or infin",
+            match=f"in {100 * len(places) / 48:.3g} %"
+            if light == 500
+            else "NaN or infin",
         ):
             Display(peak=400).encode(image)
 
 
-@pytest.mark.parametrize("name", ["sRGB", "Display P3", "ITU-R BT.2020", "Adobe RGB (1998)"])
+@pytest.mark.parametrize(
+    "name", ["sRGB", "Display P3", "ITU-R BT.2020", "Adobe RGB (1998)"]
+)
 def test_primaries_equal_colour_science(name: str) -> None:
     colour = pytest.importorskip("colour")
     space = colour.RGB_COLOURSPACES[name]
@@ -118,51 +148,71 @@ def test_encoding_is_monotone_where_iec_steps_back() -> None:
 
 def test_limits_are_black_and_peak_plus_reflections(display: Display) -> None:
     reflected = display.ambient * display.reflectivity / math.pi
-    assert float(display.decode(0.0)) == pytest.approx(display.black + reflected, rel=1e-13)
-    assert float(display.decode(1.0)) == pytest.approx(display.peak + reflected, rel=1e-13)
+    assert float(display.decode(0.0)) == pytest.approx(
+        display.black + reflected, rel=1e-13
+    )
+    assert float(display.decode(1.0)) == pytest.approx(
+        display.peak + reflected, rel=1e-13
+    )
     assert float(display.luminance([1.0, 1.0, 1.0])) == pytest.approx(
         display.peak + reflected, rel=1e-13
     )
 
 
 def test_matrices_invert(display: Display) -> None:
-    np.testing.assert_allclose(display.rgb_to_xyz @ display.xyz_to_rgb, np.eye(3), atol=1e-14)
+    np.testing.assert_allclose(
+        display.rgb_to_xyz @ display.xyz_to_rgb, np.eye(3), atol=1e-14
+    )
 
 
 def test_neutral_is_neutral_through_lms(display: Display) -> None:
     if display.primaries != "sRGB":
         pytest.skip("white of this display is not exactly the D65 of the stimulus")
-    grey = Uniform(luminance=display.floor + 0.3 * display.peak, chromatic=True, size=4).draw()
+    grey = Uniform(
+        luminance=display.floor + 0.3 * display.peak, chromatic=True, size=4
+    ).draw()
     drive = display.encode(grey, dtype="float64")
     np.testing.assert_allclose(drive, drive[..., :1] * np.ones(3), rtol=1e-14)
 
 
 def test_torch_and_numpy_agree(display: Display) -> None:
     torch = pytest.importorskip("torch")
-    light = np.geomspace(max(display.floor, 1e-3), display.ceiling, 1000).reshape(10, 10, 10)
+    light = np.geomspace(max(display.floor, 1e-3), display.ceiling, 1000).reshape(
+        10, 10, 10
+    )
     ours = display.encode(light, dtype="float64")
     tensor = display.encode(torch.from_numpy(light), dtype="float64")
     np.testing.assert_allclose(tensor.numpy(), ours, atol=1e-13)
-    np.testing.assert_allclose(display.decode(tensor).numpy(), display.decode(ours), rtol=1e-13)
+    np.testing.assert_allclose(
+        display.decode(tensor).numpy(), display.decode(ours), rtol=1e-13
+    )
 
 
 def test_grey_shares_one_plane() -> None:
     drive = Display().encode(np.full((2, 5, 7), 50.0))
-    assert drive.shape == (2, 5, 7, 3) and drive.strides[-1] == 0 and drive.dtype == np.float32
+    assert (
+        drive.shape == (2, 5, 7, 3)
+        and drive.strides[-1] == 0
+        and drive.dtype == np.float32
+    )
 
 
-@given(st.floats(0.02, 0.98), st.sampled_from(["achromatic", "red_green", "yellow_violet"]))
+@given(
+    st.floats(0.02, 0.98), st.sampled_from(["achromatic", "red_green", "yellow_violet"])
+)
 def test_largest_contrast_fits_and_more_does_not(level: float, direction: str) -> None:
     display = Display(peak=400, black=0.4, ambient=200)
     luminance = display.floor + level * (display.ceiling - display.floor)
     limit = display.max_contrast(luminance, direction)
     for factor, fits in ((1 - 1e-9, True), (1 + 1e-6, False)):
         swings = [sign * limit * factor for sign in (1, -1)]
-        spec = Disc(contrast=swings, luminance=luminance, direction=direction, size=3, ppd=1)
-        light = display.light(spec.draw())
-        inside = light.min() >= display.floor * (1 - 1e-12) and light.max() <= display.ceiling * (
-            1 + 1e-12
+        spec = Disc(
+            contrast=swings, luminance=luminance, direction=direction, size=3, ppd=1
         )
+        light = display.light(spec.draw())
+        inside = light.min() >= display.floor * (
+            1 - 1e-12
+        ) and light.max() <= display.ceiling * (1 + 1e-12)
         assert inside == fits
 
 
@@ -179,7 +229,8 @@ def test_published_gamut_limits() -> None:
 def test_too_bright_is_refused_with_the_contrast_that_fits() -> None:
     stimulus = gabor(frequency=4, contrast=1.0, luminance=100)
     with pytest.raises(
-        GamutError, match=r"light of 0\.\d+ cd/m² is below .* at most 0\.963\d* of what it is"
+        GamutError,
+        match=r"light of 0\.\d+ cd/m² is below .* at most 0\.963\d* of what it is",
     ):
         Display(peak=400, black=4.4).encode(stimulus)
     with pytest.raises(GamutError, match="above what this display shows"):
@@ -198,7 +249,9 @@ def test_clipping_happens_only_when_asked_and_is_counted() -> None:
 
 def test_extended_range_goes_beyond_one() -> None:
     drive = Display(peak=100, extended=True).encode([[200.0]])
-    assert float(drive[0, 0, 0]) == pytest.approx(1.055 * 2 ** (1 / 2.4) - 0.055, rel=1e-6)
+    assert float(drive[0, 0, 0]) == pytest.approx(
+        1.055 * 2 ** (1 / 2.4) - 0.055, rel=1e-6
+    )
 
 
 def test_nan_never_passes() -> None:
@@ -220,7 +273,9 @@ def test_nan_never_passes() -> None:
         ({"eotf": ((0, 0.1), (1, 1))}, "from \\(0, 0\\)"),
     ],
 )
-def test_impossible_displays_are_refused(values: dict[str, object], message: str) -> None:
+def test_impossible_displays_are_refused(
+    values: dict[str, object], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         Display(**values)  # type: ignore[arg-type]
 

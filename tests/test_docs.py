@@ -21,7 +21,9 @@ from psyprobe.observers import registry
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 #: A block with its language and a note: "needs ..." is not run, but its commands must exist.
-BLOCK = re.compile(r"^```(python|bash)(?: \(([^)\n]*)\))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^```(python|bash)(?: \(([^)\n]*)\))?\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
 #: A command outside blocks, on a line of its own.
 INDENTED = re.compile(r"^    (psyprobe (?:.*\\\n)*.*)$", re.MULTILINE)
 #: A block that names a file stands for that file.
@@ -34,7 +36,9 @@ def test_python_and_commands_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = page.read_text(encoding="utf-8")
-    blocks = [(language, code) for language, note, code in BLOCK.findall(text) if not note]
+    blocks = [
+        (language, code) for language, note, code in BLOCK.findall(text) if not note
+    ]
     if not blocks:
         pytest.skip("this page has nothing to run")
     monkeypatch.chdir(tmp_path)
@@ -62,12 +66,18 @@ def test_python_and_commands_run(
         sys.modules["matplotlib.pyplot"].close("all")
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name
+)
 def test_commands_that_are_only_shown_exist(page: Path) -> None:
     """With each of their options: the parser takes them."""
     text = page.read_text(encoding="utf-8")
     shown = "\n".join(
-        [code for language, note, code in BLOCK.findall(text) if note and language == "bash"]
+        [
+            code
+            for language, note, code in BLOCK.findall(text)
+            if note and language == "bash"
+        ]
     )
     for command in commands("\n".join([shown, *INDENTED.findall(text)])):
         cli._parser(command).parse_args(command)
@@ -85,17 +95,26 @@ def expanded(command: list[str]) -> list[str]:
 def commands(code: str) -> list[list[str]]:
     """What a shell would give psyprobe, line by line; a group such as "a|b" in a summary is no
     command."""
-    lines = [shlex.split(line, comments=True) for line in code.replace("\\\n", " ").split("\n")]
-    words = [line[line.index("psyprobe") + 1 :] for line in lines if "psyprobe" in line[:2]]
+    lines = [
+        shlex.split(line, comments=True)
+        for line in code.replace("\\\n", " ").split("\n")
+    ]
+    words = [
+        line[line.index("psyprobe") + 1 :] for line in lines if "psyprobe" in line[:2]
+    ]
     return [[word for word in command if word != "..."] for command in words if command]
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name
+)
 def test_links_lead_somewhere(page: Path) -> None:
     # Pages of the gallery and of the API are made with the site, and tested there.
     found = LINK.findall(page.read_text(encoding="utf-8"))
     links = [
-        link for link in found if "://" not in link and not link.startswith(("gallery/", "api/"))
+        link
+        for link in found
+        if "://" not in link and not link.startswith(("gallery/", "api/"))
     ]
     assert [link for link in links if not (page.parent / link).exists()] == []
 
@@ -107,7 +126,11 @@ def test_the_table_of_keys_is_that_of_the_schema() -> None:
     for line in page.splitlines():
         # A section's table is read by the same probes in every row, which a line above it names.
         readers = (
-            line[9:-1] if line.startswith("Read by: ") else "" if line.startswith("#") else readers
+            line[9:-1]
+            if line.startswith("Read by: ")
+            else ""
+            if line.startswith("#")
+            else readers
         )
         if line.startswith("| `"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -117,7 +140,9 @@ def test_the_table_of_keys_is_that_of_the_schema() -> None:
 
 def test_files_that_the_design_page_names_exist() -> None:
     page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    named = {name for name in re.findall(r"`([\w/]+\.(?:py|toml))`", page) if "/" in name}
+    named = {
+        name for name in re.findall(r"`([\w/]+\.(?:py|toml))`", page) if "/" in name
+    }
     assert named
     assert [
         name
@@ -128,7 +153,9 @@ def test_files_that_the_design_page_names_exist() -> None:
 
 def test_the_queries_of_the_store_page_find_rows(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
-    own = dict(FILE.findall((ROOT / "docs" / "own_experiments.md").read_text(encoding="utf-8")))
+    own = dict(
+        FILE.findall((ROOT / "docs" / "own_experiments.md").read_text(encoding="utf-8"))
+    )
     (tmp_path / "phase.toml").write_text(own["phase.toml"], encoding="utf-8")
     pp.run(
         tmp_path / "phase.toml",
@@ -143,10 +170,17 @@ def test_the_queries_of_the_store_page_find_rows(tmp_path: Path) -> None:
         for query in [*commands, *queries]:
             assert store.execute(query).fetchall(), query
         tables = {
-            name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            name
+            for (name,) in store.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table'"
+            )
         }
-        columns = [column for column, *_ in store.execute("SELECT * FROM answers").description]
-    view, inside = (text.split(f"## {heading}\n")[1] for heading in ("Without psyprobe", "Inside"))
+        columns = [
+            column for column, *_ in store.execute("SELECT * FROM answers").description
+        ]
+    view, inside = (
+        text.split(f"## {heading}\n")[1] for heading in ("Without psyprobe", "Inside")
+    )
     assert tables == set(re.findall(r"^\| `(\w+)` \|", inside, re.MULTILINE))
     cells = re.findall(r"^\| (`.*?`) \|", view.split("\n#")[0], re.MULTILINE)
     assert columns == re.findall(r"`(\w+)`", " ".join(cells))
@@ -159,9 +193,14 @@ def test_the_queries_of_the_store_page_find_rows(tmp_path: Path) -> None:
 )
 def test_names_that_pages_mention_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert {name for name in re.findall(r"\bpp\.(\w+)", text) if not hasattr(pp, name)} == set()
+    assert {
+        name for name in re.findall(r"\bpp\.(\w+)", text) if not hasattr(pp, name)
+    } == set()
     modules = {
-        name for name in re.findall(r"(?<![\w./-])(psyprobe(?:\.[a-z_0-9]+)+)(?![\w/-])", text)
+        name
+        for name in re.findall(
+            r"(?<![\w./-])(psyprobe(?:\.[a-z_0-9]+)+)(?![\w/-])", text
+        )
     }
     unknown = {
         name

@@ -71,7 +71,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         zipfile.ZipFile(wheel).extractall(site)
     broken = site / "broken-0.1.dist-info"
     broken.mkdir()
-    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0.1\n")
+    (broken / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: broken\nVersion: 0.1\n"
+    )
     points = "".join(
         f"[psyprobe.{room}]\nbroken_{room} = no_such_module:THING\n" for room in GROUPS
     )
@@ -79,7 +81,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
-def psyprobe(installed: Path, folder: Path, *arguments: str, fails: bool = False) -> str:
+def psyprobe(
+    installed: Path, folder: Path, *arguments: str, fails: bool = False
+) -> str:
     """What a command printed on standard output, or, where it must fail, on standard error."""
     told = subprocess.run(
         [sys.executable, "-m", "psyprobe", *arguments],
@@ -94,7 +98,9 @@ def psyprobe(installed: Path, folder: Path, *arguments: str, fails: bool = False
     return told.stderr if fails else told.stdout
 
 
-def test_all_are_listed_and_each_broken_one_is_one_line(installed: Path, tmp_path: Path) -> None:
+def test_all_are_listed_and_each_broken_one_is_one_line(
+    installed: Path, tmp_path: Path
+) -> None:
     lines = psyprobe(installed, tmp_path, "list").splitlines()
     for wanted in (
         "coarse:SIDE",
@@ -117,21 +123,36 @@ def test_all_are_listed_and_each_broken_one_is_one_line(installed: Path, tmp_pat
         assert any(line.split()[:1] == [ours] for line in lines), ours
 
 
-def test_an_observer_runs_and_a_broken_one_says_why(installed: Path, tmp_path: Path) -> None:
+def test_an_observer_runs_and_a_broken_one_says_why(
+    installed: Path, tmp_path: Path
+) -> None:
     assert "coarse:8" in psyprobe(
         installed, tmp_path, "run", "area", "--score-only", "--observer", "coarse:8"
     )
     refused = psyprobe(
-        installed, tmp_path, "run", "area", "--observer", "broken_observers:x", fails=True
+        installed,
+        tmp_path,
+        "run",
+        "area",
+        "--observer",
+        "broken_observers:x",
+        fails=True,
     )
-    assert refused.strip().count("\n") == 0 and "No module named 'no_such_module'" in refused
+    assert (
+        refused.strip().count("\n") == 0
+        and "No module named 'no_such_module'" in refused
+    )
 
 
-def test_a_probe_runs_against_people_of_another_package(installed: Path, tmp_path: Path) -> None:
+def test_a_probe_runs_against_people_of_another_package(
+    installed: Path, tmp_path: Path
+) -> None:
     (tmp_path / "polarity.toml").write_text(PAGE, encoding="utf-8")
     told = psyprobe(installed, tmp_path, "run", "polarity.toml", "--observer", "pixels")
     assert "polarity (angular)" in told
-    assert {path.suffix for path in (tmp_path / "psyprobe-results").glob("polarity-*")} == {
+    assert {
+        path.suffix for path in (tmp_path / "psyprobe-results").glob("polarity-*")
+    } == {
         ".nc",
         ".json",
         ".png",
@@ -142,14 +163,25 @@ def test_a_probe_runs_against_people_of_another_package(installed: Path, tmp_pat
     refused = psyprobe(
         installed, tmp_path, "run", "polarity.toml", "--observer", "pixels", fails=True
     )
-    assert refused.strip().count("\n") == 0 and "No module named 'no_such_module'" in refused
+    assert (
+        refused.strip().count("\n") == 0
+        and "No module named 'no_such_module'" in refused
+    )
 
 
-def test_an_experiment_runs_with_a_kind_of_another_package(installed: Path, tmp_path: Path) -> None:
+def test_an_experiment_runs_with_a_kind_of_another_package(
+    installed: Path, tmp_path: Path
+) -> None:
     psyprobe(installed, tmp_path, "run", "checks_over_size", "--observer", "pixels")
     assert (tmp_path / "psyprobe-results" / "checks_over_size-pixels.nc").exists()
     refused = psyprobe(
-        installed, tmp_path, "run", "checks_over_sise", "--observer", "pixels", fails=True
+        installed,
+        tmp_path,
+        "run",
+        "checks_over_sise",
+        "--observer",
+        "pixels",
+        fails=True,
     )
     assert "did you mean 'checks_over_size'" in refused
 
@@ -168,7 +200,10 @@ def test_a_command_runs_and_a_broken_one_is_told_beside_the_others(
 def test_a_broken_harness_is_one_line(installed: Path, tmp_path: Path) -> None:
     given = ("store", "import", "x", "--as", "broken_harnesses", "-o", "runs.sqlite")
     refused = psyprobe(installed, tmp_path, *given, fails=True)
-    assert refused.strip().count("\n") == 0 and "No module named 'no_such_module'" in refused
+    assert (
+        refused.strip().count("\n") == 0
+        and "No module named 'no_such_module'" in refused
+    )
 
 
 USE = """
@@ -182,7 +217,9 @@ print(csf("dim_csf")(0, luminance=25), people.sensitivity(frequency=0, luminance
 
 
 def test_people_answer_in_python(installed: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(installed), str(ROOT)])}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(installed), str(ROOT)])
+    }
     run = subprocess.run(
         [sys.executable, "-c", USE],
         env=environment,
@@ -197,7 +234,9 @@ def test_people_answer_in_python(installed: Path) -> None:
     ]
 
 
-def test_two_packages_with_one_page_are_told_apart(installed: Path, tmp_path: Path) -> None:
+def test_two_packages_with_one_page_are_told_apart(
+    installed: Path, tmp_path: Path
+) -> None:
     """The second of two is a line, and the first works on; a page that is no TOML is a line too."""
     twin = tmp_path / "twin_pages"
     twin.mkdir()
@@ -209,11 +248,17 @@ def test_two_packages_with_one_page_are_told_apart(installed: Path, tmp_path: Pa
     for name in ("twin", "lone"):
         about = tmp_path / f"{name}-0.1.dist-info"
         about.mkdir()
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
-        (about / "entry_points.txt").write_text(f"[psyprobe.experiments]\n{name} = {name}_pages\n")
+        (about / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n"
+        )
+        (about / "entry_points.txt").write_text(
+            f"[psyprobe.experiments]\n{name} = {name}_pages\n"
+        )
     both = f"{installed}{os.pathsep}{tmp_path}"
     told = psyprobe(Path(both), tmp_path, "list", "experiments")
-    assert "twin_pages has a page 'area', and so has another; give it another name" in told
+    assert (
+        "twin_pages has a page 'area', and so has another; give it another name" in told
+    )
     assert (
         "Checkerboards over the size of their checks" in told
         and "slip.toml is not valid TOML" in told

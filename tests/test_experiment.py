@@ -25,7 +25,7 @@ from small_experiment import Counting, write_experiment
 import psyprobe as pp
 from psyprobe.analysis.distance import angular_distance_float32
 from psyprobe.errors import GamutError, InputError, StoreError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.probes.experiments import load_results, plan, run
 from psyprobe.probes.pairs import fixed_batches
 from psyprobe.running.store import Store
@@ -75,7 +75,7 @@ def test_result_has_the_promised_shape(tmp_path: Path) -> None:
 
 def test_responses_stand_where_they_belong(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
-    experiment = read_experiment(path)
+    experiment = load_experiment(path)
     result = run(path, "pixels")
     for dims, variable in (
         (("frequency", "contrast"), "response"),
@@ -177,7 +177,9 @@ def test_unfinished_runs_are_no_results(tmp_path: Path) -> None:
     # The batches stay as they were begun, whatever size is asked for now.
     resumed = run(path, rested, store=store, batch_size=7)
     assert len(rested.shown) == SHOWN - 8
-    assert bytes_of(resumed, tmp_path) == bytes_of(run(path, Counting(), batch_size=4), tmp_path)
+    assert bytes_of(resumed, tmp_path) == bytes_of(
+        run(path, Counting(), batch_size=4), tmp_path
+    )
 
 
 @pytest.mark.parametrize("size", [1, 3, 32])
@@ -225,18 +227,26 @@ def test_levels_above_nyquist_name_the_file(tmp_path: Path) -> None:
 
 
 def test_published_experiments_insist_on_raw_input(tmp_path: Path) -> None:
-    path = write_experiment(tmp_path, ("[display]", '[observer]\ninput = "raw"\n[display]'))
+    path = write_experiment(
+        tmp_path, ("[display]", '[observer]\ninput = "raw"\n[display]')
+    )
     run(path, Counting())
     observer = Counting()
-    observer.card = observer.card.from_dict(observer.card.to_dict() | {"input": "normalised"})
+    observer.card = observer.card.from_dict(
+        observer.card.to_dict() | {"input": "normalised"}
+    )
     with pytest.raises(InputError, match="load it with input='raw'"):
         run(path, observer)
 
 
 def test_an_observer_without_features_is_refused(tmp_path: Path) -> None:
     observer = Counting()
-    observer.card = observer.card.from_dict(observer.card.to_dict() | {"ability": "answer"})
-    with pytest.raises(InputError, match="needs an observer with the ability 'features'"):
+    observer.card = observer.card.from_dict(
+        observer.card.to_dict() | {"ability": "answer"}
+    )
+    with pytest.raises(
+        InputError, match="needs an observer with the ability 'features'"
+    ):
         run(write_experiment(tmp_path), observer)
 
 
@@ -244,7 +254,8 @@ def test_features_that_are_not_finite_are_not_stored(tmp_path: Path) -> None:
     class Broken(Counting):
         def features(self, images):  # type: ignore[no-untyped-def]
             return {
-                name: np.full_like(rows, np.nan) for name, rows in super().features(images).items()
+                name: np.full_like(rows, np.nan)
+                for name, rows in super().features(images).items()
             }
 
     with pytest.raises(InputError, match=r"counting, features output: .*not finite"):
@@ -254,8 +265,10 @@ def test_features_that_are_not_finite_are_not_stored(tmp_path: Path) -> None:
 
 
 def test_published_arithmetic_is_stored_where_it_is_scored(tmp_path: Path) -> None:
-    path = write_experiment(tmp_path, ("[score]", '[score]\nmeasure = "angular_float32"'))
-    experiment, store = read_experiment(path), tmp_path / "runs.sqlite"
+    path = write_experiment(
+        tmp_path, ("[score]", '[score]\nmeasure = "angular_float32"')
+    )
+    experiment, store = load_experiment(path), tmp_path / "runs.sqlite"
     run(write_experiment(tmp_path, name="plain"), "pixels", store=store)
     result = run(path, "pixels", store=store)
     assert json.loads(result.attrs["measures"])[-1] == "angular_float32"
@@ -267,7 +280,9 @@ def test_published_arithmetic_is_stored_where_it_is_scored(tmp_path: Path) -> No
         for s in (spec, spec.reference())
     )
     found = float(result["response_angular_float32"][0, 1, 0])
-    assert found == pytest.approx(float(angular_distance_float32(test, reference)), abs=1e-12)
+    assert found == pytest.approx(
+        float(angular_distance_float32(test, reference)), abs=1e-12
+    )
 
 
 def test_results_of_another_kind_are_refused(tmp_path: Path) -> None:
@@ -294,7 +309,9 @@ def test_results_of_another_kind_are_refused(tmp_path: Path) -> None:
         ("area", "area"),
     ],
 )
-def test_pixels_reproduce_their_published_scores(name: str, test: str, oracle_data: Path) -> None:
+def test_pixels_reproduce_their_published_scores(
+    name: str, test: str, oracle_data: Path
+) -> None:
     """From stimulus to score, without an encoder: the printed number and the exact one (issue 2,
     point 4)."""
     with (oracle_data / "encoder_protocol" / "no_encoder_scores.csv").open() as file:
@@ -303,18 +320,24 @@ def test_pixels_reproduce_their_published_scores(name: str, test: str, oracle_da
     printed = pp.score(result, resamples=100).score.alignment.value
     exact = pp.score(result, measure="angular", resamples=100).score.alignment.value
     stored = pd.read_csv(
-        oracle_data / "encoder_protocol" / "published_sac_along_curve.csv.gz", dtype={"s_ac": str}
+        oracle_data / "encoder_protocol" / "published_sac_along_curve.csv.gz",
+        dtype={"s_ac": str},
     )
     stored = stored[(stored["model"] == "no_encoder") & (stored["test"] == test)]
     ours = result["scored_response_angular_float32"].sel(layer="pixels").values
-    theirs = stored.pivot(index="x_index", columns="multiplier", values="s_ac").to_numpy()
-    assert [[f"{value:.9g}" for value in row] for row in ours[: len(theirs)]] == theirs.tolist()
+    theirs = stored.pivot(
+        index="x_index", columns="multiplier", values="s_ac"
+    ).to_numpy()
+    assert [
+        [f"{value:.9g}" for value in row] for row in ours[: len(theirs)]
+    ] == theirs.tolist()
     assert printed == pytest.approx(float(row["authors"]), abs=5e-4)
     assert exact == pytest.approx(float(row["exact_float64"]), abs=1e-4)
 
 
 @pytest.mark.parametrize(
-    "name", ["gabor_achromatic", "gabor_red_green", "luminance", "area", "gabor_yellow_violet"]
+    "name",
+    ["gabor_achromatic", "gabor_red_green", "luminance", "area", "gabor_yellow_violet"],
 )
 def test_every_plain_experiment_can_be_shown(name: str) -> None:
     planned = plan(name, "pixels")
@@ -358,7 +381,13 @@ def start(
     """A process that runs the experiment and, if told, looks at so many batches, of which the last
     never ends."""
     (folder / "slow.py").write_text(_SCRIPT, encoding="utf-8")
-    arguments = [folder / "slow.py", experiment, folder / store, folder / output, passes]
+    arguments = [
+        folder / "slow.py",
+        experiment,
+        folder / store,
+        folder / output,
+        passes,
+    ]
     with child([sys.executable, *map(str, arguments)]) as process:
         yield process
 
@@ -367,7 +396,9 @@ def start(
 def test_killed_at_ten_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
     """Issue 2, point 8: SIGKILL, ten times, each time further into the same run."""
     path = write_experiment(
-        tmp_path, ("to = 4, n = 3", "to = 4, n = 14"), ("to = 1, n = 3", "to = 1, n = 14")
+        tmp_path,
+        ("to = 4, n = 3", "to = 4, n = 14"),
+        ("to = 1, n = 3", "to = 1, n = 14"),
     )
     with start(tmp_path, path, "whole.sqlite", "whole") as process:
         assert process.wait() == 0

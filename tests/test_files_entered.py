@@ -80,7 +80,14 @@ def files_entered(program: str) -> list[str]:
 )
 def test_files_of_an_encoder_run(tmp_path: Path, observer: str, most: int) -> None:
     page = write_experiment(tmp_path)
-    arguments = ["run", str(page), "--observer", observer, "--output", str(tmp_path / "results")]
+    arguments = [
+        "run",
+        str(page),
+        "--observer",
+        observer,
+        "--output",
+        str(tmp_path / "results"),
+    ]
     entered = files_entered(COMMAND.format(arguments=arguments))
     assert "running/loop.py" in entered and "plotting/features.py" in entered
     assert len(entered) <= most, "\n".join(entered)

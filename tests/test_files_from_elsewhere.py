@@ -40,12 +40,17 @@ ASKED = [
 PEAK = 400.0
 
 
-def gabor(contrast: float = 0.5, degrees: float = 30.0, size: int = 128) -> np.ndarray[Any, Any]:
+def gabor(
+    contrast: float = 0.5, degrees: float = 30.0, size: int = 128
+) -> np.ndarray[Any, Any]:
     """Light in cd/m², without psyprobe."""
     along = (np.arange(size) - (size - 1) / 2) / 60
     x, y = along[None, :], -along[:, None]
     wave = np.cos(
-        2 * np.pi * 4 * (x * np.cos(np.radians(degrees)) + y * np.sin(np.radians(degrees)))
+        2
+        * np.pi
+        * 4
+        * (x * np.cos(np.radians(degrees)) + y * np.sin(np.radians(degrees)))
     )
     return 100 * (1 + contrast * np.exp(-(x**2 + y**2) / 0.18) * wave)
 
@@ -53,7 +58,9 @@ def gabor(contrast: float = 0.5, degrees: float = 30.0, size: int = 128) -> np.n
 def srgb(light: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Drive of a display of 400 cd/m²."""
     relative = light / PEAK
-    return np.where(relative <= 0.0031308, 12.92 * relative, 1.055 * relative ** (1 / 2.4) - 0.055)
+    return np.where(
+        relative <= 0.0031308, 12.92 * relative, 1.055 * relative ** (1 / 2.4) - 0.055
+    )
 
 
 def write(path: Path, light: np.ndarray[Any, Any]) -> list[str]:
@@ -62,9 +69,9 @@ def write(path: Path, light: np.ndarray[Any, Any]) -> list[str]:
     codes = np.rint(255 * drive).astype(np.uint8)
     kind = path.name.partition(".")[2]
     if kind in ("png", "jpg"):
-        Image.fromarray(codes).save(path, quality=95) if kind == "jpg" else Image.fromarray(
-            codes
-        ).save(path)
+        Image.fromarray(codes).save(
+            path, quality=95
+        ) if kind == "jpg" else Image.fromarray(codes).save(path)
     elif kind == "rgb.png":
         Image.fromarray(np.repeat(codes[..., None], 3, axis=-1)).save(path)
     elif kind == "16.png":
@@ -129,7 +136,9 @@ def test_what_a_file_holds_is_never_guessed(
     assert "holds 2 images (gabor, mask); name one with --key" in refused(
         str(tmp_path / "a.several.mat"), *ASKED
     )
-    (tmp_path / "new.mat").write_bytes(b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + bytes(600))
+    (tmp_path / "new.mat").write_bytes(
+        b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + bytes(600)
+    )
     assert "version 7.3, which is HDF5" in refused(str(tmp_path / "new.mat"), *ASKED)
     (tmp_path / "bad.mat").write_bytes(b"nothing" * 100)
     assert "cannot be read" in refused(str(tmp_path / "bad.mat"), *ASKED)
@@ -156,7 +165,9 @@ def test_codes_are_within_half_a_step_or_right_on_average(
 ) -> None:
     drive, most = np.array(values), 2**bits - 1
     assert np.abs(to_codes(drive, bits) / most - drive).max() <= 0.5000001 / most
-    dithered = to_codes(np.repeat(drive[:3], 4000), bits, "rpdf", seed).reshape(3, -1) / most
+    dithered = (
+        to_codes(np.repeat(drive[:3], 4000), bits, "rpdf", seed).reshape(3, -1) / most
+    )
     # Noise of one step has a standard deviation of half a step at most.
     np.testing.assert_allclose(
         dithered.mean(axis=1), drive[:3], atol=5 * 0.5 / most / np.sqrt(4000) + 1e-12
@@ -168,7 +179,9 @@ def test_codes_are_within_half_a_step_or_right_on_average(
 
 @settings(max_examples=60, deadline=None)
 @given(st.floats(0.5, 254.5), st.integers(0, 99))
-def test_triangular_dither_has_the_same_noise_at_every_level(level: float, seed: int) -> None:
+def test_triangular_dither_has_the_same_noise_at_every_level(
+    level: float, seed: int
+) -> None:
     codes = to_codes(np.full(20_000, level / 255), 8, "tpdf", seed).astype(float)
     # Rounding and both dithers are uniform over one step, of variance 1/12 each (Lipshitz et al.
     # 1992). Five times the error of the mean and of the variance of 20,000 values.
@@ -180,7 +193,8 @@ def test_triangular_dither_has_the_same_noise_at_every_level(level: float, seed:
 @pytest.mark.parametrize("drive", [0.0, 0.49 / 255, 254.51 / 255, 1.0])
 def test_triangular_dither_needs_room_at_the_ends(drive: float) -> None:
     with pytest.raises(
-        InputError, match=r"tpdf dither needs half a code of room, 0\.5 to 254\.5 of 255"
+        InputError,
+        match=r"tpdf dither needs half a code of room, 0\.5 to 254\.5 of 255",
     ):
         to_codes(np.full(9, drive), 8, "tpdf")
 
@@ -191,13 +205,19 @@ def test_packed_images_have_fourteen_bits(seed: int) -> None:
     drive = np.random.default_rng(seed).random((4, 6, 3))
     grey = np.repeat(drive[..., :1], 3, axis=-1)
     mono, colour = pack(grey, "mono++"), pack(drive, "color++")
-    assert mono.shape == (4, 6, 3) and colour.shape == (4, 12, 3) and not mono[..., 2].any()
+    assert (
+        mono.shape == (4, 6, 3)
+        and colour.shape == (4, 12, 3)
+        and not mono[..., 2].any()
+    )
     # The box takes red as the high bits and green as the low ones, left aligned: six of eight.
     assert not (mono[..., 1] & 3).any() and not (colour[:, 1::2] & 3).any()
     np.testing.assert_array_equal(
         mono[..., 0].astype(int) * 64 + mono[..., 1] // 4, np.rint(grey[..., 0] * 16383)
     )
-    np.testing.assert_allclose(unpack(mono, "mono++"), grey[..., 0], atol=0.5001 / 16383)
+    np.testing.assert_allclose(
+        unpack(mono, "mono++"), grey[..., 0], atol=0.5001 / 16383
+    )
     np.testing.assert_allclose(unpack(colour, "color++"), drive, atol=0.5001 / 16383)
     with pytest.raises(InputError, match="this drive has colour"):
         pack(drive, "mono++")
@@ -206,7 +226,14 @@ def test_packed_images_have_fourteen_bits(seed: int) -> None:
 def test_bits_dither_and_packing_of_rendered_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    faint = ["render", "gabor_achromatic", "--set", "contrast=0.004", "size=128", "radius=0.5"]
+    faint = [
+        "render",
+        "gabor_achromatic",
+        "--set",
+        "contrast=0.004",
+        "size=128",
+        "radius=0.5",
+    ]
     errors = {}
     for name, more in {
         "8": [],
@@ -236,7 +263,9 @@ def test_bits_dither_and_packing_of_rendered_files(
         and errors["16"] < 2e-3
     )
     codes = decode_png((tmp_path / "10.png").read_bytes())
-    assert codes.dtype == np.uint16 and len({*np.rint(codes / 65535 * 1023).ravel()}) < 12
+    assert (
+        codes.dtype == np.uint16 and len({*np.rint(codes / 65535 * 1023).ravel()}) < 12
+    )
     assert np.abs(codes / 65535 * 1023 - np.rint(codes / 65535 * 1023)).max() < 0.01
     for words, message in (
         (["-o", str(tmp_path / "x.npy"), "--bits", "16"], "holds floats"),
@@ -272,18 +301,32 @@ def test_a_grid_of_numbered_files_with_one_table(
         (f, c) for f in "48" for c in ("0.1", "0.2", "0.4")
     ]
     for row in rows:
-        assert float(row["delivered contrast"]) == pytest.approx(float(row["contrast"]), rel=0.02)
+        assert float(row["delivered contrast"]) == pytest.approx(
+            float(row["contrast"]), rel=0.02
+        )
         assert main(["check", str(tmp_path / row["file"])]) in (0, 1)
         drive = decode_png((tmp_path / row["file"]).read_bytes()) / 255
         wanted = Gabor(
-            frequency=float(row["frequency"]), contrast=float(row["contrast"]), radius=0.2, size=64
+            frequency=float(row["frequency"]),
+            contrast=float(row["contrast"]),
+            radius=0.2,
+            size=64,
         )
-        np.testing.assert_allclose(drive, srgb(np.asarray(wanted.draw().pixels)), atol=0.51 / 255)
+        np.testing.assert_allclose(
+            drive, srgb(np.asarray(wanted.draw().pixels)), atol=0.51 / 255
+        )
     with Image.open(tmp_path / "g-sheet.png") as sheet:
         assert sheet.size == (6 * 148, 148)
     assert main([*words, "--grid", "frequency"]) == 2
     assert (
-        main([*words, "--grid", "seed=" + ",".join("1" * 200), "contrast=" + ",".join("1" * 200)])
+        main(
+            [
+                *words,
+                "--grid",
+                "seed=" + ",".join("1" * 200),
+                "contrast=" + ",".join("1" * 200),
+            ]
+        )
         == 2
     )
     assert "up to 10,000" in capsys.readouterr().err
@@ -297,21 +340,30 @@ LINEAR = Display(peak=200, eotf="linear")
 
 def test_an_array_for_psychopy_is_upside_down_and_from_minus_one_to_one() -> None:
     asked = Gabor(
-        frequency=4, contrast=0.5, orientation=30, y=0.2, size=(90, 120), ppd=60, luminance=80
+        frequency=4,
+        contrast=0.5,
+        orientation=30,
+        y=0.2,
+        size=(90, 120),
+        ppd=60,
+        luminance=80,
     )
     ready = for_psychopy(asked.draw(), LINEAR)
     light = (ready.image[::-1] + 1) / 2 * 200
     np.testing.assert_allclose(light, asked.draw().luminance, rtol=1e-12)
     assert ready.size == (2.0, 1.5) and ready.pixels == (120, 90)
     colour = for_psychopy(
-        Gabor(frequency=4, contrast=0.05, direction="red_green", size=64).draw(), Display()
+        Gabor(frequency=4, contrast=0.05, direction="red_green", size=64).draw(),
+        Display(),
     )
     assert colour.image.shape == (64, 64, 3)
     with pytest.raises(InputError, match="holds one image"):
         for_psychopy(Gabor(frequency=[2, 4], contrast=0.5).draw(), LINEAR)
 
 
-def window(distance: float = 57.0, gamma: bool = True, width: float | None = 53.0) -> Any:
+def window(
+    distance: float = 57.0, gamma: bool = True, width: float | None = 53.0
+) -> Any:
     """What is asked of a PsychoPy window."""
     monitor = SimpleNamespace(
         name="lab",
@@ -325,11 +377,19 @@ def window(distance: float = 57.0, gamma: bool = True, width: float | None = 53.
 
 def test_units_and_gamma_of_a_psychopy_window_are_checked() -> None:
     ppd = float(1 / np.degrees(2 * np.arctan(53 / 1920 / 114)))
-    ready = for_psychopy(Gabor(frequency=4, contrast=0.5, ppd=ppd, size=64).draw(), LINEAR)
+    ready = for_psychopy(
+        Gabor(frequency=4, contrast=0.5, ppd=ppd, size=64).draw(), LINEAR
+    )
     ready.check(window())
     for wrong, message in (
-        (window(distance=80), "has 50.58 pixels per degree, and the stimulus was drawn for 36.0"),
-        (window(gamma=False), "does not linearise the screen, .* give the measured curve"),
+        (
+            window(distance=80),
+            "has 50.58 pixels per degree, and the stimulus was drawn for 36.0",
+        ),
+        (
+            window(gamma=False),
+            "does not linearise the screen, .* give the measured curve",
+        ),
         (window(width=None), "has no size in pixels, width and distance"),
     ):
         with pytest.raises(InputError, match=message):
@@ -345,10 +405,13 @@ def test_psychopy_shows_the_pixels() -> None:
     ppd = float(1 / np.degrees(2 * np.arctan(53 / 1920 / 114)))
     display = Display(peak=200, eotf=2.2)
     ready = for_psychopy(
-        Gabor(frequency=4, contrast=0.5, orientation=30, ppd=ppd, size=64).draw(), display
+        Gabor(frequency=4, contrast=0.5, orientation=30, ppd=ppd, size=64).draw(),
+        display,
     )
     ready.stim(shown).draw()
-    frame = np.asarray(shown._getFrame(buffer="back").convert("L"), float)[68:132, 68:132]
+    frame = np.asarray(shown._getFrame(buffer="back").convert("L"), float)[
+        68:132, 68:132
+    ]
     shown.close()
     np.testing.assert_allclose(frame, (ready.image[::-1] + 1) / 2 * 255, atol=1.01)
 
@@ -356,7 +419,10 @@ def test_psychopy_shows_the_pixels() -> None:
 def test_a_torch_data_set_draws_what_is_asked() -> None:
     torch = pytest.importorskip("torch")
     spec = Gabor(
-        frequency=np.array([2.0, 4.0])[:, None], contrast=[0.1, 0.2, 0.3], radius=0.2, size=48
+        frequency=np.array([2.0, 4.0])[:, None],
+        contrast=[0.1, 0.2, 0.3],
+        radius=0.2,
+        size=48,
     )
     images = torch_dataset(spec, Display())
     assert len(images) == 6 and isinstance(images, torch.utils.data.Dataset)
@@ -366,26 +432,34 @@ def test_a_torch_data_set_draws_what_is_asked() -> None:
     np.testing.assert_array_equal(
         torch.cat([batch[0] for batch in found]).numpy(), np.moveaxis(drive, -1, 1)
     )
-    assert torch.cat([batch[1]["contrast"] for batch in found]).tolist() == pytest.approx(
-        [0.1, 0.2, 0.3] * 2
-    )
+    assert torch.cat(
+        [batch[1]["contrast"] for batch in found]
+    ).tolist() == pytest.approx([0.1, 0.2, 0.3] * 2)
 
 
 # -- the page
 # ------------------------------------------------------------------------------------------
 
 
-def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).resolve().parents[1] / "docs" / "stimuli.md").read_text(encoding="utf-8")
-    section = page[page.index("## Files for other programs") : page.index("## A kind of your own")]
+def test_the_commands_of_the_page_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs" / "stimuli.md").read_text(
+        encoding="utf-8"
+    )
+    section = page[
+        page.index("## Files for other programs") : page.index("## A kind of your own")
+    ]
     commands = [
-        shlex.split(line)[1:] for line in section.splitlines() if line.startswith("psyprobe ")
+        shlex.split(line)[1:]
+        for line in section.splitlines()
+        if line.startswith("psyprobe ")
     ]
     assert len(commands) == 6
     monkeypatch.chdir(tmp_path)
-    drive = Display(peak=200).encode(Gabor(frequency=4, contrast=0.5, radius=0.3, ppd=60).draw())[
-        ..., 0
-    ]
+    drive = Display(peak=200).encode(
+        Gabor(frequency=4, contrast=0.5, radius=0.3, ppd=60).draw()
+    )[..., 0]
     Image.fromarray(np.rint(255 * np.asarray(drive)).astype(np.uint8)).save("mine.png")
     light = load_stimulus("gabor_achromatic").spec().draw().pixels
     savemat("mine.mat", {"image": np.asarray(light), "other": np.ones((3, 3))})

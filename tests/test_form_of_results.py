@@ -16,7 +16,7 @@ from PIL import Image
 
 import psyprobe as pp
 from psyprobe.analysis import arrange_trials, chat_csf, flag_words, trials
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.probes import probe_names
 from tests.item_pages import run_page, write_page
 
@@ -57,11 +57,15 @@ def of_encoder(name: str) -> xr.Dataset:
         "acuity": "acuity_achromatic",
         "matching": "contrast_matching",
     }
-    page = read_experiment(pages[name])
+    page = load_experiment(pages[name])
     small = (
-        {"stimulus": GABOR, "levels.frequency": {"values": [4, 8]}} if name == "detection" else {}
+        {"stimulus": GABOR, "levels.frequency": {"values": [4, 8]}}
+        if name == "detection"
+        else {}
     )
-    return pp.run(page.with_settings(small) if small else page, "pixels", progress=False)
+    return pp.run(
+        page.with_settings(small) if small else page, "pixels", progress=False
+    )
 
 
 def in_words(name: str, folder: Path, **changes: Any) -> xr.Dataset:
@@ -78,7 +82,7 @@ def in_words(name: str, folder: Path, **changes: Any) -> xr.Dataset:
         "display = { peak = 400 }\n",
         encoding="utf-8",
     )
-    experiment = read_experiment(page)
+    experiment = load_experiment(page)
     if changes:
         experiment = experiment.with_settings(changes)
     return pp.run(experiment, "simulated:watson-malo", progress=False)
@@ -96,7 +100,11 @@ def of_items(name: str, folder: Path) -> xr.Dataset:
     look = pp.observer(lambda images, prompt: "A", name="looks")
     if name == "corruption_profile":
         page = write_page(
-            folder / "page.toml", name, folder / "ref", corruptions=["jpeg", "white_noise"], seed=1
+            folder / "page.toml",
+            name,
+            folder / "ref",
+            corruptions=["jpeg", "white_noise"],
+            seed=1,
         )
         return run_page(page, pp.load_observer("pixels"))
     if name == "r_bench":
@@ -136,7 +144,9 @@ def result_of(name: str, folder: Path) -> xr.Dataset:
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, xr.Dataset]:
     """A small result of every probe."""
-    return {name: result_of(name, tmp_path_factory.mktemp(name)) for name in probe_names()}
+    return {
+        name: result_of(name, tmp_path_factory.mktemp(name)) for name in probe_names()
+    }
 
 
 def written(result: xr.Dataset, path: Path) -> xr.Dataset:
@@ -146,7 +156,9 @@ def written(result: xr.Dataset, path: Path) -> xr.Dataset:
 
 
 @pytest.mark.parametrize("name", probe_names())
-def test_every_result_is_selected_by_its_levels(name: str, results: dict[str, xr.Dataset]) -> None:
+def test_every_result_is_selected_by_its_levels(
+    name: str, results: dict[str, xr.Dataset]
+) -> None:
     result = results[name]
     levels = json.loads(result.attrs.get("levels", "[]")) or ["item"]
     if name == "corruption_profile":
@@ -171,7 +183,9 @@ def test_every_result_comes_back_from_netcdf(
     assert set(again.dims) == set(result.dims)
     for variable in result.variables:
         if result[variable].dtype.kind in "fiub":
-            np.testing.assert_array_equal(again[variable].values, result[variable].values)
+            np.testing.assert_array_equal(
+                again[variable].values, result[variable].values
+            )
             assert again[variable].dtype.kind == result[variable].dtype.kind, variable
         else:
             np.testing.assert_array_equal(
@@ -189,8 +203,15 @@ def parses(units: str) -> bool:
 
 
 def test_the_parser_of_units_knows_right_from_wrong() -> None:
-    assert all(map(parses, ("1", "degree", "cycles/degree", "cd m-2", "degree2", "degree-1", "s")))
-    assert not any(map(parses, ("", "cpd", "log10 contrast", "1 / (cpd)", "cd/m²", "angle / pi")))
+    assert all(
+        map(
+            parses,
+            ("1", "degree", "cycles/degree", "cd m-2", "degree2", "degree-1", "s"),
+        )
+    )
+    assert not any(
+        map(parses, ("", "cpd", "log10 contrast", "1 / (cpd)", "cd/m²", "angle / pi"))
+    )
 
 
 @pytest.mark.parametrize("name", probe_names())
@@ -207,16 +228,22 @@ def test_every_unit_parses_and_every_flag_decodes(
             assert parses(about["units"]) and about["long_name"], variable
             if "flag_meanings" in about:
                 assert table[variable].dtype == np.int8
-                assert set(flag_words(table[variable]).ravel()) <= {*about["flag_meanings"].split()}
+                assert set(flag_words(table[variable]).ravel()) <= {
+                    *about["flag_meanings"].split()
+                }
 
 
-@pytest.mark.parametrize("name", ["yes_no", "two_interval", "orientation", "orientation_4"])
+@pytest.mark.parametrize(
+    "name", ["yes_no", "two_interval", "orientation", "orientation_4"]
+)
 def test_a_table_of_trials_and_back(name: str, results: dict[str, xr.Dataset]) -> None:
     result = results[name]
     table = trials(result)
     xr.testing.assert_identical(arrange_trials(table), result)
     assert table.sizes["trial"] == int((result["trial_number"] >= 0).sum()) + (
-        int((result["catch_trial_number"] >= 0).sum()) if "catch_trial_number" in result else 0
+        int((result["catch_trial_number"] >= 0).sum())
+        if "catch_trial_number" in result
+        else 0
     )
     assert trials(table) is table and trials(xr.Dataset()).sizes == {}
     frame = table.to_dataframe()

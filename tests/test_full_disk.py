@@ -85,7 +85,9 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_after_it(
     files = {path.name for path in (tmp_path / "broken").iterdir()}
     assert files == {path.name for path in (tmp_path / "whole").iterdir()}
     for name in files - {"runs.sqlite"}:
-        assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        assert (tmp_path / "broken" / name).read_bytes() == (
+            tmp_path / "whole" / name
+        ).read_bytes()
 
 
 def test_corrupt_on_a_full_disk_leaves_whole_files_alone_and_goes_on_after_it(
@@ -95,7 +97,14 @@ def test_corrupt_on_a_full_disk_leaves_whole_files_alone_and_goes_on_after_it(
     pytest.importorskip("skimage", reason="the corruption extra is not installed")
     pixels = np.random.default_rng(1).integers(0, 256, (48, 48, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(tmp_path / "noise.png")
-    command = ["corrupt", str(tmp_path / "noise.png"), "--name", "mean_shift", "jpeg", "--output"]
+    command = [
+        "corrupt",
+        str(tmp_path / "noise.png"),
+        "--name",
+        "mean_shift",
+        "jpeg",
+        "--output",
+    ]
     assert main([*command, str(tmp_path / "whole")]) == 0
     whole = contents(tmp_path / "whole")
     capsys.readouterr()
@@ -145,7 +154,11 @@ def test_a_read_only_folder_is_one_line_and_its_store_can_be_read(
         assert str(folder) in told_in_one_line(capsys)
         assert main([*command[:-1], str(folder / "new")]) == 2
         assert str(folder / "new") in told_in_one_line(capsys)
-        for what in (["score", store], ["store", "info", store], ["store", "verify", store]):
+        for what in (
+            ["score", store],
+            ["store", "info", store],
+            ["store", "verify", store],
+        ):
             assert main(what) == 0
             assert capsys.readouterr().err == ""
     folder.chmod(0o755)
@@ -197,7 +210,11 @@ def test_five_processes_at_once_leave_what_one_does(tmp_path: Path) -> None:
     for name in ("alone", "together"):
         (tmp_path / name).mkdir()
     result = pp.run(
-        page, "pixels", store=tmp_path / "alone" / "runs.sqlite", batch_size=1, progress=False
+        page,
+        "pixels",
+        store=tmp_path / "alone" / "runs.sqlite",
+        batch_size=1,
+        progress=False,
     )
     result.to_netcdf(tmp_path / "alone" / "result.nc", engine="scipy")
     command = [sys.executable, "-c", _RUN, page, str(tmp_path / "together")]
@@ -205,7 +222,9 @@ def test_five_processes_at_once_leave_what_one_does(tmp_path: Path) -> None:
         five = [stack.enter_context(child(command)) for _ in range(5)]
         assert [process.wait() for process in five] == [0] * 5
     alone, together = contents(tmp_path / "alone"), contents(tmp_path / "together")
-    assert alone.keys() == together.keys() and alone["result.nc"] == together["result.nc"]
+    assert (
+        alone.keys() == together.keys() and alone["result.nc"] == together["result.nc"]
+    )
     assert answered(tmp_path / "alone") == answered(tmp_path / "together")
 
 

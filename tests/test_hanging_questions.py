@@ -61,7 +61,9 @@ def pair_set(tmp_path: Path) -> Path:
         for kind in ("ref", "dis"):
             pixels = np.full((16, 16, 3), 2 * i + (kind == "dis"), dtype=np.uint8)
             Image.fromarray(pixels).save(folder / kind / f"{i}.png")
-        rows.append(f"{i}.png,What is in image {i}?,N,thing {i},{'VQA' if i else 'MCQ'},,1,1")
+        rows.append(
+            f"{i}.png,What is in image {i}?,N,thing {i},{'VQA' if i else 'MCQ'},,1,1"
+        )
     rows[1] = "0.png,Which?,A.one; B.two,A,MCQ,,1,1"
     (folder / "items.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     return folder
@@ -80,7 +82,11 @@ def killed_when(command: list[str], store: Path, answers: int, base_url: str) ->
     """Run until so many answers are stored while a question hangs, and kill."""
     environment = {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "none"}
     with child(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as process:
         while stored(store) < answers and process.poll() is None:
             time.sleep(0.05)
@@ -91,13 +97,18 @@ def killed_when(command: list[str], store: Path, answers: int, base_url: str) ->
 
 def finished(command: list[str], base_url: str) -> None:
     environment = {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "none"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=1200
+    )
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.needs("tasks/r_bench")
 def test_items(pair_set: Path, tmp_path: Path) -> None:
-    page, store = write_page(tmp_path / "page.toml", "r_bench", pair_set), tmp_path / "runs.sqlite"
+    page, store = (
+        write_page(tmp_path / "page.toml", "r_bench", pair_set),
+        tmp_path / "runs.sqlite",
+    )
     stuck = Stuck("stuck", most=20)
     command = [sys.executable, "-c", RUN, str(page), "stuck", str(store)]
     with serve(stuck) as server:
@@ -125,7 +136,9 @@ def test_construction(tmp_path: Path) -> None:
     photographs, output = tmp_path / "photographs", tmp_path / "set"
     photographs.mkdir()
     for i in range(6):
-        Image.fromarray(np.full((16, 16, 3), 40 * i, dtype=np.uint8)).save(photographs / f"{i}.png")
+        Image.fromarray(np.full((16, 16, 3), 40 * i, dtype=np.uint8)).save(
+            photographs / f"{i}.png"
+        )
     command = [
         sys.executable,
         "-m",

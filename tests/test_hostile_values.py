@@ -44,7 +44,9 @@ def refused(capsys: Output, *arguments: str | Path) -> str:
         code = int(exit_.code or 0)
     found = capsys.readouterr()
     assert (code, found.out) == (2, "")
-    assert found.err.endswith("\n") and found.err.count("\n") == 1 and len(found.err) < 400
+    assert (
+        found.err.endswith("\n") and found.err.count("\n") == 1 and len(found.err) < 400
+    )
     return found.err
 
 
@@ -54,15 +56,30 @@ def refused(capsys: Output, *arguments: str | Path) -> str:
 
 @pytest.mark.parametrize(
     "value",
-    [MANY, TOO_MANY, DEEP, NESTED, "a\0b", "{}", "[]", "null", "true", "[[1,2],[3]]", "NaN"],
+    [
+        MANY,
+        TOO_MANY,
+        DEEP,
+        NESTED,
+        "a\0b",
+        "{}",
+        "[]",
+        "null",
+        "true",
+        "[[1,2],[3]]",
+        "NaN",
+    ],
 )
-@pytest.mark.parametrize("name", ["frequency", "size", "direction", "white", "observer"])
+@pytest.mark.parametrize(
+    "name", ["frequency", "size", "direction", "white", "observer"]
+)
 def test_a_parameter_of_the_wrong_kind(capsys: Output, name: str, value: str) -> None:
     refused(capsys, "check", "gabor_achromatic", "--set", f"{name}={value}")
 
 
 @pytest.mark.parametrize(
-    "value", [MANY, TOO_MANY, DEEP, NESTED, "a\0b", "{}", "[]", "null", "[[1,2],[3,4]]", "NaN"]
+    "value",
+    [MANY, TOO_MANY, DEEP, NESTED, "a\0b", "{}", "[]", "null", "[[1,2],[3,4]]", "NaN"],
 )
 @pytest.mark.parametrize("name", ["peak", "eotf"])
 def test_a_display_of_the_wrong_kind(capsys: Output, name: str, value: str) -> None:
@@ -237,15 +254,28 @@ def test_an_array_that_claims_seven_terabytes(capsys: Output, rendered: Path) ->
 
 
 @pytest.mark.parametrize(
-    "values", [np.full((64, 64, 3), np.nan), np.full((64, 64, 3), "a"), np.zeros(()), np.ones(5)]
+    "values",
+    [np.full((64, 64, 3), np.nan), np.full((64, 64, 3), "a"), np.zeros(()), np.ones(5)],
 )
-def test_an_array_that_holds_no_light(capsys: Output, rendered: Path, values: np.ndarray) -> None:
+def test_an_array_that_holds_no_light(
+    capsys: Output, rendered: Path, values: np.ndarray
+) -> None:
     np.save(rendered / "a.npy", values)
     refused(capsys, "check", rendered / "a.npy")
 
 
 @pytest.mark.parametrize(
-    "text", [DEEP, TOO_MANY, "[]", "{}", "5", '{"stimulus": 5}', '{"stimulus": {"kind": []}}', "\0"]
+    "text",
+    [
+        DEEP,
+        TOO_MANY,
+        "[]",
+        "{}",
+        "5",
+        '{"stimulus": 5}',
+        '{"stimulus": {"kind": []}}',
+        "\0",
+    ],
 )
 def test_a_certificate_that_is_none(capsys: Output, rendered: Path, text: str) -> None:
     (rendered / "a.png.json").write_text(text)
@@ -264,7 +294,9 @@ def unread(path: Path) -> None:
 
 def test_a_damaged_workbook(tmp_path: Path) -> None:
     path = tmp_path / "a.xlsx"
-    pd.DataFrame({"index": range(20), "prediction": ["a word"] * 20}).to_excel(path, index=False)
+    pd.DataFrame({"index": range(20), "prediction": ["a word"] * 20}).to_excel(
+        path, index=False
+    )
     whole = path.read_bytes()
     assert len(read_answer_table(path)) == 20
     random = np.random.default_rng(0)
@@ -280,7 +312,8 @@ def test_a_damaged_workbook(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [DEEP, f"[{TOO_MANY}]", f'[{{"a": {TOO_MANY}}}]', NESTED, '[{"a": [[[', "\0"]
+    "text",
+    [DEEP, f"[{TOO_MANY}]", f'[{{"a": {TOO_MANY}}}]', NESTED, '[{"a": [[[', "\0"],
 )
 def test_json_that_nobody_means(tmp_path: Path, text: str) -> None:
     for ending in ("json", "jsonl"):
@@ -299,9 +332,15 @@ def test_a_million_columns(tmp_path: Path) -> None:
 def test_a_test_s_name_stays_in_its_folder(capsys: Output, tmp_path: Path) -> None:
     table, grids = tmp_path / "table.csv", tmp_path / "grids"
     grids.mkdir()
-    table.write_text("model,test,x,multiplier,stimulus_contrast,s_ac\nm,../outside,1,1,0.1,0.2\n")
+    table.write_text(
+        "model,test,x,multiplier,stimulus_contrast,s_ac\nm,../outside,1,1,0.1,0.2\n"
+    )
     np.savez(
-        tmp_path / "outside.npz", s_ac=np.zeros((1, 1, 1)), x=[1.0], contrast=[0.1], models=["m"]
+        tmp_path / "outside.npz",
+        s_ac=np.zeros((1, 1, 1)),
+        x=[1.0],
+        contrast=[0.1],
+        models=["m"],
     )
     told = refused(
         capsys,
@@ -329,11 +368,16 @@ def test_no_cell_of_ours_is_a_formula(text: str) -> None:
     records = [{"observer": text, "score": -0.5, "n": 3}]
     for written in (csv_text(records), csv_table(pd.DataFrame(records))):
         (row,) = csv.DictReader(io.StringIO(written))
-        assert row["observer"].startswith(("'", "\\")) and (row["score"], row["n"]) == ("-0.5", "3")
+        assert row["observer"].startswith(("'", "\\")) and (row["score"], row["n"]) == (
+            "-0.5",
+            "3",
+        )
 
 
 def test_no_cell_of_ours_steers_a_terminal() -> None:
-    written = csv_table(pd.DataFrame({"reply": ["red \x1b[31m", "two\nlines"], "x": [0.1, None]}))
+    written = csv_table(
+        pd.DataFrame({"reply": ["red \x1b[31m", "two\nlines"], "x": [0.1, None]})
+    )
     assert "\x1b" not in written and "two\nlines" in written and "0.1" in written
 
 
@@ -346,7 +390,9 @@ def dead_process() -> int:
         return process.pid
 
 
-@pytest.mark.parametrize("sweep", [lambda folder: write_text(folder / "b.txt", "b"), make_folder])
+@pytest.mark.parametrize(
+    "sweep", [lambda folder: write_text(folder / "b.txt", "b"), make_folder]
+)
 def test_what_a_dead_process_left_is_removed(tmp_path: Path, sweep: object) -> None:
     dead, machine = dead_process(), _machine()
     left = tmp_path / f".1_e.{dead}-{machine}.part.png"
@@ -388,7 +434,9 @@ def test_a_manifest_is_whole_or_the_old_one(
     monkeypatch.setattr(Path, "replace", full)
     assert main([*command, "--seed", "5"]) == 2
     assert (tmp_path / "out/manifest.csv").read_bytes() == before
-    assert not [path for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
+    assert not [
+        path for path in (tmp_path / "out").iterdir() if path.name.startswith(".")
+    ]
     capsys.readouterr()
 
 

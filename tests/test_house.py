@@ -38,7 +38,10 @@ def circle_of(graph: grimp.ImportGraph) -> list[str]:
     is no circle."""
     try:
         TopologicalSorter(
-            {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+            {
+                name: graph.find_modules_directly_imported_by(name)
+                for name in graph.modules
+            }
         ).prepare()
     except CycleError as error:
         return list(error.args[1])
@@ -47,7 +50,9 @@ def circle_of(graph: grimp.ImportGraph) -> list[str]:
 
 @pytest.fixture(scope="module")
 def graph() -> grimp.ImportGraph:
-    return grimp.build_graph("psyprobe", exclude_type_checking_imports=True, cache_dir=None)
+    return grimp.build_graph(
+        "psyprobe", exclude_type_checking_imports=True, cache_dir=None
+    )
 
 
 def test_imports_run_down_the_floors() -> None:
@@ -57,14 +62,22 @@ def test_imports_run_down_the_floors() -> None:
 
 def test_an_import_that_runs_up_is_found_inside_a_function_too(tmp_path: Path) -> None:
     shutil.copytree(
-        PACKAGE, tmp_path / "psyprobe", ignore=shutil.ignore_patterns("__pycache__", "data")
+        PACKAGE,
+        tmp_path / "psyprobe",
+        ignore=shutil.ignore_patterns("__pycache__", "data"),
     )
     shutil.copy(ROOT / "setup.cfg", tmp_path)
-    with (tmp_path / "psyprobe" / "light" / "colour.py").open("a", encoding="utf-8") as file:
-        file.write("\n\ndef planted() -> None:\n    from psyprobe.plotting import axes\n")
+    with (tmp_path / "psyprobe" / "light" / "colour.py").open(
+        "a", encoding="utf-8"
+    ) as file:
+        file.write(
+            "\n\ndef planted() -> None:\n    from psyprobe.plotting import axes\n"
+        )
     done = linted(tmp_path)
     assert done.returncode == 1
-    assert "psyprobe.light.colour -> psyprobe.plotting.axes" in " ".join(done.stdout.split())
+    assert "psyprobe.light.colour -> psyprobe.plotting.axes" in " ".join(
+        done.stdout.split()
+    )
 
 
 def test_imports_have_no_circle(graph: grimp.ImportGraph) -> None:
@@ -88,8 +101,12 @@ def test_a_circle_is_found_inside_functions_too(
     )
     (room / "used.py").write_text("import planted_house.typed\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    planted = grimp.build_graph("planted_house", exclude_type_checking_imports=True, cache_dir=None)
-    assert set(circle_of(planted)) == {f"planted_house.{name}" for name in ("one", "two", "three")}
+    planted = grimp.build_graph(
+        "planted_house", exclude_type_checking_imports=True, cache_dir=None
+    )
+    assert set(circle_of(planted)) == {
+        f"planted_house.{name}" for name in ("one", "two", "three")
+    }
 
 
 def test_rooms_take_no_more_than_the_version_from_the_package_itself(
@@ -102,7 +119,9 @@ def test_rooms_take_no_more_than_the_version_from_the_package_itself(
         for detail in graph.get_import_details(importer=importer, imported="psyprobe")
     }
     assert {
-        line for line in taken if not line.endswith(": from psyprobe import __version__")
+        line
+        for line in taken
+        if not line.endswith(": from psyprobe import __version__")
     } == set()
 
 
@@ -124,20 +143,31 @@ def test_every_child_process_of_a_test_has_a_bounded_life() -> None:
     """Issue 12, point 15: a child that missed its Ctrl-C held a stranger's run for ever, at 89
     %."""
     planted = ["subprocess.Popen(['sleep'])", "subprocess.run(['sleep'])"]
-    assert unbounded("\n".join([*planted, "subprocess.run(['sleep'], timeout=1)"])) == planted
-    files = [path for path in (ROOT / "tests").rglob("*.py") if path.name != "children.py"]
+    assert (
+        unbounded("\n".join([*planted, "subprocess.run(['sleep'], timeout=1)"]))
+        == planted
+    )
+    files = [
+        path for path in (ROOT / "tests").rglob("*.py") if path.name != "children.py"
+    ]
     assert {
-        path.name: found for path in files if (found := unbounded(path.read_text(encoding="utf-8")))
+        path.name: found
+        for path in files
+        if (found := unbounded(path.read_text(encoding="utf-8")))
     } == {}
 
 
 def test_no_room_is_too_full() -> None:
     entries = [
-        path.name for path in PACKAGE.iterdir() if path.name not in {"__pycache__", "py.typed"}
+        path.name
+        for path in PACKAGE.iterdir()
+        if path.name not in {"__pycache__", "py.typed"}
     ]
     assert len(entries) <= 20, sorted(entries)
     rooms = {path.parent for path in PACKAGE.rglob("*.py")}
-    assert {str(room): n for room in rooms if (n := len(list(room.glob("*.py")))) > 20} == {}
+    assert {
+        str(room): n for room in rooms if (n := len(list(room.glob("*.py")))) > 20
+    } == {}
 
 
 #: Probes that lower floors could ask for by name; "detection", "matching" and "orientation" are
@@ -154,7 +184,9 @@ PROBES = {
 }
 
 
-@pytest.mark.parametrize("room", ["analysis", "plotting", "observers", "running", "reporting"])
+@pytest.mark.parametrize(
+    "room", ["analysis", "plotting", "observers", "running", "reporting"]
+)
 def test_no_probe_is_asked_for_by_name(room: str) -> None:
     """What depends on the probe is in the task of a result, so that plug-in probes are alike."""
     named = {

@@ -31,7 +31,9 @@ def test_pixels_come_as_they_lie_in_the_file(tmp_path: Path, suffix: str) -> Non
 
 def test_grey_has_three_equal_channels(tmp_path: Path) -> None:
     path = save(tmp_path / "a.png", Image.fromarray(PIXELS[..., 0]))
-    np.testing.assert_array_equal(read_image(path), np.repeat(PIXELS[..., :1], 3, axis=-1))
+    np.testing.assert_array_equal(
+        read_image(path), np.repeat(PIXELS[..., :1], 3, axis=-1)
+    )
 
 
 def bomb() -> bytes:
@@ -39,7 +41,10 @@ def bomb() -> bytes:
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+            struct.pack(">I", len(data))
+            + kind
+            + data
+            + struct.pack(">I", zlib.crc32(kind + data))
         )
 
     header = struct.pack(">IIBBBBB", 40_000, 40_000, 8, 2, 0, 0, 0)

@@ -29,7 +29,10 @@ class Echo:
     bits = 8
 
     def __init__(
-        self, name: str = "echo", breaks_after: int = 10_000, images_at_once: int | None = 1
+        self,
+        name: str = "echo",
+        breaks_after: int = 10_000,
+        images_at_once: int | None = 1,
     ) -> None:
         self.card = Card(name, "answer")
         self.asked: list[str] = []
@@ -57,12 +60,20 @@ class Echo:
 def images(tmp_path: Path) -> list[tuple[str, str]]:
     """Path and digest of three image files."""
     for i in range(3):
-        Image.fromarray(np.full((8, 8, 3), i, dtype=np.uint8)).save(tmp_path / f"{i}.png")
-    return [(str(tmp_path / f"{i}.png"), file_digest(tmp_path / f"{i}.png")) for i in range(3)]
+        Image.fromarray(np.full((8, 8, 3), i, dtype=np.uint8)).save(
+            tmp_path / f"{i}.png"
+        )
+    return [
+        (str(tmp_path / f"{i}.png"), file_digest(tmp_path / f"{i}.png"))
+        for i in range(3)
+    ]
 
 
 def questions(n: int, images: list[tuple[str, str]]) -> list[ItemQuestion]:
-    return [ItemQuestion(f"item {i}", f"prompt {i}", PLAIN, (images[i % 3],)) for i in range(n)]
+    return [
+        ItemQuestion(f"item {i}", f"prompt {i}", PLAIN, (images[i % 3],))
+        for i in range(n)
+    ]
 
 
 def test_each_is_asked_once_and_answered_by_name(images: list[tuple[str, str]]) -> None:
@@ -81,30 +92,39 @@ def test_a_store_is_asked_first_and_images_are_loaded_once(
     ask_items(questions(4, images), Echo(), version="1", store=store, progress=False)
     decode = items.decode_image
     monkeypatch.setattr(
-        items, "decode_image", lambda raw, name: loaded.append(name) or decode(raw, name)
+        items,
+        "decode_image",
+        lambda raw, name: loaded.append(name) or decode(raw, name),
     )
     observer = Echo()
-    found = ask_items(questions(7, images), observer, version="1", store=store, progress=False)
+    found = ask_items(
+        questions(7, images), observer, version="1", store=store, progress=False
+    )
     assert sorted(observer.asked) == ["prompt 4", "prompt 5", "prompt 6"]
     assert sorted(loaded) == [path for path, _ in images]
     assert len(found) == 7
 
 
-def test_an_image_that_has_changed_is_not_asked_about(images: list[tuple[str, str]]) -> None:
+def test_an_image_that_has_changed_is_not_asked_about(
+    images: list[tuple[str, str]],
+) -> None:
     asked = questions(1, images)
     Path(images[0][0]).write_bytes(Path(images[1][0]).read_bytes())
     with pytest.raises(InputError, match="has changed since the questions were made"):
         ask_items(asked, Echo(), version="1", progress=False)
 
 
-def test_work_is_plain_data_that_another_process_could_take(images: list[tuple[str, str]]) -> None:
+def test_work_is_plain_data_that_another_process_could_take(
+    images: list[tuple[str, str]],
+) -> None:
     (first, *_) = batches_of(questions(7, images), Echo(), "1")
     assert pickle.loads(pickle.dumps(first)) == first
     assert len(pickle.dumps(first)) < 5_000
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "asked"), [("other", "1", 3), ("echo", "2", 3), ("echo", "1", 0)]
+    ("name", "version", "asked"),
+    [("other", "1", 3), ("echo", "2", 3), ("echo", "1", 0)],
 )
 def test_another_observer_or_version_asks_anew(
     tmp_path: Path, images: list[tuple[str, str]], name: str, version: str, asked: int
@@ -112,7 +132,9 @@ def test_another_observer_or_version_asks_anew(
     store = tmp_path / "runs.sqlite"
     ask_items(questions(3, images), Echo(), version="1", store=store, progress=False)
     observer = Echo(name)
-    ask_items(questions(3, images), observer, version=version, store=store, progress=False)
+    ask_items(
+        questions(3, images), observer, version=version, store=store, progress=False
+    )
     assert len(observer.asked) == asked
 
 
@@ -121,7 +143,9 @@ def test_what_was_answered_before_an_interruption_is_kept(
 ) -> None:
     store, broken, again = tmp_path / "runs.sqlite", Echo(breaks_after=5), Echo()
     with pytest.raises(KeyboardInterrupt):
-        ask_items(questions(9, images), broken, version="1", store=store, progress=False)
+        ask_items(
+            questions(9, images), broken, version="1", store=store, progress=False
+        )
     ask_items(questions(9, images), again, version="1", store=store, progress=False)
     assert len(broken.asked) + len(again.asked) == 9
 
@@ -135,11 +159,18 @@ def test_questions_alike_are_asked_once() -> None:
 
 
 def test_bad_requests_are_one_sentence() -> None:
-    twice: list[Any] = [ItemQuestion("a", "one", PLAIN), ItemQuestion("a", "two", PLAIN)]
+    twice: list[Any] = [
+        ItemQuestion("a", "one", PLAIN),
+        ItemQuestion("a", "two", PLAIN),
+    ]
     with pytest.raises(InputError, match="two questions are called 'a'"):
         ask_items(twice, Echo(), version="1")
     with pytest.raises(InputError, match="shows 2 images, and echo takes 1 at once"):
-        ask_items([ItemQuestion("a", "one", PLAIN, (("x", "1"), ("y", "2")))], Echo(), version="1")
+        ask_items(
+            [ItemQuestion("a", "one", PLAIN, (("x", "1"), ("y", "2")))],
+            Echo(),
+            version="1",
+        )
     features = Echo()
     features.card = Card("encoder", "features")
     with pytest.raises(InputError, match="one that answers in words"):

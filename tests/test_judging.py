@@ -36,7 +36,9 @@ class Says:
     def delivered(self, image: Any) -> Any:
         return image
 
-    def answer(self, images: Sequence[Any], prompt: str, *, decoding: Any, **_: Any) -> Answer:
+    def answer(
+        self, images: Sequence[Any], prompt: str, *, decoding: Any, **_: Any
+    ) -> Answer:
         self.asked += 1
         return Answer(self.reply(prompt, decoding.seed))
 
@@ -120,7 +122,8 @@ def test_repeats_are_averaged_and_what_is_no_verdict_is_counted() -> None:
 
 
 @given(
-    st.decimals(0, 2, places=2), st.sampled_from(["{}", "Score: {}", "{}.", "<think>2</think>{}"])
+    st.decimals(0, 2, places=2),
+    st.sampled_from(["{}", "Score: {}", "{}.", "<think>2</think>{}"]),
 )
 def test_a_fraction_is_never_rounded_to_a_verdict(score: object, dress: str) -> None:
     for name in ("rbench_short", "rbench_choice", "rbench_caption"):
@@ -131,7 +134,9 @@ def test_a_judge_that_reasons_has_the_tokens_to_and_a_cut_reply_is_no_verdict() 
     given: list[int] = []
 
     class Reasons(Says):
-        def answer(self, images: Sequence[Any], prompt: str, *, decoding: Any, **_: Any) -> Answer:
+        def answer(
+            self, images: Sequence[Any], prompt: str, *, decoding: Any, **_: Any
+        ) -> Answer:
             given.append(decoding.max_tokens)
             whole = ["<think>", *["hm "] * 200, "</think>", "2"]
             shown = whole[: decoding.max_tokens]
@@ -139,7 +144,9 @@ def test_a_judge_that_reasons_has_the_tokens_to_and_a_cut_reply_is_no_verdict() 
 
     found = judge_cases([CASE], Judge(Reasons(None)), progress=False)["item"]
     assert (found, given) == (Verdicts((1.0,), ()), [1024])
-    cut = judge_cases([CASE], Judge(Reasons(None), max_tokens=32), progress=False)["item"]
+    cut = judge_cases([CASE], Judge(Reasons(None), max_tokens=32), progress=False)[
+        "item"
+    ]
     assert given[1:] == [32] and cut.failed and cut.cut == 1
     assert count_verdicts([found, cut])["cut_replies"] == 1
     with pytest.raises(InputError, match="and was cut off; give the judge more tokens"):
@@ -169,7 +176,9 @@ def test_nothing_is_judged_twice(tmp_path: Path) -> None:
 
 
 def test_a_judge_without_a_verdict_is_never_a_number() -> None:
-    found = judge_cases([CASE], Judge(Says(lambda prompt, seed: "no idea")), progress=False)["item"]
+    found = judge_cases(
+        [CASE], Judge(Says(lambda prompt, seed: "no idea")), progress=False
+    )["item"]
     assert found.failed
     assert found.majority is None
     with pytest.raises(InputError, match="gave no verdict but 'no idea'"):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning, GamutError, InputError
-from psyprobe.experiment.experiment import read_experiment
+from psyprobe.experiment.experiment import load_experiment
 from psyprobe.light.display import Display
 from psyprobe.light.readings import spectra_to_xyz
 from psyprobe.light.screen import read_screen
@@ -64,7 +64,9 @@ def write(path: Path, header: str, rows: list[str]) -> Path:
     blacks=st.tuples(*[st.floats(0.0, 2.0)] * 3),
     level=st.floats(0.1, 0.9),
 )
-def test_guns_of_their_own_are_inverted_exactly(eotfs: Any, blacks: Any, level: float) -> None:
+def test_guns_of_their_own_are_inverted_exactly(
+    eotfs: Any, blacks: Any, level: float
+) -> None:
     display = Display(peak=150, black=blacks, eotf=eotfs, ambient=50)
     luminance = display.floor + level * (display.ceiling - display.floor)
     for direction in ("achromatic", "red_green"):
@@ -80,12 +82,16 @@ def test_guns_of_their_own_are_inverted_exactly(eotfs: Any, blacks: Any, level: 
         drive = display.encode(stimulus, dtype="float64")
         light = np.asarray(display.light(stimulus))
         wanted = light[..., None] if light.ndim == 2 else light
-        np.testing.assert_allclose(display.decode(drive) - wanted, 0, atol=1e-11 * luminance)
+        np.testing.assert_allclose(
+            display.decode(drive) - wanted, 0, atol=1e-11 * luminance
+        )
         assert display.gamut(stimulus).outside == 0
     assert Display.from_dict(json.loads(json.dumps(display.to_dict()))) == display
     # Physics: what black and guns add up to.
     black = float(display.rgb_to_xyz[1] @ np.array(blacks))
-    assert display.luminance(np.zeros(3)) == pytest.approx(black + display.reflected, rel=1e-12)
+    assert display.luminance(np.zeros(3)) == pytest.approx(
+        black + display.reflected, rel=1e-12
+    )
     assert display.luminance(np.ones(3)) == pytest.approx(
         display.peak + display.reflected, rel=1e-12
     )
@@ -95,14 +101,18 @@ def test_what_a_gun_cannot_show_is_refused() -> None:
     display = Display(peak=100, black=(0.1, 0.1, 3.0))
     with pytest.raises(GamutError, match="below what this display shows"):
         display.encode([[2.0]])
-    with pytest.raises(InputError, match=r"guns of this display differ; give red, green and blue"):
+    with pytest.raises(
+        InputError, match=r"guns of this display differ; give red, green and blue"
+    ):
         display.decode(np.ones((4, 4)))
     with pytest.raises(InputError, match="display black has 2 numbers"):
         Display(black=(0.1, 0.2))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("form", ["X,Y,Z", "x,y,Y"])
-def test_a_screen_comes_back_from_its_tristimulus_values(tmp_path: Path, form: str) -> None:
+def test_a_screen_comes_back_from_its_tristimulus_values(
+    tmp_path: Path, form: str
+) -> None:
     lines = []
     for gun, level, xyz in rows_of():
         told = xyz if form == "X,Y,Z" else [*(xyz[:2] / xyz.sum()), xyz[1]]
@@ -111,12 +121,17 @@ def test_a_screen_comes_back_from_its_tristimulus_values(tmp_path: Path, form: s
         warnings.simplefilter("error")
         screen = read_screen(write(tmp_path / "lab.csv", f"gun,code,{form}", lines))
     assert screen.additivity == pytest.approx(0, abs=1e-12)
-    assert screen.display.guns_differ and "each gun with its own curve and black" in str(screen)
+    assert (
+        screen.display.guns_differ
+        and "each gun with its own curve and black" in str(screen)
+    )
     drive = np.random.default_rng(1).uniform(0, 1, (200, 3))
     found = screen.display.decode(drive) @ screen.display.rgb_to_xyz.T
     np.testing.assert_allclose(found, shown(drive), atol=1e-3 * shown(np.ones(3)).max())
     np.testing.assert_allclose(
-        screen.display.decode(np.zeros(3)) @ screen.display.rgb_to_xyz.T, BLACK, rtol=1e-9
+        screen.display.decode(np.zeros(3)) @ screen.display.rgb_to_xyz.T,
+        BLACK,
+        rtol=1e-9,
     )
     # A stimulus that goes through the display is shown by the screen as it was asked.
     asked = Gabor(frequency=3, contrast=0.3, luminance=50, radius=0.3, size=64)
@@ -146,7 +161,9 @@ NM = np.arange(380.0, 781.0, 4.0)
 
 def bumps() -> np.ndarray:
     """Radiance of three guns, W/(sr m² nm)."""
-    return np.stack([0.002 * np.exp(-0.5 * ((NM - at) / 18) ** 2) for at in (620, 535, 455)])
+    return np.stack(
+        [0.002 * np.exp(-0.5 * ((NM - at) / 18) ** 2) for at in (620, 535, 455)]
+    )
 
 
 @pytest.mark.parametrize("cmfs", ["cie1931", "cie2006"])
@@ -157,12 +174,16 @@ def test_spectra_are_integrated_as_by_colour_science(cmfs: str) -> None:
         "cie2006": "CIE 2015 2 Degree Standard Observer",
     }[cmfs]
     for spectrum, found in zip(bumps(), spectra_to_xyz(NM, bumps(), cmfs), strict=True):
-        sd = colour.SpectralDistribution(dict(zip(NM, spectrum, strict=True))).interpolate(
-            colour.SpectralShape(380, 780, 1)
-        )
+        sd = colour.SpectralDistribution(
+            dict(zip(NM, spectrum, strict=True))
+        ).interpolate(colour.SpectralShape(380, 780, 1))
         ones = colour.sd_ones(sd.shape)
         expected = colour.sd_to_XYZ(
-            sd, colour.MSDS_CMFS[name].copy().align(sd.shape), ones, k=683.002, method="Integration"
+            sd,
+            colour.MSDS_CMFS[name].copy().align(sd.shape),
+            ones,
+            k=683.002,
+            method="Integration",
         )
         # colour-science takes spectra as percentages.
         np.testing.assert_allclose(found, 100 * expected, rtol=2e-4, atol=1e-3)
@@ -181,12 +202,16 @@ def test_spectra_of_guns_side_by_side_and_row_by_row(tmp_path: Path) -> None:
     guns = bumps()
     columns = np.stack([NM, *guns, guns.sum(axis=0)], axis=1)
     lines = [",".join(map(repr, map(float, row))) for row in columns]
-    beside = write(tmp_path / "spectra.csv", "wavelength_nm,red,green,blue,white", lines)
+    beside = write(
+        tmp_path / "spectra.csv", "wavelength_nm,red,green,blue,white", lines
+    )
     lines = [
         f"{gun},255," + ",".join(map(repr, map(float, row)))
         for gun, row in zip(("red", "green", "blue"), guns, strict=True)
     ]
-    by_row = write(tmp_path / "meter.csv", "gun,code," + ",".join(f"{nm:g}" for nm in NM), lines)
+    by_row = write(
+        tmp_path / "meter.csv", "gun,code," + ",".join(f"{nm:g}" for nm in NM), lines
+    )
     xyz = spectra_to_xyz(NM, guns)
     expected = Display(primaries=[*xyz, xyz.sum(axis=0)])
     for path in (beside, by_row):
@@ -205,11 +230,14 @@ def test_spectra_of_guns_side_by_side_and_row_by_row(tmp_path: Path) -> None:
     assert display.peak == pytest.approx(100)
     page = write_experiment(
         tmp_path,
-        ("[display]\npeak = 400\n", '[display]\ntable = "lab.csv"\nspectra = "spectra.csv"\n'),
+        (
+            "[display]\npeak = 400\n",
+            '[display]\ntable = "lab.csv"\nspectra = "spectra.csv"\n',
+        ),
     )
     for path in (lab, beside):
         (page.parent / path.name).write_bytes(path.read_bytes())
-    assert read_experiment(page).display == display
+    assert load_experiment(page).display == display
     assert (
         main(
             [
@@ -277,12 +305,18 @@ def test_luminances_of_a_psychopy_monitor(tmp_path: Path) -> None:
 
 
 def test_fitted_gammas_of_a_psychopy_monitor(tmp_path: Path) -> None:
-    low, high, gamma = np.full(4, 0.5), np.array([117.5, 28.5, 80.5, 9.5]), np.array([2.2, *GAMMAS])
+    low, high, gamma = (
+        np.full(4, 0.5),
+        np.array([117.5, 28.5, 80.5, 9.5]),
+        np.array([2.2, *GAMMAS]),
+    )
     drive = np.linspace(0, 1, 101)
     grid = np.stack([low, high, gamma, low, np.full(4, 0.3), np.ones(4)], axis=1)
     for method in (1, 2, 4):
         display = read_screen(
-            monitor(tmp_path / "lab.json", gammaGrid=array(grid), linearizeMethod=method),
+            monitor(
+                tmp_path / "lab.json", gammaGrid=array(grid), linearizeMethod=method
+            ),
             primaries="sRGB",
         ).display
         assert (display.black, display.peak) == (0.5, 117.5)
@@ -293,22 +327,33 @@ def test_fitted_gammas_of_a_psychopy_monitor(tmp_path: Path) -> None:
             expected = {
                 1: 0.5 + ((top - 0.5) ** (1 / g) * drive) ** g,
                 2: (0.5 ** (1 / g) + (top ** (1 / g) - 0.5 ** (1 / g)) * drive) ** g,
-                4: 0.5 - 0.3**g + (0.3 + ((top - 0.5 + 0.3**g) ** (1 / g) - 0.3) * drive) ** g,
+                4: 0.5
+                - 0.3**g
+                + (0.3 + ((top - 0.5 + 0.3**g) ** (1 / g) - 0.3) * drive) ** g,
             }[method]
             relative = (display.decode(drive[:, None] * np.ones(3))[:, gun] - 0.5) / 117
-            np.testing.assert_allclose(relative, (expected - 0.5) / (top - 0.5), atol=2e-4)
+            np.testing.assert_allclose(
+                relative, (expected - 0.5) / (top - 0.5), atol=2e-4
+            )
 
 
 def test_spectra_of_a_psychopy_monitor(tmp_path: Path) -> None:
     pytest.importorskip("colour")
-    grid = np.stack([np.full(4, 0.5), [117.5, 28.5, 80.5, 9.5], np.full(4, 2.2)], axis=1)
+    grid = np.stack(
+        [np.full(4, 0.5), [117.5, 28.5, 80.5, 9.5], np.full(4, 2.2)], axis=1
+    )
     path = monitor(
-        tmp_path / "lab.json", gammaGrid=array(grid), spectraNM=array(NM), spectraRGB=array(bumps())
+        tmp_path / "lab.json",
+        gammaGrid=array(grid),
+        spectraNM=array(NM),
+        spectraRGB=array(bumps()),
     )
     found = read_screen(path).display
     xyz = spectra_to_xyz(NM, bumps())
     np.testing.assert_allclose(
-        found.rgb_to_xyz, Display(primaries=[*xyz, xyz.sum(axis=0)]).rgb_to_xyz, rtol=1e-9
+        found.rgb_to_xyz,
+        Display(primaries=[*xyz, xyz.sum(axis=0)]).rgb_to_xyz,
+        rtol=1e-9,
     )
     assert found.eotf == 2.2
 
@@ -316,7 +361,11 @@ def test_spectra_of_a_psychopy_monitor(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("old.calib", b"\x80\x03}q\x00.", "pickled monitor, .* save it there, which writes JSON"),
+        (
+            "old.calib",
+            b"\x80\x03}q\x00.",
+            "pickled monitor, .* save it there, which writes JSON",
+        ),
         ("old.json", b"\x80\x03}q\x00.", "pickled monitor"),
         ("empty.json", b"{}", "holds no calibration"),
         (
@@ -326,12 +375,16 @@ def test_spectra_of_a_psychopy_monitor(tmp_path: Path) -> None:
         ),
         (
             "grid.json",
-            json.dumps({"a": {"gammaGrid": [[0, 9, 2]] * 4, "linearizeMethod": 3}}).encode(),
+            json.dumps(
+                {"a": {"gammaGrid": [[0, 9, 2]] * 4, "linearizeMethod": 3}}
+            ).encode(),
             "method 3",
         ),
         (
             "nan.json",
-            json.dumps({"a": {"lumsPre": [[1, float("nan")]], "levelsPre": [0, 255]}}).encode(),
+            json.dumps(
+                {"a": {"lumsPre": [[1, float("nan")]], "levelsPre": [0, 255]}}
+            ).encode(),
             "no numbers",
         ),
         (
@@ -339,8 +392,16 @@ def test_spectra_of_a_psychopy_monitor(tmp_path: Path) -> None:
             b"wavelength_nm,red,green\n400,1,2\n",
             "has spectra of red, green; give red, green, blue",
         ),
-        ("xy.csv", b"gun,code,x,y,Y\nwhite,255,0.3,0,100\n", "an .x, y. that no light has"),
-        ("dark.csv", b"gun,code,X,Y,Z\nblack,255,1,2,3\n", "black at drive 1; black is drive 0"),
+        (
+            "xy.csv",
+            b"gun,code,x,y,Y\nwhite,255,0.3,0,100\n",
+            "an .x, y. that no light has",
+        ),
+        (
+            "dark.csv",
+            b"gun,code,X,Y,Z\nblack,255,1,2,3\n",
+            "black at drive 1; black is drive 0",
+        ),
     ],
 )
 def test_what_is_no_screen_is_refused(
@@ -364,5 +425,7 @@ def test_the_list_of_displays_tells_measured_ones(
     told = capsys.readouterr().out
     assert "office_lcd" in told and "18 points from 0.3 to 100 cd/m²" in told
     assert main(["list", "displays", str(lab), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[-1]["display"]["peak"] == pytest.approx(100)
+    assert json.loads(capsys.readouterr().out)[-1]["display"]["peak"] == pytest.approx(
+        100
+    )
     assert main(["list", "probes", str(lab)]) == 2

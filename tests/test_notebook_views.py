@@ -58,10 +58,14 @@ def shown(value: Any) -> Reader:
     return read
 
 
-def test_a_stimulus_is_its_pixels_with_axes_in_degrees_and_a_folded_certificate() -> None:
+def test_a_stimulus_is_its_pixels_with_axes_in_degrees_and_a_folded_certificate() -> (
+    None
+):
     stimulus = pp.gabor(frequency=4, contrast=0.5, ppd=32, size=(48, 64))
     read = shown(stimulus)
-    codes = decode_png(base64.b64decode(re.search(r"base64,([^\"]+)", stimulus._repr_html_())[1]))  # type: ignore[index]
+    codes = decode_png(
+        base64.b64decode(re.search(r"base64,([^\"]+)", stimulus._repr_html_())[1])
+    )  # type: ignore[index]
     assert np.array_equal(
         codes, np.rint(255 * pp.Display(peak=400).encode(stimulus)).astype(np.uint8)
     )
@@ -74,21 +78,29 @@ def test_a_stimulus_is_its_pixels_with_axes_in_degrees_and_a_folded_certificate(
         "1",
         "0.75",
     ]  # 64 px are 2 deg wide, 48 px 1.5 deg high
-    assert "details" in read.tags and "requested against delivered: passed" in read.words
+    assert (
+        "details" in read.tags and "requested against delivered: passed" in read.words
+    )
     assert repr(stimulus) in read.text
 
 
 @pytest.mark.parametrize("direction", ["achromatic", "red_green"])
 def test_a_batch_shows_its_first_images(direction: str) -> None:
     batch = pp.gabor(
-        frequency=[1, 2, 4, 8, 10], contrast=0.05, direction=direction, radius=0.2, size=32
+        frequency=[1, 2, 4, 8, 10],
+        contrast=0.05,
+        direction=direction,
+        radius=0.2,
+        size=32,
     )
     read = shown(batch)
     assert read.tags.count("svg") == 4 and "The first 4 of 5 images" in read.text
 
 
 def test_light_beyond_the_usual_display_is_shown_on_a_brighter_one() -> None:
-    assert "as a display of 10000 cd/m²" in shown(pp.uniform(luminance=5000, size=8)).text
+    assert (
+        "as a display of 10000 cd/m²" in shown(pp.uniform(luminance=5000, size=8)).text
+    )
 
 
 def test_asarray_gives_the_pixels() -> None:
@@ -102,7 +114,9 @@ def test_asarray_gives_the_pixels() -> None:
     changed[:] = 0
     assert np.asarray(stimulus).max() > 100
     assert np.array_equal(
-        np.asarray(pp.gabor(frequency=4, contrast=0.5, radius=0.2, size=32, device="cpu")),
+        np.asarray(
+            pp.gabor(frequency=4, contrast=0.5, radius=0.2, size=32, device="cpu")
+        ),
         stimulus.pixels,
     )
 
@@ -123,10 +137,17 @@ def test_scores_scoreboards_and_plans_tell_what_they_print() -> None:
     score = pp.score(result)
     board = pp.probes.results.scoreboard([result], published=True)
     plan = pp.plan("area", "pixels")
-    for value, told in ((score, "monotone"), (board, "f32 floor"), (plan, "distinct images")):
+    for value, told in (
+        (score, "monotone"),
+        (board, "f32 floor"),
+        (plan, "distinct images"),
+    ):
         read = shown(value)
         assert told in read.text
-    assert "<script>" not in score._repr_html_() and "&lt;script&gt;" in score._repr_html_()
+    assert (
+        "<script>" not in score._repr_html_()
+        and "&lt;script&gt;" in score._repr_html_()
+    )
     frame = board.to_frame()
     assert len(frame) == sum(len(row.entries) for row in board.rows) and {
         "name",
@@ -147,7 +168,11 @@ def test_a_fit_is_a_row_a_curve() -> None:
     contrast = 10 ** np.linspace(-3, -1, 9)
     fit = pp.fit_psychometric(contrast, [[0, 0, 2, 7, 20, 33, 38, 40, 40], [0] * 9], 40)
     read = shown(fit)
-    assert read.tags.count("tr") == 3 and "ok" in read.words and "censored_above" in read.words
+    assert (
+        read.tags.count("tr") == 3
+        and "ok" in read.words
+        and "censored_above" in read.words
+    )
 
 
 def test_text_is_inert_everywhere() -> None:

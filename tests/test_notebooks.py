@@ -13,7 +13,11 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.i
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_notebook_comes_with_its_outputs(path: Path) -> None:
     nbformat = pytest.importorskip("nbformat")
-    code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    code = [
+        cell
+        for cell in nbformat.read(path, as_version=4).cells
+        if cell.cell_type == "code"
+    ]
     outputs = [output for cell in code for output in cell.outputs]
     assert len(outputs) >= len(code) / 2 and not [
         one for one in outputs if one.output_type == "error"

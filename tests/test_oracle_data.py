@@ -11,7 +11,8 @@ def test_every_file_is_small_and_has_a_line_in_the_readme(oracle_data: Path) -> 
     assert len(files) > 40
     for path in files:
         if path.name not in ("README.md", "LICENSE"):
-            assert f"{path.name}`" in readme or f"`{path.parent.name}/*{path.suffix}`" in readme, (
-                path.name
-            )
+            assert (
+                f"{path.name}`" in readme
+                or f"`{path.parent.name}/*{path.suffix}`" in readme
+            ), path.name
         assert path.stat().st_size < 1_000_000

@@ -31,7 +31,13 @@ def build():
 
 def versions(**changed: str) -> Any:
     return lambda: (
-        {"python": "3.12", "psyprobe": "0.1.0", "numpy": "2.0", "scipy": "1.14", "xarray": "2024"}
+        {
+            "python": "3.12",
+            "psyprobe": "0.1.0",
+            "numpy": "2.0",
+            "scipy": "1.14",
+            "xarray": "2024",
+        }
         | changed
     )
 
@@ -49,10 +55,14 @@ def half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 
 
 def test_other_software_is_said_in_one_line_before_it_mixes(
-    half: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    half: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     page, store = half
-    monkeypatch.setattr(origins, "software_versions", versions(numpy="2.1", python="3.13"))
+    monkeypatch.setattr(
+        origins, "software_versions", versions(numpy="2.1", python="3.13")
+    )
     assert (
         main(
             [
@@ -69,7 +79,9 @@ def test_other_software_is_said_in_one_line_before_it_mixes(
         == 0
     )
     notes = [
-        line for line in capsys.readouterr().err.splitlines() if line.startswith("Note: pixels")
+        line
+        for line in capsys.readouterr().err.splitlines()
+        if line.startswith("Note: pixels")
     ]
     assert notes == [
         "Note: pixels: stored answers were computed with numpy 2.0, and new ones with 2.1, "
@@ -77,7 +89,10 @@ def test_other_software_is_said_in_one_line_before_it_mixes(
         "one origin of all, use a new store"
     ]
     _, result = load_results(store)
-    assert json.loads(result.attrs["software"])["numpy"].split(" and ")[1:] == ["2.0", "2.1"]
+    assert json.loads(result.attrs["software"])["numpy"].split(" and ")[1:] == [
+        "2.0",
+        "2.1",
+    ]
     with Store(store) as opened:
         narrow, whole = opened.runs()
     assert [told.software["numpy"] for told in narrow.origins] == ["2.0"]
@@ -91,7 +106,9 @@ def test_nothing_is_said_where_nothing_mixes(
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConditionWarning)
         # What moves no number, and a run of which everything is stored.
-        monkeypatch.setattr(origins, "software_versions", versions(python="3.13", xarray="2025"))
+        monkeypatch.setattr(
+            origins, "software_versions", versions(python="3.13", xarray="2025")
+        )
         whole = run(page, "pixels", store=store)
         monkeypatch.setattr(origins, "software_versions", versions(numpy="2.1"))
         again = run(page, "pixels", store=store)
@@ -102,21 +119,42 @@ def test_a_network_that_changed_in_its_file_does_not_overwrite_the_result_of_the
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("torch", reason="the encoders extra is not installed")
-    page, network, folder = write_experiment(tmp_path), tmp_path / "own.py", tmp_path / "results"
-    command = ["run", str(page), "--observer", f"torch:{network}:build", "--output", str(folder)]
+    page, network, folder = (
+        write_experiment(tmp_path),
+        tmp_path / "own.py",
+        tmp_path / "results",
+    )
+    command = [
+        "run",
+        str(page),
+        "--observer",
+        f"torch:{network}:build",
+        "--output",
+        str(folder),
+    ]
     network.write_text(NETWORK.format(seed=1))
     assert main(command) == 0
-    old = {file.name: file.read_bytes() for file in folder.iterdir() if file.suffix != ".sqlite"}
+    old = {
+        file.name: file.read_bytes()
+        for file in folder.iterdir()
+        if file.suffix != ".sqlite"
+    }
     network.write_text(NETWORK.format(seed=2))
     assert main(command) == 0
-    new = {file.name: file.read_bytes() for file in folder.iterdir() if file.suffix != ".sqlite"}
+    new = {
+        file.name: file.read_bytes()
+        for file in folder.iterdir()
+        if file.suffix != ".sqlite"
+    }
     assert len(old) == 3 and len(new) == 6 and {name: new[name] for name in old} == old
     # Either one again writes its own files again.
     for seed in (1, 2):
         network.write_text(NETWORK.format(seed=seed))
         assert main(command) == 0
     assert {
-        file.name: file.read_bytes() for file in folder.iterdir() if file.suffix != ".sqlite"
+        file.name: file.read_bytes()
+        for file in folder.iterdir()
+        if file.suffix != ".sqlite"
     } == new
     one, other = load_results(folder / "runs.sqlite")
     assert not np.array_equal(one["response_angular"], other["response_angular"])
@@ -146,12 +184,16 @@ def test_a_network_that_changed_in_its_file_does_not_overwrite_the_result_of_the
             "5bf2866b4bab5be6baaa92aeaf9056a5544eecb33f27c32673638766dca26675",
         ),  # corruption in float64
         (
-            lambda: np.random.default_rng(12).integers(0, 65536, size=4096, dtype=np.uint16),
+            lambda: np.random.default_rng(12).integers(
+                0, 65536, size=4096, dtype=np.uint16
+            ),
             "ec3aa33d4db6821db81c6904fa67ffdda7512d5eaf32eb49149f5b9d3a754aae",
         ),  # corruption in 8 bits
     ],
 )
-def test_numpy_draws_the_stream_that_stored_images_were_drawn_from(drawn: Any, sha256: str) -> None:
+def test_numpy_draws_the_stream_that_stored_images_were_drawn_from(
+    drawn: Any, sha256: str
+) -> None:
     """Images are named by kind, parameters and seed: where a seed gave other noise, the name would
     lie."""
     values = drawn()

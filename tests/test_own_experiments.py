@@ -16,7 +16,7 @@ from PIL import Image
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning, InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.human import castle_csf
 from psyprobe.running.task import stimulus_axis_of
 from psyprobe.stimulus import registry
@@ -29,7 +29,11 @@ FILES = dict(
         re.MULTILINE | re.DOTALL,
     )
 )
-OURS = ("orientation_discrimination", "contrast_discrimination", "gabor_masked_orientation")
+OURS = (
+    "orientation_discrimination",
+    "contrast_discrimination",
+    "gabor_masked_orientation",
+)
 SIMULATED = "simulated:watson-malo"
 
 
@@ -50,7 +54,11 @@ def response(result: xr.Dataset) -> xr.DataArray:
 
 
 def test_every_page_has_at_most_ten_lines() -> None:
-    pages = {name: len(text.splitlines()) for name, text in FILES.items() if name.endswith(".toml")}
+    pages = {
+        name: len(text.splitlines())
+        for name, text in FILES.items()
+        if name.endswith(".toml")
+    }
     assert len(pages) == 9 and max(pages.values()) <= 10
 
 
@@ -59,10 +67,18 @@ def test_orientation_discrimination(pages: Path) -> None:
     found = response(result)
     assert found.dims == ("frequency", "orientation_difference")
     assert found["orientation_difference"].attrs["units"] == "degree"
-    assert (found.isel(orientation_difference=slice(0, 6)).diff("orientation_difference") > 0).all()
+    assert (
+        found.isel(orientation_difference=slice(0, 6)).diff("orientation_difference")
+        > 0
+    ).all()
     # The finer the stripes, the more a turn changes the image.
     assert (found.isel(orientation_difference=0).diff("frequency") > 0).all()
-    assert found.sel(frequency=3.5, orientation_difference=1, method="nearest")["frequency"] == 4
+    assert (
+        found.sel(frequency=3.5, orientation_difference=1, method="nearest")[
+            "frequency"
+        ]
+        == 4
+    )
     with pytest.raises(InputError, match="there is no human reference"):
         pp.score(result)
     pp.plot(result)
@@ -71,7 +87,9 @@ def test_orientation_discrimination(pages: Path) -> None:
 def test_contrast_discrimination_against_own_data(pages: Path) -> None:
     result = run(pages / "pedestals.toml")
     assert result["response_angular"].dims[-2:] == ("contrast", "contrast_difference")
-    np.testing.assert_allclose(1 / result["human_sensitivity"], [0.010, 0.006, 0.012, 0.035])
+    np.testing.assert_allclose(
+        1 / result["human_sensitivity"], [0.010, 0.006, 0.012, 0.035]
+    )
     thresholds = result["scored_contrast_difference"].isel(multiplier=2)
     np.testing.assert_allclose(thresholds, [0.010, 0.006, 0.012, 0.035])
     assert pp.score(result).score.slices.monotonicity == 1
@@ -93,10 +111,14 @@ def test_a_mask_of_another_orientation(pages: Path) -> None:
     result = run(pages / "masked.toml")
     assert result["response_angular"].dims[-2:] == ("mask_orientation", "contrast")
     display, shown = pp.Display(), pp.load_stimulus("gabor_masked")
-    for place in ({"mask_orientation": 0, "contrast": 0}, {"mask_orientation": 1, "contrast": 5}):
+    for place in (
+        {"mask_orientation": 0, "contrast": 0},
+        {"mask_orientation": 1, "contrast": 5},
+    ):
         found = response(result).isel(place)
         spec = shown.spec(
-            mask_orientation=found["mask_orientation"].item(), contrast=found["contrast"].item()
+            mask_orientation=found["mask_orientation"].item(),
+            contrast=found["contrast"].item(),
         )
         test, mask = (
             display.encode(one.draw()).ravel().astype(float)
@@ -116,16 +138,22 @@ def test_pages_of_the_catalogue(name: str, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_thresholds_on_an_oblique_mask_are_those_measured_there() -> None:
-    result = pp.run("gabor_masked_orientation", "pixels", score_only=True, progress=False)
+    result = pp.run(
+        "gabor_masked_orientation", "pixels", score_only=True, progress=False
+    )
     np.testing.assert_allclose(
-        1 / result["human_sensitivity"][[0, -1]], [0.02218982341458965, 0.13812474625902557]
+        1 / result["human_sensitivity"][[0, -1]],
+        [0.02218982341458965, 0.13812474625902557],
     )
     assert pp.score(result).alignment.score.slices.monotonicity == 1
 
 
 def test_phase_of_a_chat_model(pages: Path) -> None:
     result = run(pages / "phase.toml", SIMULATED)
-    assert set(np.unique(result["phase"])) == {0, 90} and result["phase"].attrs["units"] == "degree"
+    assert (
+        set(np.unique(result["phase"])) == {0, 90}
+        and result["phase"].attrs["units"] == "degree"
+    )
     found = pp.score(result)
     assert found.human == "" and [point.value for point in found.curve] == [0, 90]
     assert all(point.usable for point in found.curve)
@@ -136,7 +164,9 @@ def test_size_of_a_chat_model(pages: Path) -> None:
     found = pp.score(run(pages / "size.toml", SIMULATED))
     people = castle_csf(2, luminance=40, area=[0.2, 0.8], direction="achromatic")
     assert found.human == "castle_csf" and "castleCSF" in str(found)
-    np.testing.assert_allclose([point.human for point in found.curve], people, rtol=1e-9)
+    np.testing.assert_allclose(
+        [point.human for point in found.curve], people, rtol=1e-9
+    )
     small, large = (point.sensitivity for point in found.curve)
     assert small < large
 
@@ -145,7 +175,9 @@ def test_luminance_of_a_chat_model(pages: Path) -> None:
     result = run(pages / "luminance.toml", SIMULATED)
     found = pp.score(result)
     people = castle_csf(2, luminance=[10, 40], area=np.pi, direction="achromatic")
-    np.testing.assert_allclose([point.human for point in found.curve], people, rtol=1e-9)
+    np.testing.assert_allclose(
+        [point.human for point in found.curve], people, rtol=1e-9
+    )
     labels = [line.get_label() for line in pp.plot(result).lines]
     assert "Human (castleCSF)" in labels
 
@@ -157,7 +189,9 @@ def test_colour_of_a_chat_model(pages: Path) -> None:
     result = run(pages / "colour.toml", pp.observer(red_or_green))
     found = pp.score(result)
     people = castle_csf([0.5, 1, 2], luminance=40, area=np.pi, direction="red_green")
-    np.testing.assert_allclose([point.human for point in found.curve], people, rtol=1e-9)
+    np.testing.assert_allclose(
+        [point.human for point in found.curve], people, rtol=1e-9
+    )
     # Its threshold is in the drive, and so the same at every frequency.
     assert np.ptp([point.sensitivity for point in found.curve]) < 3
     page = pages / "colour.toml"
@@ -173,14 +207,15 @@ def test_own_kind_and_own_csf(pages: Path) -> None:
         result["human_sensitivity"], 50 * np.array([0.1 / 0.2, 0.3 / 0.4, 1 / 1.1])
     )
     assert pp.score(result).score.slices.monotonicity == 1
-    spec = read_experiment(pages / "checks.toml").spec(check=0.3)
+    spec = load_experiment(pages / "checks.toml").spec(check=0.3)
     assert spec.draw().measure()["contrast"].passed
 
 
 def test_observers_concatenate(pages: Path) -> None:
     flat = pp.observer(lambda images: images.mean(axis=(1, 2)), name="mean colour")
     found = [
-        run(pages / "checks.toml", who).squeeze("layer", drop=True) for who in ("pixels", flat)
+        run(pages / "checks.toml", who).squeeze("layer", drop=True)
+        for who in ("pixels", flat)
     ]
     both = xr.concat(found, "observer")
     found = both["response_angular"].sel(check=0.25, method="nearest")
@@ -211,7 +246,9 @@ def colour_set(folder: Path) -> None:
                 }
                 | asked
             )
-    (folder / "questions.json").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    (folder / "questions.json").write_text(
+        "\n".join(map(json.dumps, rows)), encoding="utf-8"
+    )
 
 
 OBSERVER = """
@@ -250,12 +287,16 @@ def test_a_set_of_mvp_bench(pages: Path, capsys: pytest.CaptureFixture[str]) -> 
         str(pages / "out"),
     ]
     assert (
-        main([*command, "--plan"]) == 0 and "4 questions about 4 images" in capsys.readouterr().out
+        main([*command, "--plan"]) == 0
+        and "4 questions about 4 images" in capsys.readouterr().out
     )
     assert main(command) == 0
     assert "100" in capsys.readouterr().out
     assert main(["score", str(pages / "out" / "runs.sqlite"), "--scoreboard"]) == 0
-    assert {path.suffix for path in (pages / "out").glob("my_bench-looks*")} >= {".nc", ".json"}
+    assert {path.suffix for path in (pages / "out").glob("my_bench-looks*")} >= {
+        ".nc",
+        ".json",
+    }
 
 
 @pytest.mark.usefixtures("looks")
@@ -268,7 +309,9 @@ def test_a_set_of_r_bench(pages: Path, capsys: pytest.CaptureFixture[str]) -> No
     ):
         for kind, part in (("ref", 1), ("dis", 2)):
             (folder / kind).mkdir(parents=True, exist_ok=True)
-            Image.new("RGB", (48, 48), tuple(c // part for c in light)).save(folder / kind / name)
+            Image.new("RGB", (48, 48), tuple(c // part for c in light)).save(
+                folder / kind / name
+            )
         rows.append(f"{name},Which colour is it?,A.red; B.green,{key},MCQ,,{i + 1},2")
     (folder / "items.csv").write_text("\n".join(rows), encoding="utf-8")
     text = (
@@ -277,10 +320,13 @@ def test_a_set_of_r_bench(pages: Path, capsys: pytest.CaptureFixture[str]) -> No
         .replace('items = "my_bench"', 'items = "set"')
     )
     page = pages / "robust.toml"
-    page.write_text(text.replace('parser = "rule"', 'mcq_rule = "letter"'), encoding="utf-8")
+    page.write_text(
+        text.replace('parser = "rule"', 'mcq_rule = "letter"'), encoding="utf-8"
+    )
     command = ["run", str(page), "--observer", "looks", "--output", str(pages / "out")]
     assert (
-        main([*command, "--plan"]) == 0 and "4 questions about 4 images" in capsys.readouterr().out
+        main([*command, "--plan"]) == 0
+        and "4 questions about 4 images" in capsys.readouterr().out
     )
     assert main(command) == 0
     assert "looks" in capsys.readouterr().out

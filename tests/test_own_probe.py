@@ -30,13 +30,15 @@ from psyprobe.analysis import score_table
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Row, frame
 from psyprobe.cli import main
 from psyprobe.errors import InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.probes import detection
 from psyprobe.probes.results import score_layers, scoreboard
 from psyprobe.running.task import StimulusAxis, Task, with_task
 
 OFFSETS = Task(("left", "right"), "correct", StimulusAxis("offset", "arcsec", "Offset"))
-VERNIER = Metric("vernier", "Vernier threshold (arcsec)", more_is_better=False, digits=1)
+VERNIER = Metric(
+    "vernier", "Vernier threshold (arcsec)", more_is_better=False, digits=1
+)
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,17 @@ class VernierScore:
 
 
 def score(result: xr.Dataset, **options: Any) -> tuple[VernierScore, ...]:
-    return (VernierScore(result.attrs["observer"], float(result["offset"].min()), 60.0),)
+    return (
+        VernierScore(result.attrs["observer"], float(result["offset"].min()), 60.0),
+    )
 
 
 def plot(
-    results: list[xr.Dataset], ax: Axes | None = None, *, figure: Any = None, **options: Any
+    results: list[xr.Dataset],
+    ax: Axes | None = None,
+    *,
+    figure: Any = None,
+    **options: Any,
 ) -> Axes:
     ax = ax or (figure or plt.figure()).add_subplot()
     for result in results:
@@ -98,11 +106,13 @@ def result(monkeypatch: pytest.MonkeyPatch) -> xr.Dataset:
     monkeypatch.setitem(sys.modules, "another_package_probe", module)
     added = [EntryPoint("vernier", "another_package_probe", "psyprobe.probes")]
     monkeypatch.setattr(
-        "psyprobe.probes.entry_points", lambda group: added if group == "psyprobe.probes" else []
+        "psyprobe.probes.entry_points",
+        lambda group: added if group == "psyprobe.probes" else [],
     )
     about = {"probe": "vernier", "experiment": "vernier", "observer": "lab:eye"}
     return with_task(
-        xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=about), OFFSETS
+        xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=about),
+        OFFSETS,
     )
 
 
@@ -112,8 +122,15 @@ def test_it_is_scored_and_tabled_beside_others(result: xr.Dataset) -> None:
     text = score_table(
         [found, pp.score(simulated_result(lambda x, c: 0.2 * c + 0 * x), resamples=100)]
     )
-    assert "vernier offsets" in text and "lab:eye" in text and "gabor_achromatic (angular)" in text
-    assert "lab:eye: beyond the pixel grid." in text and "arcsec, smaller is better." in text
+    assert (
+        "vernier offsets" in text
+        and "lab:eye" in text
+        and "gabor_achromatic (angular)" in text
+    )
+    assert (
+        "lab:eye: beyond the pixel grid." in text
+        and "arcsec, smaller is better." in text
+    )
     rows = list(csv.DictReader(io.StringIO(score_table(found, "csv"))))
     assert [row["threshold_arcsec"] for row in rows] == ["5.5", "60.0"]
     assert json.loads(score_table(found, "json"))[0]["threshold"] == 5.5
@@ -121,7 +138,9 @@ def test_it_is_scored_and_tabled_beside_others(result: xr.Dataset) -> None:
 
 
 def test_it_stands_on_the_scoreboard(result: xr.Dataset) -> None:
-    blunt = result.assign(offset=result["offset"] * 100).assign_attrs(observer="lab:blunt")
+    blunt = result.assign(offset=result["offset"] * 100).assign_attrs(
+        observer="lab:blunt"
+    )
     board = scoreboard(
         [blunt, result, simulated_result(lambda x, c: 0.2 * c + 0 * x)], sort="vernier"
     )
@@ -139,10 +158,16 @@ def test_it_is_drawn_alone_and_in_one_figure_with_others(result: xr.Dataset) -> 
     assert pp.plot(result).get_title() == "offsets"
     figure = pp.plot([simulated_result(lambda x, c: 0.2 * c + 0 * x), result])
     assert isinstance(figure, Figure)
-    assert [ax.get_title() for ax in figure.axes if ax.get_title()] == ["simulated", "offsets"]
+    assert [ax.get_title() for ax in figure.axes if ax.get_title()] == [
+        "simulated",
+        "offsets",
+    ]
     figure.canvas.draw()
     with pytest.raises(InputError, match="ax holds one panel"):
-        pp.plot([simulated_result(lambda x, c: 0.2 * c + 0 * x), result], Figure().add_subplot())
+        pp.plot(
+            [simulated_result(lambda x, c: 0.2 * c + 0 * x), result],
+            Figure().add_subplot(),
+        )
     plt.close("all")
 
 
@@ -163,9 +188,13 @@ def test_one_that_does_not_say_how_is_told_apart(
     result: xr.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(sys.modules["another_package_probe"], "plot")
-    with pytest.raises(InputError, match="probe 'vernier' does not say how its results are drawn"):
+    with pytest.raises(
+        InputError, match="probe 'vernier' does not say how its results are drawn"
+    ):
         pp.plot(result)
-    monkeypatch.setattr(sys.modules["another_package_probe"], "score", lambda result: ())
+    monkeypatch.setattr(
+        sys.modules["another_package_probe"], "score", lambda result: ()
+    )
     assert score_layers(result) == ()
     with pytest.raises(InputError, match="no human reference"):
         pp.score(result)
@@ -178,6 +207,8 @@ def test_one_that_does_not_say_what_it_asks_is_refused_before_it_asks(
     module = sys.modules["another_package_probe"]
     for name in ("ABILITIES", "SECTIONS", "plan"):
         monkeypatch.setattr(module, name, getattr(detection, name), raising=False)
-    page = read_experiment("gabor_achromatic").with_settings({"probe": "vernier"})
-    with pytest.raises(InputError, match="probe 'vernier' does not say what it asks; give it a"):
+    page = load_experiment("gabor_achromatic").with_settings({"probe": "vernier"})
+    with pytest.raises(
+        InputError, match="probe 'vernier' does not say what it asks; give it a"
+    ):
         pp.run(page, "pixels", progress=False)

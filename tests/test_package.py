@@ -22,7 +22,11 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_importing_psyprobe_loads_nothing_heavy() -> None:
     code = "import sys, psyprobe; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=1200
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=1200,
     ).stdout.split()
     assert not {
         "torch",
@@ -37,7 +41,8 @@ def test_importing_psyprobe_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["--version"], ["run", "--help"], ["serve-simulated", "--help"]]
+    "words",
+    [["--help"], ["--version"], ["run", "--help"], ["serve-simulated", "--help"]],
 )
 def test_help_waits_for_nothing_heavy(words: list[str]) -> None:
     code = f"""import sys
@@ -48,11 +53,22 @@ except SystemExit:
     pass
 print(*sorted({{name.split('.')[0] for name in sys.modules}}), file=sys.stderr)"""
     loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=1200
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=1200,
     ).stderr.split()
-    assert not {"numpy", "pandas", "xarray", "scipy", "matplotlib", "torch", "colour", "PIL"} & set(
-        loaded
-    )
+    assert not {
+        "numpy",
+        "pandas",
+        "xarray",
+        "scipy",
+        "matplotlib",
+        "torch",
+        "colour",
+        "PIL",
+    } & set(loaded)
 
 
 def test_every_public_name_is_there() -> None:
@@ -67,21 +83,38 @@ def test_every_package_folder_is_listed_for_the_wheel() -> None:
     setup.read(ROOT / "setup.cfg")
     listed = set(setup["options"]["packages"].split())
     folders = {
-        ".".join(p.parent.relative_to(ROOT).parts) for p in (ROOT / "psyprobe").rglob("__init__.py")
+        ".".join(p.parent.relative_to(ROOT).parts)
+        for p in (ROOT / "psyprobe").rglob("__init__.py")
     }
-    assert folders | {"psyprobe._catalogue.stimuli", "psyprobe._catalogue.experiments"} == listed
+    assert (
+        folders | {"psyprobe._catalogue.stimuli", "psyprobe._catalogue.experiments"}
+        == listed
+    )
 
 
 @pytest.mark.slow
-def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path) -> None:
+def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(
+    tmp_path: Path,
+) -> None:
     # Built from a copy: the build leaves folders behind, and must not find those of an earlier one.
     source = tmp_path / "source"
     for name in ("psyprobe", "stimuli", "experiments"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
     for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, source],
+        [
+            sys.executable,
+            "-m",
+            "build",
+            "--wheel",
+            "--no-isolation",
+            "--outdir",
+            tmp_path,
+            source,
+        ],
         check=True,
         capture_output=True,
         timeout=1200,
@@ -104,7 +137,9 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path)
         timeout=1200,
     )
     libraries = {str(Path(p)) for p in sys.path if Path(p).name == "site-packages"}
-    (Path(site) / "libraries.pth").write_text("\n".join(sorted(libraries)), encoding="utf-8")
+    (Path(site) / "libraries.pth").write_text(
+        "\n".join(sorted(libraries)), encoding="utf-8"
+    )
     away = tmp_path / "away"
     away.mkdir()
 
@@ -160,9 +195,16 @@ def test_constraints_are_within_what_psyprobe_asks_for() -> None:
     )
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg", encoding="utf-8")
-    listed = [parser["options"]["install_requires"], *parser["options.extras_require"].values()]
+    listed = [
+        parser["options"]["install_requires"],
+        *parser["options.extras_require"].values(),
+    ]
     asked = [Requirement(line) for text in listed for line in text.split("\n") if line]
-    assert all(each.specifier.contains(pinned[each.name]) for each in asked if each.name in pinned)
+    assert all(
+        each.specifier.contains(pinned[each.name])
+        for each in asked
+        if each.name in pinned
+    )
     assert {
         "numpy",
         "scipy",
@@ -183,14 +225,18 @@ def test_every_place_names_one_version_and_the_same_requirements() -> None:
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert parser["metadata"]["version"] == pp.__version__
     assert (
-        f'version = "{pp.__version__}"' in recipe and f"\nversion: {pp.__version__}\n" in citation
+        f'version = "{pp.__version__}"' in recipe
+        and f"\nversion: {pp.__version__}\n" in citation
     )
     asked = {
-        Requirement(line) for line in parser["options"]["install_requires"].split("\n") if line
+        Requirement(line)
+        for line in parser["options"]["install_requires"].split("\n")
+        if line
     }
     # conda has matplotlib without its windows under another name.
     wanted = {
-        f"{one.name.replace('matplotlib', 'matplotlib-base')} {one.specifier}" for one in asked
+        f"{one.name.replace('matplotlib', 'matplotlib-base')} {one.specifier}"
+        for one in asked
     }
     run = recipe.split("  run:\n")[1].split("\n\n")[0]
     assert {line.strip(" -") for line in run.split("\n")} == wanted | {

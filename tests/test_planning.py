@@ -15,7 +15,7 @@ from small_experiment import write_experiment
 import psyprobe as pp
 from psyprobe.analysis import trials
 from psyprobe.errors import GamutError, InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.observers import load_observer
 from psyprobe.observers.encoders.packaged import PACKAGES, _find
 from psyprobe.probes import load_probe
@@ -40,11 +40,19 @@ EXPERIMENTS = (
     "name", [*EXPERIMENTS, "contrast_discrimination", "orientation_discrimination"]
 )
 def test_pairs_are_those_of_the_levels_one_by_one(name: str) -> None:
-    experiment = read_experiment(name)
-    conditions = load_probe(experiment.probe).plan(experiment, load_observer("pixels")).conditions
+    experiment = load_experiment(name)
+    conditions = (
+        load_probe(experiment.probe)
+        .plan(experiment, load_observer("pixels"))
+        .conditions
+    )
     by = find_difference(experiment)
-    levels = {key: values for key, values in experiment.levels.items() if key != by.name}
-    native = with_levels(experiment.spec(), **{key: values[0] for key, values in levels.items()})
+    levels = {
+        key: values for key, values in experiment.levels.items() if key != by.name
+    }
+    native = with_levels(
+        experiment.spec(), **{key: values[0] for key, values in levels.items()}
+    )
     for place, index in zip(
         np.ndindex(*map(len, levels.values())),
         np.reshape(conditions.grid, (-1, len(by.values))),
@@ -52,7 +60,10 @@ def test_pairs_are_those_of_the_levels_one_by_one(name: str) -> None:
     ):
         base = with_levels(
             native,
-            **{key: values[i] for (key, values), i in zip(levels.items(), place, strict=True)},
+            **{
+                key: values[i]
+                for (key, values), i in zip(levels.items(), place, strict=True)
+            },
         )
         for value, i in zip(by.values, index.tolist(), strict=True):
             changed = (
@@ -64,12 +75,18 @@ def test_pairs_are_those_of_the_levels_one_by_one(name: str) -> None:
             reference = base if by.change else test.reference()
             assert conditions.pairs.digests[i] == [test.digest, reference.digest]
     for i in range(0, len(conditions.pairs), 37):
-        assert [spec.digest for spec in conditions.pairs[i]] == conditions.pairs.digests[i]
+        assert [
+            spec.digest for spec in conditions.pairs[i]
+        ] == conditions.pairs.digests[i]
     several = [5, 0, *range(3, len(conditions.pairs), 37)]
     shown = [one for spec in conditions.pairs.tests(several) for one in spec.singles()]
-    assert [one.digest for one in shown] == [conditions.pairs.digests[i][0] for i in several]
+    assert [one.digest for one in shown] == [
+        conditions.pairs.digests[i][0] for i in several
+    ]
     told = dict(conditions.pairs.contents())
-    assert told.keys() == {digest for pair in conditions.pairs.digests for digest in pair}
+    assert told.keys() == {
+        digest for pair in conditions.pairs.digests for digest in pair
+    }
     assert all(told[one.digest] == one.to_dict() for one in shown)
 
 
@@ -90,7 +107,9 @@ def test_digests_of_a_batch_are_those_of_its_images(spec: Specification) -> None
 
 
 @pytest.mark.parametrize("spec", STIMULI[:3] + STIMULI[4:], ids=lambda spec: spec.kind)
-def test_images_that_are_chosen_and_joined_are_those_of_the_batch(spec: Specification) -> None:
+def test_images_that_are_chosen_and_joined_are_those_of_the_batch(
+    spec: Specification,
+) -> None:
     singles = [*spec.singles()]
     places = [1, 0, len(singles) - 1]
     chosen = spec.select(spec.batch, places)
@@ -98,7 +117,8 @@ def test_images_that_are_chosen_and_joined_are_those_of_the_batch(spec: Specific
     joined = spec.joined([chosen, singles[0]])
     assert [*joined.singles()] == [singles[i] for i in [*places, 0]]
     np.testing.assert_array_equal(
-        joined.draw().pixels[1:3], np.stack([singles[i].draw().pixels for i in places[1:]])
+        joined.draw().pixels[1:3],
+        np.stack([singles[i].draw().pixels for i in places[1:]]),
     )
 
 
@@ -123,7 +143,12 @@ def test_a_kind_that_tells_more_is_asked_image_by_image() -> None:
     st.sampled_from(["gabor", "grating", "disc"]),
 )
 def test_no_pixel_leaves_the_bounds(
-    direction: str, contrast: float, luminance: float, radius: float, phase: float, kind: str
+    direction: str,
+    contrast: float,
+    luminance: float,
+    radius: float,
+    phase: float,
+    kind: str,
 ) -> None:
     wave = {} if kind == "disc" else {"frequency": 3.0, "phase": phase}
     spec: Any = KINDS[kind](
@@ -155,7 +180,9 @@ def test_where_only_drawing_tells_there_are_no_bounds() -> None:
     assert Gabor(frequency=4.0, contrast=0.1, balanced=True).bounds() is None
 
 
-def quadratic(references: Sequence[str], wanted: Sequence[int], size: int) -> list[dict[str, Any]]:
+def quadratic(
+    references: Sequence[str], wanted: Sequence[int], size: int
+) -> list[dict[str, Any]]:
     """Batches as they were grouped before."""
     distinct = list(dict.fromkeys(references[i] for i in wanted))
     batches = []
@@ -174,12 +201,20 @@ def quadratic(references: Sequence[str], wanted: Sequence[int], size: int) -> li
     st.integers(1, 9),
     st.randoms(use_true_random=False),
 )
-def test_batches_are_grouped_as_ever(references: list[str], size: int, random: Any) -> None:
-    wanted = sorted(random.sample(range(len(references)), random.randint(0, len(references))))
-    assert fixed_batches(references, wanted, size) == quadratic(references, wanted, size)
+def test_batches_are_grouped_as_ever(
+    references: list[str], size: int, random: Any
+) -> None:
+    wanted = sorted(
+        random.sample(range(len(references)), random.randint(0, len(references)))
+    )
+    assert fixed_batches(references, wanted, size) == quadratic(
+        references, wanted, size
+    )
 
 
-def counted(monkeypatch: pytest.MonkeyPatch, kind: type[Specification]) -> list[Specification]:
+def counted(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Specification]
+) -> list[Specification]:
     drawn: list[Specification] = []
     real = kind.draw
 
@@ -213,17 +248,23 @@ def test_a_plan_draws_nothing_where_bounds_tell(
     assert not drawn
 
 
-def test_a_plan_draws_some_of_very_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_draws_some_of_very_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     noise = (
         ('kind = "gabor"', 'kind = "noise"'),
         ("radius = 0.3\n", ""),
         ("contrast = 0.5", "contrast = 0.1"),
     )
     page = write_experiment(
-        tmp_path, (MANY[0], "contrast = { values = [0.01, 0.02] }"), levels(600), stimulus=noise
+        tmp_path,
+        (MANY[0], "contrast = { values = [0.01, 0.02] }"),
+        levels(600),
+        stimulus=noise,
     )
     page.write_text(
-        page.read_text().replace('[human]\nmodel = "castle_csf"\n', ""), encoding="utf-8"
+        page.read_text().replace('[human]\nmodel = "castle_csf"\n', ""),
+        encoding="utf-8",
     )
     drawn = counted(monkeypatch, Specification)
     assert pp.plan(page, "pixels").questions > 1200
@@ -263,10 +304,16 @@ def test_a_plan_in_words_makes_no_question_where_there_is_no_answer(
         "_batches",
         lambda self, trials: (made.append(len(trials)), real(self, trials))[1],
     )
-    assert pp.plan(page, "simulated:watson-malo", store=store).answered == 0 and not made
+    assert (
+        pp.plan(page, "simulated:watson-malo", store=store).answered == 0 and not made
+    )
     run = pp.run(page, "simulated:watson-malo", store=store, progress=False)
     asked = trials(run).sizes["trial"]
-    assert pp.plan(page, "simulated:watson-malo", store=store).answered == asked == sum(made) / 2
+    assert (
+        pp.plan(page, "simulated:watson-malo", store=store).answered
+        == asked
+        == sum(made) / 2
+    )
 
 
 def test_a_simulated_observer_looks_at_an_image_once(
@@ -278,7 +325,9 @@ def test_a_simulated_observer_looks_at_an_image_once(
     looked: list[Any] = []
     real = type(observer)._measured
     monkeypatch.setattr(
-        type(observer), "_measured", lambda self, *view: (looked.append(view), real(self, *view))[1]
+        type(observer),
+        "_measured",
+        lambda self, *view: (looked.append(view), real(self, *view))[1],
     )
     result = trials(pp.run(page, observer, progress=False))
     images = len(np.unique(result["image_seed"])) * len(np.unique(result["contrast"]))

@@ -18,7 +18,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.plotting import contour, contours, save_figure, scored_responses, stimulus_strip
+from psyprobe.plotting import (
+    contour,
+    contours,
+    save_figure,
+    scored_responses,
+    stimulus_strip,
+)
 from psyprobe.plotting.axes import COLOUR_MAP, level_axis, title_of
 from psyprobe.probes.results import plot
 from psyprobe.running.task import stimulus_axis_of
@@ -60,11 +66,16 @@ def test_published_results_draw_on_their_own_axes(
     level, _ = PUBLISHED[test]
     ax = contour(result, bare_axes(), levels=levels)
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-    assert ax.get_xlim() == pytest.approx((float(result[level].min()), float(result[level].max())))
+    assert ax.get_xlim() == pytest.approx(
+        (float(result[level].min()), float(result[level].max()))
+    )
     assert ax.get_ylim() == pytest.approx(
         (1 / float(result.contrast.max()), 1 / float(result.contrast.min()))
     )
-    assert ax.get_xlabel() == f"{result[level].attrs['long_name']} ({result[level].attrs['units']})"
+    assert (
+        ax.get_xlabel()
+        == f"{result[level].attrs['long_name']} ({result[level].attrs['units']})"
+    )
     assert ax.get_ylabel() == f"Sensitivity (1 / {stimulus_axis_of(result).label})"
     assert ax.get_title() == "ViT-B-32_openai"
     assert "S_{ac}" in colour_bar_of(ax.figure).get_ylabel()
@@ -88,12 +99,16 @@ def test_a_level_of_zero_stands_to_the_left_of_the_others() -> None:
     ax = Figure().add_subplot()
     levels = [0.0, 0.01, 0.1, 1.0]
     level_axis(ax.xaxis, levels, margin=1.25)
-    across = (ax.transData + ax.transAxes.inverted()).transform([(level, 0.5) for level in levels])[
-        :, 0
-    ]
+    across = (ax.transData + ax.transAxes.inverted()).transform(
+        [(level, 0.5) for level in levels]
+    )[:, 0]
     assert 0 < across[0] < across[1]
     # Decades are alike, and 0 is nearer than one.
-    assert across[1] - across[0] < across[2] - across[1] == pytest.approx(across[3] - across[2])
+    assert (
+        across[1] - across[0]
+        < across[2] - across[1]
+        == pytest.approx(across[3] - across[2])
+    )
     assert ax.get_xticklabels()[0].get_text() == "0"
 
 
@@ -111,7 +126,9 @@ def test_human_curve_is_dashed_black_and_can_be_left_out() -> None:
 
 
 def test_linear_levels_are_the_papers() -> None:
-    levels = filled_levels(contour(simulated_result(rising), bare_axes(), levels="linear"))
+    levels = filled_levels(
+        contour(simulated_result(rising), bare_axes(), levels="linear")
+    )
     np.testing.assert_allclose(np.diff(levels), 0.02)
     assert levels[0] == 0
     assert levels[-1] >= 0.45 * 200 / 210 > levels[-2]
@@ -119,7 +136,9 @@ def test_linear_levels_are_the_papers() -> None:
 
 def test_small_responses_still_fill_many_bands() -> None:
     levels = filled_levels(
-        contour(simulated_result(lambda *at: rising(*at) / 20), bare_axes(), levels="linear")
+        contour(
+            simulated_result(lambda *at: rising(*at) / 20), bare_axes(), levels="linear"
+        )
     )
     assert len(levels) > 8 and levels[0] == 0
 
@@ -151,7 +170,9 @@ def test_log_levels_leave_blank_what_is_not_above_the_noise() -> None:
 
 
 def test_very_deep_responses_stay_within_ten_decades() -> None:
-    ax = contour(simulated_result(lambda x, c: 0.3 * c**5 + 0 * x), bare_axes(), levels="log")
+    ax = contour(
+        simulated_result(lambda x, c: 0.3 * c**5 + 0 * x), bare_axes(), levels="log"
+    )
     assert -11.1 < filled_levels(ax)[0] < -10
     assert len(filled_levels(ax)) <= 60
 
@@ -162,7 +183,9 @@ def test_given_levels_are_kept() -> None:
     assert [tick.get_text() for tick in ticks] == ["0.05", "0.1", "0.3"]
 
 
-@pytest.mark.parametrize("measure", ["angular", "angular_float32", "cosine", "l1", "l2"])
+@pytest.mark.parametrize(
+    "measure", ["angular", "angular_float32", "cosine", "l1", "l2"]
+)
 @pytest.mark.parametrize("levels", ["linear", "log"])
 def test_every_measure_draws(measure: str, levels: str) -> None:
     ax = contour(simulated_result(rising), bare_axes(), measure=measure, levels=levels)
@@ -194,7 +217,9 @@ def test_levels_that_do_not_increase_are_refused(levels: Any) -> None:
 
 
 def test_random_weights_are_loud_and_names_break_and_stay_text() -> None:
-    result = simulated_result(rising, observer="timm:vit_small_patch14_dinov2_$x^2$.lvd142m")
+    result = simulated_result(
+        rising, observer="timm:vit_small_patch14_dinov2_$x^2$.lvd142m"
+    )
     result.attrs["random_weights"] = 1
     title = contour(result, bare_axes()).get_title()
     assert title.splitlines() == [r"vit_small_patch14_dinov2_\$x^2\$", "RANDOM WEIGHTS"]
@@ -248,7 +273,10 @@ def test_panels_share_levels_and_one_colour_bar() -> None:
 )
 def test_panels_fill_even_rows(count: int, columns: int | None, rows: int) -> None:
     figure = contours(
-        [simulated_result(rising)] * count, figure=Figure(), columns=columns, titles=["t"] * count
+        [simulated_result(rising)] * count,
+        figure=Figure(),
+        columns=columns,
+        titles=["t"] * count,
     )
     panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
     assert len(panels) == count
@@ -261,7 +289,10 @@ def test_panels_fill_even_rows(count: int, columns: int | None, rows: int) -> No
 def test_one_panel_for_each_layer() -> None:
     result = simulated_result([rising, lambda x, c: 0.2 * c + 0 * x])
     figure = plot(result)
-    assert [ax.get_title() for ax in figure.axes[:2]] == ["simulated\nlayer0", "simulated\nlayer1"]
+    assert [ax.get_title() for ax in figure.axes[:2]] == [
+        "simulated\nlayer0",
+        "simulated\nlayer1",
+    ]
     assert isinstance(plot(result, layer="layer1"), Axes)
     assert isinstance(plot(simulated_result(rising), levels="log"), Axes)
     assert len(plot([result, result]).axes) == 5
@@ -291,7 +322,9 @@ def test_panels_that_do_not_fit_are_refused() -> None:
 
 
 @pytest.mark.parametrize("multiplier_of", ["threshold", "sensitivity"])
-def test_one_line_for_each_level_over_multiples_of_the_threshold(multiplier_of: str) -> None:
+def test_one_line_for_each_level_over_multiples_of_the_threshold(
+    multiplier_of: str,
+) -> None:
     result = simulated_result(rising, multiplier_of=multiplier_of)
     ax = scored_responses(result, bare_axes())
     slices = ax.lines[: result.sizes["scored_frequency"]]
@@ -308,8 +341,12 @@ def test_one_line_for_each_level_over_multiples_of_the_threshold(multiplier_of: 
 
 def test_noise_floor_and_silence_at_multiples() -> None:
     noisy = scored_responses(simulated_result(rising, noise_floor=0.05), bare_axes())
-    assert [text.get_text() for text in noisy.get_legend().get_texts()] == ["noise floor"]
-    silent = scored_responses(simulated_result(lambda x, c: 0 * c), bare_axes(), title="silent")
+    assert [text.get_text() for text in noisy.get_legend().get_texts()] == [
+        "noise floor"
+    ]
+    silent = scored_responses(
+        simulated_result(lambda x, c: 0 * c), bare_axes(), title="silent"
+    )
     assert silent.get_yscale() == "linear"
     assert silent.get_title() == "silent"
     silent.figure.canvas.draw()
@@ -321,7 +358,9 @@ def test_noise_floor_and_silence_at_multiples() -> None:
 
 def test_stimuli_are_drawn_pixel_for_pixel_in_degrees() -> None:
     ramp = np.linspace(0, 1, 32 * 64).reshape(32, 64)
-    figure = stimulus_strip([ramp, np.dstack([ramp] * 3)], ppd=16, labels=["grey", "colour"])
+    figure = stimulus_strip(
+        [ramp, np.dstack([ramp] * 3)], ppd=16, labels=["grey", "colour"]
+    )
     for ax, label in zip(figure.axes, ["grey", "colour"], strict=True):
         (image,) = ax.images
         assert image.get_interpolation() == "nearest"
@@ -365,9 +404,16 @@ def test_images_that_cannot_be_drawn_are_refused(
 
 @pytest.mark.parametrize(
     ("suffix", "start"),
-    [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".eps", b"%!PS-Adobe-3.0 EPSF")],
+    [
+        (".png", b"\x89PNG"),
+        (".svg", b"<?xml"),
+        (".pdf", b"%PDF"),
+        (".eps", b"%!PS-Adobe-3.0 EPSF"),
+    ],
 )
-def test_equal_figures_are_equal_files(tmp_path: Path, suffix: str, start: bytes) -> None:
+def test_equal_figures_are_equal_files(
+    tmp_path: Path, suffix: str, start: bytes
+) -> None:
     written = [
         save_figure(
             contour(simulated_result(rising), bare_axes(), levels="log"),

@@ -20,7 +20,13 @@ from matplotlib.figure import Figure
 
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.plotting import plot_bridge, plot_csf, plot_prompts, plot_psychometric, plot_yes_map
+from psyprobe.plotting import (
+    plot_bridge,
+    plot_csf,
+    plot_prompts,
+    plot_psychometric,
+    plot_yes_map,
+)
 from psyprobe.probes.results import plot
 from psyprobe.running.task import CONTRAST_AXIS, Task, with_task
 
@@ -40,7 +46,13 @@ def result() -> xr.Dataset:
     truth[2, 0] = -5.0
     groups = ["noun", "noun", "order", "order"]
     return chat_result(
-        truth, readout="p_yes", repeats=3, catch=20, contrast=TEN, guess=0.1, groups=groups
+        truth,
+        readout="p_yes",
+        repeats=3,
+        catch=20,
+        contrast=TEN,
+        guess=0.1,
+        groups=groups,
     )
 
 
@@ -69,7 +81,10 @@ def arrows(ax: Axes) -> list:
 def test_a_sensitivity_function_stands_beside_that_of_people(csf: xr.Dataset) -> None:
     ax = drawn(plot_csf(csf, bare_axes()))
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-    assert ax.get_xlabel() == "Spatial frequency (cpd)" and "Sensitivity" in ax.get_ylabel()
+    assert (
+        ax.get_xlabel() == "Spatial frequency (cpd)"
+        and "Sensitivity" in ax.get_ylabel()
+    )
     human = [line for line in ax.lines if line.get_linestyle() == "--"]
     assert len(human) == 1 and human[0].get_color() == "black"
     (container,) = ax.containers
@@ -82,7 +97,11 @@ def test_a_sensitivity_function_stands_beside_that_of_people(csf: xr.Dataset) ->
 
 
 def test_several_observers_differ_in_colour_and_marker(csf: xr.Dataset) -> None:
-    ax = drawn(plot_csf([csf, csf], bare_axes(), labels=["one", "two"], curve="", human="model"))
+    ax = drawn(
+        plot_csf(
+            [csf, csf], bare_axes(), labels=["one", "two"], curve="", human="model"
+        )
+    )
     one, two = (container.lines[0] for container in ax.containers)
     assert one.get_color() != two.get_color() and one.get_marker() != two.get_marker()
     assert not [line for line in ax.lines if line.get_linestyle() == "--"]
@@ -95,7 +114,11 @@ def test_several_observers_differ_in_colour_and_marker(csf: xr.Dataset) -> None:
 def test_psychometric_functions_go_through_their_answers(csf: xr.Dataset) -> None:
     ax = drawn(plot_psychometric(csf, bare_axes(), prompt="p01", values=[4, 24]))
     assert ax.get_xscale() == "log" and ax.get_ylabel() == "P(yes)"
-    assert {str(c.get_label()) for c in ax.containers} == {"4 cpd", "24 cpd", "catch trials"}
+    assert {str(c.get_label()) for c in ax.containers} == {
+        "4 cpd",
+        "24 cpd",
+        "catch trials",
+    }
     curve = max(ax.lines, key=lambda line: len(line.get_xdata()))
     x, y = (np.asarray(values) for values in curve.get_data())
     threshold = 10 ** float(csf["log10_threshold"].values[1, 2])
@@ -118,7 +141,9 @@ def test_counts_have_wilson_intervals_and_a_step_is_drawn_as_one() -> None:
     ax = drawn(plot_psychometric(result, bare_axes()))
     assert ax.get_ylabel() == "Share of yes"
     bars = (
-        next(c for c in ax.containers if str(c.get_label()) == "1 cpd").lines[2][0].get_segments()
+        next(c for c in ax.containers if str(c.get_label()) == "1 cpd")
+        .lines[2][0]
+        .get_segments()
     )
     # Wilson's interval of 0 of 4 ends at z² / (4 + z²).
     assert bars[0][1][1] == pytest.approx(1.96**2 / (4 + 1.96**2), abs=1e-3)
@@ -138,7 +163,9 @@ def test_the_strip_has_a_row_for_each_wording(csf: xr.Dataset) -> None:
     with pytest.raises(InputError, match="no wording has a threshold"):
         plot_prompts(
             chat_csf(
-                chat_result(np.full((1, 6), 2.0), readout="p_yes", contrast=TEN, repeats=1),
+                chat_result(
+                    np.full((1, 6), 2.0), readout="p_yes", contrast=TEN, repeats=1
+                ),
                 resamples=5,
             )
         )
@@ -195,7 +222,9 @@ def test_plot_chooses_the_figure(result: xr.Dataset) -> None:
     with pytest.raises(InputError, match="answers in words have no layer"):
         plot(result, layer="out")
     mixed = plot([result, simulated_result(lambda x, c: 0.4 * c + 0 * x)])
-    assert [part.axes[0].get_xlabel() for part in mixed.subfigs] == ["Spatial frequency (cpd)"] * 2
+    assert [part.axes[0].get_xlabel() for part in mixed.subfigs] == [
+        "Spatial frequency (cpd)"
+    ] * 2
     with pytest.raises(InputError, match="ax holds one panel"):
         plot([result, other], bare_axes())
 

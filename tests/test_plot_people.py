@@ -22,10 +22,16 @@ from matplotlib.figure import Figure
 from psyprobe.analysis.psychometric import fit_psychometric, fit_trials, read_trials
 from psyprobe.analysis.result_stimulus import conditions_of
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.human.castle import castle_csf
 from psyprobe.human.points import Conditions, figure_points, matched_thresholds
-from psyprobe.plotting import contour, contours, plot_psychometric, plot_trials, save_figure
+from psyprobe.plotting import (
+    contour,
+    contours,
+    plot_psychometric,
+    plot_trials,
+    save_figure,
+)
 from psyprobe.plotting.axes import short_name, tick_texts, title_of
 from psyprobe.plotting.feature_parts import contour_parts
 from psyprobe.probes.results import plot
@@ -46,7 +52,7 @@ def rising(x: np.ndarray, contrast: np.ndarray) -> np.ndarray:
 
 def of_page(name: str, observer: str = "simulated") -> xr.Dataset:
     """A simulated result that says it is of a page of the catalogue."""
-    page = read_experiment(name)
+    page = load_experiment(name)
     return simulated_result(rising, observer=observer).assign_attrs(
         experiment=name, experiment_toml=page.toml
     )
@@ -76,7 +82,11 @@ def legend_of(ax: Axes) -> list[str]:
 def test_points_are_means_over_people_with_standard_errors() -> None:
     (points,) = (one for one in figure_points(GABOR) if one.dataset == "modelfest")
     rows = matched_thresholds(GABOR)
-    rows = rows[(rows["dataset"] == "modelfest") & (rows["observer"] != "mean") & (rows["x"] == 4)]
+    rows = rows[
+        (rows["dataset"] == "modelfest")
+        & (rows["observer"] != "mean")
+        & (rows["x"] == 4)
+    ]
     log_s = np.log10(
         rows.groupby("observer")["sensitivity_transported"].apply(
             lambda s: 10 ** np.log10(s).mean()
@@ -93,7 +103,9 @@ def test_filled_is_measured_so_and_hollow_is_moved() -> None:
     result = of_page("gabor_achromatic")
     ax, shown = contour(result, bare_axes()), conditions_of(result)
     assert shown is not None
-    drawn = {(line.get_marker(), line.get_markerfacecolor()): line for line in markers(ax)}
+    drawn = {
+        (line.get_marker(), line.get_markerfacecolor()): line for line in markers(ax)
+    }
     for one in figure_points(shown):
         marker = {"modelfest": "o", "wright1983": "P", "hdr_csf": "s"}.get(one.dataset)
         for filled in (True, False):
@@ -101,7 +113,9 @@ def test_filled_is_measured_so_and_hollow_is_moved() -> None:
                 continue
             line = drawn[marker, "black" if filled else "white"]
             np.testing.assert_allclose(line.get_xdata(), one.x[one.direct == filled])
-            np.testing.assert_allclose(line.get_ydata(), one.sensitivity[one.direct == filled])
+            np.testing.assert_allclose(
+                line.get_ydata(), one.sensitivity[one.direct == filled]
+            )
             # Data sets are never joined, nor are points of one.
             assert line.get_linestyle() == "None"
     assert ("o", "black") not in drawn
@@ -111,7 +125,8 @@ def test_the_legend_names_data_sets_people_and_moves() -> None:
     ax = contour(of_page("gabor_achromatic"), bare_axes())
     told = legend_of(ax)
     assert (
-        "modelfest, 16 people, ×1.7 to 4" in told and "rovamo1993, 1 person, ×0.21 to 4.7" in told
+        "modelfest, 16 people, ×1.7 to 4" in told
+        and "rovamo1993, 1 person, ×0.21 to 4.7" in told
     )
     assert "±1 sd between people (modelfest)" in told
     assert "hollow: moved here by castleCSF" in " ".join(
@@ -120,15 +135,18 @@ def test_the_legend_names_data_sets_people_and_moves() -> None:
 
 
 def test_yellow_violet_is_never_moved_and_noise_says_what_it_is() -> None:
-    shown = Conditions("frequency", (0.5, 28.0), "yellow_violet", luminance=100.0, area=np.pi)
+    shown = Conditions(
+        "frequency", (0.5, 28.0), "yellow_violet", luminance=100.0, area=np.pi
+    )
     assert all(one.transport_range is None for one in figure_points(shown))
     rows = matched_thresholds(shown)
     rows = rows[(rows["dataset"] == "colorfest") & (rows["observer"] != "mean")]
     (points,) = (one for one in figure_points(shown) if one.dataset == "colorfest")
     assert points.sensitivity.max() <= rows["sensitivity"].max()
     noise = contour(of_page("noise_achromatic"), bare_axes())
-    assert "on noise: Gabor thresholds, moved" in noise.get_legend().get_title().get_text().replace(
-        "\n", " "
+    assert (
+        "on noise: Gabor thresholds, moved"
+        in noise.get_legend().get_title().get_text().replace("\n", " ")
     )
     assert not any(line.get_markerfacecolor() == "black" for line in markers(noise))
 
@@ -145,7 +163,9 @@ def test_what_no_display_could_show_is_left_out() -> None:
     ("human", "dashed", "points"),
     [("both", 1, True), ("model", 1, False), ("measured", 0, True), ("none", 0, False)],
 )
-def test_one_chooses_what_is_drawn_of_people(human: str, dashed: int, points: bool) -> None:
+def test_one_chooses_what_is_drawn_of_people(
+    human: str, dashed: int, points: bool
+) -> None:
     ax = contour(of_page("gabor_achromatic"), bare_axes(), human=human)  # type: ignore[arg-type]
     assert [line.get_label() for line in ax.lines].count("Human (castleCSF)") == dashed
     assert bool(markers(ax)) == points
@@ -163,7 +183,9 @@ def test_an_unknown_choice_is_refused() -> None:
 def test_the_report_holds_the_points() -> None:
     (figure,) = contour_parts([of_page("gabor_achromatic")])
     lines = {line.name: line for line in figure.over}
-    (modelfest,) = (line for name, line in lines.items() if name.startswith("modelfest, 16 people"))
+    (modelfest,) = (
+        line for name, line in lines.items() if name.startswith("modelfest, 16 people")
+    )
     assert (
         modelfest.style == "people points"
         and "moved here by castleCSF, 16 people" in modelfest.notes[0]
@@ -186,7 +208,10 @@ def test_code_that_a_store_names_is_not_run(tmp_path: Path) -> None:
     trap = tmp_path / "trap.py"
     trap.write_text("raise SystemExit('run')", encoding="utf-8")
     page = f'stimulus = {{ kind = "{trap}:Trap", parameters = {{}} }}'
-    assert conditions_of(simulated_result(rising).assign_attrs(experiment_toml=page)) is None
+    assert (
+        conditions_of(simulated_result(rising).assign_attrs(experiment_toml=page))
+        is None
+    )
 
 
 # -- a page that compares with a data set
@@ -220,19 +245,26 @@ def test_a_page_compares_with_a_data_set_by_name(tmp_path: Path) -> None:
 def test_two_by_two_reads_at_the_width_of_a_column(width: float) -> None:
     names = ("gabor_achromatic", "noise_achromatic")
     figure = plot(
-        [of_page(name, observer) for name in names for observer in ("one", "two")], width=width
+        [of_page(name, observer) for name in names for observer in ("one", "two")],
+        width=width,
     )
     assert isinstance(figure, Figure)
     assert figure.get_size_inches()[0] == pytest.approx(width / 25.4)
     figure.canvas.draw()
     panels, renderer = figure.axes[:4], figure.canvas.get_renderer()  # type: ignore[attr-defined]
     rows = {ax.get_subplotspec().rowspan.start: ax for ax in reversed(panels)}
-    assert [row.get_ylabel().split("\n")[0] for row in (rows[0], rows[1])] == list(names)
+    assert [row.get_ylabel().split("\n")[0] for row in (rows[0], rows[1])] == list(
+        names
+    )
     for ax in panels:
         # A panel keeps a third of the width, and its labels keep off each other.
         assert ax.get_window_extent().width > 0.25 * figure.bbox.width
-        at = [tick.label1 for tick in ax.xaxis.get_major_ticks() if tick.label1.get_text()]
-        boxes = [label.get_window_extent(renderer) for label in at if label.get_visible()]
+        at = [
+            tick.label1 for tick in ax.xaxis.get_major_ticks() if tick.label1.get_text()
+        ]
+        boxes = [
+            label.get_window_extent(renderer) for label in at if label.get_visible()
+        ]
         assert all(one.x1 <= other.x0 + 1 for one, other in pairwise(boxes))
         assert min(label.get_fontsize() for label in at) >= 6
     (legend,) = figure.legends
@@ -241,14 +273,18 @@ def test_two_by_two_reads_at_the_width_of_a_column(width: float) -> None:
 
 
 def test_width_is_for_new_figures_and_within_reason() -> None:
-    with pytest.raises(InputError, match="width is 85 mm, and ax or figure has a size of its own"):
+    with pytest.raises(
+        InputError, match="width is 85 mm, and ax or figure has a size of its own"
+    ):
         contour(of_page("gabor_achromatic"), bare_axes(), width=85)
     with pytest.raises(InputError, match=r"width is 8\.5 mm; give 40 to 400"):
         contours([of_page("gabor_achromatic")] * 2, width=8.5)
 
 
 def test_an_eps_is_written_without_its_date(tmp_path: Path) -> None:
-    path = save_figure(contour(of_page("gabor_achromatic"), bare_axes()), tmp_path / "figure.eps")
+    path = save_figure(
+        contour(of_page("gabor_achromatic"), bare_axes()), tmp_path / "figure.eps"
+    )
     text = path.read_bytes()
     assert (
         text.startswith(b"%!PS-Adobe-3.0 EPSF")
@@ -258,10 +294,14 @@ def test_an_eps_is_written_without_its_date(tmp_path: Path) -> None:
 
 
 def test_short_names_tell_observers_apart() -> None:
-    assert short_name("timm:vit_small_patch14_dinov2.lvd142m") == "vit_small_patch14_dinov2"
+    assert (
+        short_name("timm:vit_small_patch14_dinov2.lvd142m")
+        == "vit_small_patch14_dinov2"
+    )
     assert short_name("open_clip:ViT-B-32/openai") == "ViT-B-32/openai"
     twins = [
-        simulated_result(rising, observer=f"timm:resnet50.{tag}") for tag in ("a1_in1k", "tv_in1k")
+        simulated_result(rising, observer=f"timm:resnet50.{tag}")
+        for tag in ("a1_in1k", "tv_in1k")
     ]
     assert title_of(twins[0]) == "resnet50"
     assert title_of(twins[0], among=twins) == "timm:resnet50.a1_in1k"
@@ -279,7 +319,10 @@ def test_ticks_of_an_axis_are_in_one_style() -> None:
 @pytest.fixture
 def staircases(tmp_path: Path) -> Path:
     """One up, three down, of a simulated person who is castleCSF."""
-    rng, lines = np.random.default_rng(3), ["# two alternatives", "frequency, contrast, correct"]
+    rng, lines = (
+        np.random.default_rng(3),
+        ["# two alternatives", "frequency, contrast, correct"],
+    )
     for frequency in (1, 2, 4, 8, 16):
         threshold = 1 / float(
             castle_csf(frequency, luminance=100.0, area=np.pi, direction="achromatic")
@@ -303,16 +346,22 @@ def test_a_staircase_becomes_the_curve_that_was_put_in(staircases: Path) -> None
     trials = read_trials(staircases)
     assert trials.asked.sum(axis=1).tolist() == [120] * 5
     fit = fit_trials(trials)
-    truth = np.log10(castle_csf(trials.values, luminance=100.0, area=np.pi, direction="achromatic"))
+    truth = np.log10(
+        castle_csf(trials.values, luminance=100.0, area=np.pi, direction="achromatic")
+    )
     inside = (-fit.log10_threshold_high <= truth + 0.03) & (
         truth - 0.03 <= -fit.log10_threshold_low
     )
     assert inside.sum() >= 4
     np.testing.assert_allclose(-fit.log10_threshold, truth, atol=0.15)
     ax = plot_trials(staircases, bare_axes(), luminance=100.0, area=np.pi)
-    assert {"Human (castleCSF)", "modelfest, 16 people, ×1.7 to 4"} <= set(legend_of(ax))
+    assert {"Human (castleCSF)", "modelfest, 16 people, ×1.7 to 4"} <= set(
+        legend_of(ax)
+    )
     blue = [
-        line for line in markers(ax) if line.get_color() == "#0072B2" and line.get_marker() == "o"
+        line
+        for line in markers(ax)
+        if line.get_color() == "#0072B2" and line.get_marker() == "o"
     ]
     dots = np.concatenate([line.get_ydata() for line in blue])
     np.testing.assert_allclose(np.sort(dots), np.sort(10**-fit.log10_threshold))
@@ -325,11 +374,16 @@ def test_a_step_is_not_drawn_as_if_it_had_been_measured() -> None:
     curve = fit_psychometric(contrast, [0, 1, 4, 7, 9, 10], trials)
     for fit, style in ((step, "--"), (curve, "-")):
         ax = plot_psychometric(
-            fit, bare_axes(), answers=(contrast, [0, 1, 4, 7, 9, 10], trials), values=["mine"]
+            fit,
+            bare_axes(),
+            answers=(contrast, [0, 1, 4, 7, 9, 10], trials),
+            values=["mine"],
         )
         (line,) = [one for one in ax.lines if len(one.get_xdata()) > 100]
         assert line.get_linestyle() == style
-    assert legend_of(plot_psychometric(step, bare_axes(), values=["mine"])) == ["mine (step)"]
+    assert legend_of(plot_psychometric(step, bare_axes(), values=["mine"])) == [
+        "mine (step)"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -343,7 +397,9 @@ def test_a_step_is_not_drawn_as_if_it_had_been_measured() -> None:
         ("frequency,contrast,correct\n1,much,1", "'much' as contrast; give a number"),
     ],
 )
-def test_files_that_are_none_of_trials_are_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_files_that_are_none_of_trials_are_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=message):
@@ -351,7 +407,9 @@ def test_files_that_are_none_of_trials_are_refused(tmp_path: Path, text: str, me
 
 
 def test_a_condition_that_is_missing_is_asked_for(staircases: Path) -> None:
-    with pytest.raises(InputError, match="luminance is the same in all trials; give luminance="):
+    with pytest.raises(
+        InputError, match="luminance is the same in all trials; give luminance="
+    ):
         plot_trials(staircases, bare_axes(), area=np.pi)
     with pytest.raises(InputError, match="frequency stands in the file; leave it out"):
         plot_trials(staircases, bare_axes(), area=np.pi, luminance=100.0, frequency=2.0)

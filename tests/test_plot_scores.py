@@ -74,7 +74,9 @@ def test_heat_map_has_a_cell_for_each_model_and_test_with_its_number() -> None:
 
 def test_cells_without_a_score_stay_blank_and_baselines_are_slanted() -> None:
     ax = heat_map(
-        scoreboard([simulated_result(rising), simulated_matching(fading, observer="other")]),
+        scoreboard(
+            [simulated_result(rising), simulated_matching(fading, observer="other")]
+        ),
         bare_axes(),
     )
     assert np.ma.getmaskarray(ax.images[0].get_array()).sum() == 3
@@ -86,7 +88,9 @@ def test_cells_without_a_score_stay_blank_and_baselines_are_slanted() -> None:
 @pytest.mark.parametrize(
     "test", ["gabor_achromatic", "contrast_matching", "contrast_matching pooled"]
 )
-def test_bars_are_sorted_coloured_by_family_and_beside_their_references(test: str) -> None:
+def test_bars_are_sorted_coloured_by_family_and_beside_their_references(
+    test: str,
+) -> None:
     ax = score_bars(scoreboard(published=True), test, bare_axes())
     heights = [bar.get_height() for bar in ax.patches]
     assert heights == sorted(heights, reverse=test == "gabor_achromatic")
@@ -100,7 +104,8 @@ def test_bars_are_sorted_coloured_by_family_and_beside_their_references(test: st
     wanted = {
         s.model: s.score
         for s in published_scores()
-        if (s.experiment, s.metric) == (name, metric) and s.model in ("no_encoder", "cvvdp_hdr")
+        if (s.experiment, s.metric) == (name, metric)
+        and s.model in ("no_encoder", "cvvdp_hdr")
     }
     lines = {line.get_label(): line.get_ydata()[0] for line in ax.lines}
     assert lines["pixels (no encoder)"] == wanted["no_encoder"]
@@ -118,23 +123,38 @@ def test_bars_of_ones_own_carry_intervals() -> None:
 
 def test_few_models_have_colours_of_their_own_and_names_in_the_legend() -> None:
     board = scoreboard(
-        [simulated_result(rising, observer=name) for name in ("a:one", "a:two", "cvvdp")]
+        [
+            simulated_result(rising, observer=name)
+            for name in ("a:one", "a:two", "cvvdp")
+        ]
     )
     figure = bar_panels(board, Figure(layout="constrained"))
     (ax,) = figure.axes
     assert len({bar.get_facecolor() for bar in ax.patches}) == len(ax.patches) == 2
     assert not ax.get_xticklabels()
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert set(labels) == {"a:one", "a:two", "pixels (no encoder)", "ColorVideoVDP (human-like)"}
+    assert set(labels) == {
+        "a:one",
+        "a:two",
+        "pixels (no encoder)",
+        "ColorVideoVDP (human-like)",
+    }
 
 
 def test_one_panel_for_each_test_with_one_legend() -> None:
-    figure = bar_panels(scoreboard(published=True), Figure(figsize=(12, 12), layout="constrained"))
+    figure = bar_panels(
+        scoreboard(published=True), Figure(figsize=(12, 12), layout="constrained")
+    )
     assert [ax.get_title() for ax in figure.axes][:2] == ["Gabor ach", "noise ach"]
     assert len(figure.axes) == 10
     (legend,) = figure.legends
     labels = [text.get_text() for text in legend.get_texts()]
-    assert {"DINO", "SAM-2", "pixels (no encoder)", "ColorVideoVDP (human-like)"} <= set(labels)
+    assert {
+        "DINO",
+        "SAM-2",
+        "pixels (no encoder)",
+        "ColorVideoVDP (human-like)",
+    } <= set(labels)
     assert len(labels) == 9
 
 
@@ -143,8 +163,12 @@ def test_depth_curve_goes_through_the_score_of_each_layer() -> None:
     scores = score_layers(simulated_result(formulas, observer="deep"))
     ax = depth_curve(scores, bare_axes())
     line = ax.lines[0]
-    np.testing.assert_allclose(line.get_ydata(), [one.score.alignment.value for one in scores])
-    assert [label.get_text() for label in ax.get_xticklabels()] == [one.layer for one in scores]
+    np.testing.assert_allclose(
+        line.get_ydata(), [one.score.alignment.value for one in scores]
+    )
+    assert [label.get_text() for label in ax.get_xticklabels()] == [
+        one.layer for one in scores
+    ]
     assert ax.get_title() == "deep"
     assert ax.lines[1].get_linestyle() == ":"
     assert ax.lines[1].get_ydata()[0] == scores[0].pixels.alignment.value
@@ -155,7 +179,11 @@ def test_depth_curves_of_matching_and_of_two_observers() -> None:
         score_layers(simulated_matching(fading, fading, observer=name)) for name in "ab"
     )
     ax = depth_curve([*first, *second], bare_axes())
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b", "pixels"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "a",
+        "b",
+        "pixels",
+    ]
     with pytest.raises(InputError, match="one kind"):
         depth_curve([*first, *score_layers(simulated_result(rising))])
     with pytest.raises(InputError, match="one kind"):
@@ -173,9 +201,13 @@ def test_matches_are_drawn_beside_people_and_hollow_where_there_are_none() -> No
     assert len(dashed) == 8
     for line, human in zip(dashed, HUMAN.matched_contrast[::-1], strict=True):
         np.testing.assert_array_equal(line.get_ydata(), human)
-    hollow = [line for line in ax.lines if to_rgba(line.get_markerfacecolor()) == (1, 1, 1, 1)]
+    hollow = [
+        line for line in ax.lines if to_rgba(line.get_markerfacecolor()) == (1, 1, 1, 1)
+    ]
     drawn = np.concatenate([np.asarray(line.get_ydata()) for line in hollow])
-    expected = HUMAN.reference_contrast[:, None] * np.exp((HUMAN.frequency - 5) / 10) > 1
+    expected = (
+        HUMAN.reference_contrast[:, None] * np.exp((HUMAN.frequency - 5) / 10) > 1
+    )
     assert len(drawn) == expected.sum() and (drawn == 1).all()
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["Human", "Observer", "Saturated: no match"]
@@ -189,7 +221,8 @@ def test_panels_of_matches_fill_their_figure() -> None:
         matched_contrast(simulated_matching(fading), ax)
     figure.savefig(BytesIO(), format="png")
     assert all(
-        ax.get_position().width > 0.3 and ax.get_position().height > 0.7 for ax in figure.axes
+        ax.get_position().width > 0.3 and ax.get_position().height > 0.7
+        for ax in figure.axes
     )
 
 
@@ -202,9 +235,13 @@ def test_matches_are_drawn_as_the_paper_finds_them() -> None:
 
 def test_each_reference_contrast_has_its_colour_for_people_and_observer() -> None:
     ax = matched_contrast(simulated_matching(lambda f, c: 0.3 * c + 0 * f), bare_axes())
-    colours = [to_rgba(line.get_color()) for line in ax.lines if line.get_linestyle() == "--"]
+    colours = [
+        to_rgba(line.get_color()) for line in ax.lines if line.get_linestyle() == "--"
+    ]
     assert len(set(colours)) == 8
-    solid = [to_rgba(line.get_color()) for line in ax.lines if line.get_linestyle() == "-"]
+    solid = [
+        to_rgba(line.get_color()) for line in ax.lines if line.get_linestyle() == "-"
+    ]
     assert solid == colours
 
 
@@ -232,7 +269,9 @@ def test_masking_contours_have_target_contrast_upwards_and_human_points(
     assert ax.get_xlabel() == result["mask_contrast"].attrs["long_name"]
     (points,) = ax.lines
     human = masking_data(study)
-    np.testing.assert_allclose(points.get_ydata(), human.threshold[human.scored], rtol=1e-6)
+    np.testing.assert_allclose(
+        points.get_ydata(), human.threshold[human.scored], rtol=1e-6
+    )
     assert (points.get_color(), points.get_linestyle()) == ("black", "None")
     # Responses grow upwards: the contour of a response lies at one contrast for each mask, and
     # rises with it.
@@ -248,7 +287,11 @@ def test_plot_draws_whatever_it_is_given() -> None:
     assert isinstance(plot(matching), Figure)
     both = plot([detection, matching])
     titles = [ax.get_title() for ax in both.axes if ax.get_title()]
-    assert titles == ["gabor_achromatic", "contrast_matching\nlayer0", "contrast_matching\nlayer1"]
+    assert titles == [
+        "gabor_achromatic",
+        "contrast_matching\nlayer0",
+        "contrast_matching\nlayer1",
+    ]
     assert both.get_suptitle() == "simulated"
     other = plot([detection, simulated_matching(fading, observer="other")])
     assert other.get_suptitle() == ""

@@ -21,7 +21,9 @@ shapes = st.tuples(st.integers(1, 9), st.integers(1, 9)) | st.tuples(
 )
 
 
-@given(st.sampled_from([np.uint8, np.uint16]).flatmap(lambda dtype: arrays(dtype, shapes)))
+@given(
+    st.sampled_from([np.uint8, np.uint16]).flatmap(lambda dtype: arrays(dtype, shapes))
+)
 @settings(max_examples=60)
 def test_codes_come_back(codes: np.ndarray) -> None:
     found = decode_png(encode_png(codes))
@@ -32,13 +34,17 @@ def test_codes_come_back(codes: np.ndarray) -> None:
 @given(arrays(np.uint8, shapes))
 @settings(max_examples=60)
 def test_pillow_reads_what_is_written(codes: np.ndarray) -> None:
-    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(encode_png(codes)))), codes)
+    np.testing.assert_array_equal(
+        np.asarray(Image.open(io.BytesIO(encode_png(codes)))), codes
+    )
 
 
 @given(arrays(np.uint16, st.tuples(st.integers(1, 9), st.integers(1, 9))))
 @settings(max_examples=20)
 def test_pillow_reads_16_bit_grey(codes: np.ndarray) -> None:
-    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(encode_png(codes)))), codes)
+    np.testing.assert_array_equal(
+        np.asarray(Image.open(io.BytesIO(encode_png(codes)))), codes
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -48,7 +54,11 @@ def test_row_filters_of_other_writers(seed: int, channels: tuple[int, ...]) -> N
     # Smooth ramps with some noise: Pillow then chooses among all five filters.
     ramp = np.add.outer(np.arange(40) * (seed + 1), np.arange(50) * 2)
     codes = (
-        (ramp[(..., *(None,) * len(channels))] + rng.integers(0, 9, (40, 50, *channels))) % 256
+        (
+            ramp[(..., *(None,) * len(channels))]
+            + rng.integers(0, 9, (40, 50, *channels))
+        )
+        % 256
     ).astype(np.uint8)
     stream = io.BytesIO()
     Image.fromarray(codes).save(stream, "PNG", optimize=True)
@@ -66,7 +76,9 @@ def test_every_row_filter_is_undone() -> None:
             up = int(rows[kind - 1, at]) if kind else 0
             corner = int(rows[kind - 1, at - 3]) if kind and at >= 3 else 0
             # Paeth's: whichever of the three is nearest to the plane through them.
-            near = min((left, up, corner), key=lambda value: abs(left + up - corner - value))
+            near = min(
+                (left, up, corner), key=lambda value: abs(left + up - corner - value)
+            )
             prediction = (0, left, up, (left + up) // 2, near)[kind]
             lines[kind, at + 1] = (int(rows[kind, at]) - prediction) % 256
     plain = encode_png(np.zeros((5, 4, 3), np.uint8))

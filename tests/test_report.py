@@ -22,7 +22,7 @@ from small_experiment import write_experiment
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.plotting.figure_data import Table
 from psyprobe.probes.results import score_layers
 from psyprobe.reporting.figure_json import packed
@@ -39,7 +39,9 @@ class Tags(html.parser.HTMLParser):
         self.text: list[str] = []
         self.feed(text)
 
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(
+        self, tag: str, attributes: list[tuple[str, str | None]]
+    ) -> None:
         self.tags.append((tag, dict(attributes)))
 
     def handle_data(self, data: str) -> None:
@@ -47,11 +49,15 @@ class Tags(html.parser.HTMLParser):
 
 
 def written(results: Any, folder: Path, **options: Any) -> str:
-    return pp.report(results, folder / "report.html", **options).read_text(encoding="utf-8")
+    return pp.report(results, folder / "report.html", **options).read_text(
+        encoding="utf-8"
+    )
 
 
 def figures_in(page: str) -> list[Any]:
-    found = re.search(r'<script type="application/json" id="figures">(.*?)</script>', page, re.S)
+    found = re.search(
+        r'<script type="application/json" id="figures">(.*?)</script>', page, re.S
+    )
     assert found is not None
     return list(json.loads(found[1]))
 
@@ -74,7 +80,12 @@ def test_numbers_come_back_as_they_are_seen() -> None:
 def test_a_page_over_contours_matches_and_words(tmp_path: Path) -> None:
     gabors = [contours("lab:one", seed=1), contours("lab:two", seed=2)]
     page = written(
-        [*gabors, matches("lab:one"), words("simulated:a"), words("simulated:b", guess=0.1)],
+        [
+            *gabors,
+            matches("lab:one"),
+            words("simulated:a"),
+            words("simulated:b", guess=0.1),
+        ],
         tmp_path,
     )
     drawn = figures_in(page)
@@ -85,7 +96,12 @@ def test_a_page_over_contours_matches_and_words(tmp_path: Path) -> None:
     ]
     responses, matched, sensitivity = drawn
     assert [panel["title"] for panel in responses["panels"]] == ["lab:one", "lab:two"]
-    assert [key for key, *_ in responses["options"]] == ["angular", "cosine", "l1", "l2"]
+    assert [key for key, *_ in responses["options"]] == [
+        "angular",
+        "cosine",
+        "l1",
+        "l2",
+    ]
     view = responses["panels"][1]["views"]["angular"][""]
     xs, ys = responses["grids"][view["at"]]
     values = decoded(view).reshape(len(xs), len(ys))
@@ -98,9 +114,13 @@ def test_a_page_over_contours_matches_and_words(tmp_path: Path) -> None:
     assert people["style"] == "people" and "castleCSF" in people["name"]
     assert len(matched["over"]) == 8
     (panel,) = sensitivity["panels"]
-    lines = [line for line in panel["views"][""][""] if not line["name"].endswith("bound")]
+    lines = [
+        line for line in panel["views"][""][""] if not line["name"].endswith("bound")
+    ]
     assert [line["name"] for line in lines] == ["simulated:a", "simulated:b"]
-    assert [len(line["behind"]) for line in lines] == [2, 2] and len(sensitivity["behind"]) == 4
+    assert [len(line["behind"]) for line in lines] == [2, 2] and len(
+        sensitivity["behind"]
+    ) == 4
     assert sensitivity["behind"][0]["title"] == "simulated:a, 1 cpd"
     for said in (
         "Is there pattern 0?",
@@ -120,19 +140,28 @@ def test_the_page_loads_nothing_and_allows_its_own_script_alone(tmp_path: Path) 
         if given.get("http-equiv") == "Content-Security-Policy"
     )
     assert (
-        "default-src 'none'" in policy and "unsafe" not in policy and policy.count("'sha256-") == 2
+        "default-src 'none'" in policy
+        and "unsafe" not in policy
+        and policy.count("'sha256-") == 2
     )
-    assert all(str(given["src"]).startswith("data:") for _, given in tags if "src" in given)
-    assert all(str(given["href"]).startswith("#") for _, given in tags if "href" in given)
+    assert all(
+        str(given["src"]).startswith("data:") for _, given in tags if "src" in given
+    )
+    assert all(
+        str(given["href"]).startswith("#") for _, given in tags if "href" in given
+    )
     assert not any(
-        "style" in given or any(name.startswith("on") for name in given) for _, given in tags
+        "style" in given or any(name.startswith("on") for name in given)
+        for _, given in tags
     )
 
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
     replies = words(HOSTILE)
     replies["text"] = replies["text"].where(replies["frequency"] > 2, HOSTILE)
-    replies["prompt_text"] = replies["prompt_text"].where(replies["frequency"] > 99, HOSTILE)
+    replies["prompt_text"] = replies["prompt_text"].where(
+        replies["frequency"] > 99, HOSTILE
+    )
     gabors = contours(HOSTILE).assign_attrs(human_model=HOSTILE)
     toml = gabors.attrs["experiment_toml"].replace(
         '"The test gabor_achromatic"', json.dumps(HOSTILE)
@@ -148,7 +177,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
 
 
 def test_clips_are_shown_by_the_frame_in_their_middle(tmp_path: Path) -> None:
-    flicker = read_experiment("temporal_flicker")
+    flicker = load_experiment("temporal_flicker")
     few = {"temporal_frequency": (4.0, 8.0), "contrast": (0.1, 0.5)}
     run = pp.run(flicker.model_copy(update={"levels": few}), "pixels", progress=False)
     assert "data:image/png;base64," in written([run], tmp_path)
@@ -174,7 +203,9 @@ def test_what_is_unfinished_or_cannot_be_scored_is_said(
     result = pp.run(experiment, "pixels", store=path)
     with Store(path) as store:
         record = store.runs()[0]
-        store.begin_run(replace(record, experiment="left_half_done", experiment_digest="other"))
+        store.begin_run(
+            replace(record, experiment="left_half_done", experiment_digest="other")
+        )
     assert main(["report", str(path), "-o", str(tmp_path / "page.html"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -183,19 +214,24 @@ def test_what_is_unfinished_or_cannot_be_scored_is_said(
     broken = result.copy(deep=True)
     broken["scored_response_angular"][:] = np.nan
     page = written(
-        [result, broken.assign_attrs(experiment_digest="another", experiment="broken")], tmp_path
+        [result, broken.assign_attrs(experiment_digest="another", experiment="broken")],
+        tmp_path,
     )
     assert "broken, pixels" in page and "not scored: " in page and "not finite" in page
     # One that cannot be scored takes no other down.
     page = written([result, broken], tmp_path)
-    assert "not scored: " in page and [len(each["panels"]) for each in figures_in(page)] == [1]
+    assert "not scored: " in page and [
+        len(each["panels"]) for each in figures_in(page)
+    ] == [1]
     with pytest.raises(InputError, match="no result of a run"):
         pp.report(xr.Dataset(), tmp_path / "none.html")
     with pytest.raises(InputError, match="there are no results"):
         pp.report([], tmp_path / "none.html")
 
 
-def test_a_run_is_told_once_though_stores_hold_it_twice_or_in_part(tmp_path: Path) -> None:
+def test_a_run_is_told_once_though_stores_hold_it_twice_or_in_part(
+    tmp_path: Path,
+) -> None:
     whole = contours("lab:one")
     rounded = whole.assign(response_angular=whole["response_angular"] * (1 + 1e-14))
     part = whole.drop_vars(
@@ -213,7 +249,9 @@ def test_a_run_is_told_once_though_stores_hold_it_twice_or_in_part(tmp_path: Pat
     for results in ([part, whole, rounded], [whole, part]):
         (figure,) = figures_in(page := written(results, tmp_path))
         assert [panel["title"] for panel in figure["panels"]] == ["lab:one"]
-        assert "1 observer in 1 experiment" in page and "two different scores" not in page
+        assert (
+            "1 observer in 1 experiment" in page and "two different scores" not in page
+        )
     other = whole.assign(response_angular=whole["response_angular"] * 0.99)
     (figure,) = figures_in(written([whole, other], tmp_path))
     assert len(figure["panels"]) == 2
@@ -225,13 +263,21 @@ def test_an_experiment_in_which_nobody_is_ranked_leaves_the_scoreboard_to_the_ot
     # Pixels tell the finest stripes that are shown from uniform, and so have no limit among them.
     limit = pp.run("acuity_achromatic", "pixels", progress=False)
     page = written([limit, contours("lab:one")], tmp_path)
-    assert '<table class="board sortable">' in page and "Nothing here is ranked" not in page
+    assert (
+        '<table class="board sortable">' in page
+        and "Nothing here is ranked" not in page
+    )
 
 
 def test_a_level_of_zero_has_its_place_on_a_logarithmic_axis(tmp_path: Path) -> None:
-    settings = {"levels.contrast.values": [0, 0.003, 0.03, 0.3], "difference.levels.n": 8}
+    settings = {
+        "levels.contrast.values": [0, 0.003, 0.03, 0.3],
+        "difference.levels.n": 8,
+    }
     dipper = pp.run(
-        read_experiment("contrast_discrimination").with_settings(settings), "pixels", progress=False
+        load_experiment("contrast_discrimination").with_settings(settings),
+        "pixels",
+        progress=False,
     )
     across = [figure["x"] for figure in figures_in(written(dipper, tmp_path))]
     assert [(axis["log"], axis["zero"]) for axis in across] == [(True, 0.0012)] * 2
@@ -239,7 +285,8 @@ def test_a_level_of_zero_has_its_place_on_a_logarithmic_axis(tmp_path: Path) -> 
 
 def test_two_pages_of_one_name_are_two_sections(tmp_path: Path) -> None:
     page = written(
-        [contours("lab:one"), contours("lab:two").assign_attrs(experiment_digest="2")], tmp_path
+        [contours("lab:one"), contours("lab:two").assign_attrs(experiment_digest="2")],
+        tmp_path,
     )
     assert page.count('<section id="experiment-') == 2
 
@@ -247,10 +294,15 @@ def test_two_pages_of_one_name_are_two_sections(tmp_path: Path) -> None:
 def test_a_stimulus_that_names_code_is_not_run(tmp_path: Path) -> None:
     planted = tmp_path / "evil.py"
     planted.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
-    for stimulus in (f'{{ kind = "{planted}:K", parameters = {{}} }}', f'"{tmp_path}/evil.toml"'):
+    for stimulus in (
+        f'{{ kind = "{planted}:K", parameters = {{}} }}',
+        f'"{tmp_path}/evil.toml"',
+    ):
         result = contours("lab:one")
         toml = result.attrs["experiment_toml"].replace('"gabor_achromatic"', stimulus)
-        assert "Certificate" not in written(result.assign_attrs(experiment_toml=toml), tmp_path)
+        assert "Certificate" not in written(
+            result.assign_attrs(experiment_toml=toml), tmp_path
+        )
     assert not (tmp_path / "ran").exists()
 
 
@@ -264,11 +316,13 @@ def test_a_probe_of_another_package_shows_its_table_and_then_its_parts(
     for place in ("reporting.report", "probes.results", "probes.experiments"):
         monkeypatch.setattr(f"psyprobe.{place}.load_probe", lambda name: module)
     monkeypatch.setattr(
-        "psyprobe.reporting.provenance.probe_summary", lambda name: "from another package"
+        "psyprobe.reporting.provenance.probe_summary",
+        lambda name: "from another package",
     )
     about = {"probe": "vernier", "experiment": "vernier", "observer": "lab:eye"}
     result = with_task(
-        xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=about), OFFSETS
+        xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=about),
+        OFFSETS,
     )
     page = written(result, tmp_path)
     assert (
@@ -277,13 +331,17 @@ def test_a_probe_of_another_package_shows_its_table_and_then_its_parts(
         and "arcsec, smaller is better" in page
     )
     module.report = lambda results: [Table("Offsets", ["trial"], [["9 arcsec"]])]  # type: ignore[attr-defined]
-    assert "Offsets (1 rows)" in (page := written(result, tmp_path)) and "9 arcsec" in page
+    assert (
+        "Offsets (1 rows)" in (page := written(result, tmp_path)) and "9 arcsec" in page
+    )
     module.report = lambda results: ["a text"]  # type: ignore[attr-defined]
     assert "str is no part of a report" in written(result, tmp_path)
 
 
 @pytest.mark.needs("tasks/r_bench")
-def test_benchmarks_show_their_parts_and_answers(tmp_path: Path, r_bench_set: Path) -> None:
+def test_benchmarks_show_their_parts_and_answers(
+    tmp_path: Path, r_bench_set: Path
+) -> None:
     def answering(images: list[Any], prompt: str) -> str:
         return f"B {HOSTILE}"
 
@@ -293,7 +351,15 @@ def test_benchmarks_show_their_parts_and_answers(tmp_path: Path, r_bench_set: Pa
     )
     page = written(result, tmp_path)
     titles = [figure["title"] for figure in figures_in(page)]
-    assert titles == [f"Robustness by {each}" for each in ("step", "group", "task", "strength")]
-    assert "Answers (6 rows)" in page and "What is on the left?" in page and "always A" in page
+    assert titles == [
+        f"Robustness by {each}" for each in ("step", "group", "task", "strength")
+    ]
+    assert (
+        "Answers (6 rows)" in page
+        and "What is on the left?" in page
+        and "always A" in page
+    )
     if "Corruptions</h3>" in page:
-        assert page.count('src="data:image') == 2  # the reference and the one corruption of the set
+        assert (
+            page.count('src="data:image') == 2
+        )  # the reference and the one corruption of the set

@@ -36,9 +36,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         contours("lab:deep", "layered", seed).assign_coords(layer=[f"block{seed}"])
         for seed in (3, 4)
     )
-    deep = xr.concat([early, late], "layer", data_vars="minimal", combine_attrs="override")
+    deep = xr.concat(
+        [early, late], "layer", data_vars="minimal", combine_attrs="override"
+    )
     return pp.report(
-        [*results, several, deep], tmp_path_factory.mktemp("report") / "report.html", title=HOSTILE
+        [*results, several, deep],
+        tmp_path_factory.mktemp("report") / "report.html",
+        title=HOSTILE,
     )
 
 
@@ -119,7 +123,11 @@ def test_every_choice_of_contours_draws(opened: Browser) -> None:
     path = f"[...{FIRST}.querySelectorAll('.panel')].map(each => {bands})"
     seen: list[Any] = [opened.run(path)]
     assert all(len(each) > 1000 for each in seen[0])
-    for name, value in (("measure", "l2"), ("measure", "angular"), ("levels", "linear")):
+    for name, value in (
+        ("measure", "l2"),
+        ("measure", "angular"),
+        ("levels", "linear"),
+    ):
         choose(opened, name, value)
         seen.append(opened.run(path))
     opened.run(f"{FIRST}.querySelectorAll('input[type=checkbox]')[0].click()")
@@ -127,7 +135,10 @@ def test_every_choice_of_contours_draws(opened: Browser) -> None:
     assert seen[0] == seen[2] and seen[3] != seen[0] and seen[4] != seen[3]
     opened.run(f"{FIRST}.querySelector('details.tables summary').click()")
     opened.wait(f"{FIRST}.querySelectorAll('details.tables table').length", 2)
-    assert opened.run(f"{FIRST}.querySelectorAll('details.tables table')[0].rows.length") == 21
+    assert (
+        opened.run(f"{FIRST}.querySelectorAll('details.tables table')[0].rows.length")
+        == 21
+    )
 
 
 def test_layers_are_chosen(opened: Browser) -> None:
@@ -146,14 +157,18 @@ def test_a_point_opens_its_psychometric_functions(opened: Browser) -> None:
     drawn(opened, figure, 1)
     opened.run(f"{figure}.querySelector('.panel svg').focus()")
     # The first lines are those of people, which have nothing behind them.
-    for _ in range(int(opened.run(f"{figure}.querySelectorAll('.people, .people-points').length"))):
+    for _ in range(
+        int(opened.run(f"{figure}.querySelectorAll('.people, .people-points').length"))
+    ):
         opened.press(webdriver.RIGHT, webdriver.DOWN)
     opened.press(webdriver.ENTER)
     opened.wait(f"{figure}.querySelectorAll('.behind h4').length", 1)
     assert opened.run(f"{figure}.querySelector('.behind h4').textContent").startswith(
         "simulated:a, "
     )
-    opened.wait(f"{figure}.querySelectorAll('.behind .panel svg circle.point').length > 5", True)
+    opened.wait(
+        f"{figure}.querySelectorAll('.behind .panel svg circle.point').length > 5", True
+    )
     opened.run(f"{figure}.querySelector('.behind button').click()")
     opened.wait(f"{figure}.querySelector('.behind').childNodes.length", 0)
 
@@ -164,7 +179,9 @@ def test_tables_are_sorted(opened: Browser) -> None:
     for _ in range(2):
         opened.run("document.querySelector('.board thead button').click()")
     assert (
-        opened.run("document.querySelector('.board thead th').getAttribute('aria-sort')")
+        opened.run(
+            "document.querySelector('.board thead th').getAttribute('aria-sort')"
+        )
         == "descending"
     )
     assert opened.run(names) != before and sorted(opened.run(names)) == sorted(before)
@@ -172,7 +189,10 @@ def test_tables_are_sorted(opened: Browser) -> None:
 
 def test_light_dark_print_and_a_narrow_screen(opened: Browser) -> None:
     paper = "getComputedStyle(document.body).backgroundColor"
-    for scheme, colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 22, 26)")):
+    for scheme, colour in (
+        ("light", "rgb(255, 255, 255)"),
+        ("dark", "rgb(20, 22, 26)"),
+    ):
         opened.command(
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": scheme}],
@@ -188,7 +208,9 @@ def test_light_dark_print_and_a_narrow_screen(opened: Browser) -> None:
     assert opened.run(
         "[...document.querySelectorAll('.panel > svg')].every(each => each.querySelector('.frame'))"
     )
-    assert opened.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+    assert (
+        opened.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+    )
     opened.command("Emulation.setEmulatedMedia", media="", features=[])
     opened.command(
         "Emulation.setDeviceMetricsOverride",
@@ -202,11 +224,13 @@ def test_light_dark_print_and_a_narrow_screen(opened: Browser) -> None:
 
 def test_what_hostile_text_became_and_when_it_is_painted(opened: Browser) -> None:
     assert opened.run("document.querySelectorAll('script').length") == 2
-    assert opened.run("document.querySelectorAll('img[onerror], img[src=x]').length") == 0
-    drawn(opened)
-    assert opened.run(f"{FIRST}.querySelectorAll('figcaption')[1].textContent").startswith(
-        "</script><script>"
+    assert (
+        opened.run("document.querySelectorAll('img[onerror], img[src=x]').length") == 0
     )
+    drawn(opened)
+    assert opened.run(
+        f"{FIRST}.querySelectorAll('figcaption')[1].textContent"
+    ).startswith("</script><script>")
     paint = opened.run(
         "performance.getEntriesByName('first-contentful-paint').map(each => each.startTime)"
     )

@@ -33,7 +33,10 @@ def test_the_same_comes_out_again(tmp_path: Path, capsys: Output) -> None:
     path, _ = written(tmp_path, batch_size=3, variants={"phase": [0, 90]})
     capsys.readouterr()
     assert main(["reproduce", str(path)]) == 0
-    assert capsys.readouterr().out == "small with pixels: every number and text is the same\n"
+    assert (
+        capsys.readouterr().out
+        == "small with pixels: every number and text is the same\n"
+    )
     path, _ = written(tmp_path, score_only=True)
     path.with_suffix(".json").write_text("[]")
     assert main(["reproduce", str(path.with_suffix(".json")), "--json"]) == 0
@@ -48,14 +51,18 @@ def test_what_differs_is_told_with_its_size_and_the_versions(
     place = np.unravel_index(np.argmax(response.values), response.shape)
     response.values[place] += 0.125
     software = json.loads(result.attrs["software"]) | {"numpy": "1.0"}
-    changed = result.assign(response_angular=response).assign_attrs(software=json.dumps(software))
+    changed = result.assign(response_angular=response).assign_attrs(
+        software=json.dumps(software)
+    )
     changed.to_netcdf(path, engine="scipy")
     found = reproduce(path)
     (difference,) = found.responses
     assert difference.what.startswith(
         "response_angular (1 of "
     ) and difference.largest == pytest.approx(0.125, abs=1e-12)
-    assert [(each.what, each.before) for each in found.circumstances] == [("software numpy", "1.0")]
+    assert [(each.what, each.before) for each in found.circumstances] == [
+        ("software numpy", "1.0")
+    ]
     capsys.readouterr()
     assert main(["reproduce", str(path)]) == 1
     told = capsys.readouterr().out
@@ -67,7 +74,9 @@ def test_what_differs_is_told_with_its_size_and_the_versions(
 
 def test_an_observer_without_a_name_is_given(tmp_path: Path) -> None:
     def flat(factor: float, images: np.ndarray) -> np.ndarray:
-        return (images.reshape(len(images), -1) - 0.4) * np.linspace(1, factor, images[0].size)
+        return (images.reshape(len(images), -1) - 0.4) * np.linspace(
+            1, factor, images[0].size
+        )
 
     path, _ = written(tmp_path, observer=pp.observer(partial(flat, 2.0), name="mine"))
     with pytest.raises(InputError, match="mine"):
@@ -93,7 +102,9 @@ def test_a_server_s_words_are_compared_word_for_word(tmp_path: Path) -> None:
     result["text"].values.flat[0] = "Perhaps."
     result.to_netcdf(tmp_path / "words.nc", engine="scipy")
     (difference,) = reproduce(tmp_path / "words.nc").responses
-    assert difference.what.startswith("text (1 of ") and difference.before == "'Perhaps.'"
+    assert (
+        difference.what.startswith("text (1 of ") and difference.before == "'Perhaps.'"
+    )
 
 
 def card_of(result: xarray.Dataset, **changes: Any) -> xarray.Dataset:
@@ -106,7 +117,10 @@ def test_what_is_missing_is_one_line(tmp_path: Path, capsys: Output) -> None:
     path, result = written(tmp_path)
     own, elsewhere = tmp_path / "small_gabors.toml", tmp_path / "elsewhere.toml"
     cases = {
-        "another card": (card_of(result, weights_digest="0" * 64), "weights_digest: " + "0" * 60),
+        "another card": (
+            card_of(result, weights_digest="0" * 64),
+            "weights_digest: " + "0" * 60,
+        ),
         "no page": (_without(result, "experiment_toml"), "--experiment"),
         "a page of nothing": (result.assign_attrs(experiment_toml="= ="), "no TOML"),
         "no such observer": (card_of(result, name="nobody:mine"), "nobody"),

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import psyprobe as pp
-from psyprobe.experiment import read_experiment, read_suite
+from psyprobe.experiment import load_experiment, load_suite
 from psyprobe.files.output import digest
 from psyprobe.probes import load_probe
 from psyprobe.probes.designs import QuestPlus, QuickCSF
@@ -31,11 +31,12 @@ def shown() -> dict[str, list[str]]:
     """Of the nine tests and two pages with other levels and thresholds: a digest of what is shown,
     and the key."""
     pages = [
-        *read_suite("cai2025"),
-        *map(read_experiment, ("gabor_red_green_published", "contrast_discrimination")),
+        *load_suite("cai2025"),
+        *map(load_experiment, ("gabor_red_green_published", "contrast_discrimination")),
     ]
     schedules = [
-        (page, load_probe(page.probe).plan(page, pp.load_observer("pixels"))) for page in pages
+        (page, load_probe(page.probe).plan(page, pp.load_observer("pixels")))
+        for page in pages
     ]
     with Store(None) as store:
         return {
@@ -67,7 +68,9 @@ def played(
                 if level.catch
                 else 0.02 + 0.96 / (1 + (0.02 * level.value**0.5 / level.contrast) ** 3)
             )
-            design.tell(level, round(seen, 6) if read else float(luck.random() < round(seen, 6)))
+            design.tell(
+                level, round(seen, 6) if read else float(luck.random() < round(seen, 6))
+            )
             told.append([level.value, level.contrast])
     return told
 
@@ -76,9 +79,7 @@ def test_another_processor_asks_the_same() -> None:
     found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]  # type: ignore[index, call-overload]
     if not found:
         pytest.skip("this processor has nothing that another one lacks")
-    code = (
-        "import json, test_same_everywhere as here; print(json.dumps([here.shown(), here.asked()]))"
-    )
+    code = "import json, test_same_everywhere as here; print(json.dumps([here.shown(), here.asked()]))"
     plain = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "NPY_DISABLE_CPU_FEATURES": " ".join(found)},

@@ -15,7 +15,7 @@ from scipy.interpolate import PchipInterpolator
 
 from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning, InputError
-from psyprobe.experiment.experiment import read_experiment
+from psyprobe.experiment.experiment import load_experiment
 from psyprobe.light.display import Display, pixels_per_degree
 from psyprobe.light.screen import read_screen
 from tests.small_experiment import write_experiment
@@ -24,7 +24,9 @@ DRIVES = np.arange(0, 256, 15) / 255
 HEADER = "drive,luminance_cd_m2"
 
 
-def lit(drive: float, gamma: float = 2.2, black: float = 0.3, peak: float = 120.0) -> float:
+def lit(
+    drive: float, gamma: float = 2.2, black: float = 0.3, peak: float = 120.0
+) -> float:
     return black + (peak - black) * float(drive) ** gamma
 
 
@@ -39,13 +41,17 @@ def rows_of(light: Callable[[float], float] = lit) -> list[str]:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(gamma=st.floats(1.0, 2.8), black=st.floats(0.01, 1.0), peak=st.floats(50, 1000))
 def test_the_curve_that_was_put_in_comes_back(
     tmp_path: Path, gamma: float, black: float, peak: float
 ) -> None:
-    screen = read_screen(write(tmp_path, rows_of(lambda drive: lit(drive, gamma, black, peak))))
+    screen = read_screen(
+        write(tmp_path, rows_of(lambda drive: lit(drive, gamma, black, peak)))
+    )
     between = np.linspace(0, 1, 1001)
     truth = black + (peak - black) * between**gamma
     assert np.abs(screen.display.decode(between) - truth).max() <= 2e-3 * (peak - black)
@@ -53,13 +59,18 @@ def test_the_curve_that_was_put_in_comes_back(
     assert screen.repeats == 0
     # The measured points themselves are exact.
     np.testing.assert_allclose(
-        screen.display.decode(DRIVES), [lit(d, gamma, black, peak) for d in DRIVES], rtol=1e-12
+        screen.display.decode(DRIVES),
+        [lit(d, gamma, black, peak) for d in DRIVES],
+        rtol=1e-12,
     )
     # What is encoded is what is decoded.
     light = np.linspace(black, peak, 501).reshape(1, -1)
     drive = screen.display.encode(light, dtype="float64")[..., 0]
     np.testing.assert_allclose(screen.display.decode(drive), light, rtol=1e-11)
-    assert Display.from_dict(json.loads(json.dumps(screen.display.to_dict()))) == screen.display
+    assert (
+        Display.from_dict(json.loads(json.dumps(screen.display.to_dict())))
+        == screen.display
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -67,12 +78,18 @@ def test_the_curve_that_was_put_in_comes_back(
     st.lists(st.integers(1, 40), min_size=9, max_size=9),
     st.lists(st.integers(1, 40), min_size=9, max_size=9),
 )
-def test_a_table_is_scipys_pchip_and_rises(drives: list[int], lights: list[int]) -> None:
+def test_a_table_is_scipys_pchip_and_rises(
+    drives: list[int], lights: list[int]
+) -> None:
     drive, light = (np.cumsum([0, *steps]) / sum(steps) for steps in (drives, lights))
-    display = Display(peak=1.0, eotf=tuple(zip(drive.tolist(), light.tolist(), strict=True)))
+    display = Display(
+        peak=1.0, eotf=tuple(zip(drive.tolist(), light.tolist(), strict=True))
+    )
     between = np.linspace(0, 1, 2001)
     found = display.decode(between)
-    np.testing.assert_allclose(found, PchipInterpolator(drive, light)(between), rtol=0, atol=2e-4)
+    np.testing.assert_allclose(
+        found, PchipInterpolator(drive, light)(between), rtol=0, atol=2e-4
+    )
     assert (np.diff(found) >= 0).all()
 
 
@@ -94,7 +111,8 @@ def test_repeats_are_averaged_and_told_where_they_fail(tmp_path: Path) -> None:
     assert screen.display.peak == pytest.approx(120)
     rows = [f"{d},{lit(d) * factor}" for d in DRIVES for factor in (0.95, 1.05)]
     with pytest.warns(
-        ConditionWarning, match="repeats at drive .* 5 % off their mean; let the screen warm up"
+        ConditionWarning,
+        match="repeats at drive .* 5 % off their mean; let the screen warm up",
     ):
         read_screen(write(tmp_path, rows))
 
@@ -136,7 +154,8 @@ def test_guns_that_add_up_pass_and_others_are_told(tmp_path: Path) -> None:
         if "blue" not in row or float(row.split(",")[1]) in (DRIVES[5], DRIVES[9], 1.0)
     ]
     with pytest.warns(
-        ConditionWarning, match="the curve of a gun is .* % of its range off that of white"
+        ConditionWarning,
+        match="the curve of a gun is .* % of its range off that of white",
     ):
         read_screen(write(tmp_path, few, header))
 
@@ -152,11 +171,23 @@ def test_noise_is_pooled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "rows", "message"),
     [
-        ("drive,luminance", rows_of(), "has the columns drive, luminance; .*luminance_cd_m2"),
-        ("level,luminance_cd_m2", rows_of(), "has the columns level, luminance_cd_m2; give drive"),
+        (
+            "drive,luminance",
+            rows_of(),
+            "has the columns drive, luminance; .*luminance_cd_m2",
+        ),
+        (
+            "level,luminance_cd_m2",
+            rows_of(),
+            "has the columns level, luminance_cd_m2; give drive",
+        ),
         (HEADER, rows_of()[:5], "has white at 5 drives; give at least 8"),
         (HEADER, rows_of()[1:], "measure at 0 .black. and at full drive"),
-        (HEADER, ["0,0", *rows_of()[1:]], "luminance of 0 cd/m² at drive 0; .* above 0"),
+        (
+            HEADER,
+            ["0,0", *rows_of()[1:]],
+            "luminance of 0 cd/m² at drive 0; .* above 0",
+        ),
         (HEADER, [*rows_of(), "0.2,-3"], "luminance of -3 cd/m² at drive 0.2"),
         (HEADER, [*rows_of(), "1.2,130"], "has a drive of 1.2; give 0 to 1"),
         (
@@ -174,8 +205,16 @@ def test_noise_is_pooled(tmp_path: Path) -> None:
             [f"{k},{k + 1}" for k in range(0, 251, 10)],
             "codes from 0 to 250; .* 255, 1023",
         ),
-        ("code,luminance_cd_m2", [f"{k},{k + 1}" for k in np.linspace(0, 255, 9)], "whole numbers"),
-        ("gun,drive,luminance_cd_m2", ["grey,0,1"], "has the gun 'grey'; give white, red"),
+        (
+            "code,luminance_cd_m2",
+            [f"{k},{k + 1}" for k in np.linspace(0, 255, 9)],
+            "whole numbers",
+        ),
+        (
+            "gun,drive,luminance_cd_m2",
+            ["grey,0,1"],
+            "has the gun 'grey'; give white, red",
+        ),
     ],
 )
 def test_what_cannot_be_a_screen_is_refused(
@@ -194,21 +233,36 @@ def test_an_empty_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_page_takes_a_table_from_its_folder(tmp_path: Path) -> None:
     path = write_experiment(
-        tmp_path, ("[display]\npeak = 400\n", '[display]\ntable = "lab.csv"\nambient = 50\n')
+        tmp_path,
+        ("[display]\npeak = 400\n", '[display]\ntable = "lab.csv"\nambient = 50\n'),
     )
     table = write(path.parent, rows_of(lambda drive: lit(drive, peak=400)))
-    assert read_experiment(path).display == read_screen(table, ambient=50).display
+    assert load_experiment(path).display == read_screen(table, ambient=50).display
     path = write_experiment(
-        tmp_path, ("[display]\npeak = 400\n", '[display]\ntable = "lab.csv"\npeak = 400\n')
+        tmp_path,
+        ("[display]\npeak = 400\n", '[display]\ntable = "lab.csv"\npeak = 400\n'),
     )
-    with pytest.raises(InputError, match=r"display\.peak is given, and so is display\.table"):
-        read_experiment(path)
+    with pytest.raises(
+        InputError, match=r"display\.peak is given, and so is display\.table"
+    ):
+        load_experiment(path)
 
 
-def test_the_command_line_takes_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_takes_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     table = write(tmp_path, rows_of(lambda drive: lit(drive, peak=400)))
     assert (
-        main(["check", "gabor_achromatic", "--set", "frequency=4", "--display", f"table={table}"])
+        main(
+            [
+                "check",
+                "gabor_achromatic",
+                "--set",
+                "frequency=4",
+                "--display",
+                f"table={table}",
+            ]
+        )
         == 0
     )
     assert "contrast" in capsys.readouterr().out
@@ -222,7 +276,9 @@ def test_measured_primaries_are_those_of_colour_science(tmp_path: Path) -> None:
     display = read_screen(
         write(tmp_path, rows_of()), primaries=[list(xy) for xy in MEASURED]
     ).display
-    expected = colour.normalised_primary_matrix(np.array(MEASURED[:3]), np.array(MEASURED[3]))
+    expected = colour.normalised_primary_matrix(
+        np.array(MEASURED[:3]), np.array(MEASURED[3])
+    )
     np.testing.assert_allclose(display.rgb_to_xyz, expected, atol=1e-12)
     assert Display.from_dict(json.loads(json.dumps(display.to_dict()))) == display
     xyz = np.array([[[40.0, 42.0, 45.0]]])
@@ -231,7 +287,9 @@ def test_measured_primaries_are_those_of_colour_science(tmp_path: Path) -> None:
     # White at full drive has the measured chromaticity and the peak of the table.
     white = display.decode(np.ones(3)) @ expected.T
     np.testing.assert_allclose(
-        [white[0] / white.sum(), white[1] / white.sum(), white[1]], [0.31, 0.32, 120], rtol=1e-12
+        [white[0] / white.sum(), white[1] / white.sum(), white[1]],
+        [0.31, 0.32, 120],
+        rtol=1e-12,
     )
 
 
@@ -241,7 +299,10 @@ def test_measured_primaries_are_those_of_colour_science(tmp_path: Path) -> None:
         (MEASURED[:3], "or .x, y. of red, green, blue and white"),
         (7, "primaries are 7; give a name"),
         ((*MEASURED[:3], (0.7, 0.28)), "do not mix to their white"),
-        ((MEASURED[0], MEASURED[0], MEASURED[2], MEASURED[3]), "do not mix to their white"),
+        (
+            (MEASURED[0], MEASURED[0], MEASURED[2], MEASURED[3]),
+            "do not mix to their white",
+        ),
         (((0.65, 0), *MEASURED[1:]), "is not that of a light"),
         ((("a", 0.3), *MEASURED[1:]), "primaries"),
     ],
@@ -253,6 +314,7 @@ def test_primaries_that_cannot_be_are_refused(primaries: object, message: str) -
 
 def test_the_wrong_order_of_pitch_and_distance_is_noticed() -> None:
     with pytest.raises(
-        InputError, match=r"pixel pitch 570 is longer than the viewing distance 0\.27; the order is"
+        InputError,
+        match=r"pixel pitch 570 is longer than the viewing distance 0\.27; the order is",
     ):
         pixels_per_degree(570, 0.27)

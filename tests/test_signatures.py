@@ -22,12 +22,17 @@ def public_signatures() -> Iterator[tuple[str, str]]:
             if not callable(value) or inspect.ismodule(value):
                 continue
             # pydantic spells aliases out.
-            signature = str(inspect.signature(value)).replace("dict[str, typing.Any]", "JsonObject")
+            signature = str(inspect.signature(value)).replace(
+                "dict[str, typing.Any]", "JsonObject"
+            )
             yield f"{room}.{name}", signature
             if inspect.isclass(value):
                 for method, function in vars(value).items():
                     if inspect.isfunction(function) and not method.startswith("_"):
-                        yield f"{room}.{name}.{method}", str(inspect.signature(function))
+                        yield (
+                            f"{room}.{name}.{method}",
+                            str(inspect.signature(function)),
+                        )
 
 
 def test_no_public_signature_says_any(tmp_path: Path) -> None:
@@ -35,5 +40,7 @@ def test_no_public_signature_says_any(tmp_path: Path) -> None:
     text = "\n".join(f"{name}{signature}" for name, signature in sorted(table.items()))
     (tmp_path / "signatures.txt").write_text(text, encoding="utf-8")
     assert len(table) > 250 and {"psyprobe.run", "psyprobe.gabor"} <= set(table)
-    vague = [name for name, signature in table.items() if re.search(r"\bAny\b", signature)]
+    vague = [
+        name for name, signature in table.items() if re.search(r"\bAny\b", signature)
+    ]
     assert vague == []

@@ -81,7 +81,9 @@ class Page(HTMLParser):
         self.ids: set[str] = set()
         self.feed(path.read_text(encoding="utf-8"))
 
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(
+        self, tag: str, attributes: list[tuple[str, str | None]]
+    ) -> None:
         found = dict(attributes)
         self.ids |= {str(found[name]) for name in ("id", "name") if found.get(name)}
         if tag == "a" and found.get("href"):
@@ -99,7 +101,9 @@ class Page(HTMLParser):
 def test_no_link_is_dead_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     # The theme leaves a template among its files, which is no page.
     pages = {
-        path.resolve(): Page(path) for path in site.rglob("*.html") if "_static" not in path.parts
+        path.resolve(): Page(path)
+        for path in site.rglob("*.html")
+        if "_static" not in path.parts
     }
     dead, elsewhere = [], []
     for path, page in pages.items():
@@ -110,12 +114,18 @@ def test_no_link_is_dead_and_nothing_is_loaded_from_elsewhere(site: Path) -> Non
             if parts.scheme or parts.netloc:
                 elsewhere += [f"{path.name}: {address}"] * (address in page.loaded)
                 continue
-            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = (
+                (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            )
             known = pages.get(target)
             # Pages of source lead back by the name under which a module defines something: to the
             # page, not the place.
             placed = parts.fragment and "_modules" not in path.parts
-            lost = placed and known is not None and unquote(parts.fragment) not in known.ids
+            lost = (
+                placed
+                and known is not None
+                and unquote(parts.fragment) not in known.ids
+            )
             if not target.exists() or lost:
                 dead.append(f"{path.relative_to(site.resolve())}: {address}")
     assert elsewhere == [] and dead == []
@@ -140,7 +150,9 @@ def test_every_page_of_the_catalogue_and_every_public_name_is_there(site: Path) 
         assert "<strong>no</strong>" not in page or name.endswith("_published"), name
 
 
-def test_every_figure_of_the_gallery_comes_with_the_code_that_drew_it(site: Path) -> None:
+def test_every_figure_of_the_gallery_comes_with_the_code_that_drew_it(
+    site: Path,
+) -> None:
     pages = [
         path
         for path in (site / "gallery").glob("*-*.html")
@@ -150,9 +162,9 @@ def test_every_figure_of_the_gallery_comes_with_the_code_that_drew_it(site: Path
     for path in pages:
         page = path.read_text(encoding="utf-8")
         scripts = re.findall(r'href="\.\./(_downloads/[^"]+\.py)"', page)
-        assert 'id="the-code"' in page and all((site / script).exists() for script in scripts), (
-            path.name
-        )
+        assert 'id="the-code"' in page and all(
+            (site / script).exists() for script in scripts
+        ), path.name
         assert scripts or path.stem in (
             "probes-mvp_bench",
             "probes-r_bench",
@@ -188,12 +200,16 @@ def test_a_browser_has_nothing_to_complain_of(
     opened.open((site / name).as_uri())
     opened.wait("document.readyState", "complete")
     assert (
-        opened.run("[...document.images].filter(each => !each.naturalWidth).map(each => each.src)")
+        opened.run(
+            "[...document.images].filter(each => !each.naturalWidth).map(each => each.src)"
+        )
         == []
     )
     # The theme remarks on what it does, as where it scrolls.
     assert [
-        line for line in opened.complaints() if "favicon" not in line and "[PST]: " not in line
+        line
+        for line in opened.complaints()
+        if "favicon" not in line and "[PST]: " not in line
     ] == []
     assert opened.run("document.documentElement.scrollWidth <= window.innerWidth + 1")
     assert re.search(r"\w", str(opened.run("document.querySelector('h1').textContent")))

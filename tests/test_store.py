@@ -34,7 +34,10 @@ def question(shown: str = "s", observer: str = "o") -> Question:
 
 
 def answers(count: int = 2, value: float = 1.0, observer: str = "o") -> list[Answered]:
-    return [Answered(question(str(i), observer), {"values": [[value]]}) for i in range(count)]
+    return [
+        Answered(question(str(i), observer), {"values": [[value]]})
+        for i in range(count)
+    ]
 
 
 def values(store: Store, keys: list[str]) -> list[float]:
@@ -53,14 +56,22 @@ def record(**changes: object) -> RunRecord:
         "probe": "detection",
         "layout": {"x": [0.1]},
         "software": {"psyprobe": "0"},
-        "grouping": {"batch_size": 32, "batches": [{"references": ["r"], "pairs": [0]}]},
+        "grouping": {
+            "batch_size": 32,
+            "batches": [{"references": ["r"], "pairs": [0]}],
+        },
     }
     return RunRecord(**(fields | changes))  # type: ignore[arg-type]
 
 
-@given(values=arrays(np.float64, (3, 2, 4), elements=finite), order=st.permutations(range(3)))
+@given(
+    values=arrays(np.float64, (3, 2, 4), elements=finite),
+    order=st.permutations(range(3)),
+)
 @settings(max_examples=40)
-def test_answers_come_back_bit_for_bit_in_any_order(values: np.ndarray, order: list[int]) -> None:
+def test_answers_come_back_bit_for_bit_in_any_order(
+    values: np.ndarray, order: list[int]
+) -> None:
     questions = [question(str(i)) for i in range(3)]
     with Store(None) as store:
         store.add(
@@ -102,7 +113,8 @@ def test_digest_depends_on_content_only() -> None:
 def test_every_part_of_a_question_makes_another() -> None:
     parts = ("a", "b", "c", "d")
     others = [
-        Question(*("x" if i == j else part for j, part in enumerate(parts))) for i in range(4)
+        Question(*("x" if i == j else part for j, part in enumerate(parts)))
+        for i in range(4)
     ]
     assert len({Question(*parts).key, *(each.key for each in others)}) == 5
 
@@ -111,15 +123,25 @@ def test_first_answer_stays() -> None:
     with Store(None) as store:
         store.add(answers(value=1.0))
         store.add(answers(count=3, value=2.0))
-        assert values(store, [question(str(i)).key for i in range(3)]) == [1.0, 1.0, 2.0]
+        assert values(store, [question(str(i)).key for i in range(3)]) == [
+            1.0,
+            1.0,
+            2.0,
+        ]
 
 
 def test_what_begins_alike_is_told_apart() -> None:
     """Stimuli whose digests begin alike."""
-    asked = [Question(f"{'ab' * 4}{i:024x}", digest("asked"), digest("o"), "1") for i in range(5)]
+    asked = [
+        Question(f"{'ab' * 4}{i:024x}", digest("asked"), digest("o"), "1")
+        for i in range(5)
+    ]
     with Store(None) as store:
         for value in (1.0, 2.0):
-            store.add(Answered(each, {"values": [[value + i]]}) for i, each in enumerate(asked[:4]))
+            store.add(
+                Answered(each, {"values": [[value + i]]})
+                for i, each in enumerate(asked[:4])
+            )
         assert values(store, [each.key for each in asked[:4]]) == [1.0, 2.0, 3.0, 4.0]
         assert store.missing(each.key for each in asked) == {asked[4].key}
         store.delete_answers([asked[1].key])
@@ -129,7 +151,11 @@ def test_what_begins_alike_is_told_apart() -> None:
 def test_one_call_keeps_one_answer_to_a_question() -> None:
     with Store(None) as store:
         store.add([*answers(2, value=1.0), *answers(3, value=2.0)])
-        assert values(store, [question(str(i)).key for i in range(3)]) == [1.0, 1.0, 2.0]
+        assert values(store, [question(str(i)).key for i in range(3)]) == [
+            1.0,
+            1.0,
+            2.0,
+        ]
         assert store.database.count("answer") == 3
 
 
@@ -177,7 +203,9 @@ def test_run_goes_on_with_the_recorded_batches(tmp_path: Path) -> None:
         first = store.begin_run(record())
         assert first.started is not None and first.finished is None
         again = store.begin_run(
-            record(grouping={"batch_size": 8, "batches": []}, software={"psyprobe": "1"})
+            record(
+                grouping={"batch_size": 8, "batches": []}, software={"psyprobe": "1"}
+            )
         )
         assert again == first == store.find_run(record().key)
         store.begin_run(record(layout={"x": [0.2]}))
@@ -189,7 +217,10 @@ def test_run_goes_on_with_the_recorded_batches(tmp_path: Path) -> None:
 
 
 def test_two_connections_share_a_store(tmp_path: Path) -> None:
-    with Store(tmp_path / "runs.sqlite") as one, Store(tmp_path / "runs.sqlite") as other:
+    with (
+        Store(tmp_path / "runs.sqlite") as one,
+        Store(tmp_path / "runs.sqlite") as other,
+    ):
         one.add(answers(2))
         other.add(answers(4, value=3.0))
         assert not one.missing([question("3").key])
@@ -208,7 +239,8 @@ def test_many_processes_make_one_store_at_once(tmp_path: Path) -> None:
     path = tmp_path / "runs.sqlite"
     with ExitStack() as stack:
         processes = [
-            stack.enter_context(child([sys.executable, "-c", code, str(path)])) for _ in range(5)
+            stack.enter_context(child([sys.executable, "-c", code, str(path)]))
+            for _ in range(5)
         ]
         assert [process.wait() for process in processes] == [0] * 5
     with Store(path, create=False) as store:
@@ -261,7 +293,10 @@ def test_damage_is_reported(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[4096:] = b"\x99" * (len(data) - 4096)
     path.write_bytes(data)
-    with pytest.raises(StoreError, match=r"runs\.sqlite is damaged"), Store(path) as store:
+    with (
+        pytest.raises(StoreError, match=r"runs\.sqlite is damaged"),
+        Store(path) as store,
+    ):
         store.answers([question("0").key])
 
 
@@ -290,7 +325,9 @@ def test_a_commit_is_synced_to_the_disk_before_it_counts(tmp_path: Path) -> None
 def test_numbers_of_the_text_are_those_of_the_observer(values: list[float]) -> None:
     with Store(None) as store:
         store.add([Answered(question(), {"values": [values]})])
-        (text,) = store.database._connection.execute("SELECT answer FROM answer").fetchone()
+        (text,) = store.database._connection.execute(
+            "SELECT answer FROM answer"
+        ).fetchone()
     assert list(map(repr, json.loads(text)["values"][0])) == list(map(repr, values))
 
 

@@ -53,7 +53,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(path, "pixels", store=folder / "runs.sqlite")
     with closing(sqlite3.connect(folder / "runs.sqlite")) as connection:
         connection.execute("PRAGMA writable_schema = 1")
-        connection.execute("UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '')")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '')"
+        )
         connection.commit()
     return folder / "runs.sqlite"
 
@@ -156,7 +158,9 @@ def test_every_edit_is_one_line_or_changes_no_number(
     assert [name for name in unseen if not name.startswith(("DELETE", "flipped"))] == []
 
 
-def test_the_line_names_store_table_and_row(store: Path, tmp_path: Path, capsys: Output) -> None:
+def test_the_line_names_store_table_and_row(
+    store: Path, tmp_path: Path, capsys: Output
+) -> None:
     path = tmp_path / "edited.sqlite"
     shutil.copy(store, path)
     with closing(sqlite3.connect(path)) as connection:
@@ -164,12 +168,17 @@ def test_the_line_names_store_table_and_row(store: Path, tmp_path: Path, capsys:
         (key,) = connection.execute(query).fetchone()
         # The answer to another question, which could be one to this.
         other = "(SELECT answer FROM answer ORDER BY question DESC LIMIT 1)"
-        connection.execute(f"UPDATE answer SET answer = {other} WHERE question = ?", (key,))
+        connection.execute(
+            f"UPDATE answer SET answer = {other} WHERE question = ?", (key,)
+        )
         connection.commit()
     for command in (["score", str(path)], ["store", "verify", str(path)]):
         capsys.readouterr()
         assert main(command) == 2
-        assert f"store {path}: row {key[:16]} of table answer is damaged" in capsys.readouterr().err
+        assert (
+            f"store {path}: row {key[:16]} of table answer is damaged"
+            in capsys.readouterr().err
+        )
 
 
 def test_info_tells_what_is_in_a_store(store: Path, capsys: Output) -> None:
@@ -200,7 +209,9 @@ def test_every_flipped_bit_of_an_answer_is_found(store: Path, tmp_path: Path) ->
     """In the file itself, bit after bit of the text of one answer."""
     path = tmp_path / "edited.sqlite"
     with closing(sqlite3.connect(store)) as connection:
-        (text,) = connection.execute("SELECT answer FROM answer ORDER BY id LIMIT 1").fetchone()
+        (text,) = connection.execute(
+            "SELECT answer FROM answer ORDER BY id LIMIT 1"
+        ).fetchone()
     data = store.read_bytes()
     start = data.index(text.encode())
     unseen = []

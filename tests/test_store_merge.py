@@ -37,7 +37,11 @@ def question(number: int) -> Question:
 def write(path: Path, values: dict[int, float]) -> Path:
     with Store(path) as store:
         store.add(
-            Answered(question(number), {"values": [[value]]}, ((digest(number), "shown", number),))
+            Answered(
+                question(number),
+                {"values": [[value]]},
+                ((digest(number), "shown", number),),
+            )
             for number, value in values.items()
         )
     return path
@@ -45,7 +49,10 @@ def write(path: Path, values: dict[int, float]) -> Path:
 
 def held(path: Path) -> dict[str, float]:
     with Store(path, create=False) as store:
-        return {each.question.key: each.answer["values"][0][0] for each, _ in store.all_answers()}
+        return {
+            each.question.key: each.answer["values"][0][0]
+            for each, _ in store.all_answers()
+        }
 
 
 shards = st.lists(
@@ -62,11 +69,15 @@ def test_merging_keeps_every_answer_and_merging_again_changes_nothing(
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        paths = [write(folder / f"{i}.sqlite", values) for i, values in enumerate(shards)]
+        paths = [
+            write(folder / f"{i}.sqlite", values) for i, values in enumerate(shards)
+        ]
         kept: dict[int, float] = {}
         conflicts = 0
         for values in shards:
-            conflicts += sum(kept.get(number, value) != value for number, value in values.items())
+            conflicts += sum(
+                kept.get(number, value) != value for number, value in values.items()
+            )
             kept = values | kept if keep == "first" else kept | values
         for _ in range(2):
             merge(paths, folder / "one.sqlite", keep=keep)  # type: ignore[arg-type]
@@ -74,27 +85,40 @@ def test_merging_keeps_every_answer_and_merging_again_changes_nothing(
                 question(number).key: value for number, value in kept.items()
             }
         if conflicts:
-            with pytest.raises(StoreError, match="merge with --keep first or --keep last"):
+            with pytest.raises(
+                StoreError, match="merge with --keep first or --keep last"
+            ):
                 merge(paths, folder / "other.sqlite")
             assert not (folder / "other.sqlite").exists()
         else:
             assert merge(paths, folder / "other.sqlite").conflicts == 0
 
 
-def test_conflicts_are_counted_and_the_first_named(tmp_path: Path, capsys: Output) -> None:
+def test_conflicts_are_counted_and_the_first_named(
+    tmp_path: Path, capsys: Output
+) -> None:
     one = write(tmp_path / "a.sqlite", dict.fromkeys(range(6), 0.5))
     two = write(tmp_path / "b.sqlite", dict.fromkeys(range(2, 9), 0.25))
     out = tmp_path / "out.sqlite"
     capsys.readouterr()
     assert main(["store", "merge", str(one), str(two), "-o", str(out)]) == 2
     told = capsys.readouterr().err
-    assert "4 questions have another answer in a later store" in told and "--keep last" in told
+    assert (
+        "4 questions have another answer in a later store" in told
+        and "--keep last" in told
+    )
     assert question(2).key[:12] in told and told.count("\n") == 1 and not out.exists()
-    assert main(["store", "merge", str(one), str(two), "-o", str(out), "--keep", "last"]) == 0
+    assert (
+        main(["store", "merge", str(one), str(two), "-o", str(out), "--keep", "last"])
+        == 0
+    )
     assert "9 answers" in capsys.readouterr().out
     assert [held(out)[question(i).key] for i in (0, 2, 8)] == [0.5, 0.25, 0.25]
     # The output keeps what it has where it is there already.
-    assert main(["store", "merge", str(one), "-o", str(out), "--keep", "first", "--json"]) == 0
+    assert (
+        main(["store", "merge", str(one), "-o", str(out), "--keep", "first", "--json"])
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["conflicts"] == 4
     assert held(out)[question(2).key] == 0.25
     assert main(["store", "merge", str(out), "-o", str(out)]) == 0
@@ -108,7 +132,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "runs.sqlite"
 
 
-def test_three_shards_merged_give_the_result_of_one(whole: Path, tmp_path: Path) -> None:
+def test_three_shards_merged_give_the_result_of_one(
+    whole: Path, tmp_path: Path
+) -> None:
     paths = [tmp_path / f"{i}.sqlite" for i in range(3)]
     for i, path in enumerate(paths):
         with Store(whole) as store, Store(path) as shard:
@@ -135,7 +161,9 @@ def test_three_shards_merged_give_the_result_of_one(whole: Path, tmp_path: Path)
     xarray.testing.assert_identical(found, expected)
 
 
-def test_a_finished_run_finishes_that_of_another_store(whole: Path, tmp_path: Path) -> None:
+def test_a_finished_run_finishes_that_of_another_store(
+    whole: Path, tmp_path: Path
+) -> None:
     with Store(whole) as store, Store(tmp_path / "begun.sqlite") as begun:
         (record,) = store.runs()
         begun.begin_run(record)
@@ -155,7 +183,11 @@ def test_a_damaged_store_is_one_line_and_leaves_nothing(
     whole: Path, tmp_path: Path, capsys: Output
 ) -> None:
     draw = random.Random(3)
-    good, bad, out = tmp_path / "good.sqlite", tmp_path / "bad.sqlite", tmp_path / "out.sqlite"
+    good, bad, out = (
+        tmp_path / "good.sqlite",
+        tmp_path / "bad.sqlite",
+        tmp_path / "out.sqlite",
+    )
     write(good, {1: 0.5})
     before = good.read_bytes()
     edits = [
@@ -168,7 +200,12 @@ def test_a_damaged_store_is_one_line_and_leaves_nothing(
         "PRAGMA user_version = 4",
     ]
     whole_bytes = whole.read_bytes()
-    for edit in [*edits, b"", b"no store" * 500, whole_bytes[: draw.randrange(5000, 20000)]]:
+    for edit in [
+        *edits,
+        b"",
+        b"no store" * 500,
+        whole_bytes[: draw.randrange(5000, 20000)],
+    ]:
         if isinstance(edit, bytes):
             bad.write_bytes(edit)
         else:
@@ -185,17 +222,24 @@ def test_a_damaged_store_is_one_line_and_leaves_nothing(
             capsys.readouterr()
             assert main(["store", *command]) == 2, (edit, command)
             told = capsys.readouterr()
-            assert told.out == "" and told.err.count("\n") == 1 and len(told.err) < 400, (
+            assert (
+                told.out == "" and told.err.count("\n") == 1 and len(told.err) < 400
+            ), (
                 edit,
                 command,
             )
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.sqlite", "good.sqlite"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "bad.sqlite",
+            "good.sqlite",
+        ]
         assert (good.read_bytes(), bad.read_bytes()) == (before, left)
     bad.write_bytes(b"no store" * 500)
     assert main(["store", "vacuum", str(bad)]) == 2
 
 
-def test_vacuum_gives_back_what_is_empty_and_keeps_all_else(tmp_path: Path, capsys: Output) -> None:
+def test_vacuum_gives_back_what_is_empty_and_keeps_all_else(
+    tmp_path: Path, capsys: Output
+) -> None:
     path = write(tmp_path / "a.sqlite", dict.fromkeys(range(1000), 0.1))
     with Store(path) as store:
         store.delete_answers([question(i).key for i in range(800)])
@@ -227,7 +271,10 @@ def test_export_holds_every_answer_with_what_it_was_about(
     for _, row in table.iterrows():
         assert json.loads(row["answer.values"]) == answers[row["question"]]["values"]
         assert row["values.angular"] == answers[row["question"]]["values"][0][0]
-        assert row["experiment"] == "small" and json.loads(row["origin"])["device"] == "cpu"
+        assert (
+            row["experiment"] == "small"
+            and json.loads(row["origin"])["device"] == "cpu"
+        )
         assert row["observer"] == "pixels" and row["test.kind"] in ("gabor", "uniform")
         assert (
             row["reference.kind"] == "uniform"
@@ -235,7 +282,9 @@ def test_export_holds_every_answer_with_what_it_was_about(
         )
     patterns = table[table["test.kind"] == "gabor"]
     assert (patterns["levels.frequency"] == patterns["test.frequency"]).all()
-    assert (table["test.kind"] == "gabor").sum() >= 9 and table["test.contrast"].max() == 1
+    assert (table["test.kind"] == "gabor").sum() >= 9 and table[
+        "test.contrast"
+    ].max() == 1
 
 
 @pytest.mark.parametrize(
@@ -249,7 +298,11 @@ def test_export_holds_every_answer_with_what_it_was_about(
     ],
 )
 def test_what_a_command_does_not_take_is_one_line(
-    arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+    arguments: list[str],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Output,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["store", *arguments]) == 2
@@ -257,6 +310,8 @@ def test_what_a_command_does_not_take_is_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_table_of_another_kind_is_refused(whole: Path, tmp_path: Path, capsys: Output) -> None:
+def test_a_table_of_another_kind_is_refused(
+    whole: Path, tmp_path: Path, capsys: Output
+) -> None:
     assert main(["store", "export", str(whole), "-o", str(tmp_path / "a.xlsx")]) == 2
     assert ".parquet, .csv, .nc" in capsys.readouterr().err

@@ -39,8 +39,11 @@ mine = load_probe("detection")
 def test_lists_name_what_loads() -> None:
     names = [row.name for row in pp.list_experiments()]
     assert {"gabor_achromatic", "cai2025"} <= set(names)
+    assert pp.load_experiment("area").name == "area"
     stimuli = {row.name: row for row in pp.list_stimuli()}
-    assert stimuli["gabor_achromatic"].title and not stimuli["gabor_achromatic"].obstacle
+    assert (
+        stimuli["gabor_achromatic"].title and not stimuli["gabor_achromatic"].obstacle
+    )
     assert pp.read_reply("Yes, there is.") == "yes"
 
 
@@ -56,7 +59,9 @@ def test_a_suite_runs_as_one(tmp_path: Path) -> None:
     assert [result.attrs["experiment"] for result in results] == ["one", "two"]
     alone = pp.run(page, "pixels", progress=False)
     for result in results:
-        np.testing.assert_array_equal(result["response_angular"], alone["response_angular"])
+        np.testing.assert_array_equal(
+            result["response_angular"], alone["response_angular"]
+        )
 
 
 def test_an_observer_of_a_file_answers(tmp_path: Path) -> None:
@@ -64,7 +69,9 @@ def test_an_observer_of_a_file_answers(tmp_path: Path) -> None:
     file.write_text(OBSERVERS, encoding="utf-8")
     images = np.full((2, 8, 8, 3), 0.5, "float32")
     observer = pp.load_observer(f"{file}:mean_colour")
-    np.testing.assert_array_equal(observer.features(images)["output"], np.full((2, 3), 0.5))
+    np.testing.assert_array_equal(
+        observer.features(images)["output"], np.full((2, 3), 0.5)
+    )
     assert pp.load_observer(f"{file}:ready").card.name == "ready-made"
     with pytest.raises(UnknownNameError, match="mean_colour"):
         pp.load_observer(f"{file}:mean_color")
@@ -86,10 +93,13 @@ def test_a_probe_of_a_file_runs(tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     own = tmp_path / "own.toml"
     assert 'probe = "detection"' in text
-    own.write_text(text.replace('probe = "detection"', 'probe = "mine.py:mine"'), encoding="utf-8")
+    own.write_text(
+        text.replace('probe = "detection"', 'probe = "mine.py:mine"'), encoding="utf-8"
+    )
     result = pp.run(own, "pixels", progress=False)
     np.testing.assert_array_equal(
-        result["response_angular"], pp.run(page, "pixels", progress=False)["response_angular"]
+        result["response_angular"],
+        pp.run(page, "pixels", progress=False)["response_angular"],
     )
 
 

@@ -93,7 +93,9 @@ def holds(value: Any, deep: int = 0) -> bool:
 
 def test_one_chat_answer(tmp_path: Path) -> None:
     (tmp_path / "chat.toml").write_text(CHAT, encoding="utf-8")
-    found = passed(tmp_path / "chat.toml", pp.observer(lambda images, prompt: SAID, name="one"))
+    found = passed(
+        tmp_path / "chat.toml", pp.observer(lambda images, prompt: SAID, name="one")
+    )
     assert found == told("One chat answer")
     assert len(found) <= 8
 
@@ -101,7 +103,9 @@ def test_one_chat_answer(tmp_path: Path) -> None:
 def test_one_response(tmp_path: Path) -> None:
     (tmp_path / "encoder.toml").write_text(ENCODER, encoding="utf-8")
     metric = pp.observer(
-        lambda test, reference: np.full(len(test), MEASURED), name="one", ability="difference"
+        lambda test, reference: np.full(len(test), MEASURED),
+        name="one",
+        ability="difference",
     )
     assert passed(tmp_path / "encoder.toml", metric) == told(
         "One response of an encoder or a metric"
@@ -113,12 +117,16 @@ def test_one_response(tmp_path: Path) -> None:
 def test_one_item(tmp_path: Path) -> None:
     for kind, light in (("ref", 200), ("dis", 100)):
         (tmp_path / "set" / kind).mkdir(parents=True)
-        Image.new("RGB", (48, 48), (light, 60, 60)).save(tmp_path / "set" / kind / "one.png")
+        Image.new("RGB", (48, 48), (light, 60, 60)).save(
+            tmp_path / "set" / kind / "one.png"
+        )
     table = (
         "name,question,choice,answer,type,score,distortion,strength\none.png,Which?,A.red; "
         "B.green,A,MCQ,,1,2"
     )
     (tmp_path / "set" / "items.csv").write_text(table, encoding="utf-8")
     (tmp_path / "item.toml").write_text(ITEM, encoding="utf-8")
-    found = passed(tmp_path / "item.toml", pp.observer(lambda images, prompt: SAID, name="one"))
+    found = passed(
+        tmp_path / "item.toml", pp.observer(lambda images, prompt: SAID, name="one")
+    )
     assert found == told("One benchmark item")

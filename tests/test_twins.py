@@ -20,13 +20,15 @@ import xarray as xr
 import psyprobe as pp
 from psyprobe.analysis.score import score_table
 from psyprobe.errors import InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.observers import list_observers, load_observer
 from psyprobe.observers.registry import takes_option
 from psyprobe.probes import load_probe, probe_summary
 from psyprobe.probes.results import score_layers, scoreboard
 
-PAGES = tomllib.loads(files("psyprobe.observers").joinpath("kinds.toml").read_text("utf-8"))
+PAGES = tomllib.loads(
+    files("psyprobe.observers").joinpath("kinds.toml").read_text("utf-8")
+)
 #: All but that of files, whose name is the file.
 KINDS = [prefix for prefix in PAGES if not prefix.startswith("FILE")]
 PROBES = {
@@ -106,9 +108,12 @@ def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     about = site / "twins-1.0.dist-info"
     about.mkdir(parents=True)
     (site / "twin_kinds.py").write_text(TWIN_KINDS, encoding="utf-8")
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: twins\nVersion: 1.0\n")
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: twins\nVersion: 1.0\n"
+    )
     lines = [
-        f'{name} = ProbeKind("{place}", "{probe_summary(name)}")' for name, place in PROBES.items()
+        f'{name} = ProbeKind("{place}", "{probe_summary(name)}")'
+        for name, place in PROBES.items()
     ]
     text = "\n".join(["from psyprobe.probes import ProbeKind", *lines, ""])
     (site / "twin_probes.py").write_text(text, encoding="utf-8")
@@ -144,10 +149,14 @@ def check_alike(result: xr.Dataset, twin: xr.Dataset, folder: Path) -> None:
         assert plain(json.dumps(other.to_dict())) == plain(json.dumps(one.to_dict()))
         assert plain(other.to_frame().to_csv()) == plain(one.to_frame().to_csv())
     for format in ("text", "markdown", "latex", "csv", "json"):
-        assert plain(score_table(twin_scores, format)) == plain(score_table(scores, format))
+        assert plain(score_table(twin_scores, format)) == plain(
+            score_table(scores, format)
+        )
         assert plain(_scoreboard(twin, format)) == plain(_scoreboard(result, format))
     assert _parts(twin) == _parts(result)
-    pages = [pp.report([one], folder / name) for name, one in (("a", result), ("b", twin))]
+    pages = [
+        pp.report([one], folder / name) for name, one in (("a", result), ("b", twin))
+    ]
     page, twin_page = (plain(path.read_text(encoding="utf-8")) for path in pages)
     assert twin_page == page
 
@@ -162,15 +171,21 @@ def _scoreboard(result: xr.Dataset, format: str) -> str:
 def _parts(result: xr.Dataset) -> list[str]:
     """The figures and tables that a report shows, as their data."""
     report = getattr(load_probe(str(result.attrs["probe"])), "report", None)
-    return [] if report is None else [plain(repr(asdict(part))) for part in report([result])]
+    return (
+        []
+        if report is None
+        else [plain(repr(asdict(part))) for part in report([result])]
+    )
 
 
 @pytest.mark.parametrize("probe", ASKED)
 def test_a_probe(probe: str, tmp_path: Path) -> None:
     name, changes, observer = ASKED[probe]
-    experiment = read_experiment(name).with_settings({"probe": probe, **changes})
+    experiment = load_experiment(name).with_settings({"probe": probe, **changes})
     result = pp.run(experiment, observer, progress=False)
-    twin = pp.run(experiment.with_settings({"probe": f"twinof{probe}"}), observer, progress=False)
+    twin = pp.run(
+        experiment.with_settings({"probe": f"twinof{probe}"}), observer, progress=False
+    )
     check_alike(result, twin, tmp_path)
 
 
@@ -186,7 +201,7 @@ def test_a_probe(probe: str, tmp_path: Path) -> None:
 def test_an_observer_kind(
     experiment: str, observer: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    page = read_experiment(experiment).with_settings({"levels.contrast.n": 5, **SHORT})
+    page = load_experiment(experiment).with_settings({"levels.contrast.n": 5, **SHORT})
     if experiment == "hernandez2025":
         page = page.with_settings({"asking.prompts": "base"})
     results = [
@@ -198,9 +213,15 @@ def test_an_observer_kind(
 
 @pytest.mark.parametrize("prefix", KINDS)
 def test_a_kind_is_listed_and_takes_options_as_its_twin_does(prefix: str) -> None:
-    rows, twin_rows = (list_observers(f"{name}*") for name in (prefix, f"twinof{prefix}"))
+    rows, twin_rows = (
+        list_observers(f"{name}*") for name in (prefix, f"twinof{prefix}")
+    )
     own = [row for row in rows if re.split(r"[:?]", row.name)[0] == prefix]
-    theirs = [row for row in twin_rows if re.split(r"[:?]", row.name)[0] == f"twinof{prefix}"]
+    theirs = [
+        row for row in twin_rows if re.split(r"[:?]", row.name)[0] == f"twinof{prefix}"
+    ]
     assert [replace(row, name=plain(row.name)) for row in theirs] == own and own
     for option in ("layers", "input", "device", "dtype", "weights", "seed", "base_url"):
-        assert takes_option(f"twinof{prefix}:x", option) == takes_option(f"{prefix}:x", option)
+        assert takes_option(f"twinof{prefix}:x", option) == takes_option(
+            f"{prefix}:x", option
+        )

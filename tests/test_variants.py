@@ -15,18 +15,21 @@ from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.variants import average_variants, variant_spread
 from psyprobe.cli import main
 from psyprobe.errors import InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.probes.experiments import load_results, plan, run
 
 
 def test_the_mean_is_that_of_the_variants_run_one_by_one(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
     together = run(
-        path, "pixels", variants={"phase": [0, 90], "orientation": [0, 45]}, progress=False
+        path,
+        "pixels",
+        variants={"phase": [0, 90], "orientation": [0, 45]},
+        progress=False,
     )
     alone = [
         run(one, "pixels", progress=False)
-        for one in read_experiment(path)
+        for one in load_experiment(path)
         .with_variants({"phase": [0, 90], "orientation": [0, 45]})
         .expanded()
     ]
@@ -44,7 +47,9 @@ def test_the_mean_is_that_of_the_variants_run_one_by_one(tmp_path: Path) -> None
 
 def test_a_store_gives_back_one_result_for_all_variants(tmp_path: Path) -> None:
     path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
-    asked = run(path, "pixels", variants={"phase": [0, 90]}, store=store, progress=False)
+    asked = run(
+        path, "pixels", variants={"phase": [0, 90]}, store=store, progress=False
+    )
     plain = run(path, "pixels", store=store, progress=False)
     found = load_results(store)
     assert len(found) == 2
@@ -54,7 +59,7 @@ def test_a_store_gives_back_one_result_for_all_variants(tmp_path: Path) -> None:
 
 def test_a_store_keeps_back_variants_of_which_one_is_unfinished(tmp_path: Path) -> None:
     path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
-    first, _ = read_experiment(path).with_variants({"phase": [0, 90]}).expanded()
+    first, _ = load_experiment(path).with_variants({"phase": [0, 90]}).expanded()
     run(first, "pixels", store=store, progress=False)
     with pytest.raises(InputError, match="no finished run"):
         load_results(store)
@@ -71,7 +76,8 @@ def test_nothing_is_asked_twice_when_variants_grow(tmp_path: Path) -> None:
 def test_a_page_may_name_its_variants(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
     path.write_text(
-        path.read_text(encoding="utf-8") + "\n[variants]\nphase = [0, 90]\n", encoding="utf-8"
+        path.read_text(encoding="utf-8") + "\n[variants]\nphase = [0, 90]\n",
+        encoding="utf-8",
     )
     result = run(path, "pixels", progress=False)
     assert json.loads(result.attrs["variants"]) == {"phase": [0, 90]}
@@ -91,12 +97,16 @@ def test_a_page_may_name_its_variants(tmp_path: Path) -> None:
 )
 def test_a_bad_variant_is_one_sentence(tmp_path: Path, page: str, message: str) -> None:
     path = write_experiment(tmp_path)
-    path.write_text(path.read_text(encoding="utf-8") + f"\n[variants]\n{page}\n", encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8") + f"\n[variants]\n{page}\n", encoding="utf-8"
+    )
     with pytest.raises(InputError, match=message):
-        read_experiment(path)
+        load_experiment(path)
 
 
-def test_the_interval_over_variants_covers_the_mean_of_endless_variants(tmp_path: Path) -> None:
+def test_the_interval_over_variants_covers_the_mean_of_endless_variants(
+    tmp_path: Path,
+) -> None:
     # Simulated: each variant's response is 1 plus Gaussian noise, the statistic its mean; 95 % is
     # asked.
     result = run(write_experiment(tmp_path), "pixels", score_only=True, progress=False)
@@ -108,7 +118,9 @@ def test_the_interval_over_variants_covers_the_mean_of_endless_variants(tmp_path
             part = template.copy()
             part["scored_response"] = template["scored_response"] * 0 + value
             parts.append(part)
-        averaged = average_variants(parts, {"phase": range(6)}, [f"phase {i}" for i in range(6)])
+        averaged = average_variants(
+            parts, {"phase": range(6)}, [f"phase {i}" for i in range(6)]
+        )
         spread = variant_spread(
             averaged, lambda each: float(each["scored_response"].mean()), resamples=30
         )
@@ -119,7 +131,9 @@ def test_the_interval_over_variants_covers_the_mean_of_endless_variants(tmp_path
 
 def test_a_score_says_how_far_it_hangs_on_the_variants(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
-    score = pp.score(run(path, "pixels", variants={"phase": [0, 45, 90]}, progress=False))
+    score = pp.score(
+        run(path, "pixels", variants={"phase": [0, 45, 90]}, progress=False)
+    )
     assert score.variants is not None
     assert score.variants.count == 3
     # Three phases of a Gabor score alike on so few levels, and what is alike tells no spread.
@@ -131,7 +145,9 @@ def test_a_score_says_how_far_it_hangs_on_the_variants(tmp_path: Path) -> None:
 def test_variants_of_different_observers_are_not_averaged(tmp_path: Path) -> None:
     one = run(write_experiment(tmp_path), "pixels", progress=False)
     with pytest.raises(InputError, match="share their observer"):
-        average_variants([one, one.assign_attrs(observer="other")], {"phase": [0, 90]}, ["a", "b"])
+        average_variants(
+            [one, one.assign_attrs(observer="other")], {"phase": [0, 90]}, ["a", "b"]
+        )
 
 
 def test_a_suite_varies_in_each_experiment_what_its_stimulus_has(
@@ -147,7 +163,17 @@ def test_a_suite_varies_in_each_experiment_what_its_stimulus_has(
         "--json",
     ]
     assert (
-        main([*command, "--variants", "phase=0,90", "seed=1,2,3", "--output", str(tmp_path)]) == 0
+        main(
+            [
+                *command,
+                "--variants",
+                "phase=0,90",
+                "seed=1,2,3",
+                "--output",
+                str(tmp_path),
+            ]
+        )
+        == 0
     )
     plans = json.loads(capsys.readouterr().out)
     assert [one["experiment"] for one in plans] == [

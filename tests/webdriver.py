@@ -27,8 +27,14 @@ _PATIENCE = 240
 
 def missing() -> str:
     """What is not on this machine; empty where a browser can be driven."""
-    absent = [name for name in ("chromedriver", "chromium") if shutil.which(name) is None]
-    return f"no {' and no '.join(absent)} here: the page is driven over HTTP only" if absent else ""
+    absent = [
+        name for name in ("chromedriver", "chromium") if shutil.which(name) is None
+    ]
+    return (
+        f"no {' and no '.join(absent)} here: the page is driven over HTTP only"
+        if absent
+        else ""
+    )
 
 
 class Browser:
@@ -102,9 +108,14 @@ class Browser:
         Not what its graphics driver says about its own speed, which depends on the machine.
         """
         told = [
-            row["message"] for row in self._call(f"{self._session}/se/log", {"type": "browser"})
+            row["message"]
+            for row in self._call(f"{self._session}/se/log", {"type": "browser"})
         ]
-        return [line for line in told if "GL Driver Message (OpenGL, Performance" not in line]
+        return [
+            line
+            for line in told
+            if "GL Driver Message (OpenGL, Performance" not in line
+        ]
 
     def forget(self) -> None:
         """Leave a page, whose server may be gone and which still calls it, and drop what it
@@ -114,10 +125,14 @@ class Browser:
 
     def command(self, name: str, **values: Any) -> Any:
         """A command of the DevTools protocol, such as to set the size of the window."""
-        return self._call(f"{self._session}/goog/cdp/execute", {"cmd": name, "params": values})
+        return self._call(
+            f"{self._session}/goog/cdp/execute", {"cmd": name, "params": values}
+        )
 
     def screenshot(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self._call(f"{self._session}/screenshot", method="GET")))
+        path.write_bytes(
+            base64.b64decode(self._call(f"{self._session}/screenshot", method="GET"))
+        )
 
     def photograph(self, name: str) -> None:
         """Light and dark, into the folder of the variable PSYPROBE_SCREENSHOTS, where somebody
@@ -130,7 +145,9 @@ class Browser:
 
     def tab(self) -> None:
         """Open another tab, and go on in it."""
-        self.switch(self._call(f"{self._session}/window/new", {"type": "tab"})["handle"])
+        self.switch(
+            self._call(f"{self._session}/window/new", {"type": "tab"})["handle"]
+        )
 
     def tabs(self) -> list[str]:
         """Names of all tabs, from the first."""

@@ -59,7 +59,10 @@ class Alignment(Recorded):
 
 
 def alignment_score(
-    multiplier: npt.ArrayLike, response: npt.ArrayLike, *, multiplier_of: MultiplierOf = "threshold"
+    multiplier: npt.ArrayLike,
+    response: npt.ArrayLike,
+    *,
+    multiplier_of: MultiplierOf = "threshold",
 ) -> float:
     """Spearman's rank correlation of the responses with the contrast in units of the human
     threshold.
@@ -132,7 +135,9 @@ def attainable_alignment(multiplier: npt.ArrayLike) -> float:
     """
     m = np.asarray(multiplier, dtype=np.float64).ravel()
     pooled, _ = _pooled(m, np.zeros(m.shape), "threshold")
-    order = np.argsort(np.argsort(pooled, kind="stable"), kind="stable").astype(np.float64)
+    order = np.argsort(np.argsort(pooled, kind="stable"), kind="stable").astype(
+        np.float64
+    )
     return float(weighted_spearman(pooled, order, np.ones((1, m.size)))[0])
 
 
@@ -198,7 +203,9 @@ def align(
     """
     m, r = _pooled(multiplier, response, multiplier_of)
     if r.ndim != 2:
-        raise InputError(f"responses of shape {r.shape} have no slices; give (slices, multipliers)")
+        raise InputError(
+            f"responses of shape {r.shape} have no slices; give (slices, multipliers)"
+        )
     check_resampling(confidence, resamples)
     attainable = attainable_alignment(m)
     if len(np.unique(r)) < 2:
@@ -208,7 +215,9 @@ def align(
     if slices < 3:
         note = f"{slices} slices are too few for an interval"
         return Alignment(value, None, None, confidence, attainable, note)
-    weights = np.repeat(draw_counts(slices, resamples, seed).astype(np.float64), points, axis=1)
+    weights = np.repeat(
+        draw_counts(slices, resamples, seed).astype(np.float64), points, axis=1
+    )
     samples = weighted_spearman(m.ravel(), r.ravel(), weights)
     defined = samples[np.isfinite(samples)]
     lost = len(samples) - len(defined)
@@ -241,7 +250,9 @@ def _pooled(
     m = np.asarray(multiplier, dtype=np.float64)
     r = np.asarray(response, dtype=np.float64)
     if multiplier_of not in ("threshold", "sensitivity"):
-        raise InputError(f"multiplier_of {multiplier_of!r} must be 'threshold' or 'sensitivity'")
+        raise InputError(
+            f"multiplier_of {multiplier_of!r} must be 'threshold' or 'sensitivity'"
+        )
     try:
         m, r = np.broadcast_arrays(m, r)
     except ValueError:
@@ -336,7 +347,9 @@ def score_slices(multiplier: npt.ArrayLike, response: npt.ArrayLike) -> Slices:
     within = within[np.isfinite(within)]
     usable = r[(r > 0).all(axis=1)]
     slope, unevenness = (
-        _slope_and_unevenness(np.log10(m), np.log10(usable)) if len(usable) >= 2 else (None, None)
+        _slope_and_unevenness(np.log10(m), np.log10(usable))
+        if len(usable) >= 2
+        else (None, None)
     )
     return Slices(
         monotonicity=float(within.mean()) if len(within) else None,
@@ -349,7 +362,9 @@ def score_slices(multiplier: npt.ArrayLike, response: npt.ArrayLike) -> Slices:
     )
 
 
-def _slope_and_unevenness(log_m: FloatArray, log_r: FloatArray) -> tuple[float, float | None]:
+def _slope_and_unevenness(
+    log_m: FloatArray, log_r: FloatArray
+) -> tuple[float, float | None]:
     centred = log_m - log_m.mean()
     slope = float((log_r @ centred).mean() / (centred @ centred))
     if slope <= 0:
@@ -417,5 +432,7 @@ def weighted_spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> Floa
     spread_x = np.einsum("bn,bn->b", weighted, rank_x)
     spread_y = np.einsum("bn,bn,bn->b", weights, rank_y, rank_y)
     product = np.sqrt(spread_x * spread_y)
-    r = np.divide(covariance, product, out=np.full(len(weights), np.nan), where=product > 0)
+    r = np.divide(
+        covariance, product, out=np.full(len(weights), np.nan), where=product > 0
+    )
     return np.asarray(r.clip(-1.0, 1.0))

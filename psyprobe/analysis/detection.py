@@ -93,7 +93,9 @@ class ResponderScore(Recorded):
         shape = self.shape
         absolute = self.absolute
         return {
-            "r_s [interval]": interval_text(alignment.value, alignment.low, alignment.high),
+            "r_s [interval]": interval_text(
+                alignment.value, alignment.low, alignment.high
+            ),
             "monotone": number(slices.monotonicity),
             "level": number(slices.unevenness),
             "shape": number(None if shape is None else shape.shape_rmse),
@@ -131,7 +133,9 @@ class ResponderScore(Recorded):
             notes += ["no response level is crossed at two values or more"] * uncrossed
         elif shape.recrossed:
             count = f"at {shape.recrossed} of {shape.reached} values"
-            notes.append(f"{count} the response falls below the level again at higher contrast")
+            notes.append(
+                f"{count} the response falls below the level again at higher contrast"
+            )
         return notes
 
     def record(self) -> JsonObject:
@@ -156,8 +160,14 @@ class ResponderScore(Recorded):
             "shift_high_log10": shape and shape.shift_range[1],
             "absolute_rmse_log10": absolute and absolute.rmse,
             "absolute_level": absolute and absolute.level,
-            **{name: shape and getattr(shape, name) for name in ("reached", "total", "recrossed")},
-            **{name: self.first and value for name, value in vars(self.first or _NOBODY).items()},
+            **{
+                name: shape and getattr(shape, name)
+                for name in ("reached", "total", "recrossed")
+            },
+            **{
+                name: self.first and value
+                for name, value in vars(self.first or _NOBODY).items()
+            },
         }
 
 
@@ -199,9 +209,15 @@ class DetectionScore(LayerScore):
             (CONTRAST, "contrast alone", "contrast", self.contrast),
         ):
             remarks = score.remarks(gridded)
-            row = Row(title, responder, label, score.cells(), score.record(), notes=remarks)
+            row = Row(
+                title, responder, label, score.cells(), score.record(), notes=remarks
+            )
             reached = {
-                ALIGNMENT: (score.alignment.value, score.alignment.low, score.alignment.high)
+                ALIGNMENT: (
+                    score.alignment.value,
+                    score.alignment.low,
+                    score.alignment.high,
+                )
             }
             row = self.row(
                 row,
@@ -219,7 +235,9 @@ class DetectionScore(LayerScore):
         noise_ceiling = first.ceiling
         (low, high) = first.span
         cells = {
-            "in range": interval_text(noise_ceiling.value, noise_ceiling.low, noise_ceiling.high),
+            "in range": interval_text(
+                noise_ceiling.value, noise_ceiling.low, noise_ceiling.high
+            ),
             "of a person": "1",
             "above flat": "1",
         }
@@ -233,7 +251,8 @@ class DetectionScore(LayerScore):
             note += ", as people do, so that a fraction says nothing"
         record = {
             **{
-                name: getattr(self, name) for name in ("experiment", "measure", "observer", "layer")
+                name: getattr(self, name)
+                for name in ("experiment", "measure", "observer", "layer")
             },
             "responder": PERSON,
             "in_range": noise_ceiling.value,
@@ -242,7 +261,9 @@ class DetectionScore(LayerScore):
             "confidence": self.confidence,
             "note": note,
         }
-        entry = Entry(noise_ceiling.value, noise_ceiling.low, noise_ceiling.high, note=note)
+        entry = Entry(
+            noise_ceiling.value, noise_ceiling.low, noise_ceiling.high, note=note
+        )
         return Row(title, PERSON, PERSON, cells, record, {ALIGNMENT: entry}, [note])
 
     def notes(self) -> list[str]:
@@ -307,7 +328,9 @@ def _score_layer(
     persons = () if conditions is None else people(conditions, levels, **interval)
 
     def scored(
-        response: tuple[FloatArray, FloatArray], grid: tuple[FloatArray, FloatArray], floor: float
+        response: tuple[FloatArray, FloatArray],
+        grid: tuple[FloatArray, FloatArray],
+        floor: float,
     ) -> ResponderScore:
         if not can_be_scored(*response):
             attainable = statistics.attainable_alignment(
@@ -327,7 +350,8 @@ def _score_layer(
                 else (None, None)
             ),
             tuple(
-                fraction_of(person, levels, points.multiplier, response[0]) for person in persons
+                fraction_of(person, levels, points.multiplier, response[0])
+                for person in persons
             ),
         )
 
@@ -346,10 +370,14 @@ def _score_layer(
     facts = (responses, points.status, interval, r_s, (statistics.fisher, np.tanh))
     return DetectionScore(
         score=scored(
-            (points.response, points.status), (selected.grid, selected.status), selected.noise_floor
+            (points.response, points.status),
+            (selected.grid, selected.status),
+            selected.noise_floor,
         ),
         pixels=scored(
-            (points.pixels, points.pixels_status), (selected.pixels, selected.pixels_status), 0.0
+            (points.pixels, points.pixels_status),
+            (selected.pixels, selected.pixels_status),
+            0.0,
         ),
         contrast=scored((points.difference, sound[0]), (stimulus_axis, sound[1]), 0.0),
         people=persons,
@@ -369,12 +397,19 @@ def _iso_responses(
     if finite.sum() < 2:
         return None, None
     fit = partial(
-        fit_iso_response, names, selected.difference, grid_rows, human[finite], floor=floor
+        fit_iso_response,
+        names,
+        selected.difference,
+        grid_rows,
+        human[finite],
+        floor=floor,
     )
     return fit(criterion="shape"), fit(criterion="absolute")
 
 
-def _human_at(selected: Responses, points: Scored, at: dict[str, FloatArray]) -> FloatArray:
+def _human_at(
+    selected: Responses, points: Scored, at: dict[str, FloatArray]
+) -> FloatArray:
     """Look up the sensitivity of people in each row of the grid; NaN where it is not known."""
     rows = len(next(iter(at.values()), [0]))
     human = np.full(rows, np.nan)
@@ -393,7 +428,9 @@ def _human_at(selected: Responses, points: Scored, at: dict[str, FloatArray]) ->
     matching = np.ones((rows, len(points.sensitivity)), dtype=bool)
     for name, values in at.items():
         matching &= np.isclose(values[:, None], points.at[name], rtol=1e-9, atol=0)
-    human[matching.any(axis=1)] = points.sensitivity[matching.argmax(axis=1)][matching.any(axis=1)]
+    human[matching.any(axis=1)] = points.sensitivity[matching.argmax(axis=1)][
+        matching.any(axis=1)
+    ]
     return human
 
 

@@ -84,4 +84,6 @@ def share_of(status: FloatArray, value: int) -> float:
 
 def can_be_scored(values: FloatArray, status: FloatArray) -> bool:
     """Tell whether responses can be scored: at most a tenth is undefined, and each has a value."""
-    return share_of(status, UNDEFINED) <= _MAX_UNDEFINED and bool(np.isfinite(values).all())
+    return share_of(status, UNDEFINED) <= _MAX_UNDEFINED and bool(
+        np.isfinite(values).all()
+    )

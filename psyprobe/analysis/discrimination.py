@@ -29,7 +29,15 @@ from psyprobe.analysis.responses import (
     status_of,
     values_of,
 )
-from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row, number
+from psyprobe.analysis.score import (
+    CONTRAST,
+    OBSERVER,
+    PIXELS,
+    Metric,
+    Recorded,
+    Row,
+    number,
+)
 from psyprobe.files.units import unit_symbol
 from psyprobe.human.models import human_label
 from psyprobe.running.task import stimulus_axis_of
@@ -99,8 +107,12 @@ class Thresholds(Recorded):
 
     def cells(self) -> dict[str, str]:
         """Format the statistics for a table."""
-        interval = "" if self.shift_low is None else f" [{number(self.shift_low, sign=True)}, "
-        interval += "" if self.shift_high is None else f"{number(self.shift_high, sign=True)}]"
+        interval = (
+            "" if self.shift_low is None else f" [{number(self.shift_low, sign=True)}, "
+        )
+        interval += (
+            "" if self.shift_high is None else f"{number(self.shift_high, sign=True)}]"
+        )
         reached = sum(value is not None for value in self.values)
         cells = {
             "shift": number(_unsigned_zero(self.shift), sign=True) + interval,
@@ -108,7 +120,9 @@ class Thresholds(Recorded):
             "RMSE": number(self.rmse),
             "reached": f"{reached}/{len(self.values)}",
         }
-        cells |= {name: number(_unsigned_zero(value)) for name, value in self.ratios.items()}
+        cells |= {
+            name: number(_unsigned_zero(value)) for name, value in self.ratios.items()
+        }
         if self.anisotropy_range is not None:
             low, high = self.anisotropy_range
             cells["anisotropy"] += f" ({number(low)} to {number(high)})"
@@ -117,7 +131,9 @@ class Thresholds(Recorded):
     def record(self) -> JsonObject:
         """Collect every statistic that is a single value."""
         names = ("shift", "shift_low", "shift_high", "shape", "rmse")
-        record = {f"{name}_log10": getattr(self, name) for name in names} | dict(self.ratios)
+        record = {f"{name}_log10": getattr(self, name) for name in names} | dict(
+            self.ratios
+        )
         if "anisotropy" in self.ratios:
             low, high = self.anisotropy_range or (None, None)
             record |= {"anisotropy_low": low, "anisotropy_high": high}
@@ -166,7 +182,8 @@ class DiscriminationScore(LayerScore):
             ("ideal", "linear ideal observer", "ideal", self.ideal),
         )
         beside_people = any(
-            thresholds is not None and thresholds.rmse is not None for *_, thresholds in listed
+            thresholds is not None and thresholds.rmse is not None
+            for *_, thresholds in listed
         )
         for responder, label, short, thresholds in listed:
             if thresholds is None:
@@ -186,7 +203,9 @@ class DiscriminationScore(LayerScore):
             rows.append(replace(row, record={**row.record, "note": "; ".join(remarks)}))
         if self.people is not None:
             cells = self.people.cells() | self._limits(self.people, "people")
-            rows.append(Row(title, "people", f"people ({human_label(self.human)})", cells))
+            rows.append(
+                Row(title, "people", f"people ({human_label(self.human)})", cells)
+            )
         return rows + ([] if self.alignment is None else self.alignment.rows())
 
     def _limits(self, thresholds: Thresholds, short: str) -> dict[str, str]:
@@ -198,7 +217,9 @@ class DiscriminationScore(LayerScore):
             _OF_LIMITS.get(status, "-") if value is None else f"{1 / value:.3g}"
             for value, status in limits
         )
-        inside = (f"{1 / value / self.ppd:.3f}" for value, _ in limits if value is not None)
+        inside = (
+            f"{1 / value / self.ppd:.3f}" for value, _ in limits if value is not None
+        )
         return {
             "limit (cpd)": cpd,
             "(cycles/px)": "" if short == "people" else ", ".join(inside) or "-",
@@ -253,7 +274,9 @@ def score_discrimination(
     layers = layers_of(result)
     selected = layers if layer is None else [layer]
     return tuple(
-        _score_layer(result, *resolve_measure_and_layer(result, layers, measure, name), interval)
+        _score_layer(
+            result, *resolve_measure_and_layer(result, layers, measure, name), interval
+        )
         for name in selected
     )
 
@@ -263,7 +286,9 @@ def _score_layer(
 ) -> DiscriminationScore:
     levels = levels_of(result)
     difference = stimulus_axis_of(result).name
-    at = np.meshgrid(*[result[name].values.astype(float) for name in levels], indexing="ij")
+    at = np.meshgrid(
+        *[result[name].values.astype(float) for name in levels], indexing="ij"
+    )
     rows = {name: values.ravel() for name, values in zip(levels, at, strict=True)}
     people = _column(result, "human_jnd", levels)
     finite = np.isfinite(people)
@@ -278,7 +303,13 @@ def _score_layer(
         )
         assert main_jnd is not None
         thresholds = _thresholds(
-            rows, main_jnd[0], main_jnd[1], people, interval["confidence"], difference, other
+            rows,
+            main_jnd[0],
+            main_jnd[1],
+            people,
+            interval["confidence"],
+            difference,
+            other,
         )
         if "mask_contrast" not in rows or difference != "contrast":
             return thresholds
@@ -289,7 +320,9 @@ def _score_layer(
             thresholds,
             ratios={
                 **thresholds.ratios,
-                "response ratio": _masked(rows, grid, target_responses.reshape(-1, len(grid))),
+                "response ratio": _masked(
+                    rows, grid, target_responses.reshape(-1, len(grid))
+                ),
             },
         )
 
@@ -299,11 +332,15 @@ def _score_layer(
     def rmse(averaged: xr.Dataset) -> float | None:
         main_jnd = _read(averaged, "response", measure, layer)
         assert main_jnd is not None
-        return _thresholds(rows, *main_jnd, people, interval["confidence"], difference, None).rmse
+        return _thresholds(
+            rows, *main_jnd, people, interval["confidence"], difference, None
+        ).rmse
 
     def constant(values: FloatArray) -> Thresholds:
         reached = np.where(np.isfinite(values), "reached", "never reached")
-        return _thresholds(rows, values, reached, people, interval["confidence"], difference, None)
+        return _thresholds(
+            rows, values, reached, people, interval["confidence"], difference, None
+        )
 
     level = (
         float(10 ** np.log10(people[finite]).mean())
@@ -312,7 +349,11 @@ def _score_layer(
     )
     ideal = _column(result, "ideal_jnd", levels)
     align = "scored_response" in result and not flat
-    alignment = score_detection(result, measure=measure, layer=layer, **interval) if align else ()
+    alignment = (
+        score_detection(result, measure=measure, layer=layer, **interval)
+        if align
+        else ()
+    )
     note = (
         "no alignment: people's curve is flat, and the difference alone would have 1"
         if flat
@@ -367,7 +408,9 @@ def _read(
     other = str(result.attrs["against"]) if against else stimulus_axis_of(result).name
     anchor = f"{'pixels_' if name.startswith('pixels_') else ''}anchor_response"
     level = _defined(result, anchor, measure, layer, levels).ravel()
-    grid = _defined(result, name, measure, layer, [*levels, other]).reshape(len(level), -1)
+    grid = _defined(result, name, measure, layer, [*levels, other]).reshape(
+        len(level), -1
+    )
     return jnd(result[other].values.astype(float), grid, level)
 
 
@@ -404,11 +447,20 @@ def _thresholds(
             high = shift + reach
     ratios: dict[str, float | None] = _ratios(rows, values, difference)
     spread = None
-    if other is not None and difference in ("orientation_difference", "frequency_difference"):
+    if other is not None and difference in (
+        "orientation_difference",
+        "frequency_difference",
+    ):
         by_orientation = difference == "orientation_difference"
-        ratio = anisotropy(other[0], values) if by_orientation else anisotropy(values, other[0])
+        ratio = (
+            anisotropy(other[0], values)
+            if by_orientation
+            else anisotropy(values, other[0])
+        )
         ratio = ratio[np.isfinite(ratio)]
-        ratios["anisotropy"] = float(np.exp(np.log(ratio).mean())) if ratio.size else None
+        ratios["anisotropy"] = (
+            float(np.exp(np.log(ratio).mean())) if ratio.size else None
+        )
         spread = (float(ratio.min()), float(ratio.max())) if ratio.size else None
     return Thresholds(
         tuple(float(v) if np.isfinite(v) else None for v in values),
@@ -426,7 +478,9 @@ def _thresholds(
 def _ratios(
     rows: Mapping[str, FloatArray], values: FloatArray, difference: str
 ) -> dict[str, float | None]:
-    """Compute dip and handle over contrasts of pedestals and masks, and slopes over other levels."""
+    """Compute dip and handle over contrasts of pedestals and masks, and slopes over other
+    levels.
+    """
     ratios: dict[str, float | None] = {}
     for name, level in rows.items():
         other_levels = [rows[other] for other in rows if other != name]
@@ -438,16 +492,24 @@ def _ratios(
         )
         x = level[first]
         t = values[first]
-        if name.endswith("contrast") and difference in ("contrast", "contrast_difference"):
+        if name.endswith("contrast") and difference in (
+            "contrast",
+            "contrast_difference",
+        ):
             suffix = "" if name == "contrast" or len(rows) == 1 else f" ({name})"
-            ratios[f"dip{suffix}"], ratios[f"handle{suffix}"] = dip(x, t), slope(x, t, HANDLE)
+            ratios[f"dip{suffix}"], ratios[f"handle{suffix}"] = (
+                dip(x, t),
+                slope(x, t, HANDLE),
+            )
             if name.endswith("mask_contrast") and (x == 0).any():
                 ratios["elevation"] = _over(t[x == x.max()], t[x == 0])
         elif (x > 0).all():
             ratios["slope" if len(rows) == 1 else f"slope ({name})"] = slope(x, t)
     if {"mask_orientation", "mask_contrast"} <= set(rows) and len(rows) == 2:
         strong = rows["mask_contrast"] == rows["mask_contrast"].max()
-        parallel, orthogonal = (strong & (rows["mask_orientation"] == angle) for angle in (0, 90))
+        parallel, orthogonal = (
+            strong & (rows["mask_orientation"] == angle) for angle in (0, 90)
+        )
         ratios["tuning"] = _over(values[parallel], values[orthogonal])
     return ratios
 
@@ -459,7 +521,12 @@ def _masked(
     near = response[:, int(np.abs(np.log(contrast / _SEEN)).argmin())]
     mask = rows["mask_contrast"]
     first = np.all(
-        [values == values.min() for name, values in rows.items() if name != "mask_contrast"], axis=0
+        [
+            values == values.min()
+            for name, values in rows.items()
+            if name != "mask_contrast"
+        ],
+        axis=0,
     )
     return _over(near[first & (mask == mask.max())], near[first & (mask == 0)])
 

@@ -132,7 +132,8 @@ class SummedDistances:
             "mean reference": references.sum(axis=1),
         }
         self._sums = {
-            name: self._sums.get(name, 0.0) + times * value for name, value in new.items()
+            name: self._sums.get(name, 0.0) + times * value
+            for name, value in new.items()
         }
         self._parts += times * tests.shape[1]
 
@@ -217,7 +218,11 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     if np.isnan(angle).any():
         lost = tuple(int(i) for i in np.argwhere(np.isnan(angle))[0])
         first = np.broadcast_to(a, (*angle.shape, np.shape(a)[-1]))[lost]
-        name = names[0] if _square(np.asarray(first, float)) <= _SMALLEST_SQUARE else names[1]
+        name = (
+            names[0]
+            if _square(np.asarray(first, float)) <= _SMALLEST_SQUARE
+            else names[1]
+        )
         raise InputError(
             f"{name} feature vector {lost or (0,)} has length 0, so it points nowhere and no angle "
             "exists; choose another layer, or leave out what gives no features at all"
@@ -238,7 +243,9 @@ def lengths(rows: npt.ArrayLike) -> FloatArray:
     >>> lengths([[3.0, 4.0], [0.0, 0.0]])
     array([5., 0.])
     """
-    return np.array([np.sqrt(_square(np.asarray(row, float))) for row in np.asarray(rows)])
+    return np.array(
+        [np.sqrt(_square(np.asarray(row, float))) for row in np.asarray(rows)]
+    )
 
 
 def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
@@ -279,32 +286,46 @@ def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
     return angle
 
 
-def _measured(a: npt.ArrayLike, b: npt.ArrayLike, names: tuple[str, str]) -> dict[str, FloatArray]:
+def _measured(
+    a: npt.ArrayLike, b: npt.ArrayLike, names: tuple[str, str]
+) -> dict[str, FloatArray]:
     """Compute all distances between vectors whose leading dimensions broadcast."""
     first, second, shape = _broadcast(a, b)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        test_squares, reference_squares, apart, turned, l1 = _sums(first, second, math.prod(shape))
+        test_squares, reference_squares, apart, turned, l1 = _sums(
+            first, second, math.prod(shape)
+        )
         for name, values in (
             (names[1], reference_squares),
             (names[0], test_squares),
             (names[0], apart),
         ):
             _check_finite(values, name, shape)
-        nowhere = (test_squares <= _SMALLEST_SQUARE) | (reference_squares <= _SMALLEST_SQUARE)
+        nowhere = (test_squares <= _SMALLEST_SQUARE) | (
+            reference_squares <= _SMALLEST_SQUARE
+        )
         length = np.where(nowhere, np.nan, np.sqrt(test_squares))
         other = np.sqrt(reference_squares)
         across = apart - (turned / (length + other)) ** 2
         chord = across / (length * other)
         angular = (
-            2 / np.pi * np.arctan2(np.sqrt(np.maximum(chord, 0)), np.sqrt(np.maximum(4 - chord, 0)))
+            2
+            / np.pi
+            * np.arctan2(
+                np.sqrt(np.maximum(chord, 0)), np.sqrt(np.maximum(4 - chord, 0))
+            )
         )
     cosine = 1 - chord / 2
-    for rows, u, v in _units(first, second, np.flatnonzero((across < apart / 2) | (chord > 2))):
+    for rows, u, v in _units(
+        first, second, np.flatnonzero((across < apart / 2) | (chord > 2))
+    ):
         work = u * v
         cosine[rows] = np.clip(work.sum(axis=-1), -1.0, 1.0)
         along = np.sqrt(_square(np.add(u, v, out=work), work))
         angular[rows] = (
-            2 / np.pi * np.arctan2(np.sqrt(_square(np.subtract(u, v, out=work), work)), along)
+            2
+            / np.pi
+            * np.arctan2(np.sqrt(_square(np.subtract(u, v, out=work), work)), along)
         )
     measured = {
         "angular": angular,
@@ -346,7 +367,9 @@ def _broadcast(
 def _as_rows(vectors: FloatArray, shape: tuple[int, ...]) -> FloatArray:
     if math.prod(vectors.shape[:-1]) == 1:
         return vectors.reshape(1, -1)
-    return np.broadcast_to(vectors, (*shape, vectors.shape[-1])).reshape(-1, vectors.shape[-1])
+    return np.broadcast_to(vectors, (*shape, vectors.shape[-1])).reshape(
+        -1, vectors.shape[-1]
+    )
 
 
 def _sums(first: FloatArray, second: FloatArray, count: int) -> FloatArray:
@@ -365,7 +388,10 @@ def _sums(first: FloatArray, second: FloatArray, count: int) -> FloatArray:
                 vectors[rows if len(vectors) > 1 else slice(1), left:right]
                 for vectors in (first, second)
             )
-            a, b = (vectors.astype(float).reshape(len(vectors), -1, size) for vectors in columns)
+            a, b = (
+                vectors.astype(float).reshape(len(vectors), -1, size)
+                for vectors in columns
+            )
             w = a - b
             products = (
                 np.vecdot(a, a),
@@ -387,7 +413,8 @@ def _units(
     for start in range(0, len(row_index), rows_at_once):
         rows = row_index[start : start + rows_at_once]
         u, v = (
-            vectors[rows if len(vectors) > 1 else [0]].astype(float) for vectors in (first, second)
+            vectors[rows if len(vectors) > 1 else [0]].astype(float)
+            for vectors in (first, second)
         )
         yield rows, u / np.sqrt(_square(u))[:, None], v / np.sqrt(_square(v))[:, None]
 
@@ -395,7 +422,9 @@ def _units(
 def _check_finite(squares: FloatArray, name: str, shape: tuple[int, ...]) -> None:
     bad = ~np.isfinite(squares)
     if bad.any():
-        row = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), shape or (1,)))
+        row = tuple(
+            int(i) for i in np.unravel_index(int(np.argmax(bad)), shape or (1,))
+        )
         raise InputError(
             f"{name} feature vector {row} holds values that are not finite (or beyond 1e150); run "
             "the observer in float32 or better, and check its input range"
@@ -448,7 +477,9 @@ def angular_distance_float32(test: FloatArray, reference: FloatArray) -> FloatAr
     # Norms of a shared reference are summed once.
     with np.errstate(invalid="ignore"):  # what has length 0 has no angle: NaN
         unit_test = test / np.sqrt(_summed(test, squared=True))[..., None]
-        unit_reference = reference / np.sqrt(_summed(reference, squared=True))[..., None]
+        unit_reference = (
+            reference / np.sqrt(_summed(reference, squared=True))[..., None]
+        )
     cosine = _summed(unit_test * unit_reference, squared=False)
     return np.asarray(np.arccos(np.clip(cosine, -1, 1).astype(float)) / np.pi)
 
@@ -460,7 +491,9 @@ def _summed(values: FloatArray, squared: bool) -> FloatArray:
     vectors = -(-length // _LANES)
     threads = min(1 << (vectors.bit_length() - 1), _MAX_THREADS)
     per_thread = -(-length // threads)
-    blocks = max(-(-per_thread // 16), -(-per_thread // 256)) if per_thread >= 256 else 1
+    blocks = (
+        max(-(-per_thread // 16), -(-per_thread // 256)) if per_thread >= 256 else 1
+    )
     rounds = -(-vectors // (threads * blocks))
     padded = np.zeros((*leading, rounds * blocks * threads * _LANES), np.float32)
     padded[..., :length] = values
@@ -469,7 +502,11 @@ def _summed(values: FloatArray, squared: bool) -> FloatArray:
     for turn in range(rounds):
         part = padded[..., turn, :, :, :]
         # A fused multiply-add rounds once; float64 holds the exact product of two float32.
-        total = (total + part.astype(float) ** 2).astype(np.float32) if squared else total + part
+        total = (
+            (total + part.astype(float) ** 2).astype(np.float32)
+            if squared
+            else total + part
+        )
     lanes = total[..., 0]
     for lane in range(1, _LANES):
         lanes = lanes + total[..., lane]

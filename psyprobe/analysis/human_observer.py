@@ -1,9 +1,9 @@
 """Score human observers whose thresholds were measured as if each were a model.
 
 The alignment score is a rank correlation and needs no criterion, so a person needs no responses:
-any that rise with contrast over the person's own threshold give the same score. The score depends on
-the range of levels, so a model and people are compared on the range at which people were measured,
-beside an observer with a flat contrast sensitivity function.
+any that rise with contrast over the person's own threshold give the same score. The score depends
+on the range of levels, so a model and people are compared on the range at which people were
+measured, beside an observer with a flat contrast sensitivity function.
 """
 
 from __future__ import annotations
@@ -121,10 +121,14 @@ def shape_alignment(log_ratio: FloatArray) -> float:
     >>> shape_alignment(np.full(5, 0.3)), round(shape_alignment(np.array([0.0, 0.1, 0.2])), 3)
     (1.0, 0.938)
     """
-    response = np.round(np.log10(MULTIPLIERS) + (log_ratio - log_ratio.mean())[:, None], 12)
+    response = np.round(
+        np.log10(MULTIPLIERS) + (log_ratio - log_ratio.mean())[:, None], 12
+    )
     multiplier = np.broadcast_to(MULTIPLIERS, response.shape)
     return float(
-        weighted_spearman(multiplier.ravel(), response.ravel(), np.ones((1, response.size)))[0]
+        weighted_spearman(
+            multiplier.ravel(), response.ravel(), np.ones((1, response.size))
+        )[0]
     )
 
 
@@ -169,8 +173,12 @@ def persons(conditions: Conditions, levels: tuple[float, ...]) -> tuple[Person, 
     table = table[table["observer"] != "mean"]
     log_s = np.log10(table["sensitivity_transported"])
     log_d = np.log10(table["sensitivity"] / table["castle"])
-    table = table.assign(x=table["x"].map(lambda x: float(f"{x:.5g}")), log_s=log_s, d=log_d)
-    means = table.groupby(["dataset", "observer", "x"], as_index=False)[["log_s", "d"]].mean()
+    table = table.assign(
+        x=table["x"].map(lambda x: float(f"{x:.5g}")), log_s=log_s, d=log_d
+    )
+    means = table.groupby(["dataset", "observer", "x"], as_index=False)[
+        ["log_s", "d"]
+    ].mean()
     fewest = _LEVELS[conditions.level]
     grid = np.array(levels)
     flat = -np.log10(_castle(conditions, grid))
@@ -185,7 +193,9 @@ def persons(conditions: Conditions, levels: tuple[float, ...]) -> tuple[Person, 
 
 
 def _castle(conditions: Conditions, grid: FloatArray) -> FloatArray:
-    values = {name: getattr(conditions, name) for name in _LEVELS} | {conditions.level: grid}
+    values = {name: getattr(conditions, name) for name in _LEVELS} | {
+        conditions.level: grid
+    }
     return np.asarray(castle_csf(direction=conditions.direction, **values))
 
 
@@ -201,7 +211,11 @@ def _person(
     x = rows["x"].to_numpy()
     d = rows["d"].to_numpy()
     inside = within(grid, x[0], x[-1])
-    scores = {"gain": 10 ** float(d.mean()), **_errors(d, ""), "alignment": shape_alignment(d)}
+    scores = {
+        "gain": 10 ** float(d.mean()),
+        **_errors(d, ""),
+        "alignment": shape_alignment(d),
+    }
     if inside.any():
         on_grid = np.interp(np.log(grid[inside]), np.log(x), d)
         scores["alignment_grid"] = shape_alignment(on_grid)
@@ -210,7 +224,10 @@ def _person(
     peer_means = peer_means[(peer_means["size"] >= 2) & peer_means.index.isin(x)]
     if len(peer_means) >= fewest:
         common = peer_means.index.to_numpy(dtype=float)
-        difference = rows.set_index("x")["log_s"][common].to_numpy() - peer_means["mean"].to_numpy()
+        difference = (
+            rows.set_index("x")["log_s"][common].to_numpy()
+            - peer_means["mean"].to_numpy()
+        )
         common_grid = grid[within(grid, common[0], common[-1])]
         on_grid = np.interp(np.log(common_grid), np.log(common), difference)
         scores |= _errors(difference, "_others")
@@ -256,7 +273,9 @@ class People(Recorded):
         return self.ceiling.value - self.flat >= _LEAST_ABOVE_FLAT
 
 
-def people(conditions: Conditions, levels: FloatArray, **interval: Any) -> tuple[People, ...]:
+def people(
+    conditions: Conditions, levels: FloatArray, **interval: Any
+) -> tuple[People, ...]:
     """Score the people of each data set with three persons or more, the largest first.
 
     Parameters
@@ -289,7 +308,9 @@ def people(conditions: Conditions, levels: FloatArray, **interval: Any) -> tuple
         scores = np.array([person.scores["alignment_grid"] for person in members])
         flat = float(np.mean([person.scores["flat_grid"] for person in members]))
         ranges = tuple((person.low, person.high) for person in members)
-        datasets.append(People(name, ranges, ceiling(scores, error=False, **interval), flat))
+        datasets.append(
+            People(name, ranges, ceiling(scores, error=False, **interval), flat)
+        )
     return tuple(sorted(datasets, key=_preference))
 
 
@@ -349,4 +370,6 @@ def fraction_of(
     if not dataset.determined:
         return Fraction(in_range, None, None)
     top = dataset.ceiling.value
-    return Fraction(in_range, in_range / top, (in_range - dataset.flat) / (top - dataset.flat))
+    return Fraction(
+        in_range, in_range / top, (in_range - dataset.flat) / (top - dataset.flat)
+    )

@@ -118,7 +118,9 @@ def iso_contrast(
             "responses and levels must be finite; leave out conditions that were not measured"
         )
     if not (c[0] > 0 and (np.diff(c) > 0).all() and np.isfinite(c[-1])):
-        raise InputError(f"contrasts must increase from above 0, not run {c[0]:g} ... {c[-1]:g}")
+        raise InputError(
+            f"contrasts must increase from above 0, not run {c[0]:g} ... {c[-1]:g}"
+        )
     over = r >= levels[:, None, None]
     first = over.argmax(axis=-1)
     crossed = over.any(axis=-1) & (first > 0)
@@ -193,7 +195,9 @@ def fit_iso_response(
             f"of {r.shape}"
         )
     if not ((human > 0) & np.isfinite(human)).all():
-        raise InputError("human sensitivity must be finite and above 0 in every row of the grid")
+        raise InputError(
+            "human sensitivity must be finite and above 0 in every row of the grid"
+        )
     levels = np.unique(r[r > max(floor, 0.0)])
     if len(levels) > _MAX_LEVELS:
         levels = np.unique(np.quantile(levels, np.linspace(0, 1, _MAX_LEVELS)))
@@ -207,8 +211,12 @@ def fit_iso_response(
     n = np.maximum(count, 1)
     shift = deviation.sum(axis=-1) / n
     rmse = np.sqrt((deviation**2).sum(axis=-1) / n)
-    shape = np.sqrt((np.where(crossed, deviation - shift[:, None], 0.0) ** 2).sum(axis=-1) / n)
-    cost = np.where(count == count.max(), shape if criterion == "shape" else rmse, np.inf)
+    shape = np.sqrt(
+        (np.where(crossed, deviation - shift[:, None], 0.0) ** 2).sum(axis=-1) / n
+    )
+    cost = np.where(
+        count == count.max(), shape if criterion == "shape" else rmse, np.inf
+    )
     # Among equals (a perfect observer fits at every level) the one nearest to human sensitivity.
     equal = np.flatnonzero(cost <= cost.min() + 1e-9)
     best = int(equal[np.argmin(np.abs(shift[equal]))])

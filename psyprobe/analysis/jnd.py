@@ -68,8 +68,12 @@ def jnd(
     r = np.asarray(response, float)
     levels = np.asarray(level, float)
     defined = np.isfinite(r).all(axis=-1) & np.isfinite(levels) & (levels > 0)
-    scaled = np.where(defined[:, None], r, 1.0) / np.where(defined, levels, 1.0)[:, None]
-    log_d, crossed, recrossed = (values[0] for values in iso_contrast(difference, scaled, 1.0))
+    scaled = (
+        np.where(defined[:, None], r, 1.0) / np.where(defined, levels, 1.0)[:, None]
+    )
+    log_d, crossed, recrossed = (
+        values[0] for values in iso_contrast(difference, scaled, 1.0)
+    )
     status = np.select(
         [~defined, crossed & recrossed, crossed, np.isneginf(log_d)],
         [UNDEFINED, RECROSSED, REACHED, ABOVE],
@@ -113,7 +117,8 @@ def ideal_dprime(
     6.072
     """
     by, f, r, c2 = (
-        np.asarray(values, float) for values in (difference, frequency, radius, contrast)
+        np.asarray(values, float)
+        for values in (difference, frequency, radius, contrast)
     )
     by, f = np.broadcast_arrays(by, f)
     turn = np.radians(by) if task == "orientation" else np.zeros_like(by)
@@ -129,7 +134,10 @@ def ideal_dprime(
     def overlap(a: FloatArray, b: FloatArray) -> FloatArray:
         difference, total = (((a + side * b) ** 2).sum(axis=0) for side in (-1, 1))
         return np.asarray(
-            np.pi * r**2 / 2 * (np.exp(-(r**2) * difference / 4) + np.exp(-(r**2) * total / 4))
+            np.pi
+            * r**2
+            / 2
+            * (np.exp(-(r**2) * difference / 4) + np.exp(-(r**2) * total / 4))
         )
 
     energy = (
@@ -175,7 +183,9 @@ def ideal_jnd(
     """
     if task not in _TASKS:
         return None
-    c_d, f, r, c = (np.asarray(values, float) for values in (faint, frequency, radius, contrast))
+    c_d, f, r, c = (
+        np.asarray(values, float) for values in (faint, frequency, radius, contrast)
+    )
     if task.startswith("contrast"):
         return c_d
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -201,7 +211,9 @@ def dip(pedestal: npt.ArrayLike, threshold: npt.ArrayLike) -> float | None:
 
 
 def slope(
-    level: npt.ArrayLike, threshold: npt.ArrayLike, within: tuple[float, float] = (0.0, math.inf)
+    level: npt.ArrayLike,
+    threshold: npt.ArrayLike,
+    within: tuple[float, float] = (0.0, math.inf),
 ) -> float | None:
     """Fit the slope of log threshold over log level between two levels; None of fewer than two.
 
@@ -217,16 +229,22 @@ def slope(
     return float(np.polyfit(np.log(x[inside]), np.log(t[inside]), 1)[0])
 
 
-def _finite_pairs(level: npt.ArrayLike, threshold: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _finite_pairs(
+    level: npt.ArrayLike, threshold: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
     x = np.asarray(level, float)
     t = np.asarray(threshold, float)
     if x.shape != t.shape or x.ndim != 1:
-        raise InputError(f"{t.shape} thresholds do not fit {x.shape} levels; give one a level")
+        raise InputError(
+            f"{t.shape} thresholds do not fit {x.shape} levels; give one a level"
+        )
     finite = np.isfinite(t)
     return x[finite], t[finite]
 
 
-def anisotropy(frequency_jnd: npt.ArrayLike, orientation_jnd: npt.ArrayLike) -> FloatArray:
+def anisotropy(
+    frequency_jnd: npt.ArrayLike, orientation_jnd: npt.ArrayLike
+) -> FloatArray:
     """Divide the just noticeable Weber fraction of frequency by the just noticeable turn (radians).
 
     It needs no criterion: any gives the same to an observer to whom only the distance between the

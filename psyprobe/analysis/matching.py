@@ -164,7 +164,9 @@ def match_contrast(
     saturated = np.where(np.isinf(log_c), np.sign(log_c), 0).astype(np.int8)
     ambiguous = np.asarray((np.diff(over.astype(np.int8), axis=-1) < 0).any(axis=-1))
     if method == "bracket":
-        matched = np.array([[_bracketed(c, curve, level) for curve in r] for level in targets])
+        matched = np.array(
+            [[_bracketed(c, curve, level) for curve in r] for level in targets]
+        )
     else:
         matched = np.clip(10 ** np.clip(log_c, -300, 300), c[0], c[-1])
     return Matches(matched, saturated, ambiguous)
@@ -181,7 +183,9 @@ def _bracketed(contrast: FloatArray, curve: FloatArray, target: float) -> float:
         pair = curve[i - 1 : i + 1]
         fraction = (np.log10(c) - log_c[i - 1]) / (log_c[i] - log_c[i - 1])
         if (pair > 0).all():
-            return float(np.exp(np.log(pair[0]) + fraction * np.log(pair[1] / pair[0])) - target)
+            return float(
+                np.exp(np.log(pair[0]) + fraction * np.log(pair[1] / pair[0])) - target
+            )
         return float(pair[0] + fraction * (pair[1] - pair[0]) - target)
 
     low = float(contrast[0])
@@ -316,7 +320,9 @@ def matching_error(
 _SMALL = 0.2
 
 
-def _estimate(errors: FloatArray, share: FloatArray, power: int, confidence: float) -> Estimate:
+def _estimate(
+    errors: FloatArray, share: FloatArray, power: int, confidence: float
+) -> Estimate:
     """Estimate the root, of a power, of the mean of errors to that power, with its interval."""
     mean = float(errors.mean())
     frequencies = len(errors)
@@ -336,10 +342,18 @@ def _estimate(errors: FloatArray, share: FloatArray, power: int, confidence: flo
 
 
 ERROR_MEAN = Metric(
-    "error_mean", "Error (log$_{10}$ contrast)", more_is_better=False, digits=3, suffix="mean"
+    "error_mean",
+    "Error (log$_{10}$ contrast)",
+    more_is_better=False,
+    digits=3,
+    suffix="mean",
 )
 ERROR_POOLED = Metric(
-    "error_pooled", "Error (log$_{10}$ contrast)", more_is_better=False, digits=3, suffix="pooled"
+    "error_pooled",
+    "Error (log$_{10}$ contrast)",
+    more_is_better=False,
+    digits=3,
+    suffix="pooled",
 )
 
 _KEY = (
@@ -407,12 +421,20 @@ class MatchingScore(LayerScore):
             *["normalised"] * self.normalised,
         ]
         title = f"{self.experiment} ({', '.join(options)})"
-        rows = [self._row(title, OBSERVER, "", "observer", self.score.error, self.score)]
+        rows = [
+            self._row(title, OBSERVER, "", "observer", self.score.error, self.score)
+        ]
         if self.pixels is not None:
-            rows.append(self._row(title, PIXELS, PIXELS, "pixels", self.pixels.error, self.pixels))
+            rows.append(
+                self._row(
+                    title, PIXELS, PIXELS, "pixels", self.pixels.error, self.pixels
+                )
+            )
         return [
             *rows,
-            self._row(title, CONTRAST, "perfect constancy", "constancy", self.constancy, None),
+            self._row(
+                title, CONTRAST, "perfect constancy", "constancy", self.constancy, None
+            ),
         ]
 
     def _row(
@@ -504,15 +526,21 @@ class MatchedCurves:
 
     def measured(self) -> Matches:
         """Select the matches at the frequencies at which people matched, shape (K, H)."""
-        at = np.argmin(np.abs(np.log(self.frequency[:, None] / self.measured_frequency)), axis=0)
-        if not np.allclose(self.frequency[at], self.measured_frequency, rtol=1e-6, atol=0):
+        at = np.argmin(
+            np.abs(np.log(self.frequency[:, None] / self.measured_frequency)), axis=0
+        )
+        if not np.allclose(
+            self.frequency[at], self.measured_frequency, rtol=1e-6, atol=0
+        ):
             raise InputError(
                 f"people matched at {', '.join(f'{f:g}' for f in self.measured_frequency)} cpd, "
                 f"and the result was measured at {', '.join(f'{f:g}' for f in self.frequency)} "
                 "cpd; measure it at all of theirs"
             )
         matches = self.matches
-        return Matches(matches.contrast[:, at], matches.saturated[:, at], matches.ambiguous[:, at])
+        return Matches(
+            matches.contrast[:, at], matches.saturated[:, at], matches.ambiguous[:, at]
+        )
 
 
 def match_result(
@@ -545,9 +573,15 @@ def match_result(
     UnknownNameError
         If the measure or layer is not in the result.
     """
-    measure, layer = resolve_measure_and_layer(result, matching_layers(result), measure, layer)
+    measure, layer = resolve_measure_and_layer(
+        result, matching_layers(result), measure, layer
+    )
     how = cast(Method, method or str(result.attrs.get("match_method", "crossing")))
-    divide = bool(result.attrs.get("match_normalised", 0)) if normalised is None else normalised
+    divide = (
+        bool(result.attrs.get("match_normalised", 0))
+        if normalised is None
+        else normalised
+    )
     return _matched(result, "", measure, layer, how, divide)
 
 
@@ -583,17 +617,26 @@ def score_matching(
     InputError, UnknownNameError
         As for `match_result` and `matching_error`.
     """
-    interval: JsonObject = {"confidence": confidence, "resamples": resamples, "seed": seed}
+    interval: JsonObject = {
+        "confidence": confidence,
+        "resamples": resamples,
+        "seed": seed,
+    }
     layers = matching_layers(result) if layer is None else [layer]
     how: JsonObject = {"measure": measure, "method": method, "normalised": normalised}
     return tuple(
-        _score_layer(result, match_result(result, layer=name, **how), interval) for name in layers
+        _score_layer(result, match_result(result, layer=name, **how), interval)
+        for name in layers
     )
 
 
-def _score_layer(result: xr.Dataset, curves: MatchedCurves, interval: JsonObject) -> MatchingScore:
+def _score_layer(
+    result: xr.Dataset, curves: MatchedCurves, interval: JsonObject
+) -> MatchingScore:
     def matched(of: xr.Dataset, prefix: str = "") -> MatchedCurves:
-        return _matched(of, prefix, curves.measure, curves.layer, curves.method, curves.normalised)
+        return _matched(
+            of, prefix, curves.measure, curves.layer, curves.method, curves.normalised
+        )
 
     def references(of: xr.Dataset, measure: str) -> FloatArray:
         return _responses(of, measure, curves.layer, "")[1]
@@ -620,7 +663,9 @@ def _score_layer(result: xr.Dataset, curves: MatchedCurves, interval: JsonObject
 def matching_layers(result: xr.Dataset) -> list[str]:
     """List the layers of a matching result; see `psyprobe.analysis.responses.layers_of`."""
     return layers_with(
-        result, "matching", ("response", "reference_response", "human_match", "noise_floor")
+        result,
+        "matching",
+        ("response", "reference_response", "human_match", "noise_floor"),
     )
 
 
@@ -628,7 +673,9 @@ def _responder(curves: MatchedCurves, interval: JsonObject) -> MatchingResponder
     matches = curves.measured()
     finite = bool(np.isfinite(matches.contrast).all())
     return MatchingResponder(
-        error=matching_error(matches.contrast, curves.human, **interval) if finite else None,
+        error=matching_error(matches.contrast, curves.human, **interval)
+        if finite
+        else None,
         saturated_low=int((matches.saturated < 0).sum()),
         saturated_high=int((matches.saturated > 0).sum()),
         ambiguous=int(matches.ambiguous.sum()),
@@ -637,22 +684,32 @@ def _responder(curves: MatchedCurves, interval: JsonObject) -> MatchingResponder
 
 
 def _matched(
-    result: xr.Dataset, prefix: str, measure: str, layer: str, method: Method, normalised: bool
+    result: xr.Dataset,
+    prefix: str,
+    measure: str,
+    layer: str,
+    method: Method,
+    normalised: bool,
 ) -> MatchedCurves:
     curves, target = _responses(result, measure, layer, prefix)
     (level,) = levels_of(result)
     frequency, contrast = (
-        result[name].values.astype(float) for name in (level, stimulus_axis_of(result).name)
+        result[name].values.astype(float)
+        for name in (level, stimulus_axis_of(result).name)
     )
     # A match stands on the response to its reference, and on the like response to a test; weaker
     # ones may be undefined.
     defined = (
-        can_be_scored(target, status_of(result, f"{prefix}reference_response", measure, layer))
+        can_be_scored(
+            target, status_of(result, f"{prefix}reference_response", measure, layer)
+        )
         and np.isfinite(curves).all()
     )
     if normalised and defined:
         reference_index = np.flatnonzero(
-            np.isclose(frequency, float(result.attrs["reference_frequency"]), rtol=1e-6, atol=0)
+            np.isclose(
+                frequency, float(result.attrs["reference_frequency"]), rtol=1e-6, atol=0
+            )
         )
         if not reference_index.size:
             raise InputError(
@@ -672,7 +729,9 @@ def _matched(
         if defined
         else _unmatched(target, curves),
         measured_frequency=result[measured].values.astype(float),
-        human=result["human_match"].transpose("reference_contrast", measured).values.astype(float),
+        human=result["human_match"]
+        .transpose("reference_contrast", measured)
+        .values.astype(float),
         layer=layer,
         measure=measure,
         method=method,
@@ -694,7 +753,9 @@ def _responses(
 def _unmatched(target: FloatArray, curves: FloatArray) -> Matches:
     shape = len(target), len(curves)
     return Matches(
-        np.full(shape, np.nan), np.zeros(shape, dtype=np.int8), np.zeros(shape, dtype=bool)
+        np.full(shape, np.nan),
+        np.zeros(shape, dtype=np.int8),
+        np.zeros(shape, dtype=bool),
     )
 
 

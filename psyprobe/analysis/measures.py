@@ -51,7 +51,9 @@ def split_measures(result: xr.Dataset) -> xr.Dataset:
                 "long_name": f"{values.attrs.get('long_name', name)} ({scale})",
             }
             variables[f"{name}_{measure}"] = column
-    split = result.drop_vars([*result.data_vars, "measure"], errors="ignore").assign(variables)
+    split = result.drop_vars([*result.data_vars, "measure"], errors="ignore").assign(
+        variables
+    )
     return split.assign_attrs(measures=json.dumps(measures))
 
 
@@ -85,7 +87,9 @@ def measures_of(result: xr.Dataset) -> list[str]:
     """Names of the measures that a result holds."""
     if "measure" in result.dims:
         return [str(measure) for measure in result["measure"].values]
-    return [str(measure) for measure in json.loads(str(result.attrs.get("measures", "[]")))]
+    return [
+        str(measure) for measure in json.loads(str(result.attrs.get("measures", "[]")))
+    ]
 
 
 def _parts(name: str, measures: list[str]) -> tuple[str, str]:
@@ -104,7 +108,11 @@ def _joined(result: xr.Dataset, base: str, measures: list[str]) -> xr.DataArray:
     first = result[f"{base}_{measures[0]}"]
     columns = [result[f"{base}_{measure}"] for measure in measures]
     values = xr.concat(
-        columns, dim="measure", coords="minimal", compat="override", combine_attrs="override"
+        columns,
+        dim="measure",
+        coords="minimal",
+        compat="override",
+        combine_attrs="override",
     )
     dims = [str(dim) for dim in first.dims]
     place = dims.index("layer") + 1 if "layer" in dims else 0

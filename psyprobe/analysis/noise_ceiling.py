@@ -1,8 +1,8 @@
 """Compute noise ceilings: how well one person's thresholds predict those of the others.
 
 Each person is left out in turn and compared with the mean of the others. A model at the noise
-ceiling is as good as another person. It is no limit: a model may follow the mean of many better than
-any one person does.
+ceiling is as good as another person. It is no limit: a model may follow the mean of many better
+than any one person does.
 
 References
 ----------
@@ -54,7 +54,14 @@ class _Family:
     discs: bool = True
 
 
-_SAME = ("dataset", "colour_id", "stimulus", "eccentricity", "visual_field", "orientation")
+_SAME = (
+    "dataset",
+    "colour_id",
+    "stimulus",
+    "eccentricity",
+    "visual_field",
+    "orientation",
+)
 _FAMILIES = {
     "frequency_size": _Family(
         "frequency", ("temporal_frequency", "background_id", "sigma"), discs=False
@@ -63,8 +70,12 @@ _FAMILIES = {
         "frequency", ("temporal_frequency", "background_id", "cycles"), discs=False
     ),
     "luminance": _Family("luminance", ("temporal_frequency", "frequency", "sigma")),
-    "area": _Family("area", ("temporal_frequency", "background_id", "frequency"), fewest=3),
-    "temporal_frequency": _Family("temporal_frequency", ("background_id", "frequency", "sigma")),
+    "area": _Family(
+        "area", ("temporal_frequency", "background_id", "frequency"), fewest=3
+    ),
+    "temporal_frequency": _Family(
+        "temporal_frequency", ("background_id", "frequency", "sigma")
+    ),
 }
 
 
@@ -97,7 +108,9 @@ class Curve:
     def with_self(self) -> dict[str, float]:
         """Score persons against the mean of all, themselves included: an optimistic bound."""
         scores = [curve_scores(log_s, self.log_s.mean(axis=0)) for log_s in self.log_s]
-        return {name: float(np.mean([score[name] for score in scores])) for name in SCORES}
+        return {
+            name: float(np.mean([score[name] for score in scores])) for name in SCORES
+        }
 
 
 def curves(dataset: str | None = None) -> list[Curve]:
@@ -122,11 +135,23 @@ def curves(dataset: str | None = None) -> list[Curve]:
     table["luminance"] = table["L"] + table["M"]
     table["cycles"] = 2 * table["sigma"] * table["frequency"]
     table["castle"] = np.log10(predicted_sensitivity(table))
-    numbers = [name for name in table.columns if table[name].dtype.kind == "f" and name != "castle"]
+    numbers = [
+        name
+        for name in table.columns
+        if table[name].dtype.kind == "f" and name != "castle"
+    ]
     rounded = table.assign(
-        **{name: table[name].map(_five_digits) for name in numbers if "log10" not in name}
+        **{
+            name: table[name].map(_five_digits)
+            for name in numbers
+            if "log10" not in name
+        }
     )
-    return [curve for name, family in _FAMILIES.items() for curve in _curves(rounded, name, family)]
+    return [
+        curve
+        for name, family in _FAMILIES.items()
+        for curve in _curves(rounded, name, family)
+    ]
 
 
 def _five_digits(value: float) -> float:
@@ -137,10 +162,14 @@ def _curves(table: pd.DataFrame, name: str, family: _Family) -> Iterator[Curve]:
     table = table if family.discs else table[table["stimulus"] != "disk"]
     columns = [*_SAME, *family.fixed]
     group = table.groupby(columns, sort=True, dropna=False).ngroup().rename("group")
-    thresholds = table.groupby([group, "observer", family.x])[["log10_threshold", "castle"]]
+    thresholds = table.groupby([group, "observer", family.x])[
+        ["log10_threshold", "castle"]
+    ]
     means = thresholds.mean().reset_index()
     counts = means.groupby("group")[["observer", family.x]].nunique()
-    large = counts.index[(counts["observer"] >= FEWEST) & (counts[family.x] >= family.fewest)]
+    large = counts.index[
+        (counts["observer"] >= FEWEST) & (counts[family.x] >= family.fewest)
+    ]
     for number, rows in means[means["group"].isin(large)].groupby("group"):
         pivot = rows.pivot(index="observer", columns=family.x, values="log10_threshold")
         grid = _complete(pivot, family.fewest)
@@ -150,7 +179,9 @@ def _curves(table: pd.DataFrame, name: str, family: _Family) -> Iterator[Curve]:
             castle = rows.groupby(family.x)["castle"].first()[grid.columns].to_numpy()
             x = grid.columns.to_numpy(dtype=float)
             log_s = -grid.to_numpy()
-            yield Curve(str(fixed["dataset"]), name, fixed, x, tuple(grid.index), log_s, castle)
+            yield Curve(
+                str(fixed["dataset"]), name, fixed, x, tuple(grid.index), log_s, castle
+            )
 
 
 def _complete(grid: pd.DataFrame, fewest: int) -> pd.DataFrame | None:
@@ -179,8 +210,8 @@ def noise_ceilings(
     Returns
     -------
     pandas.DataFrame
-        By `dataset`; `family`: over "frequency_size" (frequency at one size), "frequency_cycles" (at
-        as many cycles), "luminance", "area" or "temporal_frequency"; `score`; `n_curves`,
+        By `dataset`; `family`: over "frequency_size" (frequency at one size), "frequency_cycles"
+        (at as many cycles), "luminance", "area" or "temporal_frequency"; `score`; `n_curves`,
         `n_persons`; `ceiling`: each person's score averaged over his curves, and then over persons,
         with its 95 % interval `low`, `high`; `sd_persons`; `worst` and `best` person.
 
@@ -201,7 +232,9 @@ def noise_ceilings(
         for curve in group:
             scores = curve.scores()
             for index, person in enumerate(curve.persons):
-                person_scores = {score: float(values[index]) for score, values in scores.items()}
+                person_scores = {
+                    score: float(values[index]) for score, values in scores.items()
+                }
                 scores_by_person.setdefault(person, []).append(person_scores)
         for score in SCORES:
             means = np.array(

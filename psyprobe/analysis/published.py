@@ -57,7 +57,9 @@ _COLUMNS = ("model", "test", "x", "multiplier", "stimulus_contrast", "s_ac")
 def _read_rows(name: str) -> list[dict[str, str]]:
     """Read the rows of a table of this package."""
     text = files("psyprobe.analysis").joinpath("data", name).read_text(encoding="utf-8")
-    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+    return list(
+        csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+    )
 
 
 _TESTS = {row["test"]: row for row in _read_rows("published_tests.csv")}
@@ -109,8 +111,14 @@ def published_scores() -> tuple[PublishedScore, ...]:
     (450, 'No Encoder', 0.4688)
     """
     rows: list[JsonObject] = [*_read_rows("published_scores.csv")]
-    numbers = [{name: float(row[name]) if row[name] else None for name in _NUMBERS} for row in rows]
-    return tuple(PublishedScore(**row | values) for row, values in zip(rows, numbers, strict=True))
+    numbers = [
+        {name: float(row[name]) if row[name] else None for name in _NUMBERS}
+        for row in rows
+    ]
+    return tuple(
+        PublishedScore(**row | values)
+        for row, values in zip(rows, numbers, strict=True)
+    )
 
 
 #: Rows (x, multiplier, contrast, response) of each model and test.
@@ -160,7 +168,9 @@ def replay(
     rows = _read_table(Path(table))
     stored_models = list(dict.fromkeys(model for model, _ in rows))
     selected = (
-        [model for model in stored_models if model != BASELINE] if models is None else list(models)
+        [model for model in stored_models if model != BASELINE]
+        if models is None
+        else list(models)
     )
     for model in selected:
         if model not in stored_models:
@@ -177,7 +187,9 @@ def replay(
     ]
 
 
-def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> xr.Dataset:
+def _replayed(
+    table: Table, grids: Path, model: str, test: str, source: str
+) -> xr.Dataset:
     values, contrasts, grid, points = _stored(table, grids, model, test)
     _, _, pixels_grid, pixels_points = _stored(table, grids, BASELINE, test)
     details = _TESTS[test]
@@ -218,7 +230,11 @@ def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> 
         "score_measure": measure,
         "human": details["human"],
         "human_sensitivity": sensitivity,
-        "curve": {"level": details["level"], "values": scored, "sensitivity": sensitivity},
+        "curve": {
+            "level": details["level"],
+            "values": scored,
+            "sensitivity": sensitivity,
+        },
     }
     attributes = {
         "experiment": f"{details['experiment']}_published",
@@ -231,8 +247,12 @@ def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> 
     }
     responses = (grid[None, None], points[None, None, ..., 3])
     pixels = (pixels_grid[None], pixels_points[None, ..., 3])
-    result = detection_result(layout, responses, pixels, np.zeros((1, 1)), ["stored"], attributes)
-    return with_task(result, Task(axis=StimulusAxis("contrast", "1", details["contrast"])))
+    result = detection_result(
+        layout, responses, pixels, np.zeros((1, 1)), ["stored"], attributes
+    )
+    return with_task(
+        result, Task(axis=StimulusAxis("contrast", "1", details["contrast"]))
+    )
 
 
 def _read_table(path: Path) -> Table:
@@ -244,7 +264,9 @@ def _read_table(path: Path) -> Table:
             else path.open(encoding="utf-8") as file
         ):
             reader = csv.DictReader(file)
-            missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
+            missing = [
+                name for name in _COLUMNS if name not in (reader.fieldnames or ())
+            ]
             if missing:
                 raise InputError(
                     f"{path} has no column {', '.join(missing)}; it needs {', '.join(_COLUMNS)}"
@@ -280,7 +302,9 @@ def _stored(
             f"{model}, {test}: {len(rows)} score points are not each of {len(scored)} x with each "
             f"of {len(multiplier)} multipliers, once and finite"
         )
-    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))].reshape(len(scored), len(multiplier), 4)
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))].reshape(
+        len(scored), len(multiplier), 4
+    )
     path = grids / f"{test}.npz"
     try:
         archive = read_npz(path)
@@ -299,6 +323,10 @@ def _stored(
         )
     x, contrast, grid = (
         values.astype(float)
-        for values in (archive["x"], archive["contrast"], archive["s_ac"][models.index(model)])
+        for values in (
+            archive["x"],
+            archive["contrast"],
+            archive["s_ac"][models.index(model)],
+        )
     )
     return x, contrast, grid, rows

@@ -97,7 +97,8 @@ class Responses:
         """List the value of each level in each row of a grid, and the grid as rows, (X, D)."""
         values = np.meshgrid(*self.levels.values(), indexing="ij")
         at = {
-            name: grid_values.ravel() for name, grid_values in zip(self.levels, values, strict=True)
+            name: grid_values.ravel()
+            for name, grid_values in zip(self.levels, values, strict=True)
         }
         return at, grid.reshape(-1, len(self.difference))
 
@@ -178,11 +179,17 @@ def resolve_measure_and_layer(
         )
     if layer is not None and layer not in layers:
         raise unknown_name("layer", layer, layers)
-    return measure or str(result.attrs.get("score_measure", "angular")), layer or layers[0]
+    return measure or str(
+        result.attrs.get("score_measure", "angular")
+    ), layer or layers[0]
 
 
 def values_of(
-    result: xr.Dataset, name: str, measure: str, layer: str | None = None, order: Sequence[str] = ()
+    result: xr.Dataset,
+    name: str,
+    measure: str,
+    layer: str | None = None,
+    order: Sequence[str] = (),
 ) -> FloatArray:
     """Read finite float64 values of a variable, turned so that they grow with the difference.
 
@@ -220,7 +227,9 @@ def values_of(
     values: FloatArray = variable.transpose(
         *[dim for dim in order if dim in variable.dims]
     ).values.astype(float)
-    lost = ~np.isfinite(values) & (status_of(result, name, measure, layer, order) != UNDEFINED)
+    lost = ~np.isfinite(values) & (
+        status_of(result, name, measure, layer, order) != UNDEFINED
+    )
     if lost.any():
         raise InputError(
             f"{int(lost.sum())} of {values.size} values of {name} are not finite; finish the "
@@ -230,7 +239,11 @@ def values_of(
 
 
 def status_of(
-    result: xr.Dataset, name: str, measure: str, layer: str | None = None, order: Sequence[str] = ()
+    result: xr.Dataset,
+    name: str,
+    measure: str,
+    layer: str | None = None,
+    order: Sequence[str] = (),
 ) -> FloatArray:
     """Read the status of the values that `values_of` gives.
 
@@ -322,7 +335,9 @@ def _scored(
     for name in names:
         place = f"scored_{name}"
         if name in result.coords and not result[name].ndim and place in result.dims:
-            equal = np.isclose(result[place].values, float(result[name]), rtol=1e-9, atol=0)
+            equal = np.isclose(
+                result[place].values, float(result[name]), rtol=1e-9, atol=0
+            )
             if not equal.any():
                 raise InputError(
                     f"{name} {float(result[name]):g} is not scored; take one of "
@@ -338,7 +353,9 @@ def _scored(
             "'sensitivity'"
         )
     multiplier = result["multiplier"].values.astype(float)
-    at = np.meshgrid(*[result[place].values.astype(float) for place in places], indexing="ij")
+    at = np.meshgrid(
+        *[result[place].values.astype(float) for place in places], indexing="ij"
+    )
 
     def flat(name: str, reader: Callable[..., FloatArray] = values_of) -> FloatArray:
         return reader(result, name, measure, layer, order).reshape(-1, len(multiplier))
@@ -354,7 +371,9 @@ def _scored(
         status=flat("scored_response", status_of),
         pixels=flat("pixels_scored_response"),
         pixels_status=flat("pixels_scored_response", status_of),
-        sensitivity=values_of(result, "human_sensitivity", measure, order=places).ravel(),
+        sensitivity=values_of(
+            result, "human_sensitivity", measure, order=places
+        ).ravel(),
     )
 
 
@@ -373,7 +392,11 @@ def stored_measure(measures: Sequence[str], measure: str) -> str:
     """
     if measure not in MEASURE_LABELS:
         raise unknown_name("measure", measure, MEASURE_LABELS)
-    stored = "cosine" if measure == "angular_float32" and measure not in measures else measure
+    stored = (
+        "cosine"
+        if measure == "angular_float32" and measure not in measures
+        else measure
+    )
     if stored not in measures:
         raise unknown_name("measure", stored, measures)
     return stored
@@ -401,7 +424,9 @@ Variable = tuple[tuple[str, ...], Any, str, str]
 
 
 def labelled(
-    data: Mapping[str, Variable], coordinates: Mapping[str, Variable], attributes: JsonMapping
+    data: Mapping[str, Variable],
+    coordinates: Mapping[str, Variable],
+    attributes: JsonMapping,
 ) -> xr.Dataset:
     """Build a dataset of float64 variables, with the observer as a coordinate.
 
@@ -479,7 +504,11 @@ def with_status(
         for variable, status in ((name, observer), (f"pixels_{name}", pixels)):
             if status is not None and variable in data:
                 dims = tuple(dim for dim in data[variable][0] if dim != "measure")
-                values = status[at] if "layer" not in dims else np.moveaxis(status[at], -1, 0)
+                values = (
+                    status[at]
+                    if "layer" not in dims
+                    else np.moveaxis(status[at], -1, 0)
+                )
                 variables[f"{variable}_status"] = (
                     dims,
                     values,
@@ -545,7 +574,12 @@ def detection_result(
     places = tuple(f"scored_{level['name']}" for level in levels)
     scored = (*places, "multiplier")
     data: dict[str, Variable] = {
-        "response": (("layer", "measure", *grid), observer[0], "1", "Response on the level grid"),
+        "response": (
+            ("layer", "measure", *grid),
+            observer[0],
+            "1",
+            "Response on the level grid",
+        ),
         "pixels_response": (
             ("measure", *grid),
             pixels[0],
@@ -600,19 +634,39 @@ def detection_result(
             ),
         }
         for name, level in zip(places, levels, strict=True):
-            coordinates[name] = ((name,), level["scored"], level["unit"], level["label"])
+            coordinates[name] = (
+                (name,),
+                level["scored"],
+                level["unit"],
+                level["label"],
+            )
         multiplier = f"Multiplier of the human {layout['multiplier_of']}"
-        coordinates["multiplier"] = (("multiplier",), layout["multiplier"], "1", multiplier)
+        coordinates["multiplier"] = (
+            ("multiplier",),
+            layout["multiplier"],
+            "1",
+            multiplier,
+        )
     if any(statuses is not None for statuses in status):
-        pairs = {"response": layout["grid"], "scored_response": layout["scored"] if human else ()}
+        pairs = {
+            "response": layout["grid"],
+            "scored_response": layout["scored"] if human else (),
+        }
         data = with_status(
-            data, {name: np.array(at) for name, at in pairs.items() if np.size(at)}, *status
+            data,
+            {name: np.array(at) for name, at in pairs.items() if np.size(at)},
+            *status,
         )
     if human and layout["curve"] is not None:
         curve = layout["curve"]
         name = f"curve_{curve['level']}"
         level = next(level for level in levels if level["name"] == curve["level"])
-        data["human_curve"] = ((name,), curve["sensitivity"], sensitivity, "Human sensitivity")
+        data["human_curve"] = (
+            (name,),
+            curve["sensitivity"],
+            sensitivity,
+            "Human sensitivity",
+        )
         coordinates[name] = ((name,), curve["values"], level["unit"], level["label"])
     descriptions = {"levels": json.dumps([level["name"] for level in levels])}
     if difference.get("kind"):
@@ -671,13 +725,16 @@ class LayerScore(Tabled):
         is_observer = base.responder == OBSERVER
         spread = self.variants if is_observer else None
         facts = ("float32_floor", "noise_floor", "below_noise", "undefined", "turned")
-        observer_facts = {name: getattr(self, name) if is_observer else None for name in facts}
+        observer_facts = {
+            name: getattr(self, name) if is_observer else None for name in facts
+        }
         if is_observer:
             flags += many(self.float32_floor, "f") + many(self.below_noise, "n")
             flags += many(self.undefined, "u") + many(self.turned, "t")
         record = {
             **{
-                name: getattr(self, name) for name in ("experiment", "measure", "observer", "layer")
+                name: getattr(self, name)
+                for name in ("experiment", "measure", "observer", "layer")
             },
             "random_weights": int(self.random_weights),
             "responder": short,
@@ -693,7 +750,9 @@ class LayerScore(Tabled):
             "noise": percent(self.below_noise) if is_observer else "",
         }
         entries = {
-            metric: Entry(*values, flags, observer_facts["float32_floor"], note, of_person)
+            metric: Entry(
+                *values, flags, observer_facts["float32_floor"], note, of_person
+            )
             for metric, values in reached.items()
         }
         notes = [f"{first} of the {spread}"] * (spread is not None) + list(base.notes)
@@ -745,7 +804,9 @@ def layer_facts(
         "layer": layer,
         "measure": measure,
         "random_weights": bool(result.attrs.get("random_weights", 0)),
-        "float32_floor": float((scored(result, "angular_float32") <= FLOAT32_FLOOR).mean())
+        "float32_floor": float(
+            (scored(result, "angular_float32") <= FLOAT32_FLOOR).mean()
+        )
         if rounded
         else None,
         "noise_floor": floor,
@@ -755,7 +816,11 @@ def layer_facts(
         "seed": interval["seed"],
         "resamples": interval["resamples"],
         "variants": variant_spread(
-            result, statistic, *scale, confidence=interval["confidence"], seed=interval["seed"]
+            result,
+            statistic,
+            *scale,
+            confidence=interval["confidence"],
+            seed=interval["seed"],
         )
         if "variant" in result.dims
         else None,

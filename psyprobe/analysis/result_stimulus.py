@@ -18,7 +18,12 @@ from psyprobe.errors import InputError
 from psyprobe.human.castle import DIRECTIONS
 from psyprobe.human.points import Conditions, Level, matched_thresholds
 from psyprobe.human.reference import human_inputs, is_number
-from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_page, stimulus_set
+from psyprobe.stimulus.catalogue import (
+    StimulusSet,
+    load_stimulus,
+    read_page,
+    stimulus_set,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +76,9 @@ def contrast_kind_of(result: xr.Dataset) -> str:
     try:
         stimulus = stimulus_on(page_of(result))
         return (
-            "" if stimulus is None or stimulus.parts else str(stimulus.spec().contrast_kind or "")
+            ""
+            if stimulus is None or stimulus.parts
+            else str(stimulus.spec().contrast_kind or "")
         )
     except InputError:
         return ""
@@ -99,7 +106,10 @@ def conditions_of(result: xr.Dataset) -> Conditions | None:
     }
     return _conditions(
         page_of(result),
-        {name: np.asarray(values.values, np.float64) for name, values in levels.items()},
+        {
+            name: np.asarray(values.values, np.float64)
+            for name, values in levels.items()
+        },
     )
 
 
@@ -130,9 +140,13 @@ def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
     >>> float(found["x"].min().round(3)), int((found["match"] == "direct").sum())
     (0.012, 37)
     """
-    from psyprobe.experiment import Experiment, read_experiment
+    from psyprobe.experiment import Experiment, load_experiment
 
-    page = experiment if isinstance(experiment, Experiment) else read_experiment(experiment)
+    page = (
+        experiment
+        if isinstance(experiment, Experiment)
+        else load_experiment(experiment)
+    )
     levels = {
         name: np.asarray(values, np.float64)
         for name, values in page.levels.items()
@@ -147,7 +161,9 @@ def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
     return matched_thresholds(conditions)
 
 
-def _conditions(page: JsonMapping, levels: Mapping[str, FloatArray]) -> Conditions | None:
+def _conditions(
+    page: JsonMapping, levels: Mapping[str, FloatArray]
+) -> Conditions | None:
     free = [name for name, values in levels.items() if values.ndim]
     try:
         stimulus = stimulus_on(page)
@@ -163,11 +179,15 @@ def _conditions(page: JsonMapping, levels: Mapping[str, FloatArray]) -> Conditio
         return None
     level = cast(Level, free[0])
     inputs = _model_inputs(stimulus, page.get("human", {}))
-    inputs |= {name: float(values) for name, values in levels.items() if name not in free}
+    inputs |= {
+        name: float(values) for name, values in levels.items() if name not in free
+    }
     noise = stimulus.kind in _NOISE
     direction = inputs.get("direction")
     fixed = {name: inputs.get(name) for name in _BEYOND if name != level}
-    if not all(value is not None and is_number(value) and value > 0 for value in fixed.values()):
+    if not all(
+        value is not None and is_number(value) and value > 0 for value in fixed.values()
+    ):
         return None
     if (
         stimulus.kind not in (*_GABORS, *_NOISE)
@@ -180,14 +200,20 @@ def _conditions(page: JsonMapping, levels: Mapping[str, FloatArray]) -> Conditio
     beyond = _BEYOND[level]
     span = float(values.min()) / beyond, float(values.max()) * beyond
     rms = stimulus.spec().contrast_kind == "rms"
-    return Conditions(level, span, str(direction), **fixed, noise=noise, gain=_RMS if rms else 1.0)
+    return Conditions(
+        level, span, str(direction), **fixed, noise=noise, gain=_RMS if rms else 1.0
+    )
 
 
 def _model_inputs(stimulus: StimulusSet, human: JsonMapping) -> JsonObject:
     """Collect the inputs of a human model: parameters of the stimulus, and those the page fixes."""
     spec = stimulus.spec()
-    inputs = human_inputs({field.name: getattr(spec, field.name) for field in fields(spec)})
+    inputs = human_inputs(
+        {field.name: getattr(spec, field.name) for field in fields(spec)}
+    )
     if "area" not in inputs and stimulus.kind in _NOISE:
         height, width = spec.shape
         inputs["area"] = height * width / spec.ppd**2
-    return inputs | {name: human[name] for name in (*_BEYOND, "direction") if name in human}
+    return inputs | {
+        name: human[name] for name in (*_BEYOND, "direction") if name in human
+    }

@@ -26,7 +26,9 @@ CONTRAST = "contrast alone (perfect constancy)"
 PERSON = "one person"
 
 #: Note of a score without people in the place of an observer.
-NO_PEOPLE = "no single people were measured under its conditions, so there is no ceiling."
+NO_PEOPLE = (
+    "no single people were measured under its conditions, so there is no ceiling."
+)
 
 #: A share of score points, above which it is flagged.
 _MANY = 0.1
@@ -191,7 +193,11 @@ def percent(share: float | None, digits: int | None = None) -> str:
     if share is None:
         return "-"
     # "{:.2g}" alone writes 100 as 1e+02.
-    return f"{100 * share:.0f} %" if digits is None else f"{float(f'{100 * share:.{digits}g}'):g} %"
+    return (
+        f"{100 * share:.0f} %"
+        if digits is None
+        else f"{float(f'{100 * share:.{digits}g}'):g} %"
+    )
 
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
@@ -266,7 +272,9 @@ def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:
     if format == "json":
         return json_text([score.to_dict() for score in listed])
     if format == "csv":
-        return csv_text([row.record for score in listed for row in score.rows() if row.record])
+        return csv_text(
+            [row.record for score in listed for row in score.rows() if row.record]
+        )
     tables = [
         lay_out(format, [[table.title, *table.headings], *table.cells()], table.notes())
         for table in score_tables(listed)
@@ -301,7 +309,8 @@ def csv_text(records: Sequence[JsonMapping]) -> str:
     writer = csv.DictWriter(stream, columns or ["experiment"], lineterminator="\n")
     writer.writeheader()
     writer.writerows(
-        {column: harmless(cell) for column, cell in record.items()} for record in records
+        {column: harmless(cell) for column, cell in record.items()}
+        for record in records
     )
     return stream.getvalue().rstrip("\n")
 
@@ -312,7 +321,9 @@ def observer_name(score: Score, group: Iterable[Score]) -> str:
     The layer is added where the group has several of this observer, and "(random weights)" if it is
     untrained.
     """
-    several = len({other.layer for other in group if other.observer == score.observer}) > 1
+    several = (
+        len({other.layer for other in group if other.observer == score.observer}) > 1
+    )
     return (
         score.observer
         + (f" / {score.layer}" if several else "")
@@ -355,7 +366,11 @@ def score_tables(scores: Iterable[Score]) -> list[ScoreTable]:
     []
     """
     rows = sorted(((score, list(score.rows())) for score in scores), key=_title)
-    return [table for _, group in groupby(rows, _title) for table in _group_tables(list(group))]
+    return [
+        table
+        for _, group in groupby(rows, _title)
+        for table in _group_tables(list(group))
+    ]
 
 
 def score_notes(scores: Iterable[Score]) -> list[str]:
@@ -377,7 +392,8 @@ def _title(pair: tuple[Score, list[Row]]) -> str:
 def _is_contained(row: Row, other: Row) -> bool:
     """Tell whether each cell reads as that of the other row does, or is empty."""
     return all(
-        text in ("", "-") or other.cells.get(name) == text for name, text in row.cells.items()
+        text in ("", "-") or other.cells.get(name) == text
+        for name, text in row.cells.items()
     )
 
 

@@ -65,7 +65,8 @@ _PEOPLE = (
 )
 #: Caveat of the intervals.
 _INTERVAL_CAVEAT = (
-    "which treat levels as independent. Neighbours are not, so the true intervals are wider"
+    "which treat levels as independent. Neighbours are not, so the true "
+    "intervals are wider"
 )
 
 
@@ -85,7 +86,9 @@ class Test:
 
         The error is " mean" or " pooled".
         """
-        return " ".join([self.experiment, *[self.metric.suffix] * bool(self.metric.suffix)])
+        return " ".join(
+            [self.experiment, *[self.metric.suffix] * bool(self.metric.suffix)]
+        )
 
     @property
     def about(self) -> dict[str, str]:
@@ -170,20 +173,28 @@ class Scoreboard:
             If there is no such column.
         """
         if test == "name":
-            return replace(self, rows=tuple(sorted(self.rows, key=lambda row: row.name)))
+            return replace(
+                self, rows=tuple(sorted(self.rows, key=lambda row: row.name))
+            )
         column = self.column(test)
         sign = -1 if column.metric.more_is_better else 1
 
         def key(row: BoardRow) -> float:
             entry = row.entries.get(column)
-            return float("inf") if entry is None or entry.value is None else sign * entry.value
+            return (
+                float("inf")
+                if entry is None or entry.value is None
+                else sign * entry.value
+            )
 
         return replace(self, rows=tuple(sorted(self.rows, key=key)))
 
     def column(self, test: str) -> Test:
         """Find the test of a name as `sort` takes it."""
         names = {t.name: t for t in reversed(self.tests)}
-        names |= {t.experiment: t for t in reversed(self.tests) if t.metric == ERROR_MEAN}
+        names |= {
+            t.experiment: t for t in reversed(self.tests) if t.metric == ERROR_MEAN
+        }
         if test not in names:
             raise unknown_name("test", test, ["name", *(t.name for t in self.tests)])
         return names[test]
@@ -210,7 +221,9 @@ class Scoreboard:
         step = _COLUMNS if format == "text" else len(self.tests)
         blocks = [self.tests[i : i + step] for i in range(0, len(self.tests), step)]
         return table.document(
-            format, [lay_out(format, self._cells(block)) for block in blocks], self._lines()
+            format,
+            [lay_out(format, self._cells(block)) for block in blocks],
+            self._lines(),
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -245,12 +258,21 @@ class Scoreboard:
                 else percent(row.float32_floor)
             )
             cells.append(
-                [row.title, *(_cell(row.entries.get(test), test.metric) for test in tests), floor]
+                [
+                    row.title,
+                    *(_cell(row.entries.get(test), test.metric) for test in tests),
+                    floor,
+                ]
             )
         return cells
 
     def _lines(self) -> list[str]:
-        used = {flag for row in self.rows for entry in row.entries.values() for flag in entry.flags}
+        used = {
+            flag
+            for row in self.rows
+            for entry in row.entries.values()
+            for flag in entry.flags
+        }
         notes = [
             f"{r.title}, {t.experiment}: {e.note}."
             for r in self.rows
@@ -262,14 +284,29 @@ class Scoreboard:
         ] * (self.confidence is not None)
         people = [_PEOPLE] * any(row.kind == "people" for row in self.rows)
         flags = [f"{flag}: {FLAGS[flag]}." for flag in FLAGS if flag in used]
-        source = ["Published scores: Cai et al. (2025), Figure 6, final table, without intervals."]
+        source = [
+            "Published scores: Cai et al. (2025), Figure 6, final table, without intervals."
+        ]
         published = any(row.kind == "published" for row in self.rows)
         # Both errors of matching stand on the same matches, and so on the same notes.
-        return [*_KEY, *brackets, *people, *flags, *dict.fromkeys(notes), *source * published]
+        return [
+            *_KEY,
+            *brackets,
+            *people,
+            *flags,
+            *dict.fromkeys(notes),
+            *source * published,
+        ]
 
     def _records(self) -> list[JsonObject]:
         return [
-            {"name": row.name, "kind": row.kind, "family": row.family, **test.about, **vars(entry)}
+            {
+                "name": row.name,
+                "kind": row.kind,
+                "family": row.family,
+                **test.about,
+                **vars(entry),
+            }
             for row in self.rows
             for test, entry in row.entries.items()
         ]
@@ -277,7 +314,11 @@ class Scoreboard:
     def _content(self) -> JsonObject:
         return {
             "tests": [
-                {"name": test.name, **test.about, "more_is_better": test.metric.more_is_better}
+                {
+                    "name": test.name,
+                    **test.about,
+                    "more_is_better": test.metric.more_is_better,
+                }
                 for test in self.tests
             ],
             "confidence": self.confidence,
@@ -323,14 +364,19 @@ def scoreboard(
     _check_measures(listed)
     entries_by_score = [(score, _entries(score)) for score in listed]
     tests = list(
-        dict.fromkeys(test for _, entries in entries_by_score for test in entries[OBSERVER])
+        dict.fromkeys(
+            test for _, entries in entries_by_score for test in entries[OBSERVER]
+        )
     )
     if not listed:
         if not published:
-            raise InputError("there are no results for a scoreboard; give some, or published=True")
+            raise InputError(
+                "there are no results for a scoreboard; give some, or published=True"
+            )
         tests = list(
             dict.fromkeys(
-                Test(score.experiment, _OF_PAPER[score.metric]) for score in published_scores()
+                Test(score.experiment, _OF_PAPER[score.metric])
+                for score in published_scores()
             )
         )
     order = list(SHORT_NAMES)
@@ -351,7 +397,9 @@ def scoreboard(
             )
         rows += published_rows
     confidences = {score.confidence for score in listed}
-    board = Scoreboard(tuple(tests), tuple(rows), max(confidences) if confidences else None)
+    board = Scoreboard(
+        tuple(tests), tuple(rows), max(confidences) if confidences else None
+    )
     return board if sort is None else board.sort(sort)
 
 
@@ -362,7 +410,8 @@ def _entries(score: Score) -> Entries:
     """Map responders to entries, and flag the observer's where a trivial responder is as good."""
     entries: Entries = {
         row.responder: {
-            Test(score.experiment, metric): entry for metric, entry in row.entries.items()
+            Test(score.experiment, metric): entry
+            for metric, entry in row.entries.items()
         }
         for row in score.rows()
         if row.entries
@@ -387,9 +436,13 @@ def _entries(score: Score) -> Entries:
     return entries
 
 
-def _flag_if_not_better(metric: Metric, value: float, trivial: Entry | None, flag: str) -> str:
+def _flag_if_not_better(
+    metric: Metric, value: float, trivial: Entry | None, flag: str
+) -> str:
     """Return the flag unless the value is better than the trivial responder's."""
-    beaten = trivial is None or trivial.value is None or metric.better(value, trivial.value)
+    beaten = (
+        trivial is None or trivial.value is None or metric.better(value, trivial.value)
+    )
     return "" if beaten else flag
 
 
@@ -414,7 +467,8 @@ def _observers(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardR
     for score, responders in entries_by_score:
         name = table.observer_name(score, scores)
         entries = rows.setdefault(
-            (name, score.observer.split(":")[0] if ":" in score.observer else "other"), {}
+            (name, score.observer.split(":")[0] if ":" in score.observer else "other"),
+            {},
         )
         for test, entry in responders[OBSERVER].items():
             if entries.setdefault(test, entry) != entry:
@@ -422,7 +476,10 @@ def _observers(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardR
                     f"{name} has two different scores in {test.name}; leave out the results of "
                     "one of the runs"
                 )
-    return [BoardRow(name, "observer", family, entries) for (name, family), entries in rows.items()]
+    return [
+        BoardRow(name, "observer", family, entries)
+        for (name, family), entries in rows.items()
+    ]
 
 
 def _baselines(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
@@ -432,10 +489,14 @@ def _baselines(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardR
         for name, entries in responders.items():
             for test, entry in entries.items() if name != OBSERVER else ():
                 # Observers of one size were shown the same, but for rounding; they share a row.
-                further = [row for row in rows if row.startswith(f"{name}, as shown to ")]
+                further = [
+                    row for row in rows if row.startswith(f"{name}, as shown to ")
+                ]
                 places = [name, *further, f"{name}, as shown to {score.observer}"]
                 if not any(
-                    _reads_alike(test, rows.setdefault(row, {}).setdefault(test, entry), entry)
+                    _reads_alike(
+                        test, rows.setdefault(row, {}).setdefault(test, entry), entry
+                    )
                     for row in places
                 ):
                     raise InputError(
@@ -456,7 +517,10 @@ def _reads_alike(test: Test, first: Entry, second: Entry) -> bool:
     """Tell whether two entries differ by less than the last digit that a table shows."""
     if first.value is None or second.value is None:
         return first.value == second.value
-    return abs(first.value - second.value) < 10**-test.metric.digits and first.flags == second.flags
+    return (
+        abs(first.value - second.value) < 10**-test.metric.digits
+        and first.flags == second.flags
+    )
 
 
 def _published(tests: Sequence[Test]) -> list[BoardRow]:
@@ -468,15 +532,22 @@ def _published(tests: Sequence[Test]) -> list[BoardRow]:
     }
     rows: dict[tuple[str, str, str], dict[Test, Entry]] = {}
     for published in listed:
-        entries = rows.setdefault((published.model, published.label, published.family), {})
+        entries = rows.setdefault(
+            (published.model, published.label, published.family), {}
+        )
         for test in tests:
-            if (test.base, test.metric.name) == (published.experiment, published.metric):
+            if (test.base, test.metric.name) == (
+                published.experiment,
+                published.metric,
+            ):
                 trivial = (
-                    None if published.model == "no_encoder" else pixels[test.base, test.metric.name]
+                    None
+                    if published.model == "no_encoder"
+                    else pixels[test.base, test.metric.name]
                 )
-                flags = _flag_if_not_better(test.metric, published.score, trivial, "p") + many(
-                    published.float32_floor, "f"
-                )
+                flags = _flag_if_not_better(
+                    test.metric, published.score, trivial, "p"
+                ) + many(published.float32_floor, "f")
                 entries[test] = Entry(
                     published.score, flags=flags, float32_floor=published.float32_floor
                 )

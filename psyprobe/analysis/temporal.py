@@ -10,7 +10,11 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.measures import join_measures
-from psyprobe.analysis.responses import layers_of, observer_of, resolve_measure_and_layer
+from psyprobe.analysis.responses import (
+    layers_of,
+    observer_of,
+    resolve_measure_and_layer,
+)
 from psyprobe.errors import InputError
 from psyprobe.running.task import stimulus_axis_of
 
@@ -65,7 +69,9 @@ def band_pass(
     InputError
         The result has no such levels.
     """
-    ratios = [_responses_at(result, frequency, layer, measure) for frequency in (high, low)]
+    ratios = [
+        _responses_at(result, frequency, layer, measure) for frequency in (high, low)
+    ]
     human = [_human_sensitivity_at(result, frequency) for frequency in (high, low)]
     human_ratio = None if human[0] is None or human[1] is None else human[0] / human[1]
     return _ratio(ratios[0], ratios[1], human_ratio)
@@ -102,25 +108,36 @@ def motion_ratio(
         The results are not of the same observer and contrasts.
     """
     names = [stimulus_axis_of(result).name for result in (drift, counterphase)]
-    comparable = observer_of(drift) == observer_of(counterphase) and names[0] == names[1]
-    if not comparable or not np.array_equal(drift[names[0]].values, counterphase[names[1]].values):
+    comparable = (
+        observer_of(drift) == observer_of(counterphase) and names[0] == names[1]
+    )
+    if not comparable or not np.array_equal(
+        drift[names[0]].values, counterphase[names[1]].values
+    ):
         raise InputError(
             "drift and counterphase are compared of one observer, at the same contrasts; run "
             "both alike"
         )
-    responses = [_responses_at(result, at, layer, measure) for result in (drift, counterphase)]
+    responses = [
+        _responses_at(result, at, layer, measure) for result in (drift, counterphase)
+    ]
     return _ratio(responses[0], responses[1], None)
 
 
 def _ratio(
-    numerator: Mapping[str, FloatArray], denominator: Mapping[str, FloatArray], human: float | None
+    numerator: Mapping[str, FloatArray],
+    denominator: Mapping[str, FloatArray],
+    human: float | None,
 ) -> ResponseRatio:
     with np.errstate(divide="ignore", invalid="ignore"):
         observer, pixels = (
-            numerator[name] / denominator[name] for name in ("response", "pixels_response")
+            numerator[name] / denominator[name]
+            for name in ("response", "pixels_response")
         )
     low, middle, high = np.quantile(observer, [0.0, 0.5, 1.0])
-    return ResponseRatio(float(middle), (float(low), float(high)), float(np.median(pixels)), human)
+    return ResponseRatio(
+        float(middle), (float(low), float(high)), float(np.median(pixels)), human
+    )
 
 
 def _responses_at(
@@ -149,7 +166,9 @@ def _responses_at(
     )
     return {
         "response": at_frequency["response"].sel(layer=layer, measure=measure).values,
-        "pixels_response": at_frequency["pixels_response"].sel(measure=pixels_measure).values,
+        "pixels_response": at_frequency["pixels_response"]
+        .sel(measure=pixels_measure)
+        .values,
     }
 
 

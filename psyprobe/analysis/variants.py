@@ -49,13 +49,19 @@ class Spread(Recorded):
 
     def __str__(self) -> str:
         scores = [value for value in self.values if value is not None]
-        singles = f"; each alone {min(scores):.2f} to {max(scores):.2f}" if scores else ""
-        interval = "no interval" if self.low is None else f"[{self.low:.2f}, {self.high:.2f}]"
+        singles = (
+            f"; each alone {min(scores):.2f} to {max(scores):.2f}" if scores else ""
+        )
+        interval = (
+            "no interval" if self.low is None else f"[{self.low:.2f}, {self.high:.2f}]"
+        )
         return f"mean of {self.count} variants, {interval} over variants{singles}"
 
 
 def average_variants(
-    results: Sequence[xr.Dataset], variants: Mapping[str, Sequence[float]], labels: Sequence[str]
+    results: Sequence[xr.Dataset],
+    variants: Mapping[str, Sequence[float]],
+    labels: Sequence[str],
 ) -> xr.Dataset:
     """Average the results of many variants of an experiment, and keep those of each variant.
 
@@ -94,7 +100,9 @@ def average_variants(
     for name in (*_RESPONSES, *_BASELINES):
         if name not in first:
             continue
-        stacked = np.stack([result[name].transpose(*first[name].dims).values for result in results])
+        stacked = np.stack(
+            [result[name].transpose(*first[name].dims).values for result in results]
+        )
         averaged[name] = first[name].copy(data=stacked.mean(axis=0))
         if name in _RESPONSES:
             attributes = {
@@ -107,7 +115,8 @@ def average_variants(
     for name in (str(var) for var in first.data_vars if str(var).endswith("_status")):
         # What is undefined in one variant is undefined in the mean.
         worst = np.max(
-            [result[name].transpose(*first[name].dims).values for result in results], axis=0
+            [result[name].transpose(*first[name].dims).values for result in results],
+            axis=0,
         )
         averaged[name] = first[name].copy(data=worst)
     floors = np.stack([result["noise_floor"].values for result in results])
@@ -157,7 +166,9 @@ def variant_spread(
     """
     result = join_measures(result)
     by_variant = {
-        name: result[f"{name}_by_variant"] for name in _RESPONSES if f"{name}_by_variant" in result
+        name: result[f"{name}_by_variant"]
+        for name in _RESPONSES
+        if f"{name}_by_variant" in result
     }
     count = result.sizes["variant"]
 

@@ -82,11 +82,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 3
     except (Exception, SystemExit) as error:
         if parsed.debug:
-            print(printable("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+            print(
+                printable("".join(traceback.format_exception(error))),
+                end="",
+                file=sys.stderr,
+            )
         return _refuse(parsed.command, _sentence(error))
     except KeyboardInterrupt:
         resumes = all_commands().commands[parsed.command].get("resumes", False)
-        remedy = f"; what was answered is kept, go on with: psyprobe {shlex.join(words)}"
+        remedy = (
+            f"; what was answered is kept, go on with: psyprobe {shlex.join(words)}"
+        )
         tell(f"psyprobe {parsed.command}: stopped{remedy if resumes else ''}")
         return 130
 
@@ -135,7 +141,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """Make the parser, with the options of the command among the words and of no other."""
     page = all_commands()
     broken = [
-        f"\ncommands of {name} cannot be used: {reason}" for name, reason in page.broken.items()
+        f"\ncommands of {name} cannot be used: {reason}"
+        for name, reason in page.broken.items()
     ]
     parser = _Parser(
         prog="psyprobe",
@@ -164,7 +171,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         )
         subparser.add_argument("--json", action="store_true", help="print JSON")
         subparser.add_argument(
-            "--debug", action="store_true", help="show the trace of an error, besides its line"
+            "--debug",
+            action="store_true",
+            help="show the trace of an error, besides its line",
         )
         if name == current:
             for table in (command, *page.extensions.get(name, ())):
@@ -172,7 +181,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _add_options(parser: argparse.ArgumentParser, command: JsonMapping, page: Commands) -> None:
+def _add_options(
+    parser: argparse.ArgumentParser, command: JsonMapping, page: Commands
+) -> None:
     if "adds" in command:
         load_function(command["adds"])(parser)
     shared = (page.shared[name] for name in command.get("shares", ()))
@@ -182,5 +193,7 @@ def _add_options(parser: argparse.ArgumentParser, command: JsonMapping, page: Co
             if "type" in option:
                 keywords["type"] = _TYPES[option["type"]]
             if group := keywords.pop("choices_of", None):
-                keywords["choices"] = sorted(point.name for point in entry_points(group=group))
+                keywords["choices"] = sorted(
+                    point.name for point in entry_points(group=group)
+                )
             parser.add_argument(*names.split(), **keywords)

@@ -66,7 +66,9 @@ def check_command(arguments: argparse.Namespace) -> int:
         certificate, causes, unchanged = _check_file(path)
     else:
         display = display_from(arguments.display)
-        certificate = specification_from(arguments.target, arguments.set).measure(display)
+        certificate = specification_from(arguments.target, arguments.set).measure(
+            display
+        )
         causes = ()
     lines = [repr(certificate), *_explain(certificate, causes)]
     if not unchanged:
@@ -81,7 +83,11 @@ def check_command(arguments: argparse.Namespace) -> int:
         **certificate.to_dict(),
         "unchanged": unchanged,
         "causes": [
-            {"name": cause.name, "explanation": cause.explanation, "remedy": cause.remedy}
+            {
+                "name": cause.name,
+                "explanation": cause.explanation,
+                "remedy": cause.remedy,
+            }
             for cause in causes
         ],
     }
@@ -121,14 +127,22 @@ def _check_foreign(
 ) -> tuple[Certificate, tuple[Cause, ...]]:
     """Measure a file made elsewhere as the stimulus that the command line says it should be."""
     content = read_pixels(
-        path, packing=arguments.pack, key=arguments.key, space=arguments.space, bits=arguments.bits
+        path,
+        packing=arguments.pack,
+        key=arguments.key,
+        space=arguments.space,
+        bits=arguments.bits,
     )
     pixels = content.pixels
     values = settings(arguments.set, "--set")
     # Three values along the last axis are channels: nobody draws stimuli three pixels wide.
-    shape = pixels.shape[:-1] if pixels.ndim > 2 and pixels.shape[-1] == 3 else pixels.shape
+    shape = (
+        pixels.shape[:-1] if pixels.ndim > 2 and pixels.shape[-1] == 3 else pixels.shape
+    )
     if len(shape) != 2:
-        raise InputError(f"{path} has shape {pixels.shape}; give one image, (H, W) or (H, W, 3)")
+        raise InputError(
+            f"{path} has shape {pixels.shape}; give one image, (H, W) or (H, W, 3)"
+        )
     values.setdefault("size", list(shape))
     if arguments.kind in KINDS:
         spec = specification_from_dict({"kind": arguments.kind, **values})
@@ -177,7 +191,9 @@ def _judge(
 ) -> tuple[Certificate, tuple[Cause, ...]]:
     pixels = content.pixels
     in_colour = getattr(spec, "in_colour", False) or getattr(spec, "chromatic", False)
-    equal = pixels.ndim > len(spec.batch) + 2 and bool((pixels == pixels[..., :1]).all())
+    equal = pixels.ndim > len(spec.batch) + 2 and bool(
+        (pixels == pixels[..., :1]).all()
+    )
     if (
         content.space in ("encoded", "linear")
         and equal
@@ -185,7 +201,9 @@ def _judge(
         and not display.guns_differ
     ):
         pixels = pixels[..., 0]
-    return judge(pixels, spec, space=content.space, display=display, precision=content.precision)
+    return judge(
+        pixels, spec, space=content.space, display=display, precision=content.precision
+    )
 
 
 def read_pixels(
@@ -244,32 +262,50 @@ def read_pixels(
     elif kind in _READ:
         pixels = read_npy(path) if kind == ".npy" else read_tiff(path)
     else:
-        raise InputError(f"{path.name} is no image that is read; give {', '.join(_READ)}")
+        raise InputError(
+            f"{path.name} is no image that is read; give {', '.join(_READ)}"
+        )
     if packing:
         return FilePixels(unpack(pixels, packing), "encoded", "float16")
     pixels = _check_finite(path, pixels)
     if pixels.dtype.kind in "ui" and bits:
-        return FilePixels(pixels / (2.0**bits - 1), "encoded", "uint8" if bits <= 10 else "float16")
-    if pixels.dtype.kind == "f" and kind in (".tiff", ".npy") and pixels.dtype == np.float32:
+        return FilePixels(
+            pixels / (2.0**bits - 1), "encoded", "uint8" if bits <= 10 else "float16"
+        )
+    if (
+        pixels.dtype.kind == "f"
+        and kind in (".tiff", ".npy")
+        and pixels.dtype == np.float32
+    ):
         return FilePixels(pixels.astype(np.float64), space or "encoded", "float32")
     return FilePixels(pixels, space or "encoded")
 
 
-def _select(path: Path, arrays: dict[str, npt.NDArray[Any]], key: str | None) -> npt.NDArray[Any]:
+def _select(
+    path: Path, arrays: dict[str, npt.NDArray[Any]], key: str | None
+) -> npt.NDArray[Any]:
     """Select the image of a name among arrays, or the only one."""
     images = {
-        name: array for name, array in arrays.items() if array.ndim >= 2 and min(array.shape) > 1
+        name: array
+        for name, array in arrays.items()
+        if array.ndim >= 2 and min(array.shape) > 1
     }
     names = ", ".join(images)[:120] or "none"
     if key is None and len(images) != 1:
-        raise InputError(f"{path} holds {len(images)} images ({names}); name one with --key")
+        raise InputError(
+            f"{path} holds {len(images)} images ({names}); name one with --key"
+        )
     if key is not None and key not in images:
         raise InputError(f"{path} has no image {key!r}; it holds {names}")
     return images[key if key is not None else next(iter(images))]
 
 
 def _check_finite(path: Path, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if values.dtype.kind not in "uif" or not values.size or not np.isfinite(values).all():
+    if (
+        values.dtype.kind not in "uif"
+        or not values.size
+        or not np.isfinite(values).all()
+    ):
         raise InputError(
             f"{path} holds {values.dtype} that are not all finite numbers; render it again"
         )

@@ -10,7 +10,9 @@ from psyprobe.reporting.citing import cite
 
 def cite_command(arguments: argparse.Namespace) -> int:
     """Print the BibTeX entry of each paper under a line that says what it is cited for."""
-    entries = {entry.key: entry for name in arguments.experiment for entry in cite(name)}.values()
+    entries = {
+        entry.key: entry for name in arguments.experiment for entry in cite(name)
+    }.values()
     text = "\n\n".join(f"% {entry.reason}\n{entry.bibtex}" for entry in entries)
     show([vars(entry) for entry in entries], text, as_json=arguments.json)
     return 0

@@ -22,7 +22,15 @@ from psyprobe.errors import InputError
 #: Tables that a page of commands may have, and keys that the table of a command may have.
 _TABLES = ("shared", "commands", "extensions")
 _KEYS = {
-    "commands": {"summary", "example", "function", "adds", "shares", "options", "resumes"},
+    "commands": {
+        "summary",
+        "example",
+        "function",
+        "adds",
+        "shares",
+        "options",
+        "resumes",
+    },
     "extensions": {"options", "before", "wraps"},
 }
 
@@ -53,8 +61,12 @@ def all_commands() -> Commands:
     'psyprobe.cli.listing:list_command'
     """
     page = _read(Path(__file__).with_name("commands.toml"))
-    commands = Commands(page["description"], page["examples"], page["shared"], page["commands"])
-    for point in sorted(entry_points(group="psyprobe.commands"), key=lambda point: point.name):
+    commands = Commands(
+        page["description"], page["examples"], page["shared"], page["commands"]
+    )
+    for point in sorted(
+        entry_points(group="psyprobe.commands"), key=lambda point: point.name
+    ):
         try:
             _add(commands, _page_of(point))
         except Exception as error:  # one broken package must not take the others along
@@ -97,7 +109,9 @@ def _page_of(point: EntryPoint) -> JsonObject:
     """Read the page of commands in the package of an entry point, without importing it."""
     package = find_spec(point.module)
     folders = () if package is None else package.submodule_search_locations or ()
-    paths = [path for folder in folders if (path := Path(folder) / "commands.toml").is_file()]
+    paths = [
+        path for folder in folders if (path := Path(folder) / "commands.toml").is_file()
+    ]
     if not paths:
         raise InputError("is no package that holds commands.toml")
     return _read(paths[0])
@@ -107,14 +121,20 @@ def _add(commands: Commands, page: JsonMapping) -> None:
     """Add the page of a package, or nothing of it if a part of it cannot be used."""
     for table in page:
         if table not in _TABLES:
-            raise InputError(f"commands.toml has a table {table!r}, not of {', '.join(_TABLES)}")
+            raise InputError(
+                f"commands.toml has a table {table!r}, not of {', '.join(_TABLES)}"
+            )
     for table, keys in _KEYS.items():
         for name, command in page.get(table, {}).items():
             if unknown := sorted(command.keys() - keys):
-                raise InputError(f"{table}.{name} has a key {unknown[0]!r} that nothing reads")
+                raise InputError(
+                    f"{table}.{name} has a key {unknown[0]!r} that nothing reads"
+                )
     for name in page.get("commands", {}):
         if name in commands.commands:
-            raise InputError(f"there is a command {name!r} already; give it another name")
+            raise InputError(
+                f"there is a command {name!r} already; give it another name"
+            )
     for name in page.get("extensions", {}):
         if name not in commands.commands:
             raise InputError(f"it extends {name!r}, and there is no such command")

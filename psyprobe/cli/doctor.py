@@ -41,7 +41,11 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     facts = {
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "versions": software_versions()
-        | {name: installed for name in _NETWORK_PACKAGES if (installed := _version(name))},
+        | {
+            name: installed
+            for name in _NETWORK_PACKAGES
+            if (installed := _version(name))
+        },
         "extras": _extras(),
         "observers": {row.name: row.obstacle for row in rows if row.obstacle},
         "can_run": [row.name for row in rows if not row.obstacle],
@@ -54,9 +58,14 @@ def doctor_command(arguments: argparse.Namespace) -> int:
 
 
 def _text(facts: JsonMapping) -> str:
-    lines = [f"system: {facts['system']}", f"versions: {_join_pairs(facts['versions'])}"]
+    lines = [
+        f"system: {facts['system']}",
+        f"versions: {_join_pairs(facts['versions'])}",
+    ]
     for name, missing in facts["extras"].items():
-        lines.append(f"extra {name}: {f'lacks {_join(missing)}' if missing else 'there'}")
+        lines.append(
+            f"extra {name}: {f'lacks {_join(missing)}' if missing else 'there'}"
+        )
     lines.append(f"device: {facts['device']}")
     lines.append(f"threads: {_join_pairs(facts['threads'])}")
     lines.append(f"can run here: {_join(facts['can_run'])}")
@@ -65,12 +74,16 @@ def _text(facts: JsonMapping) -> str:
         names_by_obstacle.setdefault(obstacle.partition(";")[0], []).append(name)
     for obstacle, names in names_by_obstacle.items():
         lines.append(f"cannot run here: {_join(names)}: {obstacle}")
-    lines += [f"store {name}: {_join_pairs(store)}" for name, store in facts["stores"].items()]
+    lines += [
+        f"store {name}: {_join_pairs(store)}" for name, store in facts["stores"].items()
+    ]
     return "\n".join(lines)
 
 
 def _join_pairs(values: JsonMapping) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value}" for name, value in values.items()
+    )
 
 
 def _join(names: Iterable[str]) -> str:
@@ -107,15 +120,26 @@ def _device() -> str:
 
         if not torch.cuda.is_available():
             return "cpu; torch sees no CUDA device"
-        names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+        names = [
+            torch.cuda.get_device_name(index)
+            for index in range(torch.cuda.device_count())
+        ]
         return f"CUDA {torch.version.cuda}: {_join(names)}"
-    except Exception as problem:  # whatever a broken installation raises is what a report needs
+    except (
+        Exception
+    ) as problem:  # whatever a broken installation raises is what a report needs
         return f"torch cannot be used: {describe_failure(problem)}"
 
 
 def _threads() -> JsonObject:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {"cores": cores} | {name: os.environ[name] for name in _THREADS if name in os.environ}
+    cores = (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count()
+    )
+    return {"cores": cores} | {
+        name: os.environ[name] for name in _THREADS if name in os.environ
+    }
 
 
 def _store(name: str) -> JsonObject:

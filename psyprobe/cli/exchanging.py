@@ -1,4 +1,6 @@
-"""``psyprobe store export --as`` and ``import --as``: runs as files of other harnesses, and back."""
+"""``psyprobe store export --as`` and ``import --as``: runs as files of other harnesses, and
+back.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from pathlib import Path
 
 from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.files.output import make_folder
 from psyprobe.files.terminal import show
 from psyprobe.probes.harnesses import ImportedRun, load_harness
@@ -47,12 +49,16 @@ def export_runs(arguments: argparse.Namespace) -> int:
 def import_answers(arguments: argparse.Namespace) -> int:
     """Store the answers that another harness got, as a run like any other."""
     harness = load_harness(arguments.harness)
-    page = None if arguments.experiment is None else read_experiment(arguments.experiment)
+    page = (
+        None if arguments.experiment is None else load_experiment(arguments.experiment)
+    )
     rows: list[JsonObject] = []
     lines: list[str] = []
     with Store(arguments.output) as store:
         for path in arguments.stores:
-            run = harness.read(path, store, page, arguments.observer, arguments.input_size)
+            run = harness.read(
+                path, store, page, arguments.observer, arguments.input_size
+            )
             _check_taken(path, run)
             rows.append(
                 {
@@ -64,7 +70,8 @@ def import_answers(arguments: argparse.Namespace) -> int:
                 }
             )
             line = (
-                f"{arguments.output}: {run.taken:,} answers of {run.observer} in {run.experiment}"
+                f"{arguments.output}: {run.taken:,} answers of {run.observer} in "
+                f"{run.experiment}"
             )
             if run.left:
                 line += (

@@ -58,7 +58,9 @@ class _Encoding:
         """Say what a file of this ending holds."""
         if self.packing:
             return f"drive values of 14 bits, packed as {self.packing} into 8-bit RGB"
-        text = _CONTENTS[ending].format(bits=self.bits, most=255 if self.bits == 8 else 65535)
+        text = _CONTENTS[ending].format(
+            bits=self.bits, most=255 if self.bits == 8 else 65535
+        )
         if self.dither == "none":
             return text
         return f"{text}, {self.dither} dither of seed {self.seed}"
@@ -78,7 +80,9 @@ def render_command(arguments: argparse.Namespace) -> int:
         return _render_grid(arguments, path, display, encoding)
     if arguments.sheet:
         raise InputError("a contact sheet shows a grid; give --grid NAME=V,V as well")
-    record = _render(path, specification_from(arguments.stimulus, arguments.set), display, encoding)
+    record = _render(
+        path, specification_from(arguments.stimulus, arguments.set), display, encoding
+    )
     if arguments.json:
         say_json(record)
     else:
@@ -97,11 +101,17 @@ def _encoding(arguments: argparse.Namespace, path: Path) -> _Encoding:
     if arguments.bits and arguments.pack:
         raise InputError("packed drive has 14 bits; leave out --bits")
     return _Encoding(
-        arguments.bits or 8, arguments.dither, arguments.seed, arguments.pack, arguments.clip
+        arguments.bits or 8,
+        arguments.dither,
+        arguments.seed,
+        arguments.pack,
+        arguments.clip,
     )
 
 
-def _render(path: Path, spec: Specification, display: Display, encoding: _Encoding) -> JsonObject:
+def _render(
+    path: Path, spec: Specification, display: Display, encoding: _Encoding
+) -> JsonObject:
     """Write one file with its record beside it, and return the record."""
     stimulus = spec.draw()
     clipped_values = display.gamut(stimulus).outside if encoding.clip else 0
@@ -151,7 +161,9 @@ def _render_grid(
     axes = {name: _values(name, text) for name, text in _split(arguments.grid)}
     count = math.prod(map(len, axes.values()))
     if count > _MOST_FILES:
-        raise InputError(f"the grid has {count:,} combinations; give up to {_MOST_FILES:,}")
+        raise InputError(
+            f"the grid has {count:,} combinations; give up to {_MOST_FILES:,}"
+        )
     digits = max(3, len(str(count)))
     rows = []
     files = []
@@ -172,7 +184,11 @@ def _render_grid(
             {
                 "file": file.name,
                 **parameters,
-                **{f"delivered {name}": delivered[name] for name in _TABLED if name in delivered},
+                **{
+                    f"delivered {name}": delivered[name]
+                    for name in _TABLED
+                    if name in delivered
+                },
                 "passed": certificate["passed"],
                 "sha256": record["sha256"],
             }
@@ -180,7 +196,11 @@ def _render_grid(
         files.append(file)
     table = path.with_suffix(".csv")
     write_text(table, csv_text(rows) + "\n")
-    summary = {"files": count, "table": str(table), "passed": sum(row["passed"] for row in rows)}
+    summary = {
+        "files": count,
+        "table": str(table),
+        "passed": sum(row["passed"] for row in rows),
+    }
     line = (
         f"{count} files beside {path}, {summary['passed']} within all tolerances; {table} lists "
         "them"
@@ -196,7 +216,14 @@ def _render_grid(
 
 
 #: Delivered quantities that the table of a grid lists for each file.
-_TABLED = ("contrast", "rms contrast", "mean luminance", "frequency", "orientation", "radius")
+_TABLED = (
+    "contrast",
+    "rms contrast",
+    "mean luminance",
+    "frequency",
+    "orientation",
+    "radius",
+)
 
 
 def _split(words: Sequence[str]) -> list[tuple[str, str]]:
@@ -210,7 +237,9 @@ def _split(words: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _values(name: str, text: str) -> list[Any]:
-    values = [settings([f"{name}={part}"], "--grid")[name] for part in text.split(",") if part]
+    values = [
+        settings([f"{name}={part}"], "--grid")[name] for part in text.split(",") if part
+    ]
     if not values:
         raise InputError(f"--grid {name} has no values; write --grid {name}=V,V")
     return values
@@ -224,7 +253,9 @@ def _contact_sheet(
 
     columns = min(len(files), 8)
     cell = _THUMBNAIL + 20
-    sheet = Image.new("RGB", (columns * cell, math.ceil(len(files) / columns) * cell), "white")
+    sheet = Image.new(
+        "RGB", (columns * cell, math.ceil(len(files) / columns) * cell), "white"
+    )
     pen = ImageDraw.Draw(sheet)
     for index, file in enumerate(files):
         content = read_pixels(file, packing=encoding.packing)
@@ -239,7 +270,9 @@ def _contact_sheet(
         left = column * cell + 10
         top = row * cell
         sheet.paste(picture, (left, top + 2))
-        pen.text((left, top + _THUMBNAIL + 4), file.stem.rpartition("-")[2], fill="black")
+        pen.text(
+            (left, top + _THUMBNAIL + 4), file.stem.rpartition("-")[2], fill="black"
+        )
     return np.asarray(sheet)
 
 

@@ -1,4 +1,6 @@
-"""``psyprobe ask`` puts one question or calibrates a server; ``serve-simulated`` serves an observer."""
+"""``psyprobe ask`` puts one question or calibrates a server; ``serve-simulated`` serves an
+observer.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,18 @@ def ask_command(arguments: argparse.Namespace) -> int:
     if arguments.calibrate:
         return _calibrate(arguments)
     if arguments.trials is not None or arguments.plan:
-        raise InputError("--trials and --plan are about --calibrate; add it, or leave them out")
+        raise InputError(
+            "--trials and --plan are about --calibrate; add it, or leave them out"
+        )
     if not (arguments.prompt or "").strip():
-        raise InputError('the question is empty; write for example "Do you see a pattern?"')
+        raise InputError(
+            'the question is empty; write for example "Do you see a pattern?"'
+        )
     observer = cast(
         AnswerObserver,
         load_observer(
-            arguments.observer, **settings(arguments.observer_option, "--observer-option")
+            arguments.observer,
+            **settings(arguments.observer_option, "--observer-option"),
         ),
     )
     if observer.card.ability != "answer":
@@ -53,9 +60,13 @@ def ask_command(arguments: argparse.Namespace) -> int:
         )
     if isinstance(observer, PaidObserver):
         charge([observer], read_prices(arguments.prices), None)
-    decoding = Decoding(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
+    decoding = Decoding(
+        temperature=arguments.temperature, max_tokens=arguments.max_tokens
+    )
     images = _images(arguments, observer)
-    answer = observer.answer(images, arguments.prompt, system=arguments.system, decoding=decoding)
+    answer = observer.answer(
+        images, arguments.prompt, system=arguments.system, decoding=decoding
+    )
     reading = read_answer(answer, Prompt("asked", "?"))
     p_yes = None if math.isnan(reading.p_yes) else reading.p_yes
     mass = None if math.isnan(reading.mass) else reading.mass
@@ -88,7 +99,8 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     observer = cast(
         AnswerObserver,
         load_observer(
-            arguments.observer, **settings(arguments.observer_option, "--observer-option")
+            arguments.observer,
+            **settings(arguments.observer_option, "--observer-option"),
         ),
     )
     check_calibrated(observer, trials)
@@ -104,7 +116,9 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     if isinstance(observer, PaidObserver):
         charge([observer], read_prices(arguments.prices), None)
     decoding = Decoding(
-        temperature=arguments.temperature, max_tokens=arguments.max_tokens, logprobs=False
+        temperature=arguments.temperature,
+        max_tokens=arguments.max_tokens,
+        logprobs=False,
     )
     calibration = calibrate(observer, trials, seed=arguments.seed, decoding=decoding)
     show(calibration.to_dict(), str(calibration), as_json=arguments.json)
@@ -114,13 +128,19 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _images(arguments: argparse.Namespace, observer: AnswerObserver) -> tuple[FloatArray, ...]:
+def _images(
+    arguments: argparse.Namespace, observer: AnswerObserver
+) -> tuple[FloatArray, ...]:
     if arguments.image and arguments.stimulus is not None:
         raise InputError("--stimulus is not allowed with --image; leave one out")
     if arguments.stimulus is None:
         if arguments.set or arguments.display:
-            raise InputError("--set and --display are about a stimulus; add --stimulus NAME")
-        return tuple(read_image(name) / np.float64(255) for name in arguments.image or ())
+            raise InputError(
+                "--set and --display are about a stimulus; add --stimulus NAME"
+            )
+        return tuple(
+            read_image(name) / np.float64(255) for name in arguments.image or ()
+        )
     requested = specification_from(arguments.stimulus, arguments.set)
     name = load_stimulus(arguments.stimulus).name
     specification = at_native_size(name, requested, observer.card)
@@ -154,11 +174,16 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
     observer = cast(
         AnswerObserver,
         load_observer(
-            f"simulated:{parsed.name.removeprefix('simulated:')}", **settings(parsed.set, "--set")
+            f"simulated:{parsed.name.removeprefix('simulated:')}",
+            **settings(parsed.set, "--set"),
         ),
     )
     refusals = settings(parsed.refuse, "--refuse")
-    allowed = {field.name for field in fields(Behaviour)} - {"logprobs", "images_at_once", "key"}
+    allowed = {field.name for field in fields(Behaviour)} - {
+        "logprobs",
+        "images_at_once",
+        "key",
+    }
     for name in refusals:
         if name not in allowed:
             raise unknown_name("refusal of a simulated server", name, sorted(allowed))
@@ -170,7 +195,11 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
     with (
         stop_event() as stopped,
         serve(
-            observer, port=parsed.port, faults=faults, latency=latency, behaviour=behaviour
+            observer,
+            port=parsed.port,
+            faults=faults,
+            latency=latency,
+            behaviour=behaviour,
         ) as server,
     ):
         if parsed.json:
@@ -185,6 +214,8 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
             say(f"serving {server.model} at {server.base_url} (Ctrl-C ends it)")
         sys.stdout.flush()
         stopped.wait()
-    requests = ", ".join(f"{count} {outcome}" for outcome, count in sorted(server.counts.items()))
+    requests = ", ".join(
+        f"{count} {outcome}" for outcome, count in sorted(server.counts.items())
+    )
     tell(f"psyprobe serve-simulated: ended; requests: {requests or 'none'}")
     return 0

@@ -12,7 +12,10 @@ def reproduce_command(arguments: argparse.Namespace) -> int:
     """Run a result again and print what differs; the exit code is 1 if a number or text does."""
     options = settings(arguments.observer_option, "--observer-option")
     reproduction = reproduce(
-        arguments.result, experiment=arguments.experiment, observer=arguments.observer, **options
+        arguments.result,
+        experiment=arguments.experiment,
+        observer=arguments.observer,
+        **options,
     )
     show(reproduction.to_dict(), str(reproduction), as_json=arguments.json)
     return 0 if reproduction.same else 1

@@ -1,4 +1,6 @@
-"""``psyprobe score``, ``plot``, ``store`` and ``replay``: work on stored answers, without observer."""
+"""``psyprobe score``, ``plot``, ``store`` and ``replay``: work on stored answers, without
+observer.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def score_command(arguments: argparse.Namespace) -> int:
 
 
 def _judge(arguments: argparse.Namespace) -> list[xarray.Dataset]:
-    """Let a judge read the replies of results again; its verdicts go to the store of the replies."""
+    """Let a judge read the replies of results again; its verdicts go to the store of the
+    replies.
+    """
     from psyprobe.observers import load_observer
     from psyprobe.observers.chat.protocol import AnswerObserver
     from psyprobe.tasks.items import Judge
@@ -92,7 +96,9 @@ def plot_command(arguments: argparse.Namespace) -> int:
         fit_width(figure, arguments.width)
     path = Path(arguments.output)
     write_whole(path, partial(save_figure, figure))
-    panels = [[result.attrs["experiment"], result.attrs["observer"]] for result in results]
+    panels = [
+        [result.attrs["experiment"], result.attrs["observer"]] for result in results
+    ]
     line = f"{path}: {len(results)} result{'s' * (len(results) != 1)}"
     show({"file": str(path), "panels": panels}, line, as_json=arguments.json)
     return 0
@@ -104,13 +110,19 @@ def report_command(arguments: argparse.Namespace) -> int:
     options = {name: getattr(arguments, name) for name in names}
     path = report(arguments.results, arguments.output, **options)
     size = path.stat().st_size
-    show({"file": str(path), "bytes": size}, f"{path}: {size / 1e3:.0f} kB", as_json=arguments.json)
+    show(
+        {"file": str(path), "bytes": size},
+        f"{path}: {size / 1e3:.0f} kB",
+        as_json=arguments.json,
+    )
     return 0
 
 
 def replay_command(arguments: argparse.Namespace) -> int:
     """Write a result file for each stored model and test."""
-    results = replay(arguments.table, arguments.grids, models=arguments.model, tests=arguments.test)
+    results = replay(
+        arguments.table, arguments.grids, models=arguments.model, tests=arguments.test
+    )
     folder = make_folder(arguments.output)
     files = []
     for result in results:
@@ -119,7 +131,11 @@ def replay_command(arguments: argparse.Namespace) -> int:
         safe_name = re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.")
         files.append(folder / f"{safe_name[:200]}.nc")
         write_whole(files[-1], partial(result.to_netcdf, engine="scipy"))
-    show({"files": list(map(str, files))}, "\n".join(map(str, files)), as_json=arguments.json)
+    show(
+        {"files": list(map(str, files))},
+        "\n".join(map(str, files)),
+        as_json=arguments.json,
+    )
     return 0
 
 
@@ -127,20 +143,29 @@ def store_command(arguments: argparse.Namespace) -> int:
     """Describe, verify or vacuum each store, merge them, or export and import their answers."""
     writes = arguments.what in ("merge", "export", "import")
     if writes != (arguments.output is not None):
-        raise InputError(f"store {arguments.what} {'needs' if writes else 'takes no'} -o FILE")
+        raise InputError(
+            f"store {arguments.what} {'needs' if writes else 'takes no'} -o FILE"
+        )
     if arguments.keep is not None and arguments.what != "merge":
         raise InputError(f"store {arguments.what} takes no --keep")
     _check_harness(arguments)
     if arguments.harness is not None:
-        return import_answers(arguments) if arguments.what == "import" else export_runs(arguments)
+        return (
+            import_answers(arguments)
+            if arguments.what == "import"
+            else export_runs(arguments)
+        )
     if arguments.what == "merge":
         merged = merge(arguments.stores, arguments.output, keep=arguments.keep)
         line = f"{arguments.output}: {merged.answers:,} answers, runs: {merged.runs}"
         if merged.conflicts:
             line += (
-                f"; of {merged.conflicts:,} questions with two answers the {arguments.keep} is kept"
+                f"; of {merged.conflicts:,} questions with two answers the {arguments.keep} "
+                "is kept"
             )
-        show({"store": arguments.output, **asdict(merged)}, line, as_json=arguments.json)
+        show(
+            {"store": arguments.output, **asdict(merged)}, line, as_json=arguments.json
+        )
         return 0
     if writes and len(arguments.stores) > 1:
         raise InputError(
@@ -150,7 +175,9 @@ def store_command(arguments: argparse.Namespace) -> int:
     lines = []
     for path in arguments.stores:
         with Store(path, create=False) as store:
-            record, text = _STORE_COMMANDS[arguments.what](store, path, arguments.output)
+            record, text = _STORE_COMMANDS[arguments.what](
+                store, path, arguments.output
+            )
         records.append(record)
         lines += text
     show(records, "\n".join(lines), as_json=arguments.json)
@@ -186,7 +213,9 @@ def _vacuum(store: Store, path: str, _: str | None) -> tuple[JsonObject, list[st
     return sizes, [f"{path}: {before:,} bytes before, {after:,} now"]
 
 
-def _export(store: Store, path: str, output: str | None) -> tuple[JsonObject, list[str]]:
+def _export(
+    store: Store, path: str, output: str | None
+) -> tuple[JsonObject, list[str]]:
     assert output is not None
     count = export(store, output)
     return {"store": path, "file": output, "answers": count}, [
@@ -200,11 +229,18 @@ def _info(store: Store, _: str, __: str | None) -> tuple[JsonObject, list[str]]:
 
 
 #: Each gives what JSON prints of a store, and the lines of text.
-_STORE_COMMANDS = {"info": _info, "verify": _verify, "vacuum": _vacuum, "export": _export}
+_STORE_COMMANDS = {
+    "info": _info,
+    "verify": _verify,
+    "vacuum": _vacuum,
+    "export": _export,
+}
 
 
 def _summary_lines(summary: JsonObject) -> list[str]:
-    """Describe a store in lines: itself, each run, and each observer with the origins of answers."""
+    """Describe a store in lines: itself, each run, and each observer with the origins of
+    answers.
+    """
     runs = summary["runs"]
     observers = summary["observers"]
     lines = [
@@ -220,18 +256,28 @@ def _summary_lines(summary: JsonObject) -> list[str]:
     ]
     for observer in observers:
         lines.append(
-            f"  observer {observer['observer']} ({observer['card'][:8]}): {observer['answers']:,} answers"
+            f"  observer {observer['observer']} ({observer['card'][:8]}): "
+            f"{observer['answers']:,} answers"
         )
         for origin in observer["origins"]:
-            facts = {**origin["software"], "device": origin["device"], **origin["served"]}
+            facts = {
+                **origin["software"],
+                "device": origin["device"],
+                **origin["served"],
+            }
             pairs = [f"{name} {value}" for name, value in facts.items() if value]
             lines.append(f"    by {', '.join(pairs)}")
     return lines
 
 
-def _scoreboard(arguments: argparse.Namespace, results: list[xarray.Dataset]) -> Scoreboard:
+def _scoreboard(
+    arguments: argparse.Namespace, results: list[xarray.Dataset]
+) -> Scoreboard:
     return scoreboard(
-        results, published=arguments.published, sort=arguments.sort, measure=arguments.measure
+        results,
+        published=arguments.published,
+        sort=arguments.sort,
+        measure=arguments.measure,
     )
 
 

@@ -19,8 +19,14 @@ from psyprobe._typing import JsonObject
 from psyprobe.analysis.score import Score, score_table
 from psyprobe.cli.commands import extensions_of
 from psyprobe.errors import InputError, UnfinishedError
-from psyprobe.experiment import Experiment, read_suite
-from psyprobe.files.output import digest, json_text, make_folder, write_text, write_whole
+from psyprobe.experiment import Experiment, load_suite
+from psyprobe.files.output import (
+    digest,
+    json_text,
+    make_folder,
+    write_text,
+    write_whole,
+)
 from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.observers.chat.cost_summary import describe_result_cost
 from psyprobe.observers.chat.prices import Budget, read_prices
@@ -88,14 +94,18 @@ def _experiments(arguments: argparse.Namespace) -> list[Experiment]:
     changes = settings(arguments.set, "--set")
     experiments = []
     for name in dict.fromkeys(arguments.experiment):
-        for experiment in read_suite(name):
+        for experiment in load_suite(name):
             page = check_experiment(experiment)
-            experiments.append(check_experiment(page.with_settings(changes)) if changes else page)
+            experiments.append(
+                check_experiment(page.with_settings(changes)) if changes else page
+            )
     if arguments.variants:
         experiments = vary(experiments, dict(map(_variant, arguments.variants)))
     # A suite and one of its experiments may both be named, while files of one name in two folders
     # are two experiments.
-    distinct = {(experiment.name, experiment.digest): experiment for experiment in experiments}
+    distinct = {
+        (experiment.name, experiment.digest): experiment for experiment in experiments
+    }
     return list(distinct.values())
 
 
@@ -113,7 +123,9 @@ def _variant(text: str) -> tuple[str, list[float]]:
     return name, [int(number) if number.is_integer() else number for number in numbers]
 
 
-def _plan(arguments: argparse.Namespace, experiments: list[Experiment], options: JsonObject) -> int:
+def _plan(
+    arguments: argparse.Namespace, experiments: list[Experiment], options: JsonObject
+) -> int:
     plans = []
     timed = True
     shared_seconds = 0.0
@@ -122,14 +134,21 @@ def _plan(arguments: argparse.Namespace, experiments: list[Experiment], options:
         loaded = not isinstance(observer, DeferredObserver) or observer.loaded
         served = isinstance(observer, ServedObserver)
         plans.append(
-            plan(experiment, observer, timed=arguments.probe if served else loaded, **options)
+            plan(
+                experiment,
+                observer,
+                timed=arguments.probe if served else loaded,
+                **options,
+            )
         )
         timed &= loaded
         # A server is asked many questions at once by one process.
         shared_seconds += 0.0 if served else plans[-1].seconds or 0.0
     seconds = sum(planned.seconds or 0 for planned in plans)
     if timed:
-        workers = _with_workers(arguments.workers or os.cpu_count() or 1, seconds, shared_seconds)
+        workers = _with_workers(
+            arguments.workers or os.cpu_count() or 1, seconds, shared_seconds
+        )
         duration_text = (
             f"what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves out "
             f"drawing{workers}"
@@ -151,7 +170,9 @@ def _count_images(plans: list[Any]) -> str:
     """Count the distinct images and clips of plans, in words."""
     counts = Counter[str]()
     for planned in plans:
-        counts["images" if getattr(planned, "frames", 1) == 1 else "clips"] += planned.images
+        counts["images" if getattr(planned, "frames", 1) == 1 else "clips"] += (
+            planned.images
+        )
     return " and ".join(f"{count} distinct {kind}" for kind, count in counts.items())
 
 
@@ -209,7 +230,8 @@ def _run(
             tell(f"{experiment.name} with {observer.card.label}: {paths}")
             if "spent" in result.attrs:
                 tell(
-                    f"{describe_result_cost(result.attrs)}; this run of the command took {duration(seconds)}"
+                    f"{describe_result_cost(result.attrs)}; this run of the command took "
+                    f"{duration(seconds)}"
                 )
     if unfinished and not reports:
         return 3
@@ -234,7 +256,9 @@ def _run_shard(
     return 0
 
 
-def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) -> dict[str, Path]:
+def write_result(
+    result: xarray.Dataset, scores: Sequence[Score], stem: Path
+) -> dict[str, Path]:
     """Write a result as NetCDF, its scores as JSON and, if there is one, its figure as PNG.
 
     Parameters
@@ -261,7 +285,10 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
     from psyprobe.plotting.axes import save_figure
 
     endings = {"result": "nc", "score": "json", "plot": "png"}
-    files = {kind: stem.with_name(f"{stem.name}.{ending}") for kind, ending in endings.items()}
+    files = {
+        kind: stem.with_name(f"{stem.name}.{ending}")
+        for kind, ending in endings.items()
+    }
     write_whole(files["result"], lambda path: result.to_netcdf(path, engine="scipy"))
     write_text(files["score"], json_text([score.to_dict() for score in scores]))
     # A command line has no window to draw in, and some machines have no display at all.
@@ -290,7 +317,9 @@ def _pairs(
         if value := getattr(arguments, option):
             options[option] = value
     if arguments.layers:
-        options["layers"] = "all" if arguments.layers == ["all"] else tuple(arguments.layers)
+        options["layers"] = (
+            "all" if arguments.layers == ["all"] else tuple(arguments.layers)
+        )
     names: list[str | None] = [*_observer_names(arguments)]
     for name in names or [None]:
         observers: dict[Any, Any] = {}
@@ -313,7 +342,8 @@ def _wrappers(arguments: argparse.Namespace) -> list[Callable[[Any], Any]]:
 def _observer_names(arguments: argparse.Namespace) -> list[str]:
     """List the observers by name, those of pages of observers included, each once."""
     pages = (
-        read_observers(name) if name.endswith(".toml") else [name] for name in arguments.observer
+        read_observers(name) if name.endswith(".toml") else [name]
+        for name in arguments.observer
     )
     return list(dict.fromkeys(name for page in pages for name in page))
 
@@ -331,7 +361,9 @@ def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> s
     if arguments.score_only:
         parts.append("score")
     parts += [*arguments.variants, *arguments.set]
-    return "-".join(re.sub(r"[^A-Za-z0-9._]+", "-", part).strip("-.") for part in parts)[:200]
+    return "-".join(
+        re.sub(r"[^A-Za-z0-9._]+", "-", part).strip("-.") for part in parts
+    )[:200]
 
 
 def _free_stem(stem: Path, result: xarray.Dataset) -> Path:

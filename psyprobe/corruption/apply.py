@@ -110,7 +110,9 @@ def dimensions() -> dict[str, Dimension]:
     page = files("psyprobe.corruption") / "dimensions.toml"
     rows = tomllib.loads(page.read_text(encoding="utf-8"))
     return {
-        name: Dimension(name, **row | {"levels": tuple(row["levels"]), "span": tuple(row["span"])})
+        name: Dimension(
+            name, **row | {"levels": tuple(row["levels"]), "span": tuple(row["span"])}
+        )
         for name, row in rows.items()
     }
 
@@ -198,17 +200,23 @@ def corrupt(
     original, values = _checked(image, dimension)
     if scale:
         pixels = values.shape[0] * values.shape[1] / NATIVE
-        amount *= {"length": math.sqrt(pixels), "count": pixels, "": 1.0}[dimension.scales]
+        amount *= {"length": math.sqrt(pixels), "count": pixels, "": 1.0}[
+            dimension.scales
+        ]
     rng = _UNUSED
     if dimension.stochastic:
-        key = hashlib.sha256(f"{seed}\n{name}\n{strength}\n{image_id}".encode()).digest()
+        key = hashlib.sha256(
+            f"{seed}\n{name}\n{strength}\n{image_id}".encode()
+        ).digest()
         rng = np.random.default_rng(np.frombuffer(key, "<u4"))
     is_grey_in_colour = values.shape[-1] == 1 and dimension.colour
     if is_grey_in_colour:
         values = np.repeat(values, 3, axis=-1)
     if denoiser is not None:
         if name != "cnn_denoise":
-            raise InputError(f"a denoiser is for 'cnn_denoise', not for {name!r}; leave it out")
+            raise InputError(
+                f"a denoiser is for 'cnn_denoise', not for {name!r}; leave it out"
+            )
         function = functools.partial(methods.cnn_denoise, denoiser=denoiser)
     if dimension.computed == "table" and original.dtype == np.uint8:
         return _look_up(original, _table(function, amount, rng))
@@ -221,7 +229,9 @@ def corrupt(
     if original.dtype == np.uint8:
         import cv2
 
-        return np.asarray(cv2.convertScaleAbs(result, alpha=255)).reshape(original.shape)
+        return np.asarray(cv2.convertScaleAbs(result, alpha=255)).reshape(
+            original.shape
+        )
     return result.reshape(original.shape).astype(original.dtype, copy=False)
 
 
@@ -260,7 +270,11 @@ def _table(
 ) -> bytes:
     """Apply a function of single values to all 256 codes of 8 bits, as a look-up table."""
     ramp = (np.arange(256, dtype=np.float32) / np.float32(255))[:, None, None]
-    return np.rint(np.clip(function(ramp, amount, rng), 0, 1) * 255).astype(np.uint8).tobytes()
+    return (
+        np.rint(np.clip(function(ramp, amount, rng), 0, 1) * 255)
+        .astype(np.uint8)
+        .tobytes()
+    )
 
 
 def _look_up(codes: Any, table: bytes) -> Any:
@@ -362,12 +376,18 @@ def corrupt_files(
         As in `progress_bar`.
     """
     unique_names = dict.fromkeys(dimensions() if names is None else names)
-    cells = [(dimension_of(name), strength) for name in unique_names for strength in strengths]
+    cells = [
+        (dimension_of(name), strength)
+        for name in unique_names
+        for strength in strengths
+    ]
     levels = [dimension.level(strength) for dimension, strength in cells]
     stems = [path.stem for path in paths]
     if len(set(stems)) < len(stems):
         twice = next(stem for stem in stems if stems.count(stem) > 1)
-        raise InputError(f"two images are called {twice!r}; give each a name of its own")
+        raise InputError(
+            f"two images are called {twice!r}; give each a name of its own"
+        )
     folder = make_folder(output)
     skipped = []
     files = []
@@ -375,7 +395,9 @@ def corrupt_files(
     keys = [(dimension.name, strength) for dimension, strength in cells]
     work = functools.partial(_corrupt_file, folder, keys, seed, scale)
     with progress_bar(len(paths), progress) as bar:
-        for path, problem in zip(paths, in_parallel(work, paths, executor), strict=True):
+        for path, problem in zip(
+            paths, in_parallel(work, paths, executor), strict=True
+        ):
             bar.update()
             if problem and not skip:
                 raise InputError(problem)
@@ -420,7 +442,9 @@ def _corrupt_file(
     try:
         image = read_image(path)
         for name, strength in cells:
-            corrupted = corrupt(image, name, strength, seed, image_id=path.stem, scale=scale)
+            corrupted = corrupt(
+                image, name, strength, seed, image_id=path.stem, scale=scale
+            )
             write_png(corrupted, _output_path(folder, path, name, strength))
     except InputError as error:
         return str(error)
@@ -431,5 +455,7 @@ def write_png(image: Any, path: Path) -> None:
     """Write an image as a PNG file, which is whole or not there."""
     from PIL import Image
 
-    save = functools.partial(Image.fromarray(image).save, format="PNG", compress_level=1)
+    save = functools.partial(
+        Image.fromarray(image).save, format="PNG", compress_level=1
+    )
     write_whole(path, save)

@@ -21,13 +21,25 @@ _RELATIVE_TO_RGB = np.linalg.inv(_RGB_TO_RELATIVE)
 _EPSILON = 216 / 24389
 _KAPPA = 24389 / 27
 #: From the cube roots f of X, Y and Z to L, a and b, offsets in the last column; and back.
-_F_TO_LAB = np.array([[0, 116, 0, -16], [500, -500, 0, 0], [0, 200, -200, 0]], dtype=np.float64)
+_F_TO_LAB = np.array(
+    [[0, 116, 0, -16], [500, -500, 0, 0], [0, 200, -200, 0]], dtype=np.float64
+)
 _LAB_TO_F = np.array(
-    [[1 / 116, 1 / 500, 0, 16 / 116], [1 / 116, 0, 0, 16 / 116], [1 / 116, 0, -1 / 200, 16 / 116]]
+    [
+        [1 / 116, 1 / 500, 0, 16 / 116],
+        [1 / 116, 0, 0, 16 / 116],
+        [1 / 116, 0, -1 / 200, 16 / 116],
+    ]
 )
 #: ITU-R BT.601 with the range of a studio (16 to 235), over 255.
 _RGB_TO_YCBCR = (
-    np.array([[65.481, 128.553, 24.966], [-37.797, -74.203, 112.0], [112.0, -93.786, -18.214]])
+    np.array(
+        [
+            [65.481, 128.553, 24.966],
+            [-37.797, -74.203, 112.0],
+            [112.0, -93.786, -18.214],
+        ]
+    )
     / 255
 )
 _YCBCR_OFFSET = np.array([16.0, 128.0, 128.0]) / 255
@@ -69,7 +81,9 @@ def rgb_to_lab(image: FloatArray) -> FloatArray:
     spare = np.empty(image.shape, image.dtype)
     _linearise(values, spare)
     _transform(values, _RGB_TO_RELATIVE, spare)
-    _bend(spare, values, _EPSILON, (1, 0, 1 / 3), _KAPPA / 116, -_KAPPA * _EPSILON / 116)
+    _bend(
+        spare, values, _EPSILON, (1, 0, 1 / 3), _KAPPA / 116, -_KAPPA * _EPSILON / 116
+    )
     _transform(spare, _F_TO_LAB, values)
     return values
 
@@ -86,11 +100,15 @@ def lab_to_rgb(lab: FloatArray) -> FloatArray:
 
 
 def _gamma_encode(values: FloatArray, spare: FloatArray) -> None:
-    _bend(values, spare, 0.0031308, (1.055, 0, 1 / 2.4), 12.92, -0.055 - 12.92 * 0.0031308)
+    _bend(
+        values, spare, 0.0031308, (1.055, 0, 1 / 2.4), 12.92, -0.055 - 12.92 * 0.0031308
+    )
 
 
 def _linearise(values: FloatArray, spare: FloatArray) -> None:
-    _bend(values, spare, 0.04045, (1.055**-2.4, 0.055, 2.4), 1 / 12.92, -0.04045 / 12.92)
+    _bend(
+        values, spare, 0.04045, (1.055**-2.4, 0.055, 2.4), 1 / 12.92, -0.04045 / 12.92
+    )
 
 
 def _bend(

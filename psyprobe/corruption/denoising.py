@@ -38,7 +38,12 @@ def non_local_means(plane: FloatArray, sigma: float) -> FloatArray:
         squares = cv2.absdiff(padded[first], padded[second])
         cv2.multiply(squares, squares, dst=squares)
         distance = cv2.boxFilter(
-            squares, -1, (4, 4), anchor=(1, 1), normalize=False, borderType=cv2.BORDER_REPLICATE
+            squares,
+            -1,
+            (4, 4),
+            anchor=(1, 1),
+            normalize=False,
+            borderType=cv2.BORDER_REPLICATE,
         )
         # The distance that noise alone makes between 16 pairs is subtracted.
         expected = 32 * sigma**2 / strength

@@ -48,7 +48,9 @@ def disk_kernel(radius: float) -> FloatArray:
 
     x, y = np.meshgrid(np.clip(edges, -radius, radius), np.clip(edges, -radius, radius))
     cumulative_area = area(x, y)
-    weights: FloatArray = np.maximum(np.diff(np.diff(cumulative_area, axis=0), axis=1), 0)
+    weights: FloatArray = np.maximum(
+        np.diff(np.diff(cumulative_area, axis=0), axis=1), 0
+    )
     # The quadrature is finer to one side than to the other; a disk is not.
     weights = weights + weights[::-1] + weights[:, ::-1] + weights[::-1, ::-1]
     kernel = _normalised(weights + weights.T)
@@ -94,9 +96,9 @@ def convolve(image: FloatArray, kernel: FloatArray) -> FloatArray:
     if flipped.size <= 129:
         return _in_place(image, flipped)
     if flipped.size >= 300:
-        return np.asarray(cv2.convertScaleAbs(filter_at_once(image.astype(np.float32)))).reshape(
-            image.shape
-        )
+        return np.asarray(
+            cv2.convertScaleAbs(filter_at_once(image.astype(np.float32)))
+        ).reshape(image.shape)
     # From 130 taps OpenCV uses Fourier transforms; up to some 300, strips of fewer taps are faster.
     strip_rows = 129 // columns
     strips = [flipped[top : top + strip_rows] for top in range(0, rows, strip_rows)]
@@ -135,7 +137,9 @@ def gaussian(image: FloatArray, sigma: float, truncate: float = 4.0) -> FloatArr
             image, -1, 2 * weights, weights / 2, borderType=cv2.BORDER_REPLICATE
         )
     else:
-        blurred = cv2.GaussianBlur(image, (side, side), sigma, borderType=cv2.BORDER_REPLICATE)
+        blurred = cv2.GaussianBlur(
+            image, (side, side), sigma, borderType=cv2.BORDER_REPLICATE
+        )
     return np.asarray(blurred).reshape(image.shape)
 
 
@@ -157,7 +161,9 @@ def _in_place(codes: FloatArray, weights: FloatArray) -> FloatArray:
         source = codes[first : top + rows + half]
         band = room[: len(source)]
         band[...] = source
-        filtered = cv2.filter2D(band, -1, weights, dst=band, borderType=cv2.BORDER_REPLICATE)
+        filtered = cv2.filter2D(
+            band, -1, weights, dst=band, borderType=cv2.BORDER_REPLICATE
+        )
         filtered = filtered[top - first :]
         cv2.convertScaleAbs(filtered[:rows], dst=result[top : top + rows])
     return result
@@ -167,7 +173,9 @@ def _in_place(codes: FloatArray, weights: FloatArray) -> FloatArray:
 _BAND = 128
 
 
-def _by_bands(image: FloatArray, rows: int, work: Callable[[FloatArray], FloatArray]) -> FloatArray:
+def _by_bands(
+    image: FloatArray, rows: int, work: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
     """Apply a filter of so many rows to an image, to 8-bit codes band by band in the cache.
 
     The work takes a band with its border above and below; its result starts below the border.
@@ -176,9 +184,9 @@ def _by_bands(image: FloatArray, rows: int, work: Callable[[FloatArray], FloatAr
 
     half = rows // 2
     if image.dtype != np.uint8:
-        padded = cv2.copyMakeBorder(image, half, half, 0, 0, cv2.BORDER_REPLICATE).reshape(
-            -1, *image.shape[1:]
-        )
+        padded = cv2.copyMakeBorder(
+            image, half, half, 0, 0, cv2.BORDER_REPLICATE
+        ).reshape(-1, *image.shape[1:])
         return np.asarray(work(padded)[: len(image)]).reshape(image.shape)
     result = np.empty_like(image)
     room = np.empty((min(_BAND, len(image)) + 2 * half, *image.shape[1:]), np.float32)

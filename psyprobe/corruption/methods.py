@@ -56,7 +56,9 @@ def gaussian_filter(image: FloatArray, sigma: float, rng: Generator) -> FloatArr
 def color_diffusion(image: FloatArray, amount: float, rng: Generator) -> FloatArray:
     """Blur CIELAB's a and b (sigma = 1.5 amount + 2 px) and multiply them by the amount."""
     lab = planes.rgb_to_lab(image)
-    lab[..., 1:] = amount * gaussian(np.ascontiguousarray(lab[..., 1:]), 1.5 * amount + 2)
+    lab[..., 1:] = amount * gaussian(
+        np.ascontiguousarray(lab[..., 1:]), 1.5 * amount + 2
+    )
     return planes.lab_to_rgb(lab)
 
 
@@ -97,7 +99,11 @@ def _edges(grey: FloatArray) -> FloatArray:
     # Rows, then columns, in two thirds of the time of a blur of both.
     weights = cv2.getGaussianKernel(33, 4.0)
     cv2.filter2D(
-        np.sqrt(right, out=right), -1, weights.T, dst=down, borderType=cv2.BORDER_REPLICATE
+        np.sqrt(right, out=right),
+        -1,
+        weights.T,
+        dst=down,
+        borderType=cv2.BORDER_REPLICATE,
     )
     mask = cv2.filter2D(down, -1, weights, dst=right, borderType=cv2.BORDER_REPLICATE)
     lowest, highest, *_ = cv2.minMaxLoc(mask)
@@ -132,7 +138,9 @@ def sharpness_change(image: FloatArray, amount: float, rng: Generator) -> FloatA
     """Sharpen CIELAB's L by unsharp masking with sigma 3 px, as MATLAB, with ringing at edges."""
     lab = planes.rgb_to_lab(image)
     lightness = np.ascontiguousarray(lab[..., 0])
-    lab[..., 0] = np.clip(lightness + amount * (lightness - gaussian(lightness, 3.0)), 0, 100)
+    lab[..., 0] = np.clip(
+        lightness + amount * (lightness - gaussian(lightness, 3.0)), 0, 100
+    )
     return planes.lab_to_rgb(lab)
 
 
@@ -204,7 +212,9 @@ def block_repeat(image: FloatArray, copies: float, rng: Generator) -> FloatArray
 
 def block_lost(image: FloatArray, count: float, rng: Generator) -> FloatArray:
     """Fill squares of 32 px with a random colour each, as KADID; R-Bench says random pixels."""
-    return _cover(image, [min(LOST, side) for side in image.shape[:2]], round(count), rng)
+    return _cover(
+        image, [min(LOST, side) for side in image.shape[:2]], round(count), rng
+    )
 
 
 def block_interpolation(image: FloatArray, count: float, rng: Generator) -> FloatArray:
@@ -218,13 +228,20 @@ def block_interpolation(image: FloatArray, count: float, rng: Generator) -> Floa
     result = image.copy()
     inverse = 1 / np.arange(1, BLOCK + 1, dtype=image.dtype)[:, None, None]
     # From above, below, left and right.
-    inverses = (inverse, inverse[::-1], inverse.swapaxes(0, 1), inverse[::-1].swapaxes(0, 1))
+    inverses = (
+        inverse,
+        inverse[::-1],
+        inverse.swapaxes(0, 1),
+        inverse[::-1].swapaxes(0, 1),
+    )
     height, width = image.shape[:2]
     for block in blocks.tolist():
         y, x = (start * BLOCK for start in divmod(block, columns))
         # A border outside the image has no weight; the others of a block at the edge take over.
         exists = (y > 0, y + BLOCK < height, x > 0, x + BLOCK < width)
-        weights = [weight * border for weight, border in zip(inverses, exists, strict=True)]
+        weights = [
+            weight * border for weight, border in zip(inverses, exists, strict=True)
+        ]
         total = sum(weights)
         if np.all(total):
             across = image[y : y + BLOCK]
@@ -235,12 +252,16 @@ def block_interpolation(image: FloatArray, count: float, rng: Generator) -> Floa
                 across[:, max(x - 1, 0)][:, None],
                 across[:, min(x + BLOCK, width - 1)][:, None],
             )
-            filling = sum(weight * border for weight, border in zip(weights, borders, strict=True))
+            filling = sum(
+                weight * border for weight, border in zip(weights, borders, strict=True)
+            )
             result[y : y + BLOCK, x : x + BLOCK] = filling / total
     return result
 
 
-def _cover(image: FloatArray, size: Sequence[int], count: int, rng: Generator) -> FloatArray:
+def _cover(
+    image: FloatArray, size: Sequence[int], count: int, rng: Generator
+) -> FloatArray:
     """Cover an image by patches of a size, with random places and colours."""
     import cv2
 
@@ -265,7 +286,9 @@ def _corner(places: tuple[int, int], rng: Generator) -> tuple[int, int]:
 
 
 def _area(corner: Sequence[int], size: Sequence[int]) -> tuple[slice, ...]:
-    return tuple(slice(start, start + side) for start, side in zip(corner, size, strict=True))
+    return tuple(
+        slice(start, start + side) for start, side in zip(corner, size, strict=True)
+    )
 
 
 def color_quantization(image: FloatArray, colours: float, rng: Generator) -> FloatArray:
@@ -275,7 +298,9 @@ def color_quantization(image: FloatArray, colours: float, rng: Generator) -> Flo
     codes = _codes(image)
     palette = Image.new("P", (1, 1))
     palette.putpalette(median_cut(codes, round(colours)).tobytes())
-    dithered = Image.fromarray(codes).quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
+    dithered = Image.fromarray(codes).quantize(
+        palette=palette, dither=Image.Dither.FLOYDSTEINBERG
+    )
     return _values(np.asarray(dithered.convert("RGB")), image)
 
 
@@ -303,17 +328,23 @@ def jpeg(image: FloatArray, quality: float, rng: Generator) -> FloatArray:
     import cv2
 
     chroma = [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420]
-    return _encode_and_decode(image, ".jpg", [cv2.IMWRITE_JPEG_QUALITY, round(quality), *chroma])
+    return _encode_and_decode(
+        image, ".jpg", [cv2.IMWRITE_JPEG_QUALITY, round(quality), *chroma]
+    )
 
 
 def webp(image: FloatArray, quality: float, rng: Generator) -> FloatArray:
     """Encode as lossy WebP, whose worst quality is still milder than JPEG's 4."""
     import cv2
 
-    return _encode_and_decode(image, ".webp", [cv2.IMWRITE_WEBP_QUALITY, min(round(quality), 100)])
+    return _encode_and_decode(
+        image, ".webp", [cv2.IMWRITE_WEBP_QUALITY, min(round(quality), 100)]
+    )
 
 
-def _encode_and_decode(image: FloatArray, codec: str, options: Sequence[int]) -> FloatArray:
+def _encode_and_decode(
+    image: FloatArray, codec: str, options: Sequence[int]
+) -> FloatArray:
     import cv2
 
     codes = _codes(image)
@@ -365,7 +396,9 @@ def impulse_noise(image: FloatArray, density: float, rng: Generator) -> FloatArr
     return result
 
 
-def multiplicative_noise(image: FloatArray, variance: float, rng: Generator) -> FloatArray:
+def multiplicative_noise(
+    image: FloatArray, variance: float, rng: Generator
+) -> FloatArray:
     """Add uniform noise in proportion to the value, as MATLAB's speckle; ports use Gaussian."""
     reach = np.sqrt(3 * variance)
     factor: FloatArray = rng.random(image.shape, dtype=image.dtype.type)
@@ -375,15 +408,23 @@ def multiplicative_noise(image: FloatArray, variance: float, rng: Generator) -> 
     return factor
 
 
-def clock_jittering(image: FloatArray, displacement: float, rng: Generator) -> FloatArray:
+def clock_jittering(
+    image: FloatArray, displacement: float, rng: Generator
+) -> FloatArray:
     """Displace each pixel by independent Gaussian noise, bilinearly, in five rounds."""
     import cv2
 
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]].astype(np.float32)
     for _ in range(5):
-        dx, dy = normal((2, *image.shape[:2]), np.dtype(np.float32), rng) * np.float32(displacement)
+        dx, dy = normal((2, *image.shape[:2]), np.dtype(np.float32), rng) * np.float32(
+            displacement
+        )
         displaced = cv2.remap(
-            image, columns - dx, rows - dy, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+            image,
+            columns - dx,
+            rows - dy,
+            cv2.INTER_LINEAR,
+            borderMode=cv2.BORDER_REPLICATE,
         )
         image = np.asarray(displaced).reshape(image.shape)
     return image
@@ -425,7 +466,9 @@ def normal(shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator) -> Floa
     the generator of normal numbers, and finer than 8 bits. Double precision uses the generator.
     """
     if dtype == np.float32:
-        return np.asarray(_quantiles().take(rng.integers(0, 65536, size=shape, dtype=np.uint16)))
+        return np.asarray(
+            _quantiles().take(rng.integers(0, 65536, size=shape, dtype=np.uint16))
+        )
     return np.asarray(rng.standard_normal(shape))
 
 
@@ -457,15 +500,23 @@ def resolution_limit(image: FloatArray, strength: float, rng: Generator) -> Floa
     repeats = []
     for side in image.shape[:2]:
         small = max(1, round(side * scale))
-        samples.append(np.minimum(((np.arange(small) + 0.5) * side / small).astype(int), side - 1))
-        repeats.append(np.minimum(((np.arange(side) + 0.5) * small / side).astype(int), small - 1))
+        samples.append(
+            np.minimum(((np.arange(small) + 0.5) * side / small).astype(int), side - 1)
+        )
+        repeats.append(
+            np.minimum(((np.arange(side) + 0.5) * small / side).astype(int), small - 1)
+        )
     # Rows are copied faster than columns.
     rows = image[samples[0]]
     transposed = cv2.transpose(rows).take(samples[1][repeats[1]], axis=0)
-    return np.asarray(cv2.transpose(transposed).take(repeats[0], axis=0)).reshape(image.shape)
+    return np.asarray(cv2.transpose(transposed).take(repeats[0], axis=0)).reshape(
+        image.shape
+    )
 
 
-def grayscale_quantization(image: FloatArray, levels: float, rng: Generator) -> FloatArray:
+def grayscale_quantization(
+    image: FloatArray, levels: float, rng: Generator
+) -> FloatArray:
     """Round each channel to equally spaced levels, as R-Bench says; KADID uses Otsu's rule."""
     top = max(1, round(levels) - 1)
     return np.asarray(np.rint(image * image.dtype.type(top)) / image.dtype.type(top))
@@ -479,7 +530,9 @@ def hsv_saturation(image: FloatArray, factor: float, rng: Generator) -> FloatArr
     # in S: each channel moves along the line between itself and V, and hue need not be computed.
     channels = cv2.split(image)
     value = cv2.max(cv2.max(channels[0], channels[1]), channels[2])
-    mixed = [cv2.addWeighted(channel, factor, value, 1 - factor, 0) for channel in channels]
+    mixed = [
+        cv2.addWeighted(channel, factor, value, 1 - factor, 0) for channel in channels
+    ]
     return np.asarray(cv2.merge(mixed))
 
 
@@ -518,8 +571,12 @@ def contrast_change(image: FloatArray, amount: float, rng: Generator) -> FloatAr
     c = -(0.05 + amount / 4) / 0.042
     b = 1 - c / 4
     u = image - image.dtype.type(0.5)
-    return np.asarray(np.clip(0.5 + u * (b + c * u * u), 0, 1).astype(image.dtype, copy=False))
+    return np.asarray(
+        np.clip(0.5 + u * (b + c * u * u), 0, 1).astype(image.dtype, copy=False)
+    )
 
 
 def _lift_midtones(values: FloatArray, amount: float) -> FloatArray:
-    return np.asarray(np.clip(values + values.dtype.type(2 * amount) * values * (1 - values), 0, 1))
+    return np.asarray(
+        np.clip(values + values.dtype.type(2 * amount) * values * (1 - values), 0, 1)
+    )

@@ -15,7 +15,9 @@ def median_cut(codes: NDArray[np.uint8], colours: int) -> NDArray[np.uint8]:
     packed = np.sort(red << 16 | green << 8 | blue)
     starts = np.flatnonzero(np.diff(packed, prepend=packed[:1] ^ 1))
     counts = np.diff(starts, append=len(packed))
-    distinct = (packed[starts] >> np.array([[16], [8], [0]], np.uint32) & 255).astype(np.uint8)
+    distinct = (packed[starts] >> np.array([[16], [8], [0]], np.uint32) & 255).astype(
+        np.uint8
+    )
     # Codes of more than 65,536 colours are compared by fewer bits.
     coarse = distinct
     while starts.size > 65536 and _count_colours(coarse) > 65536:
@@ -37,7 +39,10 @@ def median_cut(codes: NDArray[np.uint8], colours: int) -> NDArray[np.uint8]:
         cut = max(cut, int(values.min()) + 1)
         above = values >= cut
         boxes[largest : largest + 1] = [box[above], box[~above]]
-        sizes[largest : largest + 1] = [int(histogram[cut:].sum()), int(histogram[:cut].sum())]
+        sizes[largest : largest + 1] = [
+            int(histogram[cut:].sum()),
+            int(histogram[:cut].sum()),
+        ]
     means = [distinct[:, box] @ counts[box] / counts[box].sum() for box in boxes]
     return np.asarray(np.floor(np.array(means) + 0.5).astype(np.uint8))
 

@@ -6,8 +6,14 @@ from psyprobe.experiment.experiment import (
     Experiment,
     is_suite,
     list_experiments,
-    read_experiment,
-    read_suite,
+    load_experiment,
+    load_suite,
 )
 
-__all__ = ["Experiment", "is_suite", "list_experiments", "read_experiment", "read_suite"]
+__all__ = [
+    "Experiment",
+    "is_suite",
+    "list_experiments",
+    "load_experiment",
+    "load_suite",
+]

@@ -24,7 +24,7 @@ _LARGEST_CONDITION_COUNT = 1_000_000
 
 
 class Experiment(Page):
-    """An experiment as its page describes it; `read_experiment` makes one."""
+    """An experiment as its page describes it; `load_experiment` makes one."""
 
     #: Name of the file without its ending, and the folder that it lies in.
     name: str
@@ -40,7 +40,11 @@ class Experiment(Page):
     def digest(self) -> str:
         """SHA-256 of what the page and its files say, whatever their spelling and comments."""
         # The table of fits says how answers are worked up, not what is asked.
-        page = {key: value for key, value in tomllib.loads(self.toml).items() if key != "fit"}
+        page = {
+            key: value
+            for key, value in tomllib.loads(self.toml).items()
+            if key != "fit"
+        }
         stimulus = None if self.stimulus is None else plain(self.stimulus.content())
         prompts: list[JsonObject] = []
         asking: JsonObject = {}
@@ -87,14 +91,16 @@ class Experiment(Page):
         Examples
         --------
         >>> variants = {"phase": [0, 90], "orientation": [0, 45, 90]}
-        >>> varied = read_experiment("gabor_achromatic").with_variants(variants)
+        >>> varied = load_experiment("gabor_achromatic").with_variants(variants)
         >>> len(varied.expanded())
         6
         """
         free = self.free_parameters()
         for name, values in variants.items():
             if name not in free:
-                raise unknown_name(f"parameter of {self.stimulus_set.name} to vary", name, free)
+                raise unknown_name(
+                    f"parameter of {self.stimulus_set.name} to vary", name, free
+                )
             if not values or len(set(values)) != len(values):
                 raise InputError(
                     f"variants of {name} are {list(values)}; give at least one value, each once"
@@ -123,7 +129,7 @@ class Experiment(Page):
         Examples
         --------
         >>> settings = {"asking.temperature": 1, "levels.contrast.n": 8}
-        >>> warm = read_experiment("hernandez2025").with_settings(settings)
+        >>> warm = load_experiment("hernandez2025").with_settings(settings)
         >>> warm.asking.temperature, len(warm.levels["contrast"]), warm.changed
         (1.0, 8, {'asking.temperature': 0, 'levels.contrast.n': 12})
         """
@@ -162,7 +168,7 @@ class Experiment(Page):
 
         Examples
         --------
-        >>> read_experiment("noise_achromatic").free_parameters()
+        >>> load_experiment("noise_achromatic").free_parameters()
         ['luminance', 'bandwidth', 'exponent', 'edge', 'seed']
         """
         spec = self.stimulus_set.spec()
@@ -197,7 +203,7 @@ def variant_label(variant: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in variant.items())
 
 
-def read_experiment(name_or_path: str | Path) -> Experiment:
+def load_experiment(name_or_path: str | Path) -> Experiment:
     """Read an experiment of the catalogue, or a user's file.
 
     Parameters
@@ -213,7 +219,7 @@ def read_experiment(name_or_path: str | Path) -> Experiment:
 
     Examples
     --------
-    >>> experiment = read_experiment("gabor_achromatic")
+    >>> experiment = load_experiment("gabor_achromatic")
     >>> {name: len(values) for name, values in experiment.levels.items()}
     {'frequency': 20, 'contrast': 20}
     """
@@ -238,7 +244,7 @@ def experiment_from_text(text: str, name: str, folder: Path) -> Experiment:
     Raises
     ------
     InputError
-        As `read_experiment`.
+        As `load_experiment`.
     """
     with in_file(name):
         try:
@@ -248,16 +254,20 @@ def experiment_from_text(text: str, name: str, folder: Path) -> Experiment:
         return _make_experiment(values, name, folder, text)
 
 
-def _make_experiment(values: JsonObject, name: str, folder: Path, text: str) -> Experiment:
+def _make_experiment(
+    values: JsonObject, name: str, folder: Path, text: str
+) -> Experiment:
     with one_line(Page):
         if "experiments" in values:
             raise InputError(
-                "this is a suite of several experiments; read it with read_suite, or name one "
+                "this is a suite of several experiments; read it with load_suite, or name one "
                 "of them"
             )
         page = Page.model_validate(values, context={"folder": folder})
         tables = {key: getattr(page, key) for key in page.model_fields_set}
-        experiment = Experiment.model_construct(**tables, name=name, folder=folder, toml=text)
+        experiment = Experiment.model_construct(
+            **tables, name=name, folder=folder, toml=text
+        )
         experiment.check_conditions()
         difference = experiment.difference
         changes = [] if difference is None else [difference, difference.against]
@@ -275,7 +285,7 @@ class _Suite(Section):
     experiments: list[str]
 
 
-def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
+def load_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
     """Read all experiments of a suite, or the one experiment of any other page.
 
     A suite has ``title``, ``source`` and ``experiments``: a list of catalogue names, or of paths of
@@ -284,21 +294,21 @@ def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
     Parameters
     ----------
     name_or_path : str or Path
-        As for `read_experiment`.
+        As for `load_experiment`.
 
     Raises
     ------
     InputError
-        If the suite lists nothing, or a name twice; or as `read_experiment`.
+        If the suite lists nothing, or a name twice; or as `load_experiment`.
 
     Examples
     --------
-    >>> len(read_suite("cai2025")), len(read_suite("gabor_achromatic"))
+    >>> len(load_suite("cai2025")), len(load_suite("gabor_achromatic"))
     (9, 1)
     """
     path, values = read_page("experiments", name_or_path)
     if "experiments" not in values:
-        return (read_experiment(name_or_path),)
+        return (load_experiment(name_or_path),)
     with in_file(str(name_or_path)), one_line(_Suite):
         names = _Suite.model_validate(values).experiments
         if not names or len(set(names)) != len(names):
@@ -306,7 +316,7 @@ def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
     experiments = []
     for name in names:
         source = path.parent / name if name.endswith(".toml") else name
-        experiments.append(read_experiment(source))
+        experiments.append(load_experiment(source))
     return tuple(experiments)
 
 
@@ -316,7 +326,7 @@ def is_suite(name_or_path: str | Path) -> bool:
     Parameters
     ----------
     name_or_path : str or Path
-        As for `read_experiment`.
+        As for `load_experiment`.
 
     Examples
     --------

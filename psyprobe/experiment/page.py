@@ -30,7 +30,12 @@ from psyprobe.files.output import plain
 from psyprobe.human.reference import Reference, is_number, load_reference
 from psyprobe.light.display import Display
 from psyprobe.light.screen import display_of
-from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_levels, stimulus_set
+from psyprobe.stimulus.catalogue import (
+    StimulusSet,
+    load_stimulus,
+    read_levels,
+    stimulus_set,
+)
 from psyprobe.stimulus.specification import level_of
 
 
@@ -51,7 +56,9 @@ def ascending(name: str, value: Any) -> tuple[float, ...]:
     """Read levels, {values} or {from, to, n, scale}, and check that they ascend."""
     levels = read_levels(name, value)
     if not (np.diff(levels) > 0).all():
-        raise InputError(f"{name} are {levels.tolist()}; give levels in ascending order")
+        raise InputError(
+            f"{name} are {levels.tolist()}; give levels in ascending order"
+        )
     return tuple(levels.tolist())
 
 
@@ -95,7 +102,9 @@ def _anchor(value: Any) -> Any:
     )
 
 
-Anchor = Annotated[Literal["detection", "contrast"] | float | None, BeforeValidator(_anchor)]
+Anchor = Annotated[
+    Literal["detection", "contrast"] | float | None, BeforeValidator(_anchor)
+]
 
 
 class Score(Section):
@@ -196,7 +205,9 @@ class Asking(Section):
     #: How many questions with one prompt an adaptive design asks before it has their answers.
     at_once: Annotated[int, Field(ge=1, le=10_000)] = 4
     #: Levels of the page that stay at one value, since questions in words vary one level.
-    hold: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default_factory=dict)
+    hold: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(
+        default_factory=dict
+    )
     #: Seed of noise, dither, order and sampling.
     seed: Seed = 0
 
@@ -217,9 +228,15 @@ class Asking(Section):
             is_file = isinstance(entry, str) and entry.endswith(".toml")
             return folder / entry if is_file else entry
 
-        source = [resolve(entry) for entry in names] if isinstance(names, list) else resolve(names)
+        source = (
+            [resolve(entry) for entry in names]
+            if isinstance(names, list)
+            else resolve(names)
+        )
         suffix = values.get("suffix")
-        prompts = load_prompts(source, suffix=suffix if isinstance(suffix, str) else None)
+        prompts = load_prompts(
+            source, suffix=suffix if isinstance(suffix, str) else None
+        )
         return {**values, "prompts": prompts}
 
     def settings(self) -> JsonObject:
@@ -227,7 +244,14 @@ class Asking(Section):
 
         Settings that few servers take are left out where they are not set.
         """
-        rare = ("top_p", "reasoning_effort", "response_format", "extra_body", "examples", "hold")
+        rare = (
+            "top_p",
+            "reasoning_effort",
+            "response_format",
+            "extra_body",
+            "examples",
+            "hold",
+        )
         unset = {name for name in rare if not getattr(self, name)}
         return dict(plain(self.model_dump(exclude={"prompts", *unset})))
 
@@ -281,9 +305,9 @@ Rate = Annotated[float | tuple[float, float], BeforeValidator(_rate)]
 class Fit(Section):
     """Which psychometric function is fitted."""
 
-    function: Literal["logistic", "normal", "weibull", "gumbel_reversed", "hyperbolic_secant"] = (
-        "logistic"
-    )
+    function: Literal[
+        "logistic", "normal", "weibull", "gumbel_reversed", "hyperbolic_secant"
+    ] = "logistic"
     #: Axis of contrast.
     axis: Literal["log", "linear"] = "log"
     guess: Rate = (0.0, 0.5)
@@ -328,7 +352,9 @@ def _probe(value: str, info: ValidationInfo) -> str:
 
 def _items(value: Any, info: ValidationInfo) -> Path:
     if not isinstance(value, str):
-        raise InputError(f"items is {value!r}; give the folder that holds them, as text")
+        raise InputError(
+            f"items is {value!r}; give the folder that holds them, as text"
+        )
     return folder_of(info) / value
 
 
@@ -364,15 +390,27 @@ def _display(value: Any, info: ValidationInfo) -> Display:
     if isinstance(value, str):
         return Display.preset(value)
     if not isinstance(value, Mapping):
-        raise InputError(f"display is {value!r}; give a table [display] or the name of a preset")
+        raise InputError(
+            f"display is {value!r}; give a table [display] or the name of a preset"
+        )
     for key, entry in value.items():
-        if isinstance(entry, str) and key not in ("eotf", "primaries", "table", "spectra", "cmfs"):
-            raise InputError(f"display.{key} is the text {entry!r}; give a number without a unit")
+        if isinstance(entry, str) and key not in (
+            "eotf",
+            "primaries",
+            "table",
+            "spectra",
+            "cmfs",
+        ):
+            raise InputError(
+                f"display.{key} is the text {entry!r}; give a number without a unit"
+            )
     return display_of(value, folder_of(info))
 
 
 def _sentences(value: Any, info: ValidationInfo) -> Any:
-    if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
+    if not isinstance(value, list) or not all(
+        isinstance(entry, str) for entry in value
+    ):
         raise InputError(f"{info.field_name} is {value!r}; give a list of sentences")
     return tuple(value)
 
@@ -399,8 +437,8 @@ class Page(Section):
     difference: Difference | None = None
     #: Parameters that vary besides the levels: every combination is shown, and responses are
     #: averaged.
-    variants: Annotated[dict[str, tuple[float, ...]], BeforeValidator(_variants)] = Field(
-        default_factory=dict
+    variants: Annotated[dict[str, tuple[float, ...]], BeforeValidator(_variants)] = (
+        Field(default_factory=dict)
     )
     human: Annotated[Reference | None, SkipValidation, BeforeValidator(_human)] = None
     score: Score = Score()

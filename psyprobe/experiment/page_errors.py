@@ -37,7 +37,9 @@ def one_line(page: type[BaseModel]) -> Iterator[None]:
         yield
     except ValidationError as error:
         # An unknown key is the likeliest cause of one that is missing.
-        details = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
+        details = sorted(
+            error.errors(), key=lambda detail: detail["type"] != "extra_forbidden"
+        )
         raise _page_error(page, details[0]) from None
 
 
@@ -106,7 +108,12 @@ def _allowed(kind: str, field: FieldInfo | None, context: JsonObject) -> str:
                 limits[name] = getattr(constraint, name)
     bounded = limits.keys() >= {"ge", "le"}
     unit = f" ({field.description})" if field is not None and field.description else ""
-    compared = kind in ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
+    compared = kind in (
+        "greater_than",
+        "greater_than_equal",
+        "less_than",
+        "less_than_equal",
+    )
     no_number = kind in ("int_type", "float_type", "int_from_float", "finite_number")
     if compared or (bounded and no_number):
         number = "whole number" if int in alternatives else "number"

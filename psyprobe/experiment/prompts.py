@@ -82,7 +82,9 @@ class Prompt:
     def __post_init__(self) -> None:
         for name in ("id", "text", "suffix", "group", "language"):
             if not isinstance(getattr(self, name), str):
-                raise InputError(f"{name} of a prompt is {getattr(self, name)!r}; give text")
+                raise InputError(
+                    f"{name} of a prompt is {getattr(self, name)!r}; give text"
+                )
         for name in ("id", "text"):
             if not getattr(self, name).strip():
                 raise InputError(f"a prompt has an empty {name}; give some text")
@@ -153,7 +155,9 @@ class Prompt:
                 raise unknown_name("field of a prompt", str(key), names)
         for key in ("id", "text"):
             if key not in values:
-                raise InputError(f"a prompt lacks {key!r}; give {{ id = ..., text = ... }}")
+                raise InputError(
+                    f"a prompt lacks {key!r}; give {{ id = ..., text = ... }}"
+                )
         return cls(**values)
 
 
@@ -172,7 +176,9 @@ Entry: TypeAlias = str | Path | Prompt | JsonMapping
 Source: TypeAlias = Entry | Sequence[Entry]
 
 
-def load_prompts(source: Source = "base", *, suffix: str | None = None) -> tuple[Prompt, ...]:
+def load_prompts(
+    source: Source = "base", *, suffix: str | None = None
+) -> tuple[Prompt, ...]:
     """Load the prompts of a set, a file or a list.
 
     Parameters
@@ -203,7 +209,9 @@ def load_prompts(source: Source = "base", *, suffix: str | None = None) -> tuple
     ['base', 'do_you_see_stripes']
     """
     single = isinstance(source, str | Path | Prompt | Mapping)
-    entries = [source] if isinstance(source, str | Path | Prompt | Mapping) else list(source)
+    entries = (
+        [source] if isinstance(source, str | Path | Prompt | Mapping) else list(source)
+    )
     prompts = []
     for entry in entries:
         prompts += _prompts_of(entry, single=single)
@@ -266,13 +274,17 @@ def _read_file(path: Path) -> list[Prompt]:
 
 
 def _read_set(table: JsonMapping) -> list[Prompt]:
-    common = [field.name for field in fields(Prompt) if field.name not in ("id", "text")]
+    common = [
+        field.name for field in fields(Prompt) if field.name not in ("id", "text")
+    ]
     keys = ["title", "source", "prompts", *common]
     for key in table:
         if key not in keys:
             raise unknown_name("key of a set of prompts", str(key), keys)
     entries = table.get("prompts")
-    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+    if not isinstance(entries, list) or not all(
+        isinstance(entry, Mapping) for entry in entries
+    ):
         raise InputError(
             "a set of prompts lacks 'prompts'; give prompts = [{ id = ..., text = ... }, ...]"
         )
@@ -288,7 +300,9 @@ def _words(prompt: str, name: str, value: Any) -> tuple[str, ...]:
     elif isinstance(value, list | tuple):
         words = tuple(value)
     if not words or not all(isinstance(word, str) and word.strip() for word in words):
-        raise InputError(f"{name} of prompt {prompt!r} is {value!r}; give at least one word")
+        raise InputError(
+            f"{name} of prompt {prompt!r} is {value!r}; give at least one word"
+        )
     return words
 
 

@@ -27,7 +27,9 @@ def read_npy(path: str | Path) -> npt.NDArray[Any]:
     try:
         # Mapped first: a header that claims more than the file holds must not be believed.
         return np.array(np.lib.format.open_memmap(path, mode="r"))
-    except Exception as error:  # numpy's own errors of a damaged header are of many kinds
+    except (
+        Exception
+    ) as error:  # numpy's own errors of a damaged header are of many kinds
         raise _read_error(path, error) from None
 
 
@@ -80,7 +82,9 @@ def read_tiff(path: str | Path) -> npt.NDArray[Any]:
         with tifffile.TiffFile(path) as file:
             size = file.series[0].size
             if size > 3 * MAX_PIXELS:
-                raise InputError(f"it claims {size:,} values, and {3 * MAX_PIXELS:,} are allowed")
+                raise InputError(
+                    f"it claims {size:,} values, and {3 * MAX_PIXELS:,} are allowed"
+                )
             return np.asarray(file.asarray())
     except Exception as error:
         raise _read_error(path, error) from None

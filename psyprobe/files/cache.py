@@ -30,7 +30,9 @@ _MAX_IN_MEMORY = 32
 _IN_MEMORY: dict[str, JsonObject] = {}
 
 
-def cached(input_digest: str, code: Path, compute: Callable[[], JsonMapping]) -> JsonObject:
+def cached(
+    input_digest: str, code: Path, compute: Callable[[], JsonMapping]
+) -> JsonObject:
     """Return the arrays of a computation, cached for the same input, code, numpy and scipy.
 
     Parameters
@@ -52,7 +54,9 @@ def cached(input_digest: str, code: Path, compute: Callable[[], JsonMapping]) ->
     >>> cached("a0", Path(__file__).parent, lambda: {"two": np.array([2.0])})["two"]
     array([2.])
     """
-    name = hashlib.sha256(f"{input_digest} {_code_digest(code)}".encode()).hexdigest()[:32]
+    name = hashlib.sha256(f"{input_digest} {_code_digest(code)}".encode()).hexdigest()[
+        :32
+    ]
     if name not in _IN_MEMORY:
         folder = cache_folder()
         path = None if folder is None else folder / f"{name}.npz"

@@ -68,6 +68,6 @@ def flag_words(variable: xr.DataArray | xr.Variable) -> npt.NDArray[np.str_]:
     values = np.atleast_1d(variable.attrs["flag_values"]).tolist()
     words = dict(zip(values, meanings, strict=True))
     flags = np.asarray(variable.values)
-    return np.array([words[flag] for flag in flags.ravel().tolist()], dtype=str).reshape(
-        flags.shape
-    )
+    return np.array(
+        [words[flag] for flag in flags.ravel().tolist()], dtype=str
+    ).reshape(flags.shape)

@@ -48,12 +48,16 @@ def table(rows: Sequence[Sequence[Any]], caption: str = "") -> str:
     heading = "".join(f"<th>{cell}</th>" for cell in header)
     cells = ["".join(f"<td>{cell}</td>" for cell in row) for row in body]
     lines = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f"<table>{title}<thead><tr>{heading}</tr></thead><tbody>{lines}</tbody></table>"
+    return (
+        f"<table>{title}<thead><tr>{heading}</tr></thead><tbody>{lines}</tbody></table>"
+    )
 
 
 def fields(values: JsonMapping, caption: str = "") -> str:
     """Build a table of names and their values."""
-    return table([["", ""], *([name, value] for name, value in values.items())], caption)
+    return table(
+        [["", ""], *([name, value] for name, value in values.items())], caption
+    )
 
 
 def paragraphs(text: str) -> str:
@@ -73,7 +77,11 @@ def folded(summary: str, content: str) -> str:
 
 def beside(parts: Sequence[str]) -> str:
     """Put pieces of HTML side by side, as many as fit."""
-    return '<div style="display:flex;flex-wrap:wrap;gap:0.5em">' + "".join(parts) + "</div>"
+    return (
+        '<div style="display:flex;flex-wrap:wrap;gap:0.5em">'
+        + "".join(parts)
+        + "</div>"
+    )
 
 
 def picture(codes: Any, degrees: tuple[float, float], title: str = "") -> str:
@@ -111,7 +119,9 @@ def curve(x: Any, y: Any, labels: tuple[str, str], title: str = "") -> str:
         f"{_LEFT + wide * a / right:.1f},{_ABOVE + high * (1 - b / top):.1f}"
         for a, b in zip(x, y, strict=True)
     )
-    line = f'<polyline points="{points}" fill="none" stroke="#3b82c4" stroke-width="2"/>'
+    line = (
+        f'<polyline points="{points}" fill="none" stroke="#3b82c4" stroke-width="2"/>'
+    )
     return _draw_frame(line, _CURVE, ((0.0, right), (0.0, top)), labels, title)
 
 

@@ -86,7 +86,9 @@ def decode_image(raw: bytes, name: str) -> npt.NDArray[np.uint8]:
             f"{name} claims more than {MAX_PIXELS:,} pixels; give a smaller image"
         ) from None
     except (OSError, SyntaxError, ValueError, EOFError) as error:
-        raise InputError(f"{name} is damaged or cut off ({error}); get the file again") from None
+        raise InputError(
+            f"{name} is damaged or cut off ({error}); get the file again"
+        ) from None
     pixels = np.asarray(image, dtype=np.uint8)
     return np.repeat(pixels[..., None], 3, axis=-1) if pixels.ndim == 2 else pixels
 
@@ -97,7 +99,9 @@ def _check_kind(image: Any, name: str) -> None:
     if mode == "P":
         raise InputError(f"{name} has a palette of colours; save it as RGB")
     if mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
-        raise InputError(f"{name} has an alpha channel; put it on a background and save it as RGB")
+        raise InputError(
+            f"{name} has an alpha channel; put it on a background and save it as RGB"
+        )
     if mode.startswith(("I", "F")):
         raise InputError(f"{name} has more than 8 bits a channel; save it with 8")
     if mode not in ("L", "RGB"):
@@ -128,7 +132,9 @@ def images_in(folder: str | Path) -> list[Path]:
     """List the image files directly in a folder by name; an `InputError` if there are none."""
     if not Path(folder).is_dir():
         raise InputError(f"there is no folder {str(folder)!r}")
-    paths = sorted(path for path in Path(folder).iterdir() if path.suffix.lower() in SUFFIXES)
+    paths = sorted(
+        path for path in Path(folder).iterdir() if path.suffix.lower() in SUFFIXES
+    )
     if not paths:
         raise InputError(f"folder {folder} has no images ({', '.join(SUFFIXES)})")
     return paths
@@ -161,15 +167,29 @@ def encode_png(codes: Codes, *, noise: bool = False) -> bytes:
     big_endian = np.ascontiguousarray(codes, codes.dtype.newbyteorder(">"))
     rows = big_endian.reshape(height, -1).view(np.uint8)
     unfiltered = np.concatenate([np.zeros((height, 1), np.uint8), rows], axis=1)
-    header = struct.pack(">IIBBBBB", width, height, 8 * codes.dtype.itemsize, colour, 0, 0, 0)
+    header = struct.pack(
+        ">IIBBBBB", width, height, 8 * codes.dtype.itemsize, colour, 0, 0, 0
+    )
     strategy = zlib.Z_RLE if noise else zlib.Z_DEFAULT_STRATEGY
-    squeeze = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, strategy)
+    squeeze = zlib.compressobj(
+        6, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, strategy
+    )
     body = squeeze.compress(unfiltered.tobytes()) + squeeze.flush()
-    return _PNG_SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", body) + _chunk(b"IEND", b"")
+    return (
+        _PNG_SIGNATURE
+        + _chunk(b"IHDR", header)
+        + _chunk(b"IDAT", body)
+        + _chunk(b"IEND", b"")
+    )
 
 
 def _chunk(name: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+    return (
+        struct.pack(">I", len(body))
+        + name
+        + body
+        + struct.pack(">I", zlib.crc32(name + body))
+    )
 
 
 def decode_png(data: bytes) -> Codes:
@@ -223,6 +243,8 @@ def decode_png(data: bytes) -> Codes:
             rows.append(row)
     except (png.Error, zlib.error) as error:
         raise InputError(f"the PNG file is damaged: {error}") from None
-    codes: Codes = np.frombuffer(b"".join(rows), ">u2" if file.bitdepth == 16 else np.uint8)
+    codes: Codes = np.frombuffer(
+        b"".join(rows), ">u2" if file.bitdepth == 16 else np.uint8
+    )
     codes = codes.astype(codes.dtype.newbyteorder("="))
     return codes.reshape((height, width) if file.greyscale else (height, width, 3))

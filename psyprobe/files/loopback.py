@@ -25,7 +25,9 @@ _HOST = "127.0.0.1"
 _MAX_BYTES = 100_000
 #: Characters of a path: the token, a word and two numbers.
 _MAX_PATH = 100
-_BASE_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_BASE_POLICY = (
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 
 
 class LoopbackServer:
@@ -124,7 +126,9 @@ def _app(routes: Sequence[Route], token: str) -> Starlette:
         has_token = secrets.compare_digest(path.split("/")[1].encode(), token.encode())
         is_local = host.rpartition(":")[0] in (_HOST, "localhost")
         # A browser sends the origin with whatever it posts.
-        is_own_page = request.headers.get("Origin", f"http://{host}") == f"http://{host}"
+        is_own_page = (
+            request.headers.get("Origin", f"http://{host}") == f"http://{host}"
+        )
         ours = has_token and is_local and is_own_page and len(path) <= _MAX_PATH
         response = await call_next(request) if ours else JSONResponse({}, 404)
         response.headers.setdefault("Content-Security-Policy", _BASE_POLICY)
@@ -143,9 +147,14 @@ def _app(routes: Sequence[Route], token: str) -> Starlette:
     return Starlette(
         routes=[Mount(f"/{token}", routes=list(routes))],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
-        exception_handlers={InputError: _error_response, PsyprobeError: _error_response},
+        exception_handlers={
+            InputError: _error_response,
+            PsyprobeError: _error_response,
+        },
     )
 
 
 def _error_response(_: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 400 if isinstance(error, InputError) else 500)
+    return JSONResponse(
+        {"error": str(error)}, 400 if isinstance(error, InputError) else 500
+    )

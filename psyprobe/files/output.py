@@ -43,7 +43,9 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """
     remove_abandoned(path.parent)
     # The ending stays: writers choose the format by it.
-    partial = path.with_name(f".{path.stem}.{os.getpid()}-{_machine()}.part{path.suffix}")
+    partial = path.with_name(
+        f".{path.stem}.{os.getpid()}-{_machine()}.part{path.suffix}"
+    )
     try:
         try:
             write(partial)
@@ -130,14 +132,21 @@ def make_folder(path: str | Path, *, empty: bool = False) -> Path:
         if isinstance(error, InputError):
             raise
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"folder {folder} cannot be made: {reason}; give another one") from error
+        raise InputError(
+            f"folder {folder} cannot be made: {reason}; give another one"
+        ) from error
     return folder
 
 
 def json_text(value: Any) -> str:
     """Write a value as JSON, sorted and indented: equal values give equal text, and NaN none."""
     text = json.dumps(
-        value, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False, default=plain_value
+        value,
+        indent=2,
+        sort_keys=True,
+        allow_nan=False,
+        ensure_ascii=False,
+        default=plain_value,
     )
     return f"{text}\n"
 
@@ -214,12 +223,18 @@ def toml_text(page: JsonMapping) -> str:
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+    return (
+        name
+        if re.fullmatch(r"[A-Za-z0-9_-]+", name)
+        else json.dumps(name, ensure_ascii=False)
+    )
 
 
 def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
-        entries = ", ".join(f"{_key(name)} = {_toml(entry)}" for name, entry in value.items())
+        entries = ", ".join(
+            f"{_key(name)} = {_toml(entry)}" for name, entry in value.items()
+        )
         return f"{{ {entries} }}" if value else "{}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"

@@ -34,7 +34,8 @@ def printable(text: str) -> str:
     red \x1b[31m
     """
     return "".join(
-        c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text
+        c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode()
+        for c in text
     )
 
 
@@ -113,7 +114,9 @@ def settings(words: Sequence[str], option: str) -> JsonObject:
     for word in words:
         name, sign, value = word.partition("=")
         if not sign or not name:
-            raise InputError(f"{option} {word!r} has no value; write {option} NAME=VALUE")
+            raise InputError(
+                f"{option} {word!r} has no value; write {option} NAME=VALUE"
+            )
         text = value
         if _NUMBER.fullmatch(value):
             # JSON knows neither .5 nor 5. nor +1.
@@ -142,7 +145,9 @@ def stop_event() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def progress_bar(total: int, progress: bool | None, unit: str = "image") -> Iterator[Any]:
+def progress_bar(
+    total: int, progress: bool | None, unit: str = "image"
+) -> Iterator[Any]:
     """Show a progress bar on a terminal and in a notebook, and nothing elsewhere.
 
     Parameters
@@ -170,7 +175,9 @@ def _in_notebook() -> bool:
     return shell is not None
 
 
-def lay_out(layout: str, rows: Sequence[Sequence[str]], lines: Sequence[str] = ()) -> str:
+def lay_out(
+    layout: str, rows: Sequence[Sequence[str]], lines: Sequence[str] = ()
+) -> str:
     """Lay out a table with its first row as headings, and lines under it, as printable text.
 
     Parameters
@@ -209,14 +216,17 @@ def _text(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
 
 def _markdown(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
     table = [rows[0], ["---", *["---:"] * (len(rows[0]) - 1)], *rows[1:]]
-    escaped = [[cell.replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in table]
+    escaped = [
+        [cell.replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in table
+    ]
     body = [f"| {' | '.join(row)} |" for row in escaped]
     return "\n".join([*body, *[""] * bool(lines), *lines])
 
 
 def _latex(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
     escapes = str.maketrans(
-        {c: f"\\{c}" for c in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
+        {c: f"\\{c}" for c in "&%$#_{}"}
+        | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
     )
     body = [[cell.translate(escapes) for cell in row] for row in rows]
     body[0][1:] = [cell.replace(r"r\_s", "$r_s$") for cell in body[0][1:]]

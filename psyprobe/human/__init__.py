@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from psyprobe.human.achromatic import barten_csf, stela_csf, watson_ahumada_csf, watson_malo_csf
+from psyprobe.human.achromatic import (
+    barten_csf,
+    stela_csf,
+    watson_ahumada_csf,
+    watson_malo_csf,
+)
 from psyprobe.human.castle import CastleMechanisms, castle_csf, castle_mechanisms
 from psyprobe.human.datasets import observers, thresholds
 from psyprobe.human.evaluation import CsfEvaluation, evaluate_csf
@@ -19,7 +24,13 @@ from psyprobe.human.measured import (
 )
 from psyprobe.human.models import CSF_MODELS, csf
 from psyprobe.human.points import Conditions, matched_thresholds
-from psyprobe.human.reference import Reference, human_names, list_human, load_reference, mismatches
+from psyprobe.human.reference import (
+    Reference,
+    human_names,
+    list_human,
+    load_reference,
+    mismatches,
+)
 from psyprobe.human.signature import ContrastSensitivity
 
 __all__ = [

@@ -88,22 +88,30 @@ BARTEN_LIMITS = Limits(
 
 
 @achromatic_csf(BARTEN_LIMITS)
-def barten_csf(frequency: FloatArray, luminance: FloatArray, area: FloatArray) -> FloatArray:
+def barten_csf(
+    frequency: FloatArray, luminance: FloatArray, area: FloatArray
+) -> FloatArray:
     """Compute the achromatic sensitivity of the fovea to a static square field by Barten (1999).
 
     Call and errors as in `castle_csf`; frequency, luminance (which also sets the pupil) and area
     are needed. The field is the square of the area, sqrt(area) deg wide: for a Gabor pi * sigma**2
     is the area of the hard-edged field with as much squared contrast as its envelope.
     """
-    pupil = 5.0 - 3.0 * np.tanh(0.4 * (np.log10(luminance) + np.log10(area) - math.log10(40.0**2)))
+    pupil = 5.0 - 3.0 * np.tanh(
+        0.4 * (np.log10(luminance) + np.log10(area) - math.log10(40.0**2))
+    )
     stiles_crawford = 1.0 - (pupil / 9.7) ** 2 + (pupil / 12.4) ** 4
     trolands = math.pi / 4.0 * pupil * pupil * luminance * stiles_crawford
     blur_squared = _BLUR**2 + (_BLUR_PER_PUPIL * pupil) ** 2
     optics = np.exp(-2.0 * math.pi**2 * blur_squared * frequency * frequency)
-    integration = 1.0 / area + 1.0 / _LARGEST_FIELD**2 + (frequency / _LARGEST_CYCLES) ** 2
+    integration = (
+        1.0 / area + 1.0 / _LARGEST_FIELD**2 + (frequency / _LARGEST_CYCLES) ** 2
+    )
     photon_noise = 1.0 / (_QUANTUM_EFFICIENCY * _PHOTON_CONVERSION * trolands)
     neural_noise = _NEURAL_NOISE / -np.expm1(-((frequency / _LATERAL_INHIBITION) ** 2))
-    noise = np.sqrt(2.0 / _INTEGRATION_TIME * integration * (photon_noise + neural_noise))
+    noise = np.sqrt(
+        2.0 / _INTEGRATION_TIME * integration * (photon_noise + neural_noise)
+    )
     return np.asarray(optics / (_SIGNAL_TO_NOISE * noise))
 
 
@@ -138,14 +146,20 @@ def watson_malo_csf(frequency: FloatArray) -> FloatArray:
     low_loss = 0.837
     low_cut = 1.809
     return np.asarray(
-        gain * (np.exp(-frequency / high_cut) - low_loss * np.exp(-((frequency / low_cut) ** 2)))
+        gain
+        * (
+            np.exp(-frequency / high_cut)
+            - low_loss * np.exp(-((frequency / low_cut) ** 2))
+        )
     )
 
 
 _APERTURE = 0.6273  # deg, Gaussian sigma of the fovea's aperture
 _POOLING = 2.4081  # exponent beta of the sum over deg²
 #: The mean of |cos|**beta over a cycle.
-_CYCLE_MEAN = math.gamma((_POOLING + 1) / 2) / (math.sqrt(math.pi) * math.gamma(_POOLING / 2 + 1))
+_CYCLE_MEAN = math.gamma((_POOLING + 1) / 2) / (
+    math.sqrt(math.pi) * math.gamma(_POOLING / 2 + 1)
+)
 #: Cycles per sigma below which a Gabor is too broad-band for one gain to stand for its filtering.
 _FEWEST_CYCLES = 0.5
 
@@ -159,7 +173,9 @@ WATSON_AHUMADA_LIMITS = Limits(
 
 
 @achromatic_csf(WATSON_AHUMADA_LIMITS)
-def watson_ahumada_csf(frequency: FloatArray, area: FloatArray | None = None) -> FloatArray:
+def watson_ahumada_csf(
+    frequency: FloatArray, area: FloatArray | None = None
+) -> FloatArray:
     """Compute sensitivity to a foveal Gabor by Watson and Ahumada (2005), or their filter's gain.
 
     With an area, the sensitivity to a Gabor of that area: the filter's gain at its frequency,
@@ -189,7 +205,8 @@ def watson_ahumada_csf(frequency: FloatArray, area: FloatArray | None = None) ->
     low_cut = 1.3625
     low_loss = 0.8493
     gain = height * (
-        _sech((frequency / high_cut) ** exponent) - low_loss * _sech(frequency / low_cut)
+        _sech((frequency / high_cut) ** exponent)
+        - low_loss * _sech(frequency / low_cut)
     )
     return gain if area is None else gain * _summation(frequency, area)
 
@@ -210,5 +227,7 @@ def _summation(frequency: FloatArray, area: FloatArray) -> FloatArray:
             "use castle_csf"
         )
     seen_area = 1.0 / (1.0 / area + 1.0 / (math.pi * _APERTURE**2))
-    summation: FloatArray = (_CYCLE_MEAN * 2.0 / _POOLING * seen_area) ** (1.0 / _POOLING)
+    summation: FloatArray = (_CYCLE_MEAN * 2.0 / _POOLING * seen_area) ** (
+        1.0 / _POOLING
+    )
     return summation

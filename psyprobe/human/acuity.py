@@ -88,7 +88,12 @@ class CastleLimit:
 
 
 def castle_limit(
-    sensitivity: float, direction: str, *, luminance: float, area: float, eccentricity: float = 0.0
+    sensitivity: float,
+    direction: str,
+    *,
+    luminance: float,
+    area: float,
+    eccentricity: float = 0.0,
 ) -> CastleLimit | None:
     """Find the highest frequency at which castleCSF reaches a sensitivity, for comparison.
 
@@ -129,5 +134,7 @@ def castle_limit(
     last = int(visible[-1])
     if last == len(grid) - 1:
         return CastleLimit(_HIGHEST, True)
-    frequency = float(brentq(excess, grid[last], grid[last + 1], xtol=1e-13, rtol=1e-15))
+    frequency = float(
+        brentq(excess, grid[last], grid[last + 1], xtol=1e-13, rtol=1e-15)
+    )
     return CastleLimit(frequency, frequency > DECLARED)

@@ -68,7 +68,9 @@ class Condition:
         return {name: value.shape for name, value in vars(self).items()}
 
 
-def saturating(luminance: FloatArray, maximum: float, knee: float, exponent: float) -> FloatArray:
+def saturating(
+    luminance: FloatArray, maximum: float, knee: float, exponent: float
+) -> FloatArray:
     """Compute a response that saturates: maximum * (1 + knee / luminance)**-exponent."""
     return np.asarray(maximum * np.exp(-exponent * np.log1p(knee / luminance)))
 
@@ -77,7 +79,9 @@ def log10_saturating(
     luminance: FloatArray, maximum: float, knee: float, exponent: float
 ) -> FloatArray:
     """Compute log10 of `saturating`, which stays finite where `saturating` underflows."""
-    return np.asarray(math.log10(maximum) - (exponent / _LN10) * np.log1p(knee / luminance))
+    return np.asarray(
+        math.log10(maximum) - (exponent / _LN10) * np.log1p(knee / luminance)
+    )
 
 
 def fading(luminance: FloatArray, knee: float, exponent: float) -> FloatArray:
@@ -95,11 +99,16 @@ def log_parabola(
     """Compute a parabola in log10 frequency with peak 1, cut at 1 - truncation below its peak."""
     distance = log_frequency - log_peak
     parabola = np.exp(distance * distance * (-_LN10 / 2.0**bandwidth))
-    return np.asarray(np.where(distance < 0, np.maximum(parabola, 1.0 - truncation), parabola))
+    return np.asarray(
+        np.where(distance < 0, np.maximum(parabola, 1.0 - truncation), parabola)
+    )
 
 
 def area_summation(
-    frequency: FloatArray, area: FloatArray, critical_area: float, critical_frequency: float
+    frequency: FloatArray,
+    area: FloatArray,
+    critical_area: float,
+    critical_frequency: float,
 ) -> FloatArray:
     """Compute summation over area, which grows as sqrt(area) and saturates at a critical area.
 
@@ -108,11 +117,14 @@ def area_summation(
     """
     scale = 1.0 / (critical_area * critical_frequency**2)
     return np.asarray(
-        frequency / np.sqrt((1.0 / area + 1.0 / critical_area) + scale * frequency * frequency)
+        frequency
+        / np.sqrt((1.0 / area + 1.0 / critical_area) + scale * frequency * frequency)
     )
 
 
-def eccentricity_loss(condition: Condition, rates: tuple[float, float, float, float]) -> FloatArray:
+def eccentricity_loss(
+    condition: Condition, rates: tuple[float, float, float, float]
+) -> FloatArray:
     """Compute the factor, at most 1, by which sensitivity falls away from the fovea.
 
     `rates` holds log10 units per deg, (k0, k0n, k1, k1n): constant, constant on the nasal side, and
@@ -132,17 +144,27 @@ class SpatialChannel:
     """Constants of a channel's dependence on spatial frequency and area, in the papers' units."""
 
     bandwidth: float  # log2 of the parabola's scale in squared log10 units
-    truncation: float  # how far the parabola may fall below its peak on the low-frequency side
+    truncation: (
+        float  # how far the parabola may fall below its peak on the low-frequency side
+    )
     critical_area: float  # deg²
     critical_frequency: float  # cpd
 
     def shape(
-        self, log_frequency: FloatArray, log_peak: FloatArray | float, condition: Condition
+        self,
+        log_frequency: FloatArray,
+        log_peak: FloatArray | float,
+        condition: Condition,
     ) -> FloatArray:
         """Compute sensitivity over frequency and area, for a peak sensitivity of 1."""
-        parabola = log_parabola(log_frequency, log_peak, self.bandwidth, self.truncation)
+        parabola = log_parabola(
+            log_frequency, log_peak, self.bandwidth, self.truncation
+        )
         return parabola * area_summation(
-            condition.frequency, condition.area, self.critical_area, self.critical_frequency
+            condition.frequency,
+            condition.area,
+            self.critical_area,
+            self.critical_frequency,
         )
 
 
@@ -156,16 +178,22 @@ class AchromaticMechanism:
     #: exponent) in bright.
     sustained_sensitivity: tuple[float, float, float, float, float]
     sustained_peak: tuple[float, float, float]  # maximum cpd, knee cd/m², exponent
-    transient_sensitivity: tuple[float, float]  # (exponent, factor) of factor * luminance**exponent
+    transient_sensitivity: tuple[
+        float, float
+    ]  # (exponent, factor) of factor * luminance**exponent
     transient_peak: float  # cpd
-    sustained_decay: tuple[float, float]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
+    sustained_decay: tuple[
+        float, float
+    ]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
     transient_tuning: tuple[
         float, float
     ]  # (exponent B, scale) of exp(-|w**B - w0**B|**2 / scale), w in Hz
     transient_centre: tuple[
         float, float
     ]  # (slope, intercept) of w0 = slope * log10(luminance) + intercept, Hz
-    eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `eccentricity_loss`
+    eccentricity: tuple[
+        float, float, float, float
+    ]  # (k0, k0n, k1, k1n), see `eccentricity_loss`
 
     def temporal_responses(self, condition: Condition) -> tuple[FloatArray, FloatArray]:
         """Compute the sustained and the transient channel's response to the temporal frequency."""
@@ -200,7 +228,9 @@ class AchromaticMechanism:
 
         log_frequency = np.log10(condition.frequency)
         log_peak = log10_saturating(luminance, *self.sustained_peak)
-        total = sustained_gain * self.sustained.shape(log_frequency, log_peak, condition)
+        total = sustained_gain * self.sustained.shape(
+            log_frequency, log_peak, condition
+        )
         total = total + transient_gain * self.transient.shape(
             log_frequency, math.log10(self.transient_peak), condition
         )
@@ -216,8 +246,12 @@ class ChromaticMechanism:
     bandwidth: float  # log2 of the parabola's scale in squared log10 units
     critical_area: float  # deg²
     critical_frequency: float  # cpd
-    temporal_decay: tuple[float, float]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
-    eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `eccentricity_loss`
+    temporal_decay: tuple[
+        float, float
+    ]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
+    eccentricity: tuple[
+        float, float, float, float
+    ]  # (k0, k0n, k1, k1n), see `eccentricity_loss`
 
     def temporal_response(self, condition: Condition) -> FloatArray:
         """Compute the response to the temporal frequency, 0 to 1."""
@@ -230,11 +264,20 @@ class ChromaticMechanism:
             condition.luminance, *self.peak_sensitivity
         )
         log_frequency = np.log10(condition.frequency)
-        low_pass = log_parabola(log_frequency, math.log10(self.peak_frequency), self.bandwidth)
-        summation = area_summation(
-            condition.frequency, condition.area, self.critical_area, self.critical_frequency
+        low_pass = log_parabola(
+            log_frequency, math.log10(self.peak_frequency), self.bandwidth
         )
-        return gain * (low_pass * summation) * eccentricity_loss(condition, self.eccentricity)
+        summation = area_summation(
+            condition.frequency,
+            condition.area,
+            self.critical_area,
+            self.critical_frequency,
+        )
+        return (
+            gain
+            * (low_pass * summation)
+            * eccentricity_loss(condition, self.eccentricity)
+        )
 
 
 _CONSTANTS = tomllib.loads(
@@ -255,7 +298,9 @@ RED_GREEN = ChromaticMechanism(**_CONSTANTS["castle_red_green"])
 YELLOW_VIOLET = ChromaticMechanism(**_CONSTANTS["castle_yellow_violet"])
 
 #: LMS to the responses of the achromatic, red-green and yellow-violet mechanism.
-_LMS_TO_MECHANISMS = np.array([[1.0, 1.0, 0.0], [1.0, -2.3112, 0.0], [-1.0, -1.0, 50.9875]])
+_LMS_TO_MECHANISMS = np.array(
+    [[1.0, 1.0, 0.0], [1.0, -2.3112, 0.0], [-1.0, -1.0, 50.9875]]
+)
 
 #: A disc is seen by the Gabor of this area (deg²) that sees it best, among these frequencies (cpd)
 #: ...
@@ -418,7 +463,9 @@ def castle_csf(
         light,
         _DISC_AREA if area is None else area,
     )
-    condition = Condition.read(dtype, *gabor, temporal_frequency, eccentricity, visual_field)
+    condition = Condition.read(
+        dtype, *gabor, temporal_frequency, eccentricity, visual_field
+    )
     shapes = condition.shapes() | {
         "background": surround.shape[:-1],
         "direction": modulation.shape[:-1],
@@ -459,7 +506,14 @@ def castle_mechanisms(
     >>> float(mechanisms.achromatic.round(4)), float(mechanisms.yellow_violet.round(4))
     (30.8735, 2.8869)
     """
-    inputs = (frequency, luminance, area, temporal_frequency, eccentricity, visual_field)
+    inputs = (
+        frequency,
+        luminance,
+        area,
+        temporal_frequency,
+        eccentricity,
+        visual_field,
+    )
     dtype = signature.floating_dtype(*inputs)
     condition = Condition.read(dtype, *inputs)
     signature.common_shape(condition.shapes())
@@ -528,7 +582,9 @@ def _check_exactly_one(**alternatives: Any) -> None:
 
 
 def _read_background(
-    luminance: npt.ArrayLike | None, background: npt.ArrayLike | None, dtype: np.dtype[Any]
+    luminance: npt.ArrayLike | None,
+    background: npt.ArrayLike | None,
+    dtype: np.dtype[Any],
 ) -> tuple[npt.ArrayLike, FloatArray]:
     """Return the luminance, and the background's LMS up to a factor."""
     if luminance is not None:
@@ -544,7 +600,9 @@ def _read_background(
     return lms[..., 0] + lms[..., 1], lms
 
 
-def _read_direction(direction: npt.ArrayLike | None, dtype: np.dtype[Any]) -> FloatArray:
+def _read_direction(
+    direction: npt.ArrayLike | None, dtype: np.dtype[Any]
+) -> FloatArray:
     if direction is None:
         return np.asarray(DEFAULT_DIRECTION)
     if isinstance(direction, str):
@@ -577,7 +635,9 @@ def _mechanism_weights(
     return tuple((responses[..., i] / length).astype(dtype) for i in range(3))
 
 
-def _pooled_sensitivity(condition: Condition, weights: tuple[FloatArray, ...]) -> FloatArray:
+def _pooled_sensitivity(
+    condition: Condition, weights: tuple[FloatArray, ...]
+) -> FloatArray:
     achromatic, red_green, yellow_violet = weights
     chromatic = np.hypot(
         red_green * RED_GREEN.sensitivity(condition),
@@ -594,14 +654,18 @@ def _best_gabor(
     def column(value: FloatArray) -> FloatArray:
         # A value for all discs stays single, and so do all values computed from it.
         return (
-            value.reshape(1, 1) if value.size == 1 else np.broadcast_to(value, shape).reshape(-1, 1)
+            value.reshape(1, 1)
+            if value.size == 1
+            else np.broadcast_to(value, shape).reshape(-1, 1)
         )
 
     def block(value: FloatArray, start: int) -> FloatArray:
         return value if value.shape[0] == 1 else value[start : start + _DISC_BLOCK]
 
     columns = {
-        name: column(value) for name, value in vars(condition).items() if name != "frequency"
+        name: column(value)
+        for name, value in vars(condition).items()
+        if name != "frequency"
     }
     weight_columns = [column(weight) for weight in weights]
     best = np.empty(math.prod(shape), condition.luminance.dtype)

@@ -137,7 +137,9 @@ def thresholds(dataset: str | None = None) -> pd.DataFrame:
         return _with_attributes(table, datasets())
     if dataset not in datasets():
         raise unknown_name("human data set", dataset, datasets())
-    return _with_attributes(table[table["dataset"] == dataset].reset_index(drop=True), [dataset])
+    return _with_attributes(
+        table[table["dataset"] == dataset].reset_index(drop=True), [dataset]
+    )
 
 
 def observers(dataset: str | None = None) -> pd.DataFrame:
@@ -191,7 +193,9 @@ def _read(name: str) -> pd.DataFrame:
 
     with (_FILES / name).open(encoding="utf-8") as file:
         table = pd.read_csv(
-            file, comment="#", dtype=dict.fromkeys((*_UNITS, "log10_threshold_variance"), float)
+            file,
+            comment="#",
+            dtype=dict.fromkeys((*_UNITS, "log10_threshold_variance"), float),
         )
     column = "log10_threshold_variance"
     return table.assign(**{column: table[column].where(table[column] > 0)})

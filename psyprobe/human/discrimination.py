@@ -58,7 +58,9 @@ def legge_foley_response(contrast: npt.ArrayLike) -> FloatArray:
     return np.asarray(45 * c**2.4 / (c**2 + 0.0075**2))
 
 
-def meese_response(contrast: npt.ArrayLike, mask_contrast: npt.ArrayLike = 0.0) -> FloatArray:
+def meese_response(
+    contrast: npt.ArrayLike, mask_contrast: npt.ArrayLike = 0.0
+) -> FloatArray:
     """Compute the response of observer RJS (Meese et al. 2007) on a mask at right angles.
 
     A step of 0.436 is at threshold.
@@ -74,7 +76,9 @@ def meese_response(contrast: npt.ArrayLike, mask_contrast: npt.ArrayLike = 0.0) 
 
 
 def foley_response(
-    contrast: npt.ArrayLike, mask_contrast: npt.ArrayLike = 0.0, mask_orientation: float = 0.0
+    contrast: npt.ArrayLike,
+    mask_contrast: npt.ArrayLike = 0.0,
+    mask_orientation: float = 0.0,
 ) -> FloatArray:
     """Compute the response of a model of Foley's (1994) form to a target on a mask.
 
@@ -140,7 +144,9 @@ def increment(
 def legge_foley1980(contrast: Any) -> FloatArray:
     """Compute 1 / increment threshold on a pedestal by Legge and Foley's (1980) transducer."""
     pedestal = np.asarray(contrast, dtype=np.float64)
-    return 1 / increment(lambda step: legge_foley_response(pedestal + step), 1.0, pedestal.shape)
+    return 1 / increment(
+        lambda step: legge_foley_response(pedestal + step), 1.0, pedestal.shape
+    )
 
 
 def meese2007_rjs(contrast: Any, mask_contrast: Any = 0.0) -> FloatArray:
@@ -148,8 +154,12 @@ def meese2007_rjs(contrast: Any, mask_contrast: Any = 0.0) -> FloatArray:
 
     Pedestal and mask are gratings of 7 cpd at right angles.
     """
-    pedestal, mask = np.broadcast_arrays(np.asarray(contrast, dtype=np.float64), mask_contrast)
-    return 1 / increment(lambda step: meese_response(pedestal + step, mask), 0.436, pedestal.shape)
+    pedestal, mask = np.broadcast_arrays(
+        np.asarray(contrast, dtype=np.float64), mask_contrast
+    )
+    return 1 / increment(
+        lambda step: meese_response(pedestal + step, mask), 0.436, pedestal.shape
+    )
 
 
 def foley1994_fit(mask_contrast: Any, mask_orientation: Any = 0.0) -> FloatArray:
@@ -161,20 +171,28 @@ def foley1994_fit(mask_contrast: Any, mask_orientation: Any = 0.0) -> FloatArray
     for angle in np.unique(orientation):
         is_angle = orientation == angle
         masks = mask[is_angle]
-        response = partial(foley_response, mask_contrast=masks, mask_orientation=float(angle))
+        response = partial(
+            foley_response, mask_contrast=masks, mask_orientation=float(angle)
+        )
         sensitivity[is_angle] = 1 / increment(response, 1.0, masks.shape)
     return sensitivity
 
 
 def dipper(
-    contrast: Any, frequency: Any, luminance: Any, area: Any, direction: Any = "achromatic"
+    contrast: Any,
+    frequency: Any,
+    luminance: Any,
+    area: Any,
+    direction: Any = "achromatic",
 ) -> FloatArray:
     """Compute 1 / increment threshold on a pedestal by Legge and Foley's dipper.
 
     Both its axes are in units of castleCSF's detection threshold.
     """
     unit = 1 / legge_foley1980(np.zeros(()))
-    sensitivity = castle_csf(frequency, luminance=luminance, area=area, direction=direction)
+    sensitivity = castle_csf(
+        frequency, luminance=luminance, area=area, direction=direction
+    )
     pedestal = np.asarray(contrast) * sensitivity * unit
     return np.asarray(legge_foley1980(pedestal) * unit * sensitivity)
 
@@ -184,7 +202,11 @@ def orientation_jnd_constructed(contrast: Any) -> FloatArray:
 
     The turn is 0.6 deg, and 5.5 times that at contrast 0.03.
     """
-    jnd = _ORIENTATION_JND * (1 + _FALL / np.asarray(contrast, dtype=np.float64)) / (1 + _FALL)
+    jnd = (
+        _ORIENTATION_JND
+        * (1 + _FALL / np.asarray(contrast, dtype=np.float64))
+        / (1 + _FALL)
+    )
     return np.asarray(1 / jnd)
 
 
@@ -204,7 +226,10 @@ MODELS: Mapping[str, tuple[Callable[..., FloatArray], str]] = {
         "Meese et al. (2007), J. Vision 7(4):7; constants of psychoCRFdemo, CC BY 4.0",
     ),
     "foley1994_fit": (foley1994_fit, "fitted to Foley (1994), JOSA A 11:1710"),
-    "dipper": (dipper, "Legge, Foley (1980), scaled after Bird et al. (2002), JOSA A 19:1267"),
+    "dipper": (
+        dipper,
+        "Legge, Foley (1980), scaled after Bird et al. (2002), JOSA A 19:1267",
+    ),
     "orientation_jnd_constructed": (
         orientation_jnd_constructed,
         "constructed from Heeley 1990; Westheimer 1999",

@@ -72,7 +72,8 @@ class CsfEvaluation:
 
 
 def evaluate_csf(
-    table: Mapping[str, npt.ArrayLike] | pd.DataFrame, model: ContrastSensitivity = castle_csf
+    table: Mapping[str, npt.ArrayLike] | pd.DataFrame,
+    model: ContrastSensitivity = castle_csf,
 ) -> CsfEvaluation:
     """Compute the error of a contrast sensitivity function on measured thresholds.
 
@@ -110,20 +111,27 @@ def evaluate_csf(
             f"the table has no column {', '.join(missing)}; give the columns of "
             "psyprobe.human.thresholds()"
         )
-    columns: dict[str, npt.NDArray[Any]] = {name: np.asarray(table[name]) for name in COLUMNS}
+    columns: dict[str, npt.NDArray[Any]] = {
+        name: np.asarray(table[name]) for name in COLUMNS
+    }
     measured = _positive("measured", columns["sensitivity"])
     predicted = _positive("predicted", predicted_sensitivity(columns, model))
     error = 20.0 * np.log10(predicted / measured)
     datasets = columns["dataset"]
     scores = {
-        str(name): _score(error[datasets == name]) for name in dict.fromkeys(datasets.tolist())
+        str(name): _score(error[datasets == name])
+        for name in dict.fromkeys(datasets.tolist())
     }
-    adjusted = sum(score.n * score.adjusted_rmse_db**2 for score in scores.values()) / error.size
+    adjusted = (
+        sum(score.n * score.adjusted_rmse_db**2 for score in scores.values())
+        / error.size
+    )
     return CsfEvaluation(error.size, _rms(error), float(np.sqrt(adjusted)), scores)
 
 
 def predicted_sensitivity(
-    table: Mapping[str, npt.ArrayLike] | pd.DataFrame, model: ContrastSensitivity = castle_csf
+    table: Mapping[str, npt.ArrayLike] | pd.DataFrame,
+    model: ContrastSensitivity = castle_csf,
 ) -> FloatArray:
     """Predict the sensitivity of each row of a table; parameters as for `evaluate_csf`.
 
@@ -133,26 +141,37 @@ def predicted_sensitivity(
     >>> predicted_sensitivity(thresholds("modelfest"))[:2].round(1)
     array([53.6, 43.9])
     """
-    columns: dict[str, npt.NDArray[Any]] = {name: np.asarray(table[name]) for name in COLUMNS}
+    columns: dict[str, npt.NDArray[Any]] = {
+        name: np.asarray(table[name]) for name in COLUMNS
+    }
     is_disk = columns["stimulus"] == "disk"
     conditions = {
-        name: columns[name] for name in ("temporal_frequency", "eccentricity", "visual_field")
+        name: columns[name]
+        for name in ("temporal_frequency", "eccentricity", "visual_field")
     }
-    conditions["background"] = np.stack([columns["L"], columns["M"], columns["S"]], axis=-1)
-    conditions["direction"] = np.stack([columns["dL"], columns["dM"], columns["dS"]], axis=-1)
+    conditions["background"] = np.stack(
+        [columns["L"], columns["M"], columns["S"]], axis=-1
+    )
+    conditions["direction"] = np.stack(
+        [columns["dL"], columns["dM"], columns["dS"]], axis=-1
+    )
     disk = {"disc_radius": columns["sigma"]}
     grating = {"frequency": columns["frequency"], "area": columns["area"]}
     predicted = np.empty(is_disk.shape)
     for rows, size in ((is_disk, disk), (~is_disk, grating)):
         if rows.any():
-            inputs = {name: values[rows] for name, values in (size | conditions).items()}
+            inputs = {
+                name: values[rows] for name, values in (size | conditions).items()
+            }
             predicted[rows] = model(**inputs)
     return predicted
 
 
 def _score(error: FloatArray) -> DatasetScore:
     shift = float(error.mean())
-    return DatasetScore(error.size, _rms(error), 10.0 ** (-shift / 20.0), _rms(error - shift))
+    return DatasetScore(
+        error.size, _rms(error), 10.0 ** (-shift / 20.0), _rms(error - shift)
+    )
 
 
 def _rms(error: FloatArray) -> float:

@@ -82,8 +82,12 @@ def ela_tcsf(
             f"luminance is {luminance.min():g} cd/m², and elaTCSF has none below {_DIMMEST:g} "
             "cd/m²; give more light"
         )
-    arrays = np.broadcast_arrays(luminance, disc_radius, temporal_frequency, eccentricity)
-    light, radius, frequency, centre = (array.astype(np.float64)[..., None] for array in arrays)
+    arrays = np.broadcast_arrays(
+        luminance, disc_radius, temporal_frequency, eccentricity
+    )
+    light, radius, frequency, centre = (
+        array.astype(np.float64)[..., None] for array in arrays
+    )
     position, weight = np.polynomial.legendre.leggauss(_NODES)
     # Rings that lie wholly in the disc, then those that it cuts, whose arcs end steeply.
     inner = np.maximum(radius - centre, 0.0)
@@ -97,16 +101,26 @@ def ela_tcsf(
     ring = middle - half * np.cos(angle)
     with np.errstate(divide="ignore", invalid="ignore"):
         cosine = (ring**2 + centre**2 - radius**2) / (2 * ring * centre)
-    arc = np.where(centre > 0, 2 * ring * np.arccos(np.clip(np.nan_to_num(cosine), -1, 1)), 0.0)
-    total += _integrate(frequency, ring, light, arc, weight * np.pi / 2 * half * np.sin(angle))
+    arc = np.where(
+        centre > 0, 2 * ring * np.arccos(np.clip(np.nan_to_num(cosine), -1, 1)), 0.0
+    )
+    total += _integrate(
+        frequency, ring, light, arc, weight * np.pi / 2 * half * np.sin(angle)
+    )
     return np.asarray((total / _POINT) ** (1 / _SUMMATION))
 
 
 def _integrate(
-    frequency: FloatArray, ring: FloatArray, light: FloatArray, arc: FloatArray, weight: FloatArray
+    frequency: FloatArray,
+    ring: FloatArray,
+    light: FloatArray,
+    arc: FloatArray,
+    weight: FloatArray,
 ) -> FloatArray:
     return np.asarray(
-        (_point_sensitivity(frequency, ring, light) ** _SUMMATION * arc * weight).sum(axis=-1)
+        (_point_sensitivity(frequency, ring, light) ** _SUMMATION * arc * weight).sum(
+            axis=-1
+        )
     )
 
 
@@ -167,7 +181,10 @@ def flicker_thresholds(dataset: str | None = None) -> pd.DataFrame:
     with path.open(encoding="utf-8") as file:
         table = pd.read_csv(file, comment="#")
     new_names = {
-        name: name.removesuffix(unit) for name in table for unit in _ENDS if name.endswith(unit)
+        name: name.removesuffix(unit)
+        for name in table
+        for unit in _ENDS
+        if name.endswith(unit)
     }
     table = table.rename(columns=new_names)
     is_unbounded = table["radius"] == _UNBOUNDED

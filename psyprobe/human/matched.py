@@ -27,7 +27,9 @@ def _oblique(
     onset: float, scale: float, radius: FloatArray, sine_of_twice: FloatArray
 ) -> FloatArray:
     # 4 fx² fy² / f⁴ is the square of the sine of twice the angle.
-    return np.asarray(1 - (1 - np.exp(-np.maximum(radius - onset, 0.0) / scale)) * sine_of_twice**2)
+    return np.asarray(
+        1 - (1 - np.exp(-np.maximum(radius - onset, 0.0) / scale)) * sine_of_twice**2
+    )
 
 
 #: Models whose gain depends on orientation: a factor from radial frequency and the sine of twice
@@ -84,7 +86,9 @@ def noise_matched_csf(
     np.float64(186.6)
     """
     sensitivity = csf(model) if isinstance(model, str) else model
-    name = model if isinstance(model, str) else getattr(model, "__name__", "this function")
+    name = (
+        model if isinstance(model, str) else getattr(model, "__name__", "this function")
+    )
     if oblique and name not in OBLIQUE_EFFECTS:
         raise InputError(
             f"{name} has no oblique effect; pass oblique=False, or use "

@@ -50,9 +50,13 @@ def read_human_table(name: str) -> tuple[str, dict[str, FloatArray]]:
     ('Foley, J. M. (199', ['mask_contrast', 'scored', 'threshold'])
     """
     lines = (_FILES / "data" / f"{name}.csv").read_text(encoding="utf-8").splitlines()
-    citation = " ".join(line.removeprefix("# ") for line in lines if line.startswith("#"))
+    citation = " ".join(
+        line.removeprefix("# ") for line in lines if line.startswith("#")
+    )
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
-    columns = {column: np.array([float(row[column]) for row in rows]) for column in rows[0]}
+    columns = {
+        column: np.array([float(row[column]) for row in rows]) for column in rows[0]
+    }
     return citation, columns
 
 
@@ -97,7 +101,11 @@ def masking_data(name: str) -> MaskingData:
     >>> len(data.threshold), int(data.scored.sum()), round(data.unmasked_threshold, 4)
     (10, 8, 0.0261)
     """
-    names = [study_name for study_name, study in STUDIES.items() if "mask_contrast_kind" in study]
+    names = [
+        study_name
+        for study_name, study in STUDIES.items()
+        if "mask_contrast_kind" in study
+    ]
     if name not in names:
         raise unknown_name("masking study", name, names)
     citation, columns = read_human_table(name)
@@ -155,7 +163,9 @@ def matching_data() -> MatchingData:
     return MatchingData(
         reference_contrast=reference,
         frequency=frequency,
-        matched_contrast=columns["matched_contrast"].reshape(len(reference), len(frequency)),
+        matched_contrast=columns["matched_contrast"].reshape(
+            len(reference), len(frequency)
+        ),
         reference_frequency=5.0,
         luminance=STUDIES["georgeson_sullivan1975"]["conditions"]["luminance"],
         citation=citation,
@@ -232,7 +242,9 @@ def modelfest_csf(frequency: npt.ArrayLike) -> FloatArray:
             f"{measured[0]:g} to {measured[-1]:g} cpd with Gabors of one size: leave it out, or "
             "use a model such as castle_csf"
         )
-    log10_threshold = np.interp(np.log(values), np.log(measured), data.log10_threshold[series])
+    log10_threshold = np.interp(
+        np.log(values), np.log(measured), data.log10_threshold[series]
+    )
     return np.asarray(10.0**-log10_threshold)[()]
 
 
@@ -258,7 +270,9 @@ def read_thresholds(path: Path) -> tuple[dict[str, FloatArray], FloatArray, str]
             f"{', '.join(header)}"
         )
     if "sensitivity" in measures and "threshold" in measures:
-        raise InputError(f"{path.name} has the columns sensitivity and threshold; give one of them")
+        raise InputError(
+            f"{path.name} has the columns sensitivity and threshold; give one of them"
+        )
     measure = measures[0]
     levels = [name for name in header if name not in (measure, "observer", "direction")]
     if not levels:
@@ -266,14 +280,18 @@ def read_thresholds(path: Path) -> tuple[dict[str, FloatArray], FloatArray, str]
             f"{path.name} has no column for a level, such as frequency; say where people were "
             "measured"
         )
-    directions = sorted({row["direction"] for _, row in rows} if "direction" in header else ())
+    directions = sorted(
+        {row["direction"] for _, row in rows} if "direction" in header else ()
+    )
     if len(directions) > 1:
         raise InputError(
             f"{path.name} holds the directions {', '.join(directions)}; give each a file of its own"
         )
     by_condition: dict[tuple[float, ...], dict[str, tuple[int, float]]] = {}
     for line, row in rows:
-        numbers = [_number(path, line, name, row[name], name in _POSITIVE) for name in levels]
+        numbers = [
+            _number(path, line, name, row[name], name in _POSITIVE) for name in levels
+        ]
         value = _number(path, line, measure, row[measure], True)
         people = by_condition.setdefault(tuple(numbers), {})
         observer = row.get("observer", "")
@@ -285,7 +303,10 @@ def read_thresholds(path: Path) -> tuple[dict[str, FloatArray], FloatArray, str]
             )
         people[observer] = (line, value if measure == "sensitivity" else 1 / value)
     columns = np.array(list(by_condition), dtype=np.float64).T
-    means = [_mean([value for _, value in people.values()]) for people in by_condition.values()]
+    means = [
+        _mean([value for _, value in people.values()])
+        for people in by_condition.values()
+    ]
     direction = directions[0] if directions else ""
     return dict(zip(levels, columns, strict=True)), np.array(means), direction
 
@@ -307,7 +328,9 @@ def _read_rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
         reader = csv.reader((line for _, line in numbered), strict=True)
         cells = [[cell.strip() for cell in row] for row in reader]
     except (UnicodeDecodeError, csv.Error) as problem:
-        raise InputError(f"{path.name} is no comma-separated text in UTF-8: {problem}") from None
+        raise InputError(
+            f"{path.name} is no comma-separated text in UTF-8: {problem}"
+        ) from None
     if len(cells) < 2:
         raise InputError(
             f"{path.name} has no rows; give a line of column names, and a line for each threshold"
@@ -318,7 +341,9 @@ def _read_rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
             f"{path.name} has the columns {', '.join(header)}; name each, each by another name"
         )
     if len(cells) != len(numbered):
-        raise InputError(f"{path.name} has a cell over several lines; keep each row in one")
+        raise InputError(
+            f"{path.name} has a cell over several lines; keep each row in one"
+        )
     rows = []
     for (number, _), row in zip(numbered, cells, strict=True):
         if len(row) != len(header):

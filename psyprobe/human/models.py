@@ -28,7 +28,10 @@ _BUILT_IN: Mapping[str, tuple[ContrastSensitivity, Limits]] = {
     "stela_csf": (achromatic.stela_csf, achromatic.STELA_LIMITS),
     "barten_csf": (achromatic.barten_csf, achromatic.BARTEN_LIMITS),
     "watson_malo_csf": (achromatic.watson_malo_csf, achromatic.WATSON_MALO_LIMITS),
-    "watson_ahumada_csf": (achromatic.watson_ahumada_csf, achromatic.WATSON_AHUMADA_LIMITS),
+    "watson_ahumada_csf": (
+        achromatic.watson_ahumada_csf,
+        achromatic.WATSON_AHUMADA_LIMITS,
+    ),
     "ela_tcsf": (flicker.ela_tcsf, flicker.ELA_LIMITS),
 }
 #: Built-in models by the name that experiments give them.
@@ -113,7 +116,11 @@ def csf(name: str) -> ContrastSensitivity:
 
 def csf_limits(model: ContrastSensitivity) -> Limits:
     """Return the inputs and ranges of a model that `csf` or `load_custom_csf` returned."""
-    return model.limits if isinstance(model, CustomCsf) else dict(_BUILT_IN.values())[model]
+    return (
+        model.limits
+        if isinstance(model, CustomCsf)
+        else dict(_BUILT_IN.values())[model]
+    )
 
 
 def csf_names() -> tuple[str, ...]:
@@ -150,11 +157,16 @@ def _discrimination() -> Mapping[str, CustomCsf]:
 
     source = "Ashraf, Chapiro, Mantiuk (2025), Nature Communications 16:9086, MIT"
     models = {**MODELS, "resolution_limit": (resolution_limit, source)}
-    return {name: custom_csf(name, function, source) for name, (function, source) in models.items()}
+    return {
+        name: custom_csf(name, function, source)
+        for name, (function, source) in models.items()
+    }
 
 
 def _plugins() -> list[EntryPoint]:
-    return sorted(entry_points(group=ENTRY_POINTS), key=lambda point: (point.name, point.value))
+    return sorted(
+        entry_points(group=ENTRY_POINTS), key=lambda point: (point.name, point.value)
+    )
 
 
 def _load(point: EntryPoint) -> CustomCsf:
@@ -203,7 +215,9 @@ class CustomCsf:
     limits: Limits
     file: str
 
-    def __call__(self, frequency: npt.ArrayLike | None = None, **conditions: Any) -> FloatArray:
+    def __call__(
+        self, frequency: npt.ArrayLike | None = None, **conditions: Any
+    ) -> FloatArray:
         inputs = self.limits.check({"frequency": frequency} | conditions)
         try:
             values = self.function(**inputs)
@@ -236,12 +250,19 @@ def custom_csf(name: str, function: Callable[..., Any], source: str) -> CustomCs
     """
     parameters = inspect.signature(function).parameters.values()
     for parameter in parameters:
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        if parameter.kind not in (
+            parameter.POSITIONAL_OR_KEYWORD,
+            parameter.KEYWORD_ONLY,
+        ):
             raise InputError(
                 f"{name} takes {str(parameter)!r}; give its inputs names, such as frequency and "
                 "luminance"
             )
-    needs = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
+    needs = [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty
+    ]
     takes = [parameter.name for parameter in parameters if parameter.name not in needs]
     limits = Limits(name, tuple(needs), tuple(takes), source=source)
     code = getattr(function, "__code__", None)
@@ -274,7 +295,9 @@ def load_custom_csf(reference: str, folder: Path) -> CustomCsf:
     if not callable(function):
         values = vars(module).items()
         names = [
-            key for key, value in values if getattr(value, "__module__", "") == module.__name__
+            key
+            for key, value in values
+            if getattr(value, "__module__", "") == module.__name__
         ]
         raise unknown_name(f"function in {file}", name, names)
     return custom_csf(reference, function, str(path))

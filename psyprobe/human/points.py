@@ -135,9 +135,15 @@ def matched_thresholds(conditions: Conditions) -> pd.DataFrame:
     colours = zip(rows["dataset"], rows["colour_id"], strict=True)
     is_target = np.array([colour in targets for colour in colours])
     low, high = conditions.span
-    fits = (share >= _MIN_SHARE - _SLACK) | ((share >= _MIN_TARGET_SHARE - _SLACK) & is_target)
+    fits = (share >= _MIN_SHARE - _SLACK) | (
+        (share >= _MIN_TARGET_SHARE - _SLACK) & is_target
+    )
     fits &= (rows[level] >= low * (1 - _SLACK)) & (rows[level] <= high * (1 + _SLACK))
-    factors = {"luminance": _LUMINANCE_FACTOR, "area": _AREA_FACTOR, "frequency": 2**_OCTAVES}
+    factors = {
+        "luminance": _LUMINANCE_FACTOR,
+        "area": _AREA_FACTOR,
+        "frequency": 2**_OCTAVES,
+    }
     values = {name: getattr(conditions, name) for name in factors}
     distances = {
         name: np.abs(np.log(rows[name] / value))
@@ -165,7 +171,9 @@ def matched_thresholds(conditions: Conditions) -> pd.DataFrame:
         log10_ratio=np.log10(ratio * conditions.gain),
         match=np.select(cases, ["direct", "transported", "long"], ""),
     )
-    table = table[table["match"] != ""].sort_values(["dataset", "observer", "x"], kind="stable")
+    table = table[table["match"] != ""].sort_values(
+        ["dataset", "observer", "x"], kind="stable"
+    )
     return table[_COLUMNS].reset_index(drop=True)
 
 
@@ -285,7 +293,9 @@ def _foveal_thresholds() -> pd.DataFrame:
     means = _select_foveal(thresholds().assign(observer="mean"))
     repeats = _select_foveal(observers().assign(n=1))
     averaged = {"n": "sum", "log10_threshold": "mean", "peak_cone_contrast": "max"}
-    others = [name for name in repeats if name not in (*_CONDITION, "n", "log10_threshold")]
+    others = [
+        name for name in repeats if name not in (*_CONDITION, "n", "log10_threshold")
+    ]
     people = repeats.groupby(_CONDITION, as_index=False, sort=False).agg(
         dict.fromkeys(others, "first") | averaged
     )
@@ -299,7 +309,9 @@ def _foveal_thresholds() -> pd.DataFrame:
     }
     rows["castle"] = castle_csf(**inputs)
     shares = castle_shares(**inputs)
-    return rows.assign(**{f"share_{name}": shares[:, i] for i, name in enumerate(_MECHANISMS)})
+    return rows.assign(
+        **{f"share_{name}": shares[:, i] for i, name in enumerate(_MECHANISMS)}
+    )
 
 
 def _select_foveal(table: pd.DataFrame) -> pd.DataFrame:

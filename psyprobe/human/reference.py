@@ -34,7 +34,12 @@ from psyprobe.human.models import (
     load_custom_csf,
 )
 from psyprobe.human.points import LEVELS, Conditions, mean_of_people
-from psyprobe.human.signature import QUANTITIES, ContrastSensitivity, Limits, common_shape
+from psyprobe.human.signature import (
+    QUANTITIES,
+    ContrastSensitivity,
+    Limits,
+    common_shape,
+)
 
 #: Relative difference from which two conditions differ; of orientation, degrees.
 TOLERANCE = 0.01
@@ -117,7 +122,9 @@ class ModelReference:
         sensitivity = evaluate(values, levels)
         return sensitivity * math.sqrt(2) if self.rms else sensitivity
 
-    def _evaluate(self, conditions: JsonMapping, levels: Mapping[str, FloatArray]) -> FloatArray:
+    def _evaluate(
+        self, conditions: JsonMapping, levels: Mapping[str, FloatArray]
+    ) -> FloatArray:
         shape = common_shape({name: level.shape for name, level in levels.items()})
         values = np.asarray(self.model(**conditions), dtype=np.float64)
         try:
@@ -129,7 +136,8 @@ class ModelReference:
         is_bad = ~(np.isfinite(sensitivity) & (sensitivity > 0))
         if is_bad.any():
             first = {
-                name: np.broadcast_to(level, shape)[is_bad][0] for name, level in levels.items()
+                name: np.broadcast_to(level, shape)[is_bad][0]
+                for name, level in levels.items()
             }
             condition = f" at {_condition(first)}" if first else ""
             raise InputError(
@@ -138,7 +146,9 @@ class ModelReference:
             )
         return sensitivity
 
-    def _interpolate(self, conditions: JsonMapping, levels: Mapping[str, FloatArray]) -> FloatArray:
+    def _interpolate(
+        self, conditions: JsonMapping, levels: Mapping[str, FloatArray]
+    ) -> FloatArray:
         assert self.table is not None
         names = [name for name in levels if name in self.inputs]
         if len(names) != 1:
@@ -257,19 +267,26 @@ class DataReference:
         return [
             name
             for name in self.measured
-            if inputs.get(name) is not None and (name not in self.conditions or name in levels)
+            if inputs.get(name) is not None
+            and (name not in self.conditions or name in levels)
         ]
 
     def _explain_count(self, condition: JsonMapping, count: int) -> str:
         """Explain why a condition has several thresholds, or none."""
         description = _condition(condition)
         if count:
-            others = [name for name in self.measured if name not in {*condition, *self.conditions}]
+            others = [
+                name
+                for name in self.measured
+                if name not in {*condition, *self.conditions}
+            ]
             return (
                 f"{self.name} has {count} thresholds at {description or 'this stimulus'}; say at "
                 f"which {' and '.join(others)}"
             )
-        measured = "; ".join(f"{name} {_listing(self.measured[name])}" for name in condition)
+        measured = "; ".join(
+            f"{name} {_listing(self.measured[name])}" for name in condition
+        )
         return f"{self.name} has no threshold at {description}; people were measured at {measured}"
 
 
@@ -298,7 +315,9 @@ class MatchedReference(DataReference):
         others = {name: inputs.get(name) for name in LEVELS if name != level}
         for name, value in others.items():
             if not is_number(value):
-                raise InputError(f"the stimulus does not tell its {name}; give it as human.{name}")
+                raise InputError(
+                    f"the stimulus does not tell its {name}; give it as human.{name}"
+                )
         direction = inputs["direction"]
         if direction not in DIRECTIONS:
             raise InputError(
@@ -367,7 +386,9 @@ def load_reference(entry: JsonMapping, folder: Path) -> Reference:
     32.0
     """
     if ("model" in entry) == ("data" in entry):
-        raise InputError("[human] must name either a model or data: what people are compared with")
+        raise InputError(
+            "[human] must name either a model or data: what people are compared with"
+        )
     kind = "model" if "model" in entry else "data"
     name = entry[kind]
     if not isinstance(name, str):
@@ -400,8 +421,14 @@ def list_human() -> Listing[HumanRow]:
     >>> [row.name for row in list_human() if row.source.startswith("ModelFest")]
     ['modelfest']
     """
-    studies = [HumanRow(name, study["summary"], study["source"]) for name, study in STUDIES.items()]
-    tables = [HumanRow(name, summary(name), citation(name), licence=LICENCE) for name in datasets()]
+    studies = [
+        HumanRow(name, study["summary"], study["source"])
+        for name, study in STUDIES.items()
+    ]
+    tables = [
+        HumanRow(name, summary(name), citation(name), licence=LICENCE)
+        for name in datasets()
+    ]
     flicker = HumanRow(
         "flicker",
         "532 sensitivities to flicker: flicker_thresholds()",
@@ -489,7 +516,9 @@ def _load_model(name: str, entry: JsonMapping, folder: Path) -> ModelReference:
     inputs = {key: value for key, value in entry.items() if key not in options}
     is_rms = _contrast(entry) == "rms"
     table = _checked_table(entry["table"]) if "table" in entry else None
-    conditions = _checked_conditions(inputs, (*options, *_accepted_inputs(model, limits)))
+    conditions = _checked_conditions(
+        inputs, (*options, *_accepted_inputs(model, limits))
+    )
     return ModelReference(name, model, limits, conditions, is_rms, table, digest)
 
 
@@ -506,8 +535,12 @@ def _load_data(name: str, entry: JsonMapping, folder: Path) -> DataReference:
         if name in datasets():
             is_rms = _contrast(entry) == "rms"
             fixed.pop("contrast", None)
-            conditions = _checked_conditions(fixed, ("data", "contrast", "direction", *LEVELS))
-            return MatchedReference(name, {}, np.empty(0), {}, fixed=conditions, rms=is_rms)
+            conditions = _checked_conditions(
+                fixed, ("data", "contrast", "direction", *LEVELS)
+            )
+            return MatchedReference(
+                name, {}, np.empty(0), {}, fixed=conditions, rms=is_rms
+            )
         if name not in STUDIES:
             raise unknown_name("human data", name, STUDIES)
         _checked_conditions(fixed, ("data",))
@@ -522,13 +555,19 @@ def _load_data(name: str, entry: JsonMapping, folder: Path) -> DataReference:
             raise InputError(
                 f"human.{key} is given, and so is a column {key} of {name}; leave one out"
             )
-    conditions |= _checked_conditions(fixed, ("data", "direction", *QUANTITIES, *_UNITS))
-    return DataReference(name, measured, sensitivity, conditions, file_digest(folder / name))
+    conditions |= _checked_conditions(
+        fixed, ("data", "direction", *QUANTITIES, *_UNITS)
+    )
+    return DataReference(
+        name, measured, sensitivity, conditions, file_digest(folder / name)
+    )
 
 
 def _accepted_inputs(model: ContrastSensitivity, limits: Limits) -> tuple[str, ...]:
     """Return the inputs of a model; built-in ones take a direction, and refuse what they lack."""
-    return limits.inputs if isinstance(model, CustomCsf) else (*limits.inputs, "direction")
+    return (
+        limits.inputs if isinstance(model, CustomCsf) else (*limits.inputs, "direction")
+    )
 
 
 def _checked_conditions(entry: JsonMapping, valid: tuple[str, ...]) -> JsonObject:
@@ -537,7 +576,9 @@ def _checked_conditions(entry: JsonMapping, valid: tuple[str, ...]) -> JsonObjec
         if key not in valid:
             raise unknown_name("key in [human]", key, valid)
         if key in ("direction", "background") and isinstance(value, str | list | tuple):
-            if not isinstance(value, str) and (len(value) != 3 or not all(map(is_number, value))):
+            if not isinstance(value, str) and (
+                len(value) != 3 or not all(map(is_number, value))
+            ):
                 raise InputError(
                     f"human.{key} is {value!r}; give a name or three numbers (L, M, S)"
                 )
@@ -575,12 +616,18 @@ def _load_study(name: str) -> DataReference:
     sensitivity = 10.0**-column if measure == "log10_threshold" else 1 / column
     levels = {level: columns[level] for level in study["levels"]}
     matches = measure == "matched_contrast"
-    return DataReference(name, levels, sensitivity, study["conditions"], matches=matches)
+    return DataReference(
+        name, levels, sensitivity, study["conditions"], matches=matches
+    )
 
 
 def is_number(value: Any) -> bool:
     """Return whether a value of a page is a finite number, which true and false are not."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )
 
 
 def _levels(inputs: JsonMapping, conditions: tuple[str, ...]) -> list[str]:
@@ -589,7 +636,10 @@ def _levels(inputs: JsonMapping, conditions: tuple[str, ...]) -> list[str]:
         name
         for name, value in inputs.items()
         if name not in ("direction", "background")
-        and (isinstance(value, np.ndarray) or (name in conditions and not isinstance(value, str)))
+        and (
+            isinstance(value, np.ndarray)
+            or (name in conditions and not isinstance(value, str))
+        )
         and np.ndim(value) > 0
     ]
 
@@ -604,7 +654,9 @@ def _condition(values: JsonMapping) -> str:
 
 
 def _amount(name: str, value: Any) -> str:
-    number = f"{value:.4g}" if isinstance(value, int | float | np.number) else str(value)
+    number = (
+        f"{value:.4g}" if isinstance(value, int | float | np.number) else str(value)
+    )
     return f"{number} {_unit(name)}".rstrip()
 
 
@@ -634,11 +686,16 @@ def _differs(name: str, fixed: Any, value: Any) -> bool:
 
 def _is_not_parallel(fixed: Any, value: Any) -> bool:
     a, b = (
-        DIRECTIONS.get(direction, direction) if isinstance(direction, str) else direction
+        DIRECTIONS.get(direction, direction)
+        if isinstance(direction, str)
+        else direction
         for direction in (fixed, value)
     )
     if isinstance(a, str) or isinstance(b, str):
         return bool(fixed != value)
     a = np.asarray(a, dtype=np.float64)
     b = np.asarray(b, dtype=np.float64)
-    return bool(np.linalg.norm(np.cross(a, b)) > TOLERANCE * np.linalg.norm(a) * np.linalg.norm(b))
+    return bool(
+        np.linalg.norm(np.cross(a, b))
+        > TOLERANCE * np.linalg.norm(a) * np.linalg.norm(b)
+    )

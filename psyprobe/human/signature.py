@@ -69,7 +69,11 @@ class Quantity:
         if is_usable.all():
             return array
         bad = array[~is_usable]
-        count = f" ({bad.size} of {array.size} values are out of range)" if array.size > 1 else ""
+        count = (
+            f" ({bad.size} of {array.size} values are out of range)"
+            if array.size > 1
+            else ""
+        )
         unit = f" {self.unit}" if self.unit else ""
         bounds = f"{'above' if self.open_low else 'at least'} {self.low:g}{unit}"
         if math.isfinite(self.high):
@@ -77,7 +81,9 @@ class Quantity:
         elif not np.isfinite(bad[0]):
             bounds += " and finite"
         remedy = f"; {self.remedy}" if self.remedy else ""
-        raise InputError(f"{self.name} is {bad[0]:g}{unit}{count}, but it must be {bounds}{remedy}")
+        raise InputError(
+            f"{self.name} is {bad[0]:g}{unit}{count}, but it must be {bounds}{remedy}"
+        )
 
 
 PHOTOPIC_LUMINANCE = Quantity(
@@ -96,16 +102,24 @@ QUANTITIES = {
             open_low=True,
             remedy="for a uniform patch give disc_radius and no frequency",
         ),
-        Quantity("luminance", "cd/m²", open_low=True, remedy="give the adapting luminance"),
+        Quantity(
+            "luminance", "cd/m²", open_low=True, remedy="give the adapting luminance"
+        ),
         Quantity(
             "area",
             "deg²",
             open_low=True,
             remedy="a Gabor of Gaussian sigma s deg has area pi * s**2",
         ),
-        Quantity("disc_radius", "deg", open_low=True, remedy="give the radius of the disc"),
+        Quantity(
+            "disc_radius", "deg", open_low=True, remedy="give the radius of the disc"
+        ),
         Quantity("temporal_frequency", "Hz", remedy="0 is a static stimulus"),
-        Quantity("eccentricity", "deg", remedy="0 is the fovea; its direction is visual_field"),
+        Quantity(
+            "eccentricity",
+            "deg",
+            remedy="0 is the fovea; its direction is visual_field",
+        ),
         Quantity(
             "visual_field",
             "deg",
@@ -128,7 +142,9 @@ def floating_dtype(*values: Any) -> np.dtype[Any]:
     >>> floating_dtype(np.float32([1, 2]), np.float64(100.0))
     dtype('float64')
     """
-    dtypes = [value.dtype for value in values if isinstance(value, np.ndarray | np.generic)]
+    dtypes = [
+        value.dtype for value in values if isinstance(value, np.ndarray | np.generic)
+    ]
     numbers = [dtype for dtype in dtypes if dtype.kind in "iuf"]
     is_single = bool(numbers) and np.result_type(*numbers) in (np.float32, np.float16)
     return np.dtype(np.float32 if is_single else np.float64)
@@ -166,7 +182,9 @@ def common_shape(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
-        listing = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
+        listing = ", ".join(
+            f"{name} {shape}" for name, shape in shapes.items() if shape
+        )
         raise InputError(
             f"the shapes {listing} do not broadcast; insert axes (x[:, None]) to form a grid"
         ) from None
@@ -181,7 +199,9 @@ def _real(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> npt.NDArray[
         raise InputError(
             f"{name} is {reprlib.repr(value)}, but it must be a real number or an array of them"
         )
-    with np.errstate(over="ignore"):  # the caller reports what overflows float32, as not finite
+    with np.errstate(
+        over="ignore"
+    ):  # the caller reports what overflows float32, as not finite
         return array.astype(dtype, copy=False)
 
 
@@ -223,8 +243,12 @@ class Limits:
                 self._refuse(name, value)
         for name in self.needs:
             if inputs.get(name) is None:
-                raise InputError(f"{name} is not given, but {self.name} needs it; pass {name}=...")
-        return {name: inputs[name] for name in self.inputs if inputs.get(name) is not None}
+                raise InputError(
+                    f"{name} is not given, but {self.name} needs it; pass {name}=..."
+                )
+        return {
+            name: inputs[name] for name in self.inputs if inputs.get(name) is not None
+        }
 
     def _refuse(self, name: str, value: Any) -> None:
         """Refuse an input that the model lacks, unless it says fovea, static or achromatic."""
@@ -233,7 +257,9 @@ class Limits:
         if name in ("temporal_frequency", "eccentricity", "visual_field"):
             quantity = QUANTITIES[name]
             array = quantity.read(value, np.dtype(np.float64))
-            if name == "visual_field" or not array.any():  # it has no effect at eccentricity 0
+            if (
+                name == "visual_field" or not array.any()
+            ):  # it has no effect at eccentricity 0
                 return
             value = f"{array[array > 0][0]:g} {quantity.unit}"
             raise InputError(
@@ -260,7 +286,9 @@ _CALL = inspect.signature(ContrastSensitivity.__call__)
 _CALL = _CALL.replace(parameters=list(_CALL.parameters.values())[1:])  # without self
 
 
-def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], ContrastSensitivity]:
+def achromatic_csf(
+    limits: Limits,
+) -> Callable[[Callable[..., FloatArray]], ContrastSensitivity]:
     """Make a decorator that gives a formula the shared call.
 
     The formula gets those of the limits' inputs that are not None, as arrays of one precision; one
@@ -270,7 +298,9 @@ def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], Cont
 
     def decorate(formula: Callable[..., FloatArray]) -> ContrastSensitivity:
         @functools.wraps(formula)
-        def sensitivity(frequency: npt.ArrayLike | None = None, **conditions: Any) -> FloatArray:
+        def sensitivity(
+            frequency: npt.ArrayLike | None = None, **conditions: Any
+        ) -> FloatArray:
             call = _CALL.bind(frequency, **conditions)
             call.apply_defaults()
             arguments = {name: v for name, v in call.arguments.items() if v is not None}
@@ -278,8 +308,13 @@ def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], Cont
             dtype = floating_dtype(*arguments.values())
             if limits.daylight and "luminance" in inputs:
                 PHOTOPIC_LUMINANCE.read(inputs.pop("luminance"), dtype)
-            arrays = {name: QUANTITIES[name].read(value, dtype) for name, value in inputs.items()}
-            shape = common_shape({name: np.shape(value) for name, value in arguments.items()})
+            arrays = {
+                name: QUANTITIES[name].read(value, dtype)
+                for name, value in inputs.items()
+            }
+            shape = common_shape(
+                {name: np.shape(value) for name, value in arguments.items()}
+            )
             # Values that underflow, or noise that is infinite, end as no sensitivity.
             with np.errstate(under="ignore", over="ignore", divide="ignore"):
                 values = formula(**arrays)

@@ -68,7 +68,9 @@ def to_codes(
         raise unknown_name("dither", dither, DITHERS)
     values = np.asarray(drive, dtype=np.float64)
     if not (values.min(initial=0.0) >= 0 and values.max(initial=0.0) <= 1):
-        raise InputError(f"drive goes from {values.min():g} to {values.max():g}; codes hold 0 to 1")
+        raise InputError(
+            f"drive goes from {values.min():g} to {values.max():g}; codes hold 0 to 1"
+        )
     steps = values * (2**bits - 1)
     rng = np.random.default_rng(seed)
     if dither == "none":
@@ -147,9 +149,13 @@ def pack(
         )
     if packing == "mono++":
         if not (values == values[..., :1]).all():
-            raise InputError("Mono++ shows grey, and this drive has colour; pack it as color++")
+            raise InputError(
+                "Mono++ shows grey, and this drive has colour; pack it as color++"
+            )
         codes = to_codes(values[..., 0], _PACKED_BITS, dither, seed) << 2
-        return np.stack([codes >> 8, codes & 255, np.zeros_like(codes)], axis=-1).astype(np.uint8)
+        return np.stack(
+            [codes >> 8, codes & 255, np.zeros_like(codes)], axis=-1
+        ).astype(np.uint8)
     codes = to_codes(values, _PACKED_BITS, dither, seed) << 2
     height, width, _ = codes.shape
     pairs = np.stack([codes >> 8, codes & 255], axis=2)

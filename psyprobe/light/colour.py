@@ -84,7 +84,9 @@ _PAGE = tomllib.loads(
     files("psyprobe.light").joinpath("cone_observers.toml").read_text(encoding="utf-8")
 )
 CONE_OBSERVERS = {
-    name: ConeObserver(name, tuple(map(tuple, row.get("rows") or _cie2006_rows())), row["source"])
+    name: ConeObserver(
+        name, tuple(map(tuple, row.get("rows") or _cie2006_rows())), row["source"]
+    )
     for name, row in _PAGE.items()
 }
 
@@ -259,10 +261,16 @@ def direction_vector(direction: Direction, background: Array) -> FloatArray:
             return np.ones(3)
         if direction not in DIRECTIONS:
             raise unknown_name("colour direction", direction, DIRECTIONS)
-        modulation = np.array([1.0, -1.0, 0.0] if direction == "red_green" else [0.0, 0.0, 1.0])
+        modulation = np.array(
+            [1.0, -1.0, 0.0] if direction == "red_green" else [0.0, 0.0, 1.0]
+        )
     else:
         modulation = np.asarray(direction, float)
-        if modulation.shape != (3,) or not np.isfinite(modulation).all() or not modulation.any():
+        if (
+            modulation.shape != (3,)
+            or not np.isfinite(modulation).all()
+            or not modulation.any()
+        ):
             raise InputError(
                 f"colour direction {direction!r} is not a modulation; give a name in "
                 f"{', '.join(DIRECTIONS)} or three finite numbers (dL, dM, dS), not all zero"
@@ -304,7 +312,11 @@ def contrast_along(direction: str, lms: Array) -> FloatArray:
 
 def _checked_background(lms: Array) -> FloatArray:
     background = np.asarray(lms, float)
-    if background.shape != (3,) or not np.all(background > 0) or not np.isfinite(background).all():
+    if (
+        background.shape != (3,)
+        or not np.all(background > 0)
+        or not np.isfinite(background).all()
+    ):
         raise InputError(
             f"background LMS {background.tolist()} is not a light; give three finite numbers > 0"
         )

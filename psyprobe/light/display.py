@@ -174,7 +174,9 @@ class Display:
         presets = display_presets()
         if name not in presets:
             raise unknown_name("display", name, presets)
-        settings = {key: value for key, value in presets[name].items() if key != "source"}
+        settings = {
+            key: value for key, value in presets[name].items() if key != "source"
+        }
         return cls.from_dict(settings)
 
     @classmethod
@@ -210,7 +212,11 @@ class Display:
     @cached_property
     def span(self) -> float:
         """Luminance of full white above black, cd/m²."""
-        black = self.rgb_to_xyz[1] @ self.black if isinstance(self.black, tuple) else self.black
+        black = (
+            self.rgb_to_xyz[1] @ self.black
+            if isinstance(self.black, tuple)
+            else self.black
+        )
         return float(self.peak - black)
 
     @cached_property
@@ -229,7 +235,9 @@ class Display:
         blacks = self.black if isinstance(self.black, tuple) else (self.black,) * 3
         eotfs: Any = self.eotf if _are_three(self.eotf) else (self.eotf,) * 3
         return tuple(
-            replace(self, peak=black + self.span, black=black, eotf=eotf, primaries="sRGB")
+            replace(
+                self, peak=black + self.span, black=black, eotf=eotf, primaries="sRGB"
+            )
             for black, eotf in zip(blacks, eotfs, strict=True)
         )
 
@@ -244,7 +252,9 @@ class Display:
         """The brightest neutral light it can show, cd/m²; infinite on an extended-range display."""
         if self.extended:
             return math.inf
-        peak = min(self.black) + self.span if isinstance(self.black, tuple) else self.peak
+        peak = (
+            min(self.black) + self.span if isinstance(self.black, tuple) else self.peak
+        )
         return peak + self.reflected
 
     @cached_property
@@ -262,7 +272,10 @@ class Display:
         return self.xyz_to_rgb @ cone_observer(observer).to_xyz
 
     def light(
-        self, image: DescribedImage | Array, space: str | None = None, observer: str | None = None
+        self,
+        image: DescribedImage | Array,
+        space: str | None = None,
+        observer: str | None = None,
     ) -> Array:
         """Compute the linear RGB light of an image, cd/m² a channel.
 
@@ -299,7 +312,10 @@ class Display:
         return xp.moveaxis(light.reshape(planes.shape), colour_axis, -1)
 
     def gamut(
-        self, image: DescribedImage | Array, space: str | None = None, observer: str | None = None
+        self,
+        image: DescribedImage | Array,
+        space: str | None = None,
+        observer: str | None = None,
     ) -> Gamut:
         """Measure how far an image lies inside or outside what this display can show.
 
@@ -336,7 +352,9 @@ class Display:
         margin = min(darkest - self.floor, self.ceiling - brightest) / self.span
         return Gamut(below, above, math.prod(light.shape), darkest, brightest, margin)
 
-    def holds(self, pixels: FloatArray, space: str, observer: str) -> npt.NDArray[np.bool_]:
+    def holds(
+        self, pixels: FloatArray, space: str, observer: str
+    ) -> npt.NDArray[np.bool_]:
         """Return which of many images this display can show.
 
         Parameters
@@ -359,12 +377,15 @@ class Display:
         light = np.asarray(self.light(pixels, space, observer))
         if self.guns_differ and space != "luminance":
             by_gun = [
-                gun.holds(light[..., k], "luminance", observer) for k, gun in enumerate(self.guns)
+                gun.holds(light[..., k], "luminance", observer)
+                for k, gun in enumerate(self.guns)
             ]
             return np.asarray(np.logical_and.reduce(by_gun))
         tolerance = _TOLERANCES[_dtype_name(light)] * self.peak
         inside = (light >= self.floor - tolerance) & (light <= self.ceiling + tolerance)
-        return np.asarray(inside.all(axis=(-2, -1) if space == "luminance" else (-3, -2, -1)))
+        return np.asarray(
+            inside.all(axis=(-2, -1) if space == "luminance" else (-3, -2, -1))
+        )
 
     def encode(
         self,
@@ -425,7 +446,10 @@ class Display:
             if inside.outside and not clip:
                 raise GamutError(self._refusal(inside, image))
             planes = zip(self.guns, _planes(light, pixels, space), strict=True)
-            drives = [gun.encode(plane, clip=True, dtype=dtype)[..., 0] for gun, plane in planes]
+            drives = [
+                gun.encode(plane, clip=True, dtype=dtype)[..., 0]
+                for gun, plane in planes
+            ]
             return xp.stack(drives, axis=-1)
         # Drive lies in memory as pixels do, those of stimuli in colour plane by plane.
         drive = xp.empty_like(pixels, dtype=getattr(xp, dtype))
@@ -435,7 +459,9 @@ class Display:
             light, part, mirrors = fold(light, some_drive, image_axes)
             inside = self.gamut(light, "luminance")
             if inside.outside and not clip:
-                raise GamutError(self._refusal(self.gamut(pixels, space, observer), image))
+                raise GamutError(
+                    self._refusal(self.gamut(pixels, space, observer), image)
+                )
             self._encode_light(light, inside, part)
             unfold(mirrors)
         if space != "luminance":
@@ -500,7 +526,9 @@ class Display:
         0.0931
         """
         if not (math.isfinite(luminance) and luminance > 0):
-            raise InputError(f"background luminance is {luminance} cd/m²; give a finite number > 0")
+            raise InputError(
+                f"background luminance is {luminance} cd/m²; give a finite number > 0"
+            )
         background = cone_observer(observer).from_xyz @ (white_xyz() * luminance)
         to_rgb = self.lms_to_rgb(observer)
         rgb = to_rgb @ background
@@ -521,7 +549,11 @@ class Display:
             side = "below"
         share = 100 * gamut.outside / gamut.values
         scale = self._fitting_scale(image)
-        remedy = f"lower the contrast to at most {scale:.4g} of what it is, " if scale else ""
+        remedy = (
+            f"lower the contrast to at most {scale:.4g} of what it is, "
+            if scale
+            else ""
+        )
         return (
             f"light of {worst:g} cd/m² is {side} what this display shows ({self.floor:g} to "
             f"{self.ceiling:g} cd/m²), in {share:.3g} % of the values; {remedy}choose a display "
@@ -537,7 +569,10 @@ class Display:
         centre = np.asarray(self.light(background))
         room_above = self.ceiling - float(np.max(centre))
         room_below = float(np.min(centre)) - self.floor
-        changes = ((room_above, np.max(light - centre)), (room_below, np.max(centre - light)))
+        changes = (
+            (room_above, np.max(light - centre)),
+            (room_below, np.max(centre - light)),
+        )
         ratios = [room / change for room, change in changes if change > 0]
         return max(0.0, float(min(ratios, default=0.0)))
 
@@ -545,9 +580,15 @@ class Display:
         """Write the drive of light, whose gamut was measured, into `drive`."""
         has_toe = (gamut.darkest - self.floor) / self.span <= SRGB_JUNCTION
         if not isinstance(light, np.ndarray):
-            drive[...] = drive_of_light(self._relative(light, gamut), self._curve, has_toe)
+            drive[...] = drive_of_light(
+                self._relative(light, gamut), self._curve, has_toe
+            )
             return
-        quick = self.eotf == "srgb" and light.dtype == np.float64 and drive.dtype == np.float32
+        quick = (
+            self.eotf == "srgb"
+            and light.dtype == np.float64
+            and drive.dtype == np.float32
+        )
         blocks = np.nditer(
             [light, drive],
             flags=["external_loop", "buffered", "zerosize_ok"],
@@ -562,18 +603,24 @@ class Display:
                 if quick:
                     srgb_float32(self._relative(block, gamut), has_toe, out)
                     continue
-                relative = self._relative(block, gamut, out if block.dtype == out.dtype else None)
+                relative = self._relative(
+                    block, gamut, out if block.dtype == out.dtype else None
+                )
                 encoded = drive_of_light(relative, self._curve, has_toe)
                 if encoded is not out:
                     out[...] = encoded
 
-    def _relative(self, light: Array, gamut: Gamut, out: FloatArray | None = None) -> Array:
+    def _relative(
+        self, light: Array, gamut: Gamut, out: FloatArray | None = None
+    ) -> Array:
         """Compute light as a fraction of the display's range, as a new array or in `out`."""
         scale = 1 / self.span
         above = light - self.floor if self.floor else light
         relative = above * scale if out is None else np.multiply(above, scale, out=out)
         if gamut.margin < 0:
-            relative = array_namespace(light).clip(relative, 0.0, None if self.extended else 1.0)
+            relative = array_namespace(light).clip(
+                relative, 0.0, None if self.extended else 1.0
+            )
         return relative
 
 
@@ -639,7 +686,9 @@ def _checked_number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise InputError(f"display {name} is {value!r}; give a number")
     if not 0 <= value <= _MAX_LUMINANCE:
-        raise InputError(f"display {name} is {value}; give a number from 0 to {_MAX_LUMINANCE:g}")
+        raise InputError(
+            f"display {name} is {value}; give a number from 0 to {_MAX_LUMINANCE:g}"
+        )
     return float(value)
 
 
@@ -659,10 +708,14 @@ def _are_three(eotf: Any) -> bool:
     """Return whether a checked transfer function is three, of the guns, and no table of pairs."""
     if not isinstance(eotf, tuple):
         return False
-    return not all(isinstance(entry, tuple) and isinstance(entry[0], float) for entry in eotf)
+    return not all(
+        isinstance(entry, tuple) and isinstance(entry[0], float) for entry in eotf
+    )
 
 
-def _planes(light: Array, image: DescribedImage | Array, space: str | None) -> tuple[Array, ...]:
+def _planes(
+    light: Array, image: DescribedImage | Array, space: str | None
+) -> tuple[Array, ...]:
     """Return red, green and blue of linear light; the one plane of a grey image for each."""
     if (getattr(image, "space", None) or space or "luminance") == "luminance":
         return (light,) * 3
@@ -686,7 +739,9 @@ def _resolve_image(
     """Return pixels, their space and their cone observer, of a stimulus or a bare array."""
     if hasattr(image, "pixels"):
         if space is not None:
-            raise InputError("a stimulus knows its own space; give space only with a bare array")
+            raise InputError(
+                "a stimulus knows its own space; give space only with a bare array"
+            )
         return image.pixels, image.space, image.observer
     return _as_floating(image), space or "luminance", observer or "cie2006_led_lcd"
 
@@ -698,7 +753,9 @@ def _as_floating(values: Array) -> Array:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"pixels must be numbers, not {type(values).__name__}") from None
+        raise InputError(
+            f"pixels must be numbers, not {type(values).__name__}"
+        ) from None
 
 
 def _dtype_name(values: Array) -> str:

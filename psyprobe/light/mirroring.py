@@ -37,7 +37,9 @@ def paired_chunks(
         yield pixels[start : start + count], drive[start : start + count]
 
 
-def fold(light: Array, drive: Array, axes: Iterable[int]) -> tuple[Array, Array, list[Mirror]]:
+def fold(
+    light: Array, drive: Array, axes: Iterable[int]
+) -> tuple[Array, Array, list[Mirror]]:
     """Return the part of light that must be encoded, its drive, and how to mirror the rest."""
     mirrors: list[Mirror] = []
     if not isinstance(light, np.ndarray):

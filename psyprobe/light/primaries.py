@@ -81,7 +81,9 @@ def chromaticities(primaries: Primaries) -> Chromaticities:
     if primaries == "PerceptualTests":
         guns = np.array(_PERCEPTUAL_TESTS_XYZ)
         lights = (*guns, guns.sum(axis=0))
-        *points, white = ((float(x / (x + y + z)), float(y / (x + y + z))) for x, y, z in lights)
+        *points, white = (
+            (float(x / (x + y + z)), float(y / (x + y + z))) for x, y, z in lights
+        )
         return Chromaticities(tuple(points), white)
     try:
         # colour-science changes how numpy prints arrays when it is imported, for everybody.
@@ -93,7 +95,9 @@ def chromaticities(primaries: Primaries) -> Chromaticities:
             "'sRGB' or 'PerceptualTests', or pip install psyprobe[colour]"
         ) from None
     if primaries not in colour.RGB_COLOURSPACES:
-        raise unknown_name("primaries", primaries, ["PerceptualTests", *colour.RGB_COLOURSPACES])
+        raise unknown_name(
+            "primaries", primaries, ["PerceptualTests", *colour.RGB_COLOURSPACES]
+        )
     space = colour.RGB_COLOURSPACES[primaries]
     x, y = space.whitepoint
     points = [(float(x), float(y)) for x, y in space.primaries]

@@ -148,7 +148,9 @@ def spectra_to_xyz(
     # In steps of 1 nm, as in the tables of the observer; wavelengths without a reading are dark.
     fine = np.arange(math.ceil(wavelengths[0]), math.floor(wavelengths[-1]) + 1.0)
     curves = matching.values.T
-    weights = np.stack([np.interp(fine, matching.wavelengths, curve) for curve in curves])
+    weights = np.stack(
+        [np.interp(fine, matching.wavelengths, curve) for curve in curves]
+    )
     if np.allclose(steps, 1) and float(wavelengths[0]).is_integer():
         power = radiance
     else:
@@ -158,7 +160,9 @@ def spectra_to_xyz(
     return np.asarray(_MAX_EFFICACY * power @ weights.T)
 
 
-def _readings_of_table(columns: JsonObject, header: list[str], name: str, cmfs: str) -> Readings:
+def _readings_of_table(
+    columns: JsonObject, header: list[str], name: str, cmfs: str
+) -> Readings:
     """Read a table with one reading a row: luminance, tristimulus values or a spectrum."""
     drive_columns = [word for word in _DRIVE_COLUMNS if word in header]
     wavelengths = [word for word in header if _is_number(word)]
@@ -166,7 +170,11 @@ def _readings_of_table(columns: JsonObject, header: list[str], name: str, cmfs: 
     light_columns = colour or wavelengths or ["luminance_cd_m2"]
     valid = {*_DRIVE_COLUMNS, "gun", "luminance_cd_m2", *light_columns}
     are_known = set(header) <= valid and len(set(header)) == len(header)
-    if not are_known or not set(light_columns) <= set(header) or len(drive_columns) != 1:
+    if (
+        not are_known
+        or not set(light_columns) <= set(header)
+        or len(drive_columns) != 1
+    ):
         raise InputError(
             f"{name} has the columns {', '.join(header)[:100] or 'of an empty file'}; {_COLUMNS}"
         )
@@ -176,15 +184,21 @@ def _readings_of_table(columns: JsonObject, header: list[str], name: str, cmfs: 
     gun = np.array([word.strip().lower() for word in gun_words])
     xyz = None
     if wavelengths:
-        spectra = [_numbers(columns.get(word, ()), f"{word} nm", name) for word in wavelengths]
-        xyz = spectra_to_xyz(np.array(wavelengths, float), np.stack(spectra, axis=1), cmfs)
+        spectra = [
+            _numbers(columns.get(word, ()), f"{word} nm", name) for word in wavelengths
+        ]
+        xyz = spectra_to_xyz(
+            np.array(wavelengths, float), np.stack(spectra, axis=1), cmfs
+        )
     elif colour:
         values = [_numbers(columns.get(word, ()), word, name) for word in colour]
         xyz = np.stack(values, axis=1)
         if colour == _XYY:
             xyz = _xyz_of_xyy(xyz, name)
     if xyz is None:
-        luminance = _numbers(columns.get("luminance_cd_m2", ()), "luminance_cd_m2", name)
+        luminance = _numbers(
+            columns.get("luminance_cd_m2", ()), "luminance_cd_m2", name
+        )
     else:
         luminance = xyz[:, 1]
     if not (luminance > 0).all():
@@ -214,7 +228,9 @@ def _xyz_of_xyy(xyy: FloatArray, name: str) -> FloatArray:
     return np.stack([x / y * luminance, luminance, (1 - x - y) / y * luminance], axis=1)
 
 
-def _readings_of_spectra(columns: JsonObject, header: list[str], name: str, cmfs: str) -> Readings:
+def _readings_of_spectra(
+    columns: JsonObject, header: list[str], name: str, cmfs: str
+) -> Readings:
     """Read spectra at full drive, one a column: red, green, blue, white, black."""
     wavelengths = _numbers(columns.get(header[0], ()), header[0], name)
     words = header[1:]
@@ -240,22 +256,32 @@ def _with_black_as_white(readings: Readings) -> Readings:
     is_black = readings.gun == "black"
     if (readings.drive[is_black] > 0).any():
         brightest = readings.drive[is_black].max()
-        raise InputError(f"{readings.name} has black at drive {brightest:g}; black is drive 0")
+        raise InputError(
+            f"{readings.name} has black at drive {brightest:g}; black is drive 0"
+        )
     return replace(readings, gun=np.where(is_black, "white", readings.gun))
 
 
 def _readings_of_monitor(page: Any, name: str, cmfs: str) -> Readings:
     """Read the calibration of a PsychoPy monitor whose name sorts last, as PsychoPy does."""
     calibrations = page if isinstance(page, dict) else {}
-    are_tables = all(isinstance(calibration, dict) for calibration in calibrations.values())
+    are_tables = all(
+        isinstance(calibration, dict) for calibration in calibrations.values()
+    )
     if not calibrations or not are_tables:
-        raise InputError(f"{name} is no monitor that PsychoPy saved; it holds no calibration")
+        raise InputError(
+            f"{name} is no monitor that PsychoPy saved; it holds no calibration"
+        )
     calibration = calibrations[max(calibrations)]
     ppd = _resolution(calibration)
     primaries = None
     wavelengths = _array(calibration, "spectraNM", 1)
     spectra = _array(calibration, "spectraRGB", 2)
-    if wavelengths is not None and spectra is not None and spectra.shape == (3, len(wavelengths)):
+    if (
+        wavelengths is not None
+        and spectra is not None
+        and spectra.shape == (3, len(wavelengths))
+    ):
         xyz = spectra_to_xyz(wavelengths, spectra, cmfs)
         primaries = tuple(tuple(map(float, gun_xyz)) for gun_xyz in xyz)
     luminances = _array(calibration, "lumsPre", 2)
@@ -266,9 +292,13 @@ def _readings_of_monitor(page: Any, name: str, cmfs: str) -> Readings:
         or len(luminances) > 4
         or luminances.shape[1] != len(levels)
     ):
-        return replace(_readings_of_gamma_grid(calibration, name), primaries=primaries, ppd=ppd)
+        return replace(
+            _readings_of_gamma_grid(calibration, name), primaries=primaries, ppd=ppd
+        )
     if not (np.isfinite(luminances).all() and np.isfinite(levels).all()):
-        raise InputError(f"{name} has luminances that are no numbers; calibrate the monitor again")
+        raise InputError(
+            f"{name} has luminances that are no numbers; calibrate the monitor again"
+        )
     count = len(luminances)
     guns = np.repeat(["white", *GUNS][:count], len(levels))
     drive = np.tile(levels / (255.0 if levels.max() > 1 else 1.0), count)
@@ -279,7 +309,12 @@ def _readings_of_monitor(page: Any, name: str, cmfs: str) -> Readings:
 def _readings_of_gamma_grid(calibration: JsonObject, name: str) -> Readings:
     """Read the curves that PsychoPy fitted to luminances which the file lacks."""
     grid = _array(calibration, "gammaGrid", 2)
-    if grid is None or len(grid) != 4 or grid.shape[1] < 3 or not (grid[:, 1] > 1).any():
+    if (
+        grid is None
+        or len(grid) != 4
+        or grid.shape[1] < 3
+        or not (grid[:, 1] > 1).any()
+    ):
         raise InputError(
             f"{name} holds no calibration: neither luminances that were measured (lumsPre) nor a "
             "fitted gamma grid; calibrate the monitor in PsychoPy, or give a CSV of luminances"

@@ -54,7 +54,9 @@ class Screen:
 
     def __str__(self) -> str:
         black = self.display.peak - self.display.span
-        parts = [f"{self.points} points from {black:.6g} to {self.display.peak:.6g} cd/m²"]
+        parts = [
+            f"{self.points} points from {black:.6g} to {self.display.peak:.6g} cd/m²"
+        ]
         if self.residual is not None:
             percent = 100 * self.residual
             parts.append(
@@ -62,7 +64,9 @@ class Screen:
             )
         parts.append(f"repeats within {100 * self.repeats:.2g} %")
         if self.additivity is not None:
-            parts.append(f"guns add up to white within {100 * self.additivity:.2g} % of the range")
+            parts.append(
+                f"guns add up to white within {100 * self.additivity:.2g} % of the range"
+            )
         if self.gun_curves is not None:
             parts.append(
                 f"curves of the guns within {100 * self.gun_curves:.2g} % of that of white"
@@ -89,7 +93,11 @@ class _Curve(NamedTuple):
 
 
 def read_screen(
-    path: str | Path, *, spectra: str | Path | None = None, cmfs: str = "cie1931", **settings: Any
+    path: str | Path,
+    *,
+    spectra: str | Path | None = None,
+    cmfs: str = "cie1931",
+    **settings: Any,
 ) -> Screen:
     """Read a screen from a CSV of readings made in the dark, or from a PsychoPy monitor.
 
@@ -191,14 +199,20 @@ def read_screen(
     share = departure / white.means[index]
     repeats = float(share.max())
     count = len(white.levels)
-    screen = Screen(display, count, residual, repeats, additivity, gun_curves, readings.ppd)
+    screen = Screen(
+        display, count, residual, repeats, additivity, gun_curves, readings.ppd
+    )
     noise_ratio = departure / np.maximum(white.noise, 1e-300)[index]
     _warn_about(screen, name, white_drive, noise_ratio, share)
     return screen
 
 
 def _warn_about(
-    screen: Screen, name: str, drive: FloatArray, noise_ratio: FloatArray, share: FloatArray
+    screen: Screen,
+    name: str,
+    drive: FloatArray,
+    noise_ratio: FloatArray,
+    share: FloatArray,
 ) -> None:
     """Warn about repeats that scatter, and about guns that do not add up or differ in curve."""
     if (noise_ratio > 1).any():
@@ -239,7 +253,9 @@ def display_of(values: JsonMapping, folder: Path) -> Display:
     settings = {key: value for key, value in values.items() if key != "table"}
     for key in ("table", "spectra"):
         if not isinstance(values.get(key, ""), str):
-            raise InputError(f"display.{key} is {values[key]!r}; give the name of a file, as text")
+            raise InputError(
+                f"display.{key} is {values[key]!r}; give the name of a file, as text"
+            )
     if "spectra" in settings:
         settings["spectra"] = folder / settings["spectra"]
     return read_screen(folder / values["table"], **settings).display
@@ -255,7 +271,11 @@ def display_from(words: Sequence[str]) -> Display:
     """
     if len(words) == 1 and "=" not in words[0]:
         is_file = words[0].lower().endswith((".csv", ".json"))
-        return display_of({"table": words[0]}, Path()) if is_file else Display.preset(words[0])
+        return (
+            display_of({"table": words[0]}, Path())
+            if is_file
+            else Display.preset(words[0])
+        )
     return display_of(parse_settings(words, "--display"), Path())
 
 
@@ -266,7 +286,9 @@ def _warn(text: str) -> None:
 def _with_white(readings: Readings) -> Readings:
     """Add the sum of the guns as white, if white itself was not measured at full drive."""
     is_white = readings.gun == "white"
-    if (readings.drive[is_white] == 1).any() or not set(GUNS) <= set(readings.gun.tolist()):
+    if (readings.drive[is_white] == 1).any() or not set(GUNS) <= set(
+        readings.gun.tolist()
+    ):
         return readings
     is_dark = readings.drive == 0
     has_dark = bool(is_dark.any())
@@ -325,7 +347,9 @@ def _relative_curves(
 def _gun_curve(readings: Readings, gun: str, black: float) -> Any:
     """Compute the relative curve of a gun from black on; None if it has too few drives."""
     is_gun = readings.gun == gun
-    levels, means, counts = curve = _mean_curve(readings.drive[is_gun], readings.luminance[is_gun])
+    levels, means, counts = curve = _mean_curve(
+        readings.drive[is_gun], readings.luminance[is_gun]
+    )
     if len(levels) and levels[0] > 0:
         levels = np.append(0.0, levels)
         curve = _Curve(levels, np.append(black, means), np.append(1.0, counts))
@@ -334,7 +358,9 @@ def _gun_curve(readings: Readings, gun: str, black: float) -> Any:
     return _relative(*_pool(curve, f"{readings.name} ({gun})"))
 
 
-def _relative(knots: FloatArray, heights: FloatArray) -> tuple[tuple[float, float], ...]:
+def _relative(
+    knots: FloatArray, heights: FloatArray
+) -> tuple[tuple[float, float], ...]:
     relative = (heights - heights[0]) / (heights[-1] - heights[0])
     return tuple((float(x), float(y)) for x, y in zip(knots, relative, strict=True))
 

@@ -50,12 +50,23 @@ def checked_eotf(eotf: Any) -> Eotf:
         table = np.asarray(eotf, float)
     except (TypeError, ValueError, OverflowError):
         table = np.empty(0)
-    if table.ndim != 2 or table.shape[1] != 2 or len(table) < 2 or not np.isfinite(table).all():
+    if (
+        table.ndim != 2
+        or table.shape[1] != 2
+        or len(table) < 2
+        or not np.isfinite(table).all()
+    ):
         raise InputError(
             'EOTF must be "srgb", "linear", an exponent, or (drive, relative light) pairs'
         )
-    if not (np.diff(table, axis=0) > 0).all() or table[0].any() or not np.all(table[-1] == 1):
-        raise InputError("a measured EOTF must increase in both columns, from (0, 0) to (1, 1)")
+    if (
+        not (np.diff(table, axis=0) > 0).all()
+        or table[0].any()
+        or not np.all(table[-1] == 1)
+    ):
+        raise InputError(
+            "a measured EOTF must increase in both columns, from (0, 0) to (1, 1)"
+        )
     return tuple((float(a), float(b)) for a, b in table)
 
 
@@ -100,7 +111,9 @@ def light_of_drive(drive: Array, eotf: Eotf) -> Array:
     if isinstance(eotf, tuple):
         return _interpolate(drive, *_curve(eotf))
     toe = drive <= 12.92 * SRGB_JUNCTION
-    return xp.where(toe, drive / 12.92, xp.clip((drive + 0.055) / 1.055, 0.0, None) ** 2.4)
+    return xp.where(
+        toe, drive / 12.92, xp.clip((drive + 0.055) / 1.055, 0.0, None) ** 2.4
+    )
 
 
 def drive_of_light(light: Array, eotf: Eotf, has_toe: bool = True) -> Array:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.observers.encoders.network import Network, NetworkObserver, NetworkOptions
-from psyprobe.observers.protocol import Card, DifferenceObserver, FeatureObserver, Observer
+from psyprobe.observers.protocol import (
+    Card,
+    DifferenceObserver,
+    FeatureObserver,
+    Observer,
+)
 from psyprobe.observers.registry import (
     DEFAULT_OBSERVER,
     ObserverKind,

@@ -14,7 +14,11 @@ import numpy as np
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.encoders.network import checked_device, exact_arithmetic, state_digest
+from psyprobe.observers.encoders.network import (
+    checked_device,
+    exact_arithmetic,
+    state_digest,
+)
 from psyprobe.observers.images import (
     RAW_RANGE,
     as_numpy,
@@ -39,7 +43,9 @@ class FeaturesOfClips:
     `psyprobe.observers.observer`.
     """
 
-    def __init__(self, function: Function, card: Card, takes: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, function: Function, card: Card, takes: tuple[str, ...] = ()
+    ) -> None:
         self._function = function
         self._takes = takes
         self.card = replace(card, clips=True)
@@ -66,9 +72,15 @@ class FeaturesOfClips:
         card = self.card
         drive = whole(clips)
         frames = drive.reshape(-1, *drive.shape[2:])
-        check_images(frames, card.name, input_size=card.input_size, pixel_range=RAW_RANGE)
-        returned = self._function(drive, **{name: getattr(clips, name) for name in self._takes})
-        named_features = returned if isinstance(returned, Mapping) else {card.features[0]: returned}
+        check_images(
+            frames, card.name, input_size=card.input_size, pixel_range=RAW_RANGE
+        )
+        returned = self._function(
+            drive, **{name: getattr(clips, name) for name in self._takes}
+        )
+        named_features = (
+            returned if isinstance(returned, Mapping) else {card.features[0]: returned}
+        )
         if set(named_features) != set(card.features):
             raise InputError(
                 f"{card.name} returned {sorted(named_features)} and its card says "
@@ -94,7 +106,9 @@ class DifferenceOfClips:
     `psyprobe.observers.observer`.
     """
 
-    def __init__(self, function: Function, card: Card, takes: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, function: Function, card: Card, takes: tuple[str, ...] = ()
+    ) -> None:
         self._function = function
         self._takes = takes
         self.card = replace(card, clips=True, encoding="linear light, cd/m²")
@@ -105,7 +119,9 @@ class DifferenceOfClips:
             f"{self.card.name} compares clips (N, T, H, W, 3) and was given still images"
         )
 
-    def clip_difference(self, test: Clips, reference: Clips, *, ppd: float) -> FloatArray:
+    def clip_difference(
+        self, test: Clips, reference: Clips, *, ppd: float
+    ) -> FloatArray:
         """Call the function on test clips and references; gives a difference for each, shape (N,).
 
         Raises
@@ -119,9 +135,15 @@ class DifferenceOfClips:
         name = self.card.name
         fps = test.fps
         clips = [whole(batch) for batch in (test, reference)]
-        test_frames, reference_frames = (clip.reshape(-1, *clip.shape[2:]) for clip in clips)
+        test_frames, reference_frames = (
+            clip.reshape(-1, *clip.shape[2:]) for clip in clips
+        )
         check_light(test_frames, reference_frames, name)
-        options = {key: value for key, value in (("ppd", ppd), ("fps", fps)) if key in self._takes}
+        options = {
+            key: value
+            for key, value in (("ppd", ppd), ("fps", fps))
+            if key in self._takes
+        }
         differences = as_numpy(self._function(*clips, **options))
         if differences.shape != (len(clips[0]),) or differences.dtype.kind != "f":
             raise InputError(
@@ -161,7 +183,9 @@ def clip_network(
     torch_device = checked_device(card.name, device)
     network = module.eval().to(device=torch_device, dtype=torch.float32)
     mean, std = (
-        torch.tensor(values, dtype=torch.float32, device=torch_device)[:, None, None, None]
+        torch.tensor(values, dtype=torch.float32, device=torch_device)[
+            :, None, None, None
+        ]
         for values in (card.mean, card.std)
     )
 
@@ -178,9 +202,15 @@ def clip_network(
 
     digest = card.weights_digest
     if digest is None:
-        digest = hashlib.sha256(f"{module}{state_digest(module.state_dict())}".encode()).hexdigest()
+        digest = hashlib.sha256(
+            f"{module}{state_digest(module.state_dict())}".encode()
+        ).hexdigest()
     size = None if input_size is None else checked_size(input_size)
     network_card = replace(
-        card, input_size=size, device=str(torch_device), weights_digest=digest, input="normalised"
+        card,
+        input_size=size,
+        device=str(torch_device),
+        weights_digest=digest,
+        input="normalised",
     )
     return FeaturesOfClips(look, network_card)

@@ -143,9 +143,13 @@ def observer(
     name = _name(thing) if name is None else name
     if ability is not None and ability not in get_args(Ability):
         raise unknown_name("ability", ability, get_args(Ability))
-    torch = sys.modules.get("torch")  # where torch was never imported there is no module of its
+    torch = sys.modules.get(
+        "torch"
+    )  # where torch was never imported there is no module of its
     module = (
-        torch is not None and isinstance(thing, torch.nn.Module) and ability in (None, "features")
+        torch is not None
+        and isinstance(thing, torch.nn.Module)
+        and ability in (None, "features")
     )
     purpose = "features" if module else ability or _ability(thing, name)
     options: JsonObject = {
@@ -195,7 +199,9 @@ def _check_options(options: Iterable[str], takes: Sequence[str], subject: str) -
             )
 
 
-def _of_clips(thing: Any, name: str, version: str, purpose: str, options: JsonMapping) -> Any:
+def _of_clips(
+    thing: Any, name: str, version: str, purpose: str, options: JsonMapping
+) -> Any:
     """Make an observer of a function or a torch module that takes clips."""
     takes = {
         "module": ("mean", "std", "device", "input_size", "features"),
@@ -210,7 +216,9 @@ def _of_clips(thing: Any, name: str, version: str, purpose: str, options: JsonMa
     if purpose == "difference":
         card = _card("difference", name, version, ("difference",))
         return DifferenceOfClips(thing, card, _parameters_among(thing, "ppd", "fps"))
-    card = _card("features", name, version, tuple(options.get("features", ("output",))), size)
+    card = _card(
+        "features", name, version, tuple(options.get("features", ("output",))), size
+    )
     if purpose == "features":
         return FeaturesOfClips(thing, card, _parameters_among(thing, "fps"))
     mean, std = (
@@ -225,7 +233,8 @@ def _name(thing: Any) -> str:
     function_name: str = getattr(thing, "__name__", type(thing).__name__)
     if function_name in ("<lambda>", "partial"):
         raise InputError(
-            f"a {function_name.strip('<>')} has no name of its own: give name=..., by which its answers "
+            f"a {function_name.strip('<>')} has no name of its own: give name=..., by which its "
+            "answers "
             "are kept"
         )
     return function_name
@@ -239,7 +248,8 @@ def _ability(function: Callable[..., Any], name: str) -> str:
     required = [
         parameter
         for parameter in parameters
-        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+        if parameter.default is parameter.empty
+        and parameter.kind is not parameter.VAR_KEYWORD
     ]
     if sum(parameter.name not in _OPTIONAL for parameter in required) == 1:
         return "features"
@@ -289,7 +299,8 @@ class FeaturesOfFunction:
                 f"{sorted(card.features)}: name what it returns with features=(...)"
             )
         return {
-            name: self._rows(name, as_numpy(features[name]), len(drive)) for name in card.features
+            name: self._rows(name, as_numpy(features[name]), len(drive))
+            for name in card.features
         }
 
     def _rows(self, name: str, rows: FloatArray, count: int) -> FloatArray:
@@ -364,20 +375,33 @@ class AnswersOfFunction(Answering):
             raise InputError(
                 f"{name} takes no system instruction: its function has no parameter 'system'"
             )
-        arguments = {parameter: getattr(inquiry, parameter) for parameter in self._takes}
+        arguments = {
+            parameter: getattr(inquiry, parameter) for parameter in self._takes
+        }
         start = time.perf_counter()
         reply = self._function(list(inquiry.images), inquiry.prompt, **arguments)
         latency = time.perf_counter() - start
         answer = _answer(name, reply, self._complete)
-        return replace(answer, latency=answer.latency or latency, model=answer.model or name)
+        return replace(
+            answer, latency=answer.latency or latency, model=answer.model or name
+        )
 
 
 def _card(
-    ability: Ability, name: str, version: str, features: tuple[str, ...], input_size: Size = None
+    ability: Ability,
+    name: str,
+    version: str,
+    features: tuple[str, ...],
+    input_size: Size = None,
 ) -> Card:
     size = None if input_size is None else checked_size(input_size)
     return Card(
-        name, ability, features, size, weights="inside the function", options={"version": version}
+        name,
+        ability,
+        features,
+        size,
+        weights="inside the function",
+        options={"version": version},
     )
 
 
@@ -458,7 +482,13 @@ def load_torch(name: str, options: TorchOptions) -> NetworkObserver:
         module, digest, stages = _from_torchscript(full, weights_file(name, full))
     origin = f"file {path if stages else name}"
     return _module_observer(
-        full, module, options, stages=stages, resizable=True, weights=origin, weights_digest=digest
+        full,
+        module,
+        options,
+        stages=stages,
+        resizable=True,
+        weights=origin,
+        weights_digest=digest,
     )
 
 
@@ -506,7 +536,9 @@ def _module_observer(
         module,
         module,
         main="output",
-        input_size=None if options.input_size is None else checked_size(options.input_size),
+        input_size=None
+        if options.input_size is None
+        else checked_size(options.input_size),
         mean=three_channels(name, "mean", options.mean),
         std=three_channels(name, "std", options.std),
         **network_fields,
@@ -519,10 +551,14 @@ def _from_torchscript(full: str, path: Path) -> tuple[Any, str, tuple[str, ...]]
 
     with warnings.catch_warnings():
         # torch advises authors to export in a newer format; users of the file cannot.
-        warnings.filterwarnings("ignore", "`torch.jit.load` is deprecated", FutureWarning)
+        warnings.filterwarnings(
+            "ignore", "`torch.jit.load` is deprecated", FutureWarning
+        )
         try:
             module = torch.jit.load(str(path), map_location="cpu")
-        except Exception as problem:  # a damaged file makes torch raise whatever it stumbles over
+        except (
+            Exception
+        ) as problem:  # a damaged file makes torch raise whatever it stumbles over
             raise InputError(
                 f"{full}: {path} is no TorchScript file: save one with "
                 "torch.jit.script(module).save(FILE), or name a "
@@ -550,7 +586,9 @@ def _attribute(module: ModuleType, path: Path, attribute: str, kind: str) -> Any
     return getattr(module, attribute)
 
 
-def _from_python(full: str, path: Path, function: str) -> tuple[Any, str, tuple[str, ...]]:
+def _from_python(
+    full: str, path: Path, function: str
+) -> tuple[Any, str, tuple[str, ...]]:
     import torch
 
     build = _attribute(_run(full, path), path, function, "function")

@@ -117,7 +117,9 @@ class Screen:
             raise InputError(
                 f"dither is {self.dither!r}; give one of {', '.join(get_args(Dither))}"
             )
-        grey = np.asarray(self.display.encode([[self.display.peak / 4]], dtype="float64"))[0, 0]
+        grey = np.asarray(
+            self.display.encode([[self.display.peak / 4]], dtype="float64")
+        )[0, 0]
         if isinstance(self.display.black, tuple) or float(np.ptp(grey)) > 1e-6:
             raise InputError(
                 f"the display's channels differ (black {self.display.black}, grey "
@@ -141,9 +143,13 @@ class Screen:
         eotf = self.display.eotf
         exponent = eotf if isinstance(eotf, float) else _EXPONENT
         assumed = replace(self.display, eotf=exponent)
-        ends = (replace(self.display, eotf=exponent + sign * self.exponent_sd) for sign in (-1, 1))
+        ends = (
+            replace(self.display, eotf=exponent + sign * self.exponent_sd)
+            for sign in (-1, 1)
+        )
         errors = [
-            float(threshold_error(assumed, end, self.display.peak / 4, 0.01)[1]) for end in ends
+            float(threshold_error(assumed, end, self.display.peak / 4, 0.01)[1])
+            for end in ends
         ]
         return math.hypot(float(np.mean(np.abs(errors))), _GLARE)
 
@@ -174,7 +180,9 @@ class Screen:
         [True, False]
         """
         single = np.where(
-            (np.asarray(contrast) < STEPS_BELOW) & (self.light != "measured"), _STEPS_SD, 0.0
+            (np.asarray(contrast) < STEPS_BELOW) & (self.light != "measured"),
+            _STEPS_SD,
+            0.0,
         )
         return np.asarray(np.hypot(self.offset, single))
 
@@ -248,7 +256,11 @@ class Screen:
 
     def to_dict(self) -> JsonObject:
         """The screen as JSON can hold it."""
-        return {**asdict(self), "display": self.display.to_dict(), "size": list(self.size)}
+        return {
+            **asdict(self),
+            "display": self.display.to_dict(),
+            "size": list(self.size),
+        }
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Screen:

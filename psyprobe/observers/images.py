@@ -73,12 +73,18 @@ def check_images(
         images = np.asarray(images)
     shape = tuple(images.shape)
     if len(shape) != 4 or shape[-1] not in (1, 3):
-        add = ": add the batch axis with images[None]" if len(shape) == 3 and shape[-1] == 3 else ""
+        add = (
+            ": add the batch axis with images[None]"
+            if len(shape) == 3 and shape[-1] == 3
+            else ""
+        )
         raise InputError(
             f"{name} takes a batch of images of shape (N, H, W, 3) and got {shape}{add}"
         )
     if 0 in shape:
-        raise InputError(f"{name} was given no image to look at: the batch has shape {shape}")
+        raise InputError(
+            f"{name} was given no image to look at: the batch has shape {shape}"
+        )
     if "float" not in str(images.dtype):
         raise InputError(
             f"{name} takes display drive as floating point, 0 = black and 1 = peak white, and "
@@ -160,7 +166,9 @@ def as_numpy(values: Any) -> FloatArray:
 def check_finite(name: str, feature: str, rows: FloatArray, where: str = "") -> None:
     """Refuse a feature of the observer `name` that holds NaN or infinity."""
     if not np.isfinite(rows).all():
-        raise PsyprobeError(f"{name}: the feature {feature!r} holds NaN or infinity{where}")
+        raise PsyprobeError(
+            f"{name}: the feature {feature!r} holds NaN or infinity{where}"
+        )
 
 
 def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:
@@ -177,7 +185,9 @@ def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:
     (224, 224)
     """
     sides: tuple[Any, ...] = (
-        tuple(input_size) if isinstance(input_size, Sequence) else (input_size, input_size)
+        tuple(input_size)
+        if isinstance(input_size, Sequence)
+        else (input_size, input_size)
     )
     if len(sides) != 2 or not all(
         isinstance(side, (int, np.integer)) and side >= 1 for side in sides
@@ -189,7 +199,9 @@ def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:
     return int(sides[0]), int(sides[1])
 
 
-def three_channels(name: str, statistic: str, values: Iterable[float]) -> tuple[float, ...]:
+def three_channels(
+    name: str, statistic: str, values: Iterable[float]
+) -> tuple[float, ...]:
     """Check the mean or the standard deviation of three channels, as it stands on a card.
 
     Parameters
@@ -268,13 +280,17 @@ class Pixels:
     (2, 64)
     """
 
-    card = Card("pixels", "features", ("pixels",), paper="Cai et al. 2025, Table 2, No Encoder")
+    card = Card(
+        "pixels", "features", ("pixels",), paper="Cai et al. 2025, Table 2, No Encoder"
+    )
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
         """Display drive as one row an image, one colour plane after the other, as encoders take
         them.
         """
-        checked = np.asarray(check_images(images, self.card.name, pixel_range=RAW_RANGE))
+        checked = np.asarray(
+            check_images(images, self.card.name, pixel_range=RAW_RANGE)
+        )
         return {"pixels": np.moveaxis(checked, -1, 1).reshape(len(checked), -1)}
 
 

@@ -116,10 +116,14 @@ class CastleCsf:
             to_mechanisms = to_mechanisms.sum(axis=1, keepdims=True)
         # castleCSF takes contrast and luminance from the reference's achromatic response, L + M.
         luminance = mean_light[..., 0, 0] @ to_mechanisms[0]
-        target = _visibility(test_light - reference_light, to_mechanisms, luminance, ppd)
+        target = _visibility(
+            test_light - reference_light, to_mechanisms, luminance, ppd
+        )
         mask: FloatArray = np.zeros(len(target))
         if (reference_light != mean_light).any():
-            mask = _visibility(reference_light - mean_light, to_mechanisms, luminance, ppd)
+            mask = _visibility(
+                reference_light - mean_light, to_mechanisms, luminance, ppd
+            )
         strength: FloatArray = target / (1 + mask**_MASKING)
         return strength / (1 + strength)
 
@@ -138,18 +142,25 @@ def _visibility(
     """
     height, width = modulation.shape[2:]
     tapered = modulation * np.outer(_taper(height), _taper(width))
-    contrast = np.einsum("mc,nchw->nmhw", to_mechanisms, tapered) / luminance[:, None, None, None]
+    contrast = (
+        np.einsum("mc,nchw->nmhw", to_mechanisms, tapered)
+        / luminance[:, None, None, None]
+    )
     local = np.square(contrast).sum(axis=1)
     energy = local.sum(axis=(1, 2)) / ppd**2
     spread = np.square(local).sum(axis=(1, 2)) / ppd**2
     area = np.full(len(energy), height * width / ppd**2)
     np.divide(_AREA * energy**2, spread, out=area, where=spread > 0)
     bins, frequency, weight = _radial_bins(height, width, ppd)
-    spectrum = np.square(np.abs(np.fft.rfft2(contrast))) * (weight / (height * width * ppd**2))
+    spectrum = np.square(np.abs(np.fft.rfft2(contrast))) * (
+        weight / (height * width * ppd**2)
+    )
     # A luminance step of the whole image has no frequency: it counts as half a cycle an image.
     eye = castle_mechanisms(frequency, luminance=luminance[:, None], area=area[:, None])
     visible = np.zeros(len(energy))
-    for mechanism, sensitivity in enumerate((eye.achromatic, eye.red_green, eye.yellow_violet)):
+    for mechanism, sensitivity in enumerate(
+        (eye.achromatic, eye.red_green, eye.yellow_violet)
+    ):
         rows = spectrum[:, mechanism].reshape(len(energy), -1)
         binned = np.array([np.bincount(bins, row, len(frequency)) for row in rows])
         visible += (binned * sensitivity**2).sum(axis=1)
@@ -159,7 +170,9 @@ def _visibility(
 
 @functools.cache
 def _rgb_to_mechanisms() -> FloatArray:
-    matrix = _MECHANISMS @ cone_observer("cie2006_led_lcd").from_xyz @ Display().rgb_to_xyz
+    matrix = (
+        _MECHANISMS @ cone_observer("cie2006_led_lcd").from_xyz @ Display().rgb_to_xyz
+    )
     # castleCSF's cones are scaled so that L + M is luminance; of this observer's white it is 1.051
     # times as much.
     return np.asarray(matrix / matrix[0].sum())
@@ -167,7 +180,9 @@ def _rgb_to_mechanisms() -> FloatArray:
 
 def _taper(count: int) -> FloatArray:
     """Make a window that is 1 inside and falls to 0 as a raised cosine at both ends."""
-    inside = np.minimum(np.arange(count) + 0.5, count - np.arange(count) - 0.5) / (_TAPER * count)
+    inside = np.minimum(np.arange(count) + 0.5, count - np.arange(count) - 0.5) / (
+        _TAPER * count
+    )
     return np.asarray(0.5 - 0.5 * np.cos(np.pi * np.minimum(inside, 1.0)))
 
 
@@ -211,7 +226,9 @@ class ColorVideoVDP:
 
     def __init__(self, *, ppd: float | None = None, device: str | None = None) -> None:
         if ppd is not None and not (math.isfinite(ppd) and ppd > 0):
-            raise InputError(f"cvvdp: ppd is {ppd} pixels per degree and must be above 0")
+            raise InputError(
+                f"cvvdp: ppd is {ppd} pixels per degree and must be above 0"
+            )
         self._ppd = ppd
         self._device = checked_device("cvvdp", device)
         self._metrics: dict[tuple[int, int, float], Any] = {}
@@ -225,7 +242,10 @@ class ColorVideoVDP:
             licence="MIT",
             paper="Mantiuk et al. 2024, ColorVideoVDP, ACM TOG 43(4)",
             # another version of the metric is another observer
-            options={"ppd": STIMULUS_PPD if ppd is None else ppd, "version": version("cvvdp")},
+            options={
+                "ppd": STIMULUS_PPD if ppd is None else ppd,
+                "version": version("cvvdp"),
+            },
             software={package: version(package) for package in ("torch", "cvvdp")},
             clips=True,
         )
@@ -253,12 +273,19 @@ class ColorVideoVDP:
         step = max(1, _AT_ONCE // (height * width))
         quality = []
         for start in range(0, len(test), step):
-            pair = (_channels_first(light[start : start + step]) for light in (test, reference))
+            pair = (
+                _channels_first(light[start : start + step])
+                for light in (test, reference)
+            )
             with torch.inference_mode(), _quiet_about_dim_light():
-                quality.append(metric.predict(*pair, dim_order="BCHW")[0].reshape(-1).cpu().numpy())
+                quality.append(
+                    metric.predict(*pair, dim_order="BCHW")[0].reshape(-1).cpu().numpy()
+                )
         return 1 - np.concatenate(quality) / 10
 
-    def clip_difference(self, test: Clips, reference: Clips, *, ppd: float) -> FloatArray:
+    def clip_difference(
+        self, test: Clips, reference: Clips, *, ppd: float
+    ) -> FloatArray:
         """Return how different each test clip looks from its reference, in the mode for video.
 
         The metric asks for frames one by one. It filters 0.25 s of the past, and repeats the first
@@ -273,7 +300,9 @@ class ColorVideoVDP:
 
         count, frames, height, width, _ = test.shape
         if frames == 1:
-            return self.difference(test.frames(0, 1)[:, 0], reference.frames(0, 1)[:, 0], ppd=ppd)
+            return self.difference(
+                test.frames(0, 1)[:, 0], reference.frames(0, 1)[:, 0], ppd=ppd
+            )
         metric = self._metric(height, width, ppd if self._ppd is None else self._ppd)
         source = _clip_source(test, reference, metric.display_photometry, _PEAK)
         with torch.inference_mode(), _quiet_about_dim_light():
@@ -293,9 +322,14 @@ class ColorVideoVDP:
 
             self._metrics[key] = Exact(
                 display_photometry=pycvvdp.vvdp_display_photo_eotf(
-                    Y_peak=_PEAK, contrast=1e6, source_colorspace="BT.709-linear", E_ambient=0
+                    Y_peak=_PEAK,
+                    contrast=1e6,
+                    source_colorspace="BT.709-linear",
+                    E_ambient=0,
                 ),
-                display_geometry=pycvvdp.vvdp_display_geometry([width, height], ppd=ppd),
+                display_geometry=pycvvdp.vvdp_display_geometry(
+                    [width, height], ppd=ppd
+                ),
                 heatmap=None,
                 quiet=True,
                 device=self._device,
@@ -304,7 +338,11 @@ class ColorVideoVDP:
 
 
 def load_cvvdp(
-    name: str, *, input: str = "raw", ppd: float | None = None, device: str | None = None
+    name: str,
+    *,
+    input: str = "raw",
+    ppd: float | None = None,
+    device: str | None = None,
 ) -> ColorVideoVDP:
     """Load ColorVideoVDP; `input` has no effect, since light is not normalised."""
     return ColorVideoVDP(ppd=ppd, device=device)
@@ -329,7 +367,9 @@ def _channels_first(light: Array) -> Any:
     """Convert images (N, H, W, 3) to a float32 tensor (N, 3, H, W)."""
     import torch
 
-    return torch.from_numpy(np.array(np.moveaxis(light, -1, 1), dtype=np.float32, order="C"))
+    return torch.from_numpy(
+        np.array(np.moveaxis(light, -1, 1), dtype=np.float32, order="C")
+    )
 
 
 def _clip_source(test: Clips, reference: Clips, photometry: Any, peak: float) -> Any:
@@ -358,7 +398,9 @@ def _clip_source(test: Clips, reference: Clips, photometry: Any, peak: float) ->
                 raise InputError(
                     f"cvvdp takes light up to {peak:g} cd/m² and was given {brightest:g} cd/m²"
                 )
-            return self.apply_dm_and_color_transform(_channels_first(light).to(device), colorspace)
+            return self.apply_dm_and_color_transform(
+                _channels_first(light).to(device), colorspace
+            )
 
     return Source(display_photometry=photometry)
 

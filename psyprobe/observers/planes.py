@@ -44,7 +44,9 @@ class ImagePlanes:
         if len(parts) == 1:
             return parts[0]
         are_grey = all(part.is_grey for part in parts)
-        return cls(np.concatenate([part.planes if are_grey else part.rgb for part in parts]))
+        return cls(
+            np.concatenate([part.planes if are_grey else part.rgb for part in parts])
+        )
 
     @property
     def is_grey(self) -> bool:
@@ -55,7 +57,9 @@ class ImagePlanes:
     def rgb(self) -> FloatArray:
         """The images with three channels, (..., H, W, 3); grey as a read-only view of one plane."""
         planes: FloatArray = self.planes
-        return np.broadcast_to(planes, (*planes.shape[:-1], 3)) if self.is_grey else planes
+        return (
+            np.broadcast_to(planes, (*planes.shape[:-1], 3)) if self.is_grey else planes
+        )
 
     def reshaped(self, *leading: int) -> ImagePlanes:
         """Arrange the images along other leading axes."""

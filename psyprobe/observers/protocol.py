@@ -115,7 +115,11 @@ class Card:
         Device, software versions and the place of the weights are left out: they change a response
         by rounding at most, and the weights themselves have a digest of their own.
         """
-        content = {key: value for key, value in self.to_dict().items() if key not in _CIRCUMSTANCES}
+        content = {
+            key: value
+            for key, value in self.to_dict().items()
+            if key not in _CIRCUMSTANCES
+        }
         return hashlib.sha256(
             json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
         ).hexdigest()
@@ -124,7 +128,9 @@ class Card:
         from psyprobe.files import html
 
         values = {
-            name: value for name, value in self.to_dict().items() if value not in (None, {}, [])
+            name: value
+            for name, value in self.to_dict().items()
+            if value not in (None, {}, [])
         }
         return html.fields(values, self.label)
 
@@ -134,8 +140,16 @@ class Card:
             card_field.name: getattr(self, card_field.name)
             for card_field in dataclasses.fields(self)
         }
-        tuples = {name: list(value) for name, value in plain.items() if isinstance(value, tuple)}
-        return plain | tuples | {"options": dict(self.options), "software": dict(self.software)}
+        tuples = {
+            name: list(value)
+            for name, value in plain.items()
+            if isinstance(value, tuple)
+        }
+        return (
+            plain
+            | tuples
+            | {"options": dict(self.options), "software": dict(self.software)}
+        )
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Card:
@@ -146,10 +160,18 @@ class Card:
         InputError
             If a key is not a field of the card.
         """
-        unknown = set(values) - {card_field.name for card_field in dataclasses.fields(cls)}
+        unknown = set(values) - {
+            card_field.name for card_field in dataclasses.fields(cls)
+        }
         if unknown:
-            raise InputError(f"an observer card has no field {', '.join(sorted(unknown))}")
-        tuples = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+            raise InputError(
+                f"an observer card has no field {', '.join(sorted(unknown))}"
+            )
+        tuples = {
+            key: tuple(value)
+            for key, value in values.items()
+            if isinstance(value, list)
+        }
         return cls(**{**values, **tuples})
 
 
@@ -256,7 +278,9 @@ class ClipFeatureObserver(Observer, Protocol):
 class ClipDifferenceObserver(Observer, Protocol):
     """An observer that says how different two clips look, such as a video quality metric."""
 
-    def clip_difference(self, test: Clips, reference: Clips, *, ppd: float) -> FloatArray:
+    def clip_difference(
+        self, test: Clips, reference: Clips, *, ppd: float
+    ) -> FloatArray:
         """How different each test clip looks from its reference, as `DifferenceObserver.difference`
         of images.
         """
@@ -321,5 +345,7 @@ class SubmittingObserver(Observer, Protocol):
     def directly(self) -> Observer:
         """The observer that answers the same questions at once."""
 
-    def put(self, answer: Any, observers: JsonMapping, agenda: Iterable[Any]) -> Iterator[Any]:
+    def put(
+        self, answer: Any, observers: JsonMapping, agenda: Iterable[Any]
+    ) -> Iterator[Any]:
         """Put batches of questions, as an executor does, and yield the answers that are there."""

@@ -111,15 +111,22 @@ class ObserverKind:
         if self.problem:
             return self.problem
         missing = [
-            package for package in self.requires if importlib.util.find_spec(package) is None
+            package
+            for package in self.requires
+            if importlib.util.find_spec(package) is None
         ]
         return f"needs {' and '.join(missing)}: {self.install}" if missing else ""
 
     def listing(self) -> list[ObserverRow]:
         """List its observers; the obstacle of the kind stands in each row."""
-        rows = self.rows or (lambda: [ObserverRow(self.form, self.summary, self.ability)])
+        rows = self.rows or (
+            lambda: [ObserverRow(self.form, self.summary, self.ability)]
+        )
         obstacle = self.obstacle
-        return [dataclasses.replace(row, obstacle=obstacle or row.obstacle) for row in rows()]
+        return [
+            dataclasses.replace(row, obstacle=obstacle or row.obstacle)
+            for row in rows()
+        ]
 
 
 def register_observer(prefix: str, **fields: Option) -> Callable[[Loader], Loader]:
@@ -206,7 +213,9 @@ def load_observer(
     if kind.problem:
         raise PsyprobeError(f"the observer kind {prefix!r} {kind.problem}")
     if bool(rest) != (":" in kind.form):
-        raise InputError(f"the observer name {name!r} is incomplete or too long: write {kind.form}")
+        raise InputError(
+            f"the observer name {name!r} is incomplete or too long: write {kind.form}"
+        )
     if input not in ("normalised", "raw"):
         raise InputError(f"input {input!r} is neither 'normalised' nor 'raw'")
     if kind.obstacle:
@@ -217,7 +226,9 @@ def load_observer(
     if input != "normalised":
         options["input"] = input
     options |= {
-        key: value for key, value in (("layers", layers), ("device", device)) if value is not None
+        key: value
+        for key, value in (("layers", layers), ("device", device))
+        if value is not None
     }
     names = _option_names(kind)
     for option in options:
@@ -230,7 +241,9 @@ def load_observer(
         observer = kind.load(rest, **options)
     else:
         observer = kind.load(rest, kind.options(**options))
-    with contextlib.suppress(TypeError):  # an object that takes no weak reference is not recalled
+    with contextlib.suppress(
+        TypeError
+    ):  # an object that takes no weak reference is not recalled
         reference = weakref.ref(observer, functools.partial(_forget, id(observer)))
         _LOADED[id(observer)] = (reference, (name, options))
     return cast(Observer, observer)
@@ -279,7 +292,9 @@ def _takes_any_option(kind: ObserverKind) -> bool:
 
 def _options(name: str, query: str) -> JsonObject:
     """Read the options behind a name, written as a query."""
-    return settings([urllib.parse.unquote(part) for part in query.split("&") if part], f"{name}?")
+    return settings(
+        [urllib.parse.unquote(part) for part in query.split("&") if part], f"{name}?"
+    )
 
 
 def read_observers(path: str | Path) -> list[str]:
@@ -321,7 +336,8 @@ def read_observers(path: str | Path) -> list[str]:
             if key != "name"
         }
         query = "&".join(
-            urllib.parse.quote(f"{key}={value}", safe="=:/") for key, value in options.items()
+            urllib.parse.quote(f"{key}={value}", safe="=:/")
+            for key, value in options.items()
         )
         names.append(f"{name}?{query}" if query else name)
     return names
@@ -336,7 +352,9 @@ def loaded_as(observer: Any) -> tuple[str, JsonObject] | None:
     ('pixels', {})
     """
     reference, name_and_options = _LOADED.get(id(observer), (None, None))
-    return name_and_options if reference is not None and reference() is observer else None
+    return (
+        name_and_options if reference is not None and reference() is observer else None
+    )
 
 
 def _forget(identity: int, _: Any) -> None:
@@ -461,10 +479,17 @@ def _from_package(
             raise TypeError(f"it is a {type(kind).__name__}, not an ObserverKind")
         _check_new(kind.prefix, kinds)
         kind.listing()
-    except (Exception, SystemExit) as problem:  # one broken package must not take the others along
-        prefix = entry.name if entry.name not in kinds else f"{entry.name} of {entry.value}"
+    except (
+        Exception,
+        SystemExit,
+    ) as problem:  # one broken package must not take the others along
+        prefix = (
+            entry.name if entry.name not in kinds else f"{entry.name} of {entry.value}"
+        )
         reason = f"cannot be loaded from {entry.value}: {describe_failure(problem)}"
-        return ObserverKind(prefix, _no_observer, f"{prefix}:NAME", "broken", problem=reason)
+        return ObserverKind(
+            prefix, _no_observer, f"{prefix}:NAME", "broken", problem=reason
+        )
     return kind
 
 

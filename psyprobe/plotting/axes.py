@@ -72,7 +72,13 @@ _ZERO_FACTOR = 2.5
 _FIGURE_ID = "psyprobe"
 #: Width in mm within `typeset`; None outside.
 _COLUMN: ContextVar[float | None] = ContextVar("column", default=None)
-_TICKS = {"major.size": 2, "minor.size": 1, "major.width": 0.5, "minor.width": 0.4, "major.pad": 2}
+_TICKS = {
+    "major.size": 2,
+    "minor.size": 1,
+    "major.width": 0.5,
+    "minor.width": 0.4,
+    "major.pad": 2,
+}
 
 
 def new_axes(width: float = 5.6, height: float = 4.4) -> Axes:
@@ -163,7 +169,9 @@ def fit_width(artist: Any, width: float | None) -> None:
         new_width = width / _MM_PER_INCH
         # Legends do not shrink as panels do.
         legend_height = _LEGEND_LINE * legend_lines(figure)
-        figure.set_size_inches(new_width, new_width * old_height / old_width + legend_height)
+        figure.set_size_inches(
+            new_width, new_width * old_height / old_width + legend_height
+        )
 
 
 def legend_lines(figure: Any) -> int:
@@ -233,7 +241,9 @@ def log_axis(axis: Axis, low: float, high: float) -> None:
         digits = [1.0, 2.0, 5.0]
     axis.set_major_locator(LogLocator(base=10, subs=digits, numticks=99))
     axis.set_minor_locator(LogLocator(base=10, subs=tuple(range(2, 10)), numticks=99))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: tick_texts([value], low, high)[0]))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: tick_texts([value], low, high)[0])
+    )
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -268,7 +278,9 @@ def legend_below(canvas: Any, handles: Sequence[Any], title: str) -> None:
     }
     if hasattr(canvas, "get_subplotspec"):
         # Under the label, which is as high at any size of the axes.
-        canvas.legend(**style, loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.8)
+        canvas.legend(
+            **style, loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.8
+        )
     else:
         canvas.legend(**style, loc="outside lower center")
 
@@ -327,7 +339,9 @@ def _log_axis_with_zero(axis: Axis, zero: float, low: float, high: float) -> Non
     _limit(axis, low, high)
 
 
-def log_with_zero(zero: float) -> tuple[Callable[..., FloatArray], Callable[..., FloatArray]]:
+def log_with_zero(
+    zero: float,
+) -> tuple[Callable[..., FloatArray], Callable[..., FloatArray]]:
     """Make the logarithm that takes 0 for `zero`, and its inverse, for scales of matplotlib."""
 
     def forward(values: npt.ArrayLike) -> FloatArray:
@@ -359,7 +373,9 @@ def is_logarithmic(values: npt.ArrayLike) -> bool:
         return bool(levels[0] > 0)
     factors = np.diff(np.log(levels))
     differences = np.diff(levels)
-    return bool(np.std(factors) / factors.mean() <= np.std(differences) / differences.mean())
+    return bool(
+        np.std(factors) / factors.mean() <= np.std(differences) / differences.mean()
+    )
 
 
 def zero_beside(values: npt.ArrayLike) -> float | None:
@@ -398,7 +414,11 @@ def tick_texts(values: Iterable[float], low: float, high: float) -> list[str]:
 def _power(value: float) -> str:
     exponent = int(np.floor(np.log10(abs(value)) + 1e-9))
     digits = f"{value / 10.0**exponent:g}"
-    return f"$10^{{{exponent}}}$" if digits == "1" else rf"${digits} \times 10^{{{exponent}}}$"
+    return (
+        f"$10^{{{exponent}}}$"
+        if digits == "1"
+        else rf"${digits} \times 10^{{{exponent}}}$"
+    )
 
 
 def level_label(result: xr.Dataset, name: str) -> str:
@@ -428,14 +448,18 @@ def short_name(observer: str) -> str:
     return re.sub(r"(?<=[^\d/])\.[^./]+$|(?<=\d)\.[a-z][^./]*$", "", name) or name
 
 
-def title_of(result: xr.Dataset, width: int = 32, among: Sequence[xr.Dataset] = ()) -> str:
+def title_of(
+    result: xr.Dataset, width: int = 32, among: Sequence[xr.Dataset] = ()
+) -> str:
     """Title a result by its observer's short name, in lines of `width` characters.
 
     Where another observer of `among` has the same short name, the full name. Random weights have a
     line of their own.
     """
     full_name = str(result.attrs.get("observer", ""))
-    other_names = {str(other.attrs.get("observer", "")) for other in among} - {full_name}
+    other_names = {str(other.attrs.get("observer", "")) for other in among} - {
+        full_name
+    }
     name = short_name(full_name)
     if name in map(short_name, other_names):
         name = full_name
@@ -531,11 +555,15 @@ def save_figure(figure: Figure | Axes, path: str | Path, *, dpi: float = 200) ->
         raise unknown_name("figure format", suffix or target.name, _METADATA)
     canvas = figure if isinstance(figure, Figure) else cast("Figure", figure.figure)
     try:
-        with mpl.rc_context({"svg.hashsalt": "psyprobe", "pdf.fonttype": 42, "ps.fonttype": 42}):
+        with mpl.rc_context(
+            {"svg.hashsalt": "psyprobe", "pdf.fonttype": 42, "ps.fonttype": 42}
+        ):
             if suffix == ".eps":
                 _save_eps(canvas, target)
             else:
-                canvas.savefig(target, dpi=dpi, format=suffix[1:], metadata=_METADATA[suffix])
+                canvas.savefig(
+                    target, dpi=dpi, format=suffix[1:], metadata=_METADATA[suffix]
+                )
     except OSError as error:
         raise InputError(
             f"the figure cannot be written to {target}: {error.strerror or error}"

@@ -13,7 +13,13 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.direction import UNDEFINED
 from psyprobe.analysis.matching import match_result, matching_layers
 from psyprobe.analysis.measures import join_measures, measures_of
-from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
+from psyprobe.analysis.responses import (
+    MEASURE_LABELS,
+    Responses,
+    layers_of,
+    levels_of,
+    select,
+)
 from psyprobe.plotting import axes
 from psyprobe.plotting.features import human_points, upward_label, upwards
 from psyprobe.plotting.figure_data import (
@@ -45,20 +51,28 @@ def contour_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
         Results of one experiment that compares features.
     """
     joined = map(join_measures, results)
-    gridded = [result for result in joined if "response" in result and levels_of(result)]
+    gridded = [
+        result for result in joined if "response" in result and levels_of(result)
+    ]
     if not gridded:
         return []
     first = gridded[0]
     level, *others = levels_of(first)
-    slices = {name: first[name].values for name in others if name in first["response"].sizes}
+    slices = {
+        name: first[name].values for name in others if name in first["response"].sizes
+    }
     panels = []
     for result in gridded:
-        views = {measure: _grids(result, measure, slices) for measure in _measures([result])}
+        views = {
+            measure: _grids(result, measure, slices) for measure in _measures([result])
+        }
         panels.append(Panel(name_of(result), views))
     level_values = first[level].values
     span = (float(level_values.min()), float(level_values.max()))
     inverse = "" if upwards(first) else stimulus_axis_of(first).label
-    human = [] if slices else _human_lines(first, select(first, layer=layers_of(first)[0]))
+    human = (
+        [] if slices else _human_lines(first, select(first, layer=layers_of(first)[0]))
+    )
     figure = Figure(
         "Responses",
         x=replace(level_axis(axes.level_label(first, level), level_values), span=span),
@@ -113,7 +127,9 @@ def _human_lines(result: xr.Dataset, responses: Responses) -> list[Line]:
         return []
     if upwards(result):
         return [Line(curve.name, curve.x, 1 / curve.sensitivity, style="people points")]
-    subset = np.unique(np.linspace(0, len(curve.x) - 1, _CURVE_POINTS).round().astype(int))
+    subset = np.unique(
+        np.linspace(0, len(curve.x) - 1, _CURVE_POINTS).round().astype(int)
+    )
     line = Line(curve.name, curve.x[subset], curve.sensitivity[subset], style="people")
     return [line, *people_lines(result)]
 
@@ -140,7 +156,11 @@ def match_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     figure = Figure(
         "Contrast matches",
         x=Axis(axes.level_label(first, levels_of(first)[0]), log=True),
-        y=Axis("Matched contrast", log=True, span=(float(contrast.min()), float(contrast.max()))),
+        y=Axis(
+            "Matched contrast",
+            log=True,
+            span=(float(contrast.min()), float(contrast.max())),
+        ),
         panels=panels,
         caption=(
             f"One colour a contrast of the reference grating at {reference:g} cpd; people dashed, "
@@ -181,7 +201,9 @@ def _match_lines(result: xr.Dataset, measure: str, layer: str) -> list[Line]:
             match.frequency,
             np.where(exists, matches.contrast[reference], np.nan),
             shade=shade,
-            notes=[note if point else "" for point in ambiguous] if ambiguous.any() else (),
+            notes=[note if point else "" for point in ambiguous]
+            if ambiguous.any()
+            else (),
         )
         lines.append(line)
     return lines

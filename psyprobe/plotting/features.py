@@ -22,8 +22,19 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray, JsonMapping, JsonObject, Option
 from psyprobe.analysis.direction import ADVISED, UNDEFINED
-from psyprobe.analysis.matching import MatchedCurves, Method, match_result, matching_layers
-from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
+from psyprobe.analysis.matching import (
+    MatchedCurves,
+    Method,
+    match_result,
+    matching_layers,
+)
+from psyprobe.analysis.responses import (
+    MEASURE_LABELS,
+    Responses,
+    layers_of,
+    levels_of,
+    select,
+)
 from psyprobe.errors import InputError
 from psyprobe.human.models import human_label
 from psyprobe.plotting import axes
@@ -194,7 +205,9 @@ def contours(
     if not pairs:
         raise InputError("there are no results to draw; give at least one")
     if titles is not None and len(titles) != count:
-        raise InputError(f"{len(titles)} titles do not fit {count} panels; give one for each")
+        raise InputError(
+            f"{len(titles)} titles do not fit {count} panels; give one for each"
+        )
     panel_results = [result for result, _ in pairs]
     responses = [_select(result, measure, name) for result, name in pairs]
     measures = sorted({panel_responses.measure for panel_responses in responses})
@@ -249,7 +262,9 @@ def contour_panels(
         return contour(results[0], ax, layer=layer, **options)
     experiments: dict[str, list[tuple[xr.Dataset, str]]] = {}
     for result, name in pairs:
-        experiments.setdefault(str(result.attrs.get("experiment")), []).append((result, name))
+        experiments.setdefault(str(result.attrs.get("experiment")), []).append(
+            (result, name)
+        )
     several = len(experiments) > 1
     columns = len(next(iter(experiments.values())))
     is_even = all(len(row) == columns for row in experiments.values())
@@ -259,7 +274,9 @@ def contour_panels(
     titles = None
     if title_experiment:
         titles = [
-            axes.panel_title(result, name, experiment=True, observer=observer, among=results)
+            axes.panel_title(
+                result, name, experiment=True, observer=observer, among=results
+            )
             for result, name in pairs
         ]
     return contours(results, figure=figure, layer=layer, titles=titles, **options)
@@ -275,7 +292,9 @@ def _experiment_rows(
     """Draw one row of contour plots for each experiment, with its name at the left."""
     pairs = list(itertools.chain.from_iterable(experiments.values()))
     titles = [
-        axes.panel_title(result, name, experiment=False, observer=observer, among=results)
+        axes.panel_title(
+            result, name, experiment=False, observer=observer, among=results
+        )
         for result, name in pairs
     ]
     # `contours` draws all layers of a result.
@@ -284,7 +303,9 @@ def _experiment_rows(
     canvas = contours(
         row_results.values(), figure=figure, columns=columns, titles=titles, **options
     )
-    for (name, row), ax in zip(experiments.items(), canvas.axes[::columns], strict=False):
+    for (name, row), ax in zip(
+        experiments.items(), canvas.axes[::columns], strict=False
+    ):
         ax.set_ylabel(f"{axes.printable(name)}\n{upward_label(row[0][0])}")
     return canvas
 
@@ -304,7 +325,9 @@ class _Scale:
         from matplotlib.colors import BoundaryNorm
 
         colours = axes.colour_map(self.cmap)
-        return ScalarMappable(BoundaryNorm(self.levels, colours.N, extend=self.extend), colours)
+        return ScalarMappable(
+            BoundaryNorm(self.levels, colours.N, extend=self.extend), colours
+        )
 
     def quantity(self, responses: Responses) -> Masked:
         """Compute the quantity to draw, masked where there is nothing to draw."""
@@ -351,17 +374,26 @@ def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Respo
     return responses
 
 
-def _scale(responses: Sequence[Responses], levels: Levels | None, cmap: str | None) -> _Scale:
+def _scale(
+    responses: Sequence[Responses], levels: Levels | None, cmap: str | None
+) -> _Scale:
     cmap = cmap or axes.COLOUR_MAP
     if levels is None:
-        has_signal = any(_above_noise(panel_responses).size for panel_responses in responses)
+        has_signal = any(
+            _above_noise(panel_responses).size for panel_responses in responses
+        )
         levels = "log" if has_signal else "linear"
     if not isinstance(levels, str):
         numbers = np.asarray(levels, dtype=np.float64)
         if numbers.ndim != 1 or len(numbers) < 2 or not _increases(numbers):
-            raise InputError("levels must be two or more increasing numbers, 'linear' or 'log'")
+            raise InputError(
+                "levels must be two or more increasing numbers, 'linear' or 'log'"
+            )
         return _Scale(numbers, log=False, extend="both", cmap=cmap)
-    top = max(float(_defined(panel_responses).max(initial=0.0)) for panel_responses in responses)
+    top = max(
+        float(_defined(panel_responses).max(initial=0.0))
+        for panel_responses in responses
+    )
     if levels == "linear":
         linear_levels = _linear_levels(top, responses[0].measure)
         return _Scale(linear_levels, log=False, extend="neither", cmap=cmap)
@@ -385,7 +417,9 @@ def _linear_levels(top: float, measure: str) -> FloatArray:
 
 def _log_scale(responses: Sequence[Responses], top: float, cmap: str) -> _Scale:
     """Space levels evenly in log10, from the smallest response above the noise to the largest."""
-    above_noise = np.concatenate([_above_noise(panel_responses) for panel_responses in responses])
+    above_noise = np.concatenate(
+        [_above_noise(panel_responses) for panel_responses in responses]
+    )
     if not above_noise.size:
         noise_floor = max(panel_responses.noise_floor for panel_responses in responses)
         raise InputError(
@@ -399,7 +433,9 @@ def _log_scale(responses: Sequence[Responses], top: float, cmap: str) -> _Scale:
     first = np.floor(bands * start + 1e-9)
     last = np.ceil(bands * highest - 1e-9)
     log_levels = np.arange(first, max(last, first + 1) + 1) / bands
-    extend: Literal["min", "neither"] = "min" if lowest + 1e-9 < log_levels[0] else "neither"
+    extend: Literal["min", "neither"] = (
+        "min" if lowest + 1e-9 < log_levels[0] else "neither"
+    )
     return _Scale(log_levels, log=True, extend=extend, cmap=cmap)
 
 
@@ -421,9 +457,13 @@ def _draw(
     """Draw contours on each panel, and one colour bar."""
     choice = read_choice(human)
     groups = []
-    for i, (ax, result, panel_responses) in enumerate(zip(panels, results, responses, strict=True)):
+    for i, (ax, result, panel_responses) in enumerate(
+        zip(panels, results, responses, strict=True)
+    ):
         _draw_panel(ax, result, panel_responses, scale)
-        group = measured_points(result) if choice.measured and not upwards(result) else None
+        group = (
+            measured_points(result) if choice.measured and not upwards(result) else None
+        )
         if group is not None:
             draw_people(ax, group.points, lines=True)
             groups.append(group)
@@ -432,19 +472,25 @@ def _draw(
             _draw_human(ax, result, panel_responses)
         if titles is None:
             layer = panel_responses.layer
-            title = axes.panel_title(result, layer, experiment=False, observer=True, among=results)
+            title = axes.panel_title(
+                result, layer, experiment=False, observer=True, among=results
+            )
         else:
             title = titles[i]
         (level,) = panel_responses.levels
         axes.label(ax, axes.level_label(result, level), upward_label(result), title)
     handles = (
-        axes.labelled_lines(panels) + _blank_handles(responses, scale) + people_handles(groups)
+        axes.labelled_lines(panels)
+        + _blank_handles(responses, scale)
+        + people_handles(groups)
     )
     _colour_bar(scale, responses[0].measure, panels)
     return _Legend(handles, people_title(groups) if groups else "")
 
 
-def _draw_panel(ax: Axes, result: xr.Dataset, responses: Responses, scale: _Scale) -> None:
+def _draw_panel(
+    ax: Axes, result: xr.Dataset, responses: Responses, scale: _Scale
+) -> None:
     """Draw contours on one panel."""
     ((_, x),) = responses.levels.items()
     # Masking studies plot thresholds, contrast sensitivity studies their inverse.
@@ -460,7 +506,9 @@ def _blank_handles(responses: Sequence[Responses], scale: _Scale) -> list[Any]:
     from matplotlib.patches import Patch
 
     reasons = []
-    if any((panel_responses.status == UNDEFINED).any() for panel_responses in responses):
+    if any(
+        (panel_responses.status == UNDEFINED).any() for panel_responses in responses
+    ):
         reasons.append(_UNDEFINED_LABEL)
     if scale.log and any(
         _above_noise(panel_responses).size < _defined(panel_responses).size
@@ -474,7 +522,10 @@ def _blank_handles(responses: Sequence[Responses], scale: _Scale) -> list[Any]:
 
 def upwards(result: xr.Dataset) -> bool:
     """Test whether thresholds, and not sensitivity, are upwards: with masks or without contrast."""
-    return "mask_contrast" in levels_of(result) or stimulus_axis_of(result).name != "contrast"
+    return (
+        "mask_contrast" in levels_of(result)
+        or stimulus_axis_of(result).name != "contrast"
+    )
 
 
 def upward_label(result: xr.Dataset) -> str:
@@ -483,7 +534,11 @@ def upward_label(result: xr.Dataset) -> str:
     if difference != "contrast":
         return axes.level_label(result, difference)
     label = stimulus_axis_of(result).label
-    return f"Target contrast ({label})" if upwards(result) else f"Sensitivity (1 / {label})"
+    return (
+        f"Target contrast ({label})"
+        if upwards(result)
+        else f"Sensitivity (1 / {label})"
+    )
 
 
 def _draw_contours(
@@ -663,20 +718,30 @@ def scored_responses(
         ax.legend(fontsize="small")
     multiplier = points.multiplier[order]
     for value, response in zip(values, defined, strict=True):
-        ax.plot(multiplier, response[order], color=colours.to_rgba(value), linewidth=1.3)
-    axes.log_axis(ax.xaxis, float(points.multiplier.min()), float(points.multiplier.max()))
+        ax.plot(
+            multiplier, response[order], color=colours.to_rgba(value), linewidth=1.3
+        )
+    axes.log_axis(
+        ax.xaxis, float(points.multiplier.min()), float(points.multiplier.max())
+    )
     positive = defined[defined > 0]
     if positive.size:
         low = float(positive.min())
         high = float(positive.max())
         axes.log_axis(ax.yaxis, low / 1.2, high * 1.2)
         if low < responses.noise_floor < high:
-            ax.axhline(responses.noise_floor, color="0.4", linestyle=":", label="noise floor")
+            ax.axhline(
+                responses.noise_floor, color="0.4", linestyle=":", label="noise floor"
+            )
             ax.legend(fontsize="small")
     ax.axvline(1, color="0.7", linewidth=0.8, zorder=0)
     title = axes.title_of(result) if title is None else title
-    axes.label(ax, "Contrast / human threshold", MEASURE_LABELS[responses.measure], title)
-    bar = ax.figure.colorbar(colours, ax=ax, label=axes.level_label(result, f"scored_{level}"))
+    axes.label(
+        ax, "Contrast / human threshold", MEASURE_LABELS[responses.measure], title
+    )
+    bar = ax.figure.colorbar(
+        colours, ax=ax, label=axes.level_label(result, f"scored_{level}")
+    )
     axes.level_axis(bar.ax.yaxis, values)
     return ax
 
@@ -735,7 +800,9 @@ def matched_contrast(
     """
     import matplotlib as mpl
 
-    match = match_result(result, measure=measure, layer=layer, method=method, normalised=normalised)
+    match = match_result(
+        result, measure=measure, layer=layer, method=method, normalised=normalised
+    )
     order = np.argsort(match.reference_contrast)
     ax = axes.new_axes() if ax is None else ax
     # The light end of the map, which cannot be seen on white, is left out.
@@ -743,18 +810,26 @@ def matched_contrast(
     for colour, reference in zip(colours, order, strict=True):
         _draw_match(ax, match, reference, colour)
     contrast = result[stimulus_axis_of(result).name].values
-    axes.log_axis(ax.xaxis, float(match.frequency.min()) / 1.1, float(match.frequency.max()) * 1.1)
+    axes.log_axis(
+        ax.xaxis, float(match.frequency.min()) / 1.1, float(match.frequency.max()) * 1.1
+    )
     axes.log_axis(ax.yaxis, float(contrast.min()), float(contrast.max()))
     # Few matches are as low as the lowest contrast, so a flat legend there hides least.
     handles = _match_handles(match)
-    ax.legend(handles=handles, fontsize="small", framealpha=0.9, loc="lower center", ncols=2)
+    ax.legend(
+        handles=handles, fontsize="small", framealpha=0.9, loc="lower center", ncols=2
+    )
     side = ax.secondary_yaxis("right")
     references = match.reference_contrast[order]
-    side.set_yticks(references, labels=[f"{c:.2g}" for c in references], fontsize="small")
+    side.set_yticks(
+        references, labels=[f"{c:.2g}" for c in references], fontsize="small"
+    )
     side.minorticks_off()
     for tick, colour in zip(side.get_yticklabels(), colours, strict=True):
         tick.set_color(colour)
-    side.set_ylabel(f"Reference contrast at {float(result.attrs['reference_frequency']):g} cpd")
+    side.set_ylabel(
+        f"Reference contrast at {float(result.attrs['reference_frequency']):g} cpd"
+    )
     title = axes.title_of(result) if title is None else title
     x_label = axes.level_label(result, levels_of(result)[0])
     axes.label(ax, x_label, "Matched contrast", title, framed=False)
@@ -767,7 +842,9 @@ def _draw_match(ax: Axes, match: MatchedCurves, reference: int, colour: Any) -> 
     exists = matches.saturated[reference] == 0
     contrast = np.where(exists, matches.contrast[reference], np.nan)
     ax.plot(match.frequency, contrast, color=colour, linewidth=1.4)
-    ax.plot(match.measured_frequency, match.human[reference], color=colour, **_PEOPLE_STYLE)
+    ax.plot(
+        match.measured_frequency, match.human[reference], color=colour, **_PEOPLE_STYLE
+    )
     measured = match.measured()
     exists = measured.saturated[reference] == 0
     ambiguous = measured.ambiguous[reference]
@@ -799,7 +876,9 @@ def _match_handles(match: MatchedCurves) -> list[Any]:
     unjoined: JsonObject = {"linestyle": "none", "marker": "o", **grey}
     handles = [
         Line2D([], [], **grey, **_PEOPLE_STYLE, label="Human"),
-        Line2D([], [], **grey, marker="o", markersize=5, linewidth=1.4, label="Observer"),
+        Line2D(
+            [], [], **grey, marker="o", markersize=5, linewidth=1.4, label="Observer"
+        ),
     ]
     measured = match.measured()
     if measured.saturated.any():
@@ -808,7 +887,9 @@ def _match_handles(match: MatchedCurves) -> list[Any]:
     if np.isnan(measured.contrast).any():
         handles.append(Line2D([], [], linestyle="none", label=_UNDEFINED_LABEL))
     if (measured.ambiguous & (measured.saturated == 0)).any():
-        handles.append(Line2D([], [], **(unjoined | {"marker": "X"}), label="Ambiguous"))
+        handles.append(
+            Line2D([], [], **(unjoined | {"marker": "X"}), label="Ambiguous")
+        )
     return handles
 
 
@@ -838,6 +919,8 @@ def match_panels(
         canvas.suptitle(observers.pop(), fontsize="large")
         observer = False
     for panel, (result, name) in zip(panels, pairs, strict=True):
-        title = axes.panel_title(result, name, experiment=title_experiment, observer=observer)
+        title = axes.panel_title(
+            result, name, experiment=title_experiment, observer=observer
+        )
         matched_contrast(result, panel, measure=measure, layer=name, title=title)
     return cast("Figure | SubFigure", canvas)

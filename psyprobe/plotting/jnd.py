@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from psyprobe._typing import FloatArray, JsonObject
-from psyprobe.analysis.discrimination import DiscriminationScore, Thresholds, score_discrimination
+from psyprobe.analysis.discrimination import (
+    DiscriminationScore,
+    Thresholds,
+    score_discrimination,
+)
 from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import layers_of, levels_of
 from psyprobe.errors import InputError
@@ -26,8 +30,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 _STYLES: dict[str, JsonObject] = {
-    "pixels": {"color": "0.6", "marker": ".", "linewidth": 1.2, "label": "pixels (no encoder)"},
-    "ideal": {"color": "0.6", "linestyle": ":", "linewidth": 1.6, "label": "linear ideal observer"},
+    "pixels": {
+        "color": "0.6",
+        "marker": ".",
+        "linewidth": 1.2,
+        "label": "pixels (no encoder)",
+    },
+    "ideal": {
+        "color": "0.6",
+        "linestyle": ":",
+        "linewidth": 1.6,
+        "label": "linear ideal observer",
+    },
     "people": {
         "color": "black",
         "linestyle": "--",
@@ -73,12 +87,17 @@ def jnd_panels(
         canvas: Any = panels[0]
     else:
         columns = min(3, len(pairs))
-        canvas, panels = axes.panels_in(figure, len(pairs), columns, panel_size=(4.0, 3.6))
+        canvas, panels = axes.panels_in(
+            figure, len(pairs), columns, panel_size=(4.0, 3.6)
+        )
     same_experiment = len({_experiment(result) for result, _name in pairs}) == 1
-    title_experiment = len({_experiment(result) for result in results}) > 1 or not observer
+    title_experiment = (
+        len({_experiment(result) for result in results}) > 1 or not observer
+    )
     scores = [_score(result, measure, name) for result, name in pairs]
     curves = [
-        list(_curves(result, score)) for (result, _name), score in zip(pairs, scores, strict=True)
+        list(_curves(result, score))
+        for (result, _name), score in zip(pairs, scores, strict=True)
     ]
     # Panels of one experiment share their upward axis.
     experiment_curves: dict[Any, list[_Curve]] = {}
@@ -87,10 +106,14 @@ def jnd_panels(
     for panel, (result, layer_name), score, panel_curves in zip(
         panels, pairs, scores, curves, strict=True
     ):
-        observer_label = "observer" if same_experiment and len(pairs) > 1 else score.observer
+        observer_label = (
+            "observer" if same_experiment and len(pairs) > 1 else score.observer
+        )
         axis_curves = experiment_curves[_experiment(result)]
         _draw(panel, score, observer_label, panel_curves, axis_curves)
-        title = axes.panel_title(result, layer_name, experiment=title_experiment, observer=observer)
+        title = axes.panel_title(
+            result, layer_name, experiment=title_experiment, observer=observer
+        )
         x_label = _level_label(result)
         y_label = _threshold_label(result, score.difference)
         axes.label(panel, x_label, y_label, title, framed=False)
@@ -116,7 +139,9 @@ def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
         views = {}
         for name in layers:
             score = _score(result, None, name)
-            lines = [_line(curve, score, i) for i, curve in enumerate(_curves(result, score))]
+            lines = [
+                _line(curve, score, i) for i, curve in enumerate(_curves(result, score))
+            ]
             views[name if len(layers) > 1 else ""] = lines
         panels.append(Panel(name_of(result), {"": views}))
     first = anchored[0]
@@ -173,7 +198,9 @@ def _threshold_label(result: xr.Dataset, difference: str) -> str:
     return f"Threshold ({label})" if difference == "contrast" else label
 
 
-def _condition(result: xr.Dataset, names: Sequence[str], values: Sequence[float]) -> str:
+def _condition(
+    result: xr.Dataset, names: Sequence[str], values: Sequence[float]
+) -> str:
     """Describe values of levels with their units."""
     levels = []
     for name, value in zip(names, values, strict=True):
@@ -198,7 +225,9 @@ def _curves(result: xr.Dataset, score: DiscriminationScore) -> Iterator[_Curve]:
         }
         for responder, thresholds in thresholds_by_responder.items():
             if thresholds is not None:
-                y = np.array([np.nan if value is None else value for value in thresholds.values])
+                y = np.array(
+                    [np.nan if value is None else value for value in thresholds.values]
+                )
                 yield _Curve(responder, condition, x[selected], y[selected])
 
 

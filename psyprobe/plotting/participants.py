@@ -35,7 +35,9 @@ def participant_name(csf: xr.Dataset) -> str:
     return f"{name_of(csf)} ({notes})"
 
 
-def draw_participant(ax: Axes, csf: xr.Dataset, name: str, colour: Any, marker: str) -> None:
+def draw_participant(
+    ax: Axes, csf: xr.Dataset, name: str, colour: Any, marker: str
+) -> None:
     """Draw a participant behind the mean of all: a thin pale line, without an interval."""
     (level,) = levels_of(csf)
     ax.plot(
@@ -55,7 +57,9 @@ def draw_participant(ax: Axes, csf: xr.Dataset, name: str, colour: Any, marker: 
 def draw_mean(ax: Axes, curve: PeopleCurve, colour: Any) -> None:
     """Draw the mean of several people with the band of its interval; hollow where it is unsure."""
     band = paler(colour, 0.18)
-    ax.fill_between(curve.values, curve.low, curve.high, color=band, linewidth=0, zorder=1)
+    ax.fill_between(
+        curve.values, curve.low, curve.high, color=band, linewidth=0, zorder=1
+    )
     ax.plot(
         curve.values,
         curve.mean,
@@ -66,10 +70,14 @@ def draw_mean(ax: Axes, curve: PeopleCurve, colour: Any) -> None:
         zorder=3.2,
         label=f"{curve.name}, 95 % interval",
     )
-    draw_hollow(ax, curve.values[curve.unsure], curve.mean[curve.unsure], colour, "o", 6)
+    draw_hollow(
+        ax, curve.values[curve.unsure], curve.mean[curve.unsure], colour, "o", 6
+    )
 
 
-def draw_hollow(ax: Axes, x: Any, y: Any, colour: Any, marker: str, size: float) -> None:
+def draw_hollow(
+    ax: Axes, x: Any, y: Any, colour: Any, marker: str, size: float
+) -> None:
     """Draw white centres over marks that were drawn before."""
     if len(x):
         ax.plot(
@@ -120,7 +128,9 @@ def mean_line(curve: PeopleCurve, colour: int) -> Line:
 def participant_notes(csf: xr.Dataset) -> list[str]:
     """Say of each point how many answers were given there, and whether it is unsure."""
     trials = csf["trials"].values.sum(axis=(0, 2))
-    unsure_points = csf["unsure"].values if "unsure" in csf else np.zeros(len(trials), dtype=bool)
+    unsure_points = (
+        csf["unsure"].values if "unsure" in csf else np.zeros(len(trials), dtype=bool)
+    )
     notes = []
     for count, unsure in zip(trials, unsure_points, strict=True):
         text = f"{count:.0f} of the answers were given here"

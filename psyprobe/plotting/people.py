@@ -73,7 +73,9 @@ def read_choice(human: str) -> HumanChoice:
     """
     if human not in HUMAN:
         raise unknown_name("choice of people", human, HUMAN)
-    return HumanChoice(model=human in ("both", "model"), measured=human in ("both", "measured"))
+    return HumanChoice(
+        model=human in ("both", "model"), measured=human in ("both", "measured")
+    )
 
 
 def measured_points(result: xr.Dataset) -> MeasuredGroup | None:
@@ -101,7 +103,9 @@ def spread_of(points: Sequence[MeasuredPoints]) -> Spread | None:
     return largest
 
 
-def draw_people(ax: Axes, points: Sequence[MeasuredPoints], *, lines: bool = False) -> None:
+def draw_people(
+    ax: Axes, points: Sequence[MeasuredPoints], *, lines: bool = False
+) -> None:
     """Draw measured thresholds: filled where they were measured so, hollow where they were moved.
 
     Parameters
@@ -126,10 +130,15 @@ def draw_people(ax: Axes, points: Sequence[MeasuredPoints], *, lines: bool = Fal
             ax.plot(x, low, zorder=2.5, **dotted)
             ax.plot(x, high, zorder=2.5, **dotted)
         else:
-            ax.fill_between(x, low, high, color=paler("black", 0.12), linewidth=0, zorder=0)
+            ax.fill_between(
+                x, low, high, color=paler("black", 0.12), linewidth=0, zorder=0
+            )
     for data_set in points:
         style = _marker_style(data_set.dataset)
-        for selection, fill in ((data_set.direct, "black"), (~data_set.direct, "white")):
+        for selection, fill in (
+            (data_set.direct, "black"),
+            (~data_set.direct, "white"),
+        ):
             if selection.any():
                 mean = data_set.sensitivity[selection]
                 error = np.nan_to_num(data_set.error[selection])
@@ -159,7 +168,9 @@ def _marker_style(data_set: str) -> JsonObject:
     }
 
 
-def people_handles(groups: Sequence[MeasuredGroup], *, surface: bool = False) -> list[Any]:
+def people_handles(
+    groups: Sequence[MeasuredGroup], *, surface: bool = False
+) -> list[Any]:
     """Make legend handles of measured thresholds on one or several panels, each data set once."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -177,7 +188,9 @@ def people_handles(groups: Sequence[MeasuredGroup], *, surface: bool = False) ->
         filled = all(points.direct.all() for points in data_sets)
         fill = "black" if filled else "white"
         label = _data_set_label(name, data_sets)
-        handles.append(Line2D([], [], markerfacecolor=fill, label=label, **_marker_style(name)))
+        handles.append(
+            Line2D([], [], markerfacecolor=fill, label=label, **_marker_style(name))
+        )
     if spreads:
         label = f"±1 sd between people ({', '.join(sorted(spreads))})"
         if surface:
@@ -244,7 +257,9 @@ def _data_set_label(name: str, data_sets: Sequence[MeasuredPoints]) -> str:
     count = "-".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     people = "means" if counts[-1] == 0 else _count_people(count)
     factors = [
-        data_set.transport_range for data_set in data_sets if data_set.transport_range is not None
+        data_set.transport_range
+        for data_set in data_sets
+        if data_set.transport_range is not None
     ]
     if not factors:
         return f"{name}, {people}"

@@ -62,8 +62,12 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
     (csf,) = chat_csfs([result])
     usable = csf["usable"].values.astype(bool)
     if not usable.any():
-        raise InputError("no wording has a threshold at any level; see the variable 'status'")
-    ratio = np.where(usable, csf["sensitivity"].values / csf["mean_sensitivity"].values, np.nan)
+        raise InputError(
+            "no wording has a threshold at any level; see the variable 'status'"
+        )
+    ratio = np.where(
+        usable, csf["sensitivity"].values / csf["mean_sensitivity"].values, np.nan
+    )
     log_ratio = np.log10(ratio)
     means = _usable_mean(log_ratio, usable, axis=1)
     order, names = _order(csf, means)
@@ -81,7 +85,9 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
             ax.plot(10 ** means[prompt], row, markersize=11, zorder=4, **_MEAN_STYLE)
         is_missing = ~usable[prompt] & ~np.char.startswith(status, "censored")
         if is_missing.any():
-            ax.text(1 / reach * 1.1, row, f"× {is_missing.sum()}", va="center", fontsize=7)
+            ax.text(
+                1 / reach * 1.1, row, f"× {is_missing.sum()}", va="center", fontsize=7
+            )
     axes.log_axis(ax.xaxis, 1 / reach, reach)
     ax.set_ylim(len(order) - 0.3, -0.7)
     labels = [axes.printable(names[prompt]) for prompt in order]
@@ -92,7 +98,9 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
     for value, colour in zip(values, colours, strict=True):
         ax.plot([], [], color=colour, label=axes.with_unit(value, unit), **_DOT_STYLE)
     ax.plot([], [], markersize=9, label="mean", **_MEAN_STYLE)
-    ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), framealpha=0.9)
+    ax.legend(
+        fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), framealpha=0.9
+    )
     ax.spines["left"].set_visible(False)
     return ax
 
@@ -168,7 +176,9 @@ def plot_yes_map(
     yes = wordings["yes"].values
     trials = wordings["trials"].values
     if not trials.any():
-        raise InputError("no reply to this wording says yes or no; see the variable 'excluded'")
+        raise InputError(
+            "no reply to this wording says yes or no; see the variable 'excluded'"
+        )
     ax = axes.new_axes() if ax is None else ax
     (level,) = levels_of(csf)
     values = csf[level].values
@@ -184,7 +194,9 @@ def plot_yes_map(
     for i in np.flatnonzero(trials.any(axis=(0, 2))):
         column = _pool_wordings(contrast[:, i], yes[:, i], trials[:, i])
         y_edges = 10 ** _edges(np.log10(column.contrast))
-        mesh = ax.pcolormesh(x_edges[i : i + 2], y_edges, column.share[:, None], **style)
+        mesh = ax.pcolormesh(
+            x_edges[i : i + 2], y_edges, column.share[:, None], **style
+        )
         bottom = min(bottom, float(y_edges[0]))
         top = max(top, float(y_edges[-1]))
     lowest = bottom
@@ -194,7 +206,9 @@ def plot_yes_map(
         share = np.full((1, 1), wordings["catch_yes"].values.sum() / catch_trials)
         ax.pcolormesh(x_edges[[0, -1]], [lowest, bottom / 1.25], share, **style)
         x = 10 ** np.log10(x_edges[:2]).mean() if is_log else x_edges[:2].mean()
-        ax.annotate("catch trials", (x, lowest * 1.2), fontsize="small", va="center", ha="left")
+        ax.annotate(
+            "catch trials", (x, lowest * 1.2), fontsize="small", va="center", ha="left"
+        )
     _draw_thresholds(ax, wordings, values)
     _draw_human_thresholds(ax, csf, curve, x_edges, top)
     if is_log:
@@ -202,7 +216,9 @@ def plot_yes_map(
     else:
         ax.set_xlim(x_edges[0], x_edges[-1])
     axes.log_axis(ax.yaxis, lowest, top)
-    axes.label(ax, axes.level_label(csf, level), delivered_label(csf), axes.title_of(csf))
+    axes.label(
+        ax, axes.level_label(csf, level), delivered_label(csf), axes.title_of(csf)
+    )
     ax.legend(fontsize="small", loc="lower right", framealpha=0.9)
     ax.figure.colorbar(mesh, ax=ax, label="Share of yes")
     return ax
@@ -240,7 +256,9 @@ def _draw_human_thresholds(
     inside = np.isfinite(sensitivity) & (sensitivity > 0)
     inside[inside] &= 1 / sensitivity[inside] <= top
     threshold = 1 / sensitivity[inside]
-    ax.plot(x[inside], threshold, color="black", linestyle="--", linewidth=1.4, label=name)
+    ax.plot(
+        x[inside], threshold, color="black", linestyle="--", linewidth=1.4, label=name
+    )
 
 
 def _order(csf: xr.Dataset, means: FloatArray) -> tuple[list[int], list[str]]:
@@ -248,7 +266,9 @@ def _order(csf: xr.Dataset, means: FloatArray) -> tuple[list[int], list[str]]:
     groups = csf["group"].values.astype(str).tolist()
     names = [str(name) for name in csf["prompt"].values]
     group_order = list(dict.fromkeys(groups))
-    order = sorted(range(len(names)), key=lambda p: (group_order.index(groups[p]), means[p]))
+    order = sorted(
+        range(len(names)), key=lambda p: (group_order.index(groups[p]), means[p])
+    )
     if len(group_order) > 1:
         pairs = zip(groups, names, strict=True)
         names = [f"{group}: {name}" if group else name for group, name in pairs]
@@ -262,7 +282,9 @@ class _Column(NamedTuple):
     share: FloatArray
 
 
-def _pool_wordings(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> _Column:
+def _pool_wordings(
+    contrast: FloatArray, yes: FloatArray, trials: FloatArray
+) -> _Column:
     """Pool the answers to all wordings at each contrast of one level."""
     tested = trials > 0
     # Wordings see the same images, but those whose replies do not count leave means of delivered

@@ -104,7 +104,9 @@ def plot_psychometric(
     y_label = f"Share of {scored}" if has_counts else f"P({scored})"
     title = f"{axes.title_of(csf)}\n{axes.printable(prompt)}"
     axes.label(ax, delivered_label(csf), y_label, title, framed=False)
-    ax.legend(fontsize="small", framealpha=0.9, loc="center left", bbox_to_anchor=(1, 0.5))
+    ax.legend(
+        fontsize="small", framealpha=0.9, loc="center left", bbox_to_anchor=(1, 0.5)
+    )
     return ax
 
 
@@ -159,7 +161,9 @@ def _draw_answers(
     )
 
 
-def _draw_catch_trials(ax: Axes, wording: xr.Dataset, x: float, has_counts: bool) -> None:
+def _draw_catch_trials(
+    ax: Axes, wording: xr.Dataset, x: float, has_counts: bool
+) -> None:
     """Draw the share of yes without a pattern."""
     yes = np.array([float(wording["catch_yes"])])
     trials = np.array([float(wording["catch_trials"])])
@@ -199,7 +203,9 @@ def _draw_function(
         ax.plot(ends, height, color=pale, linewidth=3, solid_capstyle="butt")
         ax.plot([10**threshold], height[:1], marker="|", markersize=9, color=colour)
     elif status in ("censored_above", "censored_below"):
-        end, start = (right, right / 1.4) if status == "censored_above" else (left, left * 1.4)
+        end, start = (
+            (right, right / 1.4) if status == "censored_above" else (left, left * 1.4)
+        )
         # Side by side where several thresholds lie beyond the same edge.
         y = 0.5 + 0.02 * index
         arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
@@ -241,11 +247,19 @@ def fitted_curve(wording: xr.Dataset, index: int, x: FloatArray) -> FittedCurve 
     None where there is no fit, or one on a linear axis.
     """
     names = ("log10_threshold", "log10_width", "guess", "lapse")
-    threshold, width, guess, lapse = (float(wording[name].values[index]) for name in names)
+    threshold, width, guess, lapse = (
+        float(wording[name].values[index]) for name in names
+    )
     fit = json.loads(str(wording.attrs["fit"]))
     if not (np.isfinite(threshold) and np.isfinite(width) and fit["axis"] == "log"):
         return None
-    function = "logistic" if str(flag_words(wording["method"])) == "logits" else fit["function"]
+    function = (
+        "logistic"
+        if str(flag_words(wording["method"])) == "logits"
+        else fit["function"]
+    )
     width = max(width, _STEP_WIDTH)
-    share = psychometric_function(np.log10(x), threshold, width, guess, lapse, function=function)
+    share = psychometric_function(
+        np.log10(x), threshold, width, guess, lapse, function=function
+    )
     return FittedCurve(x, share, guess + (1 - guess - lapse) / 2)

@@ -54,7 +54,9 @@ _FAMILIES = (
 )
 
 
-def heat_map(board: Scoreboard, ax: Axes | None = None, *, cmap: str | None = None) -> Axes:
+def heat_map(
+    board: Scoreboard, ax: Axes | None = None, *, cmap: str | None = None
+) -> Axes:
     """Draw a scoreboard as coloured cells, models downwards and tests to the right.
 
     Each column has its own colours, from the worst (light) to the best (dark) of its scores, since
@@ -84,7 +86,9 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, cmap: str | None = No
     if not (tests and rows):
         raise InputError("the scoreboard is empty; there is nothing to draw")
     ax = new_axes(3.4 + 0.75 * len(tests), 1.5 + 0.22 * len(rows)) if ax is None else ax
-    values = np.array([[_value(row.entries.get(test)) for test in tests] for row in rows])
+    values = np.array(
+        [[_value(row.entries.get(test)) for test in tests] for row in rows]
+    )
     quality = _quality(values, tests)
     image = ax.imshow(
         quality,
@@ -96,7 +100,9 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, cmap: str | None = No
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
             ink = "white" if quality[i, j] > 0.55 else "black"
-            ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=ink)
+            ax.text(
+                j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=ink
+            )
     ax.set_xticks(
         range(len(tests)),
         [test.short_name for test in tests],
@@ -109,7 +115,9 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, cmap: str | None = No
         name.set_fontstyle("italic" if row.kind in ("baseline", "people") else "normal")
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    bar = ax.figure.colorbar(image, ax=ax, fraction=0.03, pad=0.02, label="Within each test")
+    bar = ax.figure.colorbar(
+        image, ax=ax, fraction=0.03, pad=0.02, label="Within each test"
+    )
     bar.set_ticks([0, 1], labels=["worst", "best"])
     return ax
 
@@ -159,9 +167,18 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     for place, row in enumerate(models):
         entry = row.entries[column]
         colour = colours.get(row.name) or colours[row.family]
-        ax.bar(place, _value(entry), width=0.8, color=colour, edgecolor="black", linewidth=0.4)
+        ax.bar(
+            place,
+            _value(entry),
+            width=0.8,
+            color=colour,
+            edgecolor="black",
+            linewidth=0.4,
+        )
         if entry.low is not None and entry.high is not None:
-            ax.plot([place, place], [entry.low, entry.high], color="black", linewidth=0.9)
+            ax.plot(
+                [place, place], [entry.low, entry.high], color="black", linewidth=0.9
+            )
     for reference in _references(ordered.rows, column):
         ax.axhline(
             reference.value,
@@ -224,11 +241,15 @@ def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
         margin = 0.8
     else:
         columns = 2
-        bars = max(sum(_has_score(row, test) for row in board.rows) for test in board.tests)
+        bars = max(
+            sum(_has_score(row, test) for row in board.rows) for test in board.tests
+        )
         panel_size = (1.2 + 0.16 * bars, 3.3)
         margin = 0.5
     columns = min(columns, len(board.tests))
-    canvas, panels = panels_in(figure, len(board.tests), columns, panel_size, margin=(0, margin))
+    canvas, panels = panels_in(
+        figure, len(board.tests), columns, panel_size, margin=(0, margin)
+    )
     for ax, test in zip(panels, board.tests, strict=True):
         score_bars(board, test.name, ax)
     _legend(canvas, board)
@@ -274,7 +295,9 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
         colour = COLOURS[i % len(COLOURS)]
         marker = "osD^vP*X"[i % 8]
         entries = [_entry(layer, OBSERVER, metric) for layer in layers]
-        depths = np.array([k for k, entry in enumerate(entries) if entry.value is not None])
+        depths = np.array(
+            [k for k, entry in enumerate(entries) if entry.value is not None]
+        )
         values = np.array([_value(entries[k]) for k in depths])
         names = [] if single_observer else [observer]
         if single_observer or len(tests) > 1:
@@ -284,7 +307,9 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
         bounded = [k for k in depths if entries[k].low is not None]
         low = np.array([entries[k].low for k in bounded], dtype=float)
         high = np.array([entries[k].high for k in bounded], dtype=float)
-        ax.fill_between(bounded, low, high, color=paler(colour, 0.15), linewidth=0, zorder=0)
+        ax.fill_between(
+            bounded, low, high, color=paler(colour, 0.15), linewidth=0, zorder=0
+        )
         pixels = _value(_entry(layers[0], PIXELS, metric))
         if np.isfinite(pixels):
             ax.axhline(pixels, color=colour, linestyle=":", linewidth=1)
@@ -292,7 +317,9 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
     deepest = max(lines.values(), key=len)
     if single_observer:
         labels = [printable(score.layer) for score in deepest]
-        ax.set_xticks(range(len(deepest)), labels, rotation=40, ha="right", fontsize="small")
+        ax.set_xticks(
+            range(len(deepest)), labels, rotation=40, ha="right", fontsize="small"
+        )
         label(ax, "Layer", metric.label, printable(observers[0]), framed=False)
     else:
         label(ax, "Layer, counted from the input", metric.label, "", framed=False)
@@ -328,11 +355,18 @@ def _has_score(row: BoardRow, test: Test) -> bool:
 
 
 def _is_reference(row: BoardRow) -> bool:
-    return row.kind in ("baseline", "people") or row.family == _NO_ENCODER or _is_human_like(row)
+    return (
+        row.kind in ("baseline", "people")
+        or row.family == _NO_ENCODER
+        or _is_human_like(row)
+    )
 
 
 def _is_human_like(row: BoardRow) -> bool:
-    return row.family == _HUMAN_LIKE or row.name.rpartition(":")[2] in ("cvvdp", "cvvdp_hdr")
+    return row.family == _HUMAN_LIKE or row.name.rpartition(":")[2] in (
+        "cvvdp",
+        "cvvdp_hdr",
+    )
 
 
 class _Reference(NamedTuple):
@@ -351,9 +385,13 @@ def _references(rows: Sequence[BoardRow], test: Test) -> list[_Reference]:
             continue
         value = _value(row.entries[test])
         if row.name == PIXELS or row.family == _NO_ENCODER:
-            references.setdefault("pixels", _Reference("pixels (no encoder)", ":", value))
+            references.setdefault(
+                "pixels", _Reference("pixels (no encoder)", ":", value)
+            )
         elif _is_human_like(row):
-            references.setdefault("human", _Reference("ColorVideoVDP (human-like)", "--", value))
+            references.setdefault(
+                "human", _Reference("ColorVideoVDP (human-like)", "--", value)
+            )
     return list(references.values())
 
 
@@ -372,8 +410,12 @@ def _colours(rows: Sequence[BoardRow]) -> dict[str, str]:
 def _legend(figure: Figure, board: Scoreboard) -> None:
     """Add a legend of models or families and of reference lines above all panels."""
     handles = [
-        Patch(facecolor=colour, edgecolor="black", linewidth=0.4, label=printable(group))
+        Patch(
+            facecolor=colour, edgecolor="black", linewidth=0.4, label=printable(group)
+        )
         for group, colour in _colours(board.rows).items()
     ]
     all_handles = [*handles, *labelled_lines(figure.axes)]
-    figure.legend(handles=all_handles, loc="outside upper center", ncols=6, fontsize="small")
+    figure.legend(
+        handles=all_handles, loc="outside upper center", ncols=6, fontsize="small"
+    )

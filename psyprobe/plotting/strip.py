@@ -75,9 +75,13 @@ def stimulus_strip(
     if not (np.isfinite(ppd) and ppd > 0):
         raise InputError(f"ppd {ppd:g} must be above 0 pixels per degree")
     if labels is not None and len(labels) != len(arrays):
-        raise InputError(f"{len(labels)} labels do not fit {len(arrays)} images; give one for each")
+        raise InputError(
+            f"{len(labels)} labels do not fit {len(arrays)} images; give one for each"
+        )
     columns = len(arrays)
-    canvas, panels = panels_in(figure, columns, columns, panel_size=(2.1, 2.6), margin=(0.5, 0))
+    canvas, panels = panels_in(
+        figure, columns, columns, panel_size=(2.1, 2.6), margin=(0.5, 0)
+    )
     for i, (ax, array) in enumerate(zip(panels, arrays, strict=True)):
         half_height, half_width = (pixels / 2 / ppd for pixels in array.shape[:2])
         outside = float(((array < 0) | (array > 1)).mean())

@@ -62,7 +62,9 @@ def draw_fit(
 
     curves = np.atleast_1d(fit.log10_threshold).size
     if names is not None and len(names) != curves:
-        raise InputError(f"{len(names)} names do not fit {curves} curves; give one for each")
+        raise InputError(
+            f"{len(names)} names do not fit {curves} curves; give one for each"
+        )
     counts = None if answers is None or not len(answers) else _read_counts(answers)
     low, high = _fit_range(fit) if counts is None else _contrast_range(counts)
     ax = axes.new_axes() if ax is None else ax
@@ -95,7 +97,9 @@ class _Counts(NamedTuple):
 
 def _read_counts(answers: Sequence[npt.ArrayLike]) -> _Counts:
     arrays = [np.atleast_2d(np.asarray(array, dtype=np.float64)) for array in answers]
-    return _Counts(*(array.reshape(-1, array.shape[-1]) for array in np.broadcast_arrays(*arrays)))
+    return _Counts(
+        *(array.reshape(-1, array.shape[-1]) for array in np.broadcast_arrays(*arrays))
+    )
 
 
 def _contrast_range(counts: _Counts) -> tuple[float, float]:
@@ -145,8 +149,16 @@ def _draw_curve(
     colour: Any,
 ) -> None:
     """Draw a psychometric function with its threshold and interval; nothing without a threshold."""
-    names = ("log10_threshold", "log10_threshold_low", "log10_threshold_high", "guess", "lapse")
-    threshold, low, high, guess, lapse = (np.ravel(getattr(fit, name))[curve] for name in names)
+    names = (
+        "log10_threshold",
+        "log10_threshold_low",
+        "log10_threshold_high",
+        "guess",
+        "lapse",
+    )
+    threshold, low, high, guess, lapse = (
+        np.ravel(getattr(fit, name))[curve] for name in names
+    )
     if not np.isfinite(threshold):
         return
     linestyle = "-"
@@ -218,7 +230,9 @@ def plot_trials(
     heights = []
     if choice.model:
         curve_x = np.geomspace(low, high, 121)
-        sensitivity = castle_csf(direction=direction, **(levels | {trials.level: curve_x}))
+        sensitivity = castle_csf(
+            direction=direction, **(levels | {trials.level: curve_x})
+        )
         ax.plot(
             curve_x,
             sensitivity,
@@ -240,8 +254,13 @@ def plot_trials(
     axes.level_axis(ax.xaxis, x, margin=1.25)
     finite = np.concatenate([height[np.isfinite(height)] for height in heights])
     axes.log_axis(ax.yaxis, float(finite.min()) / 2, float(finite.max()) * 2)
-    axes.label(ax, _LABELS[trials.level], "Sensitivity (1 / contrast)", title, framed=False)
-    handles = [*ax.get_legend_handles_labels()[0], *people_handles(groups, surface=True)]
+    axes.label(
+        ax, _LABELS[trials.level], "Sensitivity (1 / contrast)", title, framed=False
+    )
+    handles = [
+        *ax.get_legend_handles_labels()[0],
+        *people_handles(groups, surface=True),
+    ]
     axes.legend_below(ax, handles, people_title(groups) if groups else "")
     return ax
 
@@ -263,8 +282,12 @@ def _draw_thresholds(ax: Axes, x: FloatArray, fit: PsychometricFit) -> FloatArra
     mean = fit.sensitivity
     low = 10.0**-fit.log10_threshold_high
     high = 10.0**-fit.log10_threshold_low
-    reach = np.stack([mean - np.maximum(low, mean * 1e-2), np.minimum(high, mean * 1e2) - mean])
-    ax.plot(x[fitted], mean[fitted], color=colour, linewidth=axes.scaled(1.4), zorder=3.6)
+    reach = np.stack(
+        [mean - np.maximum(low, mean * 1e-2), np.minimum(high, mean * 1e2) - mean]
+    )
+    ax.plot(
+        x[fitted], mean[fitted], color=colour, linewidth=axes.scaled(1.4), zorder=3.6
+    )
     for selection, fill, label in (
         (fitted & ~step, colour, "thresholds"),
         (step, "white", "steps between two contrasts"),
@@ -286,7 +309,9 @@ def _draw_thresholds(ax: Axes, x: FloatArray, fit: PsychometricFit) -> FloatArra
     bounds = []
     for i in np.flatnonzero(~fitted):
         above = fit.status[i] == "censored_above"
-        bound = 10.0 ** -(fit.log10_threshold_low[i] if above else fit.log10_threshold_high[i])
+        bound = 10.0 ** -(
+            fit.log10_threshold_low[i] if above else fit.log10_threshold_high[i]
+        )
         if np.isfinite(bound) and bound > 0:
             end = bound / _ARROW if above else bound * _ARROW
             ax.annotate(

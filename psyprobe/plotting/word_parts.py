@@ -28,9 +28,17 @@ from psyprobe.plotting.figure_data import (
     name_of,
     plain_label,
 )
-from psyprobe.plotting.participants import mean_line, participant_name, participant_notes
+from psyprobe.plotting.participants import (
+    mean_line,
+    participant_name,
+    participant_notes,
+)
 from psyprobe.plotting.people import people_lines
-from psyprobe.plotting.psychometric_curves import are_counts, fitted_curve, log10_interval
+from psyprobe.plotting.psychometric_curves import (
+    are_counts,
+    fitted_curve,
+    log10_interval,
+)
 from psyprobe.plotting.trials import wilson
 from psyprobe.plotting.words import (
     Bound,
@@ -82,7 +90,8 @@ def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
         caption += " Intervals of people hold the error of their screen."
     if mean_curve is not None:
         caption += (
-            f" The {mean_curve.name} has a band over people; theirs are in the tables of scores."
+            f" The {mean_curve.name} has a band over people; theirs are in the tables of "
+            "scores."
         )
     figure = Figure(
         "Contrast sensitivity",
@@ -148,7 +157,9 @@ def _sensitivity(
         notes = participant_notes(csf)
     else:
         wordings = csf.sizes["prompt"]
-        notes = [f"{count} of {wordings} wordings usable" for count in csf["n_usable"].values]
+        notes = [
+            f"{count} of {wordings} wordings usable" for count in csf["n_usable"].values
+        ]
     return Line(
         participant_name(csf),
         csf[level].values,
@@ -173,7 +184,9 @@ def _functions(csf: xr.Dataset, index: int) -> Figure:
     views = {}
     for prompt, name in enumerate(names):
         views[name] = {"": _function_lines(csf.isel(prompt=prompt), index, low, high)}
-    value = axes.with_unit(float(csf[level].values[index]), unit_symbol(csf[level].attrs))
+    value = axes.with_unit(
+        float(csf[level].values[index]), unit_symbol(csf[level].attrs)
+    )
     return Figure(
         f"{name_of(csf)}, {value}",
         x=Axis(plain_label(delivered_label(csf)), log=True, span=(low, high)),
@@ -184,7 +197,9 @@ def _functions(csf: xr.Dataset, index: int) -> Figure:
     )
 
 
-def _function_lines(wording: xr.Dataset, index: int, low: float, high: float) -> list[Line]:
+def _function_lines(
+    wording: xr.Dataset, index: int, low: float, high: float
+) -> list[Line]:
     """Describe the answers to one wording at one level, and the fit to them."""
     lines = [_answer_line(wording, index)]
     catch_trials = float(wording["catch_trials"])
@@ -195,7 +210,9 @@ def _function_lines(wording: xr.Dataset, index: int, low: float, high: float) ->
             np.array([float(wording["catch_yes"]) / catch_trials]),
             style="points",
             colour=5,
-            notes=[f"{catch_trials:.0f} answers without a pattern, drawn at the left edge"],
+            notes=[
+                f"{catch_trials:.0f} answers without a pattern, drawn at the left edge"
+            ],
         )
         lines.append(line)
     curve = fitted_curve(wording, index, np.geomspace(low, high, _CURVE_POINTS))
@@ -203,7 +220,11 @@ def _function_lines(wording: xr.Dataset, index: int, low: float, high: float) ->
         interval = 10 ** np.array(log10_interval(wording, index))
         height = np.full(3, curve.threshold_share)
         lines.append(Line("fit", curve.x, curve.share))
-        lines.append(Line("threshold and its interval", interval.clip(low, high), height, colour=2))
+        lines.append(
+            Line(
+                "threshold and its interval", interval.clip(low, high), height, colour=2
+            )
+        )
     return lines
 
 
@@ -222,7 +243,9 @@ def _answer_line(wording: xr.Dataset, index: int) -> Line:
         low = share - below
         high = share + above
     notes = [f"{count:.0f} answers" for count in trials]
-    return Line("answers", contrast, share, low=low, high=high, style="points", notes=notes)
+    return Line(
+        "answers", contrast, share, low=low, high=high, style="points", notes=notes
+    )
 
 
 def _wordings(results: Sequence[xr.Dataset], csfs: Sequence[xr.Dataset]) -> Table:
@@ -253,7 +276,9 @@ def _wordings(results: Sequence[xr.Dataset], csfs: Sequence[xr.Dataset]) -> Tabl
     return Table("Wordings", heading, rows, caption, opened=len(rows) <= 12)
 
 
-def _wording_cells(table: xr.Dataset, csf: xr.Dataset, index: int, name: str) -> list[str]:
+def _wording_cells(
+    table: xr.Dataset, csf: xr.Dataset, index: int, name: str
+) -> list[str]:
     prompts = table["prompt"].values.astype(str)
     texts = dict(zip(prompts, table["prompt_text"].values.astype(str), strict=True))
     usable = csf["usable"].values[index].astype(bool)

@@ -112,9 +112,15 @@ def plot_csf(
     csfs = chat_csfs([results] if isinstance(results, xr.Dataset) else list(results))
     if not csfs:
         raise InputError("there are no results to draw; give one at least")
-    names = [_name(csf) for csf in csfs] if labels is None else list(map(axes.printable, labels))
+    names = (
+        [_name(csf) for csf in csfs]
+        if labels is None
+        else list(map(axes.printable, labels))
+    )
     if len(names) != len(csfs):
-        raise InputError(f"{len(names)} labels do not fit {len(csfs)} results; give one a result")
+        raise InputError(
+            f"{len(names)} labels do not fit {len(csfs)} results; give one a result"
+        )
     is_new = ax is None
     ax = axes.new_axes() if ax is None else ax
     mean_curve = people_curve(csfs)
@@ -157,14 +163,18 @@ def csf_panels(
     and answers in words have neither measure nor layer.
     """
     refuse_features(measure=measure, layer=layer)
-    experiments = list(dict.fromkeys(str(result.attrs.get("experiment", "")) for result in results))
+    experiments = list(
+        dict.fromkeys(str(result.attrs.get("experiment", "")) for result in results)
+    )
     axes.check_room(ax, len(experiments))
     if len(experiments) == 1 and figure is None:
         return plot_csf(results, ax, human=human)
     count = len(experiments)
     canvas, panels = axes.panels_in(figure, count, min(3, count), panel_size=(4.8, 4.0))
     for panel, name in zip(panels, experiments, strict=True):
-        panel_results = [result for result in results if result.attrs.get("experiment") == name]
+        panel_results = [
+            result for result in results if result.attrs.get("experiment") == name
+        ]
         plot_csf(panel_results, panel, human=human, title=axes.printable(name))
     return cast("Figure | SubFigure", canvas)
 
@@ -198,7 +208,9 @@ def plot_bridge(
     ax = axes.new_axes() if ax is None else ax
     levels = nearest.level * 2.0 ** np.arange(-6, 7)
     levels = levels[(levels > responses.noise_floor) & (levels < responses.grid.max())]
-    log_contrasts, crossed, _ = iso_contrast(responses.difference, responses.grid, levels)
+    log_contrasts, crossed, _ = iso_contrast(
+        responses.difference, responses.grid, levels
+    )
     frequency = responses.levels["frequency"]
     # Where a level is not reached, there is no contrast to draw.
     for sensitivity in 10.0 ** -np.where(crossed, log_contrasts, np.nan):
@@ -213,8 +225,21 @@ def plot_bridge(
         label=f"vision tower: {response}\n(RMSE {nearest.rmse:.2f} log$_{{10}}$)",
     )
     _draw(ax, csf, "asked in words", _COLOURS[0], _MARKERS[0])
-    ax.plot([], [], color="0.72", linewidth=0.8, label="tower, responses a factor of 2 apart")
-    _finish(ax, [csf], None, axes.title_of(csf), "model", extra=np.asarray(nearest.sensitivity))
+    ax.plot(
+        [],
+        [],
+        color="0.72",
+        linewidth=0.8,
+        label="tower, responses a factor of 2 apart",
+    )
+    _finish(
+        ax,
+        [csf],
+        None,
+        axes.title_of(csf),
+        "model",
+        extra=np.asarray(nearest.sensitivity),
+    )
     return ax
 
 
@@ -241,7 +266,9 @@ def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> Non
         label=name,
     )
     # A step lies somewhere between two contrasts that were shown; its place was not measured.
-    is_step = np.isin(flag_words(csf["status"]), STEPS) & csf["usable"].values.astype(bool)
+    is_step = np.isin(flag_words(csf["status"]), STEPS) & csf["usable"].values.astype(
+        bool
+    )
     hollow = is_step.any(axis=0)
     if "unsure" in csf:
         hollow = hollow | csf["unsure"].values
@@ -316,7 +343,9 @@ def _finish(
     if extra is not None:
         heights.append(extra)
     for csf in csfs:
-        heights.append(np.array([bound.sensitivity for bound in sensitivity_bounds(csf)]))
+        heights.append(
+            np.array([bound.sensitivity for bound in sensitivity_bounds(csf)])
+        )
     if choice.model:
         heights.append(_draw_human_model(ax, csfs[0], curve, values))
     group = measured_points(csfs[0]) if choice.measured else None
@@ -327,7 +356,9 @@ def _finish(
     sensitivity = np.concatenate(heights)
     sensitivity = sensitivity[np.isfinite(sensitivity) & (sensitivity > 0)]
     if not sensitivity.size:
-        raise InputError(f"there is no threshold to draw at any {level}; see the variable 'status'")
+        raise InputError(
+            f"there is no threshold to draw at any {level}; see the variable 'status'"
+        )
     axes.level_axis(ax.xaxis, values, margin=1.25)
     axes.log_axis(ax.yaxis, float(sensitivity.min()) / 2, float(sensitivity.max()) * 2)
     x_label = axes.level_label(csfs[0], level)
@@ -381,5 +412,7 @@ def sensitivity_label(csf: xr.Dataset) -> str:
 def delivered_label(csf: xr.Dataset) -> str:
     """Label the axis of contrasts or differences."""
     if stimulus_axis_of(csf) == CONTRAST_AXIS:
-        return f"Delivered contrast ({_CONTRASTS.get(contrast_kind_of(csf), _EQUIVALENT)})"
+        return (
+            f"Delivered contrast ({_CONTRASTS.get(contrast_kind_of(csf), _EQUIVALENT)})"
+        )
     return axes.level_label(csf, stimulus_axis_of(csf).name)

@@ -131,7 +131,11 @@ def probe_summary(name: str) -> str:
         probe = _find(name)
     except InputError as error:
         return str(error)
-    return probe.summary if isinstance(probe, ProbeKind) else f"from {_entry_points()[name].value}"
+    return (
+        probe.summary
+        if isinstance(probe, ProbeKind)
+        else f"from {_entry_points()[name].value}"
+    )
 
 
 def probe_bibtex(name: str) -> str:
@@ -208,7 +212,8 @@ def _probe_in_file(name: str, own_files: bool) -> Probe:
         return _FROM_FILES[name]
     if not own_files:
         raise InputError(
-            f"the probe {name} stands in a Python file, which is run for a page of yours alone: run "
+            f"the probe {name} stands in a Python file, which is run for a page of yours alone: "
+            "run "
             "the experiment again (what is answered is not asked again)"
         )
     file, _, attribute = name.rpartition(":")

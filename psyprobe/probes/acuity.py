@@ -15,13 +15,31 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.probes import detection
-from psyprobe.probes.detection import ABILITIES, SECTIONS, answer, result, score, task, words_probe
+from psyprobe.probes.detection import (
+    ABILITIES,
+    SECTIONS,
+    answer,
+    result,
+    score,
+    task,
+    words_probe,
+)
 from psyprobe.probes.differences import PERIOD, StimulusDifference, to_periods
 from psyprobe.probes.pairs import Grid, PairSchedule
 from psyprobe.running.task import task_of
 from psyprobe.stimulus import Specification
 
-__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score", "task"]
+__all__ = [
+    "ABILITIES",
+    "SECTIONS",
+    "answer",
+    "plan",
+    "plot",
+    "report",
+    "result",
+    "score",
+    "task",
+]
 
 
 @dataclass(frozen=True)
@@ -29,7 +47,10 @@ class Period(StimulusDifference):
     """The period of the stripes of a test, whose reference is its background."""
 
     def grid(
-        self, displayed: Specification, levels: Mapping[str, FloatArray], differences: FloatArray
+        self,
+        displayed: Specification,
+        levels: Mapping[str, FloatArray],
+        differences: FloatArray,
     ) -> Grid | None:
         """Build tests with these periods, in degrees, and their backgrounds, at all levels."""
         return super().grid(displayed, levels, 1 / differences)
@@ -50,7 +71,13 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
         )
     values = to_periods(experiment.levels["frequency"])
     period = Period(
-        PERIOD.name, "frequency", PERIOD.unit, PERIOD.label, "", values, level="frequency"
+        PERIOD.name,
+        "frequency",
+        PERIOD.unit,
+        PERIOD.label,
+        "",
+        values,
+        level="frequency",
     )
     conditions = detection.grid_conditions(experiment, observer.card, period)
     return PairSchedule(experiment, observer, conditions, detection.VERSION, batch_size)

@@ -69,7 +69,9 @@ def anchored_grids(
     anchor = experiment.score.anchor
     shape = tuple(map(len, levels.values()))
     base = with_levels(displayed, **mesh(levels))
-    contrasts = np.broadcast_to(np.asarray(base.value("contrast"), dtype=np.float64), shape)
+    contrasts = np.broadcast_to(
+        np.asarray(base.value("contrast"), dtype=np.float64), shape
+    )
     if anchor == "contrast":
         if difference.parameter == "contrast":
             raise InputError(
@@ -77,14 +79,20 @@ def anchored_grids(
                 "threshold would be a tenth of the pedestal; give 'detection', or a contrast"
             )
         anchor_contrasts: FloatArray = (_ANCHOR_FACTOR - 1) * contrasts
-        grids = {"anchor": Grid(with_levels(base, contrast=_ANCHOR_FACTOR * contrasts), base)}
+        grids = {
+            "anchor": Grid(with_levels(base, contrast=_ANCHOR_FACTOR * contrasts), base)
+        }
     else:
         if anchor == "detection":
             castle = load_reference({"model": "castle_csf"}, Path())
             anchor_contrasts = ten_digits(1 / human_sensitivity(castle, native, levels))
         else:
             anchor_contrasts = ten_digits(np.full(shape, anchor))
-        masks = {name: np.zeros(shape) for name in base.levels() if name.endswith("_contrast")}
+        masks = {
+            name: np.zeros(shape)
+            for name in base.levels()
+            if name.endswith("_contrast")
+        }
         anchor_spec = with_levels(base, contrast=anchor_contrasts, **masks)
         grids = {"anchor": Grid(anchor_spec, anchor_spec.reference())}
     human = experiment.human
@@ -125,10 +133,13 @@ def _human_thresholds(
     thresholds = np.full(tuple(map(len, levels.values())), np.nan)
     for index in np.ndindex(thresholds.shape):
         levels_at_index = {
-            name: values[[i]] for (name, values), i in zip(levels.items(), index, strict=True)
+            name: values[[i]]
+            for (name, values), i in zip(levels.items(), index, strict=True)
         }
         try:
-            thresholds[index] = 1 / human_sensitivity(reference, native, levels_at_index).item()
+            thresholds[index] = (
+                1 / human_sensitivity(reference, native, levels_at_index).item()
+            )
         except InputError as error:
             missing = error
     if np.isnan(thresholds).all():
@@ -150,11 +161,15 @@ def _ideal_thresholds(
         for name in ("frequency", "radius", "contrast")
     }
     return ideal_jnd(
-        f"{difference.parameter} {difference.change}".strip(), anchor_contrasts, **parameters
+        f"{difference.parameter} {difference.change}".strip(),
+        anchor_contrasts,
+        **parameters,
     )
 
 
-def add_anchor(result: xr.Dataset, layout: JsonMapping, responses: Responses) -> xr.Dataset:
+def add_anchor(
+    result: xr.Dataset, layout: JsonMapping, responses: Responses
+) -> xr.Dataset:
     """Add responses to the anchor and to the second difference to a result."""
     import xarray
 
@@ -172,7 +187,12 @@ def add_anchor(result: xr.Dataset, layout: JsonMapping, responses: Responses) ->
         values = np.moveaxis(responses.observer[indices], (-2, -1), (0, 1))
         pixels = np.moveaxis(responses.baseline[indices], -1, 0)
         data[name] = (("layer", "measure", *dims), values, "1", label)
-        data[f"pixels_{name}"] = (("measure", *dims), pixels, "1", f"{label} of the pixels")
+        data[f"pixels_{name}"] = (
+            ("measure", *dims),
+            pixels,
+            "1",
+            f"{label} of the pixels",
+        )
     data = with_status(data, pair_indices, responses.status, responses.baseline_status)
     unit = unit_symbol(result[layout["difference"]["name"]].attrs)
     for name, label in (
@@ -182,12 +202,22 @@ def add_anchor(result: xr.Dataset, layout: JsonMapping, responses: Responses) ->
         if layout[name] is not None:
             data[name] = (levels, np.array(layout[name], dtype=np.float64), unit, label)
     contrasts = np.array(layout["anchor_contrast"])
-    data["anchor_contrast"] = (levels, contrasts, "1", "Contrast by which the anchor differs")
+    data["anchor_contrast"] = (
+        levels,
+        contrasts,
+        "1",
+        "Contrast by which the anchor differs",
+    )
     variables = {}
     for name, (dims, values, unit, label) in data.items():
         attributes = {**unit_attributes(unit), "long_name": label}
-        variables[name] = xarray.Variable(dims, np.asarray(values, dtype=np.float64), attributes)
-    anchor_attributes = {"anchor": str(layout["anchored"]), "jnd_human": layout["jnd_human"]}
+        variables[name] = xarray.Variable(
+            dims, np.asarray(values, dtype=np.float64), attributes
+        )
+    anchor_attributes = {
+        "anchor": str(layout["anchored"]),
+        "jnd_human": layout["jnd_human"],
+    }
     if second is not None:
         attributes = {**unit_attributes(second["unit"]), "long_name": second["label"]}
         coordinate = xarray.Variable((second["name"],), second["values"], attributes)

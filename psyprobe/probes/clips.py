@@ -41,7 +41,9 @@ MEAN = ":mean"
 _STILL = "angular_float32"
 
 
-def clip_layout(specification: Specification, experiment: Experiment, card: Card) -> JsonObject:
+def clip_layout(
+    specification: Specification, experiment: Experiment, card: Card
+) -> JsonObject:
     """Return the entries of a run's layout that only clips have, after checking the measure."""
     if experiment.score.measure == _STILL:
         raise InputError(
@@ -84,18 +86,26 @@ class DisplayedClips:
     @cached_property
     def _stacks(self) -> list[Specification]:
         """Neighbouring clips that differ only in numbers, joined so that one call draws them."""
-        groups = [[*neighbours] for _, neighbours in groupby(self.specs, Specification.family)]
+        groups = [
+            [*neighbours] for _, neighbours in groupby(self.specs, Specification.family)
+        ]
         return [group[0].joined(group) for group in groups]
 
     def frames(self, start: int, stop: int) -> FloatArray:
-        """Draw some frames of each clip, shape (N, stop - start, H, W, 3); grey is a one-plane view."""
+        """Draw some frames of each clip, shape (N, stop - start, H, W, 3); grey is a one-plane
+        view.
+        """
         frames = self.images(start, stop)
         return frames.reshaped(len(self.specs), stop - start).rgb
 
     def images(self, start: int, stop: int) -> ImagePlanes:
-        """Draw some frames of all clips, one clip after another, shape (N * (stop - start), H, W)."""
+        """Draw some frames of all clips, one clip after another, shape (N * (stop - start), H,
+        W).
+        """
         stills = [stack.stills(start, stop).draw() for stack in self._stacks]
-        planes = [ImagePlanes.of(np.asarray(self.display.encode(image))) for image in stills]
+        planes = [
+            ImagePlanes.of(np.asarray(self.display.encode(image))) for image in stills
+        ]
         drive = ImagePlanes.joined(planes).reshaped(-1)
         if self.moved:
             drive = one_step_away(drive, self.card)
@@ -148,10 +158,14 @@ def clip_answers(
     rounding_distances = measure(
         observer, moved_references, references, every_reference, frames_at_once
     )
-    self_distances = measure(observer, references, references, every_reference, frames_at_once)
+    self_distances = measure(
+        observer, references, references, every_reference, frames_at_once
+    )
     # The pixels, as the baseline of a metric, give their angle for its one measure.
     names = ["angular" if name == DIFFERENCE else name for name in measures]
-    values = [[distances[name] for name in names] for distances in test_distances.values()]
+    values = [
+        [distances[name] for name in names] for distances in test_distances.values()
+    ]
     lengths = [
         [
             distances[LENGTH],
@@ -184,7 +198,9 @@ def _clip_groups(clips: DisplayedClips, frames_at_once: int) -> Iterator[range]:
     return (indices[start : start + count] for start in indices[::count])
 
 
-def _frame_groups(clips: DisplayedClips, frames_at_once: int) -> Iterator[tuple[int, int]]:
+def _frame_groups(
+    clips: DisplayedClips, frames_at_once: int
+) -> Iterator[tuple[int, int]]:
     """Yield start and stop of frames that are passed through an observer of images together."""
     frames = clips.shape[1]
     count = max(1, frames_at_once // len(clips.specs))
@@ -222,7 +238,9 @@ def _mean_differences(
     return _check_differences(observer, total / tests.shape[1], count)
 
 
-def _check_differences(observer: Any, differences: FloatArray, count: int) -> FloatArray:
+def _check_differences(
+    observer: Any, differences: FloatArray, count: int
+) -> FloatArray:
     if differences.shape != (count,) or not np.isfinite(differences).all():
         raise InputError(
             f"observer {observer.card.name} gives differences of shape {differences.shape} for "
@@ -243,7 +261,9 @@ def _clip_distances(
     def compute_features(clips: DisplayedClips) -> dict[str, FloatArray]:
         groups = _clip_groups(clips, frames_at_once)
         parts = [observer.clip_features(clips.of(group)) for group in groups]
-        return {layer: np.concatenate([part[layer] for part in parts]) for layer in layers}
+        return {
+            layer: np.concatenate([part[layer] for part in parts]) for layer in layers
+        }
 
     layers = observer.card.features
     test_features = compute_features(tests)
@@ -279,13 +299,17 @@ def _frame_distances(
         for layer, layer_sum in sums.items():
             test, planes = test_features[layer]
             reference, reference_planes = reference_features[layer]
-            if planes != reference_planes:  # colour beside grey, of which one plane stands for all
+            if (
+                planes != reference_planes
+            ):  # colour beside grey, of which one plane stands for all
                 test = np.tile(test, planes)
                 reference = np.tile(reference, reference_planes)
                 planes = 1
             layer_sum.add(test, reference[list(rows)], repeats)
     by_layer = {layer: layer_sum.distances() for layer, layer_sum in sums.items()}
-    by_layer |= {layer + MEAN: total.distances_of_means() for layer, total in sums.items()}
+    by_layer |= {
+        layer + MEAN: total.distances_of_means() for layer, total in sums.items()
+    }
     return {
         layer: {
             measure: value * planes ** GROWING.get(measure, 0.0)

@@ -71,7 +71,9 @@ def pace_of(replies: Sequence[JsonMapping], source: str) -> Pace:
     def mean(name: str) -> float | None:
         values = [reply.get(name) for reply in replies]
         return (
-            None if None in values else sum(value for value in values if value is not None) / count
+            None
+            if None in values
+            else sum(value for value in values if value is not None) / count
         )
 
     currencies = {reply.get("currency", USD) for reply in replies}
@@ -124,11 +126,14 @@ def measured_pace(
     measured = "Tokens and seconds are those of"
     if run_replies:
         return pace_of(
-            run_replies, f"{measured} {len(run_replies):,} answers of this run in the store."
+            run_replies,
+            f"{measured} {len(run_replies):,} answers of this run in the store.",
         )
     for record in store.runs():
         layout = {**record.layout, "probe": record.probe}
-        similar = all(layout.get(name) == entry for name, entry in required_entries.items())
+        similar = all(
+            layout.get(name) == entry for name, entry in required_entries.items()
+        )
         if record.observer_digest != observer.card.digest or not similar:
             continue
         trials = record.outcome.get("trials")
@@ -142,7 +147,9 @@ def measured_pace(
             )
     if put_batches is not None and isinstance(observer, ServedObserver):
         # An observer that is asked in files otherwise is asked directly here.
-        direct = observer.directly if isinstance(observer, SubmittingObserver) else observer
+        direct = (
+            observer.directly if isinstance(observer, SubmittingObserver) else observer
+        )
         for batch in batches:
             single = replace(batch, questions=batch.questions[:1])
             (answered,) = put_batches({direct.card.digest: direct}, [single])

@@ -104,7 +104,9 @@ def result(record: RunRecord, store: Store) -> Any:
 
 
 def task(record: RunRecord) -> Task:
-    """Describe the task: which of two images differs, for an observer that answers; or a response."""
+    """Describe the task: which of two images differs, for an observer that answers; or a
+    response.
+    """
     if "asking" in record.layout:
         words_task: Task = words_probe().task(record)
         return words_task
@@ -114,7 +116,9 @@ def task(record: RunRecord) -> Task:
 def score(result: Any, **options: Any) -> Any:
     """Score just noticeable differences (with an anchor), alignment, or thresholds of answers."""
     answered = task_of(result).answered
-    return (words_probe().score if answered else score_discrimination)(result, **options)
+    return (words_probe().score if answered else score_discrimination)(
+        result, **options
+    )
 
 
 def grid_result(layout: JsonMapping, grid_responses: Responses) -> xarray.Dataset:
@@ -236,7 +240,9 @@ def grid_conditions(
     native = with_levels(experiment.spec(), **first)
     displayed = at_native_size(experiment.name, native, card)
     with explain_redrawing(experiment.name, native, displayed, card):
-        scored_levels, scored_values, human_entries = _scored_grid(experiment, levels, native)
+        scored_levels, scored_values, human_entries = _scored_grid(
+            experiment, levels, native
+        )
         grid_levels = levels
         values = np.array(difference.values)
         if experiment.score_only and experiment.score.anchor is None:
@@ -247,11 +253,15 @@ def grid_conditions(
         extra_grids, anchor_entries = _anchor_grids(
             experiment, difference, displayed, native, levels
         )
-    pairs, grid_indices, scored_indices, repeated, extra = pair_up(grid, scored, extra_grids)
+    pairs, grid_indices, scored_indices, repeated, extra = pair_up(
+        grid, scored, extra_grids
+    )
     parameters = {name: level_of(native, name) for name in levels}
     strongest = {}
     if grid_indices:
-        strongest = _strongest(difference, parameters, grid_levels, values, grid_indices)
+        strongest = _strongest(
+            difference, parameters, grid_levels, values, grid_indices
+        )
     if scored_indices:
         strongest |= _strongest(
             difference, parameters, scored_levels, scored_values, scored_indices
@@ -310,7 +320,9 @@ def _anchor_grids(
 def check_levels(levels: Mapping[str, FloatArray]) -> None:
     """Raise `InputError` unless there are levels, each of two values or more."""
     if not levels:
-        raise InputError("[levels] is empty; give for example frequency = { values = [1, 2, 4] }")
+        raise InputError(
+            "[levels] is empty; give for example frequency = { values = [1, 2, 4] }"
+        )
     for name, values in levels.items():
         if len(values) < 2:
             raise InputError(
@@ -332,7 +344,12 @@ def _scored_grid(
         return (
             {},
             np.empty(0),
-            {"human": "", "scored_difference": None, "human_sensitivity": None, "curve": None},
+            {
+                "human": "",
+                "scored_difference": None,
+                "human_sensitivity": None,
+                "curve": None,
+            },
         )
     if score.multiplier is None:
         raise InputError(

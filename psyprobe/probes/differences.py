@@ -57,7 +57,10 @@ class StimulusDifference:
     level: str = ""
 
     def grid(
-        self, displayed: Specification, levels: Mapping[str, FloatArray], differences: FloatArray
+        self,
+        displayed: Specification,
+        levels: Mapping[str, FloatArray],
+        differences: FloatArray,
     ) -> Grid | None:
         """Build tests and references at all levels, with the differences along the last axis.
 
@@ -68,20 +71,27 @@ class StimulusDifference:
         base = level_grid(displayed, levels)
         shape = (*map(len, levels.values()), differences.shape[-1])
         if not self.change:
-            tests = with_levels(base, **{self.parameter: np.broadcast_to(differences, shape)})
+            tests = with_levels(
+                base, **{self.parameter: np.broadcast_to(differences, shape)}
+            )
             return Grid(tests, tests.reference())
         # Number by number: a power of an array may be rounded otherwise.
         values = np.broadcast_to(base.value(self.parameter), shape).ravel().tolist()
         amounts = np.broadcast_to(differences, shape).ravel().tolist()
         changed = list(map(_CHANGES[self.change][0], values, amounts))
-        return Grid(with_levels(base, **{self.parameter: np.reshape(changed, shape)}), base)
+        return Grid(
+            with_levels(base, **{self.parameter: np.reshape(changed, shape)}), base
+        )
 
 
-def level_grid(displayed: Specification, levels: Mapping[str, FloatArray]) -> Specification:
+def level_grid(
+    displayed: Specification, levels: Mapping[str, FloatArray]
+) -> Specification:
     """Set a stimulus to all combinations of levels, with one more axis for differences."""
     grids = np.meshgrid(*levels.values(), indexing="ij", sparse=True)
     return with_levels(
-        displayed, **{name: grid[..., None] for name, grid in zip(levels, grids, strict=True)}
+        displayed,
+        **{name: grid[..., None] for name, grid in zip(levels, grids, strict=True)},
     )
 
 
@@ -140,7 +150,9 @@ def apply_change(change: str, value: float, amount: float) -> float:
 
 
 #: The stimulus axis of acuity, which is reported as the reciprocal of the period.
-PERIOD = StimulusAxis("period", "deg", "Period of the stripes", inverse="Highest frequency (cpd)")
+PERIOD = StimulusAxis(
+    "period", "deg", "Period of the stripes", inverse="Highest frequency (cpd)"
+)
 
 
 def to_periods(frequencies: Sequence[float]) -> tuple[float, ...]:
@@ -165,7 +177,9 @@ def human_sensitivity(
     reference: Reference, native: Specification, levels: Mapping[str, FloatArray]
 ) -> FloatArray:
     """Return 1 / threshold of a human reference at every combination of levels."""
-    return reference.sensitivity(**human_inputs({**human_parameters(native), **mesh(levels)}))
+    return reference.sensitivity(
+        **human_inputs({**human_parameters(native), **mesh(levels)})
+    )
 
 
 def human_parameters(native: Specification) -> JsonObject:
@@ -173,14 +187,18 @@ def human_parameters(native: Specification) -> JsonObject:
     target = getattr(native, "parts", (native,))[0]
     parameters = {field.name: getattr(target, field.name) for field in fields(target)}
     return parameters | {
-        name: native.value(name) for name in native.levels() if name not in target.derived_levels
+        name: native.value(name)
+        for name in native.levels()
+        if name not in target.derived_levels
     }
 
 
 def stimulus_remarks(experiment: Experiment, native: Specification) -> tuple[str, ...]:
     """Warn of faults of the stimulus, and of fixed parameters in which people saw another one."""
     temporal_levels = {
-        name: values for name, values in experiment.levels.items() if name.startswith("temporal")
+        name: values
+        for name, values in experiment.levels.items()
+        if name.startswith("temporal")
     }
     cautions = native.changed(**mesh(temporal_levels)).cautions()
     if experiment.human is None:

@@ -25,7 +25,17 @@ from psyprobe.probes.detection import (
 )
 from psyprobe.probes.pairs import PairSchedule
 
-__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score", "task"]
+__all__ = [
+    "ABILITIES",
+    "SECTIONS",
+    "answer",
+    "plan",
+    "plot",
+    "report",
+    "result",
+    "score",
+    "task",
+]
 
 SECTIONS = (*detection.SECTIONS, "difference")
 

@@ -43,7 +43,10 @@ class DisplayedImages:
     def drive(self) -> ImagePlanes:
         """The drive values of all images in full."""
         return ImagePlanes.joined(
-            [_unfold(piece) if self.by_quarter(piece) else piece for piece in self.pieces]
+            [
+                _unfold(piece) if self.by_quarter(piece) else piece
+                for piece in self.pieces
+            ]
         )
 
     @property
@@ -70,7 +73,9 @@ class DisplayedImages:
 
 
 def show(
-    specs: Sequence[Specification], display: Display, quarters: npt.NDArray[np.bool_] | None = None
+    specs: Sequence[Specification],
+    display: Display,
+    quarters: npt.NDArray[np.bool_] | None = None,
 ) -> DisplayedImages:
     """Draw stimuli and encode them for a display.
 
@@ -99,7 +104,9 @@ def show(
     """
     pieces = []
     runs = _runs(specs, mirroring(specs) if quarters is None else quarters)
-    for (_, by_quarter), neighbours in groupby(runs, key=lambda run: (run[0].family(), run[1])):
+    for (_, by_quarter), neighbours in groupby(
+        runs, key=lambda run: (run[0].family(), run[1])
+    ):
         members = [spec for spec, _ in neighbours]
         pieces.append(_drive(members[0].joined(members), display, by_quarter))
     return DisplayedImages(tuple(pieces), specs[0].shape)
@@ -121,7 +128,9 @@ def _runs(
         if spec_quarters.all() or not spec_quarters.any():
             yield spec, bool(spec_quarters[0])
             continue
-        for by_quarter, indices in groupby(range(len(spec_quarters)), spec_quarters.__getitem__):
+        for by_quarter, indices in groupby(
+            range(len(spec_quarters)), spec_quarters.__getitem__
+        ):
             yield spec.select(spec.batch, [*indices]), bool(by_quarter)
 
 
@@ -178,7 +187,9 @@ def draw_in_turn(
     def draw_fully(item: T) -> DisplayedImages:
         images = draw(item)
         if images.pieces:
-            _ = images.drive  # cached, so that the caller's thread need not unfold quarters
+            _ = (
+                images.drive
+            )  # cached, so that the caller's thread need not unfold quarters
         return images
 
     with ThreadPoolExecutor(1) as thread:
@@ -188,7 +199,9 @@ def draw_in_turn(
             while waiting and (len(waiting) > 1 or not has_next()):
                 finished_item, future = waiting.popleft()
                 yield finished_item, future.result()
-        yield from ((finished_item, future.result()) for finished_item, future in waiting)
+        yield from (
+            (finished_item, future.result()) for finished_item, future in waiting
+        )
 
 
 #: Largest number of stimuli that are drawn to check them before a run begins.
@@ -285,8 +298,12 @@ def one_step_away(drive: ImagePlanes, card: Card) -> ImagePlanes:
     # Behind the binary point bfloat16 has 7 digits, float16 has 10, and other formats of networks
     # have 23 at least.
     finest_step = 2.0**-23 if normalised else 0.0
-    relative_step = {"bfloat16": 2.0**-7, "float16": 2.0**-10}.get(card.dtype, finest_step)
-    distances = np.stack([np.abs(planes - channel_mean).max(axis=-1) for channel_mean in mean])
+    relative_step = {"bfloat16": 2.0**-7, "float16": 2.0**-10}.get(
+        card.dtype, finest_step
+    )
+    distances = np.stack(
+        [np.abs(planes - channel_mean).max(axis=-1) for channel_mean in mean]
+    )
     distance = distances.max(axis=0)[..., None]
     step = np.maximum(np.spacing(planes.astype(np.float32)), relative_step * distance)
     mask = np.random.default_rng(0).integers(0, 2, (*planes.shape[1:3], 1))

@@ -19,7 +19,7 @@ import numpy as np
 
 from psyprobe._typing import JsonMapping
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
-from psyprobe.experiment import Experiment, is_suite, read_experiment, read_suite
+from psyprobe.experiment import Experiment, is_suite, load_experiment, load_suite
 from psyprobe.experiment.experiment import variant_label
 from psyprobe.experiment.page import Page
 from psyprobe.experiment.page_errors import in_file
@@ -119,7 +119,9 @@ def run(
     UnfinishedError
         The budget is spent; answers so far are in the store, and the same call resumes the run.
     """
-    pages = (experiment,) if isinstance(experiment, Experiment) else read_suite(experiment)
+    pages = (
+        (experiment,) if isinstance(experiment, Experiment) else load_suite(experiment)
+    )
     total = _total_budget(budget, prices)
     with executor_context(executor) as workers:
         results = [
@@ -209,7 +211,9 @@ def vary(
     parameters = [experiment.free_parameters() for experiment in experiments]
     for name in variants:
         if not any(name in free for free in parameters):
-            raise unknown_name("parameter to vary", name, sorted(set().union(*parameters)))
+            raise unknown_name(
+                "parameter to vary", name, sorted(set().union(*parameters))
+            )
     return [
         experiment.with_variants(
             {name: values for name, values in variants.items() if name in free}
@@ -274,7 +278,9 @@ def _share_test(text: str) -> Callable[[str], bool]:
     number, count = map(int, match.groups())
     if not 1 <= number <= count:
         raise InputError(f"shard is {text}; give a number from 1 to {count}")
-    return lambda name: int(hashlib.sha256(name.encode()).hexdigest(), 16) % count == number - 1
+    return lambda name: (
+        int(hashlib.sha256(name.encode()).hexdigest(), 16) % count == number - 1
+    )
 
 
 def _run_schedule(
@@ -290,7 +296,15 @@ def _run_schedule(
         warnings.warn(f"{experiment.name}: {remark}", ConditionWarning, stacklevel=3)
     label = f"{experiment.name}: {next(iter(schedule.observers.values())).card.name}"
     probe = load_probe(experiment.probe)
-    return ask(store, probe, schedule, label=label, progress=progress, executor=workers, part=part)
+    return ask(
+        store,
+        probe,
+        schedule,
+        label=label,
+        progress=progress,
+        executor=workers,
+        part=part,
+    )
 
 
 def plan(
@@ -387,20 +401,28 @@ def merge_results(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
         name = None if part_of is None else part_of(result)
         key = index if name is None else (result.attrs["probe"], name)
         groups.setdefault(key, []).append(result)
-    return [members[0] if len(members) == 1 else _merge(members) for members in groups.values()]
+    return [
+        members[0] if len(members) == 1 else _merge(members)
+        for members in groups.values()
+    ]
 
 
 def _drop_duplicates(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
     distinct: list[xarray.Dataset] = []
     for result in results:
         if not any(_includes(other, result) for other in distinct):
-            distinct = [*(other for other in distinct if not _includes(result, other)), result]
+            distinct = [
+                *(other for other in distinct if not _includes(result, other)),
+                result,
+            ]
     return distinct
 
 
 def _includes(result: xarray.Dataset, part: xarray.Dataset) -> bool:
     """Tell whether a result includes all of another one of the same run, but for rounding."""
-    return all(result.attrs.get(name) == part.attrs.get(name) for name in _RUN_ATTRIBUTES) and all(
+    return all(
+        result.attrs.get(name) == part.attrs.get(name) for name in _RUN_ATTRIBUTES
+    ) and all(
         name in result and _equal(result[name].values, values.values)
         for name, values in part.variables.items()
     )
@@ -410,7 +432,9 @@ def _equal(values: Any, other_values: Any) -> bool:
     if values.shape != other_values.shape:
         return False
     if values.dtype.kind == "f" and other_values.dtype.kind == "f":
-        return bool(np.allclose(values, other_values, rtol=1e-9, atol=1e-12, equal_nan=True))
+        return bool(
+            np.allclose(values, other_values, rtol=1e-9, atol=1e-12, equal_nan=True)
+        )
     return bool(np.all(values == other_values))
 
 
@@ -468,10 +492,15 @@ def check_experiment(experiment: Experiment) -> Experiment:
         There is no such probe, or a table or key that it does not know.
     """
     with in_file(experiment.name):
-        allowed_names = (*_COMMON_KEYS, *load_probe(experiment.probe, own_files=True).SECTIONS)
+        allowed_names = (
+            *_COMMON_KEYS,
+            *load_probe(experiment.probe, own_files=True).SECTIONS,
+        )
         for name in Page.model_fields:
             if name in experiment.model_fields_set and name not in allowed_names:
-                raise unknown_name(f"key for probe {experiment.probe!r}", name, allowed_names)
+                raise unknown_name(
+                    f"key for probe {experiment.probe!r}", name, allowed_names
+                )
     return experiment
 
 
@@ -490,7 +519,9 @@ def _prepare(
     variants: Mapping[str, Sequence[float]] | None,
 ) -> Experiment:
     page = check_experiment(
-        experiment if isinstance(experiment, Experiment) else read_experiment(experiment)
+        experiment
+        if isinstance(experiment, Experiment)
+        else load_experiment(experiment)
     )
     takes = load_probe(page.probe).SECTIONS
     for name, is_set, section in (
@@ -498,7 +529,9 @@ def _prepare(
         ("variants", variants, "variants"),
     ):
         if is_set and section not in takes:
-            raise InputError(f"probe {page.probe!r} of {page.name} takes no {name}; leave it out")
+            raise InputError(
+                f"probe {page.probe!r} of {page.name} takes no {name}; leave it out"
+            )
     if score_only:
         page = page.model_copy(update={"score_only": True})
     if variants is not None:
@@ -506,14 +539,19 @@ def _prepare(
     return page
 
 
-def _schedule(experiment: Experiment, observer: Any, batch_size: int | None) -> Schedule:
+def _schedule(
+    experiment: Experiment, observer: Any, batch_size: int | None
+) -> Schedule:
     probe = load_probe(experiment.probe)
     if not hasattr(probe, "task"):
         raise InputError(
             f"probe {experiment.probe!r} does not say what it asks; give it a function 'task' that "
             "returns a psyprobe.running.task.Task"
         )
-    if batch_size is not None and "batch_size" not in inspect.signature(probe.plan).parameters:
+    if (
+        batch_size is not None
+        and "batch_size" not in inspect.signature(probe.plan).parameters
+    ):
         raise InputError(
             f"probe {experiment.probe!r} of {experiment.name} takes no batch_size; leave it out"
         )
@@ -543,10 +581,14 @@ def _choose_executor(observer: Any, executor: Any) -> Any:
     return observer
 
 
-def _charge(schedule: Schedule, prices: str | Path | Prices | None, budget: Budget | None) -> None:
+def _charge(
+    schedule: Schedule, prices: str | Path | Prices | None, budget: Budget | None
+) -> None:
     """Set the prices and the budget of the schedule's paid observers."""
     paid_observers = [
-        observer for observer in schedule.observers.values() if isinstance(observer, PaidObserver)
+        observer
+        for observer in schedule.observers.values()
+        if isinstance(observer, PaidObserver)
     ]
     if paid_observers or prices is not None:
         charge(paid_observers, _load_prices(prices), budget)
@@ -566,7 +608,9 @@ def _average(
     )
 
 
-def _finished_results(store: Store, records: Sequence[RunRecord]) -> list[xarray.Dataset]:
+def _finished_results(
+    store: Store, records: Sequence[RunRecord]
+) -> list[xarray.Dataset]:
     """Build the results of finished runs; average all variants of one experiment."""
     groups: dict[str, list[RunRecord]] = {}
     for record in records:
@@ -579,7 +623,9 @@ def _finished_results(store: Store, records: Sequence[RunRecord]) -> list[xarray
         member_results = [build_result(record, store) for record in members]
         if "variant" not in layout:
             results += member_results
-        elif len(members) == math.prod(len(values) for values in layout["variants"].values()):
+        elif len(members) == math.prod(
+            len(values) for values in layout["variants"].values()
+        ):
             variants = [record.layout["variant"] for record in members]
             results.append(_average(member_results, layout["variants"], variants))
     return results

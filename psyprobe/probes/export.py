@@ -44,7 +44,9 @@ def export(store: Store, path: str | Path) -> int:
     """
     file = Path(path)
     if file.suffix not in _WRITERS:
-        raise InputError(f"{file} is to be a table; give a name that ends in {', '.join(_WRITERS)}")
+        raise InputError(
+            f"{file} is to be a table; give a name that ends in {', '.join(_WRITERS)}"
+        )
     table = answer_table(store)
     if table.empty:
         raise InputError(f"{store.name} holds no answers; run an experiment first")
@@ -99,7 +101,9 @@ def answer_table(store: Store) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _read_pair_runs(store: Store) -> tuple[dict[str, tuple[str, str]], dict[str, list[str]]]:
+def _read_pair_runs(
+    store: Store,
+) -> tuple[dict[str, tuple[str, str]], dict[str, list[str]]]:
     """Read test and reference by stimulus digest, and measures by request, from runs of pairs."""
     from psyprobe.probes.pair_batches import request_digest, stimulus_digests
 
@@ -108,13 +112,17 @@ def _read_pair_runs(store: Store) -> tuple[dict[str, tuple[str, str]], dict[str,
     for run in store.runs():
         layout = run.layout
         if {"pairs", "measures", "display", "version"} <= set(layout):
-            stimuli = [stimulus[:DIGEST_DIGITS] for stimulus in stimulus_digests(layout)]
+            stimuli = [
+                stimulus[:DIGEST_DIGITS] for stimulus in stimulus_digests(layout)
+            ]
             pairs |= zip(stimuli, map(tuple, layout["pairs"]), strict=True)
             measures[request_digest(layout)[:DIGEST_DIGITS]] = layout["measures"]
     return pairs, measures
 
 
-def _label_values(values: Any, layers: list[str], measures: list[str] | None) -> dict[str, float]:
+def _label_values(
+    values: Any, layers: list[str], measures: list[str] | None
+) -> dict[str, float]:
     """Name each number by its layer, where there are several, and its measure."""
     if measures is None or len(values) != len(layers):
         return {}

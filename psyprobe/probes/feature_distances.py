@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray, JsonObject
-from psyprobe.analysis.distance import MEASURES, angular_distance_float32, distances, lengths
+from psyprobe.analysis.distance import (
+    MEASURES,
+    angular_distance_float32,
+    distances,
+    lengths,
+)
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers import DifferenceObserver, FeatureObserver
 from psyprobe.observers.images import Pixels
@@ -32,7 +37,9 @@ def keep_freed_memory() -> None:
     system clears the activations of a network page by page in every pass: half the time of
     EfficientNet-Lite0 in batches of 8.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    mallopt = (
+        getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    )
     if mallopt is None:
         return
     mallopt(_TRIM_THRESHOLD, _RETAINED_BYTES)
@@ -79,13 +86,17 @@ def features(
     """
     if not _has_features(observer):
         return dict.fromkeys(observer.card.features, images.rgb)
-    features_by_layer = observer.features(images.planes if by_pixel(observer) else images.rgb)
+    features_by_layer = observer.features(
+        images.planes if by_pixel(observer) else images.rgb
+    )
     if set(features_by_layer) != set(observer.card.features):
         raise InputError(
             f"observer {observer.card.name} gives features {', '.join(features_by_layer)}, and "
             f"its card says {', '.join(observer.card.features)}; make them agree"
         )
-    arrays = {name: np.asarray(features_by_layer[name]) for name in observer.card.features}
+    arrays = {
+        name: np.asarray(features_by_layer[name]) for name in observer.card.features
+    }
     for name, array in arrays.items():
         if array.ndim != 2 or len(array) != len(images):
             raise InputError(
@@ -148,7 +159,8 @@ def respond(
         reference_features = references[name][reference_rows]
         planes = equal_plane_count
         if by_pixel(observer) and (
-            len(test_features[0]) != len(reference_features[0]) or "angular_float32" in measures
+            len(test_features[0]) != len(reference_features[0])
+            or "angular_float32" in measures
         ):
             # Colour is compared with grey; or the published sum needs all planes in their order.
             size = images.rgb[0].size
@@ -157,14 +169,20 @@ def respond(
                 reference_features, (1, size // reference_features.shape[-1])
             )
             planes = 1
-        distance_by_measure = _distances(observer, name, test_features, reference_features)
+        distance_by_measure = _distances(
+            observer, name, test_features, reference_features
+        )
         if "angular_float32" in measures:
             broadcast = np.broadcast_to(reference_features, test_features.shape)
             angles = map(angular_distance_float32, test_features, broadcast)
-            distance_by_measure["angular_float32"] = np.array([float(angle) for angle in angles])
+            distance_by_measure["angular_float32"] = np.array(
+                [float(angle) for angle in angles]
+            )
         distance_by_measure[DIFFERENCE] = distance_by_measure["angular"]
         for growing_measure in GROWING.keys() & distance_by_measure.keys():
-            distance_by_measure[growing_measure] *= (planes * parts) ** GROWING[growing_measure]
+            distance_by_measure[growing_measure] *= (planes * parts) ** GROWING[
+                growing_measure
+            ]
         for measure, key in enumerate(measures):
             responses[:, layer, measure] = distance_by_measure[key]
     return responses
@@ -232,7 +250,9 @@ def _distances(
     try:
         return distances(tests, references)
     except PsyprobeError as error:
-        raise type(error)(f"observer {observer.card.name}, features {name}: {error}") from error
+        raise type(error)(
+            f"observer {observer.card.name}, features {name}: {error}"
+        ) from error
 
 
 def json_lists(values: FloatArray) -> Any:
@@ -245,10 +265,15 @@ def json_lists(values: FloatArray) -> Any:
 def answers_with_lengths(values: FloatArray, lengths: FloatArray) -> list[JsonObject]:
     """Build an answer for each test from its values and the lengths of features."""
     pairs = zip(json_lists(values), lengths.tolist(), strict=True)
-    return [{"values": test_values, "lengths": test_lengths} for test_values, test_lengths in pairs]
+    return [
+        {"values": test_values, "lengths": test_lengths}
+        for test_values, test_lengths in pairs
+    ]
 
 
-def _has_features(observer: FeatureObserver | DifferenceObserver) -> TypeIs[FeatureObserver]:
+def _has_features(
+    observer: FeatureObserver | DifferenceObserver,
+) -> TypeIs[FeatureObserver]:
     return observer.card.ability == "features"
 
 

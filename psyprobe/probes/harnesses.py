@@ -102,6 +102,7 @@ def load_harness(name: str) -> Harness:
                 return cast("Harness", point.load())
             except (Exception, SystemExit) as error:
                 raise PsyprobeError(
-                    f"the harness {name!r} of {point.value} cannot be loaded: {describe_failure(error)}"
+                    f"the harness {name!r} of {point.value} cannot be loaded: "
+                    f"{describe_failure(error)}"
                 ) from error
     raise unknown_name("harness", name, harness_names())

@@ -30,7 +30,12 @@ from psyprobe.plotting.features import match_panels as plot
 
 # A grating on a uniform field is asked about as it is in detection: both probes share the answers
 # of a store.
-from psyprobe.probes.detection import VERSION, check_levels, choose_measures, explain_redrawing
+from psyprobe.probes.detection import (
+    VERSION,
+    check_levels,
+    choose_measures,
+    explain_redrawing,
+)
 from psyprobe.probes.displayed_images import at_native_size
 from psyprobe.probes.feature_distances import noise_floor
 from psyprobe.probes.pair_batches import answer, responses
@@ -43,17 +48,34 @@ from psyprobe.stimulus.specification import with_levels
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score", "task"]
+__all__ = [
+    "ABILITIES",
+    "SECTIONS",
+    "answer",
+    "plan",
+    "plot",
+    "report",
+    "result",
+    "score",
+    "task",
+]
 
 SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 #: The one study of matches that ships.
 _DATA = "georgeson_sullivan1975"
 
 _FREQUENCY = {"name": "frequency", "unit": "cpd", "label": "Spatial frequency"}
-_CONTRAST = {"name": "contrast", "unit": "1", "label": "Michelson contrast", "kind": "michelson"}
+_CONTRAST = {
+    "name": "contrast",
+    "unit": "1",
+    "label": "Michelson contrast",
+    "kind": "michelson",
+}
 
 
-def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> PairSchedule:
+def plan(
+    experiment: Experiment, observer: Any, batch_size: int | None = None
+) -> PairSchedule:
     """Plan a run of pairs as `Probe` describes."""
     conditions = _conditions(experiment, observer.card)
     return PairSchedule(experiment, observer, conditions, VERSION, batch_size)
@@ -63,7 +85,9 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
     """Plan test gratings (frequencies, contrasts) as the grid, and reference gratings as scored."""
     human = matching_data()
     name = experiment.name
-    levels = {parameter: np.array(values) for parameter, values in experiment.levels.items()}
+    levels = {
+        parameter: np.array(values) for parameter, values in experiment.levels.items()
+    }
     if not (isinstance(experiment.human, DataReference) and experiment.human.matches):
         raise InputError(
             f"a matching experiment compares with matches; give human.data = {_DATA!r}"
@@ -76,7 +100,11 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
     check_levels(levels)
     frequency = levels["frequency"]
     contrast = levels["contrast"]
-    lacking = [f for f in human.frequency if not np.isclose(frequency, f, rtol=1e-9, atol=0).any()]
+    lacking = [
+        f
+        for f in human.frequency
+        if not np.isclose(frequency, f, rtol=1e-9, atol=0).any()
+    ]
     if lacking:
         raise InputError(
             f"people matched at {', '.join(f'{f:g}' for f in lacking)} cpd too; add it to "
@@ -86,7 +114,9 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
         frequency = human.frequency
     measures, measure = choose_measures(experiment, card)
     native = with_levels(
-        experiment.spec(), frequency=human.reference_frequency, contrast=float(contrast[0])
+        experiment.spec(),
+        frequency=human.reference_frequency,
+        contrast=float(contrast[0]),
     )
     displayed = at_native_size(name, native, card)
 
@@ -96,8 +126,12 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
         return Grid(tests, tests.reference())
 
     with explain_redrawing(name, native, displayed, card):
-        references = grid_of(np.array([human.reference_frequency]), human.reference_contrast)
-        pairs, grid, scored, repeated, _ = pair_up(grid_of(frequency, contrast), references)
+        references = grid_of(
+            np.array([human.reference_frequency]), human.reference_contrast
+        )
+        pairs, grid, scored, repeated, _ = pair_up(
+            grid_of(frequency, contrast), references
+        )
     return Conditions(
         pairs=pairs,
         grid=grid,
@@ -106,7 +140,11 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
         measures=measures,
         axes={
             "levels": [
-                {**_FREQUENCY, "values": frequency.tolist(), "scored": [human.reference_frequency]}
+                {
+                    **_FREQUENCY,
+                    "values": frequency.tolist(),
+                    "scored": [human.reference_frequency],
+                }
             ],
             "difference": {**_CONTRAST, "values": contrast.tolist()},
             "scored_difference": [human.reference_contrast.tolist()],
@@ -147,7 +185,10 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     measured = f"measured_{level['name']}"
     values = {
         "response": (("layer", *curves), np.moveaxis(observer[grid], (2, 3), (0, 1))),
-        "reference_response": (("layer", *targets), np.moveaxis(observer[reference], 0, -1)),
+        "reference_response": (
+            ("layer", *targets),
+            np.moveaxis(observer[reference], 0, -1),
+        ),
         "pixels_response": (curves, np.moveaxis(pixels[grid], 2, 0)),
         "pixels_reference_response": (targets, pixels[reference].T),
         "human_match": (("reference_contrast", measured), layout["human_match"]),
@@ -177,7 +218,11 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
         "layer": (list(run_responses.layers), "1", "Features"),
         "measure": (list(measures), "1", "Measure"),
         level["name"]: (level["values"], level["unit"], level["label"]),
-        difference["name"]: (difference["values"], difference["unit"], difference["label"]),
+        difference["name"]: (
+            difference["values"],
+            difference["unit"],
+            difference["label"],
+        ),
         "reference_contrast": (
             layout["scored_difference"][0],
             difference["unit"],
@@ -185,7 +230,9 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
         ),
         measured: (layout["measured"], level["unit"], level["label"]),
     }
-    coordinates: dict[str, Variable] = {name: ((name,), *axis) for name, axis in axes.items()}
+    coordinates: dict[str, Variable] = {
+        name: ((name,), *axis) for name, axis in axes.items()
+    }
     attributes = {
         "levels": json.dumps([level["name"]]),
         "contrast_kind": difference["kind"],

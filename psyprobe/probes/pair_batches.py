@@ -104,9 +104,14 @@ def answer(observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answere
     """
     keep_freed_memory()
     references = _References()
-    accelerated = any(not observer.card.device.startswith("cpu") for observer in observers.values())
+    accelerated = any(
+        not observer.card.device.startswith("cpu") for observer in observers.values()
+    )
     for neighbours, tests in draw_in_turn(
-        _group_neighbours(batches), draw_tests, lambda: _has_next(batches), ahead=accelerated
+        _group_neighbours(batches),
+        draw_tests,
+        lambda: _has_next(batches),
+        ahead=accelerated,
     ):
         if neighbours[0].work.tests[0].is_clip:
             for batch in neighbours:
@@ -117,16 +122,26 @@ def answer(observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answere
         # the cache.
         for name, observer in reversed([*observers.items()]):
             portions = (
-                [(neighbours, tests)] if by_pixel(observer) else _split_tests(neighbours, tests)
+                [(neighbours, tests)]
+                if by_pixel(observer)
+                else _split_tests(neighbours, tests)
             )
             for members, images in portions:
                 questions = [
-                    question for batch in members for question in _questions_to(batch, name)
+                    question
+                    for batch in members
+                    for question in _questions_to(batch, name)
                 ]
                 if any(questions):
                     answers = _compare(name, observer, members, images, references)
-                    levels = [values for batch in members for values in _test_levels(batch.work)]
-                    for question, response, values in zip(questions, answers, levels, strict=True):
+                    levels = [
+                        values
+                        for batch in members
+                        for values in _test_levels(batch.work)
+                    ]
+                    for question, response, values in zip(
+                        questions, answers, levels, strict=True
+                    ):
                         if question:
                             yield Answered(question, response, levels=values)
 
@@ -153,7 +168,11 @@ def _group_neighbours(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
         neighbours.append(batch)
         images = sum(len(neighbour.work.rows) for neighbour in neighbours)
         pixels = images * math.prod(batch.work.tests[0].extent)
-        if len(neighbours) == _DRAWN_TOGETHER or pixels >= DRAWN_PIXELS or not _has_next(batches):
+        if (
+            len(neighbours) == _DRAWN_TOGETHER
+            or pixels >= DRAWN_PIXELS
+            or not _has_next(batches)
+        ):
             yield neighbours
             neighbours = []
     if neighbours:
@@ -247,7 +266,9 @@ class _References:
     def features(
         self, name: str, observer: Any, rows: Sequence[int], *, by_quarter: bool
     ) -> tuple[Mapping[str, FloatArray], Sequence[int]]:
-        """Compute features of whole references or of quarters, and the index of each row in them."""
+        """Compute features of whole references or of quarters, and the index of each row in
+        them.
+        """
         if (name, by_quarter) not in self._features:
             images = self._images.quarters if by_quarter else self._images
             observed = presented(images.drive, self._display, observer.card.ability)
@@ -260,7 +281,9 @@ class _References:
         """Measure the lengths of the references' features; see `measure_lengths`."""
         if name not in self._lengths:
             reference_features, _ = self.features(name, observer, (), by_quarter=False)
-            self._lengths[name] = measure_lengths(observer, reference_features, self._images.drive)
+            self._lengths[name] = measure_lengths(
+                observer, reference_features, self._images.drive
+            )
         return self._lengths[name]
 
 
@@ -268,7 +291,9 @@ def _answer_clips(observers: JsonMapping, batch: Batch) -> Iterator[Answered]:
     """Show a batch of clips to every observer, and yield its answers; see `answer`."""
     work: PairImages = batch.work
     for name, observer in observers.items():
-        questions = [question for question in batch.questions if question.observer == name]
+        questions = [
+            question for question in batch.questions if question.observer == name
+        ]
         if not questions:
             continue
         first_test = work.tests[0]
@@ -281,12 +306,16 @@ def _answer_clips(observers: JsonMapping, batch: Batch) -> Iterator[Answered]:
             default_batch_size(first_test.shape, observer.card.device),
             first_test.ppd,
         )
-        for question, response, values in zip(questions, answers, _test_levels(work), strict=True):
+        for question, response, values in zip(
+            questions, answers, _test_levels(work), strict=True
+        ):
             yield Answered(question, response, levels=values)
 
 
 def _test_levels(work: PairImages) -> list[JsonObject]:
-    """Return the levels of each test of a batch, by name; none of a test without such parameters."""
+    """Return the levels of each test of a batch, by name; none of a test without such
+    parameters.
+    """
     levels = []
     for spec in work.tests:
         columns = {
@@ -311,7 +340,9 @@ def request_digest(layout: JsonMapping) -> str:
     return digest({"measures": layout["measures"]})
 
 
-def question_keys(layout: JsonMapping, stimuli: Iterable[str], observer: str) -> list[str]:
+def question_keys(
+    layout: JsonMapping, stimuli: Iterable[str], observer: str
+) -> list[str]:
     """Return the keys of the questions to an observer, whose card has this digest."""
     return Question.keys(stimuli, request_digest(layout), observer, layout["version"])
 
@@ -352,7 +383,11 @@ def responses(record: RunRecord, store: Store) -> Responses:
         if "lengths" not in answers[0]:
             return values, None
         # The one measure of pixels that are shown beside a metric is the angle.
-        angle = layout["measures"].index("angular") if "angular" in layout["measures"] else 0
+        angle = (
+            layout["measures"].index("angular")
+            if "angular" in layout["measures"]
+            else 0
+        )
         lengths = [answer["lengths"] for answer in answers]
         return values, angle_status(values[..., angle], lengths)
 
@@ -413,7 +448,9 @@ def effect_of_format(
         return None
     name, options = loaded
     exact = load_observer(name, **{**options, "dtype": "float32"})
-    places = np.unique(np.linspace(first, len(pairs) - 1, MOST_PAIRS).round().astype(int))
+    places = np.unique(
+        np.linspace(first, len(pairs) - 1, MOST_PAIRS).round().astype(int)
+    )
     sample = [pairs[place] for place in places.tolist()]
     short_angles = _angles(observer, sample, display)
     exact_angles = _angles(exact, sample, display)
@@ -428,21 +465,31 @@ def effect_of_format(
 
 
 def _angles(
-    observer: Any, pairs: Sequence[tuple[Specification, Specification]], display: Display
+    observer: Any,
+    pairs: Sequence[tuple[Specification, Specification]],
+    display: Display,
 ) -> FloatArray:
-    tests, references = (show(specs, display).drive for specs in zip(*pairs, strict=True))
+    tests, references = (
+        show(specs, display).drive for specs in zip(*pairs, strict=True)
+    )
     reference_features = features(observer, references)
     rows = range(len(pairs))
     ppd = pairs[0][0].ppd
-    return respond(observer, tests, reference_features, rows, ("angular",), ppd=ppd)[..., 0]
+    return respond(observer, tests, reference_features, rows, ("angular",), ppd=ppd)[
+        ..., 0
+    ]
 
 
 #: Seconds an image, by card, size and batch: a suite is timed once.
 _SECONDS: dict[tuple[str, tuple[int, int], int], float] = {}
 
 
-def seconds_an_image(observer: Any, size: tuple[int, int], ppd: float, batch_size: int) -> float:
-    """Time an observer on a batch of grey images, after one that warms up; return seconds an image."""
+def seconds_an_image(
+    observer: Any, size: tuple[int, int], ppd: float, batch_size: int
+) -> float:
+    """Time an observer on a batch of grey images, after one that warms up; return seconds an
+    image.
+    """
     key = (observer.card.digest, size, batch_size)
     if key not in _SECONDS:
         grey = np.full((batch_size, *size, 3), 0.5, dtype=np.float32)

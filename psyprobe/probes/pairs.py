@@ -74,7 +74,9 @@ class Grid:
 class Pairs(Sequence[Pair]):
     """Distinct pairs of test and reference, built on access; planning needs only their digests."""
 
-    def __init__(self, sources: Iterable[tuple[tuple[str, str], tuple[Grid, int, bool]]]) -> None:
+    def __init__(
+        self, sources: Iterable[tuple[tuple[str, str], tuple[Grid, int, bool]]]
+    ) -> None:
         entries = list(sources)
         #: The digests of test and reference of each pair.
         self.digests = [list(names) for names, _ in entries]
@@ -105,7 +107,9 @@ class Pairs(Sequence[Pair]):
         grid, place, alone = self._sources[index]
         specification = grid.references if reference or alone else grid.tests
         shape = grid.tests.batch
-        return specification.single(shape, tuple(map(int, np.unravel_index(place, shape))))
+        return specification.single(
+            shape, tuple(map(int, np.unravel_index(place, shape)))
+        )
 
     def tests(self, indices: Sequence[int]) -> tuple[Specification, ...]:
         """Return the tests of some pairs in order; neighbours of one grid share a specification.
@@ -114,7 +118,9 @@ class Pairs(Sequence[Pair]):
         """
         specifications: list[Specification] = []
         sources = ((i, *self._sources[i]) for i in indices)
-        for _, neighbours in groupby(sources, key=lambda source: (id(source[1]), source[3])):
+        for _, neighbours in groupby(
+            sources, key=lambda source: (id(source[1]), source[3])
+        ):
             pair_indices, grids, places, alone = zip(*neighbours, strict=True)
             grid: Grid = grids[0]
             specification = grid.references if alone[0] else grid.tests
@@ -148,14 +154,18 @@ def paired(pairs: Iterable[Pair]) -> Pairs:
 
 
 def response_task(record: RunRecord) -> Task:
-    """Describe the task of observers that respond with numbers, along the stimulus axis of a run."""
+    """Describe the task of observers that respond with numbers, along the stimulus axis of a
+    run.
+    """
     difference = record.layout["difference"]
     axis = StimulusAxis(difference["name"], difference["unit"], difference["label"])
     return Task(axis=axis)
 
 
 def pair_up(
-    grid: Grid | None, scored: Grid | None, extra_grids: Mapping[str, Grid] = MappingProxyType({})
+    grid: Grid | None,
+    scored: Grid | None,
+    extra_grids: Mapping[str, Grid] = MappingProxyType({}),
 ) -> tuple[Pairs, Any, Any, list[int], JsonObject]:
     """Collect the distinct pairs of several grids, and index them at every point of each grid.
 
@@ -195,7 +205,9 @@ def pair_up(
         for place, pair in enumerate(points.digests):
             sources.setdefault(pair, (points, place, False))
             index.setdefault(pair, len(index))
-        return np.reshape([index[pair] for pair in points.digests], points.tests.batch).tolist()
+        return np.reshape(
+            [index[pair] for pair in points.digests], points.tests.batch
+        ).tolist()
 
     grid_indices = index_grid(grid)
     scored_indices = index_grid(scored)
@@ -285,7 +297,10 @@ class PairSchedule(ExperimentSchedule):
         if first_test.is_clip:
             self._layout |= clip_layout(first_test, experiment, observer.card)
         if experiment.variant:
-            self._layout |= {"variants": experiment.variants, "variant": experiment.variant}
+            self._layout |= {
+                "variants": experiment.variants,
+                "variant": experiment.variant,
+            }
         self._stimuli = stimulus_digests(self._layout)
 
     def layout(self) -> JsonObject:
@@ -311,7 +326,10 @@ class PairSchedule(ExperimentSchedule):
         """Yield what digests of the run stand for: the stimuli, the display and the cards."""
         yield self._layout["display"], "display", self.experiment.display.to_dict()
         yield from super().contents()
-        yield from ((name, "stimulus", values) for name, values in self.conditions.pairs.contents())
+        yield from (
+            (name, "stimulus", values)
+            for name, values in self.conditions.pairs.contents()
+        )
 
     def begin(self, record: RunRecord) -> None:
         """Adopt the batches with which the run began, and batches of the pairs answered earlier."""
@@ -326,7 +344,10 @@ class PairSchedule(ExperimentSchedule):
         planned_pairs = {i for batch in stored_batches for i in batch["pairs"]}
         references = [reference for _, reference in self.conditions.pairs.digests]
         answered = [i for i in range(len(references)) if i not in planned_pairs]
-        self._batches = [*stored_batches, *fixed_batches(references, answered, batch_size)]
+        self._batches = [
+            *stored_batches,
+            *fixed_batches(references, answered, batch_size),
+        ]
 
     def next(self) -> list[Batch]:
         """Return all batches at once, then none."""
@@ -375,7 +396,9 @@ class PairSchedule(ExperimentSchedule):
         if not self._outcome and not self.conditions.first_test.is_clip:
             pairs = self.conditions.pairs
             first = len(self.conditions.noise_floor)
-            effect = effect_of_format(self.observer, pairs, first, self.experiment.display)
+            effect = effect_of_format(
+                self.observer, pairs, first, self.experiment.display
+            )
             self._outcome = {} if effect is None else {"precision": effect}
         return self._outcome
 
@@ -388,7 +411,11 @@ class PairSchedule(ExperimentSchedule):
         grouping = record.grouping
         grid, *other_grids = (
             set(np.ravel(nested).tolist())
-            for nested in (conditions.grid, conditions.scored, *conditions.extra.values())
+            for nested in (
+                conditions.grid,
+                conditions.scored,
+                *conditions.extra.values(),
+            )
         )
         references = {reference for _, reference in conditions.pairs.digests}
         seconds = 0.0 if timed else None
@@ -406,7 +433,9 @@ class PairSchedule(ExperimentSchedule):
             repeated=len(conditions.noise_floor),
             questions=len(conditions.pairs),
             answered=len(conditions.pairs) - len(missing),
-            batches=sum(not missing.isdisjoint(batch["pairs"]) for batch in grouping["batches"]),
+            batches=sum(
+                not missing.isdisjoint(batch["pairs"]) for batch in grouping["batches"]
+            ),
             batch_size=grouping["batch_size"],
             size=first_test.shape,
             ppd=first_test.ppd,
@@ -423,7 +452,9 @@ class PairSchedule(ExperimentSchedule):
             return seconds_a_clip(self.observer, first_test, self.experiment.display)
         if first_test.is_clip:
             batch_size = default_batch_size(first_test.shape, card.device)
-        seconds = seconds_an_image(self.observer, first_test.shape, first_test.ppd, batch_size)
+        seconds = seconds_an_image(
+            self.observer, first_test.shape, first_test.ppd, batch_size
+        )
         return first_test.frames * seconds
 
     def _plan_record(self, store: Store, missing: set[int]) -> RunRecord:
@@ -454,7 +485,9 @@ class PairSchedule(ExperimentSchedule):
                     display.encode(chunk)
             except InputError as error:
                 description = strongest[index]
-                raise type(error)(f"{self.experiment.name}, {description}: {error}") from error
+                raise type(error)(
+                    f"{self.experiment.name}, {description}: {error}"
+                ) from error
 
     def _missing(self, store: Store) -> set[int]:
         """Find the indices of the pairs that the observer has not been asked about."""
@@ -518,10 +551,22 @@ class PairPlan:
 
     def with_all(self, plans: Sequence[PairPlan]) -> PairPlan:
         """Sum the counts of the plans of all variants of an experiment."""
-        counts = ["grid", "score", "references", "repeated", "questions", "answered", "batches"]
+        counts = [
+            "grid",
+            "score",
+            "references",
+            "repeated",
+            "questions",
+            "answered",
+            "batches",
+        ]
         counts += ["seconds"] * (self.seconds is not None)
-        sums = {name: sum(getattr(plan, name) for plan in (self, *plans)) for name in counts}
-        return replace(self, experiment=f"{self.experiment} in {1 + len(plans)} variants", **sums)
+        sums = {
+            name: sum(getattr(plan, name) for plan in (self, *plans)) for name in counts
+        }
+        return replace(
+            self, experiment=f"{self.experiment} in {1 + len(plans)} variants", **sums
+        )
 
     def to_dict(self) -> JsonObject:
         """Return the plan as numbers, text and lists.
@@ -536,7 +581,15 @@ class PairPlan:
     def _repr_html_(self) -> str:
         from psyprobe.files import html
 
-        names = ("grid", "score", "references", "images", "questions", "answered", "batches")
+        names = (
+            "grid",
+            "score",
+            "references",
+            "images",
+            "questions",
+            "answered",
+            "batches",
+        )
         return html.paragraphs(str(self)) + html.fields(
             {name: getattr(self, name) for name in names}
         )

@@ -13,7 +13,7 @@ import numpy as np
 from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.analysis.measures import join_measures
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.experiment import Experiment, read_experiment
+from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.experiment.experiment import experiment_from_text
 from psyprobe.files.listing import frame_of
 from psyprobe.files.terminal import printable_line
@@ -78,7 +78,9 @@ class Reproduction:
         if not self.same:
             verdict = f"{len(self.responses)} variables are not the same"
         lines = [f"{self.experiment} with {self.observer}: {verdict}"]
-        lines += [f"  {difference}" for difference in (*self.responses, *self.circumstances)]
+        lines += [
+            f"  {difference}" for difference in (*self.responses, *self.circumstances)
+        ]
         return "\n".join(lines)
 
 
@@ -142,10 +144,12 @@ def reproduce(
     )
 
 
-def _load_page(result: xarray.Dataset, folder: Path, replacement: str | Path | None) -> Experiment:
+def _load_page(
+    result: xarray.Dataset, folder: Path, replacement: str | Path | None
+) -> Experiment:
     name, text = (result.attrs.get(key) for key in ("experiment", "experiment_toml"))
     if replacement is not None:
-        page = read_experiment(replacement)
+        page = load_experiment(replacement)
     elif not isinstance(name, str) or not isinstance(text, str):
         raise InputError(
             "the result does not hold the page of its experiment; give it with --experiment"
@@ -167,7 +171,8 @@ def _score_only(result: xarray.Dataset, page: Experiment) -> bool:
     if "score" not in load_probe(page.probe).SECTIONS:
         return False
     return "response" not in join_measures(result) or any(
-        result.sizes.get(name, len(values)) != len(values) for name, values in page.levels.items()
+        result.sizes.get(name, len(values)) != len(values)
+        for name, values in page.levels.items()
     )
 
 
@@ -211,7 +216,9 @@ def _with_options(
         return plain_observer
 
 
-def _compare_variables(before: xarray.Dataset, repeat: xarray.Dataset) -> Iterator[Difference]:
+def _compare_variables(
+    before: xarray.Dataset, repeat: xarray.Dataset
+) -> Iterator[Difference]:
     for name in sorted({*map(str, before.variables), *map(str, repeat.variables)}):
         if name not in before.variables:
             yield Difference(name, "not there", "there")
@@ -248,7 +255,9 @@ def _compare_numbers(
         return
     label = f"{name} ({int(differs.sum())} of {before.size})"
     size = np.where(differs, np.abs(before - repeat), 0)
-    index = np.unravel_index(int(np.argmax(np.where(np.isnan(size), np.inf, size))), size.shape)
+    index = np.unravel_index(
+        int(np.argmax(np.where(np.isnan(size), np.inf, size))), size.shape
+    )
     largest = float(size[index]) if np.isfinite(size[index]) else None
     yield Difference(label, f"{before[index]:.17g}", f"{repeat[index]:.17g}", largest)
 
@@ -261,7 +270,9 @@ def _attributes(result: xarray.Dataset) -> JsonObject:
     }
 
 
-def _compare_attributes(before: JsonMapping, repeat: JsonMapping) -> Iterator[Difference]:
+def _compare_attributes(
+    before: JsonMapping, repeat: JsonMapping
+) -> Iterator[Difference]:
     for name in sorted({*before, *repeat}):
         first = before.get(name)
         second = repeat.get(name)
@@ -276,7 +287,9 @@ def _compare_tables(
 ) -> list[Difference]:
     """List the entries that differ between two tables; a missing entry counts as None."""
     return [
-        Difference(f"{prefix}{name}", _shorten(before.get(name)), _shorten(repeat.get(name)))
+        Difference(
+            f"{prefix}{name}", _shorten(before.get(name)), _shorten(repeat.get(name))
+        )
         for name in sorted({*before, *repeat} - set(ignored))
         if before.get(name) != repeat.get(name)
     ]

@@ -96,12 +96,16 @@ def all_scores(results: Sequence[xr.Dataset], **options: Option) -> list[Score]:
 
 
 def joint_scores(results: Sequence[xr.Dataset]) -> list[Score]:
-    """Score several results jointly where their probe does so, such as people against each other."""
+    """Score several results jointly where their probe does so, such as people against each
+    other.
+    """
     scores: list[Score] = []
     for name in dict.fromkeys(map(_probe_name, results)):
         score_together = getattr(load_probe(name), "score_together", None)
         if score_together is not None:
-            scores += score_together([result for result in results if _probe_name(result) == name])
+            scores += score_together(
+                [result for result in results if _probe_name(result) == name]
+            )
     return scores
 
 
@@ -134,7 +138,11 @@ def scoreboard(
 
     scores: list[Score] = []
     for entry in results_or_scores:
-        scores += score_layers(entry, **options) if isinstance(entry, xarray.Dataset) else [entry]
+        scores += (
+            score_layers(entry, **options)
+            if isinstance(entry, xarray.Dataset)
+            else [entry]
+        )
     return scoreboards.scoreboard(scores, published=published, sort=sort)
 
 
@@ -196,14 +204,22 @@ def plot(
     for member in results:
         groups.setdefault(_probe_name(member), []).append(member)
     check_new(width, ax)
-    options = {"measure": measure, "layer": layer, "levels": levels, "human": human, "cmap": cmap}
+    options = {
+        "measure": measure,
+        "layer": layer,
+        "levels": levels,
+        "human": human,
+        "cmap": cmap,
+    }
     if len(groups) > 1 and ax is not None:
         raise InputError(
             f"ax holds one panel, and there are results of {', '.join(groups)}; leave ax out"
         )
     with typeset(width):
         if len(groups) == 1:
-            figure = _probe_function(results[0], "plot", "drawn")(results, ax, **options)
+            figure = _probe_function(results[0], "plot", "drawn")(
+                results, ax, **options
+            )
         else:
             figure = _stack_figures(list(groups.values()), options)
     fit_width(figure, width)
@@ -215,7 +231,9 @@ def _stack_figures(groups: list[list[xr.Dataset]], options: JsonObject) -> Figur
     import matplotlib.pyplot as plt
 
     columns = max(min(len(group), 3) for group in groups)
-    figure: Figure = plt.figure(layout="constrained", figsize=(4.8 * columns, 3.6 * len(groups)))
+    figure: Figure = plt.figure(
+        layout="constrained", figsize=(4.8 * columns, 3.6 * len(groups))
+    )
     names = {title_of(result, width=80) for group in groups for result in group}
     title = names.pop() if len(names) == 1 else ""
     figure.suptitle(title, fontsize="large")

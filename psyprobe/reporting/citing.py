@@ -1,4 +1,6 @@
-"""Cite what an experiment rests on: papers of its page, stimulus, human data and probe, as BibTeX."""
+"""Cite what an experiment rests on: papers of its page, stimulus, human data and probe, as
+BibTeX.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from pathlib import Path
 
 from psyprobe import __version__
 from psyprobe.errors import InputError
-from psyprobe.experiment import Experiment, read_suite
+from psyprobe.experiment import Experiment, load_suite
 from psyprobe.human import list_human
 from psyprobe.probes import probe_bibtex
 from psyprobe.stimulus.catalogue import read_page
@@ -53,7 +55,11 @@ def references() -> dict[str, Reference]:
     >>> references()["foley1994"].author, references()["hernandez2025"].author
     ('Foley', 'Hernandez-Camara')
     """
-    text = files("psyprobe.reporting").joinpath("references.bib").read_text(encoding="utf-8")
+    text = (
+        files("psyprobe.reporting")
+        .joinpath("references.bib")
+        .read_text(encoding="utf-8")
+    )
     entries = {}
     for entry in re.split(r"\n\n(?=@)", text.strip()):
         author = re.search(r"author\s*= \{(.*?),", entry)
@@ -78,7 +84,9 @@ def references_in(text: str) -> list[str]:
     ['cai2025', 'foley1994']
     """
     # A name behind a comma or an ampersand is not the first of its paper.
-    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    plain = "".join(
+        c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)
+    )
     pairs = [(reference.author, reference.year) for reference in references().values()]
     return [
         reference.key
@@ -115,13 +123,17 @@ def cite(experiment: str | Path) -> list[Cited]:
     ['psyprobe', 'cai2025', 'foley1994']
     """
     cited = [Cited("psyprobe", software(), "the software")]
-    for page in read_suite(experiment):
+    for page in load_suite(experiment):
         for text, reason in _sources(page):
             keys = references_in(text)
             cited += [Cited(key, references()[key].bibtex, reason) for key in keys]
             if not keys:
                 key = f"source_{page.name}"
-                cited.append(Cited(key, f"@misc{{{key},\n  note = {{{_braced(text)}}}\n}}", reason))
+                cited.append(
+                    Cited(
+                        key, f"@misc{{{key},\n  note = {{{_braced(text)}}}\n}}", reason
+                    )
+                )
         entry = probe_bibtex(page.probe)
         if entry:
             cited.append(Cited(_key(entry), entry, f"the benchmark {page.probe}"))
@@ -133,7 +145,9 @@ def _key(entry: str) -> str:
     """Read the key of a BibTeX entry."""
     key = re.match(r"@\w+\{([^,\s]+),", entry)
     if key is None:
-        raise InputError(f"{entry!r:.80} is no entry of BibTeX; write @article{{KEY, ...}}")
+        raise InputError(
+            f"{entry!r:.80} is no entry of BibTeX; write @article{{KEY, ...}}"
+        )
     return key[1]
 
 

@@ -40,7 +40,9 @@ def compact(figure: Figure) -> JsonObject:
         {
             "title": printable(panel.title),
             "views": {
-                option: {printable(layer): view(content) for layer, content in layers.items()}
+                option: {
+                    printable(layer): view(content) for layer, content in layers.items()
+                }
                 for option, layers in panel.views.items()
             },
         }
@@ -52,7 +54,8 @@ def compact(figure: Figure) -> JsonObject:
         "y": _axis(figure.y),
         "choice": figure.choice,
         "options": [
-            [key, printable(key), printable(label)] for key, label in figure.options.items()
+            [key, printable(key), printable(label)]
+            for key, label in figure.options.items()
         ],
         "panels": panels,
         "over": [_line(line) for line in figure.over],
@@ -75,10 +78,16 @@ def packed(values: npt.ArrayLike) -> JsonObject:
     high = float(np.log10(positive.max())) if positive.size else 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         fraction = (np.log10(numbers) - low) / ((high - low) or 1.0)
-    steps = _FIRST + np.rint(np.nan_to_num(fraction, neginf=0.0).clip(0, 1) * (_LAST - _FIRST))
+    steps = _FIRST + np.rint(
+        np.nan_to_num(fraction, neginf=0.0).clip(0, 1) * (_LAST - _FIRST)
+    )
     codes = np.where(numbers > 0, steps, _ZERO)
     codes = np.where(np.isnan(numbers), _ABSENT, codes).astype("<u2")
-    return {"low": low, "high": high, "codes": base64.b64encode(codes.tobytes()).decode()}
+    return {
+        "low": low,
+        "high": high,
+        "codes": base64.b64encode(codes.tobytes()).decode(),
+    }
 
 
 def rounded(values: npt.ArrayLike, digits: int = 4) -> list[float | None]:
@@ -123,5 +132,7 @@ def _line(line: Line) -> JsonObject:
         "behind": list(line.behind),
     }
     return points | {
-        name: value for name, value in options.items() if value or name == "style" or value == 0.0
+        name: value
+        for name, value in options.items()
+        if value or name == "style" or value == 0.0
     }

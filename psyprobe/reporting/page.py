@@ -61,7 +61,9 @@ def _environment() -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
         finalize=lambda value: (
-            printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+            printable(value)
+            if isinstance(value, str) and not isinstance(value, Markup)
+            else value
         ),
         trim_blocks=True,
         lstrip_blocks=True,
@@ -73,17 +75,23 @@ def _environment() -> Environment:
 
 def _asset(name: str) -> Markup:
     """Read a file of psyprobe's that stands in a page as it is."""
-    return Markup(files("psyprobe.reporting").joinpath(name).read_text(encoding="utf-8"))
+    return Markup(
+        files("psyprobe.reporting").joinpath(name).read_text(encoding="utf-8")
+    )
 
 
 def _policy(text: str) -> Markup:
     """Name the digest by which a content security policy allows a script or a style."""
-    return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
+    return Markup(
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    )
 
 
 def _compact_json(value: Any) -> Markup:
     """Write JSON that no tag in it can end."""
-    return htmlsafe_json_dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return htmlsafe_json_dumps(
+        value, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
 
 
 def picture(image: npt.ArrayLike, width: int = 320) -> Picture:
@@ -126,7 +134,9 @@ def detail(image: npt.NDArray[np.uint8], side: int = 96) -> Picture:
         Side of the part, px, at most.
     """
     top, left = (max(0, (length - side) // 2) for length in image.shape[:2])
-    part = np.ascontiguousarray(image[top : top + side, left : left + side], dtype=np.uint8)
+    part = np.ascontiguousarray(
+        image[top : top + side, left : left + side], dtype=np.uint8
+    )
     url = f"data:image/png;base64,{base64.b64encode(encode_png(part)).decode()}"
     return Picture(url, part.shape[1], part.shape[0])
 

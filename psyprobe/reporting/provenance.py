@@ -1,4 +1,6 @@
-"""Describe how results came about: methods in words, stimuli with certificates, software, digests."""
+"""Describe how results came about: methods in words, stimuli with certificates, software,
+digests.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,10 @@ def summarise_stimulus(result: xr.Dataset) -> StimulusSummary | None:
     middle = len(specifications) // 2
     certificate = specifications[middle].measure(display)
     return StimulusSummary(
-        [(picture(image, _WIDTH), text) for image, text in zip(images, captions, strict=True)],
+        [
+            (picture(image, _WIDTH), text)
+            for image, text in zip(images, captions, strict=True)
+        ],
         ["quantity", "requested", "delivered", "error", "tolerance", "passed"],
         [_certificate_row(measurement) for measurement in certificate],
         captions[middle],
@@ -114,7 +119,9 @@ def sample_levels(levels: Mapping[str, FloatArray]) -> list[dict[str, float]]:
         return [{}]
     first = next(iter(middles))
     indices = np.linspace(0, len(levels[first]) - 1, _PICTURES + 2).round().astype(int)
-    return [{**middles, first: float(levels[first][i])} for i in np.unique(indices)[1:-1]]
+    return [
+        {**middles, first: float(levels[first][i])} for i in np.unique(indices)[1:-1]
+    ]
 
 
 def strongest(
@@ -125,7 +132,9 @@ def strongest(
 ) -> Specification | None:
     """Find the highest contrast that the display can show; None if it cannot show the stimulus."""
     usual = stimulus.spec(**levels)
-    candidates = [usual.changed(contrast=float(contrast)) for contrast in contrasts[::-1]]
+    candidates = [
+        usual.changed(contrast=float(contrast)) for contrast in contrasts[::-1]
+    ]
     for specification in [*candidates, usual]:
         try:
             display.encode(specification.draw())
@@ -170,7 +179,11 @@ def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> JsonMapping:
         page = page_of(first)
         title = str(page.get("title", "")) or str(first.attrs["experiment"])
         summary = probe_summary(str(first.attrs["probe"]))
-        task = f" {summary[:1].upper()}{summary[1:]}" if title.endswith("?") else f": {summary}"
+        task = (
+            f" {summary[:1].upper()}{summary[1:]}"
+            if title.endswith("?")
+            else f": {summary}"
+        )
         sentences = [f"{title}{cite(str(page.get('source', '')))}{task}."]
         sentences += _design(first)
         human = page.get("human", {})
@@ -183,7 +196,9 @@ def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> JsonMapping:
         paragraphs.append(
             {
                 "text": " ".join(sentences),
-                "departures": [str(sentence) for sentence in page.get("differences", ())],
+                "departures": [
+                    str(sentence) for sentence in page.get("differences", ())
+                ],
                 "assumed": [str(sentence) for sentence in page.get("assumed", ())],
             }
         )
@@ -225,7 +240,11 @@ def _design(result: xr.Dataset) -> list[str]:
         sentences.append(_display(display))
     axis = task_of(result).axis
     for name in (*levels_of(result), *([] if axis is None else [axis.name])):
-        if name in result.variables and result[name].ndim == 1 and result[name].dtype.kind == "f":
+        if (
+            name in result.variables
+            and result[name].ndim == 1
+            and result[name].dtype.kind == "f"
+        ):
             values = np.unique(result[name].values)
             unit = unit_symbol(result[name].attrs)
             label = str(result[name].attrs.get("long_name", name)).split(";")[0]
@@ -264,9 +283,20 @@ def observers_table(results: Sequence[xr.Dataset]) -> tuple[list[str], list[list
                 str(result.attrs.get("served", "")),
             ],
         )
-    heading = ["observer", "gives", "input, px", "fed", "weights", "licence", "source", "served"]
+    heading = [
+        "observer",
+        "gives",
+        "input, px",
+        "fed",
+        "weights",
+        "licence",
+        "source",
+        "served",
+    ]
     # Only servers say what they serve.
-    columns = len(heading) if any(row[-1] for row in rows.values()) else len(heading) - 1
+    columns = (
+        len(heading) if any(row[-1] for row in rows.values()) else len(heading) - 1
+    )
     return heading[:columns], [row[:columns] for row in rows.values()]
 
 

@@ -1,7 +1,7 @@
 """Write one page over the results of many observers in many experiments.
 
-Each experiment has a section with the tables of its scores and the figures, tables and pictures that
-its probe's ``report`` gives. Nothing in this file asks which kind a result is.
+Each experiment has a section with the tables of its scores and the figures, tables and pictures
+that its probe's ``report`` gives. Nothing in this file asks which kind a result is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from psyprobe._typing import JsonMapping
 from psyprobe.analysis.result_stimulus import page_of
-from psyprobe.analysis.score import OBSERVER, Entry, Score, number, score_notes, score_tables
+from psyprobe.analysis.score import (
+    OBSERVER,
+    Entry,
+    Score,
+    number,
+    score_notes,
+    score_tables,
+)
 from psyprobe.analysis.scoreboards import FLAGS, Scoreboard, Test
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.plotting.figure_data import Figure, Gallery, Part, Table
@@ -22,7 +29,12 @@ from psyprobe.probes.experiments import load_results, merge_results
 from psyprobe.probes.results import joint_scores, score_layers, scoreboard
 from psyprobe.reporting.figure_json import compact
 from psyprobe.reporting.page import picture, render, write_page
-from psyprobe.reporting.provenance import methods, observers_table, runs_table, summarise_stimulus
+from psyprobe.reporting.provenance import (
+    methods,
+    observers_table,
+    runs_table,
+    summarise_stimulus,
+)
 from psyprobe.running.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -116,16 +128,24 @@ def report(
     board, problem = _scoreboard(scores, published, sort)
     if problem:
         failures.append(("scoreboard", problem))
-    boards = [] if board is None else [_board_table(board, tests) for tests in _test_groups(board)]
+    boards = (
+        []
+        if board is None
+        else [_board_table(board, tests) for tests in _test_groups(board)]
+    )
     observers = {str(result.attrs["observer"]) for result in results}
-    summary = f"{_count(len(observers), 'observer')} in {_count(len(sections), 'experiment')}"
+    summary = (
+        f"{_count(len(observers), 'observer')} in {_count(len(sections), 'experiment')}"
+    )
     text = render(
         "reporting/report.html",
         title=title or summary,
         summary=summary,
         boards=boards,
         board=None if board is None else _board_key(board),
-        no_board=f"There is no scoreboard: {problem}." if problem else "Nothing here is ranked.",
+        no_board=f"There is no scoreboard: {problem}."
+        if problem
+        else "Nothing here is ranked.",
         sections=sections,
         scripted=[compact(figure) for figure in figures],
         methods=methods([section.results for section in sections]),
@@ -136,7 +156,9 @@ def report(
     return write_page(text, path)
 
 
-def _fill(section: _Section, figures: list[Figure], measure: str | None) -> list[Failure]:
+def _fill(
+    section: _Section, figures: list[Figure], measure: str | None
+) -> list[Failure]:
     """Score and draw the results of a section; return what could not be scored or drawn."""
     failures: list[Failure] = []
     scored_results = []
@@ -149,7 +171,9 @@ def _fill(section: _Section, figures: list[Figure], measure: str | None) -> list
             failures.append((name, f"not scored: {error}"))
     section.scores += joint_scores(scored_results)
     try:
-        section.parts = [_template_part(part, figures) for part in _parts(scored_results)]
+        section.parts = [
+            _template_part(part, figures) for part in _parts(scored_results)
+        ]
     except PsyprobeError as error:
         failures.append((section.name, f"not drawn: {error}"))
     try:
@@ -190,7 +214,10 @@ def _load(sources: Sequence[Source]) -> tuple[list[xr.Dataset], list[Failure]]:
             with open_store(source, create=False) as store:
                 unfinished = [run for run in store.runs() if run.finished is None]
             failures += [
-                (f"{run.experiment}, {run.observer}", f"not finished; begun {run.started}")
+                (
+                    f"{run.experiment}, {run.observer}",
+                    f"not finished; begun {run.started}",
+                )
                 for run in unfinished
             ]
     return merge_results(results), failures
@@ -224,7 +251,9 @@ def _template_part(part: Part, figures: list[Figure]) -> JsonMapping:
         figures.append(part)
         return {"figure": part, "number": len(figures)}
     if isinstance(part, Gallery):
-        pictures = [(picture(image, part.width), caption) for image, caption in part.pictures]
+        pictures = [
+            (picture(image, part.width), caption) for image, caption in part.pictures
+        ]
         return {"gallery": part, "pictures": pictures}
     if isinstance(part, Table):
         return {"table": part}
@@ -255,7 +284,9 @@ def _test_groups(board: Scoreboard) -> list[list[Test]]:
     groups: list[tuple[set[str], list[Test]]] = []
     for test in board.tests:
         observers = {
-            row.title for row in board.rows if row.kind != "baseline" and test in row.entries
+            row.title
+            for row in board.rows
+            if row.kind != "baseline" and test in row.entries
         }
         tests = [test]
         disjoint_groups = []
@@ -273,7 +304,9 @@ def _board_table(board: Scoreboard, tests: Sequence[Test]) -> JsonMapping:
     """Lay out some tests of the scoreboard as the template takes a table."""
     directions = {True: "larger is better", False: "smaller is better"}
     return {
-        "tests": [(test.short_name, directions[test.metric.more_is_better]) for test in tests],
+        "tests": [
+            (test.short_name, directions[test.metric.more_is_better]) for test in tests
+        ],
         "rows": [
             {
                 "name": row.title,
@@ -308,7 +341,12 @@ def _board_cell(test: Test, entry: Entry | None) -> Mapping[str, str]:
 
 def _board_key(board: Scoreboard) -> JsonMapping:
     """Explain the flags and brackets of the scoreboard."""
-    flags = {flag for row in board.rows for entry in row.entries.values() for flag in entry.flags}
+    flags = {
+        flag
+        for row in board.rows
+        for entry in row.entries.values()
+        for flag in entry.flags
+    }
     return {
         "flags": {flag: text for flag, text in FLAGS.items() if flag in flags},
         "confidence": board.confidence and f"{100 * board.confidence:g}",
@@ -320,7 +358,10 @@ def _flags(board: Scoreboard | None) -> list[Failure]:
     if board is None:
         return []
     return [
-        (f"{row.title}, {test.short_name}", "; ".join(FLAGS[flag] for flag in entry.flags))
+        (
+            f"{row.title}, {test.short_name}",
+            "; ".join(FLAGS[flag] for flag in entry.flags),
+        )
         for row in board.rows
         for test, entry in row.entries.items()
         if entry.flags and row.kind == "observer"

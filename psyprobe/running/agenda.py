@@ -84,10 +84,16 @@ class Agenda:
         return None
 
     def wait(self) -> bool:
-        """Wait while another process has all that is left; whether there may be something to take."""
+        """Wait while another process has all that is left; whether there may be something to
+        take.
+        """
         while self._elsewhere and not self:
             missing = self._missing(self._elsewhere)
-            batches = [batch for batch in self._elsewhere if not missing.isdisjoint(_keys(batch))]
+            batches = [
+                batch
+                for batch in self._elsewhere
+                if not missing.isdisjoint(_keys(batch))
+            ]
             self._elsewhere = self._lease(batches)
             if self._elsewhere and not self:
                 self._writer.lease.report_wait()
@@ -98,7 +104,9 @@ class Agenda:
         """Return the group if it has batches left, else the one at which fewest workers are."""
         if group in self._free or group in self._leased:
             return group
-        groups = [name for name in self._groups if name in self._free or name in self._leased]
+        groups = [
+            name for name in self._groups if name in self._free or name in self._leased
+        ]
         return min(groups, key=self._workers.__getitem__)
 
     def _take_on_lease(self, group: str) -> None:
@@ -110,7 +118,9 @@ class Agenda:
 
     def _lease(self, batches: Sequence[Batch]) -> list[Batch]:
         """Take some batches on lease if others have not all of them; return the rest."""
-        pieces = self._writer.write_with(partial(self._writer.lease.take, map(_piece, batches)))
+        pieces = self._writer.write_with(
+            partial(self._writer.lease.take, map(_piece, batches))
+        )
         leased = [batch for batch in batches if _piece(batch) in pieces]
         # Another process may have answered some just before it gave them back; from now on none
         # will.
@@ -124,7 +134,9 @@ class Agenda:
         return self._store.missing(key for batch in batches for key in _keys(batch))
 
 
-def _popleft(queues: dict[str, deque[tuple[Batch, set[str]]]], name: str) -> tuple[Batch, set[str]]:
+def _popleft(
+    queues: dict[str, deque[tuple[Batch, set[str]]]], name: str
+) -> tuple[Batch, set[str]]:
     item = queues[name].popleft()
     if not queues[name]:
         del queues[name]
@@ -132,7 +144,9 @@ def _popleft(queues: dict[str, deque[tuple[Batch, set[str]]]], name: str) -> tup
 
 
 def _questions_to_ask(batch: Batch, missing: set[str]) -> tuple[Question, ...]:
-    """Return the missing questions; of a batch that is whole, all to the observers that lack one."""
+    """Return the missing questions; of a batch that is whole, all to the observers that lack
+    one.
+    """
     observers = {
         question.observer
         for question in batch.questions

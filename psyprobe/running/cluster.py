@@ -1,8 +1,8 @@
 """Workers of a Dask cluster: on this machine, or on hundreds.
 
 Units of about a second are given out and come back as they are done. The unit of a dead worker is
-given to another; the unit of a slow one is given to a second worker in the end, and the first answer
-is taken. What a run has come to stands in its store and never in the cluster.
+given to another; the unit of a slow one is given to a second worker in the end, and the first
+answer is taken. What a run has come to stands in its store and never in the cluster.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _PATIENCE = 30.0
 
 def is_client(value: Any) -> bool:
     """Whether something is a `dask.distributed.Client`."""
-    return type(value).__module__.startswith("distributed.") and hasattr(value, "submit")
+    return type(value).__module__.startswith("distributed.") and hasattr(
+        value, "submit"
+    )
 
 
 @dataclass(eq=False)
@@ -74,12 +76,16 @@ class Cluster:
         if self._owns_client:
             self._client.close()
 
-    def put(self, answer: Answer, observers: JsonMapping, agenda: Agenda) -> Iterator[Answered]:
+    def put(
+        self, answer: Answer, observers: JsonMapping, agenda: Agenda
+    ) -> Iterator[Answered]:
         """Put batches to observers, each on a worker that has loaded them."""
         from cloudpickle import dumps
 
         job = pack_job(answer, observers, dumps)
-        yield from _ClusterRound(agenda, job, self._client, _resources(observers)).answers()
+        yield from _ClusterRound(
+            agenda, job, self._client, _resources(observers)
+        ).answers()
 
 
 class _ClusterRound(Round):
@@ -155,7 +161,9 @@ class _ClusterRound(Round):
                 self._submit(unit)
 
     def _drop(self, futures: list[Any]) -> None:
-        waiting = [future for future in futures if self._units.pop(future, None) is not None]
+        waiting = [
+            future for future in futures if self._units.pop(future, None) is not None
+        ]
         if waiting:
             self._client.cancel(waiting, force=True)
 

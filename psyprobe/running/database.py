@@ -147,7 +147,13 @@ COLUMNS = {
     ),
 }
 #: The column by which the rows of each table are in order.
-_ORDER = {"answer": "id", "procedure": "name", "origin": "id", "content": "digest", "run": "id"}
+_ORDER = {
+    "answer": "id",
+    "procedure": "name",
+    "origin": "id",
+    "content": "digest",
+    "run": "id",
+}
 #: Rows are looked up and read so many at a time: nobody is kept from writing meanwhile.
 _CHUNK = 500
 #: The cells of a row that its checksum covers.
@@ -218,12 +224,16 @@ class Database:
         key = _ORDER[table]
         condition = ""
         last: list[Any] = []
-        while page := self._read(table, f"{condition} ORDER BY {key} LIMIT {_CHUNK}", last):
+        while page := self._read(
+            table, f"{condition} ORDER BY {key} LIMIT {_CHUNK}", last
+        ):
             yield from (row for _, row in page)
             condition = f"WHERE {key} > ?"
             last = [page[-1][0]]
 
-    def distinct(self, table: str, result: str, column: str, values: Iterable[Any]) -> set[Any]:
+    def distinct(
+        self, table: str, result: str, column: str, values: Iterable[Any]
+    ) -> set[Any]:
         """Return the cells of one column in the rows that have one of some values in another."""
         cells: set[Any] = set()
         for chunk in _chunks(values):
@@ -249,7 +259,9 @@ class Database:
         """Return the error for a row that is not as it was written."""
         row_name = ascii(row[0]).strip("'")
         remedy = (
-            "delete the row, and it is asked again" if table == "answer" else "start a new store"
+            "delete the row, and it is asked again"
+            if table == "answer"
+            else "start a new store"
         )
         return StoreError(
             f"{self.name}: row {row_name[:16]} of table {table} is damaged or was edited; restore "
@@ -275,7 +287,9 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all of what is written within, or nothing; a transaction within one is part of it."""
+        """Write all of what is written within, or nothing; a transaction within one is part of
+        it.
+        """
         with self._explain_errors():
             nested = self._connection.in_transaction
             if nested:
@@ -304,13 +318,15 @@ class Database:
         columns = (*COLUMNS[table], "checksum")
         cells = ", ".join(f"{column} = ?" for column in columns)
         self._connection.execute(
-            f"UPDATE {table} SET {cells} WHERE {columns[0]} = ?", (*row, checksum(row), row[0])
+            f"UPDATE {table} SET {cells} WHERE {columns[0]} = ?",
+            (*row, checksum(row), row[0]),
         )
 
     def delete_answers(self, questions: Iterable[str]) -> None:
         """Delete the answers to some questions."""
         self._connection.executemany(
-            "DELETE FROM answer WHERE question = ?", [(question,) for question in questions]
+            "DELETE FROM answer WHERE question = ?",
+            [(question,) for question in questions],
         )
 
     def origin_id(self, *cells: Any) -> int:
@@ -342,7 +358,8 @@ class Database:
     def add_leases(self, process: str, pieces: Iterable[str]) -> None:
         """Give pieces of work to a process, whoever had them."""
         self._connection.executemany(
-            "INSERT OR REPLACE INTO lease VALUES (?, ?)", [(piece, process) for piece in pieces]
+            "INSERT OR REPLACE INTO lease VALUES (?, ?)",
+            [(piece, process) for piece in pieces],
         )
 
     def beat(self, process: Process) -> None:
@@ -364,7 +381,9 @@ class Database:
         with self._explain_errors():
             return self._connection.execute(query, values).fetchall()
 
-    def _read(self, table: str, condition: str, values: Sequence[Any]) -> list[tuple[Any, Row]]:
+    def _read(
+        self, table: str, condition: str, values: Sequence[Any]
+    ) -> list[tuple[Any, Row]]:
         """Read rows with the cells by which they are in order: the one place that checks them."""
         columns = ", ".join((_ORDER[table], *COLUMNS[table], "checksum"))
         cells = self._fetch(f"SELECT {columns} FROM {table} {condition}", values)
@@ -400,11 +419,15 @@ def _marks(values: Sequence[Any]) -> str:
 def connect(path: Path | None, name: str, create: bool) -> sqlite3.Connection:
     """Open the file of a store, which messages call by a name; None is memory."""
     if path is None:
-        return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        return sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False
+        )
     if path.is_dir():
         raise StoreError(f"{name} is a folder; give the name of a file in it")
     if not path.parent.is_dir():
-        raise StoreError(f"{name} cannot be made: there is no folder {path.parent}; make it first")
+        raise StoreError(
+            f"{name} cannot be made: there is no folder {path.parent}; make it first"
+        )
     if not create and not path.exists():
         raise StoreError(f"{name} does not exist")
     return sqlite3.connect(
@@ -434,7 +457,9 @@ def prepare(
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         identity = _identify(connection)
     if identity.application != APPLICATION_ID:
-        raise StoreError(f"{name} is a database of another program; give another file name")
+        raise StoreError(
+            f"{name} is a database of another program; give another file name"
+        )
     if identity.schema != SCHEMA_VERSION:
         raise StoreError(
             f"{name} has schema {identity.schema}, and this psyprobe reads schema "

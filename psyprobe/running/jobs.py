@@ -66,10 +66,14 @@ def pack_job(
     recipes = {}
     for digest, observer in observers.items():
         loading = loaded_as(observer)
-        recipe = ObserverRecipe(observer.card.to_dict(), loading, None if loading else observer)
+        recipe = ObserverRecipe(
+            observer.card.to_dict(), loading, None if loading else observer
+        )
         try:
             dumps(recipe)
-        except Exception as problem:  # each object that cannot be sent says so in its own way
+        except (
+            Exception
+        ) as problem:  # each object that cannot be sent says so in its own way
             raise InputError(
                 f"{observer.card.name} cannot be sent to workers ({describe_failure(problem):.120})"
                 "; load it by name, such as torch:FILE.py:FUNCTION, make it of a function that a "
@@ -77,7 +81,9 @@ def pack_job(
             ) from problem
         recipes[digest] = recipe
     torch = sys.modules.get("torch")
-    return dumps(Job(answer, recipes, None if torch is None else torch.get_num_threads()))
+    return dumps(
+        Job(answer, recipes, None if torch is None else torch.get_num_threads())
+    )
 
 
 class _BatchQueue:
@@ -117,10 +123,13 @@ class JobRunner:
         self._answer = job.answer
         loaded = {} if last is None else last._observers
         self._observers: JsonObject = {
-            digest: _load(recipe, loaded.get(digest)) for digest, recipe in job.recipes.items()
+            digest: _load(recipe, loaded.get(digest))
+            for digest, recipe in job.recipes.items()
         }
         self._origins = {
-            digest: Origin({**software_versions(), **observer.card.software}, observer.card.device)
+            digest: Origin(
+                {**software_versions(), **observer.card.software}, observer.card.device
+            )
             for digest, observer in self._observers.items()
         }
         if job.threads is not None:

@@ -46,7 +46,9 @@ class Lease:
 
     def __init__(self, database: Database, task: str = "") -> None:
         self._database = database
-        self._process = Process(uuid.uuid4().hex, socket.gethostname(), os.getpid(), task, 1)
+        self._process = Process(
+            uuid.uuid4().hex, socket.gethostname(), os.getpid(), task, 1
+        )
         self._count = 0
         self._taken_at = monotonic()
         self._beaten_at = monotonic()
@@ -76,7 +78,9 @@ class Lease:
         pace = self._count / max(time - self._taken_at, 1e-9)
         count = max(1, int(min(_SECONDS_AT_ONCE * pace, _GROWTH * self._count)))
         in_memory = self._database.path is None
-        lease = set(islice(pieces, count)) if in_memory else self._take_free(pieces, count)
+        lease = (
+            set(islice(pieces, count)) if in_memory else self._take_free(pieces, count)
+        )
         if lease:
             self._count = len(lease)
             self._taken_at = time

@@ -48,7 +48,9 @@ class Executor(Protocol):
         observers: JsonMapping,
         agenda: Agenda,
     ) -> Iterator[Answered]:
-        """Put what the agenda holds as `answer`, which is `Probe.answer`, would; yield the answers."""
+        """Put what the agenda holds as `answer`, which is `Probe.answer`, would; yield the
+        answers.
+        """
 
 
 def ask(
@@ -85,7 +87,9 @@ def ask(
     RunRecord
         The run, finished unless only a part was asked.
     """
-    put_batches: Put = probe.answer if executor is None else partial(executor.put, probe.answer)
+    put_batches: Put = (
+        probe.answer if executor is None else partial(executor.put, probe.answer)
+    )
     origins = Origins(store, schedule.observers)
     planned = schedule.record(store)
     contents = list(schedule.contents())
@@ -100,7 +104,9 @@ def ask(
         put_with_bar = (
             put_batches
             if bar.disable
-            else lambda observers, agenda: show_cost(bar, observers, put_batches(observers, agenda))
+            else lambda observers, agenda: show_cost(
+                bar, observers, put_batches(observers, agenda)
+            )
         )
         while batches := schedule.next():
             round_keys = ask_round(
@@ -138,7 +144,9 @@ def ask_round(
         while agenda.wait():
             for answered in put_batches(observers, agenda):
                 origin = origins.resolve(answered.question.observer, answered.origin)
-                writer.add(replace(answered, origin=origin, experiment=writer.experiment))
+                writer.add(
+                    replace(answered, origin=origin, experiment=writer.experiment)
+                )
                 if missing_count:
                     missing_count -= 1
                     bar.update()
@@ -148,7 +156,9 @@ def ask_round(
 
 
 class _Answers(Mapping[str, JsonMapping]):
-    """The answers of a round by the keys of its questions, read when a schedule wants to know them."""
+    """The answers of a round by the keys of its questions, read when a schedule wants to know
+    them.
+    """
 
     def __init__(self, store: Store, writer: Writer, keys: set[str]) -> None:
         self._store = store
@@ -186,7 +196,9 @@ class Writer:
 
     def __init__(self, store: Store, experiment: str = "", observer: str = "") -> None:
         self.experiment = experiment
-        self.lease = Lease(store.database, f"{experiment} with {observer}" if experiment else "")
+        self.lease = Lease(
+            store.database, f"{experiment} with {observer}" if experiment else ""
+        )
         self._store = store
         self._waiting: deque[Answered] = deque()
         self._lock = Lock()

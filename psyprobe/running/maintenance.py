@@ -15,14 +15,21 @@ _DIGEST_OF_JSON = ("request", "display", "items")
 
 
 def summary(store: Store) -> JsonObject:
-    """Return what is in a store: schema, size in bytes, answers, observers with origins, and runs."""
+    """Return what is in a store: schema, size in bytes, answers, observers with origins, and
+    runs.
+    """
     counts = store.database.count_answers()
     observers = []
     for card_digest, count in counts.items():
         origins = [asdict(origin) for origin in store.origins(card_digest)]
         name = store.observer_name(card_digest) or card_digest[:12]
         observers.append(
-            {"observer": name, "card": card_digest, "answers": count, "origins": origins}
+            {
+                "observer": name,
+                "card": card_digest,
+                "answers": count,
+                "origins": origins,
+            }
         )
     run_fields = ("experiment", "observer", "probe", "started", "finished")
     return {
@@ -31,7 +38,9 @@ def summary(store: Store) -> JsonObject:
         "bytes": 0 if store.path is None else store.path.stat().st_size,
         "answers": store.database.count("answer"),
         "observers": observers,
-        "runs": [{name: getattr(run, name) for name in run_fields} for run in store.runs()],
+        "runs": [
+            {name: getattr(run, name) for name in run_fields} for run in store.runs()
+        ],
     }
 
 
@@ -45,7 +54,9 @@ def verify(store: Store) -> dict[str, int]:
     """
     database = store.database
     database.check()
-    counts = {table: len(database.rows(table)) for table in ("procedure", "origin", "run")}
+    counts = {
+        table: len(database.rows(table)) for table in ("procedure", "origin", "run")
+    }
     counts["answer"] = sum(1 for _ in store.all_answers())
     counts["content"] = 0
     for name, kind, value in store.all_contents():
@@ -59,7 +70,9 @@ def verify(store: Store) -> dict[str, int]:
 
 
 def vacuum(store: Store) -> tuple[int, int]:
-    """Write the file of a store anew without empty space; return its size before and after, bytes."""
+    """Write the file of a store anew without empty space; return its size before and after,
+    bytes.
+    """
     assert store.path is not None
     size_before = store.path.stat().st_size
     store.database.vacuum()

@@ -68,7 +68,9 @@ def merge(
     if path.exists():
         return _merge_into(path, stores, keep)
     results: list[Merged] = []
-    write_whole(path, lambda partial: results.append(_merge_into(partial, stores, keep)))
+    write_whole(
+        path, lambda partial: results.append(_merge_into(partial, stores, keep))
+    )
     return results[0]
 
 
@@ -103,7 +105,9 @@ class _Conflicts:
             )
 
     def message(self) -> str:
-        questions = "one question has" if self.count == 1 else f"{self.count:,} questions have"
+        questions = (
+            "one question has" if self.count == 1 else f"{self.count:,} questions have"
+        )
         descriptions = ", ".join(self.descriptions)
         if self.count > _NAMED_CONFLICTS:
             descriptions += " ..."
@@ -111,7 +115,9 @@ class _Conflicts:
         return f"{clipped(reason, 250)}; merge with --keep first or --keep last"
 
 
-def _copy(source: Store, target: Store, keep: str | None, conflicts: _Conflicts) -> None:
+def _copy(
+    source: Store, target: Store, keep: str | None, conflicts: _Conflicts
+) -> None:
     """Add what one store holds to another."""
     for contents in _chunks(source.all_contents()):
         target.add_contents(contents)

@@ -38,16 +38,21 @@ class Origins:
 
     def __init__(self, store: Store, observers: JsonMapping) -> None:
         self._store = store
-        self._names = {digest: observer.card.name for digest, observer in observers.items()}
+        self._names = {
+            digest: observer.card.name for digest, observer in observers.items()
+        }
         self._stored = {digest: store.origins(digest) for digest in observers}
         self._servers = {
-            digest for digest, observer in observers.items() if isinstance(observer, ServedObserver)
+            digest
+            for digest, observer in observers.items()
+            if isinstance(observer, ServedObserver)
         }
         self._warnings: set[tuple[str, str]] = set()
         #: The origin that came with the last answer of each server, and what it resolved to.
         self._last: dict[str, tuple[Origin, Origin]] = {}
         self._current = {
-            digest: self._find_current(digest, observer) for digest, observer in observers.items()
+            digest: self._find_current(digest, observer)
+            for digest, observer in observers.items()
         }
 
     def resolve(self, observer_digest: str, reply: Origin) -> Origin:
@@ -62,7 +67,10 @@ class Origins:
         if last is not None and last[0] == reply:
             return last[1]
         current = self._current[observer_digest]
-        if reply.software and (reply.software, reply.device) != (current.software, current.device):
+        if reply.software and (reply.software, reply.device) != (
+            current.software,
+            current.device,
+        ):
             self._warn_of_worker(observer_digest, current, reply)
             current = replace(reply, served=current.served)
         if observer_digest not in self._servers:
@@ -71,8 +79,17 @@ class Origins:
         self._check_served(observer_digest, served, ("model",))
         stored_fingerprints = self._stored_values(observer_digest, "fingerprint")
         fingerprint = served.get("fingerprint")
-        if fingerprint and stored_fingerprints and fingerprint not in stored_fingerprints:
-            self._warn(observer_digest, "server", " and ".join(stored_fingerprints), fingerprint)
+        if (
+            fingerprint
+            and stored_fingerprints
+            and fingerprint not in stored_fingerprints
+        ):
+            self._warn(
+                observer_digest,
+                "server",
+                " and ".join(stored_fingerprints),
+                fingerprint,
+            )
         origin = replace(current, served=served)
         stored_origins = self._stored[observer_digest]
         if origin not in stored_origins:
@@ -83,12 +100,16 @@ class Origins:
         return origin
 
     def report_changes(self) -> None:
-        """Warn of each observer whose stored answers were computed with other software or devices."""
+        """Warn of each observer whose stored answers were computed with other software or
+        devices.
+        """
         for digest, origins in self._stored.items():
             current = _effective_versions(self._current[digest])
             stored = [_effective_versions(origin) for origin in origins]
             for name in sorted(current):
-                versions = sorted({entries[name] for entries in stored if name in entries})
+                versions = sorted(
+                    {entries[name] for entries in stored if name in entries}
+                )
                 if versions and current[name] not in versions:
                     self._warn(digest, name, " and ".join(versions), current[name])
 
@@ -109,7 +130,9 @@ class Origins:
                 f"asked whether it still serves the same ({_shorten(str(problem), 120)}); start "
                 "it, or read the results with psyprobe score"
             ) from problem
-        entries = ("listed", "model") if served.get("listed") else ("model", "fingerprint")
+        entries = (
+            ("listed", "model") if served.get("listed") else ("model", "fingerprint")
+        )
         self._check_served(digest, served, entries)
         return replace(origin, served=served)
 
@@ -118,7 +141,9 @@ class Origins:
         values = {origin.served.get(entry) for origin in self._stored[digest]}
         return sorted(value for value in values if value)
 
-    def _check_served(self, digest: str, served: Mapping[str, str], entries: Iterable[str]) -> None:
+    def _check_served(
+        self, digest: str, served: Mapping[str, str], entries: Iterable[str]
+    ) -> None:
         for entry in entries:
             stored_values = self._stored_values(digest, entry)
             value = served.get(entry, "")
@@ -166,7 +191,11 @@ class Origins:
 def _effective_versions(origin: Origin) -> dict[str, str]:
     """Return the versions that can move a number, and the device."""
     versions = {**origin.software, "device": origin.device}
-    return {name: version for name, version in versions.items() if name not in _WITHOUT_EFFECT}
+    return {
+        name: version
+        for name, version in versions.items()
+        if name not in _WITHOUT_EFFECT
+    }
 
 
 def _shorten(text: str, length: int = 60) -> str:

@@ -57,7 +57,9 @@ class Question:
         return self.stimulus[:DIGEST_DIGITS] + self.procedure
 
     @staticmethod
-    def keys(stimuli: Iterable[str], request: str, observer: str, version: str) -> list[str]:
+    def keys(
+        stimuli: Iterable[str], request: str, observer: str, version: str
+    ) -> list[str]:
         """Return the keys of questions that differ in their stimulus alone."""
         procedure = _procedure_name(request, observer, version)
         return [stimulus[:DIGEST_DIGITS] + procedure for stimulus in stimuli]
@@ -151,8 +153,8 @@ class RunRecord:
     grouping: JsonMapping = field(default_factory=dict)
     #: What the schedule found by itself; empty until the run is finished.
     outcome: JsonMapping = field(default_factory=dict, compare=False)
-    #: The origins of all its answers, of those too that the store had before; empty until the run is
-    #: finished.
+    #: The origins of all its answers, of those too that the store had before; empty until the run
+    #: is finished.
     origins: Sequence[Origin] = field(default=(), compare=False)
     #: UTC times in ISO 8601; `finished` is None until every question is answered.
     started: str | None = field(default=None, compare=False)
@@ -167,7 +169,12 @@ class RunRecord:
         between processors.
         """
         return digest(
-            [self.experiment_digest, self.observer_digest, self.probe, _to_ten_digits(self.layout)]
+            [
+                self.experiment_digest,
+                self.observer_digest,
+                self.probe,
+                _to_ten_digits(self.layout),
+            ]
         )
 
 
@@ -261,7 +268,9 @@ class Probe(Protocol):
     def plan(self, experiment: Any, observer: Any, **options: Any) -> Schedule:
         """Check that the experiment can be put to the observer, and say how; nothing is asked."""
 
-    def answer(self, observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answered]:
+    def answer(
+        self, observers: JsonMapping, batches: Iterable[Batch]
+    ) -> Iterator[Answered]:
         """Put batches to observers and yield each answer as it comes, in any order.
 
         `operator.length_hint` tells how many batches are known; there may be none beyond these.

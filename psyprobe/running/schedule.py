@@ -23,7 +23,9 @@ class ExperimentSchedule:
     def __init__(self, experiment: Experiment, observer: Any, *others: Any) -> None:
         self.experiment = experiment
         self.observer = observer
-        self.observers = {observer.card.digest: observer for observer in (observer, *others)}
+        self.observers = {
+            observer.card.digest: observer for observer in (observer, *others)
+        }
         #: Whether a digest belongs to the part of the run that is asked; None of a whole run.
         self.holds: Callable[[str], bool] | None = None
 

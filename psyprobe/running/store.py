@@ -143,7 +143,9 @@ class Store:
         """Write answers as `add` does, each with its time: milliseconds since 1970, UTC."""
         timed_answers = list(answered)
         contents = {
-            content[0]: content for answer, _ in timed_answers for content in answer.contents
+            content[0]: content
+            for answer, _ in timed_answers
+            for content in answer.contents
         }
         with self.transaction():
             self.add_contents(contents.values())
@@ -197,7 +199,9 @@ class Store:
             yield answered, milliseconds
 
     def origins(self, observer: str) -> list[Origin]:
-        """Return all origins of the answers of an observer, by its card's digest, in their order."""
+        """Return all origins of the answers of an observer, by its card's digest, in their
+        order.
+        """
         rows = self.database.select("origin", "observer", [_shorten(observer)])
         return [self._origin(row) for row in rows]
 
@@ -205,14 +209,18 @@ class Store:
 
     def add_contents(self, contents: Iterable[tuple[str, str, Any]]) -> None:
         """Write what digests stand for: (digest, kind, what JSON can hold)."""
-        by_digest = {_shorten(digest): (kind, value) for digest, kind, value in contents}
+        by_digest = {
+            _shorten(digest): (kind, value) for digest, kind, value in contents
+        }
         with self.transaction():
             present = self.database.distinct("content", "digest", "digest", by_digest)
             # In order: rows that are appended lie close, and those that are put between others
             # leave a third of the file empty.
             rows = [
                 (digest, kind, _encode(value))
-                for digest, (kind, value) in sorted(by_digest.items(), key=lambda item: item[0])
+                for digest, (kind, value) in sorted(
+                    by_digest.items(), key=lambda item: item[0]
+                )
                 if digest not in present
             ]
             self.database.insert("content", rows)
@@ -245,12 +253,16 @@ class Store:
     # -- runs
 
     def begin_run(self, record: RunRecord) -> RunRecord:
-        """Open a run, or go on with the one that asks the same, whose grouping of questions binds."""
+        """Open a run, or go on with the one that asks the same, whose grouping of questions
+        binds.
+        """
         with self.transaction():
             stored = self.find_run(record.key)
             if stored is not None:
                 return stored
-            begun = replace(record, started=_now(), finished=None, outcome={}, origins=())
+            begun = replace(
+                record, started=_now(), finished=None, outcome={}, origins=()
+            )
             self.database.insert("run", [_run_row(begun)])
         return begun
 
@@ -284,7 +296,9 @@ class Store:
         return finished
 
     def adopt_run(self, record: RunRecord) -> None:
-        """Take over a run of another store; a run that is here already may become finished by it."""
+        """Take over a run of another store; a run that is here already may become finished by
+        it.
+        """
         with self.transaction():
             self.database.insert("run", [_run_row(record)])
             (row,) = self.database.select("run", "key", [_shorten(record.key)])
@@ -311,17 +325,27 @@ class Store:
             )
 
     def _procedures(self, timed_answers: Sequence[tuple[Answered, int]]) -> list[Row]:
-        questions = {answer.question.procedure: answer.question for answer, _ in timed_answers}
+        questions = {
+            answer.question.procedure: answer.question for answer, _ in timed_answers
+        }
         return [
-            (name, _shorten(question.request), _shorten(question.observer), question.version)
+            (
+                name,
+                _shorten(question.request),
+                _shorten(question.observer),
+                question.version,
+            )
             for name, question in questions.items()
         ]
 
     def _origin_id(self, observer: str, origin: Origin) -> int:
         software, served = (
-            json.dumps(table, sort_keys=True) for table in (origin.software, origin.served)
+            json.dumps(table, sort_keys=True)
+            for table in (origin.software, origin.served)
         )
-        return self.database.origin_id(_shorten(observer), software, origin.device, served)
+        return self.database.origin_id(
+            _shorten(observer), software, origin.device, served
+        )
 
     def _origins_of_answers(self, keys: set[str]) -> list[Origin]:
         """Return all origins of some answers, in an order that depends on nothing else."""
@@ -389,7 +413,9 @@ def _now() -> str:
 
 
 @contextmanager
-def open_store(store: str | Path | Store | None, create: bool = True) -> Iterator[Store]:
+def open_store(
+    store: str | Path | Store | None, create: bool = True
+) -> Iterator[Store]:
     """Open the store of a name and close it afterwards; one that is open already stays so.
 
     None is memory.

@@ -49,7 +49,9 @@ class StimulusAxis:
     def __post_init__(self) -> None:
         for field, text in asdict(self).items():
             if not isinstance(text, str) or not (text.strip() or field == "inverse"):
-                raise InputError(f"{field} of a stimulus axis is {text!r}; give some text")
+                raise InputError(
+                    f"{field} of a stimulus axis is {text!r}; give some text"
+                )
 
 
 #: The axis of tasks in which the contrast of a stimulus grows.
@@ -91,7 +93,9 @@ class Task:
     def __post_init__(self) -> None:
         if self.scored not in get_args(Scored):
             raise unknown_name("score of a task", str(self.scored), get_args(Scored))
-        if not all(isinstance(answer, str) and answer.strip() for answer in self.answers):
+        if not all(
+            isinstance(answer, str) and answer.strip() for answer in self.answers
+        ):
             raise InputError(f"answers of a task are {self.answers!r}; give words")
         if len(self.answers) == 1 or len({*self.answers}) < len(self.answers):
             raise InputError(

@@ -45,7 +45,9 @@ class Pace:
             seconds_per_batch = 0.7 * self.seconds_per_batch + 0.3 * seconds_per_batch
         self.seconds_per_batch = seconds_per_batch
 
-    def take_unit(self, agenda: Agenda, worker_count: int, group: str = "") -> Unit | None:
+    def take_unit(
+        self, agenda: Agenda, worker_count: int, group: str = ""
+    ) -> Unit | None:
         """Take a unit for one of several workers from an agenda; None if it is empty.
 
         Units become smaller towards the end, so that all workers end together.
@@ -79,7 +81,9 @@ class Round(ABC):
         self.failure: PsyprobeError | None = None
 
     def answers(self) -> Iterator[Answered]:
-        """Give out all units and yield their answers as they come; an error is raised at the end."""
+        """Give out all units and yield their answers as they come; an error is raised at the
+        end.
+        """
         try:
             while True:
                 if self.failure is None:

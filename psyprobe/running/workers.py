@@ -85,9 +85,11 @@ class WorkerPool:
         """The processes that are there now."""
         return [worker.process.pid for worker in self._workers]
 
-    def put(self, answer: Answer, observers: JsonMapping, agenda: Agenda) -> Iterator[Answered]:
-        """Put batches to observers; a server is asked from this process, which asks it many questions
-        at once.
+    def put(
+        self, answer: Answer, observers: JsonMapping, agenda: Agenda
+    ) -> Iterator[Answered]:
+        """Put batches to observers; a server is asked from this process, which asks it many
+        questions at once.
         """
         if any(isinstance(observer, ServedObserver) for observer in observers.values()):
             yield from answer(observers, agenda)
@@ -124,7 +126,9 @@ class _PoolRound(Round):
 
     def is_under_way(self) -> bool:
         has_more = bool(self._lost) or len(self.agenda) > 0
-        return any(worker.units for worker in self._workers) or (self.failure is None and has_more)
+        return any(worker.units for worker in self._workers) or (
+            self.failure is None and has_more
+        )
 
     def collect(self) -> Iterator[Answered]:
         busy_workers = [
@@ -150,7 +154,9 @@ class _PoolRound(Round):
             if self._lost:
                 unit: Unit | None = self._lost.popleft()
             else:
-                unit = self.pace.take_unit(self.agenda, self._worker_count, worker.group)
+                unit = self.pace.take_unit(
+                    self.agenda, self._worker_count, worker.group
+                )
             if unit is None:
                 return
             worker.units.append(unit)
@@ -187,7 +193,9 @@ class _PoolRound(Round):
         exit_code = worker.process.exitcode
         if not worker.ready:
             self._stillborn += 1
-            if self._stillborn >= (_STILLBORN_BY_KILL if exit_code == -9 else _STILLBORN):
+            if self._stillborn >= (
+                _STILLBORN_BY_KILL if exit_code == -9 else _STILLBORN
+            ):
                 raise PsyprobeError(
                     f"{self._stillborn} workers in a row ended before they were ready (exit code "
                     f"{exit_code}); a script that runs with workers does so under "
@@ -221,7 +229,9 @@ def _serve(connection: Connection) -> None:
     # Ctrl-C reaches the whole process group, and the process that called ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     incoming: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_receive_messages, args=(connection, incoming), daemon=True).start()
+    threading.Thread(
+        target=_receive_messages, args=(connection, incoming), daemon=True
+    ).start()
     runner: JobRunner | None = None
     while True:
         packed_message = incoming.get()
@@ -239,7 +249,9 @@ def _serve(connection: Connection) -> None:
 
 
 def _receive_messages(connection: Connection, incoming: SimpleQueue[bytes]) -> None:
-    """Take in messages even while the worker is busy: neither side ever waits for the other to read."""
+    """Take in messages even while the worker is busy: neither side ever waits for the other to
+    read.
+    """
     while True:
         try:
             incoming.put(connection.recv_bytes())

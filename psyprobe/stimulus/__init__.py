@@ -13,7 +13,11 @@ from psyprobe.stimulus.kinds.noise import Noise, noise
 from psyprobe.stimulus.kinds.sums import MaskedGabor, Sum
 from psyprobe.stimulus.parameters import DerivedLevel, Parameter, parameter
 from psyprobe.stimulus.pattern import Modulation, Uniform, uniform
-from psyprobe.stimulus.registry import broken_kinds, specification_from_dict, stimulus_kind
+from psyprobe.stimulus.registry import (
+    broken_kinds,
+    specification_from_dict,
+    stimulus_kind,
+)
 from psyprobe.stimulus.specification import Specification, level_of, with_levels
 from psyprobe.stimulus.stimulus import Stimulus
 

@@ -57,10 +57,14 @@ class StimulusSet:
         >>> load_stimulus("gabor_masked").spec(mask_orientation=30).value("mask_orientation")
         30.0
         """
-        target = specification_from_dict({"kind": self.kind} | self.parameters, allow_files=True)
+        target = specification_from_dict(
+            {"kind": self.kind} | self.parameters, allow_files=True
+        )
         if not self.parts:
             return target.changed(**overrides)
-        shared = {name: getattr(target, name) for name in BACKGROUND if hasattr(target, name)}
+        shared = {
+            name: getattr(target, name) for name in BACKGROUND if hasattr(target, name)
+        }
         parts = [target]
         for part in self.parts.values():
             parts.append(specification_from_dict(shared | part, allow_files=True))
@@ -70,7 +74,10 @@ class StimulusSet:
 
     def content(self) -> JsonObject:
         """Return what makes the stimulus, for digests: no title, no path."""
-        content: JsonObject = {"kind": _identity(self.kind), "parameters": self.parameters}
+        content: JsonObject = {
+            "kind": _identity(self.kind),
+            "parameters": self.parameters,
+        }
         if self.parts:
             parts = {}
             for name, part in self.parts.items():
@@ -113,7 +120,7 @@ def catalogue_names(name: str) -> list[str]:
 class PageRow:
     """One line of a listing: a page of a catalogue, and what is wrong with it."""
 
-    #: Name that `load_stimulus` or `read_experiment` takes.
+    #: Name that `load_stimulus` or `load_experiment` takes.
     name: str
     #: The page in a few words.
     title: str
@@ -145,7 +152,9 @@ def _page_row(catalogue: str, name: str) -> PageRow:
     except InputError as error:
         return PageRow(name, "broken", obstacle=str(error))
     differences = tuple(map(str, page.get("differences", ())))
-    return PageRow(name, str(page.get("title", "")), str(page.get("source", "")), differences)
+    return PageRow(
+        name, str(page.get("title", "")), str(page.get("source", "")), differences
+    )
 
 
 def list_stimuli() -> Listing[PageRow]:
@@ -158,7 +167,9 @@ def list_stimuli() -> Listing[PageRow]:
     """
     rows = list_pages("stimuli")
     for name, obstacle in broken_kinds().items():
-        rows.append(PageRow(name, "a stimulus kind of an installed package", obstacle=obstacle))
+        rows.append(
+            PageRow(name, "a stimulus kind of an installed package", obstacle=obstacle)
+        )
     return rows
 
 
@@ -297,7 +308,9 @@ def stimulus_set(page: JsonMapping, name: str, folder: Path) -> StimulusSet:
         parameters=dict(page["parameters"]),
         levels={level: read_levels(level, values) for level, values in levels.items()},
         differences=tuple(page.get("differences", ())),
-        parts={part: _read_part(part, values, folder) for part, values in parts.items()},
+        parts={
+            part: _read_part(part, values, folder) for part, values in parts.items()
+        },
     )
     spec = stimulus.spec()
     for level in stimulus.levels:
@@ -318,7 +331,9 @@ def _read_part(name: str, values: Any, folder: Path) -> JsonObject:
         )
     for key in values:
         if key in BACKGROUND:
-            raise InputError(f"{key} of the part {name!r} is that of the target; leave it out")
+            raise InputError(
+                f"{key} of the part {name!r} is that of the target; leave it out"
+            )
     return dict(values) | {"kind": _find_kind_name(values["kind"], folder)}
 
 
@@ -356,7 +371,9 @@ def read_levels(name: str, page: Any) -> FloatArray:
         raise InputError(
             f"levels of {name} are {page!r}; write {{ from = 0.5, to = 28, n = 20, scale = 'log' }}"
         )
-    _check_keys(f"key of the levels of {name}", page, ("from", "to", "n", "scale", "values"))
+    _check_keys(
+        f"key of the levels of {name}", page, ("from", "to", "n", "scale", "values")
+    )
     values = _numbers(name, page["values"]) if "values" in page else _spaced(name, page)
     if len(np.unique(values)) != len(values):
         raise InputError(f"levels of {name} repeat a value")
@@ -366,7 +383,9 @@ def read_levels(name: str, page: Any) -> FloatArray:
 def _spaced(name: str, page: JsonMapping) -> FloatArray:
     for key in ("from", "to", "n"):
         if key not in page:
-            raise InputError(f"levels of {name} lack {key!r}; give from, to and n, or values")
+            raise InputError(
+                f"levels of {name} lack {key!r}; give from, to and n, or values"
+            )
     first, last = _numbers(name, [page["from"], page["to"]])
     n = page["n"]
     scale = page.get("scale", "log")
@@ -387,7 +406,9 @@ def _numbers(name: str, values: Any) -> FloatArray:
     listed = values if isinstance(values, list) else [values]
     for value in listed:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InputError(f"a level of {name} is {value!r}; give numbers without units")
+            raise InputError(
+                f"a level of {name} is {value!r}; give numbers without units"
+            )
     numbers = np.array(listed, dtype=float)
     if numbers.size == 0 or not np.isfinite(numbers).all():
         raise InputError(f"levels of {name} must be finite numbers, at least one")

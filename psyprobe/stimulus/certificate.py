@@ -48,7 +48,11 @@ class Measurement:
     @property
     def passed(self) -> bool:
         """Whether the error is within the tolerance."""
-        return self.error is None or self.tolerance is None or abs(self.error) <= self.tolerance
+        return (
+            self.error is None
+            or self.tolerance is None
+            or abs(self.error) <= self.tolerance
+        )
 
     @property
     def severity(self) -> float:
@@ -81,7 +85,9 @@ class ImageMeasurements:
 
     def empty(self) -> ImageMeasurements:
         """Return a list without measurements under the same conditions."""
-        return ImageMeasurements(self.luminance, self.precision, self.display_gain, self.refined)
+        return ImageMeasurements(
+            self.luminance, self.precision, self.display_gain, self.refined
+        )
 
     def add(
         self,
@@ -112,7 +118,9 @@ class ImageMeasurements:
             allowed *= self.display_gain
         relative = entry.relative and requested != 0
         self.entries.append(
-            Measurement(quantity, entry.unit, requested, delivered, allowed, relative, estimator)
+            Measurement(
+                quantity, entry.unit, requested, delivered, allowed, relative, estimator
+            )
         )
 
     def add_contrast(
@@ -141,7 +149,11 @@ class ImageMeasurements:
         phase_range : float
             Radians that the phase covers within the field.
         """
-        return roundoff(self.precision) * self.luminance * (2 + contrast * (2 + phase_range))
+        return (
+            roundoff(self.precision)
+            * self.luminance
+            * (2 + contrast * (2 + phase_range))
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,7 +187,9 @@ class Certificate:
     @property
     def failures(self) -> tuple[Measurement, ...]:
         """The measurements that are not within their tolerance."""
-        return tuple(measurement for measurement in self.measurements if not measurement.passed)
+        return tuple(
+            measurement for measurement in self.measurements if not measurement.passed
+        )
 
     def __getitem__(self, quantity: str) -> Measurement:
         for measurement in self.measurements:
@@ -185,7 +199,9 @@ class Certificate:
         raise unknown_name("quantity", quantity, quantities)
 
     def __contains__(self, quantity: object) -> bool:
-        return any(measurement.quantity == quantity for measurement in self.measurements)
+        return any(
+            measurement.quantity == quantity for measurement in self.measurements
+        )
 
     def __iter__(self) -> Iterator[Measurement]:
         return iter(self.measurements)
@@ -213,10 +229,16 @@ class Certificate:
         return certificate_html(self)
 
     def __repr__(self) -> str:
-        images = "1 image" if self.images == 1 else f"{self.images} images, the worst of each row"
+        images = (
+            "1 image"
+            if self.images == 1
+            else f"{self.images} images, the worst of each row"
+        )
         failures = ", ".join(failure.quantity for failure in self.failures)
         verdict = f"FAILED in {failures}" if failures else "passed"
-        heading = f"Certificate of {self.stimulus} ({images}, {self.precision}): {verdict}"
+        heading = (
+            f"Certificate of {self.stimulus} ({images}, {self.precision}): {verdict}"
+        )
         return f"{heading}\n{format_measurements(self.measurements)}"
 
 

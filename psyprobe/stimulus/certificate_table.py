@@ -31,7 +31,15 @@ def table_cells(measurement: Measurement) -> list[str]:
 
 
 #: Heading of the cells that `table_cells` formats.
-TABLE_HEADING = ["", "quantity", "requested", "delivered", "error", "tolerance", "estimator"]
+TABLE_HEADING = [
+    "",
+    "quantity",
+    "requested",
+    "delivered",
+    "error",
+    "tolerance",
+    "estimator",
+]
 
 
 def format_measurements(measurements: Iterable[Measurement]) -> str:
@@ -56,5 +64,7 @@ def format_measurements(measurements: Iterable[Measurement]) -> str:
         align = "<" if heading in ("", "quantity", "estimator") else ">"
         width = max(1, len(heading), *map(len, cells))
         columns.append([f"{cell:{align}{width}}" for cell in (heading, *cells)])
-    lines = [f"{mark} {'  '.join(cells)}" for mark, *cells in zip(*columns, strict=True)]
+    lines = [
+        f"{mark} {'  '.join(cells)}" for mark, *cells in zip(*columns, strict=True)
+    ]
     return "\n".join(line.rstrip() for line in lines)

@@ -166,7 +166,9 @@ class Clip(Specification):
         middle = self.frames // 2
         return next(self.stills(middle, middle + 1).singles())
 
-    def chunks(self, frames: int | None = None, *, dtype: str = "float64") -> Iterator[Stimulus]:
+    def chunks(
+        self, frames: int | None = None, *, dtype: str = "float64"
+    ) -> Iterator[Stimulus]:
         """Draw the clip a few frames at a time.
 
         Parameters
@@ -216,7 +218,9 @@ class Clip(Specification):
     def _measure_single(self, display: Display | None) -> list[Measurement]:
         """Measure one clip as it is drawn, and as a display shows it."""
         space = next(self.chunks(1)).space
-        frames = (frame for chunk in self.chunks() for frame in np.asarray(chunk.pixels))
+        frames = (
+            frame for chunk in self.chunks() for frame in np.asarray(chunk.pixels)
+        )
         collected = ImageMeasurements(self.luminance, "float64")
         entries = self.measure_frames(frames, space, collected, display)
         if display is None:
@@ -234,7 +238,9 @@ class Clip(Specification):
             highest = max(highest, chunk.highest_drive)
         gain = display_gain(display, lowest, highest)
         collected = ImageMeasurements(self.luminance, "float32", gain, refined=False)
-        displayed = (frame for chunk in self._displayed(display) for frame in chunk.light)
+        displayed = (
+            frame for chunk in self._displayed(display) for frame in chunk.light
+        )
         on_display = self.measure_frames(displayed, space, collected, display)
         return entries + displayed_measurements(on_display)
 
@@ -247,7 +253,11 @@ class Clip(Specification):
         return self.stills(0, self.frames)._draw_pixels(backend)
 
     def measure_image(
-        self, image: Float64, space: str, measurements: ImageMeasurements, display: Display | None
+        self,
+        image: Float64,
+        space: str,
+        measurements: ImageMeasurements,
+        display: Display | None,
     ) -> list[Measurement]:
         """Measure a whole clip, shape (T, H, W) or (T, H, W, 3)."""
         frames = (image[k] for k in range(self.frames))
@@ -293,7 +303,9 @@ class UniformClip(Clip, Uniform):
         shape = (*self.batch, stop - start)
         luminance = np.broadcast_to(np.asarray(self.luminance)[..., None], shape)
         still = Uniform(luminance=luminance, ppd=self.ppd, size=self.size)
-        return replace(still, chromatic=self.chromatic, white=self.white, observer=self.observer)
+        return replace(
+            still, chromatic=self.chromatic, white=self.white, observer=self.observer
+        )
 
 
 class _FrameFits(NamedTuple):
@@ -372,7 +384,9 @@ class TemporalModulation(Clip, Modulation):
         frequency, sigma = np.broadcast_arrays(self.temporal_frequency, sigma)
         cycles = frequency * self.duration
         cautions = []
-        incomplete = (sigma == 0) & (np.abs(cycles - np.round(cycles)) > _CYCLE_TOLERANCE)
+        incomplete = (sigma == 0) & (
+            np.abs(cycles - np.round(cycles)) > _CYCLE_TOLERANCE
+        )
         if incomplete.any():
             cautions.append(
                 f"temporal_frequency {_format_values(frequency[incomplete])} Hz makes no whole "
@@ -415,13 +429,19 @@ class TemporalModulation(Clip, Modulation):
         measurements.add("background", level, fits.background.mean(), method)
         distortion = fits.residual.max() / level
         method = "RMS that no pattern explains, worst frame"
-        measurements.add("distortion", 0.0, distortion, method, extra=2 * pixel_error / level)
+        measurements.add(
+            "distortion", 0.0, distortion, method, extra=2 * pixel_error / level
+        )
         # Pixels of a flat pattern round alike.
         error = max(STANDARD_ERRORS * fits.gain, 2.0) * pixel_error / level
         amplitudes = self._complex_amplitudes(fits.amplitudes / level)
         self._measure_time_course(measurements, amplitudes, error)
-        quantities = {entry.quantity for entry in measurements.entries} | {"rms contrast"}
-        entries = [entry for entry in fits.strongest if entry.quantity not in quantities]
+        quantities = {entry.quantity for entry in measurements.entries} | {
+            "rms contrast"
+        }
+        entries = [
+            entry for entry in fits.strongest if entry.quantity not in quantities
+        ]
         return measurements.entries + entries
 
     def _fit_frames(
@@ -446,16 +466,22 @@ class TemporalModulation(Clip, Modulation):
             if uniform:
                 # A pattern that covers the whole field cannot be separated from its background
                 # within a frame.
-                fits.append([mean, image.std(), self.luminance, image.mean() - self.luminance])
+                fits.append(
+                    [mean, image.std(), self.luminance, image.mean() - self.luminance]
+                )
             else:
                 fit = fit_patterns(image, patterns)
                 fits.append([mean, fit.residual, fit.background, *fit.coefficients])
                 gain = float(np.hypot.reduce(fit.gain[:-1]))
             if k == strongest_frame and refined:
                 still = next(self.stills(k, k + 1).singles())
-                strongest = still.measure_image(frame, space, measurements.empty(), display)
+                strongest = still.measure_image(
+                    frame, space, measurements.empty(), display
+                )
         means, residuals, backgrounds, *amplitudes = np.array(fits).T
-        return _FrameFits(means, residuals, backgrounds, np.array(amplitudes), gain, strongest)
+        return _FrameFits(
+            means, residuals, backgrounds, np.array(amplitudes), gain, strongest
+        )
 
     def patterns(self) -> Float64:
         """Draw the patterns of unit amplitude of which each frame is a sum, shape (K, H, W).
@@ -487,11 +513,17 @@ class TemporalModulation(Clip, Modulation):
         method = "least squares on the amplitudes of frames"
         errors = {name: error * gain for name, gain in fit.gain.items()}
         extra = errors["amplitude"] / contrast
-        measurements.add_contrast("contrast", contrast, fit.amplitude, method, extra=extra)
+        measurements.add_contrast(
+            "contrast", contrast, fit.amplitude, method, extra=extra
+        )
         if "frequency" in errors:
             extra = errors["frequency"] / (frequency or 1.0)
-            measurements.add("temporal frequency", frequency, fit.frequency, method, extra=extra)
-            measurements.add("temporal phase", 0.0, fit.phase, method, extra=errors["phase"])
+            measurements.add(
+                "temporal frequency", frequency, fit.frequency, method, extra=extra
+            )
+            measurements.add(
+                "temporal phase", 0.0, fit.phase, method, extra=errors["phase"]
+            )
         if sigma:
             extra = errors["sigma"] / sigma
             measurements.add("temporal sigma", sigma, fit.sigma, method, extra=extra)
@@ -501,7 +533,9 @@ class TemporalModulation(Clip, Modulation):
     def _unit_amplitudes(self, patterns: int) -> FloatArray:
         """Compute the amplitudes of the patterns in each frame for a contrast of 1, (T, K)."""
         frequency = self.temporal_frequency
-        course = time_course(self.times, 1.0, frequency, 0.0, self.temporal_sigma, moves=self.moves)
+        course = time_course(
+            self.times, 1.0, frequency, 0.0, self.temporal_sigma, moves=self.moves
+        )
         amplitudes = course * self._spatial_phase
         return np.stack([amplitudes.real, -amplitudes.imag][:patterns], axis=1)
 

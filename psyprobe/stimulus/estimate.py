@@ -241,7 +241,9 @@ def fit_patterns(image: Array, patterns: Array) -> LinearFit:
     sums = rows.sum(axis=-1, keepdims=True)
     count = float(rows.shape[-1])
     last = np.concatenate([sums, np.full_like(sums[..., :1, :], count)], axis=-2)
-    normal = np.concatenate([rows @ rows.swapaxes(-1, -2), sums.swapaxes(-1, -2)], axis=-2)
+    normal = np.concatenate(
+        [rows @ rows.swapaxes(-1, -2), sums.swapaxes(-1, -2)], axis=-2
+    )
     normal = np.concatenate([normal, last], axis=-1)
     scale = lengths(normal)[..., None]
     inverse = eigen_inverse(normal / (scale * scale.swapaxes(-1, -2)), 1e-13)
@@ -284,7 +286,9 @@ def eigen_inverse(normal: Float64, smallest_share: float) -> Float64:
     return np.asarray((vectors * reciprocals[..., None, :]) @ vectors.mT)
 
 
-def _across_and_along(dx: Float64, dy: Float64, orientation: float) -> tuple[Float64, Float64]:
+def _across_and_along(
+    dx: Float64, dy: Float64, orientation: float
+) -> tuple[Float64, Float64]:
     """Compute coordinates across and along the stripes, (H, W) each."""
     angle = np.radians(orientation)
     cosine = np.cos(angle)
@@ -380,7 +384,9 @@ def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Flo
     return np.asarray((power * outside).sum(axis=(-2, -1)) / total)
 
 
-def band_limits(image: Array, ppd: float, floor: float = 1e-8) -> tuple[Float64, Float64]:
+def band_limits(
+    image: Array, ppd: float, floor: float = 1e-8
+) -> tuple[Float64, Float64]:
     """Find the lowest and the highest frequency that carries energy, cpd.
 
     Coefficients below `floor` times the largest one count as empty.

@@ -72,7 +72,9 @@ class PsychoPyImage:
                 f"the monitor {monitor.name!r} has no size in pixels, width and distance; set "
                 f"them in PsychoPy, so that {self.ppd:g} pixels per degree can be checked"
             )
-        degrees_per_pixel = np.degrees(2 * np.arctan(width / pixels[0] / (2 * distance)))
+        degrees_per_pixel = np.degrees(
+            2 * np.arctan(width / pixels[0] / (2 * distance))
+        )
         ppd = 1 / degrees_per_pixel
         if abs(ppd / self.ppd - 1) > _PPD_TOLERANCE:
             raise InputError(
@@ -127,14 +129,22 @@ def for_psychopy(stimulus: Stimulus, display: Display) -> PsychoPyImage:
             "extended=False"
         )
     drive = np.asarray(display.encode(stimulus, dtype="float64"))
-    plane = drive[..., 0] if stimulus.space == "luminance" and not display.guns_differ else drive
+    plane = (
+        drive[..., 0]
+        if stimulus.space == "luminance" and not display.guns_differ
+        else drive
+    )
     height, width = stimulus.shape
     size = (width / stimulus.ppd, height / stimulus.ppd)
     image = np.ascontiguousarray(2 * plane[::-1] - 1)
-    return PsychoPyImage(image, size, (width, height), stimulus.ppd, display.eotf == "linear")
+    return PsychoPyImage(
+        image, size, (width, height), stimulus.ppd, display.eotf == "linear"
+    )
 
 
-def torch_dataset(spec: Specification, display: Display, *, dtype: str = "float32") -> Any:
+def torch_dataset(
+    spec: Specification, display: Display, *, dtype: str = "float32"
+) -> Any:
     """Make a ``torch.utils.data.Dataset`` of a batch of stimuli, each drawn when it is taken.
 
     Parameters

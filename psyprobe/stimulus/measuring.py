@@ -85,7 +85,9 @@ def planes_of(image: Float64, space: str, spec: Any, display: Display | None) ->
     return Planes(pattern, np.asarray(light), planes, background_lms)
 
 
-def to_lms(image: Float64, space: str, spec: Specification, display: Display | None) -> Float64:
+def to_lms(
+    image: Float64, space: str, spec: Specification, display: Display | None
+) -> Float64:
     """Convert LMS or linear RGB light to LMS of the observer that the specification refers to."""
     if space == "lms":
         return image
@@ -205,7 +207,9 @@ def _measure_on_display(
         spec,
         "float32",
         display,
-        display_gain=display_gain(display, displayed.lowest_drive, displayed.highest_drive),
+        display_gain=display_gain(
+            display, displayed.lowest_drive, displayed.highest_drive
+        ),
     )
     in_gamut = gamut_measurements(display, gamut.values, gamut.outside, gamut.margin)
     return (*in_gamut, *displayed_measurements(measurements))
@@ -222,7 +226,9 @@ class DisplayedLight:
     highest_drive: float
 
 
-def displayed_light(pixels: Array, space: str, observer: str, display: Display) -> DisplayedLight:
+def displayed_light(
+    pixels: Array, space: str, observer: str, display: Display
+) -> DisplayedLight:
     """Encode pixels to float32 drive and decode them again."""
     drive = display.encode(pixels, space=space, observer=observer, clip=True)
     grey = space == "luminance" and not display.guns_differ
@@ -233,7 +239,9 @@ def displayed_light(pixels: Array, space: str, observer: str, display: Display) 
         light = light @ display.rgb_to_xyz[1]
         grey = True
     displayed_space = "luminance" if grey else "rgb"
-    return DisplayedLight(light, displayed_space, float(values.min()), float(values.max()))
+    return DisplayedLight(
+        light, displayed_space, float(values.min()), float(values.max())
+    )
 
 
 def gamut_measurements(
@@ -243,7 +251,9 @@ def gamut_measurements(
     counted = f"count of {values} values outside {display.floor:.6g} to {display.ceiling:.6g} cd/m²"
     distance = "distance to the nearer limit over the range"
     return [
-        Measurement("values outside gamut", "", 0.0, float(outside), 0.0, False, counted),
+        Measurement(
+            "values outside gamut", "", 0.0, float(outside), 0.0, False, counted
+        ),
         Measurement("gamut margin", "", None, margin, None, False, distance),
     ]
 
@@ -271,7 +281,9 @@ def display_gain(display: Display, lowest_drive: float, highest_drive: float) ->
     It is over 4, below which sRGB stays, and at least 1.
     """
     if display.guns_differ:
-        return max(display_gain(gun, lowest_drive, highest_drive) for gun in display.guns)
+        return max(
+            display_gain(gun, lowest_drive, highest_drive) for gun in display.guns
+        )
     drive = np.linspace(max(lowest_drive, 1e-3), max(highest_drive, 2e-3), 513)
     light = np.asarray(display.decode(drive))
     change = np.asarray(display.decode(drive * (1 + 1e-6))) / light - 1

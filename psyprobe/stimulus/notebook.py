@@ -30,7 +30,10 @@ def stimulus_html(stimulus: Stimulus) -> str:
     display = Display(peak=_peak(stimulus))
     drive = np.asarray(
         display.encode(
-            np.asarray(stimulus), space=stimulus.space, observer=stimulus.observer, clip=True
+            np.asarray(stimulus),
+            space=stimulus.space,
+            observer=stimulus.observer,
+            clip=True,
         )
     )
     images = drive.reshape((-1, *drive.shape[-3:]))
@@ -47,14 +50,18 @@ def stimulus_html(stimulus: Stimulus) -> str:
         caption += f", nearest light in {outside} values"
     certificate = stimulus.measure()
     verdict = "passed" if certificate.passed else "FAILED"
-    folded = html.folded(f"requested against delivered: {verdict}", certificate_html(certificate))
+    folded = html.folded(
+        f"requested against delivered: {verdict}", certificate_html(certificate)
+    )
     return f"<div>{html.beside(pictures)}<p>{html.inert(caption)}</p>{folded}</div>"
 
 
 def certificate_html(certificate: Certificate) -> str:
     """Format the measurements as a table, failures marked with an exclamation mark."""
     rows = [table_cells(measurement) for measurement in certificate]
-    return html.table([TABLE_HEADING, *rows], f"{certificate.stimulus} ({certificate.precision})")
+    return html.table(
+        [TABLE_HEADING, *rows], f"{certificate.stimulus} ({certificate.precision})"
+    )
 
 
 def _peak(stimulus: Stimulus) -> float:

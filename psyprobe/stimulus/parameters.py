@@ -26,7 +26,11 @@ _LARGEST = sys.float_info.max
 
 
 def _read_other_words() -> dict[str, str]:
-    text = files("psyprobe.stimulus").joinpath("other_words.toml").read_text(encoding="utf-8")
+    text = (
+        files("psyprobe.stimulus")
+        .joinpath("other_words.toml")
+        .read_text(encoding="utf-8")
+    )
     other_words = {}
     for name, words in tomllib.loads(text).items():
         for word in words.split():
@@ -123,8 +127,16 @@ class Parameter:
         """Return a value as a float or an array of floats; raise `InputError` if not allowed."""
         numbers = number(name, value, "a ratio" if self.unit == "1" else self.unit)
         if self.whole:
-            require(numbers % 1 == 0, name, numbers, self.unit, f"a {name} is a whole number")
-        valid = (numbers > self.low if self.above else numbers >= self.low) & (numbers <= self.high)
+            require(
+                numbers % 1 == 0,
+                name,
+                numbers,
+                self.unit,
+                f"a {name} is a whole number",
+            )
+        valid = (numbers > self.low if self.above else numbers >= self.low) & (
+            numbers <= self.high
+        )
         if not _all_true(valid):
             require(valid, name, numbers, self.unit, f"it must be {self._limits(name)}")
         return numbers
@@ -209,7 +221,9 @@ def number(name: str, value: Any, unit: str) -> float | FloatArray:
     if type(value) in (float, int) and -_LARGEST <= value <= _LARGEST:
         return float(value)
     if isinstance(value, bool | str) or value is None:
-        raise InputError(f"{name} is {value!r}; give a number ({unit}), without the unit")
+        raise InputError(
+            f"{name} is {value!r}; give a number ({unit}), without the unit"
+        )
     try:
         numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -242,7 +256,9 @@ def require(valid: Any, name: str, value: Any, unit: str, allowed: str) -> None:
         return
     invalid = np.broadcast_to(~np.asarray(valid, bool), np.shape(value))
     first = np.asarray(value, float)[invalid].ravel()[0]
-    raise InputError(f"{name} is {first:g}{'' if unit in ('', '1') else f' {unit}'}; {allowed}")
+    raise InputError(
+        f"{name} is {first:g}{'' if unit in ('', '1') else f' {unit}'}; {allowed}"
+    )
 
 
 def _all_true(valid: Any) -> bool:
@@ -258,14 +274,18 @@ def check_keywords(function: Callable[P, R]) -> Callable[P, R]:
     name = function.__name__
     parameters = signature(function).parameters
     required = [
-        keyword for keyword, argument in parameters.items() if argument.default is Argument.empty
+        keyword
+        for keyword, argument in parameters.items()
+        if argument.default is Argument.empty
     ]
 
     @wraps(function)
     def checked(*args: P.args, **keywords: P.kwargs) -> R:
         if args:
             example = next(iter(parameters))
-            raise InputError(f"{name} takes its parameters by name, such as {name}({example}=...)")
+            raise InputError(
+                f"{name} takes its parameters by name, such as {name}({example}=...)"
+            )
         check_names(name, keywords, parameters)
         missing = [keyword for keyword in required if keyword not in keywords]
         if missing:

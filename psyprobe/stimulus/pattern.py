@@ -60,7 +60,9 @@ def pixel_positions(pixels: int, ppd: float) -> FloatArray:
     return (np.arange(pixels) - (pixels - 1) / 2) / ppd
 
 
-def offsets(shape: Size, ppd: float, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def offsets(
+    shape: Size, ppd: float, x: FloatArray, y: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Compute how far columns lie to the right of a centre, and rows above it, deg.
 
     Parameters
@@ -110,7 +112,9 @@ def cos_sin_degrees(angle: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.where(odd, -sine, cosine) * sign, np.where(odd, cosine, sine) * sign
 
 
-def in_planes(change: Array, step: FloatArray, level: FloatArray, backend: Backend) -> Array:
+def in_planes(
+    change: Array, step: FloatArray, level: FloatArray, backend: Backend
+) -> Array:
     """Compute three planes ``level + step * change`` for each image, shape (n, 3, H, W).
 
     Parameters
@@ -192,7 +196,9 @@ class Uniform(Specification):
     def _draw_field(self, shape: Size, backend: Backend) -> tuple[Array, str]:
         values = self.per_image("luminance")[:, None, None, None]
         if self.chromatic:
-            values = values * (cone_observer(self.observer).from_xyz @ white_xyz(self.white))
+            values = values * (
+                cone_observer(self.observer).from_xyz @ white_xyz(self.white)
+            )
         light = backend.array(values)
         pixels = array_namespace(light).tile(light, (1, *shape, 1))
         if self.chromatic:
@@ -202,7 +208,9 @@ class Uniform(Specification):
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
         """Measure the level, uniformity and colour of a field."""
         light = planes.light
-        measurements.add("mean luminance", self.luminance, light.mean(), "mean over pixels")
+        measurements.add(
+            "mean luminance", self.luminance, light.mean(), "mean over pixels"
+        )
         uniformity = light.std() / self.luminance
         measurements.add("uniformity", 0.0, uniformity, "SD over luminance")
         if planes.in_colour:
@@ -242,7 +250,9 @@ class Modulation(Specification):
         _ = self.cone_contrast
 
     def _check_contrast(self) -> None:
-        limit = 1.0 if self.direction == "achromatic" and self.deepest is not None else 10.0
+        limit = (
+            1.0 if self.direction == "achromatic" and self.deepest is not None else 10.0
+        )
         allowed = (
             f"contrast is a fraction from 0 to {limit:g}, not a percentage; more would "
             "need negative light"
@@ -303,7 +313,9 @@ class Modulation(Specification):
         """
         raise NotImplementedError
 
-    def paint(self, amplitude: FloatArray, offset: FloatArray, backend: Backend) -> Array:
+    def paint(
+        self, amplitude: FloatArray, offset: FloatArray, backend: Backend
+    ) -> Array:
         """Draw ``offset + amplitude * unit pattern``, shape (n, H, W).
 
         A kind that draws faster than by `unit` overrides it.
@@ -327,7 +339,9 @@ class Modulation(Specification):
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
         return self._draw_light(self.paint, backend)
 
-    def _draw_light(self, paint: Callable[..., Array], backend: Backend) -> tuple[Array, str]:
+    def _draw_light(
+        self, paint: Callable[..., Array], backend: Backend
+    ) -> tuple[Array, str]:
         """Draw the background with the pattern of some `paint`, and name the space."""
         luminance = self.per_image("luminance")
         contrast = self.per_image("contrast")
@@ -376,13 +390,19 @@ class Modulation(Specification):
         base = level if planes.in_colour else background
         delivered = float(np.divide(fit.coefficients[0], base))
         extra = STANDARD_ERRORS * float(fit.gain[0]) * error / (abs(contrast) * level)
-        measurements.add_contrast("contrast", contrast, delivered, _OWN_PATTERN, extra=extra)
+        measurements.add_contrast(
+            "contrast", contrast, delivered, _OWN_PATTERN, extra=extra
+        )
         residual = float(fit.residual) / level
         method = "RMS that the pattern does not explain, over background"
         measurements.add("distortion", 0.0, residual, method, extra=error / level)
 
     def measure_image(
-        self, image: Float64, space: str, measurements: ImageMeasurements, display: Display | None
+        self,
+        image: Float64,
+        space: str,
+        measurements: ImageMeasurements,
+        display: Display | None,
     ) -> list[Measurement]:
         """Measure one image, and the cone contrasts of an image in colour."""
         planes = planes_of(image, space, self, display)
@@ -405,7 +425,9 @@ def _cone_contrast(
 _CHUNK_ROWS = 32
 
 
-def _measure_cones(planes: Planes, spec: Modulation, measurements: ImageMeasurements) -> None:
+def _measure_cones(
+    planes: Planes, spec: Modulation, measurements: ImageMeasurements
+) -> None:
     """Measure the contrast of each cone class along the direction, and off it."""
     direction = spec.cone_contrast
     sums = np.zeros(4)
@@ -436,9 +458,13 @@ def _measure_cones(planes: Planes, spec: Modulation, measurements: ImageMeasurem
         )
         delivered = fitted.delivered if fitted else contrast
         method = "least squares on the pattern"
-        for name, share, slope in zip("LMS", direction, products[:3] / products[3], strict=True):
+        for name, share, slope in zip(
+            "LMS", direction, products[:3] / products[3], strict=True
+        ):
             requested = contrast * share
-            extra = slack + tolerance("contrast", measurements.precision) * abs(requested)
+            extra = slack + tolerance("contrast", measurements.precision) * abs(
+                requested
+            )
             if fitted and fitted.tolerance:
                 extra += fitted.tolerance * abs(requested)
             measurements.add(

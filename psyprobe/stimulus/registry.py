@@ -82,7 +82,9 @@ def find_kind(name: str, *, allow_files: bool = False) -> type[Specification]:
             f"the kind {name!r} lies in a Python file, which runs only where a stimulus page "
             "names it"
         )
-    points = {point.name: point for point in importlib.metadata.entry_points(group=GROUP)}
+    points = {
+        point.name: point for point in importlib.metadata.entry_points(group=GROUP)
+    }
     if name not in points:
         raise unknown_name("stimulus kind", name, {*KINDS, *points})
     try:
@@ -112,7 +114,9 @@ def broken_kinds() -> dict[str, str]:
     return reasons
 
 
-def specification_from_dict(values: JsonMapping, *, allow_files: bool = False) -> Specification:
+def specification_from_dict(
+    values: JsonMapping, *, allow_files: bool = False
+) -> Specification:
     """Make the specification that `Specification.to_dict` describes.
 
     Parameters
@@ -171,7 +175,9 @@ def _kind_in_file(name: str) -> type[Specification]:
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
-        raise InputError(f"the stimulus kind {name!r} cannot be read: {error.strerror}") from None
+        raise InputError(
+            f"the stimulus kind {name!r} cannot be read: {error.strerror}"
+        ) from None
     full_name = f"{path}:{attribute}"
     definition = getattr(_import_file(path, digest), attribute, None)
     if definition is None:
@@ -191,4 +197,6 @@ def _import_file(path: Path, digest: str) -> Any:
     try:
         return run_file(path, f"psyprobe_stimulus_{path.stem}_{digest[:16]}")
     except (Exception, SystemExit) as error:
-        raise InputError(f"{path} cannot be imported: {_reason(error, str(path))}") from error
+        raise InputError(
+            f"{path} cannot be imported: {_reason(error, str(path))}"
+        ) from error

@@ -328,8 +328,12 @@ class Sine:
         polynomials = np.zeros((len(signed), products.size * powers**2 + 1))
         polynomials[:, :-1] = signed.reshape(len(signed), -1)
         polynomials[free[:3].sum(), -1] = 1.0
-        down_fields = np.array([down.real * profile_y, down.imag * profile_y, profile_y])
-        across_fields = np.array([across.real * profile_x, across.imag * profile_x, profile_x])
+        down_fields = np.array(
+            [down.real * profile_y, down.imag * profile_y, profile_y]
+        )
+        across_fields = np.array(
+            [across.real * profile_x, across.imag * profile_x, profile_x]
+        )
         down_powers = np.vander(rows - y, powers, increasing=True).T
         across_powers = np.vander(columns - x, powers, increasing=True).T
         return Derivatives(

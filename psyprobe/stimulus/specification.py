@@ -99,18 +99,24 @@ class Specification:
     #: Levels that stand for a parameter, such as the area for the radius.
     derived_levels: ClassVar[Mapping[str, DerivedLevel]] = MappingProxyType({})
 
-    luminance: Levels = parameter("cd/m²", "Background luminance", default=100.0, low=0, above=True)
+    luminance: Levels = parameter(
+        "cd/m²", "Background luminance", default=100.0, low=0, above=True
+    )
     ppd: float = parameter("px/deg", "Pixels per degree", default=60.0, numeric=False)
     size: int | Size = parameter("px", "Size", default=224, numeric=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ppd", float(number("ppd", self.ppd, "pixels per degree")))
+        object.__setattr__(
+            self, "ppd", float(number("ppd", self.ppd, "pixels per degree"))
+        )
         if not self.ppd > 0:
             raise InputError(f"ppd is {self.ppd:g}; pixels per degree must be > 0")
         object.__setattr__(self, "size", _height_and_width(self.size))
         definitions = self.parameters()
         for name in self.numeric:
-            object.__setattr__(self, name, definitions[name].check(name, getattr(self, name)))
+            object.__setattr__(
+                self, name, definitions[name].check(name, getattr(self, name))
+            )
         try:
             _ = self.batch
         except ValueError:
@@ -139,7 +145,11 @@ class Specification:
     def varying(self) -> dict[str, FloatArray]:
         """Return the parameters that are arrays, by name."""
         values = {name: getattr(self, name) for name in self.numeric}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        return {
+            name: value
+            for name, value in values.items()
+            if isinstance(value, np.ndarray)
+        }
 
     def levels(self) -> Mapping[str, Parameter]:
         """Describe all that can be a level of an experiment: numeric parameters and derived levels.
@@ -172,7 +182,9 @@ class Specification:
         for name in values.keys() & self.derived_levels.keys():
             level = self.derived_levels[name]
             if level.parameter in parameters:
-                raise InputError(f"{name} and {level.parameter} say the same; give one of them")
+                raise InputError(
+                    f"{name} and {level.parameter} say the same; give one of them"
+                )
             value = level.definition.check(name, values[name])
             parameters[level.parameter] = level.to_parameter(value)
         return replace(self, **parameters)
@@ -181,7 +193,9 @@ class Specification:
         names = set(self.parameters()) | {"kind", "contrast_kind"}
         for name in dir(type(self)):
             attribute = inspect.getattr_static(type(self), name)
-            called = isinstance(attribute, FunctionType | classmethod | property | cached_property)
+            called = isinstance(
+                attribute, FunctionType | classmethod | property | cached_property
+            )
             if called and not name.startswith("_") and name not in _MACHINERY:
                 names.add(name)
         return sorted(names)
@@ -206,7 +220,9 @@ class Specification:
         """
         definitions = cls.parameters()
         check_names(cls.kind, values, definitions)
-        required = (name for name, definition in definitions.items() if definition.required)
+        required = (
+            name for name, definition in definitions.items() if definition.required
+        )
         missing = [name for name in required if name not in values]
         if missing:
             raise InputError(f"{cls.kind} needs {' and '.join(missing)}")
@@ -303,7 +319,9 @@ class Specification:
     def draw(self, *, dtype: str = "float64", device: str | None = None) -> Stimulus:
         """Draw the pixels; `dtype` and `device` as in `psyprobe.gabor`."""
         if dtype not in ("float64", "float32"):
-            raise InputError(f"dtype is {dtype!r}; stimuli are drawn in float64 or float32")
+            raise InputError(
+                f"dtype is {dtype!r}; stimuli are drawn in float64 or float32"
+            )
         pixels, space = self._draw_pixels(Backend(dtype, device))
         return Stimulus(pixels, space, self.ppd, self)
 
@@ -311,7 +329,9 @@ class Specification:
         """Draw the pixels of all images of the batch, and name their space."""
         raise NotImplementedError
 
-    def chunks(self, frames: int | None = None, *, dtype: str = "float64") -> Iterator[Stimulus]:
+    def chunks(
+        self, frames: int | None = None, *, dtype: str = "float64"
+    ) -> Iterator[Stimulus]:
         """Draw a clip a few frames at a time, and a still at once.
 
         So memory does not grow with the length of a clip.
@@ -386,7 +406,9 @@ class Specification:
         """Return the specification of one image of a batch that the parameters broadcast to."""
         if not batch:
             return self
-        numbers = {name: _element(value, index) for name, value in self.varying().items()}
+        numbers = {
+            name: _element(value, index) for name, value in self.varying().items()
+        }
         return self._with_numbers(numbers)
 
     def select(self, batch: Shape, positions: Sequence[int] | IntArray) -> Self:
@@ -423,7 +445,9 @@ class Specification:
 
         A run makes more of these than it has questions, so checks are skipped.
         """
-        values = {name: value for name, value in vars(self).items() if name not in _CACHED}
+        values = {
+            name: value for name, value in vars(self).items() if name not in _CACHED
+        }
         if values.keys() != self.parameters().keys():
             return replace(self, **numbers)
         copy = object.__new__(type(self))
@@ -484,13 +508,20 @@ class Specification:
         `describe` is `content` or `to_dict`.
         """
         kind = type(self)
-        if (kind.content, kind.to_dict) != (Specification.content, Specification.to_dict):
+        if (kind.content, kind.to_dict) != (
+            Specification.content,
+            Specification.to_dict,
+        ):
             # A kind from elsewhere may state more than its parameters.
-            yield from (describe(self.single(batch, index)) for index in np.ndindex(*batch))
+            yield from (
+                describe(self.single(batch, index)) for index in np.ndindex(*batch)
+            )
             return
         shared = describe(self)
         varying = self.varying()
-        columns = [np.broadcast_to(value, batch).ravel().tolist() for value in varying.values()]
+        columns = [
+            np.broadcast_to(value, batch).ravel().tolist() for value in varying.values()
+        ]
         for _, *numbers in zip(range(math.prod(batch)), *columns, strict=True):
             yield {**shared, **dict(zip(varying, numbers, strict=True))}
 
@@ -524,7 +555,11 @@ class Specification:
         measurements.add("rms contrast", None, contrast, "SD over mean")
 
     def measure_image(
-        self, image: Float64, space: str, measurements: ImageMeasurements, display: Display | None
+        self,
+        image: Float64,
+        space: str,
+        measurements: ImageMeasurements,
+        display: Display | None,
     ) -> list[Measurement]:
         """Measure the pixels of one image of this specification."""
         self.measure_planes(planes_of(image, space, self, display), measurements)
@@ -567,7 +602,9 @@ def join_numbers(specs: Sequence[Specification], counts: Sequence[int]) -> JsonO
     numbers = {}
     for name in specs[0].numeric:
         values = [getattr(spec, name) for spec in specs]
-        repeated = [np.full(count, value) for value, count in zip(values, counts, strict=True)]
+        repeated = [
+            np.full(count, value) for value, count in zip(values, counts, strict=True)
+        ]
         column = np.concatenate(repeated)
         shared = column[0].item() if isinstance(values[0], np.ndarray) else values[0]
         numbers[name] = column if (column != column[0]).any() else shared
@@ -594,7 +631,11 @@ def _describe_kind(kind: type[Specification]) -> _KindDescription:
             required=required,
             default=None if required else field.default,
         )
-    numeric = {name: definition for name, definition in parameters.items() if definition.numeric}
+    numeric = {
+        name: definition
+        for name, definition in parameters.items()
+        if definition.numeric
+    }
     derived = {name: level.definition for name, level in kind.derived_levels.items()}
     return _KindDescription(
         MappingProxyType(parameters),
@@ -629,7 +670,9 @@ def _height_and_width(size: Any) -> Size:
         height, width = (int(side) for side in pair)
         integral = all(int(side) == side for side in pair)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"size is {size!r}; give pixels, or (height, width) in pixels") from None
+        raise InputError(
+            f"size is {size!r}; give pixels, or (height, width) in pixels"
+        ) from None
     if not integral or not (1 <= height <= 16384 and 1 <= width <= 16384):
         raise InputError(f"size is {size!r}; give whole pixels from 1 to 16384")
     return height, width
@@ -656,7 +699,11 @@ def level_of(stimulus: Specification | type[Specification], name: str) -> Parame
     >>> level_of(Gabor, "frequency").label, level_of(Gabor, "area").unit
     ('Spatial frequency', 'deg²')
     """
-    levels = stimulus.levels() if isinstance(stimulus, Specification) else levels_of(stimulus)
+    levels = (
+        stimulus.levels()
+        if isinstance(stimulus, Specification)
+        else levels_of(stimulus)
+    )
     check_names(stimulus.kind, [name], levels)
     return levels[name]
 

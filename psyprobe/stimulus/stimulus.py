@@ -111,7 +111,9 @@ class Stimulus:
             )
         positions = np.arange(np.prod(self.batch)).reshape(self.batch)[index]
         if not positions.size:
-            raise InputError(f"no stimulus of the batch of shape {self.batch} is at {index!r}")
+            raise InputError(
+                f"no stimulus of the batch of shape {self.batch} is at {index!r}"
+            )
         first = len(self.batch)
         pixels = self.pixels.reshape(-1, *self.pixels.shape[first:])[positions]
         if positions.ndim:
@@ -153,7 +155,11 @@ class Stimulus:
         times = getattr(self.spec, "times", None)
         if times is not None:
             dimensions.insert(0, "time")
-            coordinates["time"] = ("time", times, unit_attributes("s") | {"long_name": "Time"})
+            coordinates["time"] = (
+                "time",
+                times,
+                unit_attributes("s") | {"long_name": "Time"},
+            )
         if self.space in _COLOURS:
             dimension, names = _COLOURS[self.space]
             dimensions.append(dimension)
@@ -182,14 +188,20 @@ class Stimulus:
         for name, value in varying.items():
             sizes = [1] * (len(batch) - value.ndim) + list(value.shape)
             first = len(batch) - value.ndim
-            axes[name] = [axis for axis in range(first, len(batch)) if sizes[axis] == batch[axis]]
+            axes[name] = [
+                axis for axis in range(first, len(batch)) if sizes[axis] == batch[axis]
+            ]
         dimensions = []
         for axis in range(len(batch)):
             names = [name for name in axes if axes[name] == [axis]]
-            dimensions.append(_coordinate_name(names[0]) if len(names) == 1 else f"batch_{axis}")
+            dimensions.append(
+                _coordinate_name(names[0]) if len(names) == 1 else f"batch_{axis}"
+            )
         coordinates = {}
         for name, value in varying.items():
-            attributes = unit_attributes(levels[name].unit) | {"long_name": levels[name].label}
+            attributes = unit_attributes(levels[name].unit) | {
+                "long_name": levels[name].label
+            }
             values = value.reshape([batch[axis] for axis in axes[name]])
             along = [dimensions[axis] for axis in axes[name]]
             coordinates[_coordinate_name(name)] = (along, values, attributes)
@@ -205,8 +217,12 @@ class Stimulus:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         """Return the pixels, for `numpy.asarray`."""
-        pixels = np.asarray(self.pixels.cpu() if hasattr(self.pixels, "is_cuda") else self.pixels)
-        return np.asarray(pixels.astype(pixels.dtype if dtype is None else dtype, copy=bool(copy)))
+        pixels = np.asarray(
+            self.pixels.cpu() if hasattr(self.pixels, "is_cuda") else self.pixels
+        )
+        return np.asarray(
+            pixels.astype(pixels.dtype if dtype is None else dtype, copy=bool(copy))
+        )
 
     def _repr_html_(self) -> str:
         from psyprobe.stimulus.notebook import stimulus_html

@@ -129,7 +129,9 @@ def fit_time_course(
         phase = phase + np.pi
     rows, scale = _scaled(_slopes(times, best.parameters, moves=moves)[:, free])
     errors = np.abs(np.linalg.pinv(rows)).sum(axis=1) / scale
-    gain = {_NAMES[index]: float(error) for index, error in zip(free, errors, strict=True)}
+    gain = {
+        _NAMES[index]: float(error) for index, error in zip(free, errors, strict=True)
+    }
     if "phase" in gain:
         gain["phase"] = float(np.degrees(gain["phase"]))
     return TimeCourseFit(
@@ -148,7 +150,9 @@ def _slopes(times: FloatArray, parameters: FloatArray, *, moves: bool) -> Comple
     unit = time_course(times, 1.0, frequency, phase, sigma, moves=moves)
     # A wave a quarter of a cycle ahead is its slope; in one that moves, time and phase have
     # opposite signs.
-    ahead = amplitude * time_course(times, 1.0, frequency, phase + np.pi / 2, sigma, moves=moves)
+    ahead = amplitude * time_course(
+        times, 1.0, frequency, phase + np.pi / 2, sigma, moves=moves
+    )
     by_frequency = 2 * np.pi * times * (-1 if moves else 1) * ahead
     by_sigma = amplitude * unit * times**2 / sigma**3 if sigma else np.zeros_like(unit)
     return np.stack([unit, by_frequency, ahead, by_sigma], axis=1)
@@ -176,7 +180,11 @@ class _Descent(NamedTuple):
 
 
 def _descend(
-    start: FloatArray, free: list[int], amplitudes: Complex, times: FloatArray, moves: bool
+    start: FloatArray,
+    free: list[int],
+    amplitudes: Complex,
+    times: FloatArray,
+    moves: bool,
 ) -> _Descent:
     """Take Gauss-Newton steps in the free parameters, halved while they lead uphill."""
 

@@ -44,16 +44,25 @@ class Agreement(Recorded):
 
     def __str__(self) -> str:
         if not self.both:
-            return f"{self.first} and {self.second} have decided on nothing in common yet"
+            return (
+                f"{self.first} and {self.second} have decided on nothing in common yet"
+            )
         kappa = (
-            "undefined, both said the same of all" if self.kappa is None else f"{self.kappa:.2f}"
+            "undefined, both said the same of all"
+            if self.kappa is None
+            else f"{self.kappa:.2f}"
         )
-        share = f"{self.equal} of {self.both} alike ({100 * self.equal / self.both:.1f} %)"
+        share = (
+            f"{self.equal} of {self.both} alike ({100 * self.equal / self.both:.1f} %)"
+        )
         return f"{self.first} and {self.second}: {share}, Cohen's kappa {kappa}"
 
 
 def agreement(
-    first: str, second: str, first_verdicts: Mapping[str, str], second_verdicts: Mapping[str, str]
+    first: str,
+    second: str,
+    first_verdicts: Mapping[str, str],
+    second_verdicts: Mapping[str, str],
 ) -> Agreement:
     """Measure how far the verdicts of two people, by task, agree.
 
@@ -68,9 +77,15 @@ def agreement(
     first_counts = Counter(first_verdicts[name] for name in tasks)
     second_counts = Counter(second_verdicts[name] for name in tasks)
     # Whole numbers: the share by chance times the squared number of tasks.
-    chance = sum(first_counts[verdict] * second_counts[verdict] for verdict in first_counts)
+    chance = sum(
+        first_counts[verdict] * second_counts[verdict] for verdict in first_counts
+    )
     certain = len(tasks) ** 2
-    kappa = None if chance == certain else (equal * len(tasks) - chance) / (certain - chance)
+    kappa = (
+        None
+        if chance == certain
+        else (equal * len(tasks) - chance) / (certain - chance)
+    )
     return Agreement(first, second, len(tasks), equal, kappa)
 
 
@@ -105,7 +120,13 @@ class PeopleAgreement(Tabled):
         """Return a row for each two people."""
         title = f"{self.experiment} (agreement of {self.observer})"
         return [
-            Row(title, OBSERVER, f"{pair.first} and {pair.second}", _cells(pair), pair.to_dict())
+            Row(
+                title,
+                OBSERVER,
+                f"{pair.first} and {pair.second}",
+                _cells(pair),
+                pair.to_dict(),
+            )
             for pair in self.pairs
         ]
 
@@ -144,7 +165,11 @@ class PeopleMean(TaskScore):
 
     def to_dict(self) -> JsonObject:
         """Return the row as JSON can hold it."""
-        return {"experiment": self.experiment, "left_out": self.left_out, **self.rows()[0].record}
+        return {
+            "experiment": self.experiment,
+            "left_out": self.left_out,
+            **self.rows()[0].record,
+        }
 
 
 def people_scores(
@@ -173,12 +198,22 @@ def people_scores(
     for members in people_by_experiment(results):
         scores = {person: score(result)[0] for person, result in members.items()}
         first_score = next(iter(scores.values()))
-        mean = mean_of_people({person: score.metrics for person, score in scores.items()})
+        mean = mean_of_people(
+            {person: score.metrics for person, score in scores.items()}
+        )
         observer = f"mean of {len(scores) - 2} of {len(scores)} people"
         attributes = {**first_score.attributes, "observer": observer}
         left_out = mean.attrs["left_out"]
         means.append(
-            PeopleMean(attributes, first_score.confidence, "", "", table, values(mean), left_out)
+            PeopleMean(
+                attributes,
+                first_score.confidence,
+                "",
+                "",
+                table,
+                values(mean),
+                left_out,
+            )
         )
     return [*means, *agreement_of_people(results, choices)]
 
@@ -192,7 +227,8 @@ def _cells(pair: Agreement) -> dict[str, str]:
 
 
 def agreement_of_people(
-    results: Sequence[xarray.Dataset], choices: Callable[[xarray.Dataset], Mapping[str, str]]
+    results: Sequence[xarray.Dataset],
+    choices: Callable[[xarray.Dataset], Mapping[str, str]],
 ) -> tuple[PeopleAgreement, ...]:
     """Measure how far the people among results agree, for each experiment that two answered.
 
@@ -208,7 +244,9 @@ def agreement_of_people(
             experiment=str(next(iter(members.values())).attrs["experiment"]),
             persons=tuple(members),
             pairs=tuple(
-                agreements({person: choices(result) for person, result in members.items()})
+                agreements(
+                    {person: choices(result) for person, result in members.items()}
+                )
             ),
         )
         for members in people_by_experiment(results, 2)
@@ -222,5 +260,7 @@ def people_by_experiment(
     groups: dict[str, dict[str, xarray.Dataset]] = {}
     for result in results:
         if person := person_of(result):
-            groups.setdefault(str(result.attrs["experiment_digest"]), {})[person] = result
+            groups.setdefault(str(result.attrs["experiment_digest"]), {})[person] = (
+                result
+            )
     return [members for members in groups.values() if len(members) >= min_count]

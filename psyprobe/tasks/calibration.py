@@ -24,7 +24,13 @@ from psyprobe.analysis.intervals import bounded_interval
 from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError
 from psyprobe.files.terminal import lay_out, progress_bar
-from psyprobe.observers.chat.protocol import AnswerObserver, Decoding, Inquiry, TotalCost, ask_all
+from psyprobe.observers.chat.protocol import (
+    AnswerObserver,
+    Decoding,
+    Inquiry,
+    TotalCost,
+    ask_all,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,14 +129,19 @@ def draw(stripes: Stripes, vertical: bool, seed: int) -> npt.NDArray[np.uint8]:
     fine, coarse = (x, y) if vertical else (y, x)
     # Soft from half of the radius on: a sharp edge has a direction of its own that outlives the
     # stripes.
-    edge = np.cos(math.pi * np.clip(2 * np.hypot(x, y) / stripes.diameter - 0.5, 0, 0.5)) ** 2
+    edge = (
+        np.cos(math.pi * np.clip(2 * np.hypot(x, y) / stripes.diameter - 0.5, 0, 0.5))
+        ** 2
+    )
     position = _ACROSS[0] * fine + lean * _ACROSS[1] * coarse
     wave = edge * np.sin(2 * math.pi / stripes.period * position + phase)
     # An odd number of codes has no middle code: rounding goes to the even one, 128 or 130 or so,
     # all around.
     middle = 128 - stripes.codes // 2 + stripes.codes / 2
     channels = _RED_GREEN if stripes.colour else np.ones(1)
-    disc = np.rint(middle + stripes.codes / 2 * wave[..., None] * channels).astype(np.uint8)
+    disc = np.rint(middle + stripes.codes / 2 * wave[..., None] * channels).astype(
+        np.uint8
+    )
     before = (stripes.side - stripes.diameter) // 2
     after = stripes.side - stripes.diameter - before
     margins = ((before, after), (before, after), (0, 0))
@@ -168,7 +179,9 @@ class Grade:
     @property
     def verdict(self) -> str:
         """The verdict: "told", "reversed" or "not told"."""
-        return "told" if self.is_told else "reversed" if self.is_reversed else "not told"
+        return (
+            "told" if self.is_told else "reversed" if self.is_reversed else "not told"
+        )
 
 
 def _tail(count: int, trials: int) -> float:
@@ -238,8 +251,17 @@ class Calibration:
         for grade in self.grades:
             low, high = grade.interval
             counts = [str(grade.right), str(grade.trials)]
-            rows.append([str(grade.stripes), *counts, f"{low:.2f} to {high:.2f}", grade.verdict])
-        lines = ["", "Found:", *self.findings, "", "What this cannot tell:", *CANNOT_TELL]
+            rows.append(
+                [str(grade.stripes), *counts, f"{low:.2f} to {high:.2f}", grade.verdict]
+            )
+        lines = [
+            "",
+            "Found:",
+            *self.findings,
+            "",
+            "What this cannot tell:",
+            *CANNOT_TELL,
+        ]
         return lay_out("text", rows, lines)
 
 
@@ -355,7 +377,12 @@ class _StripeTest:
     """Asks an observer about grades of stripes, and collects the grades and their cost."""
 
     def __init__(
-        self, observer: AnswerObserver, trials: int, seed: int, decoding: Decoding, bar: Any
+        self,
+        observer: AnswerObserver,
+        trials: int,
+        seed: int,
+        decoding: Decoding,
+        bar: Any,
     ) -> None:
         self._observer = observer
         self._trials = trials
@@ -433,14 +460,17 @@ def _resizing(test: _StripeTest) -> tuple[int | None, int | None, list[str]]:
             high_step = step
     at_least = math.floor(lowest_side * 2 ** (low_step / STEPS))
     below = math.ceil(lowest_side * 2 ** (high_step / STEPS))
-    lower_bound = f"- An image of {SIDE} px on the side is looked at as {at_least} px or more"
+    lower_bound = (
+        f"- An image of {SIDE} px on the side is looked at as {at_least} px or more"
+    )
     upper_bound = (
         f"; finer stripes are not told: it is resized to less than about {below} px, or the eye "
         "is no finer"
     )
     if is_reversed:
         upper_bound = (
-            f", and less than about {below} px: finer stripes are named wrongly, as aliases are"
+            f", and less than about {below} px: finer stripes are named wrongly, as "
+            "aliases are"
         )
     return at_least, below, [f"{lower_bound}{upper_bound}. Set input_size={at_least}."]
 
@@ -466,7 +496,11 @@ def _colour(test: _StripeTest, side: int) -> str:
     """Measure how the server treats fine colour, and describe it."""
     diameter = min(side, _MAX_DIAMETER)
     last, lost = _ask_series(
-        test, [Stripes(side, diameter, period, 120, colour=True) for period in COLOUR_PERIODS]
+        test,
+        [
+            Stripes(side, diameter, period, 120, colour=True)
+            for period in COLOUR_PERIODS
+        ],
     )
     if last is None:
         return (
@@ -487,7 +521,9 @@ def _colour(test: _StripeTest, side: int) -> str:
         )
     loss = "named wrongly, as aliases are" if lost.is_reversed else "lost"
     is_finest = period == COLOUR_PERIODS[-1]
-    cause = "JPEG 4:2:0 or the like" if is_finest else "more than JPEG 4:2:0, or by the eye"
+    cause = (
+        "JPEG 4:2:0 or the like" if is_finest else "more than JPEG 4:2:0, or by the eye"
+    )
     return (
         f"- Colour at {period:g} px is {loss}, and told at {last.period:g} px, while grey is "
         f"told at {period:g} px: {cause}."
@@ -513,4 +549,6 @@ def _contrast(test: _StripeTest, side: int) -> str:
             f"named wrongly: only the means of JPEG's blocks of {FAINT_PERIOD:g} px are left, "
             "whose alias turns"
         )
-    return f"- Stripes of {last.codes} codes are told, and those of {faint} are {cause}."
+    return (
+        f"- Stripes of {last.codes} codes are told, and those of {faint} are {cause}."
+    )

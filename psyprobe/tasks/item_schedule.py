@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 #: Seconds to an answer where nothing was measured, and the remark on it.
 _LATENCY = 1.0
-_LATENCY_NOTE = "Tokens are not known before a question is answered, and 1 s an answer is a guess."
+_LATENCY_NOTE = (
+    "Tokens are not known before a question is answered, and 1 s an answer is a guess."
+)
 #: Descriptions of the types of options.
 _KINDS: Mapping[type, str] = {
     str: "text",
@@ -102,16 +104,24 @@ class ItemSchedule(ExperimentSchedule):
     """
 
     def __init__(
-        self, experiment: Experiment, observer: AnswerObserver, task: ItemTask, judge: Judge | None
+        self,
+        experiment: Experiment,
+        observer: AnswerObserver,
+        task: ItemTask,
+        judge: Judge | None,
     ) -> None:
-        super().__init__(experiment, observer, *([] if judge is None else [judge.observer]))
+        super().__init__(
+            experiment, observer, *([] if judge is None else [judge.observer])
+        )
         self.task = task
         self.judge = judge
         items.check_questions(task.questions, observer)
         self._is_person = isinstance(observer, SeatedObserver)
         self._questions = task.questions
         if self._is_person:
-            self._questions = [replace(question, attempt=1) for question in task.questions]
+            self._questions = [
+                replace(question, attempt=1) for question in task.questions
+            ]
         self._keys = items.keys_of(self._questions, observer, task.version)
         #: Keys of first attempts.
         self._first_keys = list(self._keys.values())
@@ -234,12 +244,16 @@ class ItemSchedule(ExperimentSchedule):
     def _single_questions(self) -> Iterator[list[Batch]]:
         """Yield one question a round, in a random order that the session's digest seeds."""
         generator = np.random.default_rng(int(self.observer.card.digest[:16], 16))
-        questions = [self._questions[i] for i in generator.permutation(len(self._questions))]
+        questions = [
+            self._questions[i] for i in generator.permutation(len(self._questions))
+        ]
         questions.sort(key=lambda question: self.task.afterwards(question.name))
         for question in questions:
             self._given_up = {question.name}
             while self._given_up:
-                self._round = items.keys_of([question], self.observer, self.task.version)
+                self._round = items.keys_of(
+                    [question], self.observer, self.task.version
+                )
                 self._keys |= self._round
                 yield items.batches_of([question], self.observer, self.task.version)
                 question = replace(question, attempt=question.attempt + 1)
@@ -248,7 +262,9 @@ class ItemSchedule(ExperimentSchedule):
 def items_of(experiment: Experiment) -> Path:
     """Return the folder of items that an experiment names; raise an InputError without one."""
     if experiment.items is None:
-        raise InputError(f"{experiment.name}: there is no 'items'; give the folder that holds them")
+        raise InputError(
+            f"{experiment.name}: there is no 'items'; give the folder that holds them"
+        )
     return experiment.items
 
 
@@ -266,7 +282,10 @@ def options_of(experiment: Experiment, defaults: JsonMapping) -> JsonObject:
 
 def answers_of(record: RunRecord, store: Store) -> list[Answer]:
     """Return the answers of a run about items, in the order of its questions."""
-    return [Answer.from_dict(answer["reply"]) for answer in store.iterate_answers(_keys_of(record))]
+    return [
+        Answer.from_dict(answer["reply"])
+        for answer in store.iterate_answers(_keys_of(record))
+    ]
 
 
 def reaction_times(answers: Sequence[Answer]) -> dict[str, FloatArray]:
@@ -310,7 +329,9 @@ def judged_attributes(record: RunRecord, store: Store) -> JsonObject:
         for name, prompt, keys in cases
     ]
     answers = store.answers(_keys_of(record))
-    total = TotalCost([*(answer["reply"] for answer in answers.values()), *replies.values()])
+    total = TotalCost(
+        [*(answer["reply"] for answer in answers.values()), *replies.values()]
+    )
     return run_attributes(
         record,
         options=layout["options"],

@@ -38,7 +38,13 @@ from psyprobe.files.output import digest
 from psyprobe.files.parsing import read_bytes
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers import load_observer
-from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding, Inquiry, ask_all
+from psyprobe.observers.chat.protocol import (
+    Answer,
+    AnswerObserver,
+    Decoding,
+    Inquiry,
+    ask_all,
+)
 from psyprobe.running.loop import Writer, ask_round
 from psyprobe.running.origins import Origins
 from psyprobe.running.protocol import Answered, Batch, Origin, Question
@@ -115,7 +121,9 @@ def answer_items(
     InputError
         An image has changed since the questions were made.
     """
-    for name, observer_batches in groupby(batches, key=lambda batch: batch.questions[0].observer):
+    for name, observer_batches in groupby(
+        batches, key=lambda batch: batch.questions[0].observer
+    ):
         yield from _answer(observers[name], observer_batches)
 
 
@@ -153,23 +161,31 @@ def ask_items(
     check_questions(questions, observer)
     keys = keys_of(questions, observer, version)
     with open_store(store) as opened:
-        opened.add_contents([(observer.card.digest, "observer", observer.card.to_dict())])
+        opened.add_contents(
+            [(observer.card.digest, "observer", observer.card.to_dict())]
+        )
         observers = {observer.card.digest: observer}
         batches = batches_of(questions, observer, version)
         origins = Origins(opened, observers)
         with Writer(opened) as writer, progress_bar(0, progress, "question") as bar:
             bar.set_description(label or observer.card.name)
             round_keys = [
-                *ask_round(opened, answer_items, observers, origins, batches, bar, writer)
+                *ask_round(
+                    opened, answer_items, observers, origins, batches, bar, writer
+                )
             ]
         answers = {
             key: Answer.from_dict(answer["reply"])
-            for key, answer in zip(round_keys, opened.iterate_answers(round_keys), strict=True)
+            for key, answer in zip(
+                round_keys, opened.iterate_answers(round_keys), strict=True
+            )
         }
     return {name: answers[key] for name, key in keys.items()}
 
 
-def check_questions(questions: Sequence[ItemQuestion], observer: AnswerObserver) -> None:
+def check_questions(
+    questions: Sequence[ItemQuestion], observer: AnswerObserver
+) -> None:
     """Refuse an observer that cannot answer the questions, and two questions of one name."""
     card = observer.card
     if card.ability != "answer":
@@ -180,7 +196,9 @@ def check_questions(questions: Sequence[ItemQuestion], observer: AnswerObserver)
     counts = Counter(question.name for question in questions)
     for name, count in counts.items():
         if count > 1:
-            raise InputError(f"two questions are called {name!r}; give each a name of its own")
+            raise InputError(
+                f"two questions are called {name!r}; give each a name of its own"
+            )
     image_count = max((len(question.images) for question in questions), default=0)
     if observer.images_at_once is not None and image_count > observer.images_at_once:
         raise InputError(
@@ -201,7 +219,8 @@ def batches_of(
         Batch(
             tuple(_question(question, observer, version) for question in group),
             ImageQuestions(
-                images, {question.request_digest: question.request for question in group}
+                images,
+                {question.request_digest: question.request for question in group},
             ),
             # A person's attempts are all of one session.
             session=observer.card.digest if group[0].attempt else "",
@@ -214,11 +233,18 @@ def keys_of(
     questions: Sequence[ItemQuestion], observer: AnswerObserver, version: str
 ) -> dict[str, str]:
     """Return the key of each question's answer in a store, by the question's name."""
-    return {question.name: _question(question, observer, version).key for question in questions}
+    return {
+        question.name: _question(question, observer, version).key
+        for question in questions
+    }
 
 
-def _question(question: ItemQuestion, observer: AnswerObserver, version: str) -> Question:
-    return Question(question.image_digest, question.request_digest, observer.card.digest, version)
+def _question(
+    question: ItemQuestion, observer: AnswerObserver, version: str
+) -> Question:
+    return Question(
+        question.image_digest, question.request_digest, observer.card.digest, version
+    )
 
 
 def _answer(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answered]:
@@ -228,7 +254,8 @@ def _answer(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answ
         for batch in batches:
             work: ImageQuestions = batch.work
             images = tuple(
-                read_planned(*image).astype(np.float32) / np.float32(255) for image in work.images
+                read_planned(*image).astype(np.float32) / np.float32(255)
+                for image in work.images
             )
             for question in batch.questions:
                 request = work.requests[question.request]
@@ -249,7 +276,9 @@ def _answer(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answ
             (question.request, "request", work.requests[question.request]),
             (question.stimulus, "stimuli", [sha256 for _, sha256 in work.images]),
         )
-        yield Answered(question, {"reply": answer.to_dict()}, contents, Origin(served=answer.named))
+        yield Answered(
+            question, {"reply": answer.to_dict()}, contents, Origin(served=answer.named)
+        )
 
 
 def read_planned(path: str, sha256: str) -> npt.NDArray[np.uint8]:
@@ -275,7 +304,11 @@ class JudgePrompt:
 
     def fill(self, case: Case) -> str:
         """Fill the prompt's fields from a case; braces inside an answer stay as they are."""
-        fields = {"{question}": case.question, "{key}": case.key, "{answer}": case.answer}
+        fields = {
+            "{question}": case.question,
+            "{key}": case.key,
+            "{answer}": case.answer,
+        }
         field_pattern = r"\{(?:question|key|answer)\}"
         return re.sub(field_pattern, lambda match: fields[match.group()], self.text)
 
@@ -320,9 +353,13 @@ def judge_prompts() -> dict[str, JudgePrompt]:
     >>> sorted(judge_prompts())
     ['choice_letter', 'rbench_caption', 'rbench_choice', 'rbench_short', 'yes_no']
     """
-    page = tomllib.loads(files("psyprobe.tasks").joinpath("judge.toml").read_text(encoding="utf-8"))
+    page = tomllib.loads(
+        files("psyprobe.tasks").joinpath("judge.toml").read_text(encoding="utf-8")
+    )
     return {
-        name: JudgePrompt(name, row["version"], row["system"], row["text"].strip(), row["verdicts"])
+        name: JudgePrompt(
+            name, row["version"], row["system"], row["text"].strip(), row["verdicts"]
+        )
         for name, row in page.items()
     }
 
@@ -360,7 +397,11 @@ class Judge:
         for name, prompt in judge_prompts().items():
             contents = [prompt.system, prompt.text, dict(prompt.verdicts)]
             versions[name] = f"{prompt.version} ({digest(contents)[:12]})"
-        return {**vars(self), "observer": self.observer.card.to_dict(), "prompts": versions}
+        return {
+            **vars(self),
+            "observer": self.observer.card.to_dict(),
+            "prompts": versions,
+        }
 
 
 @dataclass(frozen=True)
@@ -399,7 +440,11 @@ class Verdicts:
     def mean(self) -> float:
         """Mean of numeric verdicts, from 0 to 1."""
         if self.failed:
-            remedy = " and was cut off; give the judge more tokens" if self.cut else "; judge again"
+            remedy = (
+                " and was cut off; give the judge more tokens"
+                if self.cut
+                else "; judge again"
+            )
             raise InputError(
                 f"the judge gave no verdict but {self.unread[0]!r}{remedy}, or leave the item out"
             )
@@ -507,5 +552,6 @@ def read_verdicts(text: str) -> dict[str, Verdicts]:
     """Read verdicts by case from JSON: name, prompt, and replies with their stop reasons."""
     prompts = judge_prompts()
     return {
-        name: prompts[prompt].verdicts_of(replies) for name, prompt, replies in json.loads(text)
+        name: prompts[prompt].verdicts_of(replies)
+        for name, prompt, replies in json.loads(text)
     }

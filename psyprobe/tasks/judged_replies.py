@@ -54,7 +54,9 @@ def judge_replies(
     probe = result.attrs.get("probe", "")
     judge_of_probe = getattr(load_probe(probe), "judge_replies", None)
     if judge_of_probe is not None:
-        judged: xr.Dataset = judge_of_probe(result, judge, store=store, progress=progress)
+        judged: xr.Dataset = judge_of_probe(
+            result, judge, store=store, progress=progress
+        )
         return judged
     if task_of(result).scored != "yes":
         raise InputError(
@@ -72,9 +74,13 @@ def judge_replies(
     }
     verdicts = judge_cases(list(cases.values()), judge, store=store, progress=progress)
     readings = np.full(requested.shape, "", dtype=object)
-    readings[requested] = [verdicts[cases[reply].name].majority or "invalid" for reply in replies]
+    readings[requested] = [
+        verdicts[cases[reply].name].majority or "invalid" for reply in replies
+    ]
     attributes = {
         "units": "1",
         "long_name": f"yes, no or invalid: the reply as {judge.observer.card.name} reads it",
     }
-    return arrange_trials(table.assign({JUDGE_READING: (("trial",), readings, attributes)}))
+    return arrange_trials(
+        table.assign({JUDGE_READING: (("trial",), readings, attributes)})
+    )

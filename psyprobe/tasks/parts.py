@@ -24,7 +24,9 @@ LISTED = 40
 _SPREAD = 0.5
 
 
-def by_parts(title: str, label: str, rows: Mapping[str, Mapping[str, pd.DataFrame]]) -> Figure:
+def by_parts(
+    title: str, label: str, rows: Mapping[str, Mapping[str, pd.DataFrame]]
+) -> Figure:
     """Draw values of observers in parts of a benchmark, with intervals, as a figure's data.
 
     Parameters
@@ -71,7 +73,11 @@ def listed(items: pd.DataFrame, limit: int = LISTED) -> pd.DataFrame:
 def corruption_gallery(names: Sequence[str], strength: str = "mid") -> list[Gallery]:
     """Show R-Bench's corruptions of a photograph; no gallery without scikit-image and OpenCV."""
     package = importlib.util.find_spec("skimage")
-    if package is None or package.origin is None or importlib.util.find_spec("cv2") is None:
+    if (
+        package is None
+        or package.origin is None
+        or importlib.util.find_spec("cv2") is None
+    ):
         return []
     path = Path(package.origin).parent / "data" / _PHOTOGRAPH
     if not path.is_file():
@@ -111,10 +117,14 @@ def answers_table(
     ]
     count = sum(map(len, tables.values()))
     caption = f"{len(rows)} of {count} items, spread over the set; answers stand word for word."
-    return Table("Answers", ["observer", *columns.values()], rows, caption, opened=False)
+    return Table(
+        "Answers", ["observer", *columns.values()], rows, caption, opened=False
+    )
 
 
 def _cell_text(value: Any) -> str:
     if isinstance(value, float):
         return "" if np.isnan(value) else f"{value:.3g}"
-    return " / ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+    return (
+        " / ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+    )

@@ -57,7 +57,9 @@ def read_answer_table(path: str | Path) -> pd.DataFrame:
         return _read_workbook(file)
     if suffix in (".csv", ".tsv"):
         return read_table(file, (), "\t" if suffix == ".tsv" else ",")[0]
-    raise InputError(f"{path} is no table of answers; give .csv, .tsv, .xlsx, .json or .jsonl")
+    raise InputError(
+        f"{path} is no table of answers; give .csv, .tsv, .xlsx, .json or .jsonl"
+    )
 
 
 def read_table(
@@ -67,12 +69,16 @@ def read_table(
     text, encoding = _decode(read_bytes(path), path)
     _check_width(text.partition("\n")[0].count(separator) + 1, path)
     try:
-        table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, sep=separator)
+        table = pd.read_csv(
+            io.StringIO(text), dtype=str, keep_default_na=False, sep=separator
+        )
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise InputError(f"{path} is no CSV: {error}") from None
     missing = [name for name in columns if name not in table]
     if missing:
-        raise InputError(f"{path} has no column {missing[0]!r}; it needs {', '.join(columns)}")
+        raise InputError(
+            f"{path} has no column {missing[0]!r}; it needs {', '.join(columns)}"
+        )
     if not len(table):
         raise InputError(f"{path} has no rows")
     return table, encoding
@@ -151,7 +157,9 @@ def _read_workbook(path: Path) -> pd.DataFrame:
             f"{path} cannot be read: {error.strerror or 'it is no workbook'}"
         ) from None
     except Exception:  # zip, XML and openpyxl end in errors of a dozen kinds
-        raise InputError(f"{path} is no Excel workbook; save it again, or as CSV") from None
+        raise InputError(
+            f"{path} is no Excel workbook; save it again, or as CSV"
+        ) from None
     if not len(table):
         raise InputError(f"{path} has no rows")
     # Cells that were never written come as NaN.
@@ -167,8 +175,14 @@ def _read_json(path: Path) -> pd.DataFrame:
     if isinstance(data, dict):
         is_columns = data and all(isinstance(column, dict) for column in data.values())
         data = _rows_of(data) if is_columns else [data]
-    if not isinstance(data, list) or not data or not all(isinstance(row, dict) for row in data):
-        raise InputError(f"{path} is no list of objects; it should hold one for each item")
+    if (
+        not isinstance(data, list)
+        or not data
+        or not all(isinstance(row, dict) for row in data)
+    ):
+        raise InputError(
+            f"{path} is no list of objects; it should hold one for each item"
+        )
     _check_width(max(map(len, data)), path)
     return pd.DataFrame(
         [{_text(name): _text(value) for name, value in row.items()} for row in data]
@@ -177,19 +191,26 @@ def _read_json(path: Path) -> pd.DataFrame:
 
 def _rows_of(columns: Mapping[str, JsonMapping]) -> list[JsonObject]:
     labels = dict.fromkeys(label for column in columns.values() for label in column)
-    return [{name: column.get(label) for name, column in columns.items()} for label in labels]
+    return [
+        {name: column.get(label) for name, column in columns.items()}
+        for label in labels
+    ]
 
 
 def _text(value: Any) -> str:
     if isinstance(value, list):
         value = value[0] if value else ""
     # Halves of characters, which JSON can spell and no table can hold, are spelt out.
-    return "" if value is None else str(value).encode("utf-8", "backslashreplace").decode()
+    return (
+        "" if value is None else str(value).encode("utf-8", "backslashreplace").decode()
+    )
 
 
 def csv_table(table: pd.DataFrame, *, index: bool = False) -> str:
     """Format a table for people as CSV in which no cell is run by a spreadsheet."""
-    return str(table.map(harmless).rename(index=harmless, columns=harmless).to_csv(index=index))
+    return str(
+        table.map(harmless).rename(index=harmless, columns=harmless).to_csv(index=index)
+    )
 
 
 def encode_images(paths: Iterable[Path], indices: Iterable[object]) -> list[str]:
@@ -253,7 +274,11 @@ def near_names(model: str, printed_names: Iterable[str]) -> list[str]:
     names = {_plain_name(name): name for name in printed_names}
     matches = difflib.get_close_matches(_plain_name(model), names, n=3, cutoff=0.7)
     near = ", ".join(names[match] for match in matches)
-    return [f"{model}: no printed values stand under this name; near: {near}."] if near else []
+    return (
+        [f"{model}: no printed values stand under this name; near: {near}."]
+        if near
+        else []
+    )
 
 
 def _stem_and_size(model: str, letters: str) -> tuple[str, str]:
@@ -277,7 +302,11 @@ def all_metrics(metrics: Mapping[str, pd.DataFrame], format: str) -> str:
     combined = combined[["model", *[name for name in combined if name != "model"]]]
     if format == "csv":
         return csv_table(combined).rstrip("\n")
-    return str(combined.to_json(orient="records", indent=2, double_precision=15, force_ascii=False))
+    return str(
+        combined.to_json(
+            orient="records", indent=2, double_precision=15, force_ascii=False
+        )
+    )
 
 
 #: What a responder reached in each metric: value and the ends of its interval.
@@ -334,7 +363,9 @@ class TaskScore(Tabled):
         for metric, (value, low, high) in values.items():
             cell = number(value, metric.digits)
             if low is not None:
-                cell += f" [{number(low, metric.digits)}, {number(high, metric.digits)}]"
+                cell += (
+                    f" [{number(low, metric.digits)}, {number(high, metric.digits)}]"
+                )
             cells[metric.suffix] = cell
             record[metric.name] = value
             record[f"{metric.name}_low"] = low
@@ -372,7 +403,9 @@ class ReadScore(TaskScore):
         """Convert readings and metrics to plain values."""
         return {
             "readings": [reading.to_dict() for reading in self.readings],
-            "metrics": json.loads(self.metrics.to_json(orient="records", double_precision=15)),
+            "metrics": json.loads(
+                self.metrics.to_json(orient="records", double_precision=15)
+            ),
         }
 
     def read_otherwise(self, unit: str, digits: int) -> list[Row]:
@@ -397,7 +430,8 @@ def by_observer(results: Sequence[xarray.Dataset]) -> dict[str, xarray.Dataset]:
     """Key results by their observers, and experiments too if there are several."""
     several = len({result.attrs["experiment"] for result in results}) > 1
     return {
-        result.attrs["observer"] + (f", {result.attrs['experiment']}" if several else ""): result
+        result.attrs["observer"]
+        + (f", {result.attrs['experiment']}" if several else ""): result
         for result in results
     }
 

@@ -55,7 +55,12 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from psyprobe.stimulus.certificate import Certificate
-    from psyprobe.stimulus.tolerances import PRECISIONS, TOLERANCES, Tolerance, tolerance
+    from psyprobe.stimulus.tolerances import (
+        PRECISIONS,
+        TOLERANCES,
+        Tolerance,
+        tolerance,
+    )
     from psyprobe.testing import strategies
     from psyprobe.testing.assertions import *  # noqa: F403
     from psyprobe.testing.diagnosis import Cause

@@ -21,7 +21,12 @@ from psyprobe.stimulus.certificate_table import format_measurements
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.measuring import certify
 from psyprobe.stimulus.tolerances import precision_of, roundoff, tolerance
-from psyprobe.testing.diagnosis import Cause, describe_measurement, diagnose, roots_first
+from psyprobe.testing.diagnosis import (
+    Cause,
+    describe_measurement,
+    diagnose,
+    roots_first,
+)
 from psyprobe.testing.light import Light, read_light
 
 
@@ -37,7 +42,10 @@ class CalibrationError(AssertionError):
     """A stimulus is not what was requested."""
 
     def __init__(
-        self, message: str, certificate: Certificate | None = None, causes: tuple[Cause, ...] = ()
+        self,
+        message: str,
+        certificate: Certificate | None = None,
+        causes: tuple[Cause, ...] = (),
     ) -> None:
         super().__init__(message)
         #: certificate, measurements: Everything that was measured.
@@ -110,7 +118,9 @@ def assert_calibrated(
 
 
 def assert_contrast(
-    image: Stimulus | Array, spec: Specification | None = None, **options: Unpack[JudgingOptions]
+    image: Stimulus | Array,
+    spec: Specification | None = None,
+    **options: Unpack[JudgingOptions],
 ) -> Certificate:
     """Assert the contrast; called as `assert_calibrated`.
 
@@ -126,30 +136,41 @@ def assert_contrast(
 
 
 def assert_frequency(
-    image: Stimulus | Array, spec: Specification | None = None, **options: Unpack[JudgingOptions]
+    image: Stimulus | Array,
+    spec: Specification | None = None,
+    **options: Unpack[JudgingOptions],
 ) -> Certificate:
     """Assert the spatial frequency of a Gabor or grating; called as `assert_calibrated`."""
     return _assert(image, spec, ("frequency",), **options)
 
 
 def assert_orientation(
-    image: Stimulus | Array, spec: Specification | None = None, **options: Unpack[JudgingOptions]
+    image: Stimulus | Array,
+    spec: Specification | None = None,
+    **options: Unpack[JudgingOptions],
 ) -> Certificate:
     """Assert the orientation of a Gabor or grating; called as `assert_calibrated`."""
     return _assert(image, spec, ("orientation",), **options)
 
 
 def assert_band(
-    image: Stimulus | Array, spec: Specification | None = None, **options: Unpack[JudgingOptions]
+    image: Stimulus | Array,
+    spec: Specification | None = None,
+    **options: Unpack[JudgingOptions],
 ) -> Certificate:
     """Assert that noise fills its band up to the edges; called as `assert_calibrated`."""
     return _assert(
-        image, spec, ("energy outside band", "band edge low", "band edge high"), **options
+        image,
+        spec,
+        ("energy outside band", "band edge low", "band edge high"),
+        **options,
     )
 
 
 def assert_cone_contrast(
-    image: Stimulus | Array, spec: Specification | None = None, **options: Unpack[JudgingOptions]
+    image: Stimulus | Array,
+    spec: Specification | None = None,
+    **options: Unpack[JudgingOptions],
 ) -> Certificate:
     """Assert the contrast of each cone class, and silence; called as `assert_calibrated`."""
     cones = (f"{cone} cone contrast" for cone in "LMS")
@@ -224,7 +245,9 @@ def assert_isoluminant(
     luminance = _luminance(light, observer, display)
     flat = luminance.reshape(-1, luminance.shape[-2] * luminance.shape[-1])
     change = np.abs(flat / np.median(flat, axis=1, keepdims=True) - 1).max(axis=1)
-    allowed = tolerance("luminance modulation", light.precision) + 30 * roundoff(light.precision)
+    allowed = tolerance("luminance modulation", light.precision) + 30 * roundoff(
+        light.precision
+    )
     measurement = Measurement(
         "luminance modulation",
         "",
@@ -275,10 +298,14 @@ def assert_in_gamut(
     counted = f"count of {values} values"
     distance = "distance to the nearer limit over the range"
     measurements = (
-        Measurement("values outside gamut", "", 0.0, float(outside), 0.0, False, counted),
+        Measurement(
+            "values outside gamut", "", 0.0, float(outside), 0.0, False, counted
+        ),
         Measurement("gamut margin", "", None, float(margin), None, False, distance),
     )
-    title = f"the gamut of a display from {display.floor:g} to {display.ceiling:g} cd/m²"
+    title = (
+        f"the gamut of a display from {display.floor:g} to {display.ceiling:g} cd/m²"
+    )
     return _check(Certificate(measurements, title, light.precision, 1))
 
 
@@ -379,17 +406,25 @@ def _judge_quantities(
         decoded=light.drive is not None,
     )
     if quantities is not None:
-        selected = [entry for entry in certificate if _part_quantity(entry.quantity) in quantities]
+        selected = [
+            entry
+            for entry in certificate
+            if _part_quantity(entry.quantity) in quantities
+        ]
         certificate = replace(certificate, measurements=tuple(selected))
     if not certificate.measurements:
-        raise InputError(f"{', '.join(quantities or ())} cannot be measured in {spec!r}")
+        raise InputError(
+            f"{', '.join(quantities or ())} cannot be measured in {spec!r}"
+        )
     if certificate.passed or isinstance(spec, Sum):
         return certificate, ()
     worst = max(certificate.failures, key=lambda failure: failure.severity)
     index = worst.image or 0
     single = [*spec.singles()][index]
     light = _single_light(light, len(spec.batch), index)
-    detail = certify(light.pixels, light.space, single, precision=light.precision, display=display)
+    detail = certify(
+        light.pixels, light.space, single, precision=light.precision, display=display
+    )
     return certificate, diagnose(detail.measurements, light, single, display)
 
 
@@ -417,12 +452,19 @@ def _check(certificate: Certificate, causes: tuple[Cause, ...] = ()) -> Certific
         return certificate
     roots, consequences = roots_first(certificate.failures, causes)
     lines = [f"{certificate.stimulus} was asked:"]
-    lines += [f"  {describe_measurement(failure, certificate.precision)}" for failure in roots]
+    lines += [
+        f"  {describe_measurement(failure, certificate.precision)}" for failure in roots
+    ]
     lines += [f"Likely cause: {cause}" for cause in causes]
     if consequences:
-        lines.append(f"What follows from it: {'; '.join(map(describe_measurement, consequences))}.")
+        lines.append(
+            f"What follows from it: {'; '.join(map(describe_measurement, consequences))}."
+        )
     if len(certificate.measurements) > 1:
-        lines += ["All that was measured:", format_measurements(certificate.measurements)]
+        lines += [
+            "All that was measured:",
+            format_measurements(certificate.measurements),
+        ]
     raise CalibrationError("\n".join(lines), certificate, causes)
 
 
@@ -441,7 +483,11 @@ def _luminance(light: Light, observer: str, display: Display | None) -> Any:
 
 def to_numpy(values: Array) -> Any:
     """Convert a tensor or an array to a numpy array."""
-    return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
+    return (
+        values.detach().cpu().numpy()
+        if hasattr(values, "detach")
+        else np.asarray(values)
+    )
 
 
 def assert_reproducible(draw: Specification | Callable[[], Array]) -> None:
@@ -466,7 +512,9 @@ def assert_reproducible(draw: Specification | Callable[[], Array]) -> None:
     if isinstance(draw, Specification):
         copy = specification_from_dict(draw.to_dict())
         if copy != draw or copy.digest != draw.digest:
-            raise CalibrationError(f"{draw!r} read back from its dictionary is {copy!r}")
+            raise CalibrationError(
+                f"{draw!r} read back from its dictionary is {copy!r}"
+            )
         first = _draw_pixels(draw)
         second = _draw_pixels(copy)
         name = repr(draw)
@@ -517,7 +565,10 @@ def assert_batch_equals_loop(
         images = [_draw_pixels(single) for single in draw.singles()]
         batch = batch.reshape(len(images), *images[0].shape)
     else:
-        columns = {name: np.asarray(list(values)) for name, values in (parameters or {}).items()}
+        columns = {
+            name: np.asarray(list(values))
+            for name, values in (parameters or {}).items()
+        }
         if not columns:
             raise InputError(
                 "a function needs parameters to draw a batch of: a mapping of names to sequences"

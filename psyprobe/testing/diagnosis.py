@@ -106,11 +106,24 @@ _YIELDS = {
 }
 
 #: Where a wave lies: all else is measured where it should lie.
-_PLACE = ("frequency", "orientation", "radius", "aspect", "position x", "position y", "phase")
+_PLACE = (
+    "frequency",
+    "orientation",
+    "radius",
+    "aspect",
+    "position x",
+    "position y",
+    "phase",
+)
 
 #: Quantities in which a fault in contrast or level shows.
 _LEVELS = ("contrast", "rms contrast", "mean luminance", "background")
-_COLOURS = ("L cone contrast", "M cone contrast", "S cone contrast", "luminance modulation")
+_COLOURS = (
+    "L cone contrast",
+    "M cone contrast",
+    "S cone contrast",
+    "luminance modulation",
+)
 
 
 def diagnose(
@@ -175,7 +188,11 @@ def roots_first(
     explained = {quantity for cause in causes for quantity in cause.shows}
 
     def order(failure: Measurement) -> tuple[int, float]:
-        place = _PLACE.index(failure.quantity) if failure.quantity in _PLACE else len(_PLACE)
+        place = (
+            _PLACE.index(failure.quantity)
+            if failure.quantity in _PLACE
+            else len(_PLACE)
+        )
         # Two digits, since rounding differs between machines.
         return place, -float(f"{abs(failure.error or 0.0):.1e}")
 
@@ -239,7 +256,9 @@ def _fitting_causes(
         return ()
     fits = []
     for fault in plain_faults:
-        fits.append(_Fit(_distance(light.pixels, fault.light), CAUSES[fault.key], fault.key))
+        fits.append(
+            _Fit(_distance(light.pixels, fault.light), CAUSES[fault.key], fault.key)
+        )
     measured_fits = []
     for measured_fault in measured:
         cause = _cause_with_number(measured_fault.key, measured_fault.number, expected)
@@ -248,7 +267,9 @@ def _fitting_causes(
     best = _smallest_distance(fits)
     best_measured = _smallest_distance(measured_fits)
     largest = max(_UNEXPLAINED * error, rounding)
-    if best > largest or best > max(20 * best_measured, _UNEXPLAINED_BESIDE * error, rounding):
+    if best > largest or best > max(
+        20 * best_measured, _UNEXPLAINED_BESIDE * error, rounding
+    ):
         fits = measured_fits
         best = best_measured
         largest = max(_UNEXPLAINED_IF_MEASURED * error, rounding)
@@ -282,7 +303,9 @@ def _rounding_error(light: Light, display: Display | None) -> float:
         return 0.0
     half = 0.5 / light.codes
     drive = np.clip(light.drive, half, 1 - half)
-    step = np.asarray(display.decode(drive + half)) - np.asarray(display.decode(drive - half))
+    step = np.asarray(display.decode(drive + half)) - np.asarray(
+        display.decode(drive - half)
+    )
     # Rounding a uniform value leaves 0.29 of a step; it varies by chance.
     return 0.4 * float(np.sqrt(np.mean(np.square(step))))
 
@@ -317,7 +340,9 @@ def _cause_with_number(key: str, number: float, expected: ExpectedImage) -> Caus
 # --------------------------------------------------------------------------------------------------
 
 
-def _joint_causes(light: Light, expected: ExpectedImage, measurements: Measurements) -> list[Cause]:
+def _joint_causes(
+    light: Light, expected: ExpectedImage, measurements: Measurements
+) -> list[Cause]:
     """Find what is wrong with the wave's place, then with contrast and encoding where it lies."""
     spec = expected.spec
     causes = list(_geometry_causes(measurements, spec))
@@ -326,11 +351,15 @@ def _joint_causes(light: Light, expected: ExpectedImage, measurements: Measureme
     if placed != spec and CAUSES["resized"] not in causes:
         expected = ExpectedImage.like(light, placed, expected.display)
         levels = faults_of_level(expected)
-        causes += _fitting_causes(light, expected, levels, measured_levels(expected, light))
+        causes += _fitting_causes(
+            light, expected, levels, measured_levels(expected, light)
+        )
     return causes
 
 
-def _placed_as_delivered(measurements: Measurements, spec: Specification) -> Specification:
+def _placed_as_delivered(
+    measurements: Measurements, spec: Specification
+) -> Specification:
     """Change the specification to where and how the wave really lies.
 
     Its contrast can then be judged by itself.
@@ -365,14 +394,18 @@ def _phase_at_centre(measurements: Measurements, spec: Gabor | Grating) -> float
         shift.append(position.error or 0.0 if position else 0.0)
     frequency = measurements["frequency"].delivered
     vector = wave_vector(frequency, measurements["orientation"].delivered)
-    return float(measurements["phase"].delivered + 360 * np.dot(vector, shift) / spec.ppd)
+    return float(
+        measurements["phase"].delivered + 360 * np.dot(vector, shift) / spec.ppd
+    )
 
 
 def _failed(measurements: Measurements, quantity: str) -> bool:
     return quantity in measurements and not measurements[quantity].passed
 
 
-def _geometry_causes(measurements: Measurements, spec: Specification) -> Iterator[Cause]:
+def _geometry_causes(
+    measurements: Measurements, spec: Specification
+) -> Iterator[Cause]:
     if not isinstance(spec, Gabor | Grating):
         return
     radius_failed = _failed(measurements, "radius")
@@ -387,7 +420,9 @@ def _geometry_causes(measurements: Measurements, spec: Specification) -> Iterato
         if is_resized(ratio):
             yield CAUSES["resized"]
             return
-        inverse = measurements["radius"].delivered / spec.radius if radius_failed else 1.0
+        inverse = (
+            measurements["radius"].delivered / spec.radius if radius_failed else 1.0
+        )
         smaller_change = min(abs(ratio - 1), abs(inverse - 1))
         if not includes_ends and abs(ratio * inverse - 1) < 0.05 * smaller_change:
             yield _wrong_ppd(spec, ratio)
@@ -470,7 +505,9 @@ def _other_band(light: Light, spec: Noise | AnnulusNoise) -> Iterator[Cause]:
         yield _wrong_ppd(spec, high)
 
 
-def _recreated(delivered: Measurements, light: Light, expected: ExpectedImage) -> list[Cause]:
+def _recreated(
+    delivered: Measurements, light: Light, expected: ExpectedImage
+) -> list[Cause]:
     """Find faults in contrast and encoding that lead to the errors delivered."""
     quantities = _LEVELS if light.space == "luminance" else (*_LEVELS, *_COLOURS)
     if not any(_failed(delivered, quantity) for quantity in quantities):
@@ -510,7 +547,11 @@ def _error_gap(
             continue
         measurement = delivered[quantity]
         other = predicted[quantity]
-        if measurement.error is None or other.error is None or measurement.tolerance is None:
+        if (
+            measurement.error is None
+            or other.error is None
+            or measurement.tolerance is None
+        ):
             continue
         gap = abs(measurement.error - other.error)
         larger = max(abs(measurement.error), abs(other.error))
@@ -561,7 +602,11 @@ def _rounding_cause(light: Light, expected: ExpectedImage) -> Cause | None:
     best = max(agreement, key=lambda key: agreement[key])
     if agreement[best] > 0.99:
         return _cause_for_codes(best, light.codes)
-    return _cause_for_codes("dithered", light.codes) if _is_dithered(codes - exact, exact) else None
+    return (
+        _cause_for_codes("dithered", light.codes)
+        if _is_dithered(codes - exact, exact)
+        else None
+    )
 
 
 def _cause_for_codes(key: str, codes: int) -> Cause:

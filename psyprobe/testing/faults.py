@@ -18,7 +18,15 @@ from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.light.transfer import Eotf
-from psyprobe.stimulus import Disc, Gabor, Grating, Modulation, Noise, Specification, Stimulus
+from psyprobe.stimulus import (
+    Disc,
+    Gabor,
+    Grating,
+    Modulation,
+    Noise,
+    Specification,
+    Stimulus,
+)
 from psyprobe.stimulus.certificate import Measurement
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.sines import Sine
@@ -62,7 +70,9 @@ class ExpectedImage:
     driven: bool
 
     @classmethod
-    def like(cls, light: Light, spec: Specification, display: Display | None) -> ExpectedImage:
+    def like(
+        cls, light: Light, spec: Specification, display: Display | None
+    ) -> ExpectedImage:
         """Return what was requested in the space of an image."""
         return cls(spec, display, light.space, light.drive is not None)
 
@@ -92,7 +102,9 @@ class ExpectedImage:
         if stimulus.space == self.space:
             return np.asarray(stimulus.pixels, dtype=np.float64)
         if stimulus.space == "luminance" and self.space == "lms":
-            return np.asarray(np.asarray(stimulus.pixels)[..., None] * self.spec.background_lms)
+            return np.asarray(
+                np.asarray(stimulus.pixels)[..., None] * self.spec.background_lms
+            )
         return self._in_rgb(stimulus)
 
     def changed(self, **values: Any) -> Float64 | None:
@@ -104,10 +116,14 @@ class ExpectedImage:
 
     def rgb(self) -> Float64:
         """Return the image as linear RGB light, or as grey."""
-        return self.light if self.space == "luminance" else self._in_rgb(self.spec.draw())
+        return (
+            self.light if self.space == "luminance" else self._in_rgb(self.spec.draw())
+        )
 
     def _in_rgb(self, stimulus: Stimulus) -> Float64:
-        light = np.asarray((self.display or Display()).light(stimulus), dtype=np.float64)
+        light = np.asarray(
+            (self.display or Display()).light(stimulus), dtype=np.float64
+        )
         return np.repeat(light[..., None], 3, axis=-1) if light.ndim == 2 else light
 
 
@@ -162,7 +178,9 @@ def measured_levels(expected: ExpectedImage, light: Light) -> Iterator[MeasuredF
     if (energy := float(np.vdot(change, change))) > 0:
         factor = float(np.vdot(change, delivered - expected.background)) / energy
         if factor > 0:
-            yield MeasuredFault("contrast", factor, expected.background + factor * change)
+            yield MeasuredFault(
+                "contrast", factor, expected.background + factor * change
+            )
     if isinstance(expected.spec, Disc):
         return
     low = float(delivered.min())
@@ -195,7 +213,16 @@ def _other_values(spec: Any) -> Iterator[tuple[str, dict[str, float]]]:
             yield "radians", converted
     if isinstance(spec, Gabor | Grating | Disc):
         half = 0.5 / spec.ppd
-        for right, up in ((1, -1), (-1, 1), (1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1)):
+        for right, up in (
+            (1, -1),
+            (-1, 1),
+            (1, 1),
+            (-1, -1),
+            (1, 0),
+            (-1, 0),
+            (0, 1),
+            (0, -1),
+        ):
             yield "half_pixel", {"x": spec.x + right * half, "y": spec.y + up * half}
         for factor in (0.5, 2.0):
             yield "diameter", {"radius": spec.radius * factor}
@@ -293,7 +320,9 @@ def _encodings(expected: ExpectedImage, display: Display) -> Iterator[Fault]:
     yield Fault("range", span * (2 * relative - 1) + floor)
     yield Fault("range", span * (relative + 1) / 2 + floor)
     yield Fault("not_encoded", displayed(relative))
-    yield Fault("encoded_twice", displayed(encode_linear(drive * span + floor, display)))
+    yield Fault(
+        "encoded_twice", displayed(encode_linear(drive * span + floor, display))
+    )
     decoded = np.asarray(display.decode(np.clip(relative, 0, None)))
     yield Fault("decoded", displayed(np.clip((decoded - floor) / span, 0, None)))
     for eotf in _EOTFS:
@@ -318,7 +347,9 @@ def encode_linear(light: Float64, display: Display) -> Float64:
     What is too dark for the display gets 0.
     """
     endless = replace(display, extended=True)
-    drive = np.asarray(endless.encode(np.maximum(light, display.floor), dtype="float64"))
+    drive = np.asarray(
+        endless.encode(np.maximum(light, display.floor), dtype="float64")
+    )
     return np.asarray(drive[..., 0])
 
 

@@ -63,11 +63,17 @@ def read_light(
     precision : str, optional
         As in `assert_calibrated`.
     """
-    precision = precision or precision_of(image.pixels if isinstance(image, Stimulus) else image)
+    precision = precision or precision_of(
+        image.pixels if isinstance(image, Stimulus) else image
+    )
     if isinstance(image, Stimulus):
         if space is not None:
-            raise InputError("a stimulus knows its own space; give space only with a bare array")
-        return Light(to_float64(image.pixels), image.space, precision, observer=image.observer)
+            raise InputError(
+                "a stimulus knows its own space; give space only with a bare array"
+            )
+        return Light(
+            to_float64(image.pixels), image.space, precision, observer=image.observer
+        )
     if space is None:
         raise InputError(
             f"an array does not say what its numbers are; give space, one of {', '.join(SPACES)}"
@@ -81,7 +87,9 @@ def read_light(
         grey = pixels.shape == (*spec.batch, *spec.shape)
     if space in ("linear", "encoded"):
         if display is None:
-            raise InputError(f'light of an array in "{space}" depends on the display; give display')
+            raise InputError(
+                f'light of an array in "{space}" depends on the display; give display'
+            )
         if grey and display.guns_differ:
             pixels = np.repeat(pixels[..., None], 3, axis=-1)
             grey = False
@@ -99,7 +107,9 @@ def read_light(
             f"an image in {space} has three channels; this one has shape {pixels.shape}"
         )
     if space == "luminance" and not grey:
-        raise InputError(f"a luminance image has one channel; this one has shape {pixels.shape}")
+        raise InputError(
+            f"a luminance image has one channel; this one has shape {pixels.shape}"
+        )
     if space == "xyz":
         observer = observer_of(spec)
         lms = np.asarray(pixels @ cone_observer(observer).from_xyz.T)
@@ -121,7 +131,9 @@ def _decode(
             "is 0 to 1, and values in [-1, 1] become that by (v + 1)/2"
         )
     # A display shows nothing darker than at 0, nor brighter than at 1.
-    light = np.asarray(display.decode(np.clip(drive, 0, None if display.extended else 1)))
+    light = np.asarray(
+        display.decode(np.clip(drive, 0, None if display.extended else 1))
+    )
     codes = codes or (255 if _on_codes(drive) else 0)
     if space == "rgb" and _is_neutral(light, spec, display, codes):
         light = light @ display.rgb_to_xyz[1]
@@ -129,7 +141,9 @@ def _decode(
     return Light(light, space, precision, drive, codes)
 
 
-def _is_neutral(light: Float64, spec: Specification | None, display: Display, codes: int) -> bool:
+def _is_neutral(
+    light: Float64, spec: Specification | None, display: Display, codes: int
+) -> bool:
     """Tell whether a grey that was requested is grey on the display.
 
     The white of a display may differ from that of specifications.

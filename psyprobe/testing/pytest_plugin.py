@@ -117,7 +117,9 @@ def _table(worst: _WorstErrors) -> list[str]:
         unit = "" if measurement["relative"] or not unit else f" {unit}"
         mark = "" if measurement["passed"] else "!"
         error = f"{measurement['error']:+.1e}{unit}"
-        table.append([mark, quantity, precision, error, f"{measurement['tolerance']:.1e}", test])
+        table.append(
+            [mark, quantity, precision, error, f"{measurement['tolerance']:.1e}", test]
+        )
     *columns, tests = zip(*table, strict=True)
     aligned = []
     for column in columns:

@@ -31,7 +31,16 @@ from psyprobe._typing import JsonObject
 from psyprobe.light.colour import CONE_OBSERVERS, DIRECTIONS, Direction
 from psyprobe.light.display import Display
 from psyprobe.light.transfer import Eotf
-from psyprobe.stimulus import Disc, Gabor, Grating, Modulation, Noise, Specification, Sum, Uniform
+from psyprobe.stimulus import (
+    Disc,
+    Gabor,
+    Grating,
+    Modulation,
+    Noise,
+    Specification,
+    Sum,
+    Uniform,
+)
 
 M = TypeVar("M", bound=Modulation, covariant=True)
 
@@ -44,11 +53,15 @@ _NOISE_PEAK = 6.5
 
 def _floats(low: float, high: float) -> st.SearchStrategy[float]:
     highest = max(low, high)
-    return st.floats(low, highest, allow_nan=False, allow_infinity=False, allow_subnormal=False)
+    return st.floats(
+        low, highest, allow_nan=False, allow_infinity=False, allow_subnormal=False
+    )
 
 
 @st.composite
-def _number(draw: st.DrawFn, low: float, high: float, plain: float | None = None) -> float:
+def _number(
+    draw: st.DrawFn, low: float, high: float, plain: float | None = None
+) -> float:
     """Draw a number from a range, most readily a plain one."""
     strategies = [_floats(low, high)]
     if plain is not None and low <= plain <= high:
@@ -222,7 +235,9 @@ class Patterns(Protocol[M]):
 
 
 def _patterns(
-    kind: type[M], summary: str, add_parameters: Callable[[st.DrawFn, JsonObject], float]
+    kind: type[M],
+    summary: str,
+    add_parameters: Callable[[st.DrawFn, JsonObject], float],
 ) -> Patterns[M]:
     """Make strategies for a kind.
 
@@ -307,17 +322,24 @@ def _disc(draw: st.DrawFn, values: JsonObject) -> float:
 
 gabors = _patterns(Gabor, "Draw Gabors", _gabor)
 gratings = _patterns(Grating, "Draw gratings behind any window", _grating)
-noises = _patterns(Noise, "Draw band-limited noise, brick-wall and soft, white to pink", _noise)
+noises = _patterns(
+    Noise, "Draw band-limited noise, brick-wall and soft, white to pink", _noise
+)
 discs = _patterns(Disc, "Draw discs, brighter and darker, hard and soft", _disc)
 
 
 @st.composite
 def uniforms(
-    draw: st.DrawFn, display: Display | None = None, *, sampling: JsonObject | None = None
+    draw: st.DrawFn,
+    display: Display | None = None,
+    *,
+    sampling: JsonObject | None = None,
 ) -> Uniform:
     """Draw uniform fields, grey or in LMS; parameters as in `Patterns`."""
     values = _as_pair(sampling or draw(fields()))
-    return Uniform(luminance=draw(backgrounds(display)), chromatic=draw(st.booleans()), **values)
+    return Uniform(
+        luminance=draw(backgrounds(display)), chromatic=draw(st.booleans()), **values
+    )
 
 
 @st.composite
@@ -331,7 +353,9 @@ def sums(
     """Draw a target on a mask, of one background; parameters as in `Patterns`."""
     kinds: list[Patterns[Any]] = [gabors, gratings, noises, discs]
     target: Modulation = draw(
-        draw(st.sampled_from(kinds))(display, direction=direction, sampling=sampling, share=0.5)
+        draw(st.sampled_from(kinds))(
+            display, direction=direction, sampling=sampling, share=0.5
+        )
     )
     target_sampling = {"ppd": target.ppd, "size": target.size}
     kind = draw(st.sampled_from(kinds))
@@ -353,7 +377,9 @@ def sums(
             for part in (target, mask)
         )
         scale = scale * target_contrast / mask_contrast if mask_contrast > 0 else 0.0
-    part = mask.changed(luminance=target.luminance, observer=target.observer, contrast=scale)
+    part = mask.changed(
+        luminance=target.luminance, observer=target.observer, contrast=scale
+    )
     return Sum(parts=(target, part))
 
 
@@ -377,7 +403,10 @@ def stimuli(
 
 @st.composite
 def shown_stimuli(
-    draw: st.DrawFn, *, direction: Direction | None = None, sampling: JsonObject | None = None
+    draw: st.DrawFn,
+    *,
+    direction: Direction | None = None,
+    sampling: JsonObject | None = None,
 ) -> tuple[Specification, Display]:
     """Draw a stimulus with a display that can show it; parameters as in `Patterns`."""
     display = draw(displays())
@@ -399,7 +428,9 @@ def experiments(draw: st.DrawFn) -> str:
     low = draw(_number(0.5, 4.0, 0.5))
     high = draw(_number(5.0, 20.0, 16.0))
     counts = [draw(st.integers(2, 6)) for _ in range(3)]
-    human = 'model = "castle_csf"' + ('\ncontrast = "rms"' if "noise" in stimulus else "")
+    human = 'model = "castle_csf"' + (
+        '\ncontrast = "rms"' if "noise" in stimulus else ""
+    )
     return f"""title = "An experiment"
 stimulus = "{stimulus}"
 probe = "detection"

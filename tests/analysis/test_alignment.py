@@ -17,11 +17,15 @@ from psyprobe.analysis.alignment import midranks, weighted_spearman
 from psyprobe.errors import InputError
 
 RESPONSES = hnp.arrays(
-    np.float64, st.tuples(st.integers(3, 8), st.just(10)), elements=st.integers(-6, 6).map(float)
+    np.float64,
+    st.tuples(st.integers(3, 8), st.just(10)),
+    elements=st.integers(-6, 6).map(float),
 )
 
 
-def test_equals_every_published_score_of_the_stored_responses(oracle_data: Path) -> None:
+def test_equals_every_published_score_of_the_stored_responses(
+    oracle_data: Path,
+) -> None:
     folder = oracle_data / "encoder_protocol"
     printed, stored = published_scores(folder), published_along(folder)
     assert len(stored) == 18 * 8
@@ -38,7 +42,9 @@ def test_equals_scipy(responses: np.ndarray) -> None:
     from scipy.stats import spearmanr
 
     assume(len(np.unique(responses)) > 1)
-    expected = spearmanr(np.tile(MULTIPLIER, len(responses)), responses.ravel()).statistic
+    expected = spearmanr(
+        np.tile(MULTIPLIER, len(responses)), responses.ravel()
+    ).statistic
     assert alignment_score(MULTIPLIER, responses) == pytest.approx(expected, abs=1e-12)
 
 
@@ -49,8 +55,12 @@ def test_only_the_order_of_responses_matters(responses: np.ndarray) -> None:
     assert alignment_score(MULTIPLIER, np.exp(responses)) == score
     assert alignment_score(MULTIPLIER**3, responses) == score
     assert alignment_score(MULTIPLIER, -responses) == pytest.approx(-score, abs=1e-12)
-    assert alignment_score(1 / MULTIPLIER, responses, multiplier_of="sensitivity") == score
-    assert alignment_score(MULTIPLIER, responses[::-1]) == pytest.approx(score, abs=1e-12)
+    assert (
+        alignment_score(1 / MULTIPLIER, responses, multiplier_of="sensitivity") == score
+    )
+    assert alignment_score(MULTIPLIER, responses[::-1]) == pytest.approx(
+        score, abs=1e-12
+    )
 
 
 @given(RESPONSES, st.lists(st.integers(0, 3), min_size=8, max_size=8))
@@ -71,7 +81,9 @@ def test_attainable_maximum_has_its_closed_form_and_is_attained() -> None:
     slices, points = 20, len(MULTIPLIER)
     n = slices * points
     closed = np.sqrt(1 - points * (slices**3 - slices) / (n**3 - n))
-    assert attainable_alignment(np.tile(MULTIPLIER, slices)) == pytest.approx(closed, abs=1e-12)
+    assert attainable_alignment(np.tile(MULTIPLIER, slices)) == pytest.approx(
+        closed, abs=1e-12
+    )
     assert round(closed, 3) == 0.995
     nearly_level = MULTIPLIER * (1 + 1e-6 * np.arange(slices)[:, None])
     found = align(MULTIPLIER, nearly_level)
@@ -80,11 +92,17 @@ def test_attainable_maximum_has_its_closed_form_and_is_attained() -> None:
 
 def test_a_constant_offset_in_sensitivity_cannot_be_seen() -> None:
     contrast = MULTIPLIER / np.geomspace(5, 200, 20)[:, None]
-    assert alignment_score(MULTIPLIER, contrast) == alignment_score(MULTIPLIER, 1.64 * contrast)
+    assert alignment_score(MULTIPLIER, contrast) == alignment_score(
+        MULTIPLIER, 1.64 * contrast
+    )
 
 
-@pytest.mark.parametrize(("slices", "spread"), [(20, 0.05), (20, 0.3), (20, 1.0), (8, 0.2)])
-def test_the_interval_covers_the_score_of_endless_slices(slices: int, spread: float) -> None:
+@pytest.mark.parametrize(
+    ("slices", "spread"), [(20, 0.05), (20, 0.3), (20, 1.0), (8, 0.2)]
+)
+def test_the_interval_covers_the_score_of_endless_slices(
+    slices: int, spread: float
+) -> None:
     """Slices off level by a normal deviate; 200 runs, so 95 % is 186 to 195 in most seeds."""
     rng = np.random.default_rng(3)
 
@@ -92,7 +110,10 @@ def test_the_interval_covers_the_score_of_endless_slices(slices: int, spread: fl
         return MULTIPLIER * 10 ** rng.normal(0, spread, (n, 1))
 
     truth = alignment_score(MULTIPLIER, responses(5000))
-    found = [align(MULTIPLIER, responses(slices), resamples=400, seed=seed) for seed in range(200)]
+    found = [
+        align(MULTIPLIER, responses(slices), resamples=400, seed=seed)
+        for seed in range(200)
+    ]
     covered = sum(
         one.low <= truth <= one.high
         for one in found
@@ -151,7 +172,9 @@ def test_what_cannot_be_scored_is_refused(
         ({"multiplier_of": "x"}, "must be"),
     ],
 )
-def test_options_out_of_range_are_refused(options: dict[str, object], message: str) -> None:
+def test_options_out_of_range_are_refused(
+    options: dict[str, object], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         align(MULTIPLIER, np.ones((3, 10)), **options)  # type: ignore[arg-type]
 

@@ -77,12 +77,19 @@ def test_the_ceilings_of_curves_are_those_of_the_oracle(
         one = the_curve(found, rows.iloc[0])
         scores, bound = one.scores(), one.with_self()
         mean = one.log_s.mean(axis=0)
-        castle, flat = curve_scores(one.castle, mean), curve_scores(np.zeros_like(mean), mean)
+        castle, flat = (
+            curve_scores(one.castle, mean),
+            curve_scores(np.zeros_like(mean), mean),
+        )
         assert rows["n_persons"].iloc[0] == len(one.persons)
         for row in rows.to_dict("records"):
             name = row["score"]
             top = ceiling(scores[name], error=is_error(name))
-            told = {"ceiling": top.value, "sd_persons": top.sd, "median": np.median(scores[name])}
+            told = {
+                "ceiling": top.value,
+                "sd_persons": top.sd,
+                "median": np.median(scores[name]),
+            }
             told |= {"with_self": bound[name], "castle": castle[name]}
             if name in ("shape_rmse_log10", "alignment"):
                 told["flat"] = flat[name]

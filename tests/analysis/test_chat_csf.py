@@ -33,7 +33,12 @@ def error_of(csf: xr.Dataset, truth: np.ndarray) -> float:
 
 def p_yes_run(prompts: int = 4, **options) -> tuple[xr.Dataset, np.ndarray]:
     truth = log_thresholds(prompts, 0.15, seed=prompts)
-    settings = {"readout": "p_yes", "repeats": 3, "catch": 20, "contrast": TEN} | options
+    settings = {
+        "readout": "p_yes",
+        "repeats": 3,
+        "catch": 20,
+        "contrast": TEN,
+    } | options
     return chat_result(truth, **settings), truth
 
 
@@ -45,7 +50,9 @@ def test_replies_that_say_neither_are_left_out_and_counted() -> None:
     result = chat_result(repeats=20, invalid=0.2, seed=1)
     counts = count_answers(result)
     lost = result["reading"].values == "invalid"
-    assert counts.excluded[..., 2].sum() + counts.catch_excluded[:, 2].sum() == lost.sum()
+    assert (
+        counts.excluded[..., 2].sum() + counts.catch_excluded[:, 2].sum() == lost.sum()
+    )
     assert counts.trials.sum() + counts.catch_trials.sum() == (~lost).sum()
     np.testing.assert_allclose(counts.excluded_rate, 0.2, atol=0.1)
     assert counts.contrast.shape == (1, 6, 12)
@@ -66,16 +73,23 @@ def test_what_was_not_shown_is_no_answer() -> None:
 
 
 @pytest.mark.parametrize("readout", ["p_yes", "text"])
-def test_patterns_that_rounding_wiped_out_have_no_place_on_a_log_axis(readout: str) -> None:
+def test_patterns_that_rounding_wiped_out_have_no_place_on_a_log_axis(
+    readout: str,
+) -> None:
     result = chat_result(
-        log_thresholds()[:, :3], frequencies=FREQUENCIES[:3], readout=readout, contrast=TEN
+        log_thresholds()[:, :3],
+        frequencies=FREQUENCIES[:3],
+        readout=readout,
+        contrast=TEN,
     )
     faint = result["contrast"].values == TEN[0]
     tiny = np.random.default_rng(0).normal(0, 1e-30, faint.sum())
     result["delivered_contrast"].values[faint] = tiny
     counts = count_answers(result)
     assert "10 questions could not be shown" in str(pp.score(result))
-    assert (counts.not_shown == 10).all() and np.nanmin(counts.contrast) == pytest.approx(TEN[1])
+    assert (counts.not_shown == 10).all() and np.nanmin(
+        counts.contrast
+    ) == pytest.approx(TEN[1])
     csf = chat_csf(result, resamples=20)
     assert (flag_words(csf["status"]) == "ok").all() and error_of(
         csf, log_thresholds()[:, :3]
@@ -94,12 +108,19 @@ def test_levels_stand_in_the_order_in_which_they_arrive() -> None:
 
 
 def test_adaptive_designs_have_other_levels_for_each_wording() -> None:
-    one, other = (chat_result(contrast=levels, repeats=2) for levels in (TEN, TEN[2:7] * 1.1))
+    one, other = (
+        chat_result(contrast=levels, repeats=2) for levels in (TEN, TEN[2:7] * 1.1)
+    )
     other["prompt"] = ("trial", np.full(other.sizes["trial"], "p01"))
-    counts = count_answers(xr.concat([one, other], dim="trial", combine_attrs="override"))
+    counts = count_answers(
+        xr.concat([one, other], dim="trial", combine_attrs="override")
+    )
     np.testing.assert_allclose(counts.contrast[0, 0], TEN)
     np.testing.assert_allclose(counts.contrast[1, 0, :5], TEN[2:7] * 1.1)
-    assert np.isnan(counts.contrast[1, 0, 5:]).all() and (counts.trials[1, 0, 5:] == 0).all()
+    assert (
+        np.isnan(counts.contrast[1, 0, 5:]).all()
+        and (counts.trials[1, 0, 5:] == 0).all()
+    )
 
 
 def test_what_is_no_questioning_run_is_refused() -> None:
@@ -153,10 +174,14 @@ def test_a_question_the_other_way_round_is_turned_round() -> None:
     ):
         turned[name] = ("trial", np.broadcast_to(value, result.sizes["trial"]).copy())
     same = chat_csf(result, resamples=20)["log10_threshold"].values
-    np.testing.assert_allclose(chat_csf(turned, resamples=20)["log10_threshold"].values, same)
+    np.testing.assert_allclose(
+        chat_csf(turned, resamples=20)["log10_threshold"].values, same
+    )
 
 
-def test_the_mean_over_wordings_is_geometric_and_its_interval_is_over_wordings() -> None:
+def test_the_mean_over_wordings_is_geometric_and_its_interval_is_over_wordings() -> (
+    None
+):
     result, _ = p_yes_run(8)
     csf = chat_csf(result, resamples=50)
     expected = 10 ** -csf["log10_threshold"].values.mean(axis=0)
@@ -172,14 +197,17 @@ def test_the_mean_over_wordings_is_geometric_and_its_interval_is_over_wordings()
 def test_a_curve_without_a_threshold_enters_no_mean() -> None:
     truth = log_thresholds(5)
     truth[0, 2], truth[1, 3] = 1.0, -5.0
-    csf = chat_csf(chat_result(truth, readout="p_yes", repeats=3, contrast=TEN), resamples=20)
+    csf = chat_csf(
+        chat_result(truth, readout="p_yes", repeats=3, contrast=TEN), resamples=20
+    )
     assert (
         flag_words(csf["status"])[0, 2] == "censored_above"
         and flag_words(csf["status"])[1, 3] == "censored_below"
     )
     assert csf["n_usable"].values.tolist() == [5, 5, 4, 4, 5, 5]
     assert (
-        np.isnan(csf["log10_threshold"].values[0, 2]) and np.isfinite(csf["mean_sensitivity"]).all()
+        np.isnan(csf["log10_threshold"].values[0, 2])
+        and np.isfinite(csf["mean_sensitivity"]).all()
     )
 
 
@@ -227,7 +255,9 @@ def test_a_bias_to_yes_moves_a_plain_fit_and_not_ours() -> None:
 
 
 @pytest.mark.parametrize("function", ["logistic", "weibull"])
-def test_the_raw_threshold_is_where_the_fitted_function_is_one_half(function: str) -> None:
+def test_the_raw_threshold_is_where_the_fitted_function_is_one_half(
+    function: str,
+) -> None:
     few = chat_result(
         log_thresholds()[:, 1:4], frequencies=FREQUENCIES[1:4], contrast=TEN, guess=0.2
     )
@@ -236,14 +266,24 @@ def test_the_raw_threshold_is_where_the_fitted_function_is_one_half(function: st
     assert sloping.any()
     one = {
         name: csf[name].values[sloping]
-        for name in ("log10_threshold", "log10_width", "guess", "lapse", "log10_raw_threshold")
+        for name in (
+            "log10_threshold",
+            "log10_width",
+            "guess",
+            "lapse",
+            "log10_raw_threshold",
+        )
     }
-    half = psychometric_function(one.pop("log10_raw_threshold"), *one.values(), function=function)
+    half = psychometric_function(
+        one.pop("log10_raw_threshold"), *one.values(), function=function
+    )
     assert half == pytest.approx(0.5)
 
 
 def test_goodness_of_fit_is_found_on_request() -> None:
-    result = chat_result(log_thresholds()[:, :2], frequencies=FREQUENCIES[:2], contrast=TEN)
+    result = chat_result(
+        log_thresholds()[:, :2], frequencies=FREQUENCIES[:2], contrast=TEN
+    )
     assert np.isnan(chat_csf(result)["p_value"]).all()
     p_value = chat_csf(result, goodness=True)["p_value"].values
     assert ((p_value > 0.01) & (p_value <= 1)).all()
@@ -253,14 +293,18 @@ def test_the_papers_axis_takes_counts_and_probabilities() -> None:
     for readout in ("text", "p_yes"):
         result, truth = text_run(readout=readout, repeats=5)
         csf = chat_csf(result, axis="linear", guess=0, lapse=0)
-        assert (flag_words(csf["method"]) == "counts").all() and error_of(csf, truth) < 0.2
+        assert (flag_words(csf["method"]) == "counts").all() and error_of(
+            csf, truth
+        ) < 0.2
         assert (csf["log10_threshold_high"] > csf["log10_threshold"]).all()
         assert np.isnan(csf["log10_width"]).all()
 
 
 def test_settings_of_the_experiment_file_are_the_default() -> None:
     result, _ = text_run()
-    result.attrs["experiment_toml"] = '[fit]\naxis = "log"\nguess = 0\nlapse = [0, 0.02]\n'
+    result.attrs["experiment_toml"] = (
+        '[fit]\naxis = "log"\nguess = 0\nlapse = [0, 0.02]\n'
+    )
     csf = chat_csf(result)
     assert json.loads(csf.attrs["fit"])["lapse"] == [0, 0.02]
     assert (csf["guess"] == 0).all()
@@ -277,14 +321,22 @@ def test_score_says_how_near_a_human_observer_is_to_people() -> None:
     assert found.pearson_linear.value > 0.99 and found.n_valid == 5
     assert score.flat["rmse_log10"] > 0.3 and score.blind["rmse_linear"] > 100
     assert [point.value for point in score.curve] == list(FREQUENCIES)
-    assert json.loads(json.dumps(score.to_dict(), allow_nan=False))["human"] == score.human
-    assert [one.human for one in score_layers(p_yes_run(5)[0], measure=None)] == [score.human]
+    assert (
+        json.loads(json.dumps(score.to_dict(), allow_nan=False))["human"] == score.human
+    )
+    assert [one.human for one in score_layers(p_yes_run(5)[0], measure=None)] == [
+        score.human
+    ]
 
 
 def test_human_curves_are_those_of_the_stimulus() -> None:
     csf = chat_csf(p_yes_run(1)[0], resamples=5)
     curves = {name: human_curve(csf, name)[1] for name in human_names()}
-    assert all(np.isfinite(curve).all() for name, curve in curves.items() if name != "modelfest")
+    assert all(
+        np.isfinite(curve).all()
+        for name, curve in curves.items()
+        if name != "modelfest"
+    )
     # Four cycles per degree, of the reference's tables.
     assert curves["watson_malo"][2] == pytest.approx(188.84, abs=0.01)
     assert curves["watson_malo_noise"][2] == pytest.approx(147.386, abs=0.01)
@@ -303,13 +355,18 @@ def test_tables_say_it_in_every_format() -> None:
     score = pp.score(p_yes_run(3)[0])
     text = str(score)
     assert (
-        "flat curve" in text and "blind observer" in text and "3/3" in text and "CSF (cpd)" in text
+        "flat curve" in text
+        and "blind observer" in text
+        and "3/3" in text
+        and "CSF (cpd)" in text
     )
     assert score_table(score, "latex").count(r"\begin{tabular}") == 2
     assert "| ---" in score_table(score, "markdown")
     header, *rows = score_table(score, "csv").splitlines()
     assert "shape_rmse_log10_prompt_sd" in header and len(rows) == len(score.scores)
-    assert json.loads(score_table(score, "json"))[0]["observer"] == "simulated:watson-malo"
+    assert (
+        json.loads(score_table(score, "json"))[0]["observer"] == "simulated:watson-malo"
+    )
 
 
 def test_a_blind_observer_gets_a_table_and_no_scores() -> None:
@@ -336,7 +393,8 @@ def test_effects_of_wording_come_back() -> None:
     truth[10:] += -0.4 + (truth[:10] - truth[10:]).mean()
     wide = np.geomspace(2e-4, 0.5, 12)
     csf = chat_csf(
-        chat_result(truth, readout="p_yes", repeats=3, contrast=wide, groups=groups), resamples=20
+        chat_result(truth, readout="p_yes", repeats=3, contrast=wide, groups=groups),
+        resamples=20,
     )
     found = prompt_effects(csf)
     assert found.converged and found.n == 120 and found.reference_group == "noun"
@@ -379,7 +437,9 @@ def test_a_bridge_finds_the_response_that_answers_stand_for() -> None:
 
     def response(x: np.ndarray, contrast: np.ndarray) -> np.ndarray:
         return (
-            0.02 * contrast * 10 ** np.interp(np.log10(x), np.log10(FREQUENCIES), np.log10(human))
+            0.02
+            * contrast
+            * 10 ** np.interp(np.log10(x), np.log10(FREQUENCIES), np.log10(human))
         )
 
     tower = simulated_result(response)
@@ -391,11 +451,17 @@ def test_a_bridge_finds_the_response_that_answers_stand_for() -> None:
         bridge(result, tower)
 
 
-def test_answers_that_did_not_change_are_not_fitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_that_did_not_change_are_not_fitted_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     fitted: list[object] = []
     real = fit._count_fields
-    monkeypatch.setattr(fit, "_count_fields", lambda *args: (fitted.append(args), real(*args))[1])
-    result = chat_result(repeats=4, seed=20261122, frequencies=(1.0, 2.0), contrast=TEN[::2])
+    monkeypatch.setattr(
+        fit, "_count_fields", lambda *args: (fitted.append(args), real(*args))[1]
+    )
+    result = chat_result(
+        repeats=4, seed=20261122, frequencies=(1.0, 2.0), contrast=TEN[::2]
+    )
     first = chat_csf(result)
     first["log10_threshold"].values[...] = 0.0
     again = chat_csf(result)

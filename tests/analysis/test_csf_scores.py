@@ -12,7 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr
 
-from psyprobe.analysis.words.comparison import STATISTICS, compare_with_human, csf_statistics
+from psyprobe.analysis.words.comparison import (
+    STATISTICS,
+    compare_with_human,
+    csf_statistics,
+)
 from psyprobe.errors import InputError
 
 CPD = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 24.0])
@@ -41,14 +45,20 @@ def csf_of(
 
 def wordings(n: int, sd: float, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    return HUMAN * 10 ** (rng.normal(0, sd, (n, 1)) + rng.normal(0, sd / 3, (n, len(HUMAN))))
+    return HUMAN * 10 ** (
+        rng.normal(0, sd, (n, 1)) + rng.normal(0, sd / 3, (n, len(HUMAN)))
+    )
 
 
-curves = st.lists(st.lists(st.floats(-1, 3), min_size=6, max_size=6), min_size=1, max_size=8)
+curves = st.lists(
+    st.lists(st.floats(-1, 3), min_size=6, max_size=6), min_size=1, max_size=8
+)
 
 
 @given(curves)
-def test_the_mean_curve_errs_no_more_than_its_wordings_do(log_s: list[list[float]]) -> None:
+def test_the_mean_curve_errs_no_more_than_its_wordings_do(
+    log_s: list[list[float]],
+) -> None:
     found = compare_with_human(csf_of(10 ** np.array(log_s)), HUMAN, resamples=100)
     for error in (found.rmse_linear, found.rmse_log10):
         assert error.prompt_mean >= error.value * (1 - 1e-9)
@@ -58,8 +68,12 @@ def test_statistics_are_numpys_and_scipys() -> None:
     curve = wordings(1, 0.4)[0]
     found = csf_statistics(curve, HUMAN)
     assert found["pearson_linear"] == pytest.approx(pearsonr(curve, HUMAN)[0])
-    assert found["pearson_log"] == pytest.approx(pearsonr(np.log10(curve), np.log10(HUMAN))[0])
-    assert found["rmse_linear"] == pytest.approx(np.linalg.norm(curve - HUMAN) / np.sqrt(6))
+    assert found["pearson_log"] == pytest.approx(
+        pearsonr(np.log10(curve), np.log10(HUMAN))[0]
+    )
+    assert found["rmse_linear"] == pytest.approx(
+        np.linalg.norm(curve - HUMAN) / np.sqrt(6)
+    )
     assert found["rmse_log10"] == pytest.approx(
         np.linalg.norm(np.log10(curve / HUMAN)) / np.sqrt(6)
     )
@@ -88,11 +102,18 @@ def test_only_wordings_with_all_thresholds_count() -> None:
     usable[0, 2] = False
     usable[:4, 5] = False
     found = compare_with_human(csf_of(wordings(6, 0.2), usable), HUMAN)
-    assert (found.n_valid, found.n_prompts, found.n_frequencies, found.n_asked) == (5, 6, 5, 6)
+    assert (found.n_valid, found.n_prompts, found.n_frequencies, found.n_asked) == (
+        5,
+        6,
+        5,
+        6,
+    )
 
 
 def test_without_thresholds_there_are_no_scores() -> None:
-    found = compare_with_human(csf_of(wordings(4, 0.2), np.zeros((4, 6), dtype=bool)), HUMAN)
+    found = compare_with_human(
+        csf_of(wordings(4, 0.2), np.zeros((4, 6), dtype=bool)), HUMAN
+    )
     assert found.n_valid == 0
     assert all(getattr(found, name).value is None for name in STATISTICS)
     json.dumps(found.to_dict(), allow_nan=False)
@@ -128,7 +149,9 @@ def test_one_wording_has_the_interval_of_its_own_thresholds() -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("wording", [0, 1])
-def test_a_threshold_that_could_be_anywhere_leaves_scores_without_intervals(wording: int) -> None:
+def test_a_threshold_that_could_be_anywhere_leaves_scores_without_intervals(
+    wording: int,
+) -> None:
     csf = csf_of(np.stack([HUMAN / 3, HUMAN / 2]))
     (
         csf["log10_threshold_low"].values[wording, 2],
@@ -141,7 +164,8 @@ def test_a_threshold_that_could_be_anywhere_leaves_scores_without_intervals(word
     assert found.interval_over == "nothing"
     assert found.rmse_log10.value == pytest.approx(np.log10(6) / 2)
     assert all(
-        (getattr(found, name).low, getattr(found, name).high) == (None, None) for name in STATISTICS
+        (getattr(found, name).low, getattr(found, name).high) == (None, None)
+        for name in STATISTICS
     )
     json.dumps(found.to_dict(), allow_nan=False)
 

@@ -44,13 +44,21 @@ def test_published_results_get_their_published_score(
     found = score(published_result(folder, test, model), resamples=200)
     printed = published_scores(folder)
     assert found.score.alignment.value == pytest.approx(printed[model, test], abs=5e-5)
-    assert found.pixels.alignment.value == pytest.approx(printed["no_encoder", test], abs=5e-5)
-    assert found.score.alignment.low < found.score.alignment.value < found.score.alignment.high
+    assert found.pixels.alignment.value == pytest.approx(
+        printed["no_encoder", test], abs=5e-5
+    )
+    assert (
+        found.score.alignment.low
+        < found.score.alignment.value
+        < found.score.alignment.high
+    )
 
 
 def test_share_at_the_float32_floor_of_published_responses(oracle_data: Path) -> None:
     # Their angles came out of a float32 arccosine: the floor is whatever is 0 or one step above 0.
-    result = published_result(oracle_data / "encoder_protocol", "luminance", "ViT-B-32_openai")
+    result = published_result(
+        oracle_data / "encoder_protocol", "luminance", "ViT-B-32_openai"
+    )
     stored = result["scored_response_angular"].values
     found = score(result, resamples=100)
     assert found.float32_floor == pytest.approx((stored <= 1.1e-4).mean())
@@ -58,7 +66,9 @@ def test_share_at_the_float32_floor_of_published_responses(oracle_data: Path) ->
 
 
 @pytest.mark.parametrize("multiplier_of", ["threshold", "sensitivity"])
-def test_an_observer_with_human_sensitivity_reaches_what_can_be_reached(multiplier_of: str) -> None:
+def test_an_observer_with_human_sensitivity_reaches_what_can_be_reached(
+    multiplier_of: str,
+) -> None:
     found = score(simulated_result(human_observer, multiplier_of=multiplier_of))
     alignment = found.score.alignment
     assert alignment.value == pytest.approx(alignment.attainable, abs=1e-3)
@@ -97,13 +107,16 @@ def test_baselines_are_scored_like_the_observer() -> None:
         == found.contrast.alignment.value
     )
     assert found.contrast.slices.slope == pytest.approx(1)
-    assert found.contrast.shape.shape_rmse == pytest.approx(found.score.shape.shape_rmse)
+    assert found.contrast.shape.shape_rmse == pytest.approx(
+        found.score.shape.shape_rmse
+    )
 
 
 @pytest.mark.parametrize("measure", ["angular", "cosine", "l1", "l2"])
 def test_all_measures_of_one_angle_align_alike(measure: str) -> None:
     found = score(
-        simulated_result(lambda x, c: 0.1 + 0.2 * human_csf(x) * c / 100), measure=measure
+        simulated_result(lambda x, c: 0.1 + 0.2 * human_csf(x) * c / 100),
+        measure=measure,
     )
     assert found.measure == measure
     assert found.score.alignment.value > 0.5
@@ -121,7 +134,9 @@ def test_float32_arithmetic_loses_what_lies_near_threshold() -> None:
 
 
 def test_the_experiment_names_its_measure() -> None:
-    result = simulated_result(human_observer).assign_attrs(score_measure="angular_float32")
+    result = simulated_result(human_observer).assign_attrs(
+        score_measure="angular_float32"
+    )
     assert score(result).measure == "angular_float32"
     assert score(result, measure="l2").measure == "l2"
 
@@ -144,7 +159,9 @@ def test_layers_are_named_or_all_scored() -> None:
     assert both[0].score.alignment.value < both[1].score.alignment.value
 
 
-@pytest.mark.parametrize("name", ["scored_response", "response", "human_curve", "noise_floor"])
+@pytest.mark.parametrize(
+    "name", ["scored_response", "response", "human_curve", "noise_floor"]
+)
 def test_unfinished_results_are_refused(name: str) -> None:
     result = join_measures(simulated_result(human_observer))
     result[name] = result[name] * np.nan
@@ -153,13 +170,17 @@ def test_unfinished_results_are_refused(name: str) -> None:
 
 
 def test_other_datasets_are_refused() -> None:
-    with pytest.raises(InputError, match="no detection result: it lacks scored_response"):
+    with pytest.raises(
+        InputError, match="no detection result: it lacks scored_response"
+    ):
         score_detection(xr.Dataset())
     with pytest.raises(InputError, match="does not name its probe"):
         score(xr.Dataset())
     with pytest.raises(InputError, match="multiplier_of"):
         score(simulated_result(human_observer).assign_attrs(multiplier_of="contrast"))
-    with pytest.raises(UnknownNameError, match="unknown measure 'angle'; did you mean 'angular'"):
+    with pytest.raises(
+        UnknownNameError, match="unknown measure 'angle'; did you mean 'angular'"
+    ):
         score(simulated_result(human_observer), measure="angle")
 
 

@@ -40,12 +40,16 @@ def exact_angle(a: Any, b: Any) -> mpmath.mpf:
 
 
 @given(st.floats(-16, 0).map(lambda e: 10.0**e), st.floats(0, 2 * np.pi))
-def test_a_known_small_angle_in_a_plane_comes_back(angle: float, heading: float) -> None:
+def test_a_known_small_angle_in_a_plane_comes_back(
+    angle: float, heading: float
+) -> None:
     axis, side = (
         np.array([np.cos(heading), np.sin(heading)]),
         np.array([-np.sin(heading), np.cos(heading)]),
     )
-    measured = angular_distance(axis, np.cos(angle) * axis + np.sin(angle) * side) * np.pi
+    measured = (
+        angular_distance(axis, np.cos(angle) * axis + np.sin(angle) * side) * np.pi
+    )
     assert abs(measured - angle) <= 4e-16
 
 
@@ -79,7 +83,9 @@ def test_small_angles_keep_sixteen_digits_of_their_own(step: float) -> None:
     rng = np.random.default_rng(4)
     a = rng.uniform(0.3, 0.7, 300).astype(np.float32)
     b = (a + step * rng.standard_normal(300)).astype(np.float32)
-    assert angular_distance(a, b) == pytest.approx(float(exact_angle(a, b)), rel=2e-15, abs=0)
+    assert angular_distance(a, b) == pytest.approx(
+        float(exact_angle(a, b)), rel=2e-15, abs=0
+    )
 
 
 @given(PAIRS)
@@ -106,7 +112,9 @@ def test_angle_ignores_the_length_of_either_vector(
 
 
 @given(PAIRS)
-def test_measures_agree_with_numpy_and_each_other(pair: tuple[np.ndarray, np.ndarray]) -> None:
+def test_measures_agree_with_numpy_and_each_other(
+    pair: tuple[np.ndarray, np.ndarray],
+) -> None:
     a, b = pair
     assume(np.linalg.norm(a - b) > 0)
     found = distances(a, b)
@@ -143,7 +151,9 @@ def test_batches_larger_than_a_block_equal_single_calls() -> None:
     )
     together = distances(test, reference)
     for measure in MEASURES:
-        assert list(together[measure]) == [distances(row, reference)[measure] for row in test]
+        assert list(together[measure]) == [
+            distances(row, reference)[measure] for row in test
+        ]
 
 
 def test_stride_zero_views_and_inputs_stay_untouched() -> None:
@@ -167,7 +177,9 @@ def test_float32_form_reproduces_the_published_floor(oracle_data: Any) -> None:
     grids = np.load(oracle_data / "encoder_protocol/published_sac_grids/luminance.npz")
     published = grids["s_ac"][grids["models"] != "cvvdp_hdr"]  # which answers in JOD
     smallest = published[published > 0].min()
-    assert angular_of_rounded_cosine(1 - 2.0**-24) == pytest.approx(float(smallest), rel=1e-5)
+    assert angular_of_rounded_cosine(1 - 2.0**-24) == pytest.approx(
+        float(smallest), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,7 +195,9 @@ def test_float32_form_reproduces_the_published_floor(oracle_data: Any) -> None:
         ([1j, 1.0], [1.0, 1.0], "real numbers"),
     ],
 )
-def test_what_has_no_distance_is_refused(test: Any, reference: Any, message: str) -> None:
+def test_what_has_no_distance_is_refused(
+    test: Any, reference: Any, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         distances(test, reference)
 
@@ -191,11 +205,17 @@ def test_what_has_no_distance_is_refused(test: Any, reference: Any, message: str
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ([[1.0, 1.0], [0.0, 0.0]], [1.0, 0.0], r"first feature vector \(1,\) has length 0"),
+        (
+            [[1.0, 1.0], [0.0, 0.0]],
+            [1.0, 0.0],
+            r"first feature vector \(1,\) has length 0",
+        ),
         ([1.0, 1.0], [0.0, 0.0], r"second feature vector \(0,\) has length 0"),
     ],
 )
-def test_an_angle_with_nothing_is_refused(first: Any, second: Any, message: str) -> None:
+def test_an_angle_with_nothing_is_refused(
+    first: Any, second: Any, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         angular_distance(first, second)
 

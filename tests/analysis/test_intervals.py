@@ -18,14 +18,22 @@ from psyprobe.analysis.words.fit import ChatFit
 LEVELS = np.linspace(-3, -1, 9)
 
 
-def test_wordings_that_agree_between_two_levels_know_the_threshold_no_better_than_these() -> None:
+def test_wordings_that_agree_between_two_levels_know_the_threshold_no_better_than_these() -> (
+    None
+):
     truth = np.array([-1.93, -2.04])
     result = chat_result(
-        np.tile(truth, (4, 1)), frequencies=(2.0, 4.0), contrast=10**LEVELS, width=0.02, catch=0
+        np.tile(truth, (4, 1)),
+        frequencies=(2.0, 4.0),
+        contrast=10**LEVELS,
+        width=0.02,
+        catch=0,
     )
     csf = chat_csf(result, guess=0.0, lapse=0.0)
     assert (flag_words(csf["status"]) == "separable").all()
-    low, high = (-np.log10(csf[f"mean_sensitivity_{end}"].values) for end in ("high", "low"))
+    low, high = (
+        -np.log10(csf[f"mean_sensitivity_{end}"].values) for end in ("high", "low")
+    )
     assert (low < truth).all() and (truth < high).all()
     np.testing.assert_allclose(high - low, 0.25, atol=1e-3)
     found = compare_with_human(csf, [100.0, 50.0])
@@ -35,7 +43,9 @@ def test_wordings_that_agree_between_two_levels_know_the_threshold_no_better_tha
 
 
 @pytest.mark.parametrize("prompts", [3, 25])
-def test_wordings_that_answer_alike_are_at_least_as_uncertain_as_their_trials(prompts: int) -> None:
+def test_wordings_that_answer_alike_are_at_least_as_uncertain_as_their_trials(
+    prompts: int,
+) -> None:
     level = np.full((prompts, 1), -2.0)
     nothing, ok = np.full(level.shape, np.nan), np.full(level.shape, "ok")
     found = ChatFit(
@@ -57,7 +67,9 @@ def test_a_mixed_level_is_known_to_half_its_spacing() -> None:
 
 
 def test_an_end_far_beyond_the_levels_shown_is_open() -> None:
-    fit = fit_psychometric(10 ** np.array([-2.0, -1.9, -1.8, -1.7, -1.6]), [7, 9, 12, 12, 13], 20)
+    fit = fit_psychometric(
+        10 ** np.array([-2.0, -1.9, -1.8, -1.7, -1.6]), [7, 9, 12, 12, 13], 20
+    )
     assert fit.status == "ok" and -2 < fit.log10_threshold < -1.6
     assert fit.log10_threshold_low == -np.inf
     assert np.isfinite(fit.log10_threshold_high)
@@ -81,7 +93,9 @@ def test_matching_intervals_hold_where_one_frequency_decides() -> None:
     truth = 0.2 * np.exp(np.log(1.8) ** 2)
     human, held = np.ones((5, 9)), 0
     for each in scale:
-        pooled = matching_error(10 ** (each * rng.normal(size=(5, 9))), human, resamples=100).pooled
+        pooled = matching_error(
+            10 ** (each * rng.normal(size=(5, 9))), human, resamples=100
+        ).pooled
         held += pooled.low <= truth <= pooled.high
     assert 0.91 <= held / 400 <= 0.99
 
@@ -89,7 +103,9 @@ def test_matching_intervals_hold_where_one_frequency_decides() -> None:
 def test_what_is_alike_throughout_tells_no_interval() -> None:
     found = matching_error(np.full((2, 4), 0.1), np.full((2, 4), 0.2))
     assert found.mean.value == pytest.approx(np.log10(2))
-    assert (found.mean.low, found.mean.high, found.pooled.low, found.pooled.high) == (None,) * 4
+    assert (found.mean.low, found.mean.high, found.pooled.low, found.pooled.high) == (
+        None,
+    ) * 4
     m = np.geomspace(0.5, 2, 10)
     level = align(m, np.tile(m, (8, 1)))
     assert (level.low, level.high) == (None, None) and "alike" in level.note
@@ -99,7 +115,9 @@ def test_what_is_alike_throughout_tells_no_interval() -> None:
 def test_shares_hold_as_often_as_they_say(rate: float) -> None:
     right = np.random.default_rng(1).binomial(30, rate, 2000) / 30
     error = np.sqrt(right * (1 - right) / 29)
-    ends = np.array([bounded_interval(p, e, 30, 0.95) for p, e in zip(right, error, strict=True)])
+    ends = np.array(
+        [bounded_interval(p, e, 30, 0.95) for p, e in zip(right, error, strict=True)]
+    )
     assert 0.93 <= ((ends[:, 0] <= rate) & (rate <= ends[:, 1])).mean() <= 0.99
 
 
@@ -114,13 +132,16 @@ def test_neighbours_that_are_alike_are_told_from_independent_ones(alike: float) 
     multiplier = np.geomspace(0.5, 2.0, 10)
     off = [10 ** (0.1 * each) for each in levels[:40]]
     by_score = [
-        align(multiplier, each[:, None] * multiplier, resamples=100).neighbours for each in off
+        align(multiplier, each[:, None] * multiplier, resamples=100).neighbours
+        for each in off
     ]
     by_error = [
-        matching_error(10 ** each[None], np.ones((1, 12)), resamples=100).neighbours for each in off
+        matching_error(10 ** each[None], np.ones((1, 12)), resamples=100).neighbours
+        for each in off
     ]
     for told in (by_score, by_error):
         assert abs(np.mean(np.array(told, dtype=float)) - alike) < 0.2
     assert (
-        neighbour_correlation(np.ones(9)) is None and neighbour_correlation(levels[0, :3]) is None
+        neighbour_correlation(np.ones(9)) is None
+        and neighbour_correlation(levels[0, :3]) is None
     )

@@ -16,10 +16,14 @@ HUMAN = human_csf(X)
 
 
 @given(st.floats(0.2, 4), st.floats(-20, 20), st.floats(-0.9, 0.9))
-def test_crossings_of_power_laws_are_exact(slope: float, log_gain: float, log_level: float) -> None:
+def test_crossings_of_power_laws_are_exact(
+    slope: float, log_gain: float, log_level: float
+) -> None:
     gain, middle = 10**log_gain, 10**-1.5
     level = gain * (middle * 10**log_level) ** slope
-    log_c, crossed, recrossed = iso_contrast(CONTRAST, gain * CONTRAST[None] ** slope, [level])
+    log_c, crossed, recrossed = iso_contrast(
+        CONTRAST, gain * CONTRAST[None] ** slope, [level]
+    )
     assert crossed.all()
     assert not recrossed.any()
     assert log_c[0, 0] == pytest.approx(-1.5 + log_level, abs=1e-9)
@@ -27,7 +31,12 @@ def test_crossings_of_power_laws_are_exact(slope: float, log_gain: float, log_le
 
 def test_the_first_crossing_counts_and_others_are_flagged() -> None:
     response = np.array(
-        [[0.0, 1.0, 0.2, 2.0], [0.0, 0.0, 0.0, 1.0], [0.6, 1.0, 1.0, 1.0], [0.0, 0.1, 0.2, 0.3]]
+        [
+            [0.0, 1.0, 0.2, 2.0],
+            [0.0, 0.0, 0.0, 1.0],
+            [0.6, 1.0, 1.0, 1.0],
+            [0.0, 0.1, 0.2, 0.3],
+        ]
     )
     log_c, crossed, recrossed = iso_contrast([0.001, 0.01, 0.1, 1.0], response, [0.5])
     np.testing.assert_allclose(log_c[0], [-2.5, -0.5, -np.inf, np.inf])
@@ -36,7 +45,9 @@ def test_the_first_crossing_counts_and_others_are_flagged() -> None:
 
 
 @given(st.floats(0.3, 3))
-def test_human_sensitivity_through_any_rising_function_has_the_human_shape(slope: float) -> None:
+def test_human_sensitivity_through_any_rising_function_has_the_human_shape(
+    slope: float,
+) -> None:
     drive = HUMAN[:, None] * CONTRAST
     response = drive**slope / (1 + drive**slope)
     for criterion in ("shape", "absolute"):
@@ -89,7 +100,9 @@ def test_root_mean_squares_add_up_and_the_curve_is_where_it_says() -> None:
 
 
 @given(st.integers(0, 50))
-def test_a_rising_transform_of_responses_moves_crossings_within_a_grid_step_only(seed: int) -> None:
+def test_a_rising_transform_of_responses_moves_crossings_within_a_grid_step_only(
+    seed: int,
+) -> None:
     response = np.sort(np.random.default_rng(seed).random((6, 20)) + 0.01, axis=1)
     levels = np.array([0.3, 0.6])
     plain, crossed, _ = iso_contrast(CONTRAST, response, levels)
@@ -111,7 +124,10 @@ def test_levels_within_the_noise_are_not_tried() -> None:
 def test_no_curve_where_nothing_rises() -> None:
     assert fit_iso_response(X, CONTRAST, np.zeros((20, 20)), HUMAN) is None
     assert fit_iso_response(X, CONTRAST, np.full((20, 20), 0.3), HUMAN) is None
-    assert fit_iso_response(X, CONTRAST, np.broadcast_to(1 / CONTRAST, (20, 20)), HUMAN) is None
+    assert (
+        fit_iso_response(X, CONTRAST, np.broadcast_to(1 / CONTRAST, (20, 20)), HUMAN)
+        is None
+    )
 
 
 def test_an_observer_blind_to_half_of_x_says_how_many_it_reached() -> None:
@@ -141,7 +157,11 @@ def test_large_grids_are_thinned_out() -> None:
     ],
 )
 def test_what_has_no_curve_is_refused(
-    x: np.ndarray, contrast: np.ndarray, response: np.ndarray, human: np.ndarray, message: str
+    x: np.ndarray,
+    contrast: np.ndarray,
+    response: np.ndarray,
+    human: np.ndarray,
+    message: str,
 ) -> None:
     with pytest.raises(InputError, match=message):
         fit_iso_response(x, contrast, response, human)

@@ -83,11 +83,18 @@ def result_of(
             "scored_difference": points.tolist(),
             "scored": places[grid.size :].reshape(scored.shape).tolist(),
         }
-    about = {"experiment": "own", "observer": "ideal", "probe": "detection", "random_weights": 0}
+    about = {
+        "experiment": "own",
+        "observer": "ideal",
+        "probe": "detection",
+        "random_weights": 0,
+    }
     values = values[:, None]
     sound = np.zeros_like(values)
     gave = Responses(values[:, None], values, sound, sound[:, 0], ("out",), about)
-    axis = StimulusAxis(**{key: layout["difference"][key] for key in ("name", "unit", "label")})
+    axis = StimulusAxis(
+        **{key: layout["difference"][key] for key in ("name", "unit", "label")}
+    )
     return with_task(detection.grid_result(layout, gave), Task(axis=axis))
 
 
@@ -102,13 +109,20 @@ def two_levels() -> xr.Dataset:
 
 
 def test_dimensions_are_named_after_the_levels(two_levels: xr.Dataset) -> None:
-    assert two_levels["response_angular"].dims == ("layer", "frequency", "luminance", "contrast")
+    assert two_levels["response_angular"].dims == (
+        "layer",
+        "frequency",
+        "luminance",
+        "contrast",
+    )
     assert two_levels["scored_response_angular"].dims[1:] == (
         "scored_frequency",
         "scored_luminance",
         "multiplier",
     )
-    at = two_levels["response_angular"].sel(frequency=4, luminance=100, method="nearest")
+    at = two_levels["response_angular"].sel(
+        frequency=4, luminance=100, method="nearest"
+    )
     np.testing.assert_allclose(at[0], human_csf(4) * CONTRAST / 1e4)
     assert (
         two_levels["luminance"].attrs["units"] == "cd m-2"
@@ -119,7 +133,9 @@ def test_dimensions_are_named_after_the_levels(two_levels: xr.Dataset) -> None:
 def test_every_combination_of_scored_levels_is_a_slice(two_levels: xr.Dataset) -> None:
     found = pp.score(two_levels)
     assert found.score.slices.total == 10 and found.score.slices.unevenness < 1e-9
-    assert found.score.alignment.value == pytest.approx(found.score.alignment.attainable, abs=0.05)
+    assert found.score.alignment.value == pytest.approx(
+        found.score.alignment.attainable, abs=0.05
+    )
     assert found.score.shape.total == 10 and found.score.shape.shape_rmse < 1e-9
     flat = found.contrast.slices.unevenness
     alone = pp.score(two_levels.sel(luminance=100))
@@ -132,36 +148,57 @@ def test_a_contour_plot_asks_which_level_to_take(two_levels: xr.Dataset) -> None
         InputError, match=r"has frequency and luminance; .* result\.sel\(luminance="
     ):
         contour(two_levels, Figure().add_subplot())
-    ax = contour(two_levels.sel(luminance=10), Figure(layout="constrained").add_subplot())
+    ax = contour(
+        two_levels.sel(luminance=10), Figure(layout="constrained").add_subplot()
+    )
     assert ax.get_xlabel() == "Spatial frequency (cpd)"
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), human_csf(FREQUENCY) * np.sqrt(0.1))
-    across = contour(two_levels.isel(frequency=2), Figure(layout="constrained").add_subplot())
+    np.testing.assert_allclose(
+        ax.lines[0].get_ydata(), human_csf(FREQUENCY) * np.sqrt(0.1)
+    )
+    across = contour(
+        two_levels.isel(frequency=2), Figure(layout="constrained").add_subplot()
+    )
     assert across.get_xlabel() == "Luminance (cd/m²)"
     scored_responses(two_levels, Figure(layout="constrained").add_subplot())
 
 
 def test_without_people_there_is_no_score_and_still_a_figure() -> None:
     result = result_of(
-        [level("phase", "deg", "Phase", np.array([0.0, 90, 180]))], np.full(3, 50.0), human=""
+        [level("phase", "deg", "Phase", np.array([0.0, 90, 180]))],
+        np.full(3, 50.0),
+        human="",
     )
-    assert not {"scored_response", "human_sensitivity", "multiplier"} & set(result.variables)
+    assert not {"scored_response", "human_sensitivity", "multiplier"} & set(
+        result.variables
+    )
     assert score_layers(result) == ()
-    with pytest.raises(InputError, match="own has no score: there is no human reference"):
+    with pytest.raises(
+        InputError, match="own has no score: there is no human reference"
+    ):
         pp.score(result)
     ax = contour(result, Figure(layout="constrained").add_subplot())
-    assert (ax.get_xscale(), ax.get_xlabel(), len(ax.lines)) == ("linear", "Phase (deg)", 0)
+    assert (ax.get_xscale(), ax.get_xlabel(), len(ax.lines)) == (
+        "linear",
+        "Phase (deg)",
+        0,
+    )
     with pytest.raises(InputError, match="no human reference"):
         scored_responses(result)
 
 
 def test_differences_that_are_no_contrast_are_thresholds_upwards() -> None:
     levels = [level("contrast", "1", "Pedestal", np.array([0.0, 0.1, 0.3]))]
-    result = result_of(levels, np.array([2.0, 5.0, 3.0]), difference="orientation_difference")
+    result = result_of(
+        levels, np.array([2.0, 5.0, 3.0]), difference="orientation_difference"
+    )
     assert (
         result["response_angular"].dims[-1] == "orientation_difference"
         and "contrast_kind" not in result.attrs
     )
-    assert result["scored_orientation_difference"].dims == ("scored_contrast", "multiplier")
+    assert result["scored_orientation_difference"].dims == (
+        "scored_contrast",
+        "multiplier",
+    )
     ax = contour(result, Figure(layout="constrained").add_subplot())
     assert ax.get_ylabel() == "Michelson contrast (deg)"
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [1 / 2, 1 / 5, 1 / 3])
@@ -171,7 +208,8 @@ def test_differences_that_are_no_contrast_are_thresholds_upwards() -> None:
 def test_observers_and_layers_concatenate() -> None:
     first, second = (
         result_of(
-            [level("frequency", "cpd", "Spatial frequency", FREQUENCY)], gain * human_csf(FREQUENCY)
+            [level("frequency", "cpd", "Spatial frequency", FREQUENCY)],
+            gain * human_csf(FREQUENCY),
         )
         for gain in (1, 2)
     )
@@ -183,7 +221,9 @@ def test_observers_and_layers_concatenate() -> None:
     )
     with pytest.raises(InputError, match="holds 2 observers"):
         pp.score(both)
-    with pytest.raises(InputError, match="those of other and the attributes those of ideal"):
+    with pytest.raises(
+        InputError, match="those of other and the attributes those of ideal"
+    ):
         pp.score(both.sel(observer="other"))
     layers = xr.concat(
         [first, second.assign_coords(layer=["late"], observer="ideal")],
@@ -203,7 +243,9 @@ def test_observers_and_layers_concatenate() -> None:
 @pytest.fixture
 def phases() -> xr.Dataset:
     truth = np.array([[-1.5, -1.0, -1.2], [-1.6, -1.1, -1.2], [-1.4, -1.0, -1.3]])
-    asked = chat_result(truth, frequencies=(1.0, 90.0, 180.0), readout="p_yes", repeats=3, catch=10)
+    asked = chat_result(
+        truth, frequencies=(1.0, 90.0, 180.0), readout="p_yes", repeats=3, catch=10
+    )
     asked = asked.rename(frequency="phase").assign_attrs(levels='["phase"]')
     asked["phase"].attrs.update(units="deg", long_name="Phase")
     return asked
@@ -211,7 +253,10 @@ def phases() -> xr.Dataset:
 
 def test_thresholds_over_any_level_of_a_run_in_words(phases: xr.Dataset) -> None:
     csf = chat_csf(phases, resamples=20)
-    assert csf["threshold"].dims == ("prompt", "phase") and csf["phase"].attrs["units"] == "degree"
+    assert (
+        csf["threshold"].dims == ("prompt", "phase")
+        and csf["phase"].attrs["units"] == "degree"
+    )
     np.testing.assert_allclose(
         csf["log10_threshold"].mean("prompt"), [-1.5, -1.03, -1.23], atol=0.1
     )

@@ -14,7 +14,9 @@ SLOPE = 2 * np.log(19)
 X = np.linspace(-3, -0.6, 10)
 
 
-def psi(x: np.ndarray, t: np.ndarray, w: float, guess: float, lapse: float) -> np.ndarray:
+def psi(
+    x: np.ndarray, t: np.ndarray, w: float, guess: float, lapse: float
+) -> np.ndarray:
     share = 1 / (1 + np.exp(-SLOPE * (x - t[..., None]) / w))
     return guess + (1 - guess - lapse) * share
 
@@ -43,7 +45,9 @@ def fitted(x: np.ndarray, z: np.ndarray, blank: np.ndarray, **bounds):
 
 @pytest.mark.parametrize("guess", [0.001, 0.25, 0.7])
 @pytest.mark.parametrize("width", [0.3, 0.6, 1.5])
-def test_an_observer_without_noise_comes_back_exactly(guess: float, width: float) -> None:
+def test_an_observer_without_noise_comes_back_exactly(
+    guess: float, width: float
+) -> None:
     t = np.array([[-2.3, -1.9, -1.2], [-1.0, -1.5, -2.5]])
     found = fitted(*logits(t, width, guess, 0.03))
     np.testing.assert_allclose(found.threshold, t, atol=2e-4)
@@ -65,7 +69,9 @@ def test_it_finds_what_a_general_optimiser_finds() -> None:
         off = (np.log(p / (1 - p)) - mean) * np.sqrt(3 / (1 + (mean / 3) ** 2))
         return np.r_[off.ravel(), (q[4] - catch) * np.sqrt(20 / (1 + (catch / 3) ** 2))]
 
-    other = least_squares(residual, [-2, -1.5, -0.3, -0.3, -2, -4], xtol=1e-12, ftol=1e-12)
+    other = least_squares(
+        residual, [-2, -1.5, -0.3, -0.3, -2, -4], xtol=1e-12, ftol=1e-12
+    )
     np.testing.assert_allclose(found.cost[0], 2 * other.cost, rtol=1e-6)
     np.testing.assert_allclose(found.threshold[0], other.x[:2], atol=1e-4)
 
@@ -110,7 +116,11 @@ def status_of(z: np.ndarray, blank: float) -> str:
         (SLOPE * (X + 0.5) / 1.2, -9.0, "extrapolated"),
         (np.full(10, 6.0), -5.0, "censored_below"),
         (np.full(10, 3.0), 3.0, "always_yes"),
-        (np.log(0.7 / 0.3) + np.logaddexp(0, SLOPE * (X + 1.8) / 0.6), np.log(0.7 / 0.3), "biased"),
+        (
+            np.log(0.7 / 0.3) + np.logaddexp(0, SLOPE * (X + 1.8) / 0.6),
+            np.log(0.7 / 0.3),
+            "biased",
+        ),
         (np.where(np.arange(10) % 5 < 3, 4.0, -4.0), -4.0, "non_monotone"),
         (-SLOPE * (X + 1.8) / 0.6, -4.0, "reversed"),
     ],
@@ -125,12 +135,15 @@ def test_levels_may_stand_in_any_order() -> None:
     x, z, blank = logits(np.array([[-2.2, -1.6]]), sd=0.3)
     mixed = np.random.default_rng(0).permutation(len(X))
     assert (
-        logit_status(fitted(x[..., mixed], z[..., mixed, :], blank), z[..., mixed, :]) == "ok"
+        logit_status(fitted(x[..., mixed], z[..., mixed, :], blank), z[..., mixed, :])
+        == "ok"
     ).all()
 
 
 def test_isotonic_regression_is_scipys() -> None:
     rng = np.random.default_rng(0)
     values, weight = rng.normal(size=(50, 9)), rng.uniform(0.1, 2, (50, 9))
-    expected = [isotonic_regression(v, weights=w).x for v, w in zip(values, weight, strict=True)]
+    expected = [
+        isotonic_regression(v, weights=w).x for v, w in zip(values, weight, strict=True)
+    ]
     np.testing.assert_allclose(rising_means(values, weight), expected, atol=1e-9)

@@ -14,11 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matching_results import CONTRAST, HUMAN, image_responses
 
-from psyprobe.analysis.matching import match_contrast, matching_error, normalise_responses
+from psyprobe.analysis.matching import (
+    match_contrast,
+    matching_error,
+    normalise_responses,
+)
 from psyprobe.errors import InputError
 
 #: Their published numbers come from an earlier run (encoder_protocol.md, D1).
-OTHER_RUN = {"RN101_openai": 0.6542, "convnext_large_d_laion2b_s26b_b102k_augreg": 0.5803}
+OTHER_RUN = {
+    "RN101_openai": 0.6542,
+    "convnext_large_d_laion2b_s26b_b102k_augreg": 0.5803,
+}
 
 
 # -- the crossing
@@ -49,7 +56,9 @@ def test_a_curve_that_rises_and_falls_matches_first_and_says_so() -> None:
     bump = np.exp(-((np.log10(CONTRAST) + 1.5) ** 2))
     found = match_contrast(CONTRAST, [bump], [0.5])
     assert found.ambiguous.all() and not found.saturated.any()
-    assert np.log10(found.contrast[0, 0]) == pytest.approx(-1.5 - np.sqrt(np.log(2)), abs=1e-3)
+    assert np.log10(found.contrast[0, 0]) == pytest.approx(
+        -1.5 - np.sqrt(np.log(2)), abs=1e-3
+    )
 
 
 def test_a_falling_curve_is_saturated_and_ambiguous() -> None:
@@ -71,8 +80,12 @@ def test_the_published_bracket_keeps_its_ends_and_finds_the_root() -> None:
 
 @pytest.mark.parametrize("method", ["crossing", "bracket"])
 def test_a_reference_matches_itself(method: str) -> None:
-    found = match_contrast(CONTRAST, [CONTRAST**0.7], HUMAN.reference_contrast**0.7, method=method)
-    np.testing.assert_allclose(found.contrast[:, 0], HUMAN.reference_contrast, atol=2e-5)
+    found = match_contrast(
+        CONTRAST, [CONTRAST**0.7], HUMAN.reference_contrast**0.7, method=method
+    )
+    np.testing.assert_allclose(
+        found.contrast[:, 0], HUMAN.reference_contrast, atol=2e-5
+    )
 
 
 def test_normalised_proportional_responses_show_perfect_constancy() -> None:
@@ -118,7 +131,8 @@ def test_perfect_constancy_has_the_errors_of_the_reference_page() -> None:
 def test_interval_holds_the_value_narrows_with_confidence_and_is_seeded() -> None:
     matched = HUMAN.matched_contrast * np.geomspace(0.5, 3, 9)
     wide, narrow = (
-        matching_error(matched, HUMAN.matched_contrast, confidence=c) for c in (0.95, 0.5)
+        matching_error(matched, HUMAN.matched_contrast, confidence=c)
+        for c in (0.95, 0.5)
     )
     for name in ("mean", "pooled"):
         outer, inner = getattr(wide, name), getattr(narrow, name)
@@ -156,7 +170,9 @@ def published_matches(folder: Path) -> dict[str, np.ndarray]:
             place = frequency.get(f"{float(row['test_frequency_cpd']):g}")
             if place is not None:
                 table = models.setdefault(row["model"], np.full((8, 9), np.nan))
-                table[int(row["reference_index"]), place] = float(row["matched_contrast"])
+                table[int(row["reference_index"]), place] = float(
+                    row["matched_contrast"]
+                )
     return models
 
 
@@ -170,7 +186,9 @@ def published_errors(folder: Path) -> dict[tuple[str, str], float]:
         }
 
 
-def test_errors_of_published_matches_are_the_published_errors(oracle_data: Path) -> None:
+def test_errors_of_published_matches_are_the_published_errors(
+    oracle_data: Path,
+) -> None:
     folder = oracle_data / "encoder_protocol"
     errors = published_errors(folder)
     matches = published_matches(folder)
@@ -187,14 +205,18 @@ def test_errors_of_published_matches_are_the_published_errors(oracle_data: Path)
             assert found.mean.value == pytest.approx(published, abs=5.1e-5), model
 
 
-def test_the_image_itself_reproduces_its_published_and_exact_errors(oracle_data: Path) -> None:
+def test_the_image_itself_reproduces_its_published_and_exact_errors(
+    oracle_data: Path,
+) -> None:
     folder = oracle_data / "encoder_protocol"
     curves = image_responses(HUMAN.frequency[:, None], CONTRAST)
     target = image_responses(np.array(5.0), HUMAN.reference_contrast)
     plain = matching_error(
         match_contrast(CONTRAST, curves, target).contrast, HUMAN.matched_contrast
     )
-    assert (plain.mean.value, plain.pooled.value) == pytest.approx((0.2655, 0.3343), abs=1e-4)
+    assert (plain.mean.value, plain.pooled.value) == pytest.approx(
+        (0.2655, 0.3343), abs=1e-4
+    )
     bracket = match_contrast(CONTRAST, curves, target, method="bracket").contrast
     published = matching_error(bracket, HUMAN.matched_contrast)
     assert (published.mean.value, published.pooled.value) == pytest.approx(
@@ -204,7 +226,9 @@ def test_the_image_itself_reproduces_its_published_and_exact_errors(oracle_data:
         np.log10(bracket / published_matches(folder)["no_encoder"]), 0, atol=0.02
     )
     top = image_responses(np.array(5.0), np.array(1.0))
-    normalised = match_contrast(CONTRAST, normalise_responses(CONTRAST, curves), target / top)
+    normalised = match_contrast(
+        CONTRAST, normalise_responses(CONTRAST, curves), target / top
+    )
     equation_2 = matching_error(normalised.contrast, HUMAN.matched_contrast)
     assert (equation_2.mean.value, equation_2.pooled.value) == pytest.approx(
         (0.2645, 0.3330), abs=1e-4

@@ -22,9 +22,10 @@ def proportional(frequency: np.ndarray, contrast: np.ndarray) -> np.ndarray:
 
 def test_the_image_itself_scores_as_on_the_reference_page() -> None:
     found = score(simulated_matching(image_responses))
-    assert (found.score.error.mean.value, found.score.error.pooled.value) == pytest.approx(
-        (0.2655, 0.3343), abs=1e-4
-    )
+    assert (
+        found.score.error.mean.value,
+        found.score.error.pooled.value,
+    ) == pytest.approx((0.2655, 0.3343), abs=1e-4)
     assert (found.constancy.mean.value, found.constancy.pooled.value) == pytest.approx(
         (0.2645, 0.3330), abs=5e-5
     )
@@ -37,19 +38,30 @@ def test_saturated_matches_are_counted_and_not_hidden() -> None:
     # At 25 cpd this observer draws 0.2 exp(-2.5): no contrast there matches references of high
     # contrast.
     (found,) = score_matching(simulated_matching(proportional))
-    expected = HUMAN.reference_contrast[:, None] * np.exp((HUMAN.frequency - 5) / 10) > 1
-    assert (found.score.saturated_high, found.score.saturated_low) == (expected.sum(), 0)
+    expected = (
+        HUMAN.reference_contrast[:, None] * np.exp((HUMAN.frequency - 5) / 10) > 1
+    )
+    assert (found.score.saturated_high, found.score.saturated_low) == (
+        expected.sum(),
+        0,
+    )
     assert found.score.saturated == expected.sum() > 0
 
 
-def test_normalised_matching_is_perfect_constancy_for_responses_proportional_to_contrast() -> None:
+def test_normalised_matching_is_perfect_constancy_for_responses_proportional_to_contrast() -> (
+    None
+):
     (found,) = score_matching(simulated_matching(proportional), normalised=True)
     assert found.score.error.mean.value == pytest.approx(found.constancy.mean.value)
     assert found.score.saturated == 0
 
 
-def test_the_experiment_names_method_and_encoding_and_an_argument_overrides_them() -> None:
-    result = simulated_matching(proportional, match_method="bracket", match_normalised=1)
+def test_the_experiment_names_method_and_encoding_and_an_argument_overrides_them() -> (
+    None
+):
+    result = simulated_matching(
+        proportional, match_method="bracket", match_normalised=1
+    )
     (named,) = score_matching(result)
     assert (named.method, named.normalised) == ("bracket", True)
     (plain,) = score_matching(result, method="crossing", normalised=False)
@@ -68,7 +80,9 @@ def test_responses_at_the_float32_floor_and_under_the_noise_are_counted() -> Non
     assert found.float32_floor == pytest.approx(
         np.mean(1e-3 * HUMAN.reference_contrast < 1e-4), abs=0.13
     )
-    assert found.below_noise == pytest.approx(np.mean(1e-3 * HUMAN.reference_contrast <= 1e-4))
+    assert found.below_noise == pytest.approx(
+        np.mean(1e-3 * HUMAN.reference_contrast <= 1e-4)
+    )
 
 
 def test_layers_are_scored_one_by_one() -> None:
@@ -88,9 +102,13 @@ def test_what_is_no_matching_result_is_refused() -> None:
     with pytest.raises(InputError, match="lacks reference_response"):
         score_matching(result.drop_vars(names))
     with pytest.raises(InputError, match="not finite"):
-        score_matching(simulated_matching(lambda f, c: np.where(c > 0.5, np.nan, c) + 0 * f))
+        score_matching(
+            simulated_matching(lambda f, c: np.where(c > 0.5, np.nan, c) + 0 * f)
+        )
     with pytest.raises(InputError, match="people matched at"):
-        score_matching(simulated_matching(proportional).sel(frequency=[0.25, 5.0, 10.0]))
+        score_matching(
+            simulated_matching(proportional).sel(frequency=[0.25, 5.0, 10.0])
+        )
 
 
 def test_matches_come_at_all_frequencies_and_at_those_of_people() -> None:
@@ -101,7 +119,9 @@ def test_matches_come_at_all_frequencies_and_at_those_of_people() -> None:
         found.matches.contrast[:, found.frequency == 5],
     )
     np.testing.assert_allclose(
-        found.matches.contrast[:, found.frequency == 5][:, 0], HUMAN.reference_contrast, rtol=1e-9
+        found.matches.contrast[:, found.frequency == 5][:, 0],
+        HUMAN.reference_contrast,
+        rtol=1e-9,
     )
 
 

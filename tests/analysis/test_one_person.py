@@ -16,10 +16,16 @@ from scipy.stats import spearmanr
 import psyprobe as pp
 from psyprobe.analysis import score_detection
 from psyprobe.analysis.detection import DetectionScore
-from psyprobe.analysis.human_observer import People, fraction_of, people, persons, shape_alignment
+from psyprobe.analysis.human_observer import (
+    People,
+    fraction_of,
+    people,
+    persons,
+    shape_alignment,
+)
 from psyprobe.analysis.result_stimulus import conditions_of
 from psyprobe.analysis.score import NO_PEOPLE, PERSON
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.human.castle import castle_csf
 from psyprobe.human.points import Conditions, matched_thresholds
 from psyprobe.probes.results import scoreboard
@@ -40,17 +46,23 @@ TESTS = dict(
     )
 )
 #: Where the oracle looks for measured values; the others 0.5 to 30.5 cpd.
-SPANS = {"noise_achromatic": (0.5, 23.0), "luminance": (0.1, 200.0), "area": (0.02, 8.0)}
+SPANS = {
+    "noise_achromatic": (0.5, 23.0),
+    "luminance": (0.1, 200.0),
+    "area": (0.02, 8.0),
+}
 #: Lower ends of ranges are rounded in the oracle, to five digits.
 EXACT = 1e-4
 
 
 def run_of(
-    name: str, response: Callable[[np.ndarray, np.ndarray], np.ndarray], observer: str = "simulated"
+    name: str,
+    response: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    observer: str = "simulated",
 ):  # type: ignore[no-untyped-def]
     """A result of an experiment of the catalogue, of an observer whose response is a formula of
     level and contrast."""
-    page = read_experiment(name)
+    page = load_experiment(name)
     (level,) = (each for each in page.levels if each != "contrast")
     x, contrast = np.array(page.levels[level]), np.array(page.levels["contrast"])
     bare = dataset(
@@ -93,7 +105,9 @@ def run_of(
 
 def castle(shown: Conditions, x: np.ndarray) -> np.ndarray:
     fixed = {name: getattr(shown, name) for name in ("frequency", "luminance", "area")}
-    return shown.gain * castle_csf(direction=shown.direction, **{**fixed, shown.level: x})
+    return shown.gain * castle_csf(
+        direction=shown.direction, **{**fixed, shown.level: x}
+    )
 
 
 def scored(result) -> DetectionScore:  # type: ignore[no-untyped-def]
@@ -105,7 +119,7 @@ def shown_in(name: str) -> tuple[Conditions, np.ndarray]:
     result = run_of(name, lambda x, c: c + 0 * x)
     shown = conditions_of(result)
     assert shown is not None
-    (level,) = (each for each in read_experiment(name).levels if each != "contrast")
+    (level,) = (each for each in load_experiment(name).levels if each != "contrast")
     return shown, result[level].values
 
 
@@ -120,7 +134,9 @@ def test_the_persons_are_those_of_the_oracle(
     table = pd.read_csv(oracle_data / "human_measured" / "detection_persons.csv")
     held = 0
     for name, (shown, levels) in everybody.items():
-        found = persons(replace(shown, span=SPANS.get(name, (0.5, 30.5))), tuple(levels))
+        found = persons(
+            replace(shown, span=SPANS.get(name, (0.5, 30.5))), tuple(levels)
+        )
         held += len(found)
         by_name = {(one.dataset, one.observer): one for one in found}
         for row in table[table["experiment"] == name].to_dict("records"):
@@ -138,8 +154,14 @@ def test_the_ceilings_are_those_of_the_oracle(
     oracle_data: Path, everybody: dict[str, tuple[Conditions, np.ndarray]]
 ) -> None:
     table = pd.read_csv(oracle_data / "human_measured" / "detection_ceilings.csv")
-    table = table[table["score"] == "alignment_grid"].set_index(["experiment", "dataset"])
-    beside = {(name, one.dataset): one for name, at in everybody.items() for one in people(*at)}
+    table = table[table["score"] == "alignment_grid"].set_index(
+        ["experiment", "dataset"]
+    )
+    beside = {
+        (name, one.dataset): one
+        for name, at in everybody.items()
+        for one in people(*at)
+    }
     for key, row in table.iterrows():
         one = beside[key]  # type: ignore[index]
         assert one.ceiling.persons == row["n_persons"]
@@ -174,11 +196,15 @@ def test_the_fractions_are_those_of_the_oracle(
         )
         rows = along[row["model"], test]
         levels, multiplier = np.unique(rows[:, 0]), 1 / np.round(rows[:10, 1], 12)
-        found = fraction_of(one, levels, multiplier, rows[:, 3].reshape(len(levels), 10))
+        found = fraction_of(
+            one, levels, multiplier, rows[:, 3].reshape(len(levels), 10)
+        )
         assert found.in_range == pytest.approx(row["alignment_in_range"], abs=EXACT)
         if not one.determined:
             assert (
-                found.fraction is None and found.above_flat is None and np.isnan(row["above_flat"])
+                found.fraction is None
+                and found.above_flat is None
+                and np.isnan(row["above_flat"])
             )
             continue
         assert found.fraction == pytest.approx(row["fraction"], abs=EXACT)
@@ -196,12 +222,16 @@ def test_data_sets_to_compare_with_first(
     assert first == {**spatial, **colour, "luminance": "hdr_csf", "area": "hdr_csf"}
 
 
-@pytest.mark.parametrize("d", [[0.0, 0.1, -0.05, 0.3], [0.2, 0.2, 0.2], np.linspace(-0.4, 0.5, 20)])
+@pytest.mark.parametrize(
+    "d", [[0.0, 0.1, -0.05, 0.3], [0.2, 0.2, 0.2], np.linspace(-0.4, 0.5, 20)]
+)
 def test_a_person_responds_as_a_model_would(d: list[float]) -> None:
     """Spearman of the responses themselves, by scipy: what rises with contrast over one's own
     threshold."""
     multiplier = np.tile(np.geomspace(0.5, 2, 10), len(d))
-    response = np.round(np.log10(multiplier) + np.repeat(np.asarray(d) - np.mean(d), 10), 12)
+    response = np.round(
+        np.log10(multiplier) + np.repeat(np.asarray(d) - np.mean(d), 10), 12
+    )
     assert shape_alignment(np.asarray(d)) == pytest.approx(
         spearmanr(multiplier, response).statistic, abs=1e-12
     )
@@ -227,27 +257,41 @@ def test_castle_csf_reaches_the_ceiling_and_a_flat_csf_does_not(name: str) -> No
 
 
 @pytest.mark.parametrize("name", TESTS)
-def test_a_person_in_the_place_of_a_model_scores_within_the_range_of_persons(name: str) -> None:
+def test_a_person_in_the_place_of_a_model_scores_within_the_range_of_persons(
+    name: str,
+) -> None:
     shown, levels = shown_in(name)
     first = people(shown, levels)[0]
-    by_range = [one for one in persons(shown, tuple(levels)) if one.dataset == first.dataset]
+    by_range = [
+        one for one in persons(shown, tuple(levels)) if one.dataset == first.dataset
+    ]
     assert [(one.low, one.high) for one in by_range] == list(first.ranges)
     for place in (0, -1):
         # The thresholds that the data give this person, anew from the tables.
         one = by_range[place]
         rows = matched_thresholds(shown)
-        rows = rows[(rows["dataset"] == one.dataset) & (rows["observer"] == one.observer)]
-        ratio = np.log10(rows["sensitivity"] / rows["castle"]).groupby(rows["x"].round(6)).mean()
-        own = 10 ** np.interp(np.log(levels), np.log(ratio.index), ratio.to_numpy()) * castle(
-            shown, levels
+        rows = rows[
+            (rows["dataset"] == one.dataset) & (rows["observer"] == one.observer)
+        ]
+        ratio = (
+            np.log10(rows["sensitivity"] / rows["castle"])
+            .groupby(rows["x"].round(6))
+            .mean()
         )
-        result = run_of(name, lambda x, c, own=own: np.tanh(np.interp(x, levels, own) * c / 4))  # type: ignore[misc]
+        own = 10 ** np.interp(
+            np.log(levels), np.log(ratio.index), ratio.to_numpy()
+        ) * castle(shown, levels)
+        result = run_of(
+            name, lambda x, c, own=own: np.tanh(np.interp(x, levels, own) * c / 4)
+        )  # type: ignore[misc]
         points = result["scored_response_angular"].sel(layer="out").values
         alone = People(first.dataset, ((one.low, one.high),), first.ceiling, first.flat)
         found = fraction_of(alone, levels, MULTIPLIER, points)
         assert found.in_range == pytest.approx(one.scores["alignment_grid"], abs=2e-3)
         assert (
-            min(first.ceiling.scores) - 2e-3 <= found.in_range <= max(first.ceiling.scores) + 2e-3
+            min(first.ceiling.scores) - 2e-3
+            <= found.in_range
+            <= max(first.ceiling.scores) + 2e-3
         )
 
 

@@ -16,7 +16,7 @@ from psyprobe.analysis import trials
 from psyprobe.analysis.score import percent
 from psyprobe.analysis.words.readers import first_word, readings_of, reread, vlmevalkit
 from psyprobe.analysis.words.score import score_chat
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.protocol import Card
 from psyprobe.tasks.items import Judge
@@ -77,24 +77,30 @@ def test_a_score_tells_how_readers_differ_and_what_it_would_be_under_each() -> N
     (score,) = score_chat(other)
     found = {each.reader: each for each in score.readings}
     changed = float((other["text"].values != result["text"].values).mean())
-    noes = float((other["text"].values == "There is none, so no yes from me: no").mean())
+    noes = float(
+        (other["text"].values == "There is none, so no yes from me: no").mean()
+    )
     assert (
-        found["VLMEvalKit"].differ == pytest.approx(changed) and found["VLMEvalKit"].opposite == 0
+        found["VLMEvalKit"].differ == pytest.approx(changed)
+        and found["VLMEvalKit"].opposite == 0
     )
     assert found["first word"].differ == pytest.approx(noes)
     # Under a reader the score is that of the run with what it left out taken out.
     reading = readings_of(other)["VLMEvalKit"]
     (again,) = score_chat(reread(other, reading))
-    assert found["VLMEvalKit"].score["rmse_log10"] == again.scores[again.human].rmse_log10.value
-    assert float(np.isnan(reread(other, reading)["response"].values).mean()) == pytest.approx(
-        changed
+    assert (
+        found["VLMEvalKit"].score["rmse_log10"]
+        == again.scores[again.human].rmse_log10.value
     )
+    assert float(
+        np.isnan(reread(other, reading)["response"].values).mean()
+    ) == pytest.approx(changed)
     (row,) = (row for row in score.rows() if row.label == "VLMEvalKit")
     assert row.cells["differs"] == percent(changed, 2)
 
 
 def test_of_four_directions_each_reply_is_read_by_the_word_that_is_right() -> None:
-    experiment = read_experiment("orientation_csf").with_settings(
+    experiment = load_experiment("orientation_csf").with_settings(
         {
             "probe": "orientation_4",
             "asking.prompts": "orientation_4",
@@ -127,18 +133,26 @@ class Literal(Answering):
         self.asked.append(inquiry.prompt)
         answer = inquiry.prompt.split("Given answer: ")[1].split("\n")[0]
         return Answer(
-            "Yes" if "yes" in answer.lower() else "No" if "no" in answer.lower() else "Perhaps"
+            "Yes"
+            if "yes" in answer.lower()
+            else "No"
+            if "no" in answer.lower()
+            else "Perhaps"
         )
 
 
 def test_a_judge_is_one_more_reader_and_reads_each_reply_once(tmp_path: Path) -> None:
     result = said_otherwise(chat_result())
     observer = Literal()
-    judged = judge_replies(result, Judge(observer), store=tmp_path / "judge.sqlite", progress=False)
+    judged = judge_replies(
+        result, Judge(observer), store=tmp_path / "judge.sqlite", progress=False
+    )
     assert len(observer.asked) == len(np.unique(result["text"].values.astype(str)))
     (score,) = score_chat(judged)
     found = {each.reader: each for each in score.readings}["judge"]
     turned = result["text"].values == "There is none, so no yes from me: no"
     assert found.opposite == found.differ == pytest.approx(float(turned.mean()))
-    judge_replies(result, Judge(observer), store=tmp_path / "judge.sqlite", progress=False)
+    judge_replies(
+        result, Judge(observer), store=tmp_path / "judge.sqlite", progress=False
+    )
     assert len(observer.asked) == 4

@@ -22,7 +22,9 @@ def test_published_responses_replay_to_the_published_scores(oracle_data: Path) -
     folder = oracle_data / "encoder_protocol"
     models = ["dino_vits16", "dinov2_vitl14", "ViT-B-32_openai"]
     results = replay(
-        folder / "published_sac_along_curve.csv.gz", folder / "published_sac_grids", models=models
+        folder / "published_sac_along_curve.csv.gz",
+        folder / "published_sac_grids",
+        models=models,
     )
     assert len(results) == 3 * 8
     printed = {
@@ -80,18 +82,33 @@ def test_a_metric_is_no_angle_and_has_no_float32_floor(oracle_data: Path) -> Non
 
 
 def write(
-    folder: Path, response: Callable[[np.ndarray], np.ndarray] = lambda c: 0.3 * c, **change: object
+    folder: Path,
+    response: Callable[[np.ndarray], np.ndarray] = lambda c: 0.3 * c,
+    **change: object,
 ) -> tuple[Path, Path]:
     """A model "mine" and the baseline in the area test: human sensitivity 10 everywhere."""
-    x, contrast, models = np.array([0.1, 1.0]), np.geomspace(0.01, 1, 5), ["no_encoder", "mine"]
+    x, contrast, models = (
+        np.array([0.1, 1.0]),
+        np.geomspace(0.01, 1, 5),
+        ["no_encoder", "mine"],
+    )
     with (folder / "along.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["model", "test", "x", "multiplier", "stimulus_contrast", "s_ac"])
+        writer.writerow(
+            ["model", "test", "x", "multiplier", "stimulus_contrast", "s_ac"]
+        )
         for model in models:
             for a in x:
                 for m in MULTIPLIER:
                     writer.writerow(
-                        [model, "area", a, m, 1 / (10 * m), float(response(np.array(0.1 / m)))]
+                        [
+                            model,
+                            "area",
+                            a,
+                            m,
+                            1 / (10 * m),
+                            float(response(np.array(0.1 / m))),
+                        ]
                     )
     grid = {
         "s_ac": np.broadcast_to(response(contrast), (2, 2, 5)),
@@ -101,12 +118,15 @@ def write(
         **change,
     }
     np.savez(
-        folder / "area.npz", **{name: values for name, values in grid.items() if values is not None}
+        folder / "area.npz",
+        **{name: values for name, values in grid.items() if values is not None},
     )
     return folder / "along.csv", folder
 
 
-def test_a_file_of_ones_own_becomes_a_result_that_is_stored_and_read_again(tmp_path: Path) -> None:
+def test_a_file_of_ones_own_becomes_a_result_that_is_stored_and_read_again(
+    tmp_path: Path,
+) -> None:
     (result,) = replay(*write(tmp_path))
     assert (result.attrs["observer"], result.attrs["experiment"]) == (
         "replay:mine",
@@ -149,7 +169,9 @@ def test_broken_grids_are_refused(tmp_path: Path, change: dict, message: str) ->
         ("mine,area,0.1,0.5,0.2,", "mine,area,0.1,half,0.2,", "line 10"),
     ],
 )
-def test_broken_tables_are_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_broken_tables_are_refused(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     along, grids = write(tmp_path)
     text = along.read_text(encoding="utf-8")
     assert old in text

@@ -54,7 +54,10 @@ OTHER_WORDS = {
     "polish": (("tak",), ("nie",)),
     "turkish": (("evet",), ("hay\u0131r",)),
     "arabic": (("\u0646\u0639\u0645",), ("\u0644\u0627",)),
-    "hindi": (("\u0939\u093e\u0901", "\u0939\u093e\u0902"), ("\u0928\u0939\u0940\u0902",)),
+    "hindi": (
+        ("\u0939\u093e\u0901", "\u0939\u093e\u0902"),
+        ("\u0928\u0939\u0940\u0902",),
+    ),
 }
 
 
@@ -62,7 +65,9 @@ def corpus() -> list[tuple[str, str, str, str]]:
     """Class, reading that is meant, reply, and what the rules read, of every reply of the
     corpus."""
     rows, kind, meant = [], "", ""
-    for line in (Path(__file__).parent / "corpus.txt").read_text(encoding="utf-8").splitlines():
+    for line in (
+        (Path(__file__).parent / "corpus.txt").read_text(encoding="utf-8").splitlines()
+    ):
         heading = re.fullmatch(r"\[([a-z]+): ([a-z]+)\]", line)
         if heading:
             kind, meant = heading[1], heading[2]
@@ -85,14 +90,19 @@ def corpus() -> list[tuple[str, str, str, str]]:
 def test_the_corpus_is_read_without_a_wrong_sign() -> None:
     rows = corpus()
     assert [row for row in rows if row[3] in ("yes", "no") and row[3] != row[1]] == []
-    assert sum(meant == read for _, meant, _, read in rows) >= 0.97 * len(rows) and len(rows) >= 598
+    assert (
+        sum(meant == read for _, meant, _, read in rows) >= 0.97 * len(rows)
+        and len(rows) >= 598
+    )
     languages = {kind for kind, *_ in rows} & ({*OTHER_WORDS} | {*prompt_sets()})
     assert len(languages - {"reversed"}) == 14
 
 
 def test_the_page_lists_the_classes_of_the_corpus_with_their_counts() -> None:
     rows = corpus()
-    page = (Path(__file__).parents[2] / "docs" / "showing.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "showing.md").read_text(
+        encoding="utf-8"
+    )
     own = {*OTHER_WORDS} | {*prompt_sets()} - {"reversed"}
     groups = {kind: "fourteen languages" if kind in own else kind for kind, *_ in rows}
     for group in dict.fromkeys(groups.values()):
@@ -111,7 +121,9 @@ def test_denials_and_affirmations_have_the_right_sign() -> None:
 
 
 @given(
-    sentence=st.sampled_from(SENTENCES), whole=st.sampled_from(WHOLE), hedge=st.sampled_from(HEDGES)
+    sentence=st.sampled_from(SENTENCES),
+    whole=st.sampled_from(WHOLE),
+    hedge=st.sampled_from(HEDGES),
 )
 @settings(max_examples=200, deadline=None)
 def test_negating_a_sentence_never_keeps_its_sign(
@@ -127,14 +139,30 @@ def test_negating_a_sentence_never_keeps_its_sign(
                 "ambiguous",
             ), other
         twice = hedge.format(whole.format(sentence.denied))
-        assert read_reply(twice, polarity=polarity) in (reading, "ambiguous", "invalid"), twice
+        assert read_reply(twice, polarity=polarity) in (
+            reading,
+            "ambiguous",
+            "invalid",
+        ), twice
 
 
-QUESTIONS = ("{0}?", "{0}, right?", "You say {0}?", "well, {0}?", "Do you mean that {0}?")
+QUESTIONS = (
+    "{0}?",
+    "{0}, right?",
+    "You say {0}?",
+    "well, {0}?",
+    "Do you mean that {0}?",
+)
 ANSWERS = (
     *(
         (text, True)
-        for text in ("Yes.", "I think so.", "Definitely.", "That is correct.", "Yes, I think so.")
+        for text in (
+            "Yes.",
+            "I think so.",
+            "Definitely.",
+            "That is correct.",
+            "Yes, I think so.",
+        )
     ),
     *(
         (text, False)
@@ -152,7 +180,11 @@ ANSWERS = (
 
 @given(
     sentence=st.sampled_from(
-        [each for each in SENTENCES if each.said.count(" is ") + each.said.count(" shows ")]
+        [
+            each
+            for each in SENTENCES
+            if each.said.count(" is ") + each.said.count(" shows ")
+        ]
     ),
     question=st.sampled_from(QUESTIONS),
     answer=st.sampled_from(ANSWERS),
@@ -164,16 +196,26 @@ def test_a_question_that_is_denied_says_its_opposite(
     text, affirmed = answer
     for polarity in (1, -1):
         stated = ("no", "yes")[(sentence.patterned == affirmed) == (polarity == 1)]
-        assert read_reply(f"{question.format(sentence.said)} {text}", polarity=polarity) == stated
+        assert (
+            read_reply(f"{question.format(sentence.said)} {text}", polarity=polarity)
+            == stated
+        )
 
 
 @pytest.mark.parametrize("name", prompt_sets())
-def test_a_reply_that_repeats_its_question_is_read_as_the_answer_alone(name: str) -> None:
+def test_a_reply_that_repeats_its_question_is_read_as_the_answer_alone(
+    name: str,
+) -> None:
     for prompt in load_prompts(name):
-        for question in re.findall(r"[^.?!\n]+\?", prompt.text) if "yes" in prompt.yes else ():
+        for question in (
+            re.findall(r"[^.?!\n]+\?", prompt.text) if "yes" in prompt.yes else ()
+        ):
             for answer in ("Yes.", "No."):
                 read = read_reply(
-                    f"{question.strip()} {answer}", prompt.yes, prompt.no, polarity=prompt.polarity
+                    f"{question.strip()} {answer}",
+                    prompt.yes,
+                    prompt.no,
+                    polarity=prompt.polarity,
                 )
                 assert read == answer[:-1].lower(), question
 
@@ -246,7 +288,10 @@ def test_the_words_of_every_set_are_read_in_any_dress(name: str) -> None:
             for word in words:
                 for dress in ("{}", "{}.", "**{}**", " {} ", '"{}"', "{}!", "{}\n"):
                     for case in (word, word.upper(), word.capitalize()):
-                        assert read_reply(dress.format(case), prompt.yes, prompt.no) == expected, (
+                        assert (
+                            read_reply(dress.format(case), prompt.yes, prompt.no)
+                            == expected
+                        ), (
                             word,
                             dress,
                         )

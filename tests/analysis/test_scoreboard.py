@@ -62,7 +62,9 @@ def row(board: Scoreboard, name: str) -> dict[Test, object]:
 # ------------------------------------------------------------------------------------------
 
 
-def test_published_scores_in_the_package_are_the_published_ones(oracle_data: Path) -> None:
+def test_published_scores_in_the_package_are_the_published_ones(
+    oracle_data: Path,
+) -> None:
     metrics = {
         "spearman_rs": "alignment",
         "rmse_log10_mean_over_frequencies": "error_mean",
@@ -73,7 +75,8 @@ def test_published_scores_in_the_package_are_the_published_ones(oracle_data: Pat
     ) as file:
         rows = list(csv.DictReader(file))
     wanted = {
-        (r["model"], r["test"], metrics[r["metric"]], r["version"]): float(r["score"]) for r in rows
+        (r["model"], r["test"], metrics[r["metric"]], r["version"]): float(r["score"])
+        for r in rows
     }
     held = {(s.model, s.test, s.metric, "final"): s.score for s in published_scores()}
     held |= {
@@ -118,7 +121,9 @@ def test_replayed_models_score_as_published(oracle_data: Path) -> None:
     folder = oracle_data / "encoder_protocol"
     results = [published_result(folder, test, "dinov2_vits14") for test in PUBLISHED]
     own = scoreboard(results, resamples=100)
-    printed = {s.test: s.score for s in published_scores() if s.model == "dinov2_vits14"}
+    printed = {
+        s.test: s.score for s in published_scores() if s.model == "dinov2_vits14"
+    }
     for test, entry in row(own, "dinov2_vits14").items():
         assert entry.value == pytest.approx(printed[test.experiment], abs=5.1e-5)
 
@@ -127,7 +132,9 @@ def test_replayed_models_score_as_published(oracle_data: Path) -> None:
 # ------------------------------------------------------------------------------------------
 
 
-def test_each_score_stands_in_its_place_with_interval_and_baselines(board: Scoreboard) -> None:
+def test_each_score_stands_in_its_place_with_interval_and_baselines(
+    board: Scoreboard,
+) -> None:
     one = score(simulated_result(flat, observer="ruler"))
     entry = row(board, "ruler")[GABOR]
     assert (entry.value, entry.low, entry.high) == (
@@ -137,9 +144,9 @@ def test_each_score_stands_in_its_place_with_interval_and_baselines(board: Score
     )
     assert row(board, PIXELS)[GABOR].value == one.pixels.alignment.value
     assert row(board, CONTRAST)[GABOR].value == one.contrast.alignment.value
-    assert row(board, CONTRAST)[Test("contrast_matching", ERROR_MEAN)].value == pytest.approx(
-        0.2645, abs=5e-5
-    )
+    assert row(board, CONTRAST)[
+        Test("contrast_matching", ERROR_MEAN)
+    ].value == pytest.approx(0.2645, abs=5e-5)
     assert set(row(board, "sim:person")) == {GABOR}
 
 
@@ -148,14 +155,18 @@ def test_flags_say_what_is_wrong(board: Scoreboard) -> None:
     assert {"p", "c"} <= set(row(board, "ruler")[GABOR].flags)
     matching = row(board, "ruler")[Test("contrast_matching", ERROR_POOLED)]
     assert "s" in matching.flags and matching.note.endswith("of 72 matches saturated")
-    near_floor = scoreboard([simulated_result(lambda x, c: 3e-4 * flat(x, c), noise_floor=1e-6)])
+    near_floor = scoreboard(
+        [simulated_result(lambda x, c: 3e-4 * flat(x, c), noise_floor=1e-6)]
+    )
     assert set("fn") <= set(row(near_floor, "simulated")[GABOR].flags)
     silent = scoreboard([simulated_result(lambda x, c: 0 * x * c)])
     assert row(silent, "simulated")[GABOR].value is None
     assert "e" in row(silent, "simulated")[GABOR].flags
 
 
-def test_every_observer_states_its_share_at_the_float32_floor(board: Scoreboard) -> None:
+def test_every_observer_states_its_share_at_the_float32_floor(
+    board: Scoreboard,
+) -> None:
     for one in board.rows:
         assert (one.float32_floor is not None) == (one.kind == "observer")
     assert "f32 floor" in board.table().splitlines()[0]
@@ -187,7 +198,9 @@ def test_contradictions_are_refused_and_repetitions_are_not() -> None:
     with pytest.raises(InputError, match="two different scores in gabor_achromatic"):
         scoreboard([same, simulated_result(like_people)])
     with pytest.raises(InputError, match="angular and l2"):
-        scoreboard([score(same), score(simulated_result(flat, observer="other"), measure="l2")])
+        scoreboard(
+            [score(same), score(simulated_result(flat, observer="other"), measure="l2")]
+        )
     with pytest.raises(InputError, match="no results"):
         scoreboard()
     with pytest.raises(InputError, match="no published scores of my_own"):
@@ -196,13 +209,19 @@ def test_contradictions_are_refused_and_repetitions_are_not() -> None:
 
 def test_observers_of_one_size_share_their_row_of_pixels() -> None:
     small = simulated_result(flat, observer="small")
-    fading_away = small["pixels_scored_response_angular"] / (1 + small["scored_frequency"])
+    fading_away = small["pixels_scored_response_angular"] / (
+        1 + small["scored_frequency"]
+    )
     wide, also_wide = (
-        small.assign(pixels_scored_response_angular=fading_away).assign_attrs(observer=name)
+        small.assign(pixels_scored_response_angular=fading_away).assign_attrs(
+            observer=name
+        )
         for name in ("wide", "W")
     )
     names = [
-        one.name for one in scoreboard([small, wide, also_wide]).rows if one.kind == "baseline"
+        one.name
+        for one in scoreboard([small, wide, also_wide]).rows
+        if one.kind == "baseline"
     ]
     assert names == [PIXELS, CONTRAST, f"{PIXELS}, as shown to wide"]
 
@@ -216,7 +235,10 @@ def test_a_metric_stands_beside_encoders(oracle_data: Path) -> None:
         tests=["area"],
     )
     board = scoreboard(results, resamples=100)
-    assert [one.name for one in board.rows[:2]] == ["replay:cvvdp_hdr", "replay:dinov2_vits14"]
+    assert [one.name for one in board.rows[:2]] == [
+        "replay:cvvdp_hdr",
+        "replay:dinov2_vits14",
+    ]
     assert board.rows[0].float32_floor is None
 
 
@@ -234,7 +256,11 @@ def test_text_is_narrow_and_explains_its_flags(board: Scoreboard) -> None:
 def test_csv_and_json_hold_every_digit(board: Scoreboard) -> None:
     rows = list(csv.DictReader(io.StringIO(board.table("csv"))))
     parsed = json.loads(board.table("json"))
-    assert len(rows) == len(parsed["scores"]) == sum(len(one.entries) for one in board.rows)
+    assert (
+        len(rows)
+        == len(parsed["scores"])
+        == sum(len(one.entries) for one in board.rows)
+    )
     for line, record in zip(rows, parsed["scores"], strict=True):
         assert float(line["value"]) == record["value"]
     assert {test["name"]: test["more_is_better"] for test in parsed["tests"]}[
@@ -255,4 +281,7 @@ def test_an_unknown_format_is_an_error(board: Scoreboard) -> None:
 
 
 def test_a_hostile_name_cannot_steer_a_terminal() -> None:
-    assert "\x1b" not in scoreboard([simulated_result(flat, observer="\x1b[31mred")]).table()
+    assert (
+        "\x1b"
+        not in scoreboard([simulated_result(flat, observer="\x1b[31mred")]).table()
+    )

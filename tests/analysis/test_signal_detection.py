@@ -24,10 +24,20 @@ def test_oracle(oracle_data: Path) -> None:
         rows = list(csv.DictReader(file))
     for row in rows:
         if row["hits"]:
-            counts = [float(row[name]) for name in ("hits", "n_signal", "false_alarms", "n_noise")]
+            counts = [
+                float(row[name])
+                for name in ("hits", "n_signal", "false_alarms", "n_noise")
+            ]
             found = detect(*counts)
             expected = [
-                row[n] for n in ("H_loglinear", "F_loglinear", "dprime", "criterion_c", "ln_beta")
+                row[n]
+                for n in (
+                    "H_loglinear",
+                    "F_loglinear",
+                    "dprime",
+                    "criterion_c",
+                    "ln_beta",
+                )
             ]
             got = (
                 found.hit_rate,
@@ -40,7 +50,9 @@ def test_oracle(oracle_data: Path) -> None:
         else:
             correct = float(row["note"].split()[-1])
             np.testing.assert_allclose(
-                two_interval_d_prime(correct), float(row["dprime_2afc_from_PC"]), atol=1e-6
+                two_interval_d_prime(correct),
+                float(row["dprime_2afc_from_PC"]),
+                atol=1e-6,
             )
     assert len(rows) > 10
 
@@ -62,11 +74,16 @@ def test_one_block_of_blanks_serves_a_batch() -> None:
 
 
 def test_threshold_follows_the_scale_of_contrast() -> None:
-    contrast, d_prime = np.array([0.001, 0.003, 0.01, 0.03]), np.array([0.1, -0.2, 0.9, 2.0])
+    contrast, d_prime = (
+        np.array([0.001, 0.003, 0.01, 0.03]),
+        np.array([0.1, -0.2, 0.9, 2.0]),
+    )
     found = d_prime_threshold(contrast, d_prime)
     assert 0.01 < found < 0.03
     np.testing.assert_allclose(d_prime_threshold(7 * contrast, d_prime), 7 * found)
-    np.testing.assert_allclose(d_prime_threshold(contrast, 2 * d_prime, criterion=2.0), found)
+    np.testing.assert_allclose(
+        d_prime_threshold(contrast, 2 * d_prime, criterion=2.0), found
+    )
     assert np.isnan(d_prime_threshold(contrast, d_prime * 0.3))
     assert np.isnan(d_prime_threshold(contrast, d_prime + 2))
     assert d_prime_threshold(contrast, np.stack([d_prime] * 3)).shape == (3,)

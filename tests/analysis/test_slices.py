@@ -17,7 +17,9 @@ from psyprobe.errors import InputError
     st.floats(0.1, 4),
     st.floats(-200, 200).map(lambda e: 10 ** (e / 10)),
 )
-def test_planted_displacements_come_back(offsets: list[float], slope: float, gain: float) -> None:
+def test_planted_displacements_come_back(
+    offsets: list[float], slope: float, gain: float
+) -> None:
     displaced = np.array(offsets)
     response = gain * (MULTIPLIER * 10 ** displaced[:, None]) ** slope
     found = score_slices(MULTIPLIER, response)
@@ -42,12 +44,19 @@ def test_monotonicity_is_the_mean_of_the_slices_own_scores() -> None:
 
 
 def test_what_cannot_be_used_is_counted() -> None:
-    response = np.stack([MULTIPLIER, 2 * MULTIPLIER, np.zeros(10), MULTIPLIER - MULTIPLIER[0]])
+    response = np.stack(
+        [MULTIPLIER, 2 * MULTIPLIER, np.zeros(10), MULTIPLIER - MULTIPLIER[0]]
+    )
     found = score_slices(MULTIPLIER, response)
     assert (found.constant, found.not_positive, found.total) == (1, 2, 4)
     assert found.unevenness == pytest.approx(np.log10(2) / 2)
     nothing = score_slices(MULTIPLIER, np.zeros((3, 10)))
-    assert (nothing.monotonicity, nothing.lowest, nothing.slope, nothing.unevenness) == (None,) * 4
+    assert (
+        nothing.monotonicity,
+        nothing.lowest,
+        nothing.slope,
+        nothing.unevenness,
+    ) == (None,) * 4
 
 
 def test_falling_responses_cannot_be_levelled() -> None:

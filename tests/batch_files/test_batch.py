@@ -52,7 +52,9 @@ def post(server: SimulatedServer, body: Any) -> tuple[int, Any]:
             return error.code, json.load(error)
 
 
-def answered(server: SimulatedServer, requests: bytes, number: str) -> list[dict[str, Any]]:
+def answered(
+    server: SimulatedServer, requests: bytes, number: str
+) -> list[dict[str, Any]]:
     """A line of a result for each line of requests, as OpenAI has it."""
     lines = []
     for i, line in enumerate(requests.splitlines()):
@@ -79,7 +81,9 @@ def failed(line: dict[str, Any], code: str = "batch_expired") -> dict[str, Any]:
 
 
 def write(path: Path, lines: list[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8"
+    )
 
 
 def requests_in(folder: Path) -> list[Path]:
@@ -125,7 +129,11 @@ def same(first: xr.Dataset, second: xr.Dataset) -> None:
 
 @pytest.mark.usefixtures("unreachable")
 def test_days_of_a_batch(tmp_path: Path, served: SimulatedServer) -> None:
-    path, folder, store = write_questions(tmp_path), tmp_path / "batch", tmp_path / "runs.sqlite"
+    path, folder, store = (
+        write_questions(tmp_path),
+        tmp_path / "batch",
+        tmp_path / "runs.sqlite",
+    )
 
     def go_on() -> xr.Dataset:
         return pp.run(
@@ -147,7 +155,8 @@ def test_days_of_a_batch(tmp_path: Path, served: SimulatedServer) -> None:
     assert len(set(keys)) == len(keys) and all(len(key) <= 64 for key in keys)
     # Nothing came back: nothing is asked a second time.
     with pytest.raises(
-        UnfinishedError, match=f"{len(keys)} questions wait for an answer; put the results into"
+        UnfinishedError,
+        match=f"{len(keys)} questions wait for an answer; put the results into",
     ):
         go_on()
     assert requests_in(folder) == [pilot] and pilot.read_bytes() == kept
@@ -161,9 +170,9 @@ def test_days_of_a_batch(tmp_path: Path, served: SimulatedServer) -> None:
     ):
         go_on()
     again = requests_in(folder)[1]
-    assert [json.loads(line)["custom_id"] for line in again.read_bytes().splitlines()] == [
-        lines[0]["custom_id"]
-    ]
+    assert [
+        json.loads(line)["custom_id"] for line in again.read_bytes().splitlines()
+    ] == [lines[0]["custom_id"]]
     with Store(store) as opened:
         assert sum(1 for _ in opened.all_answers()) == len(keys) - 2
     # Wednesday: the rest of the round; the next one is written. The same error line twice is one.
@@ -174,7 +183,9 @@ def test_days_of_a_batch(tmp_path: Path, served: SimulatedServer) -> None:
         go_on()
     rest = requests_in(folder)[2]
     asked = Counter(
-        json.loads(line)["custom_id"] for each in requests_in(folder) for line in lines_of(each)
+        json.loads(line)["custom_id"]
+        for each in requests_in(folder)
+        for line in lines_of(each)
     )
     assert {key for key, count in asked.items() if count > 1} == {lines[0]["custom_id"]}
     # Thursday: all of it, some lines twice.
@@ -194,7 +205,9 @@ def test_days_of_a_batch(tmp_path: Path, served: SimulatedServer) -> None:
     # Friday: all of it is in the store, and the folder is not needed.
     same(
         pp.run(
-            path, BatchObserver(pp.load_observer(f"openai:{MODEL}"), tmp_path / "none"), store=store
+            path,
+            BatchObserver(pp.load_observer(f"openai:{MODEL}"), tmp_path / "none"),
+            store=store,
         ),
         result,
     )
@@ -222,7 +235,10 @@ def test_an_adaptive_design_is_one_batch_a_round(
             break
         except UnfinishedError:
             new = requests_in(folder)[-1]
-            write(folder / f"out-{rounds}.jsonl", answered(served, new.read_bytes(), str(rounds)))
+            write(
+                folder / f"out-{rounds}.jsonl",
+                answered(served, new.read_bytes(), str(rounds)),
+            )
     assert result is not None and rounds == len(requests_in(folder)) > 1
     same(result, directly(served, path))
 
@@ -242,7 +258,9 @@ def test_files_are_no_larger_than_they_may_be(
             )
         assert len(str(told.value)) <= 360
         files = requests_in(tmp_path / folder)
-        assert f"{files[0].name} to {files[-1].name}" in str(told.value) or len(files) == 1
+        assert (
+            f"{files[0].name} to {files[-1].name}" in str(told.value) or len(files) == 1
+        )
         return [(each.read_bytes().count(b"\n"), each.stat().st_size) for each in files]
 
     assert (batch_folder.MAX_REQUESTS, batch_folder.MAX_BYTES) == (
@@ -252,11 +270,16 @@ def test_files_are_no_larger_than_they_may_be(
     ((count, size),) = sizes("one")
     monkeypatch.setattr(batch_folder, "MAX_REQUESTS", 10)
     found = sizes("ten")
-    assert [lines for lines, _ in found] == [10] * (count // 10) + [count % 10] * (count % 10 > 0)
+    assert [lines for lines, _ in found] == [10] * (count // 10) + [count % 10] * (
+        count % 10 > 0
+    )
     monkeypatch.setattr(batch_folder, "MAX_REQUESTS", 50_000)
     monkeypatch.setattr(batch_folder, "MAX_BYTES", size // 3)
     found = sizes("bytes")
-    assert max(each for _, each in found) <= size // 3 and sum(lines for lines, _ in found) == count
+    assert (
+        max(each for _, each in found) <= size // 3
+        and sum(lines for lines, _ in found) == count
+    )
     monkeypatch.setattr(batch_folder, "MAX_BYTES", 100)
     with pytest.raises(InputError, match="show a smaller image"):
         pp.run(
@@ -268,7 +291,11 @@ def test_files_are_no_larger_than_they_may_be(
 
 
 def test_a_refusal_is_an_answer_and_an_error_is_none() -> None:
-    message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
+    message = {
+        "role": "assistant",
+        "content": None,
+        "refusal": "I cannot help with that.",
+    }
     body = {"model": "m", "choices": [{"message": message, "finish_reason": "stop"}]}
     line = {
         "id": "a",
@@ -277,9 +304,16 @@ def test_a_refusal_is_an_answer_and_an_error_is_none() -> None:
         "error": None,
     }
     key, mark, answer = batch_folder._read_result(json.dumps(line).encode())
-    assert (key, mark, getattr(answer, "text", None)) == ("ab", "a", "I cannot help with that.")
+    assert (key, mark, getattr(answer, "text", None)) == (
+        "ab",
+        "a",
+        "I cannot help with that.",
+    )
     for status in (400, 429, 500):
-        line["response"] = {"status_code": status, "body": {"error": {"message": "Too many."}}}
+        line["response"] = {
+            "status_code": status,
+            "body": {"error": {"message": "Too many."}},
+        }
         assert (
             str(batch_folder._read_result(json.dumps(line).encode())[2])
             == f"HTTP {status}: Too many"
@@ -290,7 +324,9 @@ TEXT = ("seed = 3", 'seed = 3\nreadout = "text"')
 
 
 def one_round(path: Path, folder: Path) -> xr.Dataset:
-    return pp.run(path, BatchObserver(pp.load_observer(f"openai:{MODEL}"), folder), progress=False)
+    return pp.run(
+        path, BatchObserver(pp.load_observer(f"openai:{MODEL}"), folder), progress=False
+    )
 
 
 @pytest.mark.usefixtures("unreachable")
@@ -301,7 +337,9 @@ def test_lines_that_nobody_meant(tmp_path: Path, served: SimulatedServer) -> Non
     lines = answered(served, requests_in(folder)[0].read_bytes(), "1")
     good = [json.dumps(line).encode() for line in lines]
     # As vLLM's earlier run-batch has it: the completion in place of the response.
-    good[0] = json.dumps({**lines[0], "response": lines[0]["response"]["body"]}).encode()
+    good[0] = json.dumps(
+        {**lines[0], "response": lines[0]["response"]["body"]}
+    ).encode()
     evil = [
         *(
             b"",
@@ -335,7 +373,8 @@ def test_lines_that_nobody_meant(tmp_path: Path, served: SimulatedServer) -> Non
 def test_what_a_server_refuses_is_left_out_of_the_next_file(tmp_path: Path) -> None:
     path, folder = write_questions(tmp_path), tmp_path / "batch"
     with serve(
-        pp.load_observer(MODEL), behaviour=Behaviour(temperature="one", logprobs="refused")
+        pp.load_observer(MODEL),
+        behaviour=Behaviour(temperature="one", logprobs="refused"),
     ) as server:
         # Three refusals one after the other, the answers to the first round, and those to the
         # second.
@@ -343,7 +382,10 @@ def test_what_a_server_refuses_is_left_out_of_the_next_file(tmp_path: Path) -> N
             with pytest.raises(UnfinishedError):
                 one_round(path, folder)
             new = requests_in(folder)[number]
-            write(folder / f"out-{number}.jsonl", answered(server, new.read_bytes(), str(number)))
+            write(
+                folder / f"out-{number}.jsonl",
+                answered(server, new.read_bytes(), str(number)),
+            )
         result = one_round(path, folder)
         expected = directly(server, path)
     assert {each["name"] for each in json.loads(result.attrs["replaced_settings"])} >= {
@@ -356,7 +398,8 @@ def test_what_a_server_refuses_is_left_out_of_the_next_file(tmp_path: Path) -> N
 def test_one_question_put_directly_saves_those_rounds(tmp_path: Path) -> None:
     path, folder = write_questions(tmp_path, TEXT), tmp_path / "batch"
     with serve(
-        pp.load_observer(MODEL), behaviour=Behaviour(temperature="one", logprobs="refused")
+        pp.load_observer(MODEL),
+        behaviour=Behaviour(temperature="one", logprobs="refused"),
     ) as server:
         with pp.load_observer(f"openai:{MODEL}", base_url=server.base_url) as observer:
             with pytest.warns(ConditionWarning, match="temperature left out"):
@@ -384,7 +427,10 @@ def test_one_question_put_directly_saves_those_rounds(tmp_path: Path) -> None:
             )
             write(folder / "out.jsonl", answered(server, new.read_bytes(), "1"))
             result = pp.run(
-                path, BatchObserver(observer, folder), store=tmp_path / "s.sqlite", progress=False
+                path,
+                BatchObserver(observer, folder),
+                store=tmp_path / "s.sqlite",
+                progress=False,
             )
         same(result, directly(server, path))
 
@@ -397,12 +443,17 @@ def test_a_model_that_thinks_is_given_room_in_the_next_file(tmp_path: Path) -> N
             with pytest.raises(UnfinishedError):
                 one_round(path, folder)
             new = requests_in(folder)[number]
-            write(folder / f"out-{number}.jsonl", answered(server, new.read_bytes(), str(number)))
+            write(
+                folder / f"out-{number}.jsonl",
+                answered(server, new.read_bytes(), str(number)),
+            )
         same(one_round(path, folder), directly(server, path))
 
 
 @pytest.mark.usefixtures("unreachable")
-def test_what_is_half_written_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_half_written_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, folder = write_questions(tmp_path, TEXT), tmp_path / "batch"
     asked = 0
     real = batch_observer.request_body
@@ -442,15 +493,22 @@ def test_a_batch_has_its_own_price(tmp_path: Path, served: SimulatedServer) -> N
     assert not folder.exists()
     with pytest.raises(UnfinishedError):
         one_round(path, folder)
-    write(folder / "out.jsonl", answered(served, requests_in(folder)[0].read_bytes(), "1"))
+    write(
+        folder / "out.jsonl", answered(served, requests_in(folder)[0].read_bytes(), "1")
+    )
     result = pp.run(
         path,
         BatchObserver(pp.load_observer(f"openai:{MODEL}"), folder),
         prices=prices,
         progress=False,
     )
-    tokens = 1000 * trials(result)["tokens_in"].sum() + 5000 * trials(result)["tokens_out"].sum()
-    assert json.loads(result.attrs["spent"])["cost"]["USD"] == pytest.approx(float(tokens) / 2e6)
+    tokens = (
+        1000 * trials(result)["tokens_in"].sum()
+        + 5000 * trials(result)["tokens_out"].sum()
+    )
+    assert json.loads(result.attrs["spent"])["cost"]["USD"] == pytest.approx(
+        float(tokens) / 2e6
+    )
 
 
 def test_who_is_not_asked_in_batches(tmp_path: Path, capsys: Output) -> None:
@@ -459,10 +517,22 @@ def test_who_is_not_asked_in_batches(tmp_path: Path, capsys: Output) -> None:
     batched: Any = BatchObserver(pp.load_observer(f"openai:{MODEL}"), tmp_path)
     with pytest.raises(InputError, match="leave workers out"):
         pp.run("hernandez2025", batched, executor=2)
-    with pytest.raises(InputError, match="leave the batch folder out to ask a single question"):
+    with pytest.raises(
+        InputError, match="leave the batch folder out to ask a single question"
+    ):
         batched.answer((), "Yes?")
-    run = ["run", "hernandez2025", "--observer", f"openai:{MODEL}", "--output", str(tmp_path)]
-    assert main([*run, "--submit"]) == 2 and "add --batch FOLDER" in capsys.readouterr().err
+    run = [
+        "run",
+        "hernandez2025",
+        "--observer",
+        f"openai:{MODEL}",
+        "--output",
+        str(tmp_path),
+    ]
+    assert (
+        main([*run, "--submit"]) == 2
+        and "add --batch FOLDER" in capsys.readouterr().err
+    )
     assert main([*run, "--batch", str(tmp_path), "--budget", "1"]) == 2
     assert "leave one of them out" in capsys.readouterr().err
 
@@ -501,19 +571,29 @@ class BatchServer(ThreadingHTTPServer):
         """The first time it is under way, the second time at its end."""
         batch = self.batches[name]
         self.looked[name] += 1
-        if self.looked[name] < 2 or batch["status"] in ("failed", "expired", "completed"):
+        if self.looked[name] < 2 or batch["status"] in (
+            "failed",
+            "expired",
+            "completed",
+        ):
             return batch
         fate = batch["status"] = self.fates.pop(0)
         if fate == "failed":
             batch["errors"] = {
                 "data": [
-                    {"code": "token_limit_exceeded", "message": "Enqueued token limit reached."}
+                    {
+                        "code": "token_limit_exceeded",
+                        "message": "Enqueued token limit reached.",
+                    }
                 ]
             }
             return batch
         lines = answered(self.behind, self.files[batch["input_file_id"]], name)
         left = 2 if fate == "expired" else 0
-        parts = {"output": lines[left:], "error": [failed(line) for line in lines[:left]]}
+        parts = {
+            "output": lines[left:],
+            "error": [failed(line) for line in lines[:left]],
+        }
         for kind, part in parts.items():
             content = b"".join(json.dumps(line).encode() + b"\n" for line in part)
             batch[f"{kind}_file_id"] = self.made(kind, content) if part else None
@@ -533,17 +613,29 @@ class BatchHandler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         sent = self._whole()
         if self.headers["Authorization"] != f"Bearer {KEY}":
-            return self._send(401, {"error": {"message": f"Incorrect API key provided: {KEY}"}})
+            return self._send(
+                401, {"error": {"message": f"Incorrect API key provided: {KEY}"}}
+            )
         if self.path == "/v1/files":
             boundary = self.headers["Content-Type"].partition("boundary=")[2].encode()
             fields = sent.split(b"--" + boundary)[1:-1]
-            parts = {part.partition(b'name="')[2].partition(b'"')[0]: part for part in fields}
-            assert b"\r\n\r\nbatch\r\n" in parts[b"purpose"] and b"requests-" in parts[b"file"]
+            parts = {
+                part.partition(b'name="')[2].partition(b'"')[0]: part for part in fields
+            }
+            assert (
+                b"\r\n\r\nbatch\r\n" in parts[b"purpose"]
+                and b"requests-" in parts[b"file"]
+            )
             self.server.uploads += 1
             content = parts[b"file"].partition(b"\r\n\r\n")[2].removesuffix(b"\r\n")
-            return self._send(200, {"id": self.server.made("in", content), "object": "file"})
+            return self._send(
+                200, {"id": self.server.made("in", content), "object": "file"}
+            )
         asked = json.loads(sent)
-        assert asked["endpoint"] == "/v1/chat/completions" and asked["completion_window"] == "24h"
+        assert (
+            asked["endpoint"] == "/v1/chat/completions"
+            and asked["completion_window"] == "24h"
+        )
         name = f"batch_{len(self.server.batches)}"
         self.server.batches[name] = {
             "id": name,
@@ -575,7 +667,9 @@ class BatchHandler(BaseHTTPRequestHandler):
 @contextmanager
 def taking_batches(behind: SimulatedServer) -> Iterator[BatchServer]:
     with BatchServer(behind) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread = threading.Thread(
+            target=server.serve_forever, args=(0.02,), daemon=True
+        )
         thread.start()
         yield server
         server.shutdown()
@@ -583,23 +677,37 @@ def taking_batches(behind: SimulatedServer) -> Iterator[BatchServer]:
 
 
 def test_submitted_fetched_and_asked_again(
-    tmp_path: Path, served: SimulatedServer, monkeypatch: pytest.MonkeyPatch, capsys: Output
+    tmp_path: Path,
+    served: SimulatedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Output,
 ) -> None:
     path, folder = write_questions(tmp_path, TEXT), tmp_path / "batch"
     with taking_batches(served) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "another-key")
-        run = ["run", str(path), "--observer", f"openai:{MODEL}", "--output", str(tmp_path / "out")]
+        run = [
+            "run",
+            str(path),
+            "--observer",
+            f"openai:{MODEL}",
+            "--output",
+            str(tmp_path / "out"),
+        ]
         run += ["--batch", str(folder), "--submit"]
         assert main(run) == 2
         assert "set OPENAI_API_KEY to a key that it takes" in capsys.readouterr().err
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         assert main(run) == 3
-        assert "wait for an answer; run the same command later" in capsys.readouterr().err
+        assert (
+            "wait for an answer; run the same command later" in capsys.readouterr().err
+        )
         store = tmp_path / "out" / "runs.sqlite"
 
         def go_on() -> xr.Dataset:
-            batched = BatchObserver(pp.load_observer(f"openai:{MODEL}"), folder, submit=True)
+            batched = BatchObserver(
+                pp.load_observer(f"openai:{MODEL}"), folder, submit=True
+            )
             with batched.directly:
                 return pp.run(path, batched, store=store, progress=False)
 
@@ -607,7 +715,8 @@ def test_submitted_fetched_and_asked_again(
             go_on()
         assert server.uploads == 1
         with pytest.raises(
-            PsyprobeError, match=r"refused batch_0 as a whole \(Enqueued token limit reached\)"
+            PsyprobeError,
+            match=r"refused batch_0 as a whole \(Enqueued token limit reached\)",
         ):
             go_on()
         for _ in range(4):
@@ -620,5 +729,7 @@ def test_submitted_fetched_and_asked_again(
     same(result, directly(served, path))
     assert not any(KEY in each.read_text(errors="replace") for each in folder.iterdir())
     with pytest.raises(PsyprobeError, match="the server's batches cannot be reached"):
-        gone: Any = pp.load_observer(f"openai:{MODEL}", base_url="http://127.0.0.1:9/v1")
+        gone: Any = pp.load_observer(
+            f"openai:{MODEL}", base_url="http://127.0.0.1:9/v1"
+        )
         pp.run(path, BatchObserver(gone, tmp_path / "new", submit=True), progress=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import psyprobe as pp
-from psyprobe.experiment import Experiment, read_experiment
+from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 
@@ -55,10 +55,15 @@ def small_page(folder: Path, **settings: Any) -> Experiment:
     """The page, written into a folder, with other values of some keys."""
     (folder / "small_noise.toml").write_text(_STIMULUS, encoding="utf-8")
     (folder / "small.toml").write_text(_PAGE, encoding="utf-8")
-    return read_experiment(folder / "small.toml").with_settings(settings)
+    return load_experiment(folder / "small.toml").with_settings(settings)
 
 
 def ran(store: Store, page: Experiment, observer: Any = None) -> RunRecord:
     """A run of it in a store."""
-    pp.run(page, observer or pp.load_observer("simulated:watson-malo"), store=store, progress=False)
+    pp.run(
+        page,
+        observer or pp.load_observer("simulated:watson-malo"),
+        store=store,
+        progress=False,
+    )
     return store.runs()[-1]

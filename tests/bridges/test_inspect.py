@@ -31,7 +31,8 @@ from psyprobe.tasks.bridges.turns import questions_of, store_replies
 from psyprobe.tasks.mvp_bench.probe import marks
 
 pytest.importorskip(
-    "inspect_ai", reason="the inspect extra is not installed: pip install 'psyprobe[inspect]'"
+    "inspect_ai",
+    reason="the inspect extra is not installed: pip install 'psyprobe[inspect]'",
 )
 log = pytest.importorskip("inspect_ai.log")
 model = pytest.importorskip("inspect_ai.model")
@@ -78,9 +79,13 @@ def evaluated(page: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Pat
         ]
         # inspect-ai knows installed packages by their metadata, which a checkout on the path would
         # hide.
-        told = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        told = {
+            name: value for name, value in os.environ.items() if name != "PYTHONPATH"
+        }
         told |= {"SIM_API_KEY": "none", "SIM_BASE_URL": server.base_url}
-        with child(command, 240, env=told, stdout=-1, stderr=-2, text=True, cwd=folder) as process:
+        with child(
+            command, 240, env=told, stdout=-1, stderr=-2, text=True, cwd=folder
+        ) as process:
             told_by_it, _ = process.communicate()
     assert process.returncode == 0, told_by_it[-2000:]
     (path,) = folder.glob("*.eval")
@@ -91,7 +96,9 @@ def _same(result: Any, again: Any, names: tuple[str, ...] = SAME) -> None:
     first = trials(result)
     second = trials(again)
     for name in names:
-        np.testing.assert_array_equal(first[name].values, second[name].values, err_msg=name)
+        np.testing.assert_array_equal(
+            first[name].values, second[name].values, err_msg=name
+        )
 
 
 def test_a_csf_by_inspect_eval_is_the_csf_of_a_run(
@@ -100,14 +107,26 @@ def test_a_csf_by_inspect_eval_is_the_csf_of_a_run(
     """The observer behind it is the same, so its replies, and every sensitivity, are those of a run
     here."""
     (own,) = load_results(store)
-    replies = read_inspect_log(evaluated, small_page(page.folder, **{"asking.readout": "text"}))
+    replies = read_inspect_log(
+        evaluated, small_page(page.folder, **{"asking.readout": "text"})
+    )
     assert replies.card == inspect_card("openai-api/sim/simulated:watson-malo")
     with Store(None) as other:
         assert store_replies(replies, other, progress=False) == (QUESTIONS, 0)
         (result,) = load_results(other)
-        columns = ("text", "reading", "response", "contrast", "delivered_contrast", "prompt")
+        columns = (
+            "text",
+            "reading",
+            "response",
+            "contrast",
+            "delivered_contrast",
+            "prompt",
+        )
         _same(own, result, columns)
-        points = [[point.sensitivity for point in pp.score(each).curve] for each in (own, result)]
+        points = [
+            [point.sensitivity for point in pp.score(each).curve]
+            for each in (own, result)
+        ]
         assert points[0] == points[1] and all(each > 1 for each in points[0])
         pp.plot(result)
     found = log.read_eval_log(str(evaluated))
@@ -136,9 +155,15 @@ def test_the_command_reads_a_log(
         in capsys.readouterr().out
     )
     assert main(["score", stored]) == 0
-    assert main(["store", "export", "--as", "inspect", stored, "-o", str(tmp_path / "logs")]) == 2
     assert (
-        main([*given, "--observer", "a"]) == 2 and "says who was asked" in capsys.readouterr().err
+        main(
+            ["store", "export", "--as", "inspect", stored, "-o", str(tmp_path / "logs")]
+        )
+        == 2
+    )
+    assert (
+        main([*given, "--observer", "a"]) == 2
+        and "says who was asked" in capsys.readouterr().err
     )
 
 
@@ -161,7 +186,9 @@ def test_a_run_as_a_log_and_back(
     samples = {sample.id: sample for sample in found.samples}
     turns = list(questions_of(page, inspect_card("a/b")))
     in_order = [samples[turn.id] for turn in turns]
-    assert [sample.output.completion for sample in in_order] == trials(own)["text"].values.tolist()
+    assert [sample.output.completion for sample in in_order] == trials(own)[
+        "text"
+    ].values.tolist()
     responses = trials(own)["response"].values.tolist()
     assert [sample.scores["reply_reader"].value for sample in in_order] == responses
     # The image in it is the one that was shown.
@@ -170,11 +197,16 @@ def test_a_run_as_a_log_and_back(
         codes = decode_image(base64.b64decode(image.partition(",")[2]), "a sample")
         np.testing.assert_array_equal(codes, eight_bit(turn.inquiry.images[0]))
     with Store(None) as other:
-        assert store_replies(read_inspect_log(path, page), other, progress=False) == (QUESTIONS, 0)
+        assert store_replies(read_inspect_log(path, page), other, progress=False) == (
+            QUESTIONS,
+            0,
+        )
         assert load_results(other)[0].drop_attrs().identical(own.drop_attrs())
 
 
-def test_first_tokens_thinking_and_ends_come_back(page: Experiment, tmp_path: Path) -> None:
+def test_first_tokens_thinking_and_ends_come_back(
+    page: Experiment, tmp_path: Path
+) -> None:
     """With probabilities, as the simulated observer gives them."""
     probable = small_page(tmp_path, **{"asking.readout": "p_yes"})
     with Store(None) as store, Store(None) as other:
@@ -201,9 +233,15 @@ def test_benchmark_items_have_samples_and_marks(tmp_path: Path) -> None:
             "level": "low",
         }
         lines.append(
-            {**question, "question": "Is it black?\nPlease answer yes or no.", "answer": answer}
+            {
+                **question,
+                "question": "Is it black?\nPlease answer yes or no.",
+                "answer": answer,
+            }
         )
-    (tmp_path / "questions.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "questions.json").write_text(
+        "".join(json.dumps(line) + "\n" for line in lines)
+    )
     page = write_page(tmp_path / "bench.toml", "mvp_bench", tmp_path, parser="rule")
     with Store(None) as store:
         result = run_page(
@@ -215,7 +253,9 @@ def test_benchmark_items_have_samples_and_marks(tmp_path: Path) -> None:
     samples = sorted(found.samples, key=lambda sample: sample.metadata["item"])
     assert [sample.scores["reply_reader"].value for sample in samples] == [1.0, 0.0]
     with Store(None) as store:
-        assert store_replies(read_inspect_log(tmp_path / "run.eval"), store, progress=False) == (
+        assert store_replies(
+            read_inspect_log(tmp_path / "run.eval"), store, progress=False
+        ) == (
             2,
             0,
         )
@@ -264,9 +304,16 @@ def test_a_model_of_inspect_ai_is_an_observer() -> None:
     )
     (system, user), config = heard[0]
     assert system.text == "Be brief." and user.text == "Is it?"
-    codes = decode_image(base64.b64decode(user.content[0].image.partition(",")[2]), "sent")
+    codes = decode_image(
+        base64.b64decode(user.content[0].image.partition(",")[2]), "sent"
+    )
     np.testing.assert_array_equal(codes, eight_bit(image))
-    assert (config.max_tokens, config.seed, config.temperature, config.top_logprobs) == (
+    assert (
+        config.max_tokens,
+        config.seed,
+        config.temperature,
+        config.top_logprobs,
+    ) == (
         5,
         3,
         0.0,
@@ -292,4 +339,6 @@ def test_what_it_cannot_be_asked() -> None:
         pp.load_observer("inspect:mockllm/model", input_size=0)
     observer = InspectObserver("mockllm/model", custom_outputs=lambda *_: _output(""))
     with pytest.raises(InputError, match=r"no asking\.response_format"):
-        observer.answer([], "Is it?", decoding=Decoding(response_format={"type": "json_object"}))
+        observer.answer(
+            [], "Is it?", decoding=Decoding(response_format={"type": "json_object"})
+        )

@@ -34,7 +34,8 @@ MODEL = "simulated:watson-malo"
 #: price table here.
 PRICES = (1e-6, 4e-6)
 LITELLM = shutil.which(
-    "litellm", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    "litellm",
+    path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
 )
 
 pytest.importorskip("aiohttp", reason="the chat extra is not installed")
@@ -56,11 +57,17 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
         socket.create_server(("", 0)) as free,
     ):
         port = free.getsockname()[1]
-        costs = dict(zip(("input_cost_per_token", "output_cost_per_token"), PRICES, strict=True))
+        costs = dict(
+            zip(("input_cost_per_token", "output_cost_per_token"), PRICES, strict=True)
+        )
         models = [
             {
                 "model_name": name,
-                "litellm_params": {"model": f"openai/{MODEL}", "api_base": url, "api_key": "none"},
+                "litellm_params": {
+                    "model": f"openai/{MODEL}",
+                    "api_base": url,
+                    "api_key": "none",
+                },
                 "model_info": costs,
             }
             for name, url in ((MODEL, server.base_url), ("thinker", thinker.base_url))
@@ -78,13 +85,17 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
             str(port),
         ]
         # Its environment is its own, and its list of models is the one that it ships.
-        told = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        told = {
+            name: value for name, value in os.environ.items() if name != "PYTHONPATH"
+        }
         told |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
         with (
             (folder / "log.txt").open("w") as log,
             child(command, 300, env=told, cwd=folder, stdout=log, stderr=-2) as proxy,
         ):
-            while proxy.poll() is None and not _alive(f"http://127.0.0.1:{port}/health/liveliness"):
+            while proxy.poll() is None and not _alive(
+                f"http://127.0.0.1:{port}/health/liveliness"
+            ):
                 time.sleep(0.3)
             assert proxy.poll() is None, (folder / "log.txt").read_text()[-2000:]
             yield {"direct": server.base_url, "proxy": f"http://127.0.0.1:{port}/v1"}
@@ -111,7 +122,10 @@ def test_a_page_through_the_proxy_is_the_page_without_it(
     page = small_page(tmp_path, **{"asking.readout": readout})
     results, replies = [], []
     for address in addresses.values():
-        with Store(None) as store, pp.load_observer(f"openai:{MODEL}", base_url=address) as chat:
+        with (
+            Store(None) as store,
+            pp.load_observer(f"openai:{MODEL}", base_url=address) as chat,
+        ):
             ran(store, page, chat)
             results += map(trials, load_results(store))
             replies.append(_replies(store))
@@ -119,7 +133,9 @@ def test_a_page_through_the_proxy_is_the_page_without_it(
     assert direct.sizes["trial"] == QUESTIONS
     apart = {"latency", "cost"}
     for name in set(direct.data_vars) - apart:
-        np.testing.assert_array_equal(direct[name].values, between[name].values, err_msg=name)
+        np.testing.assert_array_equal(
+            direct[name].values, between[name].values, err_msg=name
+        )
     # Word for word and number for number, the probabilities of all first tokens among them.
     for one, other in zip(*replies, strict=True):
         assert {k: v for k, v in one.items() if k not in apart} == {
@@ -144,7 +160,9 @@ def test_what_the_server_refuses_is_found_through_the_proxy(
     ):
         ran(store, page, chat)
         result = trials(load_results(store)[0])
-    instead = {each["name"]: each for each in json.loads(result.attrs["replaced_settings"])}
+    instead = {
+        each["name"]: each for each in json.loads(result.attrs["replaced_settings"])
+    }
     assert instead["temperature"] == {
         "name": "temperature",
         "requested": 0.5,
@@ -152,4 +170,7 @@ def test_what_the_server_refuses_is_found_through_the_proxy(
         "answers": QUESTIONS,
     }
     assert instead["max_tokens"]["sent"] > 4096
-    assert (result["tokens_thinking"] > 0).all() and set(result["reading"].values) <= {"yes", "no"}
+    assert (result["tokens_thinking"] > 0).all() and set(result["reading"].values) <= {
+        "yes",
+        "no",
+    }

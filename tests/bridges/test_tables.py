@@ -40,11 +40,17 @@ CARD = tables.harness_card("sim", "vlmevalkit")
 def test_a_run_is_the_questions_of_its_page_with_the_answers_of_its_store(
     page: Experiment, store: Store
 ) -> None:
-    turns, (result,) = list(turns_of(store.runs()[0], store, page.folder)), load_results(store)
+    turns, (result,) = (
+        list(turns_of(store.runs()[0], store, page.folder)),
+        load_results(store),
+    )
     asked = list(questions_of(page, CARD))
     assert [turn.id for turn in asked] == [turn.id for turn in turns]
     assert (
-        len({turn.id for turn in turns}) == len(turns) == trials(result).sizes["trial"] == QUESTIONS
+        len({turn.id for turn in turns})
+        == len(turns)
+        == trials(result).sizes["trial"]
+        == QUESTIONS
     )
     # In the order of asking, reply by reply, with the level that each was about.
     assert [turn.answer.text for turn in turns if turn.answer] == trials(result)[
@@ -71,9 +77,19 @@ def test_what_depends_on_answers_is_refused(tmp_path: Path) -> None:
 def _same_answers(result: Any, again: Any) -> None:
     first = trials(result)
     second = trials(again)
-    columns = ("text", "reading", "response", "contrast", "delivered_contrast", "prompt", "order")
+    columns = (
+        "text",
+        "reading",
+        "response",
+        "contrast",
+        "delivered_contrast",
+        "prompt",
+        "order",
+    )
     for name in columns:
-        np.testing.assert_array_equal(first[name].values, second[name].values, err_msg=name)
+        np.testing.assert_array_equal(
+            first[name].values, second[name].values, err_msg=name
+        )
 
 
 @pytest.mark.parametrize("ending", [".xlsx", ".tsv", ".json"])
@@ -82,9 +98,13 @@ def test_predictions_of_vlmevalkit_both_ways(
 ) -> None:
     pytest.importorskip("openpyxl", reason="the excel extra is not installed")
     path = tmp_path / f"sim_small{ending}"
-    assert tables.write_predictions(store.runs()[0], store, path, page.folder) == QUESTIONS
+    assert (
+        tables.write_predictions(store.runs()[0], store, path, page.folder) == QUESTIONS
+    )
     with Store(None) as other:
-        assert store_replies(tables.read_predictions(path, page, CARD), other, progress=False) == (
+        assert store_replies(
+            tables.read_predictions(path, page, CARD), other, progress=False
+        ) == (
             QUESTIONS,
             0,
         )
@@ -118,27 +138,39 @@ def test_a_data_set_as_vlmevalkit_reads_it(page: Experiment, tmp_path: Path) -> 
 
 
 def test_two_images_are_a_list(tmp_path: Path) -> None:
-    page = small_page(tmp_path, **{"probe": "two_interval", "asking.prompts": "two_image"})
+    page = small_page(
+        tmp_path, **{"probe": "two_interval", "asking.prompts": "two_image"}
+    )
     turns = list(questions_of(page, CARD))
     table, _ = tables.write_vlmevalkit_task(turns[:2], page, tmp_path)
     image = pd.read_csv(table, sep="\t")["image"][0]
-    assert [decode_png(base64.b64decode(one)).shape for one in ast.literal_eval(image)] == [
-        (64, 64, 3)
-    ] * 2
+    assert [
+        decode_png(base64.b64decode(one)).shape for one in ast.literal_eval(image)
+    ] == [(64, 64, 3)] * 2
 
 
-def test_predictions_made_by_hand_and_one_that_failed(page: Experiment, tmp_path: Path) -> None:
+def test_predictions_made_by_hand_and_one_that_failed(
+    page: Experiment, tmp_path: Path
+) -> None:
     """As VLMEvalKit writes them: every column of the data set but the image, and the prediction."""
     turns = list(questions_of(page, CARD))
     rows = [
-        {"index": i, "id": turn.id, "question": "?", "answer": "yes", "prediction": "Yes"}
+        {
+            "index": i,
+            "id": turn.id,
+            "question": "?",
+            "answer": "yes",
+            "prediction": "Yes",
+        }
         for i, turn in enumerate(turns)
     ]
     rows[3]["prediction"] = "Failed to obtain answer via API."
     path = tmp_path / "kit.json"
     path.write_text(json.dumps(rows))
     with Store(None) as store:
-        assert store_replies(tables.read_predictions(path, page, CARD), store, progress=False) == (
+        assert store_replies(
+            tables.read_predictions(path, page, CARD), store, progress=False
+        ) == (
             QUESTIONS - 1,
             1,
         )
@@ -146,24 +178,32 @@ def test_predictions_made_by_hand_and_one_that_failed(page: Experiment, tmp_path
         # The one that is missing comes later, and the run is finished.
         rows[3]["prediction"] = "No"
         path.write_text(json.dumps(rows))
-        assert store_replies(tables.read_predictions(path, page, CARD), store, progress=False) == (
+        assert store_replies(
+            tables.read_predictions(path, page, CARD), store, progress=False
+        ) == (
             QUESTIONS,
             0,
         )
-        assert trials(load_results(store)[0])["text"].values.tolist() == ["Yes"] * 3 + ["No"] + [
-            "Yes"
-        ] * (QUESTIONS - 4)
+        assert trials(load_results(store)[0])["text"].values.tolist() == ["Yes"] * 3 + [
+            "No"
+        ] + ["Yes"] * (QUESTIONS - 4)
     path.write_text(json.dumps([{"index": 1, "prediction": "Yes"}]))
     with pytest.raises(InputError, match="has no column 'id'"):
         tables.read_predictions(path, page, CARD)
 
 
-def test_samples_of_lmms_eval_both_ways(page: Experiment, store: Store, tmp_path: Path) -> None:
+def test_samples_of_lmms_eval_both_ways(
+    page: Experiment, store: Store, tmp_path: Path
+) -> None:
     assert (
-        tables.write_lmms_eval_results(store.runs()[0], store, tmp_path, page.folder) == QUESTIONS
+        tables.write_lmms_eval_results(store.runs()[0], store, tmp_path, page.folder)
+        == QUESTIONS
     )
     (folder,) = tmp_path.iterdir()
-    (samples,), (results,) = folder.glob("*_samples_*.jsonl"), folder.glob("*_results.json")
+    (samples,), (results,) = (
+        folder.glob("*_samples_*.jsonl"),
+        folder.glob("*_results.json"),
+    )
     found = json.loads(results.read_text())
     assert found["n-samples"]["psyprobe_small"]["effective"] == QUESTIONS
     assert found["results"]["psyprobe_small"]["sensitivity at 2 cpd,none"] > 10
@@ -176,26 +216,36 @@ def test_samples_of_lmms_eval_both_ways(page: Experiment, store: Store, tmp_path
         )
         _same_answers(load_results(store)[0], load_results(other)[0])
     samples.write_text('{"doc_id": 0, "filtered_resps": ["Yes"]}\n')
-    with pytest.raises(InputError, match="line 1, is no sample of a task that psyprobe wrote"):
+    with pytest.raises(
+        InputError, match="line 1, is no sample of a task that psyprobe wrote"
+    ):
         tables.read_lmms_eval_samples(samples, page, CARD)
 
 
 def _task(page: Experiment, folder: Path) -> tuple[dict[str, Any], Path]:
-    yaml, code, questions, _ = tables.write_lmms_eval_task(questions_of(page, CARD), page, folder)
+    yaml, code, questions, _ = tables.write_lmms_eval_task(
+        questions_of(page, CARD), page, folder
+    )
     module: dict[str, Any] = {"__file__": str(code)}
     exec(compile(code.read_text(encoding="utf-8"), str(code), "exec"), module)
     assert str(questions.resolve()) in yaml.read_text(encoding="utf-8")
     return module, questions
 
 
-def test_a_task_of_lmms_eval_asks_and_keeps_what_was_said(page: Experiment, tmp_path: Path) -> None:
+def test_a_task_of_lmms_eval_asks_and_keeps_what_was_said(
+    page: Experiment, tmp_path: Path
+) -> None:
     module, questions = _task(page, tmp_path)
-    docs = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
+    docs = [
+        json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()
+    ]
     turns = list(questions_of(page, CARD))
     for doc, turn in zip(docs, turns, strict=True):
         assert module["doc_to_text"](doc) == turn.inquiry.prompt
         (image,) = module["doc_to_visual"](doc)
-        np.testing.assert_array_equal(np.asarray(image), eight_bit(turn.inquiry.images[0]))
+        np.testing.assert_array_equal(
+            np.asarray(image), eight_bit(turn.inquiry.images[0])
+        )
     kept = [module["process_results"](doc, ["Yes, there is."]) for doc in docs]
     # What lmms-eval then logs of a sample: the metrics beside its own keys.
     samples = tmp_path / "samples.jsonl"
@@ -209,7 +259,9 @@ def test_a_task_of_lmms_eval_asks_and_keeps_what_was_said(page: Experiment, tmp_
         turns[0].id
     ].text == "Yes, there is."
     right = np.mean([doc["answer"] == "yes" for doc in docs])
-    assert module["share_right"]([one["psyprobe"] for one in kept]) == pytest.approx(right)
+    assert module["share_right"]([one["psyprobe"] for one in kept]) == pytest.approx(
+        right
+    )
 
 
 def test_the_commands(
@@ -221,7 +273,9 @@ def test_the_commands(
     monkeypatch.chdir(tmp_path)
     small_page(tmp_path)
     assert main(["questions", "small.toml", "--as", "vlmevalkit", "-o", "."]) == 0
-    table = pd.read_csv("small.tsv", sep="\t").drop(columns="image").assign(prediction="no")
+    table = (
+        pd.read_csv("small.tsv", sep="\t").drop(columns="image").assign(prediction="no")
+    )
     table.to_csv("p.tsv", sep="\t", index=False)
     given = ["store", "import", "--as", "vlmevalkit", "p.tsv", "-o", "s.sqlite"]
     assert main(given) == 2 and "give --experiment PAGE.toml" in capsys.readouterr().err
@@ -230,25 +284,37 @@ def test_the_commands(
     assert f"{len(table)} answers of vlmevalkit:sim in small" in capsys.readouterr().out
     assert main([*given, "--input-size", "128"]) == 2
     assert "answers no question of small" in capsys.readouterr().err
-    for harness, written in (("vlmevalkit", "out/*.xlsx"), ("lmms-eval", "out/*/*.jsonl")):
+    for harness, written in (
+        ("vlmevalkit", "out/*.xlsx"),
+        ("lmms-eval", "out/*/*.jsonl"),
+    ):
         assert main(["store", "export", "s.sqlite", "--as", harness, "-o", "out"]) == 0
         assert len(list(tmp_path.glob(written))) == 1
     for wrong, why in (
         (["store", "import", "p.tsv", "-o", "s.sqlite"], "needs --as"),
         (["store", "info", "s.sqlite", "--as", "inspect"], "takes no --as"),
-        (["store", "export", "s.sqlite", "-o", "a.csv", "--observer", "a"], "takes no --observer"),
+        (
+            ["store", "export", "s.sqlite", "-o", "a.csv", "--observer", "a"],
+            "takes no --observer",
+        ),
     ):
         assert main(wrong) == 2 and why in capsys.readouterr().err
 
 
-def test_what_was_not_answered_is_left_open(page: Experiment, store: Store, tmp_path: Path) -> None:
+def test_what_was_not_answered_is_left_open(
+    page: Experiment, store: Store, tmp_path: Path
+) -> None:
     """As lmms-eval 0.7.3 writes it: one reply as text, tokens where they were counted, and what
     failed in words."""
     tables.write_lmms_eval_results(store.runs()[0], store, tmp_path, page.folder)
     (path,) = tmp_path.glob("*/*.jsonl")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    lines[0]["psyprobe"]["reply"] = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] Error code: 500"
-    lines[1]["token_counts"] = [{"input_tokens": 24, "output_tokens": 2, "reasoning_tokens": 0}]
+    lines[0]["psyprobe"]["reply"] = (
+        "[LMMS_EVAL_REQUEST_FAILED after 5 retries] Error code: 500"
+    )
+    lines[1]["token_counts"] = [
+        {"input_tokens": 24, "output_tokens": 2, "reasoning_tokens": 0}
+    ]
     lines[2]["token_counts"] = [None]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     answers = tables.read_lmms_eval_samples(path, page, CARD).answers
@@ -262,7 +328,9 @@ def test_what_was_not_answered_is_left_open(page: Experiment, store: Store, tmp_
 
 
 @pytest.mark.parametrize("temperature", [0, 1])
-def test_a_task_of_lmms_eval_draws_as_the_page_does(temperature: int, tmp_path: Path) -> None:
+def test_a_task_of_lmms_eval_draws_as_the_page_does(
+    temperature: int, tmp_path: Path
+) -> None:
     page = small_page(tmp_path, **{"asking.temperature": temperature})
     yaml, *_ = tables.write_lmms_eval_task(questions_of(page, CARD), page, tmp_path)
     told = yaml.read_text(encoding="utf-8")
@@ -290,7 +358,8 @@ def test_through_vlmevalkit_itself(
     writes, read here."""
     monkeypatch.setenv("LMUData", str(tmp_path))
     dataset = pytest.importorskip(
-        "vlmeval.dataset", reason="pip install ms-vlmeval, or VLMEvalKit from its repository"
+        "vlmeval.dataset",
+        reason="pip install ms-vlmeval, or VLMEvalKit from its repository",
     )
     inference = pytest.importorskip("vlmeval.inference")
     turns, (own,) = list(questions_of(page, CARD)), load_results(store)
@@ -314,7 +383,9 @@ def test_through_vlmevalkit_itself(
                 np.float32
             ) / np.float32(255)
             decoding = turns[0].inquiry.decoding
-            return str(simulated.answer((image,), message[-1]["value"], decoding=decoding).text)
+            return str(
+                simulated.answer((image,), message[-1]["value"], decoding=decoding).text
+            )
 
     simulated, work = pp.load_observer("simulated:watson-malo"), tmp_path / "work"
     work.mkdir()
@@ -333,10 +404,14 @@ def test_through_vlmevalkit_itself(
     assert overall == pytest.approx(100 * np.mean(_right(own)))
 
 
-def test_through_lmms_eval_itself(page: Experiment, store: Store, tmp_path: Path) -> None:
+def test_through_lmms_eval_itself(
+    page: Experiment, store: Store, tmp_path: Path
+) -> None:
     """Its command asks our task of a server whose truth is known; and its comparison of runs reads
     ours."""
-    baselines = pytest.importorskip("lmms_eval.baselines", reason="pip install lmms-eval")
+    baselines = pytest.importorskip(
+        "lmms_eval.baselines", reason="pip install lmms-eval"
+    )
     pytest.importorskip("uvicorn", reason="the server extra is not installed")
     from psyprobe.observers.simulated.serving import serve
 
@@ -352,8 +427,17 @@ def test_through_lmms_eval_itself(page: Experiment, store: Store, tmp_path: Path
             "tasks": "psyprobe_small",
             "output_path": str(tmp_path / "out"),
         }
-        command = [sys.executable, "-m", "lmms_eval", "--log_samples", "--batch_size", "1"]
-        command += [word for name, value in told.items() for word in (f"--{name}", value)]
+        command = [
+            sys.executable,
+            "-m",
+            "lmms_eval",
+            "--log_samples",
+            "--batch_size",
+            "1",
+        ]
+        command += [
+            word for name, value in told.items() for word in (f"--{name}", value)
+        ]
         offline = {
             "HF_HUB_OFFLINE": "1",
             "HF_DATASETS_CACHE": str(tmp_path / "cache"),
@@ -380,7 +464,9 @@ def test_through_lmms_eval_itself(page: Experiment, store: Store, tmp_path: Path
             trials(own)["tokens_in"].values, trials(again)["tokens_in"].values
         )
 
-    tables.write_lmms_eval_results(store.runs()[0], store, tmp_path / "ours", page.folder)
+    tables.write_lmms_eval_results(
+        store.runs()[0], store, tmp_path / "ours", page.folder
+    )
     (samples,) = (tmp_path / "ours").glob("*/*_samples_psyprobe_small.jsonl")
     scores, found = baselines.load_baseline(str(samples), "psyprobe_small")
     assert [scores[i] for i in range(QUESTIONS)] == _right(own).tolist()

@@ -44,9 +44,13 @@ def photographs() -> list[Any]:
     data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
     image = pytest.importorskip("PIL.Image")
     pictures = [
-        image.fromarray(getattr(data, name)()) for name in ("astronaut", "coffee", "chelsea")
+        image.fromarray(getattr(data, name)())
+        for name in ("astronaut", "coffee", "chelsea")
     ]
-    return [np.asarray(each.resize((512, 384), image.Resampling.BICUBIC)) for each in pictures]
+    return [
+        np.asarray(each.resize((512, 384), image.Resampling.BICUBIC))
+        for each in pictures
+    ]
 
 
 def small(seed: int = 0, shape: tuple[int, ...] = (48, 64, 3)) -> Any:
@@ -101,10 +105,14 @@ def test_a_flat_image_stays_flat_where_light_is_only_moved(
 ) -> None:
     flat = np.broadcast_to(np.array(colour), (64, 80, 3)).copy()
     for strength in STRENGTHS:
-        np.testing.assert_allclose(corrupt(flat, name, strength, seed=1), flat, atol=1e-6)
+        np.testing.assert_allclose(
+            corrupt(flat, name, strength, seed=1), flat, atol=1e-6
+        )
 
 
-@pytest.mark.parametrize("name", ["hsv_saturation", "lab_saturation", "color_diffusion"])
+@pytest.mark.parametrize(
+    "name", ["hsv_saturation", "lab_saturation", "color_diffusion"]
+)
 def test_a_flat_grey_stays_where_colours_are_moved(name: str) -> None:
     flat = np.full((64, 80, 3), 0.4)
     for strength in STRENGTHS:
@@ -114,7 +122,11 @@ def test_a_flat_grey_stays_where_colours_are_moved(name: str) -> None:
 def test_kernels_keep_the_light() -> None:
     rng = np.random.default_rng(0)
     for kernel in (
-        *(motion_kernel(length, angle) for length in (1, 2, 6.5, 10) for angle in (0, 37, 90, 179)),
+        *(
+            motion_kernel(length, angle)
+            for length in (1, 2, 6.5, 10)
+            for angle in (0, 37, 90, 179)
+        ),
         *(disk_kernel(radius) for radius in (0.3, 2, 6, 8.25)),
         *(shake_kernel(extent, rng) for extent in (5, 15, 30)),
     ):
@@ -135,7 +147,9 @@ def test_a_disk_is_area_exact() -> None:
 def test_noise_has_the_variance_that_was_asked_for() -> None:
     grey = np.full((384, 512, 3), 0.5)
     for strength, variance in zip(STRENGTHS, (0.002, 0.005, 0.01), strict=True):
-        assert corrupt(grey, "white_noise", strength).var() == pytest.approx(variance, rel=0.02)
+        assert corrupt(grey, "white_noise", strength).var() == pytest.approx(
+            variance, rel=0.02
+        )
     speckled = corrupt(grey, "multiplicative_noise", "mid")
     assert speckled.var() == pytest.approx(0.02 * 0.25, rel=0.02)
     assert np.abs(speckled - 0.5).max() <= 0.5 * np.sqrt(3 * 0.02) * (
@@ -149,7 +163,9 @@ def test_noise_has_the_variance_that_was_asked_for() -> None:
 def test_noise_in_single_precision_is_normal_too() -> None:
     from psyprobe.corruption.methods import normal
 
-    values = normal((1000, 1000), np.dtype(np.float32), np.random.default_rng(0)).astype(np.float64)
+    values = normal(
+        (1000, 1000), np.dtype(np.float32), np.random.default_rng(0)
+    ).astype(np.float64)
     assert values.mean() == pytest.approx(0, abs=0.003)
     assert values.var() == pytest.approx(1, abs=0.005)
     assert (values**4).mean() == pytest.approx(3, abs=0.03)
@@ -157,18 +173,24 @@ def test_noise_in_single_precision_is_normal_too() -> None:
 
 
 def test_few_colours_and_few_levels(photographs: list[Any]) -> None:
-    for strength, colours, levels in zip(STRENGTHS, (48, 16, 8), (16, 10, 7), strict=True):
+    for strength, colours, levels in zip(
+        STRENGTHS, (48, 16, 8), (16, 10, 7), strict=True
+    ):
         palette = corrupt(photographs[0], "color_quantization", strength).reshape(-1, 3)
         assert len(np.unique(palette, axis=0)) <= colours
         quantised = corrupt(photographs[0] / 255, "grayscale_quantization", strength)
-        assert all(len(np.unique(quantised[..., channel])) <= levels for channel in range(3))
+        assert all(
+            len(np.unique(quantised[..., channel])) <= levels for channel in range(3)
+        )
 
 
 def test_exchanged_blocks_are_all_still_there() -> None:
     image = small(shape=(96, 128, 3))
     exchanged = corrupt(image, "block_exchange", "low")
     assert not np.array_equal(exchanged, image)
-    np.testing.assert_array_equal(np.sort(exchanged, axis=None), np.sort(image, axis=None))
+    np.testing.assert_array_equal(
+        np.sort(exchanged, axis=None), np.sort(image, axis=None)
+    )
 
 
 def test_saturation_of_zero_is_grey_and_negative_is_opposite() -> None:
@@ -186,19 +208,32 @@ def test_brighten_brightens_and_darken_darkens(photographs: list[Any]) -> None:
     for photograph in photographs:
         image = photograph / 255
         for strength in STRENGTHS:
-            assert luma(corrupt(image, "maximum_brighten", strength)).mean() > luma(image).mean()
-            assert luma(corrupt(image, "minimum_darken", strength)).mean() < luma(image).mean()
+            assert (
+                luma(corrupt(image, "maximum_brighten", strength)).mean()
+                > luma(image).mean()
+            )
+            assert (
+                luma(corrupt(image, "minimum_darken", strength)).mean()
+                < luma(image).mean()
+            )
 
 
 def test_contrast_curve_is_the_spline_and_keeps_its_ends() -> None:
     interpolate = pytest.importorskip("scipy.interpolate")
     image = np.linspace(0, 1, 64).reshape(8, 8)
     for amount in (-0.6, 0.15, 0.4, 0.8):
-        knots = ((0, 0.3, 0.5, 0.7, 1), (0, 0.25 - amount / 4, 0.5, 0.75 + amount / 4, 1))
+        knots = (
+            (0, 0.3, 0.5, 0.7, 1),
+            (0, 0.25 - amount / 4, 0.5, 0.75 + amount / 4, 1),
+        )
         expected = np.clip(interpolate.CubicSpline(*knots)(image), 0, 1)
-        np.testing.assert_allclose(corrupt(image, "contrast_change", amount), expected, atol=1e-12)
+        np.testing.assert_allclose(
+            corrupt(image, "contrast_change", amount), expected, atol=1e-12
+        )
     fixed = np.resize([0, 0.5, 1], (8, 8)).astype(float)
-    np.testing.assert_allclose(corrupt(fixed, "contrast_change", "high"), fixed, atol=1e-12)
+    np.testing.assert_allclose(
+        corrupt(fixed, "contrast_change", "high"), fixed, atol=1e-12
+    )
 
 
 def test_colour_planes_are_those_of_colour_science(photographs: list[Any]) -> None:
@@ -224,7 +259,9 @@ def test_size_beside_an_independent_implementation(
     name: str, oracle_data: Path, photographs: list[Any]
 ) -> None:
     dimension = dimensions()[name]
-    with (oracle_data / "r_bench" / "rbench_corruption_checks.csv").open(encoding="utf-8") as file:
+    with (oracle_data / "r_bench" / "rbench_corruption_checks.csv").open(
+        encoding="utf-8"
+    ) as file:
         rows = [row for row in csv.DictReader(file) if int(row["id"]) == dimension.id]
     images = [photograph / 255 for photograph in photographs]
     means = []
@@ -232,7 +269,10 @@ def test_size_beside_an_independent_implementation(
         draws = 8 if dimension.stochastic else 1
         sizes = [
             [
-                psnr(corrupt(image, name, row["strength"], seed=k, image_id=str(i)), image)
+                psnr(
+                    corrupt(image, name, row["strength"], seed=k, image_id=str(i)),
+                    image,
+                )
                 for i, image in enumerate(images)
             ]
             for k in range(draws)
@@ -244,14 +284,12 @@ def test_size_beside_an_independent_implementation(
             # chance.
             tolerance = max(1.0, 2.5 * found.std(ddof=1))
         if dimension.captured:
-            tolerance = (
-                3.5  # simulated: shapes, paths and places are each implementation's own choice
-            )
+            tolerance = 3.5  # simulated: shapes, paths and places are each implementation's own choice
         if name in ("jpeg2000", "webp"):
             tolerance = 0.5
-        assert found.mean() == pytest.approx(float(row["mean_psnr_db"]), abs=tolerance), row[
-            "strength"
-        ]
+        assert found.mean() == pytest.approx(
+            float(row["mean_psnr_db"]), abs=tolerance
+        ), row["strength"]
         means.append(found.mean())
     if name != "block_lost":
         assert means[0] > means[1] > means[2]
@@ -260,7 +298,10 @@ def test_size_beside_an_independent_implementation(
 def test_a_denoiser_of_ones_own_is_used() -> None:
     image = small()
     flat = corrupt(
-        image, "cnn_denoise", "low", denoiser=lambda plane, sigma: np.full_like(plane, sigma)
+        image,
+        "cnn_denoise",
+        "low",
+        denoiser=lambda plane, sigma: np.full_like(plane, sigma),
     )
     np.testing.assert_allclose(flat, np.sqrt(0.03))
     with pytest.raises(InputError, match="a denoiser is for 'cnn_denoise'"):
@@ -276,7 +317,9 @@ def test_lengths_and_counts_scale_with_the_image_where_asked() -> None:
 
 def test_it_is_offered_at_the_top() -> None:
     image = small()
-    np.testing.assert_array_equal(pp.corrupt(image, "jpeg", "mid"), corrupt(image, "jpeg", "mid"))
+    np.testing.assert_array_equal(
+        pp.corrupt(image, "jpeg", "mid"), corrupt(image, "jpeg", "mid")
+    )
 
 
 @pytest.mark.parametrize(
@@ -284,14 +327,21 @@ def test_it_is_offered_at_the_top() -> None:
     [
         (np.zeros((16, 16, 4)), "jpeg", "low", "no alpha channel"),
         (np.zeros((4, 16, 3)), "jpeg", "low", "at least 8 px a side"),
-        (np.zeros((16, 16, 3), dtype=np.uint16), "jpeg", "low", "the image has the format uint16"),
+        (
+            np.zeros((16, 16, 3), dtype=np.uint16),
+            "jpeg",
+            "low",
+            "the image has the format uint16",
+        ),
         (np.full((16, 16, 3), 2.0), "jpeg", "low", "values from 2 to 2"),
         (np.full((16, 16, 3), np.nan), "jpeg", "low", "finite values from 0 to 1"),
         (np.zeros((16, 16, 3)), "jpeg", float("nan"), "give a finite number"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:All-NaN")
-def test_bad_images_are_one_sentence(image: Any, name: str, strength: Any, message: str) -> None:
+def test_bad_images_are_one_sentence(
+    image: Any, name: str, strength: Any, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         corrupt(image, name, strength)
 
@@ -310,7 +360,10 @@ def test_codes_are_corrupted_as_their_values_are(name: str) -> None:
         for strength in ("low", "high"):
             by_codes = corrupt(image, name, strength, seed=5).astype(int)
             by_values = np.rint(
-                corrupt(image.astype(np.float32) / np.float32(255), name, strength, seed=5) * 255
+                corrupt(
+                    image.astype(np.float32) / np.float32(255), name, strength, seed=5
+                )
+                * 255
             )
             # A value between two codes may be rounded either way; nothing else may differ.
             assert np.abs(by_codes - by_values).max() <= 1
@@ -327,16 +380,21 @@ def test_a_turned_or_mirrored_view_is_an_image_like_any_other(name: str) -> None
 
 
 @pytest.mark.parametrize("lacking", ["cv2", "stringzilla"])
-def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, lacking: str) -> None:
+def test_what_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, lacking: str
+) -> None:
     apply._resolve.cache_clear()
     monkeypatch.setitem(sys.modules, lacking, None)
     with pytest.raises(
-        PsyprobeError, match=rf"corruptions need {lacking}: pip install 'psyprobe\[corruption\]'"
+        PsyprobeError,
+        match=rf"corruptions need {lacking}: pip install 'psyprobe\[corruption\]'",
     ):
         corrupt(small(), "jpeg", "low")
 
 
-def test_what_another_thread_is_importing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_thread_is_importing_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # As long as an extension is being imported, it has no specification, of which `find_spec`
     # complains.
     apply._resolve.cache_clear()
@@ -353,39 +411,52 @@ def test_the_palette_is_that_of_pillow(photographs: list[Any], colours: int) -> 
     few = noise[:40, :40] & 192
     for codes in (*photographs, noise, few):
         picture = image.fromarray(codes)
-        theirs = picture.quantize(colours, method=image.Quantize.MEDIANCUT).getpalette()[
-            : 3 * colours
-        ]
+        theirs = picture.quantize(
+            colours, method=image.Quantize.MEDIANCUT
+        ).getpalette()[: 3 * colours]
         assert set(map(tuple, median_cut(codes, colours))) == set(
             zip(*3 * [iter(theirs)], strict=True)
         )
 
 
 @pytest.mark.parametrize("variance", [0.03, 0.15])
-def test_denoised_planes_are_those_of_scikit_image(photographs: list[Any], variance: float) -> None:
+def test_denoised_planes_are_those_of_scikit_image(
+    photographs: list[Any], variance: float
+) -> None:
     restoration = pytest.importorskip("skimage.restoration")
     sigma = np.sqrt(variance)
-    noisy = photographs[0][:120, :160, 1] / 255 + sigma * np.random.default_rng(0).standard_normal(
-        (120, 160)
-    )
+    noisy = photographs[0][:120, :160, 1] / 255 + sigma * np.random.default_rng(
+        0
+    ).standard_normal((120, 160))
     noisy = np.clip(noisy, 0, 1)
     theirs = restoration.denoise_nl_means(
-        noisy, h=0.8 * sigma, sigma=sigma, patch_size=5, patch_distance=6, fast_mode=True
+        noisy,
+        h=0.8 * sigma,
+        sigma=sigma,
+        patch_size=5,
+        patch_distance=6,
+        fast_mode=True,
     )
     np.testing.assert_allclose(non_local_means(noisy, sigma), theirs, atol=1e-5)
 
 
 @pytest.mark.parametrize("radius", [5.0, 6.0, 8.0, 12.0])
-def test_a_large_disk_is_convolved_exactly(photographs: list[Any], radius: float) -> None:
+def test_a_large_disk_is_convolved_exactly(
+    photographs: list[Any], radius: float
+) -> None:
     ndimage = pytest.importorskip("scipy.ndimage")
     codes = photographs[0][:150, :140]
     for image, largest in ((codes, 0.501), (codes[:, :, :1] / 255, 1e-6)):
         expected = [
-            ndimage.convolve(image[..., i].astype(float), disk_kernel(radius), mode="nearest")
+            ndimage.convolve(
+                image[..., i].astype(float), disk_kernel(radius), mode="nearest"
+            )
             for i in range(image.shape[-1])
         ]
         assert (
-            np.abs(corrupt(image, "lens_blur", radius) - np.stack(expected, axis=-1)).max()
+            np.abs(
+                corrupt(image, "lens_blur", radius) - np.stack(expected, axis=-1)
+            ).max()
             < largest
         )
 
@@ -393,7 +464,10 @@ def test_a_large_disk_is_convolved_exactly(photographs: list[Any], radius: float
 @pytest.mark.parametrize("shape", [(9, 70, 3), (211, 140, 3), (211, 140)])
 @pytest.mark.parametrize("length", [1.0, 6.0, 10.0])
 def test_a_line_is_convolved_exactly_however_many_rows_at_once(
-    photographs: list[Any], monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], length: float
+    photographs: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    shape: tuple[int, ...],
+    length: float,
 ) -> None:
     ndimage = pytest.importorskip("scipy.ndimage")
     codes = photographs[0][100:311, 200:340][
@@ -418,14 +492,21 @@ def test_a_line_is_convolved_exactly_however_many_rows_at_once(
 
 
 @pytest.mark.parametrize(
-    "name", ["contrast_change", "grayscale_quantization", "minimum_darken", "mean_shift"]
+    "name",
+    ["contrast_change", "grayscale_quantization", "minimum_darken", "mean_shift"],
 )
 @pytest.mark.parametrize("shape", [(9, 11), (9, 11, 3), (8, 10, 3)])
-def test_codes_are_looked_up_in_pairs_and_the_last_alone(name: str, shape: tuple[int, ...]) -> None:
+def test_codes_are_looked_up_in_pairs_and_the_last_alone(
+    name: str, shape: tuple[int, ...]
+) -> None:
     codes = np.random.default_rng(4).integers(0, 256, shape, dtype=np.uint8)
     for image in (codes, codes[::-1]):
-        by_values = corrupt(image.astype(np.float32) / np.float32(255), name, "mid", seed=1)
-        np.testing.assert_array_equal(corrupt(image, name, "mid", seed=1), np.rint(by_values * 255))
+        by_values = corrupt(
+            image.astype(np.float32) / np.float32(255), name, "mid", seed=1
+        )
+        np.testing.assert_array_equal(
+            corrupt(image, name, "mid", seed=1), np.rint(by_values * 255)
+        )
 
 
 def test_luma_of_codes_is_that_of_their_values(photographs: list[Any]) -> None:
@@ -434,10 +515,16 @@ def test_luma_of_codes_is_that_of_their_values(photographs: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["uint8", "float32", "float64"])
-def test_green_is_shifted_where_there_are_edges(photographs: list[Any], kind: str) -> None:
+def test_green_is_shifted_where_there_are_edges(
+    photographs: list[Any], kind: str
+) -> None:
     ndimage = pytest.importorskip("scipy.ndimage")
     values = photographs[1][:151, :140] / 255
-    image = np.rint(values * 255).astype(np.uint8) if kind == "uint8" else values.astype(kind)
+    image = (
+        np.rint(values * 255).astype(np.uint8)
+        if kind == "uint8"
+        else values.astype(kind)
+    )
     found = corrupt(image, "color_shift", 6.0, seed=2) / (255 if kind == "uint8" else 1)
     steep = np.hypot(*np.gradient(values @ [0.299, 0.587, 0.114]))
     mask = ndimage.gaussian_filter(steep, 4.0, truncate=4.0, mode="nearest")
@@ -452,7 +539,11 @@ def test_green_is_shifted_where_there_are_edges(photographs: list[Any], kind: st
     off = []
     for down, right in shifts:
         moved = np.pad(values[..., 1], ((down, 0), (right, 0)), mode="edge")[:151, :140]
-        off.append(np.abs(found[..., 1] - (values[..., 1] + mask * (moved - values[..., 1]))).max())
+        off.append(
+            np.abs(
+                found[..., 1] - (values[..., 1] + mask * (moved - values[..., 1]))
+            ).max()
+        )
     assert min(off) <= {"uint8": 0.501 / 255, "float32": 2e-6, "float64": 1e-12}[kind]
     np.testing.assert_array_equal(
         found[..., [0, 2]], image[..., [0, 2]] / (255 if kind == "uint8" else 1)

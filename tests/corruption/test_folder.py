@@ -30,7 +30,9 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def test_files_and_manifest_are_what_corrupt_gives(folder: Path, tmp_path: Path) -> None:
+def test_files_and_manifest_are_what_corrupt_gives(
+    folder: Path, tmp_path: Path
+) -> None:
     with ThreadPoolExecutor(2) as executor:
         done = corrupt_files(
             images_in(folder),
@@ -50,7 +52,9 @@ def test_files_and_manifest_are_what_corrupt_gives(folder: Path, tmp_path: Path)
         expected = corrupt(
             original, row["name"], row["strength"], int(row["seed"]), image_id=image_id
         )
-        np.testing.assert_array_equal(read_image(tmp_path / "out" / row["file"]), expected)
+        np.testing.assert_array_equal(
+            read_image(tmp_path / "out" / row["file"]), expected
+        )
 
 
 def test_order_and_workers_do_not_matter(folder: Path, tmp_path: Path) -> None:
@@ -58,7 +62,11 @@ def test_order_and_workers_do_not_matter(folder: Path, tmp_path: Path) -> None:
     for name, order, workers in (("one", paths, 1), ("two", paths[::-1], 3)):
         with ThreadPoolExecutor(workers) as executor:
             corrupt_files(
-                order, tmp_path / name, names=["impulse_noise"], executor=executor, progress=False
+                order,
+                tmp_path / name,
+                names=["impulse_noise"],
+                executor=executor,
+                progress=False,
             )
     for path in (tmp_path / "one").glob("*.png"):
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
@@ -86,7 +94,11 @@ def test_a_bad_file_ends_it_or_is_counted(folder: Path, tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as executor:
         with pytest.raises(InputError, match=r"bad\.png is no image that can be read"):
             corrupt_files(
-                images_in(folder), tmp_path / "a", names=["jpeg"], executor=executor, progress=False
+                images_in(folder),
+                tmp_path / "a",
+                names=["jpeg"],
+                executor=executor,
+                progress=False,
             )
         done = corrupt_files(
             images_in(folder),

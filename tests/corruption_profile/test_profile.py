@@ -25,7 +25,9 @@ mpl.use("agg")
 
 def profile_of(folder: Path, observer: Any, store: Any = None, **options: Any) -> Any:
     """What a page beside the photographs gives."""
-    page = write_page(folder.parent / "profile.toml", "corruption_profile", folder, **options)
+    page = write_page(
+        folder.parent / "profile.toml", "corruption_profile", folder, **options
+    )
     return run(
         page,
         load_observer(observer) if isinstance(observer, str) else observer,
@@ -39,7 +41,9 @@ def folder(tmp_path: Path) -> Path:
     place = tmp_path / "photographs"
     place.mkdir()
     for i in range(2):
-        pixels = np.random.default_rng(i).integers(0, 256, (224, 224, 3), dtype=np.uint8)
+        pixels = np.random.default_rng(i).integers(
+            0, 256, (224, 224, 3), dtype=np.uint8
+        )
         Image.fromarray(pixels).save(place / f"{i}.png")
     return place
 
@@ -67,7 +71,9 @@ def test_pixels_of_the_right_size_are_compared_as_they_are(folder: Path) -> None
         assert float(found.squeeze()) == pytest.approx(float(expected), rel=1e-6)
 
 
-def test_responses_are_kept_and_not_computed_again(folder: Path, tmp_path: Path) -> None:
+def test_responses_are_kept_and_not_computed_again(
+    folder: Path, tmp_path: Path
+) -> None:
     store, first, second = tmp_path / "runs.sqlite", Counting(), Counting()
     one = profile_of(folder, first, corruptions=["jpeg"], store=store)
     other = profile_of(folder, second, corruptions=["jpeg"], store=store)
@@ -99,7 +105,9 @@ def test_bad_requests_are_one_sentence(folder: Path) -> None:
         profile_of(folder, "pixels", corruptions=["jpg"])
     with pytest.raises(UnknownNameError, match="strength"):
         profile_of(folder, "pixels", strengths=["much"])
-    with pytest.raises(InputError, match="needs an observer with the ability 'features'"):
+    with pytest.raises(
+        InputError, match="needs an observer with the ability 'features'"
+    ):
         profile_of(folder, "simulated:watson-malo")
 
 
@@ -107,9 +115,14 @@ def test_the_score_stands_beside_the_pixels(folder: Path) -> None:
     result = profile_of(folder, Counting(), corruptions=["jpeg", "white_noise"])
     (found,), (surer,) = score(result), score(result, confidence=0.99)
     observer, pixels = found.rows()
-    assert surer.rows()[1].record["angular_overall_low"] < pixels.record["angular_overall_low"]
+    assert (
+        surer.rows()[1].record["angular_overall_low"]
+        < pixels.record["angular_overall_low"]
+    )
     assert list(observer.cells) == ["low", "mid", "high", "overall"]
-    low, mean, high = (pixels.record[f"angular_overall{end}"] for end in ("_low", "", "_high"))
+    low, mean, high = (
+        pixels.record[f"angular_overall{end}"] for end in ("_low", "", "_high")
+    )
     assert low <= mean <= high
     (alone,) = score(profile_of(folder, "pixels", corruptions=["jpeg", "white_noise"]))
     assert alone.rows()[0].record["angular_overall"] == pixels.record["angular_overall"]

@@ -22,7 +22,9 @@ class MeanDifference:
     by hand."""
 
     def difference(self, test: Any, reference: Any, *, ppd: float) -> Any:
-        return np.abs(np.asarray(test) - np.asarray(reference)).mean(axis=(1, 2, 3)) / 200
+        return (
+            np.abs(np.asarray(test) - np.asarray(reference)).mean(axis=(1, 2, 3)) / 200
+        )
 
 
 METRIC: Any = MeanDifference()
@@ -48,13 +50,19 @@ def test_the_parameter_found_has_the_loss_that_was_asked_for(name: str) -> None:
 
 
 def test_the_parameter_belongs_to_the_display_and_the_draws_that_were_named() -> None:
-    how: Any = {"display": Display(peak=100.0), "ppd": 30.0, "seed": 3, "metric": METRIC}
+    how: Any = {
+        "display": Display(peak=100.0),
+        "ppd": 30.0,
+        "seed": 3,
+        "metric": METRIC,
+    }
     found = parameter_for([IMAGE], "white_noise", 1.0, **how)
     assert found.loss == pytest.approx(
         visible_loss(IMAGE, "white_noise", found.parameter, **how), rel=1e-6
     )
     assert (
-        found.parameter > 1.5 * parameter_for([IMAGE], "white_noise", 1.0, metric=METRIC).parameter
+        found.parameter
+        > 1.5 * parameter_for([IMAGE], "white_noise", 1.0, metric=METRIC).parameter
     )
 
 

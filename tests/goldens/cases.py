@@ -40,7 +40,8 @@ class Bench:
     @cached_property
     def plain(self) -> dict[str, Any]:
         return {
-            name: names.run(name, "pixels", store=self.folder / "pixels.sqlite") for name in NINE
+            name: names.run(name, "pixels", store=self.folder / "pixels.sqlite")
+            for name in NINE
         }
 
     @cached_property
@@ -60,7 +61,11 @@ class Bench:
 
 
 def under(*parts: tuple[str, Golden]) -> Golden:
-    return {f"{prefix}/{key}": value for prefix, golden in parts for key, value in golden.items()}
+    return {
+        f"{prefix}/{key}": value
+        for prefix, golden in parts
+        for key, value in golden.items()
+    }
 
 
 # -- encoders and metrics
@@ -88,25 +93,34 @@ def tables(bench: Bench) -> Golden:
     """Score tables and scoreboards of the nine tests, a run for scores alone, and one with
     variants."""
     short = [
-        names.run(experiment, "pixels", score_only=True, store=bench.folder / "pixels.sqlite")
+        names.run(
+            experiment, "pixels", score_only=True, store=bench.folder / "pixels.sqlite"
+        )
         for experiment in names.suite("cai2025")
     ]
-    varied = names.run("gabor_achromatic", "pixels", score_only=True, variants={"phase": [0, 90]})
+    varied = names.run(
+        "gabor_achromatic", "pixels", score_only=True, variants={"phase": [0, 90]}
+    )
     found: Golden = {
-        "score only": names.score_table([one for result in short for one in names.scores(result)])
+        "score only": names.score_table(
+            [one for result in short for one in names.scores(result)]
+        )
     }
     for which, results in (("plain", bench.plain), ("published", bench.published)):
         listed = [one for result in results.values() for one in names.scores(result)]
         found[f"{which}/scores"] = names.score_table(listed)
         for format in ("text", "json"):
-            found[f"{which}/scoreboard/{format}"] = names.scoreboard(results.values(), format)
+            found[f"{which}/scoreboard/{format}"] = names.scoreboard(
+                results.values(), format
+            )
     found["beside the paper"] = names.scoreboard(
         bench.published.values(), "text", published=True, sort="area_published"
     )
     (scored,) = names.scores(varied)
     found["variants/table"] = names.score_table([scored])
     return found | under(
-        ("variants", names.variables(varied)), ("variants/score", names.score_numbers(scored))
+        ("variants", names.variables(varied)),
+        ("variants/score", names.score_numbers(scored)),
     )
 
 
@@ -116,7 +130,10 @@ def tables(bench: Bench) -> Golden:
 
 def certificates(bench: Bench) -> Golden:
     return under(
-        *((name, names.certificate(name, peak=400.0, levels=3)) for name in names.stimuli())
+        *(
+            (name, names.certificate(name, peak=400.0, levels=3))
+            for name in names.stimuli()
+        )
     )
 
 
@@ -133,7 +150,9 @@ def files_and_displays(bench: Bench) -> Golden:
             codes = np.rint(values * most).astype(dtype)
             for noise in (False, True):
                 data = names.png(codes, noise=noise)
-                name = f"png/{np.dtype(dtype).name}/{kind}/{'noise' if noise else 'plain'}"
+                name = (
+                    f"png/{np.dtype(dtype).name}/{kind}/{'noise' if noise else 'plain'}"
+                )
                 found[f"{name}/sha256"] = names.digest(np.frombuffer(data, np.uint8))
                 found[f"{name}/bytes"] = len(data)
     return found
@@ -144,7 +163,10 @@ def files_and_displays(bench: Bench) -> Golden:
 
 TWO_IMAGES = (
     ('"yes_no"', '"two_interval"'),
-    ('["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]', '"two_image"'),
+    (
+        '["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]',
+        '"two_image"',
+    ),
     ("catch       = 0.1", "catch       = 0"),
     ("guess    = 0.05", "guess    = 0.5"),
 )
@@ -153,14 +175,22 @@ FINE = ("n = 6", "n = 11")
 DESIGNS = {
     "constant": (),
     "ladder": (),
-    "quest_plus": (FINE, ("[human]", "options     = { n_max = 14, stop = 0.2 }\n\n[human]")),
-    "quick_csf": (FINE, ("[human]", "options     = { n_max = 60, stop = 0.2 }\n\n[human]")),
+    "quest_plus": (
+        FINE,
+        ("[human]", "options     = { n_max = 14, stop = 0.2 }\n\n[human]"),
+    ),
+    "quick_csf": (
+        FINE,
+        ("[human]", "options     = { n_max = 60, stop = 0.2 }\n\n[human]"),
+    ),
 }
 
 
 def words(bench: Bench) -> Golden:
     sure, unsure = _observer(1), _observer(1, answer_mass=0.3)
-    asked = [(design, readout, sure) for design in DESIGNS for readout in ("text", "p_yes")]
+    asked = [
+        (design, readout, sure) for design in DESIGNS for readout in ("text", "p_yes")
+    ]
     asked += [("constant", "auto", sure), ("constant", "auto", unsure)]
     return _words(bench.folder / "words", asked, ())
 
@@ -168,7 +198,12 @@ def words(bench: Bench) -> Golden:
 def words_two_intervals(bench: Bench) -> Golden:
     # In text these leave every curve an interval with an end, which a score of fewer than three
     # wordings needs.
-    chosen = {"constant": "text", "ladder": "p_yes", "quest_plus": "p_yes", "quick_csf": "text"}
+    chosen = {
+        "constant": "text",
+        "ladder": "p_yes",
+        "quest_plus": "p_yes",
+        "quick_csf": "text",
+    }
     asked = [(design, readout, _observer(1)) for design, readout in chosen.items()]
     return _words(bench.folder / "two intervals", asked, TWO_IMAGES)
 
@@ -182,7 +217,9 @@ def _observer(seed: int, answer_mass: float = 0.98) -> Any:
         "refusal": 0.02,
         "unparsed": 0.02,
     }
-    return names.simulated("watson-malo", deg=2.0, seed=seed, answer_mass=answer_mass, **mind)
+    return names.simulated(
+        "watson-malo", deg=2.0, seed=seed, answer_mass=answer_mass, **mind
+    )
 
 
 def _words(
@@ -191,7 +228,11 @@ def _words(
     """Runs of designs and readouts: what was asked and said, plans and scores."""
     parts = []
     for i, (design, readout, observer) in enumerate(asked):
-        own = (*DESIGNS[design], ('"constant"', f'"{design}"'), ('"auto"', f'"{readout}"'))
+        own = (
+            *DESIGNS[design],
+            ('"constant"', f'"{design}"'),
+            ('"auto"', f'"{readout}"'),
+        )
         page = _page(folder, *changes, *own)
         result = names.run(page, observer)
         (scored,) = names.scores(result, resamples=100)
@@ -231,11 +272,18 @@ def r_bench(bench: Bench) -> Golden:
     for kind in ("ref", "dis"):
         for path in sorted((place / kind).iterdir()):
             with Image.open(path) as opened:
-                found[f"set/{kind}/{path.name}/sha256"] = names.digest(np.asarray(opened))
+                found[f"set/{kind}/{path.name}/sha256"] = names.digest(
+                    np.asarray(opened)
+                )
     observer = names.answering(_sees_brightness, "bright")
-    once = names.judge(lambda prompt, seed: "cannot say" if "bright" in prompt else "1", "judge")
+    once = names.judge(
+        lambda prompt, seed: "cannot say" if "bright" in prompt else "1", "judge"
+    )
     often = names.judge(
-        lambda prompt, seed: "0122 x"[(len(prompt) + seed) % 6], "moody", repeats=5, temperature=0.7
+        lambda prompt, seed: "0122 x"[(len(prompt) + seed) % 6],
+        "moody",
+        repeats=5,
+        temperature=0.7,
     )
     runs = {
         "letters": names.r_bench(place, observer),
@@ -259,12 +307,17 @@ def _r_bench_files(folder: Path, run: Golden) -> dict[str, Path]:
         said = zip(run["items/name"], run[f"items/answer_{kind}"], strict=True)
         files[kind] = folder / f"{kind}.jsonl"
         files[kind].write_text(
-            "".join(json.dumps({"name": n, "reply": r}) + "\n" for n, r in said), encoding="utf-8"
+            "".join(json.dumps({"name": n, "reply": r}) + "\n" for n, r in said),
+            encoding="utf-8",
         )
     for i, kind in enumerate(("judged_dis", "judged_ref", "judged_com")):
-        lines = [f"{name},{(k * k + i) % 3 / 2}" for k, name in enumerate(run["items/name"])]
+        lines = [
+            f"{name},{(k * k + i) % 3 / 2}" for k, name in enumerate(run["items/name"])
+        ]
         files[kind] = folder / f"{kind}.csv"
-        files[kind].write_text("\n".join(["name,result", *lines]) + "\n", encoding="utf-8")
+        files[kind].write_text(
+            "\n".join(["name,result", *lines]) + "\n", encoding="utf-8"
+        )
     return files
 
 
@@ -272,13 +325,24 @@ def _sees_brightness(images: list[Any], prompt: str, system: str) -> str:
     level = images[0].mean()
     if "letter" in prompt:
         return (
-            "B" if level > 0.5 else "A." if level > 0.4 else "(C)" if level > 0.3 else "the first"
+            "B"
+            if level > 0.5
+            else "A."
+            if level > 0.4
+            else "(C)"
+            if level > 0.3
+            else "the first"
         )
     return f"something {'bright' if level > 0.4 else 'dark'}"
 
 
 #: What is on the natural image of a pair, and on the manipulated one.
-PAIRS = {1: ("red", "green"), 2: ("blue", "red"), 3: ("green", "blue"), 4: ("red", "blue")}
+PAIRS = {
+    1: ("red", "green"),
+    2: ("blue", "red"),
+    3: ("green", "blue"),
+    4: ("red", "blue"),
+}
 LIGHT = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
 
 
@@ -288,7 +352,9 @@ def mvp_bench(bench: Bench) -> Golden:
     folder = bench.folder / "mvp"
     questions = _mvp_questions(folder)
     observer = names.answering(_sees_colours, "sighted")
-    judge = names.judge(lambda prompt, seed: "Yes" if "it is." in prompt else "Unknown", "reader")
+    judge = names.judge(
+        lambda prompt, seed: "Yes" if "it is." in prompt else "Unknown", "reader"
+    )
     runs = {
         cross: names.mvp_bench(
             questions, folder, observer, judge, folder / f"{cross}.jsonl", system, cross
@@ -306,21 +372,34 @@ def _mvp_questions(folder: Path) -> Path:
     rows: list[dict[str, Any]] = []
     for name in ("Single_Images", "Cross_Images"):
         (folder / name).mkdir(parents=True)
-    options = "\n".join(f"{letter}. {colour}" for letter, colour in zip("ABC", LIGHT, strict=True))
+    options = "\n".join(
+        f"{letter}. {colour}" for letter, colour in zip("ABC", LIGHT, strict=True)
+    )
     for pair, colours in PAIRS.items():
-        planes = [np.full((16, 16, 3), LIGHT[colour], dtype=np.uint8) for colour in colours]
+        planes = [
+            np.full((16, 16, 3), LIGHT[colour], dtype=np.uint8) for colour in colours
+        ]
         for plane in planes:
             plane[0, 0] = pair  # no two files are alike
         for kind, plane in zip("se", planes, strict=True):
             Image.fromarray(plane).save(folder / "Single_Images" / f"{pair}_{kind}.png")
-        Image.fromarray(np.hstack(planes)).save(folder / "Cross_Images" / f"{pair}_concat.png")
+        Image.fromarray(np.hstack(planes)).save(
+            folder / "Cross_Images" / f"{pair}_concat.png"
+        )
         single, both = f"Single_Images/{pair}", f"Cross_Images/{pair}_concat.png"
         for level, colour in zip(("low", "high"), colours, strict=True):
             question = f"Is it {colour}?\nPlease answer yes or no."
             for kind, seen in zip("se", colours, strict=True):
                 answer = "yes" if seen == colour else "no"
                 rows.append(
-                    _mvp_row(f"{single}_{kind}.png", question, answer, f"y/n-{kind}", level, pair)
+                    _mvp_row(
+                        f"{single}_{kind}.png",
+                        question,
+                        answer,
+                        f"y/n-{kind}",
+                        level,
+                        pair,
+                    )
                 )
         question = f"What is it now?\n{options}\nAnswer with the letter."
         key = "ABC"[list(LIGHT).index(colours[1])]
@@ -370,12 +449,22 @@ def judge_verdicts(bench: Bench) -> Golden:
         ("letter", "choice_letter", "Which?\nA. one\nB. two", "", "two"),
         ("open", "yes_no", "Is it a dog?", "", "it barks"),
     ]
-    said = {"short": "1", "choice": "2", "caption": "Score: 1.", "letter": "(B)", "open": "Yes."}
+    said = {
+        "short": "1",
+        "choice": "2",
+        "caption": "Score: 1.",
+        "letter": "(B)",
+        "open": "Yes.",
+    }
     replies = list(said.values())
 
     def once(prompt: str, seed: int | None) -> str:
         return next(
-            (reply for case, reply in zip(cases, replies, strict=True) if case[4] in prompt),
+            (
+                reply
+                for case, reply in zip(cases, replies, strict=True)
+                if case[4] in prompt
+            ),
             "no idea",
         )
 
@@ -395,7 +484,10 @@ def robustness(bench: Bench) -> Golden:
     folder, _ = bench.photographs
     chosen = sorted(folder.iterdir())[:2]
     return names.profile(
-        chosen, "pixels", ["gaussian_filter", "white_noise", "jpeg", "minimum_darken"], seed=3
+        chosen,
+        "pixels",
+        ["gaussian_filter", "white_noise", "jpeg", "minimum_darken"],
+        seed=3,
     )
 
 

@@ -22,7 +22,14 @@ _NUMBER = re.compile(r"([-+]?\d+\.?\d*(?:e[-+]?\d+)?)")
 
 def machine() -> dict[str, Any]:
     """What the last bits of a result depend on."""
-    libraries = ("numpy", "scipy", "pandas", "pillow", "opencv-python-headless", "scikit-image")
+    libraries = (
+        "numpy",
+        "scipy",
+        "pandas",
+        "pillow",
+        "opencv-python-headless",
+        "scikit-image",
+    )
     config = np.show_config(mode="dicts")
     return {
         "system": f"{platform.system()} {platform.machine()}",
@@ -34,7 +41,9 @@ def machine() -> dict[str, Any]:
 
 
 def write(name: str, golden: Golden) -> None:
-    arrays = {key: value for key, value in golden.items() if isinstance(value, np.ndarray)}
+    arrays = {
+        key: value for key, value in golden.items() if isinstance(value, np.ndarray)
+    }
     others = {key: value for key, value in golden.items() if key not in arrays}
     DATA.mkdir(exist_ok=True)
     np.savez_compressed(DATA / f"{name}.npz", **arrays)
@@ -62,7 +71,8 @@ def differing(found: Golden, held: Golden, exact: bool) -> list[str]:
 def same(key: str, found: Golden, held: Golden, exact: bool) -> bool:
     """Bit for bit; or, on another machine, within rounding, digests not compared."""
     one, other = (
-        float(value) if type(value) is int else value for value in (found[key], held[key])
+        float(value) if type(value) is int else value
+        for value in (found[key], held[key])
     )
     rtol, atol = 1e-9, 1e-12
     if "/score/" in key:
@@ -79,7 +89,9 @@ def same(key: str, found: Golden, held: Golden, exact: bool) -> bool:
         if one.dtype.kind != other.dtype.kind or one.shape != other.shape:
             return False
         if one.dtype.kind == "U":
-            return close_text("\n".join(one.ravel()), "\n".join(other.ravel()), rtol, atol)
+            return close_text(
+                "\n".join(one.ravel()), "\n".join(other.ravel()), rtol, atol
+            )
         return close(one, other, rtol, atol)
     if isinstance(one, float) and isinstance(other, float):
         return close(np.array(one), np.array(other), rtol, atol)
@@ -91,7 +103,9 @@ def same(key: str, found: Golden, held: Golden, exact: bool) -> bool:
 def identical(one: Value, other: Value) -> bool:
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         numbers = one.dtype.kind in "fc"
-        return one.dtype == other.dtype and bool(np.array_equal(one, other, equal_nan=numbers))
+        return one.dtype == other.dtype and bool(
+            np.array_equal(one, other, equal_nan=numbers)
+        )
     if isinstance(one, float) and isinstance(other, float):
         return one == other or (one != one and other != other)
     return one == other

@@ -17,7 +17,9 @@ def main(wanted: list[str]) -> None:
         bench = Bench(Path(folder))
         for name in wanted or CASES:
             held.write(name, CASES[name](bench))
-    held.MACHINE.write_text(json.dumps(held.machine(), indent=1) + "\n", encoding="utf-8")
+    held.MACHINE.write_text(
+        json.dumps(held.machine(), indent=1) + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

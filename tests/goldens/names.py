@@ -26,7 +26,7 @@ from psyprobe.analysis import score_table as _score_table
 from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.words.trial_table import trials as _trials
 from psyprobe.cli import main
-from psyprobe.experiment import read_suite
+from psyprobe.experiment import load_suite
 from psyprobe.files.images import encode_png
 from psyprobe.files.units import unit_symbol
 from psyprobe.light.display import display_presets
@@ -68,19 +68,34 @@ NEW_STIMULI = {"gabor_masked"}
 _LINE, _GRID = ("scored_LEVEL", "multiplier"), ("LEVEL", "contrast")
 VARIABLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "response": ("response", ("layer", "measure", *_GRID)),
-    "response_by_variant": ("response_by_variant", ("variant", "layer", "measure", *_GRID)),
+    "response_by_variant": (
+        "response_by_variant",
+        ("variant", "layer", "measure", *_GRID),
+    ),
     "along": ("scored_response", ("layer", "measure", *_LINE)),
-    "along_by_variant": ("scored_response_by_variant", ("variant", "layer", "measure", *_LINE)),
+    "along_by_variant": (
+        "scored_response_by_variant",
+        ("variant", "layer", "measure", *_LINE),
+    ),
     "along_contrast": ("scored_contrast", _LINE),
     "human_sensitivity": ("human_sensitivity", ("scored_LEVEL",)),
     "human_curve": ("human_curve", ("curve_LEVEL",)),
     "pixels_response": ("pixels_response", ("measure", *_GRID)),
     "pixels_along": ("pixels_scored_response", ("measure", *_LINE)),
     "noise_floor": ("noise_floor", ("layer", "measure")),
-    "reference_response": ("reference_response", ("layer", "measure", "reference_contrast")),
-    "pixels_reference_response": ("pixels_reference_response", ("measure", "reference_contrast")),
+    "reference_response": (
+        "reference_response",
+        ("layer", "measure", "reference_contrast"),
+    ),
+    "pixels_reference_response": (
+        "pixels_reference_response",
+        ("measure", "reference_contrast"),
+    ),
     "human_match": ("human_match", ("reference_contrast", "measured_LEVEL")),
-    **{name: (name, (name,)) for name in ("layer", "measure", "contrast", "multiplier", "variant")},
+    **{
+        name: (name, (name,))
+        for name in ("layer", "measure", "contrast", "multiplier", "variant")
+    },
     "reference_contrast": ("reference_contrast", ("reference_contrast",)),
     "x": ("LEVEL", ("LEVEL",)),
     "score_x": ("scored_LEVEL", ("scored_LEVEL",)),
@@ -132,7 +147,10 @@ TRIALS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 #: The same of a robustness profile.
 PROFILE: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "response": ("response", ("layer", "measure", "photograph", "dimension", "strength")),
+    "response": (
+        "response",
+        ("layer", "measure", "photograph", "dimension", "strength"),
+    ),
     **{
         name: (name, (name,))
         for name in ("layer", "measure", "photograph", "dimension", "strength")
@@ -177,7 +195,7 @@ def run(experiment: str | Path, observer: Any, **options: Any) -> xr.Dataset:
 
 
 def suite(name: str) -> list[Any]:
-    return list(read_suite(name))
+    return list(load_suite(name))
 
 
 def plan(experiment: str | Path, observer: Any) -> Golden:
@@ -188,17 +206,30 @@ def plan(experiment: str | Path, observer: Any) -> Golden:
 def variables(result: xr.Dataset) -> Golden:
     (level,) = json.loads(result.attrs["levels"])
     along = result[level if level in result.coords else f"scored_{level}"].attrs
-    told = {"x_name": level, "x_unit": unit_symbol(along), "x_label": along["long_name"]}
+    told = {
+        "x_name": level,
+        "x_unit": unit_symbol(along),
+        "x_label": along["long_name"],
+    }
     # Of each of both probes only the other's results said this then.
-    new = {"contrast_kind", "contrast_label"} if result.attrs["probe"] == "matching" else {"probe"}
+    new = (
+        {"contrast_kind", "contrast_label"}
+        if result.attrs["probe"] == "matching"
+        else {"probe"}
+    )
     named = {
-        golden: (today.replace("LEVEL", level), tuple(dim.replace("LEVEL", level) for dim in dims))
+        golden: (
+            today.replace("LEVEL", level),
+            tuple(dim.replace("LEVEL", level) for dim in dims),
+        )
         for golden, (today, dims) in VARIABLES.items()
     }
     told |= _attributes(result, without=new)
     if "contrast_label" not in new:
         told["contrast_label"] = stimulus_axis_of(result).label
-    return _arrays(result, named) | {f"attributes/{name}": value for name, value in told.items()}
+    return _arrays(result, named) | {
+        f"attributes/{name}": value for name, value in told.items()
+    }
 
 
 def trials(result: xr.Dataset) -> Golden:
@@ -262,7 +293,9 @@ def certificate(name: str, peak: float, levels: int) -> Golden:
         found[f"{which}/printed"] = repr(told)
         found[f"{which}/space"] = drawn.space
         found[f"{which}/pixels/sha256"] = digest(np.asarray(drawn.pixels, np.float64))
-        found |= {f"{which}/{key}": value for key, value in flat(told.to_dict()).items()}
+        found |= {
+            f"{which}/{key}": value for key, value in flat(told.to_dict()).items()
+        }
     return found
 
 
@@ -277,7 +310,9 @@ def displays(ramp: np.ndarray) -> Golden:
     for name in sorted(display_presets()):
         shown = pp.Display.preset(name)
         light = shown.floor + ramp * (shown.ceiling - shown.floor)
-        found |= {f"{name}/{key}": value for key, value in flat(shown.to_dict()).items()}
+        found |= {
+            f"{name}/{key}": value for key, value in flat(shown.to_dict()).items()
+        }
         for dtype in ("float32", "float64"):
             drive = np.asarray(shown.encode(light, dtype=dtype))[..., 0]
             found[f"{name}/{dtype}/drive/sha256"] = digest(drive)
@@ -358,10 +393,16 @@ def r_bench_set(photographs: Path, questions: Path, folder: Path) -> Path:
 
 
 def r_bench(
-    folder: Path, observer: Any, judge: Any = None, confidence: float = 0.9, **options: Any
+    folder: Path,
+    observer: Any,
+    judge: Any = None,
+    confidence: float = 0.9,
+    **options: Any,
 ) -> Golden:
     """Scores of items, metrics and tables of a run."""
-    page = write_page(folder.parent / f"{folder.name}.toml", "r_bench", folder, **options)
+    page = write_page(
+        folder.parent / f"{folder.name}.toml", "r_bench", folder, **options
+    )
     found = read_r_run(run_page(page, observer, judge=judge), confidence)
     # A quality that nobody rated is NaN today; it was None.
     quality = found.table["quality"].astype(object)
@@ -372,10 +413,13 @@ def r_bench(
     }
     # Nothing was told of replies that were cut off.
     counted["verdicts"] = {
-        name: count for name, count in counted["verdicts"].items() if name != "cut_replies"
+        name: count
+        for name, count in counted["verdicts"].items()
+        if name != "cut_replies"
     }
     tables = {
-        format: rbench_table({"observer": found.metrics}, format) for format in ("text", "csv")
+        format: rbench_table({"observer": found.metrics}, format)
+        for format in ("text", "csv")
     }
     return flat(
         {
@@ -400,7 +444,12 @@ def mvp_bench(
 ) -> Golden:
     """Of a run with all rotations, whose open replies a judge reads: replies, and metrics and
     tables by each parser."""
-    options = {"questions": [questions.name], "rotations": True, "system": system, "cross": cross}
+    options = {
+        "questions": [questions.name],
+        "rotations": True,
+        "system": system,
+        "cross": cross,
+    }
     page = write_page(images / f"{cross}.toml", "mvp_bench", images, **options)
     result = run_page(page, observer, judge=judge)
     asked, read = with_rotations(read_questions(questions)), read_mvp_run(result)
@@ -416,23 +465,38 @@ def mvp_bench(
         {
             "questions": _frame(asked),
             "replies": _frame(judged),
-            "failed": sum(each.failed for each in read_verdicts(result.attrs["judged"]).values()),
+            "failed": sum(
+                each.failed for each in read_verdicts(result.attrs["judged"]).values()
+            ),
             "read again": _frame(read_predictions(predictions)),
             "metrics": {parser: _frame(found) for parser, found in metrics.items()},
-            "tables": {format: mvp_tables(metrics, format) for format in ("text", "csv")},
+            "tables": {
+                format: mvp_tables(metrics, format) for format in ("text", "csv")
+            },
         }
     )
 
 
 def mvp_bench_printed(questions: Path, predictions: Path, parser: str) -> str:
     return _printed(
-        "mvp-bench", questions, "--rotations", "--model", "saved", predictions, "--parser", parser
+        "mvp-bench",
+        questions,
+        "--rotations",
+        "--model",
+        "saved",
+        predictions,
+        "--parser",
+        parser,
     )
 
 
-def r_bench_printed(items: Path, model: str, answers: Mapping[str, Path], rule: str) -> str:
+def r_bench_printed(
+    items: Path, model: str, answers: Mapping[str, Path], rule: str
+) -> str:
     files = [f"{kind}={path}" for kind, path in answers.items()]
-    return _printed("r-bench", "score", items, "--model", model, *files, "--mcq-rule", rule)
+    return _printed(
+        "r-bench", "score", items, "--model", model, *files, "--mcq-rule", rule
+    )
 
 
 def profile(
@@ -443,7 +507,9 @@ def profile(
     for path in photographs:
         shutil.copy(path, folder)
     page = folder.with_suffix(".toml")
-    write_page(page, "corruption_profile", folder, corruptions=list(dimensions), seed=seed)
+    write_page(
+        page, "corruption_profile", folder, corruptions=list(dimensions), seed=seed
+    )
     return _arrays(run(page, observer), PROFILE)
 
 
@@ -468,7 +534,8 @@ def flat(value: Any, name: str = "") -> Golden:
         }
     elif isinstance(value, list | tuple):
         if value and all(
-            isinstance(part, int | float) and not isinstance(part, bool) for part in value
+            isinstance(part, int | float) and not isinstance(part, bool)
+            for part in value
         ):
             return {name: np.array(value, np.float64)}
         parts = {str(i): part for i, part in enumerate(value)} or {"": "empty"}
@@ -480,7 +547,9 @@ def flat(value: Any, name: str = "") -> Golden:
     return found
 
 
-def _arrays(result: xr.Dataset, named: Mapping[str, tuple[str, tuple[str, ...]]]) -> Golden:
+def _arrays(
+    result: xr.Dataset, named: Mapping[str, tuple[str, tuple[str, ...]]]
+) -> Golden:
     result = join_measures(result)
     return {
         golden: _plain(result[today].transpose(*dims).values)
@@ -510,7 +579,8 @@ def _attributes(result: xr.Dataset, without: Collection[str] = ()) -> Golden:
 
 def _frame(table: pd.DataFrame) -> dict[str, np.ndarray]:
     return {
-        str(RENAMED.get(str(name), name)): _plain(table[name].to_numpy()) for name in table.columns
+        str(RENAMED.get(str(name), name)): _plain(table[name].to_numpy())
+        for name in table.columns
     }
 
 

@@ -37,7 +37,9 @@ def test_every_number_is_as_it_was(bench: Bench, name: str) -> None:
         f"{key}: {found.get(key, 'missing')!r}, was {golden.get(key, 'missing')!r}"
         for key in differing[:5]
     ]
-    assert not differing, "\n".join([f"{len(differing)} of {len(golden)} values differ:", *told])
+    assert not differing, "\n".join(
+        [f"{len(differing)} of {len(golden)} values differ:", *told]
+    )
 
 
 def test_numbers_are_compared_bit_for_bit_here() -> None:

@@ -21,7 +21,9 @@ class Case:
     arguments: tuple[str, ...]
     #: What lies in the folder: contents by name, or a function that makes them where that takes
     #: long.
-    files: Mapping[str, bytes] | Callable[[], Mapping[str, bytes]] = field(default_factory=dict)
+    files: Mapping[str, bytes] | Callable[[], Mapping[str, bytes]] = field(
+        default_factory=dict
+    )
     #: What the server of the case sends to every request, piece by piece; None where there is none.
     reply: Callable[[], Iterator[bytes]] | None = None
     #: The exit codes that are right.
@@ -35,7 +37,9 @@ def mutation(whole: bytes, number: int) -> bytes:
     odd one."""
     draw = random.Random(number)
     if number % 2 == 0:
-        return whole[: {0: 0, 2: len(whole) - 1}.get(number, draw.randrange(len(whole)))]
+        return whole[
+            : {0: 0, 2: len(whole) - 1}.get(number, draw.randrange(len(whole)))
+        ]
     changed = bytearray(whole)
     for _ in range(draw.choice((1, 4, 32))):
         changed[draw.randrange(len(changed))] = draw.randrange(256)

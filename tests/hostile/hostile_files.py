@@ -40,13 +40,23 @@ def rendered(ending: str) -> dict[str, bytes]:
 
 
 def chunk(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    return (
+        struct.pack(">I", len(data))
+        + name
+        + data
+        + struct.pack(">I", zlib.crc32(name + data))
+    )
 
 
 def png(width: int, height: int, data: bytes) -> bytes:
     """A PNG that claims a size, whatever its data hold."""
     head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + head
+        + chunk(b"IDAT", zlib.compress(data))
+        + chunk(b"IEND", b"")
+    )
 
 
 BOMB = png(32, 32, b"\0" * 5 * 10**7)
@@ -83,7 +93,10 @@ def _check(
     name: str, ending: str, changes: dict[str, bytes], codes: tuple[int, ...] = REFUSED
 ) -> Case:
     return Case(
-        f"check: {name}", ("check", f"a{ending}"), {**rendered(ending), **changes}, codes=codes
+        f"check: {name}",
+        ("check", f"a{ending}"),
+        {**rendered(ending), **changes},
+        codes=codes,
     )
 
 
@@ -96,7 +109,9 @@ def _images() -> list[Case]:
         other = rendered(".tiff" if ending == ".png" else ".png")
         cases.append(
             _check(
-                f"{ending} is another format", ending, {f"a{ending}": next(iter(other.values()))}
+                f"{ending} is another format",
+                ending,
+                {f"a{ending}": next(iter(other.values()))},
             )
         )
     pictures = {
@@ -112,9 +127,16 @@ def _images() -> list[Case]:
         _check(f"png {name}", ".png", {"a.png": data}, may.get(name, REFUSED))
         for name, data in pictures.items()
     ]
-    cases.append(_check("png all black", ".png", {"a.png": picture(np.zeros((32, 32)))}))
     cases.append(
-        _check("png of another size", ".png", {"a.png": picture(np.full((16, 48), 128))}, (1, 2))
+        _check("png all black", ".png", {"a.png": picture(np.zeros((32, 32)))})
+    )
+    cases.append(
+        _check(
+            "png of another size",
+            ".png",
+            {"a.png": picture(np.full((16, 48), 128))},
+            (1, 2),
+        )
     )
     arrays = {
         "7 TiB": npy("'<f4'", "(1000000, 1000000)"),
@@ -133,7 +155,8 @@ def _images() -> list[Case]:
         "a head of code": npy("__import__('os')", "(1,)"),
     }
     cases += [
-        _check(f"npy {name}", ".npy", {"a.npy": data}, (1, 2)) for name, data in arrays.items()
+        _check(f"npy {name}", ".npy", {"a.npy": data}, (1, 2))
+        for name, data in arrays.items()
     ]
     parts = {
         "drive.npy": array(np.ones((32, 32, 3), np.float32)),
@@ -142,17 +165,23 @@ def _images() -> list[Case]:
         "ppd.npy": array(60.0),
     }
     archives = {
-        "without pixels": {name: data for name, data in parts.items() if name != "pixels.npy"},
-        "without a space": {name: data for name, data in parts.items() if name != "space.npy"},
+        "without pixels": {
+            name: data for name, data in parts.items() if name != "pixels.npy"
+        },
+        "without a space": {
+            name: data for name, data in parts.items() if name != "space.npy"
+        },
         "of no space": parts | {"space.npy": array("smell")},
         "of 7 TiB": parts | {"pixels.npy": npy("'<f8'", "(1000000, 1000000)")},
-        "of pickles": parts | {"pixels.npy": npy("'|O'", "(1,)", b"cos\nsystem\n(S'true'\ntR.")},
+        "of pickles": parts
+        | {"pixels.npy": npy("'|O'", "(1,)", b"cos\nsystem\n(S'true'\ntR.")},
         "of text": parts | {"pixels.npy": array("a")},
         "of no arrays": {"pixels.npy": b"no array", "space.npy": b"none"},
         "of nothing": {},
     }
     return cases + [
-        _check(f"npz {name}", ".npz", {"a.npz": zipped(m)}) for name, m in archives.items()
+        _check(f"npz {name}", ".npz", {"a.npz": zipped(m)})
+        for name, m in archives.items()
     ]
 
 
@@ -203,7 +232,12 @@ def _certificates() -> list[Case]:
         "sha256 a text": (1, 2),
     }
     cases = [
-        _check(f"certificate {name}", ".png", {"a.png.json": text}, named.get(name, REFUSED))
+        _check(
+            f"certificate {name}",
+            ".png",
+            {"a.png.json": text},
+            named.get(name, REFUSED),
+        )
         for name, text in texts.items()
     ]
     return cases + [
@@ -238,7 +272,12 @@ def _pictures_to_corrupt() -> list[Case]:
                 {name: data},
                 codes=may.get(name, REFUSED),
             ),
-            Case(f"ask about: {name}", (*ask, name), {name: data}, codes=may.get(name, REFUSED)),
+            Case(
+                f"ask about: {name}",
+                (*ask, name),
+                {name: data},
+                codes=may.get(name, REFUSED),
+            ),
         )
     ]
 
@@ -288,7 +327,9 @@ def _tables() -> list[Case]:
         "10^6 columns": b",".join(b"c%d" % n for n in range(10**6)),
         "dimension 99": ITEMS.replace(b"4.0,1,1", b"4.0,99,1"),
         "dimension of text": ITEMS.replace(b"4.0,1,1", b"4.0,many,1"),
-        "dimension of 400 digits": ITEMS.replace(b"4.0,1,1", b"4.0," + b"9" * 400 + b",1"),
+        "dimension of 400 digits": ITEMS.replace(
+            b"4.0,1,1", b"4.0," + b"9" * 400 + b",1"
+        ),
         "a type of nothing": ITEMS.replace(b"MCQ", b"XYZ"),
         "an answer of no option": ITEMS.replace(b"a cat,A", b"a cat,Q"),
         "captions of code": ITEMS.replace(
@@ -315,13 +356,19 @@ def _tables() -> list[Case]:
         Case(f"items: {n}", check, {"items.csv": t}, codes=ANY)
         for n, t in mutations(ITEMS, 10).items()
     ]
-    book = workbook([["name", "answer"], ["m1.png", "A"], ["v1.png", "dark"], ["c1.png", "Grey."]])
+    book = workbook(
+        [["name", "answer"], ["m1.png", "A"], ["v1.png", "dark"], ["c1.png", "Grey."]]
+    )
     answers: dict[str, bytes] = {
         **{f"a{n}.xlsx": data for n, data in enumerate(mutations(book, 16).values())},
         "text.xlsx": b"no workbook",
         "zip.xlsx": zipped({"a": b"b"}),
-        "bomb.xlsx": zipped({"[Content_Types].xml": b" " * 5 * 10**7, "xl/workbook.xml": b"<a/>"}),
-        "whole.json": json.dumps([{"name": f"{n}1.png", "answer": "A"} for n in "mvc"]).encode(),
+        "bomb.xlsx": zipped(
+            {"[Content_Types].xml": b" " * 5 * 10**7, "xl/workbook.xml": b"<a/>"}
+        ),
+        "whole.json": json.dumps(
+            [{"name": f"{n}1.png", "answer": "A"} for n in "mvc"]
+        ).encode(),
         "deep.json": DEEP.encode(),
         "big.json": f'[{{"name": "m1.png", "answer": {BIG}}}]'.encode(),
         "number.json": b"3",
@@ -374,9 +421,13 @@ def _replies() -> list[Case]:
     }
     score = ("mvp-bench", "questions.json", "--model", "m", "replies.jsonl")
     files = {"questions.json": QUESTIONS}
-    may = dict.fromkeys(("whole", "an image outside", "an id twice", "a question of a list"), ANY)
+    may = dict.fromkeys(
+        ("whole", "an image outside", "an id twice", "a question of a list"), ANY
+    )
     # Replies that answer no question are told as that, and score nothing.
-    may |= dict.fromkeys(("an id of a list", "a reply of null", "a reply of a list"), (0, 2))
+    may |= dict.fromkeys(
+        ("an id of a list", "a reply of null", "a reply of a list"), (0, 2)
+    )
     cases = [
         Case(
             f"replies: {n}",
@@ -388,7 +439,9 @@ def _replies() -> list[Case]:
         for n, t in rows.items()
     ]
     cases += [
-        Case(f"replies: {n}", score, {**files, "replies.jsonl": t}, codes=ANY, remarks=1)
+        Case(
+            f"replies: {n}", score, {**files, "replies.jsonl": t}, codes=ANY, remarks=1
+        )
         for n, t in mutations(whole, 8).items()
     ]
     asked = {
@@ -398,13 +451,20 @@ def _replies() -> list[Case]:
         "deep": DEEP.encode(),
         "a big number": f'{{"question_id": {BIG}}}'.encode(),
         "no question": QUESTIONS.replace(b'"question"', b'"words"'),
-        "a question of a list": QUESTIONS.replace(b'"Is it light?"', b'["Is it light?"]'),
+        "a question of a list": QUESTIONS.replace(
+            b'"Is it light?"', b'["Is it light?"]'
+        ),
         "an answer of null": QUESTIONS.replace(b'"yes"', b"null"),
         "an image outside": QUESTIONS.replace(b"1_o.png", b"../../1_o.png"),
         "an id twice": QUESTIONS.replace(b'"question_id": "2"', b'"question_id": "1"'),
     }
     return cases + [
-        Case(f"questions: {n}", score[:2], {"questions.json": t}, codes=may.get(n, REFUSED))
+        Case(
+            f"questions: {n}",
+            score[:2],
+            {"questions.json": t},
+            codes=may.get(n, REFUSED),
+        )
         for n, t in asked.items()
     ]
 
@@ -434,7 +494,9 @@ def review_set() -> dict[str, bytes]:
         "cross_low": choice,
         "cross_high": choice,
     }
-    ramp = np.broadcast_to(np.arange(96, dtype=np.uint8)[None, :, None], (64, 96, 3)).copy()
+    ramp = np.broadcast_to(
+        np.arange(96, dtype=np.uint8)[None, :, None], (64, 96, 3)
+    ).copy()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         account = {"photograph": "1.png", "sha256": "0" * 64, "key": "1"}
@@ -494,13 +556,17 @@ def _journals() -> list[Case]:
         "a text of null": partial(with_line, text=None),
         "10 MB": partial(with_line, text="x" * 10**7),
     }
-    made |= {f"mutation {n} of the journal": partial(with_mutation, JOURNAL, n) for n in range(10)}
+    made |= {
+        f"mutation {n} of the journal": partial(with_mutation, JOURNAL, n)
+        for n in range(10)
+    }
     made |= {
         f"mutation {n} of the questions": partial(with_mutation, "questions.json", n)
         for n in range(10)
     }
     return [
-        Case(f"review: {name}", ("review", "."), files, codes=ANY) for name, files in made.items()
+        Case(f"review: {name}", ("review", "."), files, codes=ANY)
+        for name, files in made.items()
     ]
 
 
@@ -539,7 +605,9 @@ def _replayed() -> list[Case]:
             "table.csv": text.encode("utf-8", "surrogateescape"),
             "sf_gabor_ach.npz": savez(grid),
         }
-        cases.append(Case(f"replay: {name}", replay, files, codes=may.get(name, REFUSED)))
+        cases.append(
+            Case(f"replay: {name}", replay, files, codes=may.get(name, REFUSED))
+        )
     cases.append(
         Case(
             "replay: no gzip",
@@ -609,12 +677,15 @@ def _weights() -> list[Case]:
         )
     )
     cases += [
-        Case(f"network: mutation {n}", (*run, "torch:a.pt"), partial(mutated_network, n), codes=ANY)
+        Case(
+            f"network: mutation {n}",
+            (*run, "torch:a.pt"),
+            partial(mutated_network, n),
+            codes=ANY,
+        )
         for n in range(8)
     ]
-    header = (
-        b'{"a": {"dtype": "F32", "shape": [1000000, 1000000], "data_offsets": [0, 4000000000000]}}'
-    )
+    header = b'{"a": {"dtype": "F32", "shape": [1000000, 1000000], "data_offsets": [0, 4000000000000]}}'
     weights: dict[str, Any] = {
         "empty.safetensors": b"",
         "text.safetensors": b"no weights at all",
@@ -631,7 +702,9 @@ def _weights() -> list[Case]:
         Case(
             f"weights: {name}",
             (*timm, f"weights={name}"),
-            {name: data} if isinstance(data, bytes) else partial(cut_weights, name, data),
+            {name: data}
+            if isinstance(data, bytes)
+            else partial(cut_weights, name, data),
         )
         for name, data in weights.items()
     ]

@@ -60,7 +60,9 @@ def choice(**fields: Any) -> bytes:
 
 def spelt(logprob: object, listed: list[object]) -> bytes:
     return choice(
-        logprobs={"content": [{"token": "yes", "logprob": logprob, "top_logprobs": listed}]}
+        logprobs={
+            "content": [{"token": "yes", "logprob": logprob, "top_logprobs": listed}]
+        }
     )
 
 
@@ -74,7 +76,9 @@ BODIES: dict[str, bytes] = {
     "an empty table": b"{}",
     "deep": DEEP.encode(),
     "a deep usage": changed(usage="deep").replace(b'"deep"', DEEP.encode()),
-    "a big number": changed().replace(b'"prompt_tokens": 3', b'"prompt_tokens": ' + b"9" * 5000),
+    "a big number": changed().replace(
+        b'"prompt_tokens": 3', b'"prompt_tokens": ' + b"9" * 5000
+    ),
     "not UTF-8": changed().replace(b"yes", b"\xff\xfe"),
     "cut": changed()[:-20],
     "an error in a reply": b'{"error": {"message": "' + b"x" * 5000 + b'"}}',
@@ -101,10 +105,16 @@ BODIES: dict[str, bytes] = {
     "usage of NaN": changed(
         usage={"prompt_tokens": float("nan"), "completion_tokens": float("inf")}
     ),
-    "usage of 10^400": changed(usage={"prompt_tokens": 10**400, "completion_tokens": 1}),
+    "usage of 10^400": changed(
+        usage={"prompt_tokens": 10**400, "completion_tokens": 1}
+    ),
     "usage below 0": changed(usage={"prompt_tokens": -3, "completion_tokens": -1}),
-    "a negative cost": changed(usage={"prompt_tokens": 3, "completion_tokens": 1, "cost": -5}),
-    "a cost of text": changed(usage={"prompt_tokens": 3, "completion_tokens": 1, "cost": "free"}),
+    "a negative cost": changed(
+        usage={"prompt_tokens": 3, "completion_tokens": 1, "cost": -5}
+    ),
+    "a cost of text": changed(
+        usage={"prompt_tokens": 3, "completion_tokens": 1, "cost": "free"}
+    ),
     "a cost of NaN": changed(
         usage={"prompt_tokens": 3, "completion_tokens": 1, "cost": float("nan")}
     ),
@@ -168,7 +178,9 @@ TRANSFERS: dict[str, Callable[[], Iterator[bytes]]] = {
     "a length below 0": once(http(b"{}").replace(b"Length: 2", b"Length: -2")),
     "no gzip": once(http(b"{}", "200 OK", "Content-Encoding: gzip")),
     "an unknown coding": once(http(b"{}", "200 OK", "Content-Encoding: smell")),
-    "chunks of text": once(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nmany\r\n"),
+    "chunks of text": once(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nmany\r\n"
+    ),
     "a huge chunk": once(
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffff\r\n{}"
     ),
@@ -176,9 +188,15 @@ TRANSFERS: dict[str, Callable[[], Iterator[bytes]]] = {
     "a redirect to itself": once(
         http(b"", "307 Temporary Redirect", "Location: /v1/chat/completions")
     ),
-    "a redirect to a file": once(http(b"", "301 Moved", "Location: file:///etc/passwd")),
-    "a redirect to nowhere": once(http(b"", "308 Permanent Redirect", "Location: http://[")),
-    "a wait of a year": once(http(b"{}", "429 Too Many Requests", "Retry-After: 31536000")),
+    "a redirect to a file": once(
+        http(b"", "301 Moved", "Location: file:///etc/passwd")
+    ),
+    "a redirect to nowhere": once(
+        http(b"", "308 Permanent Redirect", "Location: http://[")
+    ),
+    "a wait of a year": once(
+        http(b"{}", "429 Too Many Requests", "Retry-After: 31536000")
+    ),
     "a wait of text": once(http(b"{}", "429 Too Many Requests", "Retry-After: soon")),
     "a wait of NaN": once(http(b"{}", "503 Unavailable", "Retry-After: nan")),
     "a page": once(http(b"<html>\x1b[2J</html>" * 500, "400 Bad Request")),

@@ -10,7 +10,14 @@ RUN = ("run", "page.toml", "--plan")
 RENDER = ("render", "gabor_achromatic", "-o", "a.png", "--set", "size=32", "radius=0.1")
 CHECK = ("check", "gabor_achromatic", "--set")
 CHAT = ("ask", "Is it?", "--observer", "openai:m", "--observer-option")
-TOLD = ("ask", "Is it?", "--observer", "simulated:watson-malo", "--stimulus", "noise_hernandez2025")
+TOLD = (
+    "ask",
+    "Is it?",
+    "--observer",
+    "simulated:watson-malo",
+    "--stimulus",
+    "noise_hernandez2025",
+)
 INTO = ("run", "page.toml", "--observer", "pixels", "--output")
 NETWORK = (*RUN, "--observer", "packaged:efficientnet_lite0")
 LONG = "9" * 400
@@ -40,8 +47,20 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "layers of pixels": (*RUN, "--observer", "pixels", "--layers", "all"),
     "a device that is none": (*NETWORK, "--device", "warp:7", "--random-weights"),
     "variants without values": (*RUN, "--observer", "pixels", "--variants", "phase="),
-    "variants of nothing": (*RUN, "--observer", "pixels", "--variants", "sharpness=1,2"),
-    "variants of 400 digits": (*RUN, "--observer", "pixels", "--variants", f"phase={LONG}"),
+    "variants of nothing": (
+        *RUN,
+        "--observer",
+        "pixels",
+        "--variants",
+        "sharpness=1,2",
+    ),
+    "variants of 400 digits": (
+        *RUN,
+        "--observer",
+        "pixels",
+        "--variants",
+        f"phase={LONG}",
+    ),
     "a store in no folder": (*INTO, ".", "--store", "nowhere/runs.sqlite"),
     "a store that is a folder": (*INTO, ".", "--store", "."),
     "an output that is a file": (
@@ -67,12 +86,22 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
         "--observer-option",
         "concurrency",
     ),
-    "an option that no observer has": (*RUN, "--observer", "pixels", "--observer-option", "a=1"),
+    "an option that no observer has": (
+        *RUN,
+        "--observer",
+        "pixels",
+        "--observer-option",
+        "a=1",
+    ),
     "a setting without a name": (*CHECK, "=3"),
     "a setting of nothing": (*CHECK, "sharpness=3"),
     "render into no format": ("render", "gabor_achromatic", "-o", "a.jpeg"),
     "render into no folder": (*RENDER[:3], "nowhere/a.png", *RENDER[4:]),
-    "render into a name of 5000 letters": (*RENDER[:3], "x" * 5000 + ".png", *RENDER[4:]),
+    "render into a name of 5000 letters": (
+        *RENDER[:3],
+        "x" * 5000 + ".png",
+        *RENDER[4:],
+    ),
     "render 12 bits": (*RENDER, "--bits", "12"),
     "render no stimulus": ("render", "nothing", "-o", "a.png"),
     "a display that is none": (*RENDER, "--display", "nothing"),
@@ -90,7 +119,14 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
         "--image",
         "nowhere.png",
     ),
-    "ask about a folder": ("ask", "Is it?", "--observer", "simulated:watson-malo", "--image", "."),
+    "ask about a folder": (
+        "ask",
+        "Is it?",
+        "--observer",
+        "simulated:watson-malo",
+        "--image",
+        ".",
+    ),
     "ask at a temperature of -1": (*TOLD, "--temperature", "-1"),
     "ask at no temperature": (*TOLD, "--temperature", "nan"),
     "ask for -1 tokens": (*TOLD, "--max-tokens", "-1"),
@@ -117,7 +153,14 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
         "2",
         "3",
     ),
-    "serve with a share of 3": ("serve-simulated", "flat", "--port", "0", "--faults", "hang=3"),
+    "serve with a share of 3": (
+        "serve-simulated",
+        "flat",
+        "--port",
+        "0",
+        "--faults",
+        "hang=3",
+    ),
     "serve with shares of text": (
         "serve-simulated",
         "flat",
@@ -144,12 +187,23 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     ),
     "mvp-bench without questions": ("mvp-bench", "nowhere.json"),
     "r-bench without items": ("r-bench", "check", "nowhere.csv"),
-    "mvp-build of nothing": ("mvp-build", "nowhere", "--chat", "simulated:flat", "--output", "out"),
+    "mvp-build of nothing": (
+        "mvp-build",
+        "nowhere",
+        "--chat",
+        "simulated:flat",
+        "--output",
+        "out",
+    ),
 }
 
 #: What can be done as asked.
 _FINE = dict.fromkeys(
-    ("ask with a seed of -1", "ask with a seed of 400 digits", "ask in the words of a surrogate"),
+    (
+        "ask with a seed of -1",
+        "ask with a seed of 400 digits",
+        "ask in the words of a surrogate",
+    ),
     (0, 2),
 )
 #: Values of ``--set`` and ``--display`` that are no numbers of any quantity.
@@ -213,7 +267,10 @@ def _observer_options() -> list[Case]:
         for value in values
     ]
     minds = [
-        Case(f"simulated: {key}={value[:30]!r}", (*TOLD, "--observer-option", f"{key}={value}"))
+        Case(
+            f"simulated: {key}={value[:30]!r}",
+            (*TOLD, "--observer-option", f"{key}={value}"),
+        )
         for key, values in _MINDS.items()
         for value in values
     ]

@@ -33,7 +33,13 @@ KEYS = {
     "multiplier": '{ from = 0.5, to = 2, n = 2, scale = "log" }',
     "model": '"castle_csf"',
 }
-STIMULUS_KEYS = {"kind": '"gabor"', "contrast": "0.5", "radius": "0.3", "size": "16", "ppd": "16"}
+STIMULUS_KEYS = {
+    "kind": '"gabor"',
+    "contrast": "0.5",
+    "radius": "0.3",
+    "size": "16",
+    "ppd": "16",
+}
 PLAN = ("run", "page.toml", "--observer", "pixels", "--plan")
 
 
@@ -59,7 +65,9 @@ def _values() -> list[Case]:
         for name, value in ODD.items()
     ]
     return cases + [
-        page_case(f"stimulus {key} is {name}", EXPERIMENT, changed(STIMULUS, key, old, value))
+        page_case(
+            f"stimulus {key} is {name}", EXPERIMENT, changed(STIMULUS, key, old, value)
+        )
         for key, old in STIMULUS_KEYS.items()
         for name, value in ODD.items()
     ]
@@ -78,11 +86,15 @@ def _shapes() -> list[Case]:
         "an unknown table": EXPERIMENT + "[screen]\npeak = 3\n",
         "5000 tables deep": EXPERIMENT + "[" + ".".join("a" * 5000) + "]\n",
         "a long key": EXPERIMENT + "k" * 20000 + " = 3\n",
-        "a hundred thousand keys": EXPERIMENT + "\n".join(f"k{n} = 1" for n in range(20000)),
+        "a hundred thousand keys": EXPERIMENT
+        + "\n".join(f"k{n} = 1" for n in range(20000)),
         "a list for a page": 'title = ["x"]\nprobe = 3',
         "10^8 conditions": changed(contrasts, "frequency", KEYS["frequency"], wide),
         "n is 10^18": changed(
-            EXPERIMENT, "frequency", KEYS["frequency"], f"{{ from = 1, to = 4, n = {10**18} }}"
+            EXPERIMENT,
+            "frequency",
+            KEYS["frequency"],
+            f"{{ from = 1, to = 4, n = {10**18} }}",
         ),
         "n is -3": changed(
             EXPERIMENT, "frequency", KEYS["frequency"], "{ from = 1, to = 4, n = -3 }"
@@ -90,7 +102,9 @@ def _shapes() -> list[Case]:
         "levels fall": changed(
             EXPERIMENT, "frequency", KEYS["frequency"], "{ values = [4, 2, 1] }"
         ),
-        "levels repeat": changed(EXPERIMENT, "frequency", KEYS["frequency"], "{ values = [1, 1] }"),
+        "levels repeat": changed(
+            EXPERIMENT, "frequency", KEYS["frequency"], "{ values = [1, 1] }"
+        ),
         "a level is none": changed(
             EXPERIMENT, "frequency", KEYS["frequency"], "{ values = [1, nan] }"
         ),
@@ -107,8 +121,12 @@ def _shapes() -> list[Case]:
         "the stimulus is no file": changed(
             EXPERIMENT, "stimulus", KEYS["stimulus"], '"../../nowhere.toml"'
         ),
-        "the stimulus is a folder": changed(EXPERIMENT, "stimulus", KEYS["stimulus"], '"/.toml"'),
-        "people in no file": changed(EXPERIMENT, "model", KEYS["model"], '"nowhere.py:csf"'),
+        "the stimulus is a folder": changed(
+            EXPERIMENT, "stimulus", KEYS["stimulus"], '"/.toml"'
+        ),
+        "people in no file": changed(
+            EXPERIMENT, "model", KEYS["model"], '"nowhere.py:csf"'
+        ),
         "people in a folder": changed(EXPERIMENT, "model", KEYS["model"], '".py:csf"'),
         "people's table is absent": EXPERIMENT.replace(
             'model = "castle_csf"', 'data = "nowhere.csv"'
@@ -127,7 +145,9 @@ def _shapes() -> list[Case]:
         "kind is no kind": changed(STIMULUS, "kind", '"gabor"', '"garbor"'),
         "kind in no file": changed(STIMULUS, "kind", '"gabor"', '"nowhere.py:Mine"'),
         "kind is a folder": changed(STIMULUS, "kind", '"gabor"', '".py:Mine"'),
-        "kind in a file of no Python": changed(STIMULUS, "kind", '"gabor"', '"page.toml:Mine"'),
+        "kind in a file of no Python": changed(
+            STIMULUS, "kind", '"gabor"', '"page.toml:Mine"'
+        ),
         "parts are numbers": STIMULUS + "[parts]\nmask = 3\n",
         "levels are text": STIMULUS + '[levels]\nfrequency = "all"\n',
     }
@@ -138,7 +158,10 @@ def _shapes() -> list[Case]:
     return (
         [page_case(name, text) for name, text in texts.items()]
         + [page_case("10^5 levels", large, codes=ANY)]
-        + [page_case(f"stimulus: {name}", EXPERIMENT, text) for name, text in stimuli.items()]
+        + [
+            page_case(f"stimulus: {name}", EXPERIMENT, text)
+            for name, text in stimuli.items()
+        ]
     )
 
 

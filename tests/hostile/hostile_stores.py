@@ -33,7 +33,9 @@ def whole(kind: str) -> dict[str, bytes]:
         else:
             write_experiment(folder)
         who = "simulated:watson-malo" if kind == "chat" else "pixels"
-        result = pp.run(folder / "small.toml", who, store=folder / "runs.sqlite", progress=False)
+        result = pp.run(
+            folder / "small.toml", who, store=folder / "runs.sqlite", progress=False
+        )
         if kind != "chat":
             result.to_netcdf(folder / "result.nc", engine="scipy")
         return {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -133,15 +135,28 @@ def _stores() -> list[Case]:
         for name, statement in _edits().items():
             may = name in FINE or name.startswith(("content.value", "outcome"))
             files = partial(edited, kind, statement)
-            cases.append(Case(f"{kind} store: {name}", score, files, codes=ANY if may else REFUSED))
+            cases.append(
+                Case(
+                    f"{kind} store: {name}", score, files, codes=ANY if may else REFUSED
+                )
+            )
     return cases + [
-        Case(f"store: mutation {number}", score, partial(mutated, "runs.sqlite", number), codes=ANY)
+        Case(
+            f"store: mutation {number}",
+            score,
+            partial(mutated, "runs.sqlite", number),
+            codes=ANY,
+        )
         for number in range(20)
     ]
 
 
 def _others() -> list[Case]:
-    texts = {"empty": b"", "text": b"no store", "a picture": b"\x89PNG\r\n\x1a\n" + b"\0" * 100}
+    texts = {
+        "empty": b"",
+        "text": b"no store",
+        "a picture": b"\x89PNG\r\n\x1a\n" + b"\0" * 100,
+    }
     cases = [
         Case(f"store: {name}", ("score", "runs.sqlite"), {"runs.sqlite": data})
         for name, data in texts.items()
@@ -161,9 +176,17 @@ def _results() -> list[Case]:
         "huge": b"CDF\x01\x7f\xff\xff\xff" * 9,
         "hdf": b"\x89HDF\r\n\x1a\n",
     }
-    cases = [Case(f"result: {name}", score, {"result.nc": data}) for name, data in odd.items()]
+    cases = [
+        Case(f"result: {name}", score, {"result.nc": data})
+        for name, data in odd.items()
+    ]
     cases += [
-        Case(f"result: mutation {number}", score, partial(mutated, "result.nc", number), codes=ANY)
+        Case(
+            f"result: mutation {number}",
+            score,
+            partial(mutated, "result.nc", number),
+            codes=ANY,
+        )
         for number in range(30)
     ]
     changes = {

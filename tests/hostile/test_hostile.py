@@ -58,7 +58,10 @@ def _heavy_imports_done() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_hostile(
-    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    case: Case,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-no-one")
@@ -80,7 +83,9 @@ def test_hostile(
 
 
 def contents(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+    return {
+        str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()
+    }
 
 
 def command(arguments: list[str]) -> int:
@@ -113,14 +118,17 @@ def guarded() -> Iterator[None]:
 
     began, computed, peak = time.perf_counter(), time.process_time(), peak_memory()
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (address_space() + 6 * MOST_BYTES, limits[1]))
+    resource.setrlimit(
+        resource.RLIMIT_AS, (address_space() + 6 * MOST_BYTES, limits[1])
+    )
     earlier = signal.signal(signal.SIGALRM, stop)
     left, _ = signal.setitimer(signal.ITIMER_REAL, MOST_WAITED)
     try:
         yield
     finally:
         signal.setitimer(
-            signal.ITIMER_REAL, max(left - (time.perf_counter() - began), 0.1) if left else 0
+            signal.ITIMER_REAL,
+            max(left - (time.perf_counter() - began), 0.1) if left else 0,
         )
         signal.signal(signal.SIGALRM, earlier)
         resource.setrlimit(resource.RLIMIT_AS, limits)

@@ -99,14 +99,20 @@ def test_float64_equals_the_authors_code(oracle: Reader, name: str) -> None:
 @pytest.mark.parametrize("name", ORACLES)
 def test_float32_stays_float32_and_right(oracle: Reader, name: str) -> None:
     columns = oracle(name)
-    single = {key: value.astype(np.float32) for key, value in ORACLES[name](columns).items()}
+    single = {
+        key: value.astype(np.float32) for key, value in ORACLES[name](columns).items()
+    }
     sensitivity = castle_csf(**single)
     assert sensitivity.dtype == np.float32
     assert np.abs(sensitivity / columns["sensitivity"] - 1).max() < 1e-4
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 5e-6), (np.float32, 1e-4)])
-def test_mechanisms_equal_the_authors_code(oracle: Reader, dtype: type, tolerance: float) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(np.float64, 5e-6), (np.float32, 1e-4)]
+)
+def test_mechanisms_equal_the_authors_code(
+    oracle: Reader, dtype: type, tolerance: float
+) -> None:
     columns = oracle("castlecsf/castlecsf_oracle_mechanisms.csv")
     mechanisms = castle_mechanisms(
         columns["s_frequency_cpd"].astype(dtype),
@@ -162,7 +168,9 @@ def test_the_fading_term_keeps_its_digits() -> None:
     with localcontext() as context:
         context.prec = 60
         ratios = [1 + Decimal(knee) / Decimal(value) for value in luminance.tolist()]
-        exact = np.array([float(1 - (-Decimal(exponent) * ratio.ln()).exp()) for ratio in ratios])
+        exact = np.array(
+            [float(1 - (-Decimal(exponent) * ratio.ln()).exp()) for ratio in ratios]
+        )
     np.testing.assert_allclose(fading(luminance, knee, exponent), exact, rtol=1e-14)
     single = fading(luminance.astype(np.float32), knee, exponent)
     np.testing.assert_allclose(single, exact, rtol=1e-6)
@@ -175,7 +183,9 @@ def test_the_low_luminance_bump_of_the_published_model() -> None:
 
 def test_no_direction_is_the_authors_default_and_not_quite_achromatic() -> None:
     default = castle_csf(4, luminance=100, area=1)
-    assert default == castle_csf(4, luminance=100, area=1, direction=(0.6855, 0.2951, 0.0194))
+    assert default == castle_csf(
+        4, luminance=100, area=1, direction=(0.6855, 0.2951, 0.0194)
+    )
     achromatic = castle_csf(4, luminance=100, area=1, direction="achromatic")
     assert achromatic / default - 1 == pytest.approx(0.0022, abs=1e-4)
 
@@ -201,7 +211,9 @@ def test_scalars_in_scalar_out(call: dict[str, float]) -> None:
 def test_python_numbers_take_the_precision_of_the_arrays() -> None:
     frequency = np.array([1, 2], dtype=np.float32)
     assert castle_csf(frequency, background=(70, 30, 2), area=np.pi).dtype == np.float32
-    assert castle_csf(frequency, luminance=np.array([100.0]), area=1).dtype == np.float64
+    assert (
+        castle_csf(frequency, luminance=np.array([100.0]), area=1).dtype == np.float64
+    )
     assert castle_csf(np.array([1, 2]), luminance=100, area=1).dtype == np.float64
 
 
@@ -234,8 +246,14 @@ GABOR: dict[str, Any] = {"frequency": 4, "luminance": 100, "area": 1}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"frequency": 0}, "frequency is 0 cpd, but it must be above 0 cpd; for a uniform patch"),
-        ({"frequency": [1, -2, -3]}, r"frequency is -2 cpd \(2 of 3 values are out of range\)"),
+        (
+            {"frequency": 0},
+            "frequency is 0 cpd, but it must be above 0 cpd; for a uniform patch",
+        ),
+        (
+            {"frequency": [1, -2, -3]},
+            r"frequency is -2 cpd \(2 of 3 values are out of range\)",
+        ),
         ({"frequency": float("nan")}, "frequency is nan cpd"),
         (
             {"frequency": float("inf")},
@@ -249,7 +267,10 @@ GABOR: dict[str, Any] = {"frequency": 4, "luminance": 100, "area": 1}
         ({"luminance": None}, "neither luminance nor background is given"),
         ({"background": (70, 30, 2)}, "both luminance and background are given"),
         ({"luminance": None, "background": (70, 30, 0)}, "background has a cone at 0"),
-        ({"luminance": None, "background": (70, 30, float("nan"))}, "background holds nan"),
+        (
+            {"luminance": None, "background": (70, 30, float("nan"))},
+            "background holds nan",
+        ),
         ({"luminance": None, "background": (70, 30)}, r"background has shape \(2,\)"),
         ({"area": 0}, "area is 0 deg², but it must be above 0 deg²"),
         ({"area": None}, "neither area nor disc_radius is given"),
@@ -259,7 +280,10 @@ GABOR: dict[str, Any] = {"frequency": 4, "luminance": 100, "area": 1}
         ({"direction": (0, 0, 0)}, r"direction is \(0, 0, 0\)"),
         ({"direction": (1, float("inf"), 0)}, "direction holds inf"),
         ({"direction": 1.0}, r"direction has shape \(\)"),
-        ({"temporal_frequency": -1}, "temporal_frequency is -1 Hz, but it must be at least 0 Hz"),
+        (
+            {"temporal_frequency": -1},
+            "temporal_frequency is -1 Hz, but it must be at least 0 Hz",
+        ),
         ({"eccentricity": -1}, "eccentricity is -1 deg, but it must be at least 0 deg"),
         (
             {"visual_field": 400},

@@ -17,9 +17,13 @@ RANGES = {
     "eccentricity": (0.0, 120.0),
     "visual_field": (0.0, 360.0),
 }
-conditions = st.fixed_dictionaries({name: st.floats(*bounds) for name, bounds in RANGES.items()})
+conditions = st.fixed_dictionaries(
+    {name: st.floats(*bounds) for name, bounds in RANGES.items()}
+)
 luminances = st.floats(1e-3, 1e4)
-chromaticities = st.tuples(st.floats(0.2, 0.8), st.floats(0.2, 0.8), st.floats(0.001, 0.1))
+chromaticities = st.tuples(
+    st.floats(0.2, 0.8), st.floats(0.2, 0.8), st.floats(0.001, 0.1)
+)
 directions = st.tuples(*[st.floats(-1, 1).map(lambda x: round(x, 3))] * 3).filter(any)
 extreme = st.floats(1e-300, 1e300)
 
@@ -40,7 +44,9 @@ def test_length_and_sign_of_the_direction_do_not_matter(
 ) -> None:
     background = np.array(chromaticity) * luminance
     one = castle_csf(**condition, background=background, direction=direction)
-    other = castle_csf(**condition, background=background, direction=factor * np.array(direction))
+    other = castle_csf(
+        **condition, background=background, direction=factor * np.array(direction)
+    )
     np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
@@ -58,7 +64,10 @@ def test_luminance_is_a_daylight_background(
 
 @given(conditions, luminances, directions, st.floats(0, 180))
 def test_upper_and_lower_visual_field_are_alike(
-    condition: dict[str, float], luminance: float, direction: tuple[float, ...], offset: float
+    condition: dict[str, float],
+    luminance: float,
+    direction: tuple[float, ...],
+    offset: float,
 ) -> None:
     call: dict[str, Any] = condition | {"luminance": luminance, "direction": direction}
     above = castle_csf(**(call | {"visual_field": 180 - offset}))
@@ -67,7 +76,9 @@ def test_upper_and_lower_visual_field_are_alike(
 
 
 @given(conditions, luminances)
-def test_eccentricity_only_takes_away(condition: dict[str, float], luminance: float) -> None:
+def test_eccentricity_only_takes_away(
+    condition: dict[str, float], luminance: float
+) -> None:
     at_fovea = castle_csf(**(condition | {"eccentricity": 0.0}), luminance=luminance)
     assert 0 <= castle_csf(**condition, luminance=luminance) <= at_fovea
 
@@ -77,7 +88,9 @@ def test_a_larger_area_never_lowers_sensitivity(
     condition: dict[str, float], luminance: float, growth: float
 ) -> None:
     small = castle_csf(**condition, luminance=luminance)
-    large = castle_csf(**(condition | {"area": condition["area"] * growth}), luminance=luminance)
+    large = castle_csf(
+        **(condition | {"area": condition["area"] * growth}), luminance=luminance
+    )
     assert large >= small * (1 - 1e-12)
 
 
@@ -87,7 +100,9 @@ def test_each_named_direction_shows_one_mechanism(
 ) -> None:
     mechanisms = castle_mechanisms(**condition, luminance=luminance)
     red_green = castle_csf(**condition, luminance=luminance, direction="red_green")
-    yellow_violet = castle_csf(**condition, luminance=luminance, direction="yellow_violet")
+    yellow_violet = castle_csf(
+        **condition, luminance=luminance, direction="yellow_violet"
+    )
     achromatic = castle_csf(**condition, luminance=luminance, direction="achromatic")
     chromaticity = np.array([0.6991, 0.3009, 0.0198])
     to_red_green = np.sqrt(3) * 3.3112 / np.hypot(*(1 / chromaticity[:2]))
@@ -123,7 +138,9 @@ def test_float32_agrees_with_float64(
 
 
 @given(
-    st.fixed_dictionaries({name: extreme for name in ("frequency", "luminance", "area")}),
+    st.fixed_dictionaries(
+        {name: extreme for name in ("frequency", "luminance", "area")}
+    ),
     st.fixed_dictionaries(
         {name: st.floats(0, 1e300) for name in ("temporal_frequency", "eccentricity")}
     ),
@@ -150,13 +167,18 @@ def test_broadcasting_equals_a_loop() -> None:
     together = castle_csf(**call)
     assert together.shape == (4, 3, 2)
     cones = {
-        name: np.broadcast_to(call.pop(name), (4, 3, 2, 3)) for name in ("background", "direction")
+        name: np.broadcast_to(call.pop(name), (4, 3, 2, 3))
+        for name in ("background", "direction")
     }
     numbers = {name: np.broadcast_to(value, (4, 3, 2)) for name, value in call.items()}
     for index in np.ndindex(4, 3, 2):
-        alone = castle_csf(**{name: value[index] for name, value in (numbers | cones).items()})
+        alone = castle_csf(
+            **{name: value[index] for name, value in (numbers | cones).items()}
+        )
         np.testing.assert_allclose(together[index], alone, rtol=1e-14)
-    discs = {name: value for name, value in call.items() if name not in ("frequency", "area")}
+    discs = {
+        name: value for name, value in call.items() if name not in ("frequency", "area")
+    }
     radius = rng.uniform(0.1, 2, 2)
     together = castle_csf(disc_radius=radius, **discs, **cones)
     assert together.shape == (4, 3, 2)
@@ -165,5 +187,7 @@ def test_broadcasting_equals_a_loop() -> None:
             k: v[index] for k, v in cones.items()
         }
         np.testing.assert_allclose(
-            together[index], castle_csf(disc_radius=radius[index[-1]], **one), rtol=1e-14
+            together[index],
+            castle_csf(disc_radius=radius[index[-1]], **one),
+            rtol=1e-14,
         )

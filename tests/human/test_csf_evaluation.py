@@ -31,14 +31,20 @@ def test_the_score_of_castle_csf(table: pd.DataFrame) -> None:
 def test_the_score_of_each_dataset(table: pd.DataFrame, oracle_data: Path) -> None:
     score = evaluate_csf(table)
     with (oracle_data / "castlecsf" / "castlecsf_scores.csv").open(newline="") as file:
-        expected = [row for row in csv.DictReader(file) if row["dataset"] in score.datasets]
+        expected = [
+            row for row in csv.DictReader(file) if row["dataset"] in score.datasets
+        ]
     assert len(expected) == len(score.datasets) == 18
     for row in expected:
         found = score.datasets[row["dataset"]]
         assert found.n == int(row["n"])
         assert found.rmse_db == pytest.approx(float(row["rmse_dB"]), abs=1e-5)
-        assert found.gain == pytest.approx(float(row["geomean_measured_over_predicted"]), abs=1e-5)
-        assert found.adjusted_rmse_db == pytest.approx(float(row["rmse_dB_after_gain"]), abs=1e-5)
+        assert found.gain == pytest.approx(
+            float(row["geomean_measured_over_predicted"]), abs=1e-5
+        )
+        assert found.adjusted_rmse_db == pytest.approx(
+            float(row["rmse_dB_after_gain"]), abs=1e-5
+        )
 
 
 def test_any_model_of_the_same_call_can_be_scored(table: pd.DataFrame) -> None:
@@ -54,15 +60,16 @@ def test_any_model_of_the_same_call_can_be_scored(table: pd.DataFrame) -> None:
 def test_part_of_the_table_can_be_scored(table: pd.DataFrame) -> None:
     rows = table["stimulus"] != "disk"
     assert evaluate_csf(table[rows]).n == 1983
-    assert evaluate_csf({name: table[name][rows].to_list() for name in COLUMNS}) == evaluate_csf(
-        table[rows]
-    )
+    assert evaluate_csf(
+        {name: table[name][rows].to_list() for name in COLUMNS}
+    ) == evaluate_csf(table[rows])
 
 
 def test_bad_tables_are_refused(table: pd.DataFrame) -> None:
     few = {name: table[name].to_numpy()[:3] for name in COLUMNS}
     with pytest.raises(
-        InputError, match=r"no column dL; give the columns of psyprobe\.human\.thresholds"
+        InputError,
+        match=r"no column dL; give the columns of psyprobe\.human\.thresholds",
     ):
         evaluate_csf({name: value for name, value in few.items() if name != "dL"})
     with pytest.raises(InputError, match="measured sensitivity of row 1 is 0"):

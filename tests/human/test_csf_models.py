@@ -34,10 +34,15 @@ STATIC = ["barten_csf", "watson_malo_csf", "watson_ahumada_csf"]
 ACHROMATIC = ["stela_csf", *STATIC]
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 5e-6), (np.float32, 1e-4)])
-def test_stela_equals_the_authors_code(oracle: Reader, dtype: type, tolerance: float) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(np.float64, 5e-6), (np.float32, 1e-4)]
+)
+def test_stela_equals_the_authors_code(
+    oracle: Reader, dtype: type, tolerance: float
+) -> None:
     columns = {
-        name: value.astype(dtype) for name, value in oracle("castlecsf/stelacsf_oracle.csv").items()
+        name: value.astype(dtype)
+        for name, value in oracle("castlecsf/stelacsf_oracle.csv").items()
     }
     sensitivity = stela_csf(
         columns["s_frequency_cpd"],
@@ -53,8 +58,12 @@ def test_stela_equals_the_authors_code(oracle: Reader, dtype: type, tolerance: f
         assert error[columns["luminance_cd_m2"] <= 100].max() < 1e-12
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-5)])
-def test_barten_equals_colour_science(oracle: Reader, dtype: type, tolerance: float) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-5)]
+)
+def test_barten_equals_colour_science(
+    oracle: Reader, dtype: type, tolerance: float
+) -> None:
     columns = {
         name: value.astype(dtype)
         for name, value in oracle("castlecsf/barten1999_oracle.csv").items()
@@ -79,12 +88,16 @@ def test_filters_equal_the_published_ones(
 ) -> None:
     columns = oracle("chat_csf/human_csf_oracle.csv")
     # The table has six decimals.
-    np.testing.assert_allclose(model(columns["f_cpd"]), columns[column], rtol=0, atol=6e-7)
+    np.testing.assert_allclose(
+        model(columns["f_cpd"]), columns[column], rtol=0, atol=6e-7
+    )
 
 
 def test_watson_ahumada_predicts_the_modelfest_gabors(oracle: Reader) -> None:
     columns = oracle("chat_csf/modelfest_gabor_subset.csv")
-    predicted = watson_ahumada_csf(columns["f_cpd"], area=np.pi * columns["gabor_sigma_deg"] ** 2)
+    predicted = watson_ahumada_csf(
+        columns["f_cpd"], area=np.pi * columns["gabor_sigma_deg"] ** 2
+    )
     error = 20 * (np.log10(predicted) + columns["mean_log10_threshold"])
     assert np.sqrt(np.mean(error**2)) < 0.9
 
@@ -101,8 +114,12 @@ def test_watson_ahumada_sums_the_filtered_gabor(
     squared = x**2 + x[:, None] ** 2
     gabor = np.exp(-squared / (2 * sigma**2)) * np.cos(2 * np.pi * frequency * x)
     frequencies = np.fft.fftfreq(n, 1 / ppd)
-    gain = watson_ahumada_csf(np.maximum(np.hypot(frequencies, frequencies[:, None]), 1e-6))
-    seen = np.fft.ifft2(np.fft.fft2(gabor) * gain).real * np.exp(-squared / (2 * 0.6273**2))
+    gain = watson_ahumada_csf(
+        np.maximum(np.hypot(frequencies, frequencies[:, None]), 1e-6)
+    )
+    seen = np.fft.ifft2(np.fft.fft2(gabor) * gain).real * np.exp(
+        -squared / (2 * 0.6273**2)
+    )
     summed = (np.sum(np.abs(seen) ** 2.4081) / ppd**2) ** (1 / 2.4081)
     closed = watson_ahumada_csf(frequency, area=np.pi * sigma**2)
     assert abs(20 * np.log10(closed / summed)) < tolerance_db
@@ -146,7 +163,9 @@ def test_all_models_have_one_call() -> None:
 @pytest.mark.parametrize("name", STATIC)
 def test_what_does_not_change_a_value_still_gives_it_a_shape(name: str) -> None:
     alone = csf(name)(4, **CALLS[name])
-    many = csf(name)(4, visual_field=np.zeros((2, 1)), eccentricity=np.zeros(3), **CALLS[name])
+    many = csf(name)(
+        4, visual_field=np.zeros((2, 1)), eccentricity=np.zeros(3), **CALLS[name]
+    )
     np.testing.assert_array_equal(many, np.full((2, 3), alone))
 
 
@@ -158,7 +177,9 @@ def test_every_model_takes_the_achromatic_direction(name: str) -> None:
 
 @pytest.mark.parametrize("name", OVER_FREQUENCY)
 @pytest.mark.parametrize("frequency", [0, -1, float("nan"), None])
-def test_every_model_refuses_a_frequency_it_cannot_use(name: str, frequency: float | None) -> None:
+def test_every_model_refuses_a_frequency_it_cannot_use(
+    name: str, frequency: float | None
+) -> None:
     with pytest.raises(InputError, match="frequency"):
         csf(name)(frequency, **CALLS[name])
 
@@ -180,8 +201,12 @@ def test_every_model_says_what_is_missing(name: str, missing: str) -> None:
         {"disc_radius": 1.0},
     ],
 )
-def test_achromatic_models_refuse_colour_and_discs(name: str, setting: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=f"{next(iter(setting))}=.* cannot be given to"):
+def test_achromatic_models_refuse_colour_and_discs(
+    name: str, setting: dict[str, Any]
+) -> None:
+    with pytest.raises(
+        InputError, match=f"{next(iter(setting))}=.* cannot be given to"
+    ):
         csf(name)(4, **(CALLS[name] | setting))
 
 
@@ -203,13 +228,17 @@ def test_watson_malo_has_no_area() -> None:
 @pytest.mark.parametrize("model", [watson_malo_csf, watson_ahumada_csf])
 def test_daylight_models_refuse_dim_light(model: Callable[..., FloatArray]) -> None:
     assert model(4, luminance=30) == model(4, luminance=300) == model(4)
-    with pytest.raises(InputError, match="luminance is 1 cd/m², but it must be at least 10"):
+    with pytest.raises(
+        InputError, match="luminance is 1 cd/m², but it must be at least 10"
+    ):
         model(4, luminance=1)
 
 
 @pytest.mark.parametrize("name", ["stela_csf", "barten_csf", "watson_ahumada_csf"])
 def test_shapes_that_do_not_broadcast_are_named(name: str) -> None:
-    with pytest.raises(InputError, match=r"frequency \(2,\), area \(3,\) do not broadcast"):
+    with pytest.raises(
+        InputError, match=r"frequency \(2,\), area \(3,\) do not broadcast"
+    ):
         csf(name)([4, 8], **(CALLS[name] | {"area": [1, 2, 3]}))
 
 

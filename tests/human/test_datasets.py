@@ -11,7 +11,13 @@ import pandas as pd
 import pytest
 
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.human import list_human, load_reference, modelfest_gabors, observers, thresholds
+from psyprobe.human import (
+    list_human,
+    load_reference,
+    modelfest_gabors,
+    observers,
+    thresholds,
+)
 
 FOLDER = Path(str(files("psyprobe.human"))) / "data" / "castlecsf"
 #: What makes a condition.
@@ -32,14 +38,18 @@ CONDITION = [
 @pytest.fixture(scope="module")
 def published(oracle_data: Path) -> pd.DataFrame:
     """`datasets.csv` of the oracle, which shares no code with the package."""
-    return pd.read_csv(oracle_data / "human_measured" / "datasets.csv").set_index("dataset")
+    return pd.read_csv(oracle_data / "human_measured" / "datasets.csv").set_index(
+        "dataset"
+    )
 
 
 def test_the_means_are_the_tables_of_the_authors(oracle_data: Path) -> None:
     folder = oracle_data / "castlecsf" / "human_data"
     rows = pd.read_csv(folder / "data_aggregated.csv")
     rows = rows.merge(
-        pd.read_csv(folder / "backgrounds.csv").drop(columns="dataset"), "left", "bkg_id"
+        pd.read_csv(folder / "backgrounds.csv").drop(columns="dataset"),
+        "left",
+        "bkg_id",
     )
     rows = rows.merge(
         pd.read_csv(folder / "color_directions.csv"), "left", ["dataset", "col_dir_id"]
@@ -67,7 +77,9 @@ def test_the_means_are_the_tables_of_the_authors(oracle_data: Path) -> None:
     }
     for ours, theirs in same.items():
         np.testing.assert_allclose(table[ours], rows[theirs], rtol=1e-5, err_msg=ours)
-    np.testing.assert_allclose(table["log10_threshold"], rows["log_cone_contrast"], atol=1e-6)
+    np.testing.assert_allclose(
+        table["log10_threshold"], rows["log_cone_contrast"], atol=1e-6
+    )
     direction = rows[["L_delta", "M_delta", "S_delta"]].to_numpy()
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     np.testing.assert_allclose(table[["dL", "dM", "dS"]], direction, atol=1e-6)
@@ -80,7 +92,10 @@ def test_the_people_are_those_counted_by_the_oracle(published: pd.DataFrame) -> 
     assert people.size().to_dict() == with_people["rows"].to_dict()
     assert len(with_people) == 13
     assert len(observers()) == 6389
-    assert thresholds().groupby("dataset").size().to_dict() == published["rows_mean"].to_dict()
+    assert (
+        thresholds().groupby("dataset").size().to_dict()
+        == published["rows_mean"].to_dict()
+    )
 
 
 def test_people_differ_as_much_as_the_oracle_says(published: pd.DataFrame) -> None:
@@ -101,7 +116,8 @@ def test_people_differ_as_much_as_the_oracle_says(published: pd.DataFrame) -> No
 
 
 @pytest.mark.parametrize(
-    "dataset", ["colorfest", "modelfest", "hdr_csf_disc", "kong2018", "wright1983", "rovamo1993"]
+    "dataset",
+    ["colorfest", "modelfest", "hdr_csf_disc", "kong2018", "wright1983", "rovamo1993"],
 )
 def test_means_are_those_of_the_single_thresholds(dataset: str) -> None:
     single = observers(dataset).groupby(CONDITION, dropna=False)["log10_threshold"]
@@ -121,7 +137,9 @@ def test_modelfest_is_the_same_in_both_tables() -> None:
     ours = table[table["sigma"] == 0.5].sort_values("frequency")
     wide = gabors.radius == 0.5
     np.testing.assert_allclose(ours["frequency"], gabors.frequency[wide])
-    np.testing.assert_allclose(ours["log10_threshold"], gabors.log10_threshold[wide], atol=1e-5)
+    np.testing.assert_allclose(
+        ours["log10_threshold"], gabors.log10_threshold[wide], atol=1e-5
+    )
 
 
 def test_tables_say_units_licence_and_whom_to_cite() -> None:
@@ -130,7 +148,9 @@ def test_tables_say_units_licence_and_whom_to_cite() -> None:
         assert set(table.attrs["units"]) <= set(table.columns)
         assert table.attrs["units"]["temporal_frequency"] == "Hz"
         assert table.attrs["licence"].startswith("MIT")
-    assert "doi:10.1167/jov.20.4.23" in observers("hdr_csf").attrs["citations"]["hdr_csf"]
+    assert (
+        "doi:10.1167/jov.20.4.23" in observers("hdr_csf").attrs["citations"]["hdr_csf"]
+    )
     assert "Graphics and Displays" in (FOLDER / "LICENSE").read_text(encoding="utf-8")
     shown = {row.name: row for row in list_human()}
     assert {name for name, row in shown.items() if row.licence} == {
@@ -151,12 +171,16 @@ def test_what_is_not_there_is_refused() -> None:
         thresholds("modelfst")
     with pytest.raises(UnknownNameError, match="did you mean 'kim2013'"):
         observers("kim2012")
-    with pytest.raises(InputError, match=r"means of people only; take thresholds\('laird2006'\)"):
+    with pytest.raises(
+        InputError, match=r"means of people only; take thresholds\('laird2006'\)"
+    ):
         observers("laird2006")
     with pytest.raises(
         InputError, match=r"'hdr_csf' goes with one level of frequency, luminance, area"
     ):
-        load_reference({"data": "hdr_csf"}, Path()).within({"phase": np.array([0.0, 90.0])}, {})  # type: ignore[union-attr]
+        load_reference({"data": "hdr_csf"}, Path()).within(
+            {"phase": np.array([0.0, 90.0])}, {}
+        )  # type: ignore[union-attr]
 
 
 def test_a_caller_cannot_change_the_shipped_table() -> None:

@@ -23,7 +23,9 @@ def test_castle_csf_over_temporal_frequency(oracle_data: Path) -> None:
         encoding="utf-8"
     )
     rows = list(csv.DictReader(text.splitlines()))
-    assert {row["direction"] for row in rows} == {"achromatic", "red_green"} and len(rows) > 20
+    assert {row["direction"] for row in rows} == {"achromatic", "red_green"} and len(
+        rows
+    ) > 20
     for row in rows:
         found = castle_csf(
             float(row["frequency_cpd"]),
@@ -69,10 +71,16 @@ def test_a_disc_tells_its_radius_and_a_gabor_its_area() -> None:
     for name, model in (("ela_tcsf", ela_tcsf), ("castle_csf", castle_csf)):
         people = load_reference({"model": name}, Path())
         levels = {"temporal_frequency": np.array([2.0, 8.0])}
-        wanted = model(luminance=100.0, disc_radius=1.5, direction="achromatic", **levels)
-        np.testing.assert_allclose(people.sensitivity(**{**disc, **levels}), wanted, rtol=1e-12)
+        wanted = model(
+            luminance=100.0, disc_radius=1.5, direction="achromatic", **levels
+        )
+        np.testing.assert_allclose(
+            people.sensitivity(**{**disc, **levels}), wanted, rtol=1e-12
+        )
     gabor = human_inputs({"radius": 1.5, "luminance": 100.0, "frequency": 4.0})
-    wanted = castle_csf(4.0, luminance=100.0, area=np.pi * 1.5**2, direction="achromatic")
+    wanted = castle_csf(
+        4.0, luminance=100.0, area=np.pi * 1.5**2, direction="achromatic"
+    )
     assert people.sensitivity(**gabor) == pytest.approx(wanted, rel=1e-12)
 
 

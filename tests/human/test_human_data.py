@@ -17,16 +17,22 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_masking_data_are_the_digitised_points_of_the_protocol(oracle_data: Path) -> None:
+def test_masking_data_are_the_digitised_points_of_the_protocol(
+    oracle_data: Path,
+) -> None:
     folder = oracle_data / "encoder_protocol"
-    foley = [r for r in rows(folder / "foley1994_masking.csv") if r["in_gt_json"] == "1"]
+    foley = [
+        r for r in rows(folder / "foley1994_masking.csv") if r["in_gt_json"] == "1"
+    ]
     noise = rows(folder / "gegenfurtner_kiper1992_noise_masking.csv")
     for name, table, column in (
         ("foley1994", foley, "mask_contrast"),
         ("gegenfurtner_kiper1992", noise, "mask_rms_contrast"),
     ):
         data = masking_data(name)
-        np.testing.assert_array_equal(data.mask_contrast, [float(r[column]) for r in table])
+        np.testing.assert_array_equal(
+            data.mask_contrast, [float(r[column]) for r in table]
+        )
         np.testing.assert_array_equal(
             data.threshold, [float(r["threshold_contrast"]) for r in table]
         )
@@ -46,7 +52,9 @@ def test_scored_masks_lie_between_the_papers_limits() -> None:
 
 def test_matching_data_are_the_digitised_points(oracle_data: Path) -> None:
     data = matching_data()
-    table = rows(oracle_data / "encoder_protocol" / "georgeson_sullivan1975_matching.csv")
+    table = rows(
+        oracle_data / "encoder_protocol" / "georgeson_sullivan1975_matching.csv"
+    )
     for row in table:
         k = list(data.reference_contrast).index(float(row["reference_contrast"]))
         f = list(data.frequency).index(float(row["test_frequency_cpd"]))
@@ -55,11 +63,17 @@ def test_matching_data_are_the_digitised_points(oracle_data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [masking_data("foley1994"), masking_data("gegenfurtner_kiper1992"), matching_data()]
+    "data",
+    [
+        masking_data("foley1994"),
+        masking_data("gegenfurtner_kiper1992"),
+        matching_data(),
+    ],
 )
 def test_human_data_name_the_study_and_who_digitised_it(data: object) -> None:
     assert any(
-        name in data.citation for name in ("Foley, J. M. (1994)", "Gegenfurtner", "Georgeson")
+        name in data.citation
+        for name in ("Foley, J. M. (1994)", "Gegenfurtner", "Georgeson")
     )
     assert "Digitised by Cai" in data.citation
 

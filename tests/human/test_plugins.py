@@ -47,7 +47,9 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "quitting": "quitting_people:csf",
         "castle_csf": "my_people:falling",
     }
-    points = [EntryPoint(name, place, models.ENTRY_POINTS) for name, place in places.items()]
+    points = [
+        EntryPoint(name, place, models.ENTRY_POINTS) for name, place in places.items()
+    ]
     monkeypatch.setattr(models, "entry_points", lambda group: points)
 
 
@@ -56,7 +58,9 @@ def test_a_model_of_a_package_works_as_ours_do() -> None:
     frequency = np.array([1.0, 4.0])
     np.testing.assert_array_equal(csf("falling")(frequency, luminance=10), [100, 25])
     people = load_reference({"model": "falling"}, Path())
-    np.testing.assert_array_equal(people.sensitivity(frequency=frequency, area=1.0), [100, 25])
+    np.testing.assert_array_equal(
+        people.sensitivity(frequency=frequency, area=1.0), [100, 25]
+    )
     assert noise_matched_csf(4, "falling", oblique=False) == pytest.approx(25, rel=0.05)
     with pytest.raises(InputError, match="red_green' cannot be given to falling"):
         csf("falling")(frequency, direction="red_green")

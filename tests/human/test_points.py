@@ -23,12 +23,27 @@ SHOWN = {
     "gabor_red_green": Conditions(**GABOR, direction="red_green"),
     "gabor_yellow_violet": Conditions(**GABOR, direction="yellow_violet"),
     "noise_achromatic": Conditions(
-        "frequency", (0.5, 23.0), luminance=100.0, area=4 * math.pi, noise=True, gain=math.sqrt(2)
+        "frequency",
+        (0.5, 23.0),
+        luminance=100.0,
+        area=4 * math.pi,
+        noise=True,
+        gain=math.sqrt(2),
     ),
     "luminance": Conditions("luminance", (0.1, 200.0), frequency=2.0, area=math.pi),
     "area": Conditions("area", (0.02, 8.0), frequency=8.0, luminance=100.0),
 }
-KEY = ["dataset", "observer", "colour_id", "n", "match", "x", "frequency", "luminance", "area"]
+KEY = [
+    "dataset",
+    "observer",
+    "colour_id",
+    "n",
+    "match",
+    "x",
+    "frequency",
+    "luminance",
+    "area",
+]
 
 
 @pytest.fixture(scope="module")
@@ -37,20 +52,41 @@ def expected(oracle_data: Path) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("experiment", SHOWN)
-def test_the_rules_give_the_rows_of_the_oracle(experiment: str, expected: pd.DataFrame) -> None:
-    found = matched_thresholds(SHOWN[experiment]).sort_values(KEY).reset_index(drop=True)
-    rows = expected[expected["experiment"] == experiment].sort_values(KEY).reset_index(drop=True)
+def test_the_rules_give_the_rows_of_the_oracle(
+    experiment: str, expected: pd.DataFrame
+) -> None:
+    found = (
+        matched_thresholds(SHOWN[experiment]).sort_values(KEY).reset_index(drop=True)
+    )
+    rows = (
+        expected[expected["experiment"] == experiment]
+        .sort_values(KEY)
+        .reset_index(drop=True)
+    )
     assert len(found) == len(rows)
     for name in ("dataset", "observer", "colour_id", "n", "match"):
         assert (found[name] == rows[name]).all(), name
-    for name in ("x", "sensitivity", "sensitivity_transported", "frequency", "luminance", "area"):
+    for name in (
+        "x",
+        "sensitivity",
+        "sensitivity_transported",
+        "frequency",
+        "luminance",
+        "area",
+    ):
         np.testing.assert_allclose(found[name], rows[name], rtol=5e-5, err_msg=name)
     np.testing.assert_allclose(found["log10_ratio"], rows["log10_ratio"], atol=5.1e-5)
-    np.testing.assert_allclose(found["peak_cone_contrast"], rows["peak_cone_contrast"], rtol=0.01)
+    np.testing.assert_allclose(
+        found["peak_cone_contrast"], rows["peak_cone_contrast"], rtol=0.01
+    )
 
 
 def test_they_are_2785_in_all(expected: pd.DataFrame) -> None:
-    assert sum(len(matched_thresholds(shown)) for shown in SHOWN.values()) == len(expected) == 2785
+    assert (
+        sum(len(matched_thresholds(shown)) for shown in SHOWN.values())
+        == len(expected)
+        == 2785
+    )
 
 
 def test_noise_is_never_measured_directly() -> None:
@@ -60,16 +96,22 @@ def test_noise_is_never_measured_directly() -> None:
 def test_shares_are_those_of_the_tables() -> None:
     rows = thresholds()
     rows = rows[
-        (rows["temporal_frequency"] == 0) & (rows["eccentricity"] == 0) & (rows["frequency"] > 0)
+        (rows["temporal_frequency"] == 0)
+        & (rows["eccentricity"] == 0)
+        & (rows["frequency"] > 0)
     ]
     asked = {
         "background": rows[["L", "M", "S"]].to_numpy(),
         "direction": rows[["dL", "dM", "dS"]].to_numpy(),
     }
-    shares = castle_shares(rows["frequency"].to_numpy(), area=rows["area"].to_numpy(), **asked)
+    shares = castle_shares(
+        rows["frequency"].to_numpy(), area=rows["area"].to_numpy(), **asked
+    )
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     np.testing.assert_allclose(shares.max(axis=1), rows["colour_share"], atol=6e-4)
-    named = np.array(["achromatic", "red_green", "yellow_violet"])[shares.argmax(axis=1)]
+    named = np.array(["achromatic", "red_green", "yellow_violet"])[
+        shares.argmax(axis=1)
+    ]
     clear = rows["colour"] != "mixed"
     assert (named[clear] == rows["colour"][clear].str.replace("-", "_")).all()
 
@@ -81,11 +123,15 @@ def test_a_share_is_what_is_left_without_the_other_mechanisms() -> None:
     contrast = abs(0.9 + 0.4) / 100
     length = np.sqrt(((np.array(direction) / background) ** 2).sum() / 3)
     shares = castle_shares(4, background=background, direction=direction, area=1)
-    assert shares[0] == pytest.approx((contrast * alone.achromatic / length / whole) ** 2)
+    assert shares[0] == pytest.approx(
+        (contrast * alone.achromatic / length / whole) ** 2
+    )
 
 
 @pytest.mark.parametrize("experiment", SHOWN)
-def test_the_catalogue_names_the_same_conditions(experiment: str, expected: pd.DataFrame) -> None:
+def test_the_catalogue_names_the_same_conditions(
+    experiment: str, expected: pd.DataFrame
+) -> None:
     """But for ends of ranges, which the oracle has its own of."""
     both = thresholds_for(experiment), expected[expected["experiment"] == experiment]
     low, high = (
@@ -93,12 +139,15 @@ def test_the_catalogue_names_the_same_conditions(experiment: str, expected: pd.D
         min(each["x"].max() for each in both) + 1e-4,
     )
     found, rows = (
-        each[(each["x"] >= low) & (each["x"] <= high)]["sensitivity_transported"] for each in both
+        each[(each["x"] >= low) & (each["x"] <= high)]["sensitivity_transported"]
+        for each in both
     )
     assert len(found) == len(rows) > 200
     np.testing.assert_allclose(np.sort(found), np.sort(rows), rtol=5e-5)
 
 
 def test_nobody_was_measured_behind_a_mask() -> None:
-    with pytest.raises(InputError, match="mask_coherent: nobody's thresholds belong to it"):
+    with pytest.raises(
+        InputError, match="mask_coherent: nobody's thresholds belong to it"
+    ):
         thresholds_for("mask_coherent")

@@ -54,20 +54,29 @@ def data(folder: Path, *lines: str, **entry: Any) -> DataReference:
 
 def test_a_model_is_asked_about_the_stimulus() -> None:
     people = load_reference({"model": "castle_csf"}, Path())
-    expected = castle_csf(FREQUENCY, luminance=100, area=math.pi, direction="achromatic")
+    expected = castle_csf(
+        FREQUENCY, luminance=100, area=math.pi, direction="achromatic"
+    )
     np.testing.assert_array_equal(
         people.sensitivity(**human_inputs(GABOR | {"frequency": FREQUENCY})), expected
     )
-    assert people.measured is None and "eccentricity" in people.inputs and not people.digest
+    assert (
+        people.measured is None
+        and "eccentricity" in people.inputs
+        and not people.digest
+    )
     grid = people.sensitivity(
-        **human_inputs(GABOR | {"frequency": FREQUENCY[:, None], "radius": np.array([0.5, 1.0])})
+        **human_inputs(
+            GABOR | {"frequency": FREQUENCY[:, None], "radius": np.array([0.5, 1.0])}
+        )
     )
     np.testing.assert_array_equal(grid[:, 1], expected)
 
 
 def test_what_the_page_fixes_comes_before_the_stimulus() -> None:
     people = load_reference(
-        {"model": "castle_csf", "area": 2, "direction": [0, 0, 1], "contrast": "rms"}, Path()
+        {"model": "castle_csf", "area": 2, "direction": [0, 0, 1], "contrast": "rms"},
+        Path(),
     )
     expected = math.sqrt(2) * castle_csf(
         FREQUENCY, luminance=100, area=2, direction="yellow_violet"
@@ -100,13 +109,16 @@ def test_a_model_is_read_from_a_table_as_published_scores_were() -> None:
     )
     table = np.geomspace(0.5, 32, 5)
     expected = np.interp(
-        FREQUENCY, table, castle_csf(table, luminance=100, area=math.pi, direction="achromatic")
+        FREQUENCY,
+        table,
+        castle_csf(table, luminance=100, area=math.pi, direction="achromatic"),
     )
     np.testing.assert_array_equal(
         people.sensitivity(**human_inputs(GABOR | {"frequency": FREQUENCY})), expected
     )
     with pytest.raises(
-        InputError, match=r"table ends at 0\.5 and 32 cpd, and levels reach from 0\.1 to 4; widen"
+        InputError,
+        match=r"table ends at 0\.5 and 32 cpd, and levels reach from 0\.1 to 4; widen",
     ):
         people.sensitivity(**human_inputs(GABOR | {"frequency": np.array([0.1, 4])}))
     with pytest.raises(InputError, match="goes with one level of castle_csf"):
@@ -116,11 +128,17 @@ def test_a_model_is_read_from_a_table_as_published_scores_were() -> None:
 def test_what_a_model_lacks_and_where_it_ends_are_said() -> None:
     people = load_reference({"model": "castle_csf"}, Path())
     with pytest.raises(
-        InputError, match=r"does not tell the human model its area; give it as human\.area"
+        InputError,
+        match=r"does not tell the human model its area; give it as human\.area",
     ):
         people.sensitivity(
             **human_inputs(
-                {"frequency": FREQUENCY, "luminance": 100.0, "radius": 1.0, "window": "none"}
+                {
+                    "frequency": FREQUENCY,
+                    "luminance": 100.0,
+                    "radius": 1.0,
+                    "window": "none",
+                }
             )
         )
     people = load_reference({"model": "barten_csf"}, Path())
@@ -139,7 +157,10 @@ def test_what_a_model_lacks_and_where_it_ends_are_said() -> None:
         ({"model": "castel_csf"}, "did you mean 'castle_csf'"),
         ({"data": "foley"}, "did you mean 'foley1994'"),
         ({"data": "foley1994", "table": {}}, r"unknown key in \[human\] 'table'"),
-        ({"model": "barten_csf", "eccentricity": 1}, r"unknown key in \[human\] 'eccentricity'"),
+        (
+            {"model": "barten_csf", "eccentricity": 1},
+            r"unknown key in \[human\] 'eccentricity'",
+        ),
         (
             {"model": "castle_csf", "area": "2 deg²"},
             "human.area is '2 deg²'; give a number in deg², without the unit",
@@ -158,7 +179,10 @@ def test_what_a_model_lacks_and_where_it_ends_are_said() -> None:
             {"model": "castle_csf", "table": {"from": 2, "to": 1, "n": 4}},
             "human.table goes from 2 to 1",
         ),
-        ({"model": "castle_csf", "table": {"from": 1, "to": 2, "n": 1}}, "human.table.n is 1"),
+        (
+            {"model": "castle_csf", "table": {"from": 1, "to": 2, "n": 1}},
+            "human.table.n is 1",
+        ),
     ],
 )
 def test_a_bad_page_is_one_sentence(entry: dict[str, Any], message: str) -> None:
@@ -187,10 +211,13 @@ def test_masking_data_of_the_catalogue(name: str) -> None:
         match=r"has no threshold at mask_contrast 0\.01; people were measured at mask_con",
     ):
         people.sensitivity(mask_contrast=0.01)
-    with pytest.raises(InputError, match=rf"{name} was measured from .* widen the levels"):
+    with pytest.raises(
+        InputError, match=rf"{name} was measured from .* widen the levels"
+    ):
         people.within({"mask_contrast": np.array([0.9, 1.0])}, {})
     with pytest.raises(
-        InputError, match=r"goes with levels of mask_contrast, and \[levels\] varies frequency"
+        InputError,
+        match=r"goes with levels of mask_contrast, and \[levels\] varies frequency",
     ):
         people.within({"frequency": np.array([1.0, 2.0])}, {})
 
@@ -221,16 +248,21 @@ def test_foleys_masks_of_other_orientations(oracle_data: Path) -> None:
         and levels["mask_contrast"].size == sensitivity.size == 8
     )
     with pytest.raises(
-        InputError, match=r"has 2 thresholds at mask_contrast .*; say at which mask_orientation"
+        InputError,
+        match=r"has 2 thresholds at mask_contrast .*; say at which mask_orientation",
     ):
         people.sensitivity(mask_contrast=0.0805229471487783)
 
 
 def test_modelfest_is_told_apart_by_size() -> None:
-    people, study = load_reference({"data": "modelfest_gabors"}, Path()), modelfest_gabors()
+    people, study = (
+        load_reference({"data": "modelfest_gabors"}, Path()),
+        modelfest_gabors(),
+    )
     assert isinstance(people, DataReference)
     np.testing.assert_array_equal(
-        people.sensitivity(frequency=study.frequency, radius=study.radius), study.sensitivity
+        people.sensitivity(frequency=study.frequency, radius=study.radius),
+        study.sensitivity,
     )
     levels, sensitivity = people.within(
         {"frequency": np.array([1, 30])}, human_inputs({"area": math.pi / 4})
@@ -242,7 +274,8 @@ def test_modelfest_is_told_apart_by_size() -> None:
     ):
         people.sensitivity(frequency=4)
     with pytest.raises(
-        InputError, match=r"no threshold at radius 2 deg; people were measured at radius 0\.03125, "
+        InputError,
+        match=r"no threshold at radius 2 deg; people were measured at radius 0\.03125, ",
     ):
         people.within({"frequency": np.array([1, 30])}, {"radius": 2})
 
@@ -266,7 +299,9 @@ def test_own_thresholds_of_observers_are_averaged_geometrically(tmp_path: Path) 
         "1, 30, 0.02, a",
     )
     people = data(tmp_path, *lines)
-    np.testing.assert_allclose(people.sensitivity(frequency=np.array([1.0, 4.0])), [50, 50])
+    np.testing.assert_allclose(
+        people.sensitivity(frequency=np.array([1.0, 4.0])), [50, 50]
+    )
     assert people.conditions == {"luminance": 30} and len(people.digest) == 64
     levels, sensitivity = people.within({"frequency": np.array([0.5, 8])}, GABOR)
     np.testing.assert_array_equal(levels["frequency"], [1, 4])
@@ -279,11 +314,15 @@ def test_own_thresholds_without_observers_keep_every_bit(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("measure", ["threshold", "sensitivity"])
-def test_beside_another_measure_contrast_is_a_pedestal(tmp_path: Path, measure: str) -> None:
+def test_beside_another_measure_contrast_is_a_pedestal(
+    tmp_path: Path, measure: str
+) -> None:
     people = data(tmp_path, f"contrast,{measure}", "0,0.5", "0.1,0.25")
     assert people.inputs == ("contrast",)
     expected = [2, 4] if measure == "threshold" else [0.5, 0.25]
-    np.testing.assert_array_equal(people.sensitivity(contrast=np.array([0, 0.1])), expected)
+    np.testing.assert_array_equal(
+        people.sensitivity(contrast=np.array([0, 0.1])), expected
+    )
 
 
 def test_a_second_level_and_a_column_that_the_stimulus_tells(tmp_path: Path) -> None:
@@ -293,10 +332,15 @@ def test_a_second_level_and_a_column_that_the_stimulus_tells(tmp_path: Path) -> 
         "1,45,10,0.2,red_green",
     )
     people = data(
-        tmp_path, *lines, "2,0,100,0.4,red_green", "2,45,10,0.5,red_green", "2,0,10,0.8,red_green"
+        tmp_path,
+        *lines,
+        "2,0,100,0.4,red_green",
+        "2,45,10,0.5,red_green",
+        "2,0,10,0.8,red_green",
     )
     levels, sensitivity = people.within(
-        {"orientation": np.array([0, 90]), "frequency": np.array([1, 2])}, {"luminance": 10}
+        {"orientation": np.array([0, 90]), "frequency": np.array([1, 2])},
+        {"luminance": 10},
     )
     np.testing.assert_array_equal(levels["orientation"], [0, 0, 45, 45])
     np.testing.assert_array_equal(levels["frequency"], [1, 2, 1, 2])
@@ -313,10 +357,12 @@ def test_the_average_does_not_depend_on_the_order_of_rows(
     rows = [f"4,{value!r},p{i}" for i, value in enumerate(thresholds)]
     shuffled = [rows[i] for i in order if i < len(rows)]
     with tempfile.TemporaryDirectory() as folder:
-        one = data(Path(folder), "frequency,contrast,observer", *rows).sensitivity(frequency=4)
-        other = data(Path(folder), "frequency,contrast,observer", *shuffled).sensitivity(
+        one = data(Path(folder), "frequency,contrast,observer", *rows).sensitivity(
             frequency=4
         )
+        other = data(
+            Path(folder), "frequency,contrast,observer", *shuffled
+        ).sensitivity(frequency=4)
     assert one == other == pytest.approx(math.exp(-np.mean(np.log(thresholds))))
 
 
@@ -327,7 +373,10 @@ def test_the_average_does_not_depend_on_the_order_of_rows(
             ["frequency,dprime", "1,2"],
             "mine.csv has no column sensitivity or threshold or contrast; its columns are freq",
         ),
-        (["frequency,threshold,sensitivity", "1,2,3"], "has the columns sensitivity and threshold"),
+        (
+            ["frequency,threshold,sensitivity", "1,2,3"],
+            "has the columns sensitivity and threshold",
+        ),
         (["contrast", "0.1"], "no column for a level"),
         (["frequency,contrast"], "has no rows"),
         ([], "has no rows"),
@@ -336,18 +385,30 @@ def test_the_average_does_not_depend_on_the_order_of_rows(
             "line 4: contrast is 'abc'; give a number above 0",
         ),
         (["frequency,contrast", "1,nan"], "line 2: contrast is 'nan'"),
-        (["frequency,contrast", "1,0"], "line 2: contrast is '0'; give a number above 0"),
+        (
+            ["frequency,contrast", "1,0"],
+            "line 2: contrast is '0'; give a number above 0",
+        ),
         (
             ["# a", "frequency,contrast", "-1,0.1"],
             "line 3: frequency is '-1'; give a number above 0",
         ),
-        (["orientation,contrast", "x,0.1"], "line 2: orientation is 'x'; give a finite number"),
-        (["frequency,contrast", "1,0.1", "1,0.2"], "has the same condition in lines 2 and 3"),
+        (
+            ["orientation,contrast", "x,0.1"],
+            "line 2: orientation is 'x'; give a finite number",
+        ),
+        (
+            ["frequency,contrast", "1,0.1", "1,0.2"],
+            "has the same condition in lines 2 and 3",
+        ),
         (
             ["frequency,contrast,observer", "1,0.1,a", "1,0.2,a"],
             "the same condition of observer 'a' in lines 2 and 3",
         ),
-        (["frequency,contrast", "1,0.1,3"], "line 2 has 3 cells, and there are 2 columns"),
+        (
+            ["frequency,contrast", "1,0.1,3"],
+            "line 2 has 3 cells, and there are 2 columns",
+        ),
         (["frequency,frequency,contrast", "1,1,1"], "name each, each by another name"),
         (["frequency,contrast", '"1', '2",0.1'], "cell over several lines"),
         (
@@ -357,7 +418,9 @@ def test_the_average_does_not_depend_on_the_order_of_rows(
         (["frequency,contrast", '1,"0.1'], "no comma-separated text"),
     ],
 )
-def test_a_bad_table_is_one_sentence(tmp_path: Path, lines: list[str], message: str) -> None:
+def test_a_bad_table_is_one_sentence(
+    tmp_path: Path, lines: list[str], message: str
+) -> None:
     with pytest.raises(InputError, match=message) as caught:
         data(tmp_path, *lines)
     assert "\n" not in str(caught.value)
@@ -370,7 +433,8 @@ def test_no_table_and_no_text(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="in UTF-8"):
         load_reference({"data": "mine.csv"}, tmp_path)
     with pytest.raises(
-        InputError, match=r"human\.frequency is given, and so is a column frequency of mine\.csv"
+        InputError,
+        match=r"human\.frequency is given, and so is a column frequency of mine\.csv",
     ):
         data(tmp_path, "frequency,contrast", "1,0.1", frequency=4)
 
@@ -391,7 +455,10 @@ def test_an_own_function_gets_what_it_takes(tmp_path: Path) -> None:
         "def csf(frequency, phase, luminance=50, gain=100):",
         "    return gain / frequency + phase",
     )
-    assert people.inputs == ("frequency", "phase", "luminance", "gain") and len(people.digest) == 64
+    assert (
+        people.inputs == ("frequency", "phase", "luminance", "gain")
+        and len(people.digest) == 64
+    )
     asked = human_inputs(GABOR | {"frequency": FREQUENCY, "phase": 90.0})
     np.testing.assert_array_equal(people.sensitivity(**asked), 100 / FREQUENCY + 90)
     fixed = load_reference({"model": "my_csf.py:csf", "gain": 7}, tmp_path)
@@ -400,7 +467,9 @@ def test_an_own_function_gets_what_it_takes(tmp_path: Path) -> None:
         people.sensitivity(**human_inputs(GABOR))
 
 
-def test_an_own_function_may_use_a_dataclass_and_ignore_the_levels(tmp_path: Path) -> None:
+def test_an_own_function_may_use_a_dataclass_and_ignore_the_levels(
+    tmp_path: Path,
+) -> None:
     lines = (
         "from __future__ import annotations",
         "from dataclasses import dataclass",
@@ -434,7 +503,11 @@ def test_an_own_function_may_use_a_dataclass_and_ignore_the_levels(tmp_path: Pat
             r"csf takes '\*\*conditions'; give its inputs names",
         ),
         (
-            ["import numpy", "def csf(frequency):", "    return numpy.log(frequency, where=3)"],
+            [
+                "import numpy",
+                "def csf(frequency):",
+                "    return numpy.log(frequency, where=3)",
+            ],
             "fails at my_csf.py, line 3",
         ),
         (
@@ -445,9 +518,18 @@ def test_an_own_function_may_use_a_dataclass_and_ignore_the_levels(tmp_path: Pat
             ["def csf(frequency):", "    return 'high'"],
             "gives 'high', but it must give real numbers",
         ),
-        (["def csf(frequency):", "    return frequency + 1j"], "but it must give real numbers"),
-        (["def csf(frequency):", "    pass"], "gives None, but it must give real numbers"),
-        (["def csf(frequency):", "    return frequency[:2]"], r"gives shape \(2,\) for \(3,\)"),
+        (
+            ["def csf(frequency):", "    return frequency + 1j"],
+            "but it must give real numbers",
+        ),
+        (
+            ["def csf(frequency):", "    pass"],
+            "gives None, but it must give real numbers",
+        ),
+        (
+            ["def csf(frequency):", "    return frequency[:2]"],
+            r"gives shape \(2,\) for \(3,\)",
+        ),
         (
             ["def csf(frequency):", "    return frequency - 4"],
             "no threshold at frequency 1 cpd .* is -3",
@@ -458,7 +540,9 @@ def test_an_own_function_may_use_a_dataclass_and_ignore_the_levels(tmp_path: Pat
         ),
     ],
 )
-def test_a_bad_function_is_one_sentence(tmp_path: Path, lines: list[str], message: str) -> None:
+def test_a_bad_function_is_one_sentence(
+    tmp_path: Path, lines: list[str], message: str
+) -> None:
     with pytest.raises(InputError, match=message) as caught:
         own(tmp_path, *lines).sensitivity(frequency=FREQUENCY)
     assert "\n" not in str(caught.value)
@@ -487,7 +571,8 @@ def test_each_difference_is_a_line() -> None:
     assert mismatches(people, same | {"contrast": 0.1, "phase": 90}) == []
     assert mismatches(people, {"frequency": 2.01, "luminance": 31.8}) == []
     assert mismatches(
-        people, {"frequency": 4.0, "luminance": 55.0, "radius": 1.0, "direction": "red_green"}
+        people,
+        {"frequency": 4.0, "luminance": 55.0, "radius": 1.0, "direction": "red_green"},
     ) == [
         "foley1994: people were measured at frequency 2 cpd, the stimulus has 4 cpd",
         "foley1994: people were measured at luminance 32 cd/m², the stimulus has 55 cd/m²",
@@ -508,9 +593,19 @@ def test_orientations_turn_and_directions_have_no_length(tmp_path: Path) -> None
         direction=[2, -2, 0],
         area=1,
     )
-    assert mismatches(people, {"orientation": 180.0, "direction": "red_green", "area": 1.005}) == []
     assert (
-        len(mismatches(people, {"orientation": 90.0, "direction": (1, 1, 0), "radius": 1.0})) == 3
+        mismatches(
+            people, {"orientation": 180.0, "direction": "red_green", "area": 1.005}
+        )
+        == []
+    )
+    assert (
+        len(
+            mismatches(
+                people, {"orientation": 90.0, "direction": (1, 1, 0), "radius": 1.0}
+            )
+        )
+        == 3
     )
     assert mismatches(people, {"orientation": 45.0}) == [
         "mine.csv: people were measured at orientation 0 deg, the stimulus has 45 deg"
@@ -546,6 +641,8 @@ def test_people_of_the_catalogue_have_a_name_to_read() -> None:
         for path in catalogue_folder("experiments").glob("*.toml")
     ]
     named = {
-        each["human"].get("model") or each["human"]["data"] for each in pages if "human" in each
+        each["human"].get("model") or each["human"]["data"]
+        for each in pages
+        if "human" in each
     }
     assert len(named) > 10 and not [name for name in named if human_label(name) == name]

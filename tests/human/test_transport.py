@@ -29,7 +29,9 @@ def rms(values: pd.Series) -> float:
     return math.sqrt((values**2).mean())
 
 
-def test_data_sets_agree_after_transport_as_far_as_the_oracle_says(folder: Path) -> None:
+def test_data_sets_agree_after_transport_as_far_as_the_oracle_says(
+    folder: Path,
+) -> None:
     expected = pd.read_csv(folder / "transport_pairs.csv")
     assert len(expected) == 59
     for name, pairs in expected.groupby("experiment"):
@@ -43,7 +45,9 @@ def test_data_sets_agree_after_transport_as_far_as_the_oracle_says(folder: Path)
         places = [rows["dataset"], np.round(2 * np.log2(rows["x"]))]
         means = pd.DataFrame(log_s).groupby(places).mean()
         for pair in pairs.to_dict("records"):
-            apart = (means.loc[pair["dataset_a"]] - means.loc[pair["dataset_b"]]).dropna()
+            apart = (
+                means.loc[pair["dataset_a"]] - means.loc[pair["dataset_b"]]
+            ).dropna()
             assert len(apart) == pair["n_x"]
             for when, values in apart.items():
                 told = (values.mean(), rms(values), values.std(ddof=0))
@@ -63,7 +67,9 @@ def test_transport_holds_within_a_person(folder: Path) -> None:
         "background": rows[["L", "M", "S"]].to_numpy(),
         "direction": rows[["dL", "dM", "dS"]].to_numpy(),
     }
-    castle = castle_csf(rows["frequency"].to_numpy(), area=rows["area"].to_numpy(), **asked)
+    castle = castle_csf(
+        rows["frequency"].to_numpy(), area=rows["area"].to_numpy(), **asked
+    )
     rows = rows.assign(
         luminance=rows["L"] + rows["M"],
         predicted=np.log10(castle),
@@ -72,23 +78,33 @@ def test_transport_holds_within_a_person(folder: Path) -> None:
     for name in REACH:
         rows[name] = [float(f"{value:.4e}") for value in rows[name]]
     person = ["dataset", "observer", "colour_id"]
-    means = rows.groupby([*person, *REACH])[["measured", "predicted"]].mean().reset_index()
+    means = (
+        rows.groupby([*person, *REACH])[["measured", "predicted"]].mean().reset_index()
+    )
     expected = pd.read_csv(folder / "transport_within_person.csv")
     assert set(expected["change"]) == set(REACH)
     for name, bins in expected.groupby("change"):
         found = []
-        for _, one in means.groupby([*person, *(each for each in REACH if each != name)]):
+        for _, one in means.groupby(
+            [*person, *(each for each in REACH if each != name)]
+        ):
             x, values = one[name].to_numpy(), one[["measured", "predicted"]].to_numpy()
             i, j = np.triu_indices(len(x), 1)
             near = np.abs(np.log(x[i] / x[j])) <= math.log(REACH[str(name)]) + 1e-9
             found.append((values[i] - values[j])[near])
         measured, predicted = np.concatenate(found).T
         for row in bins.to_dict("records"):
-            low, high = (float(end) for end in row["abs_log10_ratio"].strip("(]").split(","))
+            low, high = (
+                float(end) for end in row["abs_log10_ratio"].strip("(]").split(",")
+            )
             here = (np.abs(predicted) > low) & (np.abs(predicted) <= high)
             left = (measured - predicted)[here]
             assert here.sum() == row["pairs"]
-            told = (rms(measured[here]), rms(left), (left * np.sign(predicted[here])).mean())
+            told = (
+                rms(measured[here]),
+                rms(left),
+                (left * np.sign(predicted[here])).mean(),
+            )
             assert told == pytest.approx(
                 (row["rms_measured"], row["rms_after"], row["bias"]), abs=EXACT
             ), row
@@ -97,9 +113,9 @@ def test_transport_holds_within_a_person(folder: Path) -> None:
 def test_limits_of_people_are_those_of_the_oracle(folder: Path) -> None:
     """Pixels per degree, two to a cycle."""
     expected = pd.read_csv(folder / "acuity_summary.csv")
-    groups = resolution_limits(observers=True).groupby(["direction", "eccentricity_deg"])[
-        "limit_cpd"
-    ]
+    groups = resolution_limits(observers=True).groupby(
+        ["direction", "eccentricity_deg"]
+    )["limit_cpd"]
     assert len(expected) == groups.ngroups == 9
     for row in expected.to_dict("records"):
         ppd = 2 * groups.get_group((row["colour"], row["eccentricity"]))
@@ -124,8 +140,17 @@ def test_limits_of_people_are_those_of_the_oracle(folder: Path) -> None:
 def test_flicker_is_that_of_the_oracle(folder: Path) -> None:
     expected, found = pd.read_csv(folder / "flicker.csv"), flicker_thresholds()
     assert len(expected) == len(found) == 532
-    order = ["dataset", "temporal_frequency", "luminance", "radius", "eccentricity", "sensitivity"]
-    expected = expected.assign(radius=expected["radius"].replace(99999, np.inf)).sort_values(order)
+    order = [
+        "dataset",
+        "temporal_frequency",
+        "luminance",
+        "radius",
+        "eccentricity",
+        "sensitivity",
+    ]
+    expected = expected.assign(
+        radius=expected["radius"].replace(99999, np.inf)
+    ).sort_values(order)
     found = found.sort_values(order)
     assert expected["dataset"].tolist() == found["dataset"].tolist()
     for name in (*order[1:], "frequency"):

@@ -33,7 +33,9 @@ def answers(pairs: int, wrong: int = 0) -> pd.DataFrame:
 def test_twenty_right_answers_of_twenty_are_no_certainty() -> None:
     right = mvp_metrics(answers(20), resamples=100)
     assert (
-        (right["value"] == 100).all() and (right["high"] == 100).all() and (right["low"] < 90).all()
+        (right["value"] == 100).all()
+        and (right["high"] == 100).all()
+        and (right["low"] < 90).all()
     )
     same = compare_models(answers(20), answers(20), resamples=100)
     assert ((same["low"] < 0) & (same["high"] > 0)).all()

@@ -63,13 +63,18 @@ def test_the_best_and_the_worst_are_left_out_of_mvp_bench() -> None:
 def test_the_same_for_r_bench_and_in_any_order() -> None:
     people = {"ann": rbench(0.2), "bob": rbench(0.8), "cyd": rbench(0.5)}
     found = mean_of_people(people)
-    assert found.loc[found["name"] == "overall", "value"].tolist() == [pytest.approx(0.25)]
+    assert found.loc[found["name"] == "overall", "value"].tolist() == [
+        pytest.approx(0.25)
+    ]
     pd.testing.assert_frame_equal(found, mean_of_people(dict(reversed(people.items()))))
 
 
 def test_people_stand_as_one_row_after_the_models() -> None:
     tables = {"model": mvp(4), "ann": mvp(9), "bob": mvp(2), "cyd": mvp(7)}
-    assert list(with_people(tables, ["ann", "bob", "cyd"])) == ["model", "(people, mean of 1)"]
+    assert list(with_people(tables, ["ann", "bob", "cyd"])) == [
+        "model",
+        "(people, mean of 1)",
+    ]
     assert list(with_people(tables, [])) == list(tables)
     with pytest.raises(UnknownNameError, match="did you mean 'bob'"):
         with_people(tables, ["ann", "bo", "cyd"])

@@ -43,7 +43,10 @@ def released(beside_checkout: Callable[[str], Path]) -> Path:
 
 @pytest.fixture(scope="module")
 def questions(released: Path) -> dict[str, pd.DataFrame]:
-    return {name: read_questions(released / f"{name}_questions.json") for name in ("all", "mcq")}
+    return {
+        name: read_questions(released / f"{name}_questions.json")
+        for name in ("all", "mcq")
+    }
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -51,9 +54,13 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def numbers(metrics: pd.DataFrame, task: str, level: str, metric: str) -> tuple[int, int]:
+def numbers(
+    metrics: pd.DataFrame, task: str, level: str, metric: str
+) -> tuple[int, int]:
     chosen = metrics[
-        (metrics["task"] == task) & (metrics["level"] == level) & (metrics["metric"] == metric)
+        (metrics["task"] == task)
+        & (metrics["level"] == level)
+        & (metrics["metric"] == metric)
     ]
     assert len(chosen) == 1, (task, level, metric)
     return int(chosen["numerator"].iloc[0]), int(chosen["denominator"].iloc[0])
@@ -66,12 +73,16 @@ def test_every_integer_of_the_released_replies(
     stem = FILES[model]
 
     def scored(name: str, of: str, parser: str) -> pd.DataFrame:
-        replies = parse_replies(questions[of], read_predictions(released / name), parser)
+        replies = parse_replies(
+            questions[of], read_predictions(released / name), parser
+        )
         return mvp_metrics(with_categories(replies), resamples=100)
 
     by_source = {
         f"{stem}.jsonl": scored(f"{stem}.jsonl", "all", "rule"),
-        f"{stem}_evaluated.jsonl": scored(f"{stem}_evaluated.jsonl", "all", "rule+judge"),
+        f"{stem}_evaluated.jsonl": scored(
+            f"{stem}_evaluated.jsonl", "all", "rule+judge"
+        ),
         f"mcq_{stem}.jsonl": scored(f"mcq_{stem}.jsonl", "mcq", "rule"),
     }
     checked = 0
@@ -81,9 +92,13 @@ def test_every_integer_of_the_released_replies(
         file, _, part = row["source_file"].partition(" ")
         # The oracle took the rotation that stands first in the file, which in GPT-4o's is not
         # always the first one.
-        metric = "VanillaEval (first in file)" if part == "(rotation 1)" else row["metric"]
+        metric = (
+            "VanillaEval (first in file)" if part == "(rotation 1)" else row["metric"]
+        )
         expected = (int(row["numerator"]), int(row["denominator"]))
-        assert numbers(by_source[file], row["task"], row["level"], metric) == expected, row
+        assert (
+            numbers(by_source[file], row["task"], row["level"], metric) == expected
+        ), row
         checked += 1
     assert checked == 63
 
@@ -108,7 +123,8 @@ def test_every_integer_of_the_baselines(
         metric = "VanillaEval (rotation 1)" if metric == "VanillaEval" else metric
         expected = (int(row["numerator"]), int(row["denominator"]))
         assert (
-            numbers(found[answer], tasks.get(task, "yes/no"), row["level"], metric) == expected
+            numbers(found[answer], tasks.get(task, "yes/no"), row["level"], metric)
+            == expected
         ), row
 
 
@@ -162,10 +178,14 @@ def test_printed_values_that_differ_are_marked_with_the_reason(
     replies = pd.concat(
         [
             parse_replies(
-                questions["all"], read_predictions(released / "GPT4o_evaluated.jsonl"), "rule+judge"
+                questions["all"],
+                read_predictions(released / "GPT4o_evaluated.jsonl"),
+                "rule+judge",
             ),
             parse_replies(
-                questions["mcq"], read_predictions(released / "mcq_GPT4o.jsonl"), "rule+judge"
+                questions["mcq"],
+                read_predictions(released / "mcq_GPT4o.jsonl"),
+                "rule+judge",
             ),
         ]
     )
@@ -201,7 +221,9 @@ def test_printed_values_that_differ_are_marked_with_the_reason(
         ("d", "cross_mcq", "main", "D"),
     ],
 )
-def test_the_benchmarks_own_rule(reply: str, task: str, run: str, expected: str) -> None:
+def test_the_benchmarks_own_rule(
+    reply: str, task: str, run: str, expected: str
+) -> None:
     assert parse_reply(reply, task, run) == expected
 
 
@@ -218,7 +240,10 @@ def test_the_lenient_rule_reads_what_a_person_would() -> None:
         ("C", "C"),
         ("neither", ""),
     ):
-        assert parse_reply(reply, "single_mcq", "circular", question, "lenient") == expected, reply
+        assert (
+            parse_reply(reply, "single_mcq", "circular", question, "lenient")
+            == expected
+        ), reply
 
 
 @pytest.fixture(scope="module")
@@ -275,11 +300,16 @@ def answered() -> pd.DataFrame:
     ]
     table = pd.DataFrame(rows, columns=names)
     wrong = table["answer"].map({"yes": "no", "no": "yes", "A": "B", "B": "C", "C": ""})
-    return table.assign(response=table["answer"].where(rng.random(len(table)) < 0.8, wrong))
+    return table.assign(
+        response=table["answer"].where(rng.random(len(table)) < 0.8, wrong)
+    )
 
 
 @settings(max_examples=25, deadline=None)
-@given(order=st.randoms(use_true_random=False), doubled=st.lists(st.integers(0, 71), max_size=20))
+@given(
+    order=st.randoms(use_true_random=False),
+    doubled=st.lists(st.integers(0, 71), max_size=20),
+)
 def test_order_doubled_rows_and_further_columns_do_not_matter(
     answered: pd.DataFrame, order: object, doubled: list[int]
 ) -> None:
@@ -302,11 +332,16 @@ def test_metrics_by_counting_by_hand(answered: pd.DataFrame) -> None:
     )
     # Pairs with two questions or more: those of 2 and 3 questions, 4 of each.
     whole = [
-        bool(right[yes_no & (answered["pair"] == pair)].all()) for pair in range(12) if pair % 3
+        bool(right[yes_no & (answered["pair"] == pair)].all())
+        for pair in range(12)
+        if pair % 3
     ]
     assert numbers(metrics, "yes/no", "multi", "mAcc") == (sum(whole), 8)
     circular = [bool(right[(answered["mcq"] == item)].all()) for item in range(12)]
-    assert numbers(metrics, "single-image MCQ", "high", "CircularEval") == (sum(circular), 12)
+    assert numbers(metrics, "single-image MCQ", "high", "CircularEval") == (
+        sum(circular),
+        12,
+    )
 
 
 def test_intervals_cover_the_accuracy_of_endless_pairs() -> None:
@@ -315,7 +350,18 @@ def test_intervals_cover_the_accuracy_of_endless_pairs() -> None:
     rng, covered, repeats = np.random.default_rng(4), 0, 60
     base = pd.DataFrame(
         [
-            (f"{pair}{q}{kind}", pair, kind, "yes_no", "low", f"q{q}", answer, "main", -1, 0)
+            (
+                f"{pair}{q}{kind}",
+                pair,
+                kind,
+                "yes_no",
+                "low",
+                f"q{q}",
+                answer,
+                "main",
+                -1,
+                0,
+            )
             for pair in range(60)
             for q in range(2)
             for kind, answer in (("N", "no"), ("M", "yes"))
@@ -336,7 +382,9 @@ def test_intervals_cover_the_accuracy_of_endless_pairs() -> None:
     for _ in range(repeats):
         chance = rng.beta(8, 2, size=60)[base["pair"]]
         other = base["answer"].map({"yes": "no", "no": "yes"})
-        table = base.assign(response=base["answer"].where(rng.random(len(base)) < chance, other))
+        table = base.assign(
+            response=base["answer"].where(rng.random(len(base)) < chance, other)
+        )
         metrics = mvp_metrics(table, resamples=400).set_index(["level", "metric"])
         row = metrics.loc[("multi", "aAcc")]
         covered += row["low"] <= 80 <= row["high"]
@@ -361,13 +409,18 @@ def test_two_different_replies_to_one_question_are_refused(
 @pytest.mark.parametrize("suffix", [".tsv", ".csv", ".json"])
 def test_predictions_in_the_form_of_vlmevalkit(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"model_set{suffix}"
-    table = pd.DataFrame({"index": ["7", "8"], "question": ["a", "b"], "prediction": ["Yes", "NA"]})
+    table = pd.DataFrame(
+        {"index": ["7", "8"], "question": ["a", "b"], "prediction": ["Yes", "NA"]}
+    )
     if suffix == ".json":
         table.to_json(path, orient="records")
     else:
         table.to_csv(path, sep="\t" if suffix == ".tsv" else ",", index=False)
     found = read_predictions(path)
-    assert found[["question_id", "reply"]].to_numpy().tolist() == [["7", "Yes"], ["8", "NA"]]
+    assert found[["question_id", "reply"]].to_numpy().tolist() == [
+        ["7", "Yes"],
+        ["8", "NA"],
+    ]
 
 
 def test_bad_input_is_one_sentence(answered: pd.DataFrame, tmp_path: Path) -> None:
@@ -384,21 +437,29 @@ def test_bad_input_is_one_sentence(answered: pd.DataFrame, tmp_path: Path) -> No
         parse_replies(answered.drop(columns="response"), read_predictions(path))
 
 
-def test_a_model_does_not_differ_from_itself_and_a_worse_one_does(answered: pd.DataFrame) -> None:
+def test_a_model_does_not_differ_from_itself_and_a_worse_one_does(
+    answered: pd.DataFrame,
+) -> None:
     same = compare_models(answered, answered, resamples=200)
     assert (same["difference"] == 0).all()
     assert (same["p"] == 1).all()
-    worse = compare_models(answered.assign(response=answered["answer"]), answered, resamples=200)
+    worse = compare_models(
+        answered.assign(response=answered["answer"]), answered, resamples=200
+    )
     one = worse[(worse["metric"] == "aAcc") & (worse["level"] == "multi")].iloc[0]
     metrics = mvp_metrics(answered, resamples=100).set_index(["level", "metric"])
-    assert one["difference"] == pytest.approx(100 - metrics.loc[("multi", "aAcc"), "value"])
+    assert one["difference"] == pytest.approx(
+        100 - metrics.loc[("multi", "aAcc"), "value"]
+    )
     assert 0 < one["low"] <= one["difference"] <= one["high"]
     assert one["p"] < 0.05
     with pytest.raises(InputError, match="answered by one of the two models alone"):
         compare_models(answered, answered.iloc[1:])
 
 
-def test_a_seed_repeats_an_interval_and_less_confidence_narrows_it(answered: pd.DataFrame) -> None:
+def test_a_seed_repeats_an_interval_and_less_confidence_narrows_it(
+    answered: pd.DataFrame,
+) -> None:
     one = mvp_metrics(answered, resamples=100, seed=1)
     assert one.equals(mvp_metrics(answered, resamples=100, seed=1))
     assert not one.equals(mvp_metrics(answered, resamples=100))
@@ -418,7 +479,10 @@ def test_the_figure_has_a_row_for_each_model(answered: pd.DataFrame) -> None:
     metrics = {name: mvp_metrics(answered, resamples=100) for name in ("one", "two")}
     ax = plot_mvp(metrics, "image")
     assert [label.get_text() for label in ax.get_yticklabels()] == ["one", "two"]
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["natural", "manipulated"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "natural",
+        "manipulated",
+    ]
     mpl.pyplot.close(ax.figure)
     with pytest.raises(InputError, match="no model has the metrics of 'cross'"):
         plot_mvp(metrics, "cross")

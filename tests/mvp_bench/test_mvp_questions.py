@@ -14,7 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psyprobe.errors import InputError
-from psyprobe.tasks.mvp_bench import check_questions, read_questions, rotated, split_choices
+from psyprobe.tasks.mvp_bench import (
+    check_questions,
+    read_questions,
+    rotated,
+    split_choices,
+)
 
 ROW: dict[str, Any] = {
     "question_id": 1,
@@ -49,7 +54,8 @@ def write(folder: Path, *rows: dict[str, Any]) -> Path:
 
 def test_counts_of_the_release(released: Path) -> None:
     main, rotations = (
-        read_questions(released / name) for name in ("all_questions.json", "mcq_questions.json")
+        read_questions(released / name)
+        for name in ("all_questions.json", "mcq_questions.json")
     )
     report = check_questions(pd.concat([main, rotations]))
     assert report.counts == {
@@ -66,36 +72,72 @@ def test_counts_of_the_release(released: Path) -> None:
     }
     assert (report.pairs, report.images) == (530, 884)
     pairs = [pair for pair, _ in report.same_answer]
-    assert sorted(pairs) == [196, 238, 379, 452, 452, 550, 550, 580, 580, 581, 581, 588, 588]
+    assert sorted(pairs) == [
+        196,
+        238,
+        379,
+        452,
+        452,
+        550,
+        550,
+        580,
+        580,
+        581,
+        581,
+        588,
+        588,
+    ]
     assert (report.rotations_checked, report.rotations_wrong) == (872, ())
     assert report.malformed == ()
 
 
 def test_rotations_are_told_apart_by_their_image(tmp_path: Path) -> None:
     rows = [
-        {**CHOICE, "question_id": f"0__{i}__0", "mcq_id": i, "index": "1/3", "image": image}
-        for i, image in enumerate(["Single_Images/3_e.jpg", "Cross_Images/3_concat.jpg"])
+        {
+            **CHOICE,
+            "question_id": f"0__{i}__0",
+            "mcq_id": i,
+            "index": "1/3",
+            "image": image,
+        }
+        for i, image in enumerate(
+            ["Single_Images/3_e.jpg", "Cross_Images/3_concat.jpg"]
+        )
     ]
-    assert read_questions(write(tmp_path, *rows))["task"].tolist() == ["single_mcq", "cross_mcq"]
+    assert read_questions(write(tmp_path, *rows))["task"].tolist() == [
+        "single_mcq",
+        "cross_mcq",
+    ]
 
 
 @given(st.integers(2, 5), st.data())
-def test_n_rotations_are_none_and_the_key_moves_along(n: int, data: st.DataObject) -> None:
+def test_n_rotations_are_none_and_the_key_moves_along(
+    n: int, data: st.DataObject
+) -> None:
     options = data.draw(
         st.lists(st.text("abc ?.,", min_size=1), min_size=n, max_size=n, unique=True)
     )
-    lines = [f"{letter}. {option}" for letter, option in zip("ABCDE", options, strict=False)]
+    lines = [
+        f"{letter}. {option}" for letter, option in zip("ABCDE", options, strict=False)
+    ]
     question = "\n".join(["Which?", *lines, "Answer."])
     key = data.draw(st.sampled_from("ABCDE"[:n]))
     for shift in range(n):
         moved, answer = rotated(question, key, shift)
-        assert split_choices(moved)[1]["ABCDE".index(answer)] == options["ABCDE".index(key)]
+        assert (
+            split_choices(moved)[1]["ABCDE".index(answer)]
+            == options["ABCDE".index(key)]
+        )
         assert rotated(moved, answer, n - shift) == (question, key)
 
 
 def test_options_repeated_in_the_stem_are_no_options() -> None:
     stem = "Which? A) one B) two\nA) one"
-    assert split_choices(f"{stem}\nA. one\nB. two\nAnswer.") == (stem, ("one", "two"), "Answer.")
+    assert split_choices(f"{stem}\nA. one\nB. two\nAnswer.") == (
+        stem,
+        ("one", "two"),
+        "Answer.",
+    )
 
 
 def test_missing_images_are_listed(tmp_path: Path) -> None:
@@ -125,7 +167,10 @@ def test_a_row_that_is_there_twice_counts_once(tmp_path: Path) -> None:
             [{name: value for name, value in ROW.items() if name != "level"}],
             "line 1: there is no 'level'",
         ),
-        ([ROW, {**ROW, "answer": "no"}], "question 1 is there twice with different contents"),
+        (
+            [ROW, {**ROW, "answer": "no"}],
+            "question 1 is there twice with different contents",
+        ),
         ([{**CHOICE, "mcq_id": 0, "index": "first"}], "index is 'first'"),
         ([], "is empty"),
     ],

@@ -69,7 +69,11 @@ class Sighted:
 
 
 def asked(
-    bench: Path, observer: Any, store: Any = None, judge: Judge | None = None, **options: Any
+    bench: Path,
+    observer: Any,
+    store: Any = None,
+    judge: Judge | None = None,
+    **options: Any,
 ) -> pd.DataFrame:
     """Ask by a page beside the questions: the table of questions with what was replied and read."""
     page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench, **options)
@@ -83,12 +87,18 @@ def bench(tmp_path: Path) -> Path:
     for folder in ("Single_Images", "Cross_Images"):
         (tmp_path / folder).mkdir()
     for pair, colours in PAIRS.items():
-        planes = [np.full((16, 16, 3), LIGHT[colour], dtype=np.uint8) for colour in colours]
+        planes = [
+            np.full((16, 16, 3), LIGHT[colour], dtype=np.uint8) for colour in colours
+        ]
         for plane in planes:
             plane[0, 0] = pair  # no two files are alike
         for kind, plane in zip("se", planes, strict=True):
-            Image.fromarray(plane).save(tmp_path / "Single_Images" / f"{pair}_{kind}.png")
-        Image.fromarray(np.hstack(planes)).save(tmp_path / "Cross_Images" / f"{pair}_concat.png")
+            Image.fromarray(plane).save(
+                tmp_path / "Single_Images" / f"{pair}_{kind}.png"
+            )
+        Image.fromarray(np.hstack(planes)).save(
+            tmp_path / "Cross_Images" / f"{pair}_concat.png"
+        )
         for level, asked in zip(("low", "high"), colours, strict=True):
             for kind, seen in zip("se", colours, strict=True):
                 rows.append(
@@ -122,7 +132,9 @@ def bench(tmp_path: Path) -> Path:
             )
     path = tmp_path / "questions.json"
     path.write_text(
-        "".join(json.dumps({"question_id": i, **row}) + "\n" for i, row in enumerate(rows)),
+        "".join(
+            json.dumps({"question_id": i, **row}) + "\n" for i, row in enumerate(rows)
+        ),
         encoding="utf-8",
     )
     return tmp_path
@@ -135,10 +147,13 @@ def test_a_sighted_observer_is_right_in_everything(bench: Path) -> None:
     assert report.missing_images == ()
     for cross in ("file", "two_images"):
         metrics = mvp_metrics(
-            asked(bench, Sighted(), rotations=True, cross=cross, parser="rule"), resamples=100
+            asked(bench, Sighted(), rotations=True, cross=cross, parser="rule"),
+            resamples=100,
         )
         assert (metrics["value"] == 100).all()
-        assert {"CircularEval", "VanillaEval", "mAcc", "iAcc_N+M"} <= set(metrics["metric"])
+        assert {"CircularEval", "VanillaEval", "mAcc", "iAcc_N+M"} <= set(
+            metrics["metric"]
+        )
 
 
 def test_nothing_is_asked_twice_and_another_system_text_asks_anew(bench: Path) -> None:
@@ -155,7 +170,9 @@ def test_nothing_is_asked_twice_and_another_system_text_asks_anew(bench: Path) -
 
 
 def test_a_judge_reads_only_what_the_rule_leaves_open(bench: Path) -> None:
-    chatty = Sighted(lambda word: {"Yes": "I would say it is.", "No": "No"}.get(word, word))
+    chatty = Sighted(
+        lambda word: {"Yes": "I would say it is.", "No": "No"}.get(word, word)
+    )
     metrics = mvp_metrics(asked(bench, chatty, parser="rule"), resamples=100).set_index(
         ["level", "metric"]
     )
@@ -182,15 +199,24 @@ def test_a_judge_reads_only_what_the_rule_leaves_open(bench: Path) -> None:
 
 def test_what_is_no_verdict_of_the_judge_is_told_by_the_score(bench: Path) -> None:
     def judge(reply: str) -> Judge:
-        return Judge(pp.observer(lambda images, prompt, system, decoding: reply, name="reader"))
+        return Judge(
+            pp.observer(lambda images, prompt, system, decoding: reply, name="reader")
+        )
 
-    chatty = Sighted(lambda word: {"Yes": "I would say it is.", "No": "No"}.get(word, word))
+    chatty = Sighted(
+        lambda word: {"Yes": "I would say it is.", "No": "No"}.get(word, word)
+    )
     page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench)
     for reply, counted in (("Yes, it does", 6), ("<think>Hm.</think>Yes", 0)):
         result = run_page(page, chatty, judge=judge(reply))
         (found,), (surer,) = score(result), score(result, confidence=0.99)
         assert np.nansum(surer.metrics["low"]) < np.nansum(found.metrics["low"])
-        told = {"cases": 6, "without_verdict": counted, "unread_replies": counted, "cut_replies": 0}
+        told = {
+            "cases": 6,
+            "without_verdict": counted,
+            "unread_replies": counted,
+            "cut_replies": 0,
+        }
         assert found.to_dict()["verdicts"] == told
         assert ("6 replies of the judge were no verdict" in str(found)) == bool(counted)
 
@@ -199,13 +225,16 @@ def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(
     bench: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chatty = Sighted(
-        lambda word: {"Yes": "Yes, it is", "No": "No it is not"}.get(word, f"Option {word}")
+        lambda word: {"Yes": "Yes, it is", "No": "No it is not"}.get(
+            word, f"Option {word}"
+        )
     )
     page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench, parser="rule")
     result = run_page(page, chatty)
     nobody = Judge(
         pp.observer(
-            lambda images, prompt, system: "Unknown" if "?" in prompt else "X", name="nobody"
+            lambda images, prompt, system: "Unknown" if "?" in prompt else "X",
+            name="nobody",
         )
     )
     judged = judge_replies(result, nobody, progress=False)
@@ -215,12 +244,21 @@ def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(
     # Six of the twelve say no in a sentence, and six letters stand behind a word: only a person
     # would read these.
     lenient, none = readings["parser lenient"], readings["judge nobody"]
-    assert (lenient.n, lenient.differ, lenient.opposite, lenient.excluded) == (18, 12 / 18, 0, 0)
+    assert (lenient.n, lenient.differ, lenient.opposite, lenient.excluded) == (
+        18,
+        12 / 18,
+        0,
+        0,
+    )
     assert lenient.score["aAcc"] == lenient.score["qAcc"] == 100
     assert (none.differ, none.excluded, none.score["aAcc"]) == (6 / 18, 1, 0)
-    assert "judge nobody" in str(found) and found.rows()[0] == score(result)[0].rows()[0]
+    assert (
+        "judge nobody" in str(found) and found.rows()[0] == score(result)[0].rows()[0]
+    )
     assert found.to_dict()["readings"][0]["reader"] == "parser lenient"
-    replies = read_run(result).rename(columns={"reply": "output"})[["question_id", "output"]]
+    replies = read_run(result).rename(columns={"reply": "output"})[
+        ["question_id", "output"]
+    ]
     replies.to_json(bench / "chatty.jsonl", orient="records", lines=True)
     files = [
         str(bench / "questions.json"),
@@ -265,7 +303,13 @@ def test_from_questions_to_tables_through_a_server(
         assert "36 questions about 9 images" in capsys.readouterr().out
         assert main(command) == 0
         assert "always yes" in capsys.readouterr().out
-    command = ["mvp-bench", str(bench / "questions.json"), "--images", str(bench), "--rotations"]
+    command = [
+        "mvp-bench",
+        str(bench / "questions.json"),
+        "--images",
+        str(bench),
+        "--rotations",
+    ]
     assert (
         main(
             [
@@ -292,7 +336,9 @@ def test_the_papers_twelve_models_score_in_one_command_with_one_that_has_choices
     bench: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     questions = with_rotations(read_questions(bench / "questions.json"))
-    rows = questions.assign(output=questions["answer"])[["question_id", "task", "output"]]
+    rows = questions.assign(output=questions["answer"])[
+        ["question_id", "task", "output"]
+    ]
     paths = {"all": bench / "all.jsonl", "choices": bench / "choices.jsonl"}
     for (name, path), kept in zip(
         paths.items(), (rows, rows[rows["task"] != "yes_no"]), strict=True
@@ -309,13 +355,19 @@ def test_the_papers_twelve_models_score_in_one_command_with_one_that_has_choices
     assert main([*command, *(word for each in named for word in each)]) == 0
     lines = capsys.readouterr().out.splitlines()
     for model in models:
-        rows = [line.removeprefix(model).split() for line in lines if line.startswith(f"{model} ")]
+        rows = [
+            line.removeprefix(model).split()
+            for line in lines
+            if line.startswith(f"{model} ")
+        ]
         assert len(rows) == 4, model
         assert rows[0][:7] == (["-"] if model == "GPT-4V" else ["100.00"]) * 7
         assert rows[0][8] == "100.00"
 
 
-def test_a_set_of_choices_alone_is_scored(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_set_of_choices_alone_is_scored(
+    bench: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = (bench / "questions.json").read_text(encoding="utf-8").splitlines()
     (bench / "choices.json").write_text(
         "\n".join(line for line in lines if '"mcq' in line), encoding="utf-8"
@@ -360,7 +412,9 @@ def test_there_and_back_through_vlmevalkit(bench: Path) -> None:
     index = vlmevalkit_index(questions)
     assert index["4__0__2"] == "2000000"
     back = {str(value): name for name, value in index.items()}
-    assert {back[value] for value in tables["mcq"]["index"]} <= set(questions["question_id"])
+    assert {back[value] for value in tables["mcq"]["index"]} <= set(
+        questions["question_id"]
+    )
 
 
 def test_a_table_for_vlmevalkit_is_written_whole_or_not_at_all(
@@ -378,7 +432,8 @@ def test_a_table_for_vlmevalkit_is_written_whole_or_not_at_all(
     }
     monkeypatch.setattr(pd.DataFrame, "to_csv", full)
     with pytest.raises(
-        PsyprobeError, match=r"MVPBench_YN\.tsv cannot be written: No space left on device"
+        PsyprobeError,
+        match=r"MVPBench_YN\.tsv cannot be written: No space left on device",
     ):
         write_vlmevalkit(questions, bench, bench / "tsv")
     assert {path: path.read_bytes() for path in (bench / "tsv").iterdir()} == held
@@ -396,14 +451,25 @@ def test_bad_requests_are_one_sentence(
         asked(bench, Sighted(), cross="two_image")
     with pytest.raises(UnknownNameError, match="did you mean 'cross'"):
         asked(bench, Sighted(), corss="file")
-    with pytest.raises(InputError, match=r"options\.max_tokens is '64'; give a whole number"):
+    with pytest.raises(
+        InputError, match=r"options\.max_tokens is '64'; give a whole number"
+    ):
         asked(bench, Sighted(), max_tokens="64")
     with pytest.raises(InputError, match="hold rotations already"):
         with_rotations(with_rotations(questions))
     page = write_page(tmp_path / "page.toml", "mvp_bench", bench)
     page.write_text(page.read_text().replace("items", "# items"))
     assert (
-        main(["run", str(page), "--observer", "simulated:watson-malo", "--output", str(tmp_path)])
+        main(
+            [
+                "run",
+                str(page),
+                "--observer",
+                "simulated:watson-malo",
+                "--output",
+                str(tmp_path),
+            ]
+        )
         == 2
     )
     assert "give the folder that holds them" in capsys.readouterr().err
@@ -412,7 +478,9 @@ def test_bad_requests_are_one_sentence(
 def test_pairs_that_do_not_differ_are_told(bench: Path) -> None:
     questions = read_questions(bench / "questions.json")
     assert check_questions(questions, bench).identical_pairs == ()
-    shutil.copy(bench / "Single_Images" / "2_s.png", bench / "Single_Images" / "2_e.png")
+    shutil.copy(
+        bench / "Single_Images" / "2_s.png", bench / "Single_Images" / "2_e.png"
+    )
     report = check_questions(questions, bench)
     assert report.identical_pairs == (2,)
     assert "1 pairs show the same image twice, pixel for pixel: 2" in str(report)
@@ -425,25 +493,64 @@ def test_output_holds_what_is_printed(
         {"question_id": i, "output": "yes"}
         for i in read_questions(bench / "questions.json")["question_id"]
     ]
-    (bench / "replies.jsonl").write_text("".join(json.dumps(each) + "\n" for each in replies))
-    given = ["mvp-bench", str(bench / "questions.json"), "--output", str(tmp_path / "out")]
-    assert main(given) == 0 and (tmp_path / "out" / "mvp_bench_questions.json").is_file()
-    assert (
-        main([*given, "--model", "GPT-4-o", str(bench / "replies.jsonl"), "--parser", "rule"]) == 0
+    (bench / "replies.jsonl").write_text(
+        "".join(json.dumps(each) + "\n" for each in replies)
     )
-    assert "as printed (GPT-4o)" in capsys.readouterr().out
-    written = pd.read_csv(tmp_path / "out" / "mvp_bench.csv")
-    assert set(written["model"]) >= {"GPT-4-o"} and (tmp_path / "out" / "mvp_bench.json").is_file()
+    given = [
+        "mvp-bench",
+        str(bench / "questions.json"),
+        "--output",
+        str(tmp_path / "out"),
+    ]
     assert (
-        main([*given, "--model", "gemini_pro_4o", str(bench / "replies.jsonl"), "--parser", "rule"])
-        == 0
+        main(given) == 0 and (tmp_path / "out" / "mvp_bench_questions.json").is_file()
     )
     assert (
         main(
-            [*given, "--model", "LLaVA-2.5 (7B)", str(bench / "replies.jsonl"), "--parser", "rule"]
+            [
+                *given,
+                "--model",
+                "GPT-4-o",
+                str(bench / "replies.jsonl"),
+                "--parser",
+                "rule",
+            ]
+        )
+        == 0
+    )
+    assert "as printed (GPT-4o)" in capsys.readouterr().out
+    written = pd.read_csv(tmp_path / "out" / "mvp_bench.csv")
+    assert (
+        set(written["model"]) >= {"GPT-4-o"}
+        and (tmp_path / "out" / "mvp_bench.json").is_file()
+    )
+    assert (
+        main(
+            [
+                *given,
+                "--model",
+                "gemini_pro_4o",
+                str(bench / "replies.jsonl"),
+                "--parser",
+                "rule",
+            ]
         )
         == 0
     )
     assert (
-        "no printed values stand under this name; near: LLaVA-1.5 (7B)" in capsys.readouterr().out
+        main(
+            [
+                *given,
+                "--model",
+                "LLaVA-2.5 (7B)",
+                str(bench / "replies.jsonl"),
+                "--parser",
+                "rule",
+            ]
+        )
+        == 0
+    )
+    assert (
+        "no printed values stand under this name; near: LLaVA-1.5 (7B)"
+        in capsys.readouterr().out
     )

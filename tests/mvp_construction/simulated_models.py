@@ -45,7 +45,10 @@ SCENES: dict[str, dict[str, Any]] = {
     },
     "coffee": {
         "caption": "A cup of espresso on a wooden table.",
-        "objects": [("cup of coffee", [0.2, 0.05, 0.85, 0.95]), ("spoon", [0.55, 0.5, 0.95, 0.9])],
+        "objects": [
+            ("cup of coffee", [0.2, 0.05, 0.85, 0.95]),
+            ("spoon", [0.55, 0.5, 0.95, 0.9]),
+        ],
         "subject": 1,
         "behaviour": "standing on a table",
         "background": "a wooden table",
@@ -96,7 +99,11 @@ def _scene_of(image: Any) -> dict[str, Any]:
 
 
 def _boxed(found: tuple[str, list[float]] | None) -> dict[str, Any]:
-    return {"value": None, "box": None} if found is None else {"value": found[0], "box": found[1]}
+    return (
+        {"value": None, "box": None}
+        if found is None
+        else {"value": found[0], "box": found[1]}
+    )
 
 
 class Asked:
@@ -120,7 +127,9 @@ class Asked:
         scene = _scene_of(images[0])
         if prompt.startswith("Describe"):
             rows = [{"name": name, "box": box} for name, box in scene["objects"]]
-            return self._say("caption", prompt, {"caption": scene["caption"], "objects": rows})
+            return self._say(
+                "caption", prompt, {"caption": scene["caption"], "objects": rows}
+            )
         assert scene["objects"][scene["subject"] - 1][0] in prompt
         if "doing" in prompt:
             return self._say("behaviour", prompt, {"value": scene["behaviour"]})
@@ -131,9 +140,16 @@ class Asked:
 
     def _talk(self, images: list[Any], prompt: str) -> str:
         assert not images
-        scene = next(s for s in SCENES.values() if s["caption"] in prompt or s["high"][0] in prompt)
+        scene = next(
+            s
+            for s in SCENES.values()
+            if s["caption"] in prompt or s["high"][0] in prompt
+        )
         if "main subject, the thing" in prompt:
-            assert f"{scene['subject']}. {scene['objects'][scene['subject'] - 1][0]}" in prompt
+            assert (
+                f"{scene['subject']}. {scene['objects'][scene['subject'] - 1][0]}"
+                in prompt
+            )
             return self._say("subject", prompt, {"subject": scene["subject"]})
         if "Kinds of change" in prompt:
             assert re.search(rf"^{scene['category']}: ", prompt, re.MULTILINE)

@@ -46,17 +46,28 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
             "--chat",
             "openai:simulated",
         ]
-        command += ["--chat-option", f"base_url={server.base_url}", "--output", str(folder)]
+        command += [
+            "--chat-option",
+            f"base_url={server.base_url}",
+            "--output",
+            str(folder),
+        ]
         command += ["--segmenter-option", "scale=200", "min_size=100"]
         assert main([*command, "--plan"]) == 0
         assert (
-            "4 photographs: up to 20 questions about images, 12 in words" in capsys.readouterr().out
+            "4 photographs: up to 20 questions about images, 12 in words"
+            in capsys.readouterr().out
         )
         assert not folder.exists()
         assert main(command) == 0
-        assert "4 of 4 photographs are image pairs with 28 questions" in capsys.readouterr().out
+        assert (
+            "4 of 4 photographs are image pairs with 28 questions"
+            in capsys.readouterr().out
+        )
         assert main([*command, "--json"]) == 0
-        assert set(json.loads(capsys.readouterr().out)["states"].values()) == {"complete"}
+        assert set(json.loads(capsys.readouterr().out)["states"].values()) == {
+            "complete"
+        }
         assert len(asked.steps) == 32
     for person in ("ann", "bob"):
         reviewing = worklist(folder, "review", person)
@@ -75,7 +86,11 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
     assert "3 image pairs, 9 image files" in capsys.readouterr().out
     with serve(pp.observer(lambda images, prompt: "Yes", name="yes", bits=8)) as server:
         page = write_page(
-            tmp_path / "kept.toml", "mvp_bench", folder, questions=["kept.json"], rotations=True
+            tmp_path / "kept.toml",
+            "mvp_bench",
+            folder,
+            questions=["kept.json"],
+            rotations=True,
         )
         command = [
             "run",
@@ -96,7 +111,10 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
     assert main(kept) == 0
     assert "openai:yes" in capsys.readouterr().out
     for path in (
-        path for place in (folder, tmp_path / "out") for path in place.rglob("*") if path.is_file()
+        path
+        for place in (folder, tmp_path / "out")
+        for path in place.rglob("*")
+        if path.is_file()
     ):
         assert b"sk-of-nobody" not in path.read_bytes()
 
@@ -119,7 +137,9 @@ def test_other_software_is_said_as_a_line(
         for path, version in ((first, "2.0"), (second, "2.1")):
             shutil.copy(path, tmp_path / "some")
             versions = {"python": "3.12", "psyprobe": "0.1.0", "numpy": version}
-            monkeypatch.setattr(origins, "software_versions", lambda told=versions: told)
+            monkeypatch.setattr(
+                origins, "software_versions", lambda told=versions: told
+            )
             assert main([*command, "--chat-option", f"base_url={server.base_url}"]) == 0
     err = capsys.readouterr().err
     assert (
@@ -129,7 +149,9 @@ def test_other_software_is_said_as_a_line(
     assert "ConditionWarning" not in err
 
 
-def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_in_the_middle_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     folder, asked = tmp_path / "set", Asked()
     with serve(both(asked), latency=0.05) as server:
@@ -139,7 +161,12 @@ def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
             "--chat",
             "openai:simulated",
         ]
-        command += ["--chat-option", f"base_url={server.base_url}", "--output", str(folder)]
+        command += [
+            "--chat-option",
+            f"base_url={server.base_url}",
+            "--output",
+            str(folder),
+        ]
         command += ["--segmenter-option", "scale=100", "min_size=50"]
         with child(
             [sys.executable, "-m", "psyprobe", *command], stderr=subprocess.DEVNULL
@@ -154,8 +181,17 @@ def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     assert len((folder / "questions.json").read_text().splitlines()) == 28
 
 
-def test_bad_requests_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["mvp-build", str(tmp_path), "--chat", "openai:x", "--output", str(tmp_path / "set")]
+def test_bad_requests_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [
+        "mvp-build",
+        str(tmp_path),
+        "--chat",
+        "openai:x",
+        "--output",
+        str(tmp_path / "set"),
+    ]
     for more, said in (
         (["--plan"], "has no images"),
         (["--segmenter", "sam"], "unknown segmenter 'sam'"),

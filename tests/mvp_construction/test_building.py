@@ -47,7 +47,9 @@ def classical() -> Tools:
     )
 
 
-def build(folder: Path, asked: Asked, tools: Tools | None = None, **options: Any) -> Any:
+def build(
+    folder: Path, asked: Asked, tools: Tools | None = None, **options: Any
+) -> Any:
     return build_set(
         photographs(folder / "photographs"),
         folder / "set",
@@ -65,7 +67,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Asked, Any]:
     return folder / "set", asked, build(folder, asked)
 
 
-def test_four_photographs_become_pairs_with_questions(built: tuple[Path, Asked, Any]) -> None:
+def test_four_photographs_become_pairs_with_questions(
+    built: tuple[Path, Asked, Any],
+) -> None:
     folder, asked, report = built
     assert set(report.states.values()) == {"complete"}
     assert (report.questions, report.random_weights) == (28, ())
@@ -73,14 +77,22 @@ def test_four_photographs_become_pairs_with_questions(built: tuple[Path, Asked, 
     questions = read_questions(folder / "questions.json")
     found = check_questions(with_rotations(questions), folder)
     assert (found.pairs, found.images) == (4, 12)
-    assert (found.same_answer, found.malformed, found.missing_images, found.rotations_wrong) == (
+    assert (
+        found.same_answer,
+        found.malformed,
+        found.missing_images,
+        found.rotations_wrong,
+    ) == (
         (),
         (),
         (),
         (),
     )
     yes_no = questions[questions["task"] == "yes_no"]
-    assert set(zip(yes_no["kind"], yes_no["answer"], strict=True)) == {("N", "no"), ("M", "yes")}
+    assert set(zip(yes_no["kind"], yes_no["answer"], strict=True)) == {
+        ("N", "no"),
+        ("M", "yes"),
+    }
     keys = questions[questions["task"] != "yes_no"]
     for scene, (_, group) in zip(SCENES.values(), keys.groupby("pair"), strict=True):
         for row in group.to_dict("records"):
@@ -100,7 +112,8 @@ def test_images_are_changed_where_they_should_be_and_nowhere_else(
     folder, _, _ = built
     for item in read_set_items(folder):
         natural, manipulated = (
-            read_image(folder / f"Single_Images/{item.number}_{kind}.png") for kind in "se"
+            read_image(folder / f"Single_Images/{item.number}_{kind}.png")
+            for kind in "se"
         )
         np.testing.assert_array_equal(natural, read_image(item.photograph))
         assert (natural != manipulated).any()
@@ -122,11 +135,17 @@ def test_images_are_changed_where_they_should_be_and_nowhere_else(
 
 def test_a_second_run_asks_and_draws_nothing(built: tuple[Path, Asked, Any]) -> None:
     folder, _, report = built
-    before = {path: path.stat().st_mtime_ns for path in (folder / "Single_Images").iterdir()}
+    before = {
+        path: path.stat().st_mtime_ns for path in (folder / "Single_Images").iterdir()
+    }
     asked, tools = Asked(), classical()
     assert build(folder.parent, asked, tools) == report
     assert asked.steps == []
-    assert [tools.segmenter.count, tools.inpainter.count, tools.editor.count] == [0, 0, 0]
+    assert [tools.segmenter.count, tools.inpainter.count, tools.editor.count] == [
+        0,
+        0,
+        0,
+    ]
     assert {
         path: path.stat().st_mtime_ns for path in (folder / "Single_Images").iterdir()
     } == before
@@ -174,12 +193,16 @@ def test_what_cannot_be_read_fails_at_its_step_and_is_asked_again_on_request(
     def spoil(step: str, prompt: str, reply: str) -> str:
         earlier = "could not be used: part is 9 and no number from 1 to 4" in prompt
         return (
-            reply.replace('"part": 3', '"part": 9') if step == "proposal" and not earlier else reply
+            reply.replace('"part": 3', '"part": 9')
+            if step == "proposal" and not earlier
+            else reply
         )
 
     asked = Asked(spoil)
     report = build(tmp_path, asked)
-    assert report.states[1001] == "failed at proposal: part is 9 and no number from 1 to 4"
+    assert (
+        report.states[1001] == "failed at proposal: part is 9 and no number from 1 to 4"
+    )
     assert (report.failed, report.questions) == ({"proposal": 1}, 21)
     assert "1 failed at proposal; ask again with --retry" in str(report)
     count = len(asked.steps)
@@ -206,13 +229,19 @@ def test_a_mask_that_misses_the_subject_fails_the_item(tmp_path: Path) -> None:
             return np.zeros((0, *image.shape[:2]), dtype=bool)
 
     report = build(
-        tmp_path, Asked(), Tools(Blind(), load_inpainter("pull_push"), load_editor("recolour"))
+        tmp_path,
+        Asked(),
+        Tools(Blind(), load_inpainter("pull_push"), load_editor("recolour")),
     )
-    assert report.states[1002].startswith("failed at image: there is no mask to choose from")
+    assert report.states[1002].startswith(
+        "failed at image: there is no mask to choose from"
+    )
     assert report.failed == {"image": 2}
 
 
-def test_bad_requests_are_one_sentence(tmp_path: Path, built: tuple[Path, Asked, Any]) -> None:
+def test_bad_requests_are_one_sentence(
+    tmp_path: Path, built: tuple[Path, Asked, Any]
+) -> None:
     with pytest.raises(UnknownNameError, match="unknown category 'B9'"):
         build(tmp_path, Asked(), offered=["B9"])
     with pytest.raises(

@@ -17,15 +17,23 @@ from psyprobe.tasks.mvp_construction.manipulation import (
     overlap,
     place,
 )
-from psyprobe.tasks.mvp_construction.tools import RecolourEditor, RegionSegmenter, SmoothInpainter
+from psyprobe.tasks.mvp_construction.tools import (
+    RecolourEditor,
+    RegionSegmenter,
+    SmoothInpainter,
+)
 
 fractions = st.lists(st.integers(0, 16), min_size=2, max_size=2, unique=True).map(
     lambda pair: sorted(pair)
 )
 boxes = st.tuples(fractions, fractions).map(
-    lambda sides: Box(sides[0][0] / 16, sides[1][0] / 16, sides[0][1] / 16, sides[1][1] / 16)
+    lambda sides: Box(
+        sides[0][0] / 16, sides[1][0] / 16, sides[0][1] / 16, sides[1][1] / 16
+    )
 )
-masks = arrays(np.bool_, st.tuples(st.integers(1, 6), st.integers(1, 9), st.integers(1, 9)))
+masks = arrays(
+    np.bool_, st.tuples(st.integers(1, 6), st.integers(1, 9), st.integers(1, 9))
+)
 
 
 def counted(mask: np.ndarray, box: Box) -> int:
@@ -68,7 +76,12 @@ def test_a_tie_goes_to_the_smaller_mask_and_overlap_goes_before_size() -> None:
 def test_no_mask_and_no_box_are_one_sentence() -> None:
     with pytest.raises(InputError, match="there is no mask to choose from"):
         choose_mask(np.zeros((0, 4, 4), dtype=bool), Box(0, 0, 1, 1))
-    for values in ((0.5, 0, 0.5, 1), (0, -0.1, 1, 1), (0, 0, 1, 1.01), (float("nan"), 0, 1, 1)):
+    for values in (
+        (0.5, 0, 0.5, 1),
+        (0, -0.1, 1, 1),
+        (0, 0, 1, 1.01),
+        (float("nan"), 0, 1, 1),
+    ):
         with pytest.raises(InputError, match="is empty or leaves the image"):
             Box(*values)
 
@@ -108,14 +121,18 @@ def test_classical_tools_do_what_their_cards_say() -> None:
         found = RegionSegmenter(method).masks(image)
         np.testing.assert_array_equal(found.sum(axis=0), 1)
     masks = RegionSegmenter("felzenszwalb", min_size=50).masks(image)
-    np.testing.assert_array_equal(masks[choose_mask(masks, Box(0.5, 0, 1, 1))], image[..., 0] > 0)
+    np.testing.assert_array_equal(
+        masks[choose_mask(masks, Box(0.5, 0, 1, 1))], image[..., 0] > 0
+    )
     hole = Box(0.7, 0.2, 0.9, 0.8).mask(40, 60)
     even = np.full_like(image, 220)
     filled = SmoothInpainter().inpaint(
         np.where(hole[..., None], 0, even).astype(np.uint8), hole, "anything", 0
     )
     np.testing.assert_array_equal(filled, even)
-    ramp = np.broadcast_to(np.arange(60, dtype=np.uint8)[:, None] * np.uint8(4), (40, 60, 3))
+    ramp = np.broadcast_to(
+        np.arange(60, dtype=np.uint8)[:, None] * np.uint8(4), (40, 60, 3)
+    )
     filled = SmoothInpainter().inpaint(
         np.where(hole[..., None], 0, ramp).astype(np.uint8), hole, "anything", 0
     )
@@ -126,5 +143,7 @@ def test_classical_tools_do_what_their_cards_say() -> None:
     )
     grey = np.full((4, 4, 3), 90, dtype=np.uint8)
     np.testing.assert_array_equal(RecolourEditor().edit(grey, "anything", 3), grey)
-    with pytest.raises(InputError, match="felzenszwalb has no setting 'scales'; it has scale"):
+    with pytest.raises(
+        InputError, match="felzenszwalb has no setting 'scales'; it has scale"
+    ):
         RegionSegmenter("felzenszwalb", scales=3)

@@ -37,18 +37,23 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
     steps = {"steps": 2, "longest": 64}
     return Tools(
         load_segmenter(
-            f"sam:{tiny_image_models.sam(folder / 'sam')}", **tiny_image_models.SAM_SETTINGS
+            f"sam:{tiny_image_models.sam(folder / 'sam')}",
+            **tiny_image_models.SAM_SETTINGS,
         ),
         load_inpainter(
-            f"inpaint:{tiny_image_models.diffusion(folder / 'inpaint', 'inpaint')}", **steps
+            f"inpaint:{tiny_image_models.diffusion(folder / 'inpaint', 'inpaint')}",
+            **steps,
         ),
         load_editor(
-            f"instruct:{tiny_image_models.diffusion(folder / 'instruct', 'instruct')}", **steps
+            f"instruct:{tiny_image_models.diffusion(folder / 'instruct', 'instruct')}",
+            **steps,
         ),
     )
 
 
-def test_a_set_is_built_and_says_that_weights_were_random(tmp_path: Path, tools: Tools) -> None:
+def test_a_set_is_built_and_says_that_weights_were_random(
+    tmp_path: Path, tools: Tools
+) -> None:
     asked = Asked()
     report = build_set(
         photographs(tmp_path / "photographs", longest=64),
@@ -68,7 +73,8 @@ def test_a_set_is_built_and_says_that_weights_were_random(tmp_path: Path, tools:
         assert told["random_weights"] is True
         used |= {card["name"].partition(":")[0] for card in told["tools"].values()}
         natural, made = (
-            read_image(tmp_path / f"set/Single_Images/{number}_{kind}.png") for kind in "se"
+            read_image(tmp_path / f"set/Single_Images/{number}_{kind}.png")
+            for kind in "se"
         )
         assert natural.shape == made.shape
         assert (natural != made).mean() > 0.01
@@ -80,7 +86,9 @@ def test_the_same_seed_draws_the_same_and_another_another(tools: Tools) -> None:
     hole = Box(0.2, 0.2, 0.6, 0.7).mask(45, 65)
     draws: dict[str, Any] = {
         "inpaint": lambda seed: tools.inpainter.inpaint(image, hole, "a dog", seed),
-        "edit": lambda seed: tools.editor.edit(image, "change the noise into a dog", seed),
+        "edit": lambda seed: tools.editor.edit(
+            image, "change the noise into a dog", seed
+        ),
     }
     for draw in draws.values():
         first = draw(1)
@@ -101,7 +109,9 @@ def test_sam_gives_masks_of_the_image_size(tools: Tools) -> None:
     ("load", "name"),
     [(load_segmenter, "sam"), (load_inpainter, "inpaint"), (load_editor, "instruct")],
 )
-def test_a_model_that_is_not_there_is_one_sentence(tmp_path: Path, load: Any, name: str) -> None:
+def test_a_model_that_is_not_there_is_one_sentence(
+    tmp_path: Path, load: Any, name: str
+) -> None:
     with pytest.raises(WeightsError, match="give a folder that holds it") as caught:
         load(f"{name}:{tmp_path}")
     assert "\n" not in str(caught.value)

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psyprobe.tasks.mvp_construction.steps import LANGUAGE_STEPS, UnreadReply, read_reply
+from psyprobe.tasks.mvp_construction.steps import (
+    LANGUAGE_STEPS,
+    UnreadReply,
+    read_reply,
+)
 
 PROPOSAL = {
     "category": "B2",
@@ -26,7 +30,12 @@ CHOICE = {"question": "Which?", "right": "r", "wrong": ["1", "2", "3", "4"]}
 QUESTIONS = {
     "low": "Is it low?",
     "high": "Is it high?",
-    "single": {"question": "What?", "right": "r", "natural": "n", "wrong": ["1", "2", "3"]},
+    "single": {
+        "question": "What?",
+        "right": "r",
+        "natural": "n",
+        "wrong": ["1", "2", "3"],
+    },
     "cross_low": CHOICE,
     "cross_high": CHOICE,
 }
@@ -37,7 +46,11 @@ READERS = {
         ("subject", "subject", {"count": 3}),
         ("value", "behaviour", {}),
         ("boxed", "object", {}),
-        ("proposal", "proposal", {"editing": {"B2": "part", "E2": "direct"}, "count": 2}),
+        (
+            "proposal",
+            "proposal",
+            {"editing": {"B2": "part", "E2": "direct"}, "count": 2},
+        ),
         ("questions", "questions", {}),
     )
 }
@@ -48,14 +61,21 @@ READERS = {
     [
         (
             "caption",
-            {"caption": "a cat", "objects": [{"name": "cat", "box": [0.0, 0.0, 0.5, 1.0]}]},
+            {
+                "caption": "a cat",
+                "objects": [{"name": "cat", "box": [0.0, 0.0, 0.5, 1.0]}],
+            },
         ),
         ("subject", {"subject": 3}),
         ("value", {"value": "it sleeps"}),
         ("boxed", {"value": None, "box": None}),
         ("boxed", {"value": "hat", "box": [0.1, 0.1, 0.2, 0.2]}),
         ("proposal", PROPOSAL),
-        ("proposal", PROPOSAL | {"category": "E2", "part": None, "instruction": "change c into d"}),
+        (
+            "proposal",
+            PROPOSAL
+            | {"category": "E2", "part": None, "instruction": "change c into d"},
+        ),
         ("questions", QUESTIONS),
     ],
 )
@@ -91,8 +111,16 @@ def test_what_was_asked_for_is_read_also_in_a_fence(reader: str, values: Any) ->
         ("boxed", '{"value": "hat", "box": [0, 0, 512, 300]}', "leaves the image"),
         ("caption", '{"caption": "a", "objects": []}', "no list"),
         ("proposal", json.dumps(PROPOSAL | {"category": "B1"}), "not one of B2, E2"),
-        ("proposal", json.dumps(PROPOSAL | {"part": None}), "part must be given for category B2"),
-        ("proposal", json.dumps(PROPOSAL | {"instruction": "x"}), "instruction must be null"),
+        (
+            "proposal",
+            json.dumps(PROPOSAL | {"part": None}),
+            "part must be given for category B2",
+        ),
+        (
+            "proposal",
+            json.dumps(PROPOSAL | {"instruction": "x"}),
+            "instruction must be null",
+        ),
         ("proposal", json.dumps(PROPOSAL | {"low_manipulated": "C"}), "are the same"),
         ("questions", json.dumps(QUESTIONS | {"high": "is it low?"}), "are the same"),
         (
@@ -113,7 +141,9 @@ def test_anything_else_has_a_reason(reader: str, reply: str, reason: str) -> Non
 
 
 @given(
-    st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=5), st.lists),
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(max_size=5), st.lists
+    ),
     st.text(max_size=30),
 )
 def test_no_reply_breaks_a_reader(value: Any, text: str) -> None:

@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 #: With random weights nothing passes the usual thresholds.
-SAM_SETTINGS = {"points_per_crop": 2, "pred_iou_thresh": -100.0, "stability_score_thresh": -1.0}
+SAM_SETTINGS = {
+    "points_per_crop": 2,
+    "pred_iou_thresh": -100.0,
+    "stability_score_thresh": -1.0,
+}
 
 
 def sam(folder: Path) -> Path:
@@ -105,9 +109,16 @@ def diffusion(folder: Path, kind: str) -> Path:
             )
         ).eval()
     letters = [chr(code) for code in range(33, 127)]
-    words = ["<|startoftext|>", "<|endoftext|>", *letters, *(f"{letter}</w>" for letter in letters)]
+    words = [
+        "<|startoftext|>",
+        "<|endoftext|>",
+        *letters,
+        *(f"{letter}</w>" for letter in letters),
+    ]
     tokenizer = CLIPTokenizer(
-        vocab={word: number for number, word in enumerate(words)}, merges=[], model_max_length=77
+        vocab={word: number for number, word in enumerate(words)},
+        merges=[],
+        model_max_length=77,
     )
     parts: dict[str, Any] = {
         "vae": vae,
@@ -120,9 +131,9 @@ def diffusion(folder: Path, kind: str) -> Path:
     }
     if kind == "inpaint":
         scheduler = diffusers.DDIMScheduler(steps_offset=1, clip_sample=False)
-        diffusers.StableDiffusionInpaintPipeline(**parts, scheduler=scheduler).save_pretrained(
-            folder
-        )
+        diffusers.StableDiffusionInpaintPipeline(
+            **parts, scheduler=scheduler
+        ).save_pretrained(folder)
     else:
         scheduler = diffusers.EulerAncestralDiscreteScheduler(steps_offset=1)
         diffusers.StableDiffusionInstructPix2PixPipeline(

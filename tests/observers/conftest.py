@@ -37,7 +37,13 @@ TINY_CLIP = {
         "head_width": 32,
         "patch_size": 32,
     },
-    "text_cfg": {"context_length": 8, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
+    "text_cfg": {
+        "context_length": 8,
+        "vocab_size": 49408,
+        "width": 16,
+        "heads": 2,
+        "layers": 1,
+    },
 }
 
 
@@ -65,7 +71,9 @@ def python_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def torchscript_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(1)
-    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 16, stride=16), torch.nn.Flatten())
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 16, stride=16), torch.nn.Flatten()
+    )
     path = tmp_path_factory.mktemp("script") / "network.pt"
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
@@ -95,7 +103,10 @@ def onnx_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     path = tmp_path_factory.mktemp("onnx") / "small.onnx"
     onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        ),
+        path,
     )
     return path
 
@@ -104,10 +115,17 @@ def onnx_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tiny_clips(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Make open_clip know two small architectures: a vision transformer and a ResNet, of its own
     classes."""
-    open_clip = pytest.importorskip("open_clip", reason="the encoders extra is not installed")
+    open_clip = pytest.importorskip(
+        "open_clip", reason="the encoders extra is not installed"
+    )
     folder = tmp_path_factory.mktemp("open_clip")
     (folder / "tiny-ViT.json").write_text(json.dumps(TINY_CLIP))
-    resnet = {"image_size": SIZE, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None}
+    resnet = {
+        "image_size": SIZE,
+        "layers": [1, 1, 1, 1],
+        "width": 8,
+        "patch_size": None,
+    }
     (folder / "tiny-RN.json").write_text(json.dumps(TINY_CLIP | {"vision_cfg": resnet}))
     open_clip.add_model_config(folder)
 
@@ -153,7 +171,9 @@ def encoder_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture()
 def encoder_options(encoder_name: str) -> dict[str, object]:
-    return {} if encoder_name.startswith(("torch:", "onnx:")) else {"random_weights": True}
+    return (
+        {} if encoder_name.startswith(("torch:", "onnx:")) else {"random_weights": True}
+    )
 
 
 @pytest.fixture(scope="session")

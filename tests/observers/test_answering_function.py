@@ -11,24 +11,42 @@ import pytest
 import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding, Inquiry, ask_all
+from psyprobe.observers.chat.protocol import (
+    Answer,
+    AnswerObserver,
+    Decoding,
+    Inquiry,
+    ask_all,
+)
 
 FLAT = np.full((4, 4, 3), 128 / 255)
 
 
 def test_a_string_is_the_reply() -> None:
-    observer = pp.observer(lambda images, prompt: f"{len(images)} {prompt}", name="echo")
+    observer = pp.observer(
+        lambda images, prompt: f"{len(images)} {prompt}", name="echo"
+    )
     assert isinstance(observer, AnswerObserver)
     answer = observer.answer([FLAT, FLAT], "Where?")
-    assert (answer.text, answer.first_tokens, answer.model) == ("2 Where?", None, "echo")
+    assert (answer.text, answer.first_tokens, answer.model) == (
+        "2 Where?",
+        None,
+        "echo",
+    )
     assert answer.latency > 0
-    assert (observer.bits, observer.images_at_once, observer.card.ability) == (None, None, "answer")
+    assert (observer.bits, observer.images_at_once, observer.card.ability) == (
+        None,
+        None,
+        "answer",
+    )
     assert observer.delivered(FLAT) is FLAT
 
 
 def test_log_probabilities_come_likeliest_first() -> None:
     observer = pp.observer(
-        lambda images, prompt: ("No", {"Yes": -2.0, "No": -0.2}), name="logs", complete=True
+        lambda images, prompt: ("No", {"Yes": -2.0, "No": -0.2}),
+        name="logs",
+        complete=True,
     )
     answer = observer.answer([FLAT], "?")
     assert answer.first_tokens == (("No", -0.2), ("Yes", -2.0)) and answer.complete
@@ -36,12 +54,18 @@ def test_log_probabilities_come_likeliest_first() -> None:
 
 def test_an_answer_is_passed_on() -> None:
     given = Answer("Yes", tokens_in=7, cost=0.5, latency=3.0, model="mine")
-    assert pp.observer(lambda images, prompt: given, name="whole").answer([FLAT], "?") == given
+    assert (
+        pp.observer(lambda images, prompt: given, name="whole").answer([FLAT], "?")
+        == given
+    )
 
 
 def test_what_the_function_has_parameters_for_it_gets() -> None:
     def function(
-        images: Sequence[FloatArray], prompt: str, decoding: Decoding, words: tuple[str, ...]
+        images: Sequence[FloatArray],
+        prompt: str,
+        decoding: Decoding,
+        words: tuple[str, ...],
     ) -> str:
         return f"{decoding.seed} {words}"
 
@@ -66,16 +90,20 @@ def test_many_questions() -> None:
 
 def test_versions_are_told_apart() -> None:
     one, two = (
-        pp.observer(lambda images, prompt: "", name="same", version=version) for version in "12"
+        pp.observer(lambda images, prompt: "", name="same", version=version)
+        for version in "12"
     )
     assert one.card.digest != two.card.digest
 
 
 @pytest.mark.parametrize(
-    "returned", [3, None, ("Yes", 0.5), ("Yes", {"Yes": 0.5}), ("Yes", {"Yes": float("nan")})]
+    "returned",
+    [3, None, ("Yes", 0.5), ("Yes", {"Yes": 0.5}), ("Yes", {"Yes": float("nan")})],
 )
 def test_refuses_other_replies(returned: Any) -> None:
-    with pytest.raises(InputError, match=r"wanted is the reply as a string|at or below 0"):
+    with pytest.raises(
+        InputError, match=r"wanted is the reply as a string|at or below 0"
+    ):
         pp.observer(lambda images, prompt: returned, name="odd").answer([FLAT], "?")
 
 

@@ -16,7 +16,9 @@ torch = pytest.importorskip("torch", reason="the encoders extra is not installed
 timm = pytest.importorskip("timm", reason="the encoders extra is not installed")
 
 
-def _told_as_by_the_library(observer: Any, module: Any, images: FloatArray) -> FloatArray:
+def _told_as_by_the_library(
+    observer: Any, module: Any, images: FloatArray
+) -> FloatArray:
     mean, std = np.float32(observer.card.mean), np.float32(observer.card.std)
     with torch.inference_mode():
         maps = module.forward_features(
@@ -32,9 +34,13 @@ def test_features_are_those_of_the_usual_order(name: str, drive: FloatArray) -> 
     )
     assert isinstance(observer, NetworkObserver)
     kernels = [
-        each.weight for each in observer._module.modules() if isinstance(each, torch.nn.Conv2d)
+        each.weight
+        for each in observer._module.modules()
+        if isinstance(each, torch.nn.Conv2d)
     ]
-    assert all(kernel.is_contiguous(memory_format=torch.channels_last) for kernel in kernels)
+    assert all(
+        kernel.is_contiguous(memory_format=torch.channels_last) for kernel in kernels
+    )
     with seeded():
         size = {"img_size": drive.shape[1:3]} if "vit" in name else {}
         module = timm.create_model(name, **size).eval()
@@ -50,7 +56,12 @@ def test_own_networks_may_take_views_of_their_maps(drive: FloatArray) -> None:
             self.convolution = torch.nn.Conv2d(3, 4, 3)
 
         def forward(self, images: Any) -> Any:
-            return self.convolution(images).view(len(images), -1)  # an error with channels last
+            return self.convolution(images).view(
+                len(images), -1
+            )  # an error with channels last
 
     observer = pp.observer(Viewing(), input_size=drive.shape[1:3], device="cpu")
-    assert observer.features(drive[:2])[observer.card.features[-1]].shape == (2, 4 * 222 * 222)
+    assert observer.features(drive[:2])[observer.card.features[-1]].shape == (
+        2,
+        4 * 222 * 222,
+    )

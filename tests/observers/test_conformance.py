@@ -15,7 +15,9 @@ torch = pytest.importorskip("torch", reason="the encoders extra is not installed
 
 
 @pytest.fixture()
-def encoder(encoder_name: str, encoder_options: dict[str, Any]) -> observers.NetworkObserver:
+def encoder(
+    encoder_name: str, encoder_options: dict[str, Any]
+) -> observers.NetworkObserver:
     loaded: observers.NetworkObserver = observers.load_observer(
         encoder_name, device="cpu", **encoder_options
     )
@@ -35,21 +37,30 @@ def test_declares_and_keeps_the_protocol(
         assert np.isfinite(rows).all()
 
 
-def test_tells_images_apart(encoder: observers.NetworkObserver, drive: FloatArray) -> None:
+def test_tells_images_apart(
+    encoder: observers.NetworkObserver, drive: FloatArray
+) -> None:
     (rows,) = encoder.features(drive).values()
     assert not np.array_equal(rows[0], rows[1])
 
 
-def test_a_batch_is_a_loop(encoder: observers.NetworkObserver, drive: FloatArray) -> None:
+def test_a_batch_is_a_loop(
+    encoder: observers.NetworkObserver, drive: FloatArray
+) -> None:
     (batch,) = encoder.features(drive).values()
-    loop = np.concatenate([next(iter(encoder.features(image[None]).values())) for image in drive])
+    loop = np.concatenate(
+        [next(iter(encoder.features(image[None]).values())) for image in drive]
+    )
     np.testing.assert_allclose(batch, loop, rtol=0, atol=2e-6 * np.abs(loop).max())
 
 
 def test_the_same_images_give_the_same_bits(
     encoder: observers.NetworkObserver, drive: FloatArray
 ) -> None:
-    (once,), (again,) = encoder.features(drive).values(), encoder.features(drive).values()
+    (once,), (again,) = (
+        encoder.features(drive).values(),
+        encoder.features(drive).values(),
+    )
     np.testing.assert_array_equal(once, again)
 
 
@@ -59,7 +70,9 @@ def test_loading_again_gives_the_same_observer(
     encoder_options: dict[str, Any],
     drive: FloatArray,
 ) -> None:
-    torch.manual_seed(12345)  # what the caller does with the random state must not matter
+    torch.manual_seed(
+        12345
+    )  # what the caller does with the random state must not matter
     state = torch.get_rng_state()
     again = observers.load_observer(encoder_name, device="cpu", **encoder_options)
     if encoder_options:
@@ -142,7 +155,9 @@ def test_refuses_drive_out_of_range(
         with pytest.raises(InputError, match=f"drive from 0 to 1 and was given {told}"):
             encoder.features(wrong)
     raw = observers.load_observer(encoder_name, input="raw", **encoder_options)
-    assert raw.features(drive * 2), "drive beyond 1 of an extended display goes in as it is"
+    assert raw.features(drive * 2), (
+        "drive beyond 1 of an extended display goes in as it is"
+    )
     with pytest.raises(InputError, match="drive from -10 to 10 and was given 2"):
         raw.features(drive * 255)
 
@@ -151,17 +166,24 @@ def test_never_resizes(encoder: observers.NetworkObserver) -> None:
     if encoder.card.input_size is None:
         pytest.skip("it looks at images of any size")
     with pytest.raises(
-        InputError, match=r"224 x 224 px and these have 192 x 224 px: draw them at that size"
+        InputError,
+        match=r"224 x 224 px and these have 192 x 224 px: draw them at that size",
     ):
         encoder.features(np.zeros((1, 192, 224, 3), np.float32))
 
 
-def test_another_size_on_request(encoder_name: str, encoder_options: dict[str, Any]) -> None:
+def test_another_size_on_request(
+    encoder_name: str, encoder_options: dict[str, Any]
+) -> None:
     if encoder_name == "open_clip:tiny-RN":
         with pytest.raises(InputError, match="cannot look at images of 192 x 160 px"):
-            observers.load_observer(encoder_name, input_size=(192, 160), **encoder_options)
+            observers.load_observer(
+                encoder_name, input_size=(192, 160), **encoder_options
+            )
         return
-    encoder = observers.load_observer(encoder_name, input_size=(192, 160), **encoder_options)
+    encoder = observers.load_observer(
+        encoder_name, input_size=(192, 160), **encoder_options
+    )
     assert encoder.card.input_size == (192, 160)
     (rows,) = encoder.features(np.full((2, 192, 160, 3), 0.5, np.float32)).values()
     assert len(rows) == 2
@@ -178,7 +200,10 @@ def test_raw_leaves_the_drive_as_it_is(
     )
     assert raw.card.digest != normalised.card.digest
     prepared = (drive - np.float32(raw.card.mean)) / np.float32(raw.card.std)
-    (theirs,), (ours,) = normalised.features(drive).values(), raw.features(prepared).values()
+    (theirs,), (ours,) = (
+        normalised.features(drive).values(),
+        raw.features(prepared).values(),
+    )
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6 * np.abs(theirs).max())
 
 
@@ -189,7 +214,10 @@ def test_shorter_formats_on_request(
         pytest.skip("a graph has the format that it was exported in")
     full = observers.load_observer(encoder_name, **encoder_options)
     short = observers.load_observer(encoder_name, dtype="bfloat16", **encoder_options)
-    assert short.card.dtype == "bfloat16" and short.card.weights_digest == full.card.weights_digest
+    assert (
+        short.card.dtype == "bfloat16"
+        and short.card.weights_digest == full.card.weights_digest
+    )
     (rows,), (exact,) = short.features(drive).values(), full.features(drive).values()
     assert rows.dtype == np.float32
     assert 0 < np.abs(rows - exact).max() < 0.1 * np.abs(exact).max()
@@ -197,25 +225,52 @@ def test_shorter_formats_on_request(
 
 def test_a_feature_that_overflows_is_an_error() -> None:
     module = torch.nn.Flatten()
-    network = observers.Network("overflow", module, lambda images: module(images) * 1e30 * 1e30)
+    network = observers.Network(
+        "overflow", module, lambda images: module(images) * 1e30 * 1e30
+    )
     with pytest.raises(PsyprobeError, match="'embedding' holds NaN or infinity"):
-        observers.NetworkObserver(network, observers.NetworkOptions(device="cpu")).features(
-            np.ones((1, 4, 4, 3), np.float32)
-        )
+        observers.NetworkObserver(
+            network, observers.NetworkOptions(device="cpu")
+        ).features(np.ones((1, 4, 4, 3), np.float32))
 
 
 @pytest.mark.parametrize(
     ("name", "options", "error", "says"),
     [
-        ("timm:vit_tiny_patch16_22", {}, InputError, "did you mean 'timm:vit_tiny_patch16_224'"),
-        ("timm:resnet18.a1_in2k", {}, InputError, "did you mean 'timm:resnet18.a1_in1k'"),
+        (
+            "timm:vit_tiny_patch16_22",
+            {},
+            InputError,
+            "did you mean 'timm:vit_tiny_patch16_224'",
+        ),
+        (
+            "timm:resnet18.a1_in2k",
+            {},
+            InputError,
+            "did you mean 'timm:resnet18.a1_in1k'",
+        ),
         ("timm:resnet18", {"dtype": "float8"}, InputError, "unknown dtype 'float8'"),
-        ("timm:resnet18", {"device": "nowhere"}, InputError, "cannot run on device 'nowhere'"),
-        ("timm:resnet18", {"input": "bgr"}, InputError, "neither 'normalised' nor 'raw'"),
+        (
+            "timm:resnet18",
+            {"device": "nowhere"},
+            InputError,
+            "cannot run on device 'nowhere'",
+        ),
+        (
+            "timm:resnet18",
+            {"input": "bgr"},
+            InputError,
+            "neither 'normalised' nor 'raw'",
+        ),
         ("timm:resnet18", {"input_size": 224.5}, InputError, "input_size 224.5 px"),
         ("timm:resnet18", {"colour": 1}, InputError, "takes no option 'colour'"),
         ("timm:resnet18", {"weights": "nowhere.pth"}, InputError, "not for both"),
-        ("timm:vit_tiny_patch16_224", {"input_size": 225}, InputError, "multiples of 16 x 16 px"),
+        (
+            "timm:vit_tiny_patch16_224",
+            {"input_size": 225},
+            InputError,
+            "multiples of 16 x 16 px",
+        ),
         ("torchvision:resnet19", {}, InputError, "did you mean 'torchvision:resnet18'"),
         (
             "torchvision:resnet18.V2",
@@ -236,8 +291,18 @@ def test_a_feature_that_overflows_is_an_error() -> None:
             r"did you mean 'layer1\.0\.add'",
         ),
         ("open_clip:ViT-B-33", {}, InputError, "did you mean 'open_clip:ViT-B-32/TAG'"),
-        ("open_clip:ViT-B-32/openia", {}, InputError, "did you mean 'open_clip:ViT-B-32/openai'"),
-        ("packaged:efficientnet_lite9", {}, InputError, "Known: packaged:efficientnet_lite0"),
+        (
+            "open_clip:ViT-B-32/openia",
+            {},
+            InputError,
+            "did you mean 'open_clip:ViT-B-32/openai'",
+        ),
+        (
+            "packaged:efficientnet_lite9",
+            {},
+            InputError,
+            "Known: packaged:efficientnet_lite0",
+        ),
         ("pixels", {}, InputError, "takes no option 'random_weights'"),
     ],
 )

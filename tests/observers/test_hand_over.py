@@ -35,14 +35,20 @@ NORMALISATIONS = [
 
 
 def _received(
-    images: FloatArray, mean: tuple[float, ...], std: tuple[float, ...], dtype: str, choice: str
+    images: FloatArray,
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    dtype: str,
+    choice: str,
 ) -> tuple[Any, NetworkObserver]:
     """What a hook sees at the network's door."""
     module = torch.nn.Flatten()
     seen = []
     module.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].clone()))
     network = Network("witness", module, module, mean=mean, std=std)
-    observer = NetworkObserver(network, NetworkOptions(input=choice, dtype=dtype, device="cpu"))
+    observer = NetworkObserver(
+        network, NetworkOptions(input=choice, dtype=dtype, device="cpu")
+    )
     observer.features(images)
     (tensor,) = seen
     return tensor, observer
@@ -86,30 +92,42 @@ def test_receives_drive_beyond_peak_white() -> None:
     orientation=st.floats(5, 85),
     phase=st.floats(0, 360),
     scene=st.sampled_from(
-        [(dtype, contrast) for dtype, contrasts in CONTRASTS.items() for contrast in contrasts]
+        [
+            (dtype, contrast)
+            for dtype, contrasts in CONTRASTS.items()
+            for contrast in contrasts
+        ]
     ),
     normalisation=st.sampled_from(NORMALISATIONS),
 )
 def test_contrast_survives_the_hand_over(
-    frequency: float, orientation: float, phase: float, scene: tuple[str, float], normalisation: Any
+    frequency: float,
+    orientation: float,
+    phase: float,
+    scene: tuple[str, float],
+    normalisation: Any,
 ) -> None:
     """Property 1 at the network's door: decoded and fitted by least squares, a Gabor has the
     contrast drawn."""
     dtype, contrast = scene
     x = (np.arange(SIZE) - (SIZE - 1) / 2) / PPD
     theta = np.deg2rad(orientation)
-    angle = 2 * np.pi * frequency * (x * np.cos(theta) + x[:, None] * np.sin(theta)) + np.deg2rad(
-        phase
-    )
+    angle = 2 * np.pi * frequency * (
+        x * np.cos(theta) + x[:, None] * np.sin(theta)
+    ) + np.deg2rad(phase)
     envelope = np.exp(-(x**2 + x[:, None] ** 2) / (2 * SIGMA**2))
-    drive = DISPLAY.encode(MEAN_LUMINANCE * (1 + contrast * envelope * np.cos(angle)))[None]
+    drive = DISPLAY.encode(MEAN_LUMINANCE * (1 + contrast * envelope * np.cos(angle)))[
+        None
+    ]
     tensor, observer = _received(drive, *normalisation, dtype, "normalised")
     delivered = DISPLAY.decode(_drive_of(tensor, observer))[0, ..., 1]
     carriers = [envelope * np.cos(angle), envelope * np.sin(angle), np.ones_like(angle)]
     basis = np.stack(carriers, axis=-1).reshape(-1, 3)
     cosine, sine, _ = np.linalg.lstsq(basis, delivered.ravel(), rcond=None)[0]
     allowed = AMPLITUDE_ERROR[dtype] / contrast + 1e-6
-    assert np.hypot(cosine, sine) / MEAN_LUMINANCE == pytest.approx(contrast, rel=allowed)
+    assert np.hypot(cosine, sine) / MEAN_LUMINANCE == pytest.approx(
+        contrast, rel=allowed
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -119,16 +137,20 @@ def test_short_formats_are_cast_last(drive: FloatArray, dtype: str) -> None:
     assert torch.equal(short, exact.to(getattr(torch, dtype)))
 
 
-def test_tensorfloat_stays_off_and_the_callers_choice_comes_back(drive: FloatArray) -> None:
+def test_tensorfloat_stays_off_and_the_callers_choice_comes_back(
+    drive: FloatArray,
+) -> None:
     module = torch.nn.Flatten()
     within = []
-    module.register_forward_hook(lambda *_: within.append(torch.get_float32_matmul_precision()))
+    module.register_forward_hook(
+        lambda *_: within.append(torch.get_float32_matmul_precision())
+    )
     before = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("high")
-        NetworkObserver(Network("witness", module, module), NetworkOptions(device="cpu")).features(
-            drive
-        )
+        NetworkObserver(
+            Network("witness", module, module), NetworkOptions(device="cpu")
+        ).features(drive)
         assert within == ["highest"]
         assert torch.get_float32_matmul_precision() == "high"
     finally:

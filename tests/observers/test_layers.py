@@ -29,22 +29,29 @@ def _close(ours: FloatArray, theirs: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["resnet18", "mobilenetv3_small_050", "convnext_atto", "tf_efficientnet_lite0"]
+    "name",
+    ["resnet18", "mobilenetv3_small_050", "convnext_atto", "tf_efficientnet_lite0"],
 )
 def test_stages_are_those_of_timm(name: str, drive: FloatArray) -> None:
-    observer = load_observer(f"timm:{name}", random_weights=True, layers="all", device="cpu")
+    observer = load_observer(
+        f"timm:{name}", random_weights=True, layers="all", device="cpu"
+    )
     module = observer._network.module
     with torch.inference_mode():
         final, stages = module.forward_intermediates(_prepared(drive, observer))
         embedding = module.forward_head(final, pre_logits=True)
     found = observer.features(drive)
-    assert list(found) == list(observer.card.features) and observer.card.features[-1] == "embedding"
+    assert (
+        list(found) == list(observer.card.features)
+        and observer.card.features[-1] == "embedding"
+    )
     for ours, theirs in zip(found.values(), (*stages, embedding), strict=True):
         _close(ours, theirs)
 
 
 @pytest.mark.parametrize(
-    ("name", "prefix"), [("vit_tiny_patch16_224", 1), ("vit_small_patch14_reg4_dinov2.lvd142m", 5)]
+    ("name", "prefix"),
+    [("vit_tiny_patch16_224", 1), ("vit_small_patch14_reg4_dinov2.lvd142m", 5)],
 )
 def test_tokens_are_those_of_timm(name: str, prefix: int, drive: FloatArray) -> None:
     layers = ["blocks.0:cls", "blocks.0:patches", "blocks.11", "norm", "embedding"]
@@ -67,7 +74,9 @@ def test_tokens_are_those_of_timm(name: str, prefix: int, drive: FloatArray) -> 
 
 
 @pytest.mark.parametrize("name", ["open_clip:tiny-ViT", "open_clip:tiny-RN"])
-def test_stages_are_those_of_open_clip(name: str, drive: FloatArray, tiny_clips: None) -> None:
+def test_stages_are_those_of_open_clip(
+    name: str, drive: FloatArray, tiny_clips: None
+) -> None:
     observer = load_observer(name, random_weights=True, layers="all", device="cpu")
     tower = observer._network.module
     with torch.inference_mode():
@@ -75,8 +84,12 @@ def test_stages_are_those_of_open_clip(name: str, drive: FloatArray, tiny_clips:
             _prepared(drive, observer), output_fmt="NLC" if "ViT" in name else "NCHW"
         )
     *stages, embedding = observer.features(drive).values()
-    for ours, theirs in zip(stages, told["image_intermediates"][-len(stages) :], strict=True):
-        _close(ours[:, -theirs[0].numel() :], theirs)  # open_clip leaves the class token out
+    for ours, theirs in zip(
+        stages, told["image_intermediates"][-len(stages) :], strict=True
+    ):
+        _close(
+            ours[:, -theirs[0].numel() :], theirs
+        )  # open_clip leaves the class token out
     _close(embedding, told["image_features"])
 
 
@@ -90,14 +103,16 @@ def test_all_layers_come_from_one_pass(drive: FloatArray) -> None:
     assert len(found) == 13 and len(passes) == 1
     observer.features(drive)
     assert len(passes) == 2
-    watched = [module for module in observer._module.blocks.modules() if module._forward_hooks]
+    watched = [
+        module for module in observer._module.blocks.modules() if module._forward_hooks
+    ]
     assert not watched, "hooks of an earlier pass were left behind"
 
 
 def test_layers_do_not_disturb_the_embedding(drive: FloatArray) -> None:
-    alone = load_observer("timm:resnet18", random_weights=True, device="cpu").features(drive)[
-        "embedding"
-    ]
+    alone = load_observer("timm:resnet18", random_weights=True, device="cpu").features(
+        drive
+    )["embedding"]
     every = load_observer(
         "timm:resnet18", random_weights=True, layers="all", device="cpu"
     ).features(drive)
@@ -109,15 +124,17 @@ def test_a_layer_is_kept_before_later_ones_work_in_place() -> None:
         torch.nn.Identity(), torch.nn.ReLU(inplace=True), torch.nn.Flatten()
     )
     shifted = Network("in place", module, module, mean=(0.5, 0.5, 0.5))
-    found = NetworkObserver(shifted, NetworkOptions(layers=["0"], device="cpu")).features(
-        np.zeros((1, 2, 2, 3), np.float32)
-    )
+    found = NetworkObserver(
+        shifted, NetworkOptions(layers=["0"], device="cpu")
+    ).features(np.zeros((1, 2, 2, 3), np.float32))
     np.testing.assert_array_equal(found["0"], np.full((1, 12), -0.5, np.float32))
 
 
 def test_order_is_as_asked(drive: FloatArray) -> None:
     layers = ["embedding", "layer2", "layer1"]
-    observer = load_observer("timm:resnet18", random_weights=True, layers=layers, device="cpu")
+    observer = load_observer(
+        "timm:resnet18", random_weights=True, layers=layers, device="cpu"
+    )
     assert observer.card.features == tuple(layers) == tuple(observer.features(drive))
 
 
@@ -140,7 +157,11 @@ def test_refuses_layers_that_are_not_there(
 @pytest.mark.parametrize(
     ("name", "asked", "says"),
     [
-        ("timm:resnet18", "layr2", "did you mean 'layer2'. It has layer2, .*layer1, .*embedding$"),
+        (
+            "timm:resnet18",
+            "layr2",
+            "did you mean 'layer2'. It has layer2, .*layer1, .*embedding$",
+        ),
         (
             "timm:vit_tiny_patch16_224",
             "nrom",
@@ -151,8 +172,16 @@ def test_refuses_layers_that_are_not_there(
             "blok.1",
             r"did you mean 'blocks\.\d'. It has .*embedding$",
         ),
-        ("vit_mae:base", "layer.3", r"did you mean 'layers\.3'. It has layers\.3, .*embedding$"),
-        ("diffusers:any", "encoder.mid", r"did you mean 'encoder\.mid.*It has .*embedding$"),
+        (
+            "vit_mae:base",
+            "layer.3",
+            r"did you mean 'layers\.3'. It has layers\.3, .*embedding$",
+        ),
+        (
+            "diffusers:any",
+            "encoder.mid",
+            r"did you mean 'encoder\.mid.*It has .*embedding$",
+        ),
     ],
 )
 def test_a_typo_lists_the_layers_there_are(name: str, asked: str, says: str) -> None:
@@ -166,7 +195,10 @@ def test_refuses_tokens_where_a_layer_has_none(drive: FloatArray) -> None:
     """XCiT adds its class token after the blocks: the first token of a block is a patch, not the
     class."""
     observer = load_observer(
-        "timm:xcit_nano_12_p16_224", random_weights=True, layers=["blocks.1:cls"], device="cpu"
+        "timm:xcit_nano_12_p16_224",
+        random_weights=True,
+        layers=["blocks.1:cls"],
+        device="cpu",
     )
     with pytest.raises(InputError, match="not 1 \\+ 196 tokens"):
         observer.features(drive)
@@ -191,7 +223,11 @@ class _Odd(torch.nn.Module):  # type: ignore[misc,name-defined]
 
 @pytest.mark.parametrize(
     ("layer", "says"),
-    [("twice", "more than once"), ("never", "takes no part"), ("pair", "tuple, not one tensor")],
+    [
+        ("twice", "more than once"),
+        ("never", "takes no part"),
+        ("pair", "tuple, not one tensor"),
+    ],
 )
 def test_refuses_layers_that_say_nothing_clear(layer: str, says: str) -> None:
     module = _Odd()

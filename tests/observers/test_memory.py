@@ -39,11 +39,14 @@ def images() -> FloatArray:
 def test_fewer_images_are_taken_at_once_and_it_is_said_once(images: FloatArray) -> None:
     (full, _), (small, given) = network(11), network(3)
     with pytest.warns(
-        ConditionWarning, match="memory of cpu ran out with .* images at once; [63] are taken"
+        ConditionWarning,
+        match="memory of cpu ran out with .* images at once; [63] are taken",
     ) as said:
         found = small.features(images)
     assert len(said) == 2  # 11 and 6 are too many
-    np.testing.assert_array_equal(found["embedding"], full.features(images)["embedding"])
+    np.testing.assert_array_equal(
+        found["embedding"], full.features(images)["embedding"]
+    )
     given.clear()
     small.features(images)
     assert given == [3, 3, 3, 2]

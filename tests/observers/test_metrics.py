@@ -16,7 +16,7 @@ from small_experiment import write_experiment
 import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.light.display import Display
 from psyprobe.observers import DifferenceObserver, load_observer
 from psyprobe.observers.metrics import CastleCsf
@@ -42,7 +42,8 @@ def metric(request: pytest.FixtureRequest) -> Any:
 def light(size: int = 64, **parameters: Any) -> FloatArray:
     """Grey light, (n, size, size, 3), of Gabors on 100 cd/m²."""
     plane = Gabor(
-        **{"frequency": 4, "luminance": 100, "radius": 0.3, "ppd": PPD, "size": size} | parameters
+        **{"frequency": 4, "luminance": 100, "radius": 0.3, "ppd": PPD, "size": size}
+        | parameters
     ).draw()
     return np.broadcast_to(plane.pixels[..., None], (*plane.pixels.shape, 3))
 
@@ -71,7 +72,9 @@ def test_more_contrast_differs_more(metric: Any) -> None:
 def test_batch_is_what_single_images_are(metric: Any) -> None:
     images = light(contrast=[0.0, 0.01, 0.1, 0.4])
     references = images[[0, 0, 1, 0]]
-    alone = [metric.difference(images[[i]], references[[i]], ppd=PPD)[0] for i in range(4)]
+    alone = [
+        metric.difference(images[[i]], references[[i]], ppd=PPD)[0] for i in range(4)
+    ]
     np.testing.assert_allclose(
         metric.difference(images, references, ppd=PPD), alone, rtol=1e-5, atol=1e-9
     )
@@ -80,13 +83,17 @@ def test_batch_is_what_single_images_are(metric: Any) -> None:
 def test_grey_view_is_what_three_planes_are(metric: Any) -> None:
     images = light(contrast=[0.0, 0.05])
     copied = np.ascontiguousarray(images)
-    views, planes = (metric.difference(each, each[[0, 0]], ppd=PPD) for each in (images, copied))
+    views, planes = (
+        metric.difference(each, each[[0, 0]], ppd=PPD) for each in (images, copied)
+    )
     np.testing.assert_allclose(views, planes, rtol=1e-6, atol=1e-12)
 
 
 def test_resolution_matters(metric: Any) -> None:
     images = light(contrast=[0.0, 0.05], frequency=10)
-    near, far = (metric.difference(images[[1]], images[[0]], ppd=ppd)[0] for ppd in (60, 120))
+    near, far = (
+        metric.difference(images[[1]], images[[0]], ppd=ppd)[0] for ppd in (60, 120)
+    )
     assert near > far
 
 
@@ -120,7 +127,11 @@ def test_black_reference_is_refused() -> None:
     orientation=st.floats(0, 180),
 )
 def test_castlecsf_puts_one_half_at_the_human_threshold(
-    frequency: float, luminance: float, radius: float, direction: Any, orientation: float
+    frequency: float,
+    luminance: float,
+    radius: float,
+    direction: Any,
+    orientation: float,
 ) -> None:
     fixed = {
         "frequency": frequency,
@@ -131,7 +142,9 @@ def test_castlecsf_puts_one_half_at_the_human_threshold(
     sensitivity = pp.castle_csf(
         frequency, luminance=luminance, direction=direction, area=np.pi * radius**2
     )
-    spec = Gabor(contrast=1 / sensitivity, orientation=orientation, ppd=PPD, size=192, **fixed)
+    spec = Gabor(
+        contrast=1 / sensitivity, orientation=orientation, ppd=PPD, size=192, **fixed
+    )
     display = Display(peak=1000.0, extended=True, eotf="linear")
     both = (
         presented(
@@ -147,7 +160,9 @@ def test_castlecsf_puts_one_half_at_the_human_threshold(
 
 
 def test_castlecsf_masks() -> None:
-    mask = Noise(frequency=5, contrast=0.2, luminance=100, ppd=PPD, size=64).draw().pixels
+    mask = (
+        Noise(frequency=5, contrast=0.2, luminance=100, ppd=PPD, size=64).draw().pixels
+    )
     plane = np.broadcast_to(mask[None, ..., None], (1, 64, 64, 3))
     target = light(contrast=[0.0, 0.05])
     added = target[[1]] - target[[0]]
@@ -164,7 +179,9 @@ def test_cvvdp_can_be_told_the_resolution_of_the_published_runs() -> None:
     told = load_observer("cvvdp", ppd=75.4, device="cpu")
     true = load_observer("cvvdp", device="cpu")
     at_60 = told.difference(images[[1]], images[[0]], ppd=60)
-    np.testing.assert_array_equal(at_60, true.difference(images[[1]], images[[0]], ppd=75.4))
+    np.testing.assert_array_equal(
+        at_60, true.difference(images[[1]], images[[0]], ppd=75.4)
+    )
     assert at_60 != true.difference(images[[1]], images[[0]], ppd=60)
     assert told.card.digest != true.card.digest
     with pytest.raises(InputError, match="ppd is 0"):
@@ -182,7 +199,7 @@ def test_published_experiments_tell_a_metric_their_resolution(tmp_path: Path) ->
         ("[display]", "[observer]\nmetric_ppd = 75.4\n[display]"),
         stimulus=(("ppd = 16", "ppd = 64"), ("size = 16", "size = 64")),
     )
-    published = read_experiment(path)
+    published = load_experiment(path)
     assert observer_for(published, "cvvdp").card.options["ppd"] == 75.4
     assert observer_for(published, "cvvdp", ppd=60).card.options["ppd"] == 60
     assert "ppd" not in observer_for(published, "castlecsf").card.options
@@ -190,10 +207,11 @@ def test_published_experiments_tell_a_metric_their_resolution(tmp_path: Path) ->
     assert json.loads(result.attrs["observer_card"])["options"]["ppd"] == 75.4
     own = load_observer("cvvdp")
     with pytest.raises(
-        InputError, match=r"75.4 pixels per degree, .* load it with ppd=75.4, or with the ppd you"
+        InputError,
+        match=r"75.4 pixels per degree, .* load it with ppd=75.4, or with the ppd you",
     ):
         pp.run(published, own, progress=False)
-    assert observer_for(read_experiment("gabor_achromatic"), "cvvdp").card == own.card
+    assert observer_for(load_experiment("gabor_achromatic"), "cvvdp").card == own.card
 
 
 def test_dim_light_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -201,7 +219,12 @@ def test_dim_light_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
         "pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError
     )
     images = light(contrast=[0.0, 0.05], luminance=0.1)
-    assert load_observer("cvvdp", device="cpu").difference(images[[1]], images[[0]], ppd=60) >= 0
+    assert (
+        load_observer("cvvdp", device="cpu").difference(
+            images[[1]], images[[0]], ppd=60
+        )
+        >= 0
+    )
     assert not caplog.records
 
 
@@ -217,7 +240,10 @@ def test_metric_sees_the_light_of_the_display() -> None:
 
 def test_detection_with_a_metric(tmp_path: Path) -> None:
     result = pp.run(
-        write_experiment(tmp_path), "castlecsf", store=tmp_path / "runs.sqlite", progress=False
+        write_experiment(tmp_path),
+        "castlecsf",
+        store=tmp_path / "runs.sqlite",
+        progress=False,
     )
     assert list(result["layer"].values) == ["difference"]
     assert json.loads(result.attrs["measures"]) == ["difference"]
@@ -235,14 +261,18 @@ def test_detection_with_a_metric(tmp_path: Path) -> None:
     pp.plot(result)
 
 
-@pytest.mark.parametrize(("answer", "message"), [(np.zeros(1000), "shape"), (None, "finite")])
+@pytest.mark.parametrize(
+    ("answer", "message"), [(np.zeros(1000), "shape"), (None, "finite")]
+)
 def test_metric_with_a_wrong_answer_is_told(
     tmp_path: Path, answer: FloatArray | None, message: str
 ) -> None:
     class Wrong:
         card = Card("wrong", "difference", ("difference",))
 
-        def difference(self, test: FloatArray, reference: FloatArray, *, ppd: float) -> FloatArray:
+        def difference(
+            self, test: FloatArray, reference: FloatArray, *, ppd: float
+        ) -> FloatArray:
             return np.full(len(test), np.nan) if answer is None else answer
 
     with pytest.raises(InputError, match=message):

@@ -42,16 +42,28 @@ def test_lists_every_kind_without_loading_anything_heavy() -> None:
         "assert not heavy, heavy"
     )
     told = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=1200
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=1200,
     ).stdout
     names = told.split("\n")
-    for start in ("pixels", "timm:", "open_clip:", "torch:", "packaged:efficientnet_lite0"):
+    for start in (
+        "pixels",
+        "timm:",
+        "open_clip:",
+        "torch:",
+        "packaged:efficientnet_lite0",
+    ):
         assert any(name.startswith(start) for name in names), start
 
 
 def test_lists_by_glob() -> None:
     rows = observers.list_observers("packaged:efficientnet*")
-    assert [row.name for row in rows] == [f"packaged:efficientnet_lite{i}" for i in range(3)]
+    assert [row.name for row in rows] == [
+        f"packaged:efficientnet_lite{i}" for i in range(3)
+    ]
     assert observers.list_observers("nothing*") == []
 
 
@@ -66,7 +78,9 @@ def test_says_which_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row.obstacle == "needs torch and timm: pip install 'psyprobe[encoders]'"
     (pixels,) = observers.list_observers("pixels")
     assert not pixels.obstacle
-    with pytest.raises(PsyprobeError, match=r"timm:resnet18 needs torch and timm: pip install"):
+    with pytest.raises(
+        PsyprobeError, match=r"timm:resnet18 needs torch and timm: pip install"
+    ):
         observers.load_observer("timm:resnet18")
 
 
@@ -104,7 +118,9 @@ def test_registers_by_decorator_once() -> None:
         return f"{name} in {colour}"
 
     assert observers.load_observer("mine:hat", colour="blue") == "hat in blue"
-    assert observers.list_observers("mine*") == [observers.ObserverRow("mine:NAME", "my own")]
+    assert observers.list_observers("mine*") == [
+        observers.ObserverRow("mine:NAME", "my own")
+    ]
     with pytest.raises(InputError, match="exists already"):
         observers.register_observer("mine", form="mine:NAME", summary="again")(load)
 
@@ -151,7 +167,11 @@ def test_a_package_that_fails_in_any_way_is_one_line(
 
     monkeypatch.setitem(sys.modules, "other_package", type(sys)("other_package"))
     kind = registry.ObserverKind(
-        "plugin", lambda rest: None, "plugin:NAME", "fails as it lists itself", rows=rows
+        "plugin",
+        lambda rest: None,
+        "plugin:NAME",
+        "fails as it lists itself",
+        rows=rows,
     )
     monkeypatch.setattr(sys.modules["other_package"], "KIND", kind, raising=False)
     _entry_points(monkeypatch, plugin="other_package:KIND")
@@ -177,9 +197,18 @@ def _mean(images: Any) -> Any:
 @pytest.mark.parametrize(
     ("thing", "says"),
     [
-        (_mean, r"the function _mean is no observer yet; wrap it: pp\.observer\(function\)"),
-        (_Net(), r"the module _Net is no observer yet; wrap it: pp\.observer\(module\)"),
-        (observers.Card, r"the class Card is no observer: make one of it first, Card\(\.\.\.\)"),
+        (
+            _mean,
+            r"the function _mean is no observer yet; wrap it: pp\.observer\(function\)",
+        ),
+        (
+            _Net(),
+            r"the module _Net is no observer yet; wrap it: pp\.observer\(module\)",
+        ),
+        (
+            observers.Card,
+            r"the class Card is no observer: make one of it first, Card\(\.\.\.\)",
+        ),
         (3, "3 is a int, and neither the name of an observer nor an observer"),
     ],
 )
@@ -190,6 +219,8 @@ def test_what_is_no_observer_is_told_how_to_become_one(thing: Any, says: str) ->
 
 
 def test_an_observer_or_its_name_is_an_observer() -> None:
-    loaded = observers.as_observer("packaged:efficientnet_lite0", random_weights=True, device="cpu")
+    loaded = observers.as_observer(
+        "packaged:efficientnet_lite0", random_weights=True, device="cpu"
+    )
     assert loaded.card.random_weights
     assert observers.as_observer(loaded) is loaded

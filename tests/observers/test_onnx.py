@@ -22,18 +22,28 @@ WEIGHT = np.random.default_rng(3).normal(size=(3, 5)).astype(np.float32)
 
 
 def _saved(
-    path: Path, shape: list[Any], nodes: list[Any], outputs: dict[str, list[Any]], kind: int = FLOAT
+    path: Path,
+    shape: list[Any],
+    nodes: list[Any],
+    outputs: dict[str, list[Any]],
+    kind: int = FLOAT,
 ) -> Path:
     helper = onnx.helper
     graph = helper.make_graph(
         nodes,
         "tiny",
         [helper.make_tensor_value_info("image", kind, shape)],
-        [helper.make_tensor_value_info(name, kind, each) for name, each in outputs.items()],
+        [
+            helper.make_tensor_value_info(name, kind, each)
+            for name, each in outputs.items()
+        ],
         [onnx.numpy_helper.from_array(WEIGHT, "weight")],
     )
     onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        ),
+        path,
     )
     return path
 
@@ -47,7 +57,9 @@ def _pooled(path: Path, batch: Any) -> Path:
         make("MatMul", ["mean", "weight"], ["scores"]),
         make("Mul", ["scores", "scores"], ["square"]),
     ]
-    return _saved(path, [batch, 6, 8, 3], nodes, {"scores": [batch, 5], "square": [batch, 5]})
+    return _saved(
+        path, [batch, 6, 8, 3], nodes, {"scores": [batch, 5], "square": [batch, 5]}
+    )
 
 
 @pytest.fixture()
@@ -61,11 +73,17 @@ def test_any_tensor_of_the_graph_is_a_layer(onnx_file: Path, drive: FloatArray) 
     assert tuple(found) == observer.card.features == ("Relu:0", "conv", "flat")
     weight = onnx.numpy_helper.to_array(onnx.load(onnx_file).graph.initializer[0])
     patches = drive.reshape(3, 14, 16, 14, 16, 3)
-    wanted = np.einsum("nhywxc,kcyx->nkhw", patches, weight, optimize=True).reshape(3, -1)
-    np.testing.assert_allclose(found["conv"], wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+    wanted = np.einsum("nhywxc,kcyx->nkhw", patches, weight, optimize=True).reshape(
+        3, -1
+    )
+    np.testing.assert_allclose(
+        found["conv"], wanted, rtol=0, atol=1e-5 * np.abs(wanted).max()
+    )
     np.testing.assert_array_equal(found["Relu:0"], np.maximum(found["conv"], 0))
     np.testing.assert_array_equal(found["flat"], found["Relu:0"])
-    assert observer.card.input_size is None and observer.card.options == {"layout": "NCHW"}
+    assert observer.card.input_size is None and observer.card.options == {
+        "layout": "NCHW"
+    }
 
 
 @pytest.mark.parametrize("batch", ["n", 1, 2])
@@ -89,21 +107,32 @@ def test_channels_last_and_normalised_whatever_the_batch(
     wanted = ((images - mean) / std).mean(axis=(1, 2))
     np.testing.assert_allclose(found["mean"], wanted, rtol=0, atol=1e-6)
     np.testing.assert_allclose(found["scores"], wanted @ WEIGHT, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(found["square"], (wanted @ WEIGHT) ** 2, rtol=0, atol=1e-4)
-    raw = load_observer(f"onnx:{path}", mean=mean, std=std, input="raw", layers=["mean"])
+    np.testing.assert_allclose(
+        found["square"], (wanted @ WEIGHT) ** 2, rtol=0, atol=1e-4
+    )
+    raw = load_observer(
+        f"onnx:{path}", mean=mean, std=std, input="raw", layers=["mean"]
+    )
     np.testing.assert_allclose(
         raw.features(images)["mean"], images.mean(axis=(1, 2)), rtol=0, atol=1e-6
     )
-    assert load_observer(f"onnx:{path}", layers="all").card.features == ("scores", "square")
+    assert load_observer(f"onnx:{path}", layers="all").card.features == (
+        "scores",
+        "square",
+    )
     assert load_observer(f"onnx:{path}").card.features == ("scores",)
 
 
-def test_the_card_has_the_digest_of_the_file_and_of_those_beside_it(tmp_path: Path) -> None:
+def test_the_card_has_the_digest_of_the_file_and_of_those_beside_it(
+    tmp_path: Path,
+) -> None:
     path = _pooled(tmp_path / "mean.onnx", "n")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     card = load_observer(f"onnx:{path}").card
     assert (
-        card.weights_digest == digest and card.weights == f"file {path}" and not card.random_weights
+        card.weights_digest == digest
+        and card.weights == f"file {path}"
+        and not card.random_weights
     )
     beside = tmp_path / "beside.onnx"
     onnx.save(
@@ -115,18 +144,26 @@ def test_the_card_has_the_digest_of_the_file_and_of_those_beside_it(tmp_path: Pa
     )
     one = load_observer(f"onnx:{beside}")
     np.testing.assert_allclose(
-        one.features(np.ones((1, 6, 8, 3), np.float32))["scores"][0], WEIGHT.sum(0), rtol=1e-5
+        one.features(np.ones((1, 6, 8, 3), np.float32))["scores"][0],
+        WEIGHT.sum(0),
+        rtol=1e-5,
     )
     stored = bytearray((tmp_path / "weights.bin").read_bytes())
     stored[0] ^= 1
     (tmp_path / "weights.bin").write_bytes(stored)
-    assert load_observer(f"onnx:{beside}").card.weights_digest != one.card.weights_digest
+    assert (
+        load_observer(f"onnx:{beside}").card.weights_digest != one.card.weights_digest
+    )
 
 
 def test_half_precision_in_and_out(tmp_path: Path, images: FloatArray) -> None:
     half = onnx.TensorProto.FLOAT16
-    node = onnx.helper.make_node("ReduceMean", ["image"], ["mean"], axes=[1, 2], keepdims=0)
-    path = _saved(tmp_path / "half.onnx", ["n", 6, 8, 3], [node], {"mean": ["n", 3]}, half)
+    node = onnx.helper.make_node(
+        "ReduceMean", ["image"], ["mean"], axes=[1, 2], keepdims=0
+    )
+    path = _saved(
+        tmp_path / "half.onnx", ["n", 6, 8, 3], [node], {"mean": ["n", 3]}, half
+    )
     observer = load_observer(f"onnx:{path}")
     assert observer.card.dtype == "float16"
     found = observer.features(images)["mean"]
@@ -134,12 +171,16 @@ def test_half_precision_in_and_out(tmp_path: Path, images: FloatArray) -> None:
     np.testing.assert_allclose(found, images.mean(axis=(1, 2)), rtol=0, atol=2e-3)
 
 
-def test_one_clear_line_for_what_cannot_be_looked_through(tmp_path: Path, onnx_file: Path) -> None:
+def test_one_clear_line_for_what_cannot_be_looked_through(
+    tmp_path: Path, onnx_file: Path
+) -> None:
     node = onnx.helper.make_node("Flatten", ["image"], ["flat"])
     flat = {"flat": ["n", "d"]}
     open_layout = _saved(tmp_path / "open.onnx", ["n", "c", "h", "w"], [node], flat)
     both = _saved(tmp_path / "both.onnx", ["n", 3, 4, 3], [node], flat)
-    codes = _saved(tmp_path / "codes.onnx", ["n", 3, 4, 4], [node], flat, onnx.TensorProto.UINT8)
+    codes = _saved(
+        tmp_path / "codes.onnx", ["n", 3, 4, 4], [node], flat, onnx.TensorProto.UINT8
+    )
     rows = _saved(tmp_path / "rows.onnx", ["n", 12], [node], flat)
     (broken := tmp_path / "broken.onnx").write_bytes(b"not a graph")
     mean = _pooled(tmp_path / "mean.onnx", "n")
@@ -167,7 +208,12 @@ def test_one_clear_line_for_what_cannot_be_looked_through(tmp_path: Path, onnx_f
         (mean, {"layers": "men"}, UnknownNameError, "did you mean 'mean'"),
         (mean, {"layers": ["mean", "mean"]}, InputError, "each once"),
         (mean, {"std": (1, 1, 0)}, InputError, "not three finite numbers above 0"),
-        (mean, {"random_weights": True}, InputError, "takes no option 'random_weights'"),
+        (
+            mean,
+            {"random_weights": True},
+            InputError,
+            "takes no option 'random_weights'",
+        ),
         (
             mean,
             {"device": "cuda"},

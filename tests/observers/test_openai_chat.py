@@ -34,16 +34,33 @@ from psyprobe.observers.chat import openai_chat
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
 from psyprobe.observers.chat.openai_sending import Sender
 from psyprobe.observers.chat.prices import Price
-from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding, Inquiry, ask_all
+from psyprobe.observers.chat.protocol import (
+    Answer,
+    AnswerObserver,
+    Decoding,
+    Inquiry,
+    ask_all,
+)
 from psyprobe.observers.simulated.observer import SimulatedObserver
-from psyprobe.observers.simulated.serving import Behaviour, Faults, SimulatedServer, serve
+from psyprobe.observers.simulated.serving import (
+    Behaviour,
+    Faults,
+    SimulatedServer,
+    serve,
+)
 
 MODEL = "simulated:watson-malo"
 KEY = "sk-very-secret-0123456789"
 PROMPT = "Is there a pattern visible in the image?"
 SAMPLED = Decoding(temperature=1.0)
 ALL_FAULTS = Faults(
-    overload=0.1, error=0.05, hang=0.02, truncated=0.02, reset=0.02, retry_after=0.1, seed=5
+    overload=0.1,
+    error=0.05,
+    hang=0.02,
+    truncated=0.02,
+    reset=0.02,
+    retry_after=0.1,
+    seed=5,
 )
 
 
@@ -62,15 +79,21 @@ def simulated() -> SimulatedObserver:
 @pytest.fixture(scope="module")
 def images() -> list[FloatArray]:
     rng = np.random.default_rng(1)
-    return [(rng.integers(120, 136, (64, 64, 3)) / 255).astype(np.float32) for _ in range(8)]
+    return [
+        (rng.integers(120, 136, (64, 64, 3)) / 255).astype(np.float32) for _ in range(8)
+    ]
 
 
 def client(server: SimulatedServer, **options: Any) -> OpenAIObserver:
-    loaded: OpenAIObserver = load_observer(f"openai:{MODEL}", base_url=server.base_url, **options)
+    loaded: OpenAIObserver = load_observer(
+        f"openai:{MODEL}", base_url=server.base_url, **options
+    )
     return loaded
 
 
-def inquiries(images: list[FloatArray], count: int, decoding: Decoding = SAMPLED) -> list[Inquiry]:
+def inquiries(
+    images: list[FloatArray], count: int, decoding: Decoding = SAMPLED
+) -> list[Inquiry]:
     return [
         Inquiry(f"{PROMPT} ({i})", (images[i % len(images)],), decoding=decoding)
         for i in range(count)
@@ -82,13 +105,15 @@ def all_at_once(
 ) -> list[Answer]:
     """The answers; checked to be the right ones, each once."""
     replies = list(ask_all(observer, iter(asked)))
-    assert collections.Counter(id(inquiry) for inquiry, _ in replies) == collections.Counter(
-        map(id, asked)
-    )
+    assert collections.Counter(
+        id(inquiry) for inquiry, _ in replies
+    ) == collections.Counter(map(id, asked))
     for inquiry, answer in replies:
         assert (
             answer.text
-            == simulated.answer(inquiry.images, inquiry.prompt, decoding=inquiry.decoding).text
+            == simulated.answer(
+                inquiry.images, inquiry.prompt, decoding=inquiry.decoding
+            ).text
         )
     return [answer for _, answer in replies]
 
@@ -113,24 +138,34 @@ def test_answers_as_the_observer_behind_the_server(
             (2.0 * (answer.tokens_in or 0) + 10.0 * (answer.tokens_out or 0)) / 1e6
         )
         assert (answer.model, answer.server) == (MODEL, direct.server)
-        two = observer.answer(images[:2], "Which has a pattern, the first or the second?")
+        two = observer.answer(
+            images[:2], "Which has a pattern, the first or the second?"
+        )
         assert (
             two.text
-            == simulated.answer(images[:2], "Which has a pattern, the first or the second?").text
+            == simulated.answer(
+                images[:2], "Which has a pattern, the first or the second?"
+            ).text
         )
 
 
-def test_the_pixels_arrive_as_drawn(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
+def test_the_pixels_arrive_as_drawn(
+    simulated: SimulatedObserver, images: list[FloatArray]
+) -> None:
     url = OpenAIObserver(MODEL)._url(images[0]).decode()
     head, _, data = url.partition(",")
     assert head == "data:image/png;base64"
-    np.testing.assert_array_equal(decode_png(base64.b64decode(data)), np.rint(images[0] * 255))
+    np.testing.assert_array_equal(
+        decode_png(base64.b64decode(data)), np.rint(images[0] * 255)
+    )
     with pytest.raises(InputError, match="round it with dither first"):
         OpenAIObserver(MODEL)._url(images[0] + np.float32(0.001))
 
 
 def test_many_questions_are_under_way_and_few_are_held(
-    simulated: SimulatedObserver, images: list[FloatArray], monkeypatch: pytest.MonkeyPatch
+    simulated: SimulatedObserver,
+    images: list[FloatArray],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     encoded: list[int] = []
     real = openai_chat.encode_png
@@ -161,7 +196,10 @@ def test_many_questions_are_under_way_and_few_are_held(
                 most = max(most, drawn - answered)
                 yield Inquiry(f"{PROMPT} {i}", (image,), decoding=SAMPLED)
 
-    with serve(simulated, latency=0.05) as server, client(server, concurrency=8) as observer:
+    with (
+        serve(simulated, latency=0.05) as server,
+        client(server, concurrency=8) as observer,
+    ):
         for _ in observer.answers(source()):
             answered += 1
     assert answered == 200 and most <= 4 * 8 + 1
@@ -179,7 +217,8 @@ def test_every_question_is_answered_once_whatever_goes_wrong(
     ):
         answers = all_at_once(observer, inquiries(images, 300), simulated)
         assert all(
-            server.counts[kind] for kind in ("overload", "error", "hang", "truncated", "reset")
+            server.counts[kind]
+            for kind in ("overload", "error", "hang", "truncated", "reset")
         ), server.counts
         assert max(answer.attempts for answer in answers) > 1
         assert sum(answer.attempts for answer in answers) <= server.counts.total() + 1
@@ -202,11 +241,17 @@ def test_what_hangs_is_asked_again_long_before_the_time_out(
 def test_a_slow_server_is_not_asked_twice(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
-    with serve(simulated, latency=(0.2, 0.4)) as server, client(server, concurrency=16) as observer:
+    with (
+        serve(simulated, latency=(0.2, 0.4)) as server,
+        client(server, concurrency=16) as observer,
+    ):
         answers = all_at_once(observer, inquiries(images, 64), simulated)
         # One or two may be sent again where this machine, and not the server, stood still for a
         # second.
-        assert sum(answer.attempts for answer in answers) <= 66 and server.counts["answered"] <= 66
+        assert (
+            sum(answer.attempts for answer in answers) <= 66
+            and server.counts["answered"] <= 66
+        )
 
 
 def test_waits_as_long_as_it_is_told(
@@ -233,13 +278,20 @@ def test_gives_a_server_that_refuses_all_a_rest(
         serve(simulated, faults=faults) as server,
         client(server, concurrency=16, retries=3) as observer,
     ):
-        with pytest.raises(PsyprobeError, match=r"no answer after 4 attempts, .* HTTP 429"):
+        with pytest.raises(
+            PsyprobeError, match=r"no answer after 4 attempts, .* HTTP 429"
+        ):
             list(observer.answers(inquiries(images, 100)))
         assert server.counts["overload"] < 250
 
 
-def test_keeps_to_a_rate(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
-    with serve(simulated) as server, client(server, rate=40.0, concurrency=32) as observer:
+def test_keeps_to_a_rate(
+    simulated: SimulatedObserver, images: list[FloatArray]
+) -> None:
+    with (
+        serve(simulated) as server,
+        client(server, rate=40.0, concurrency=32) as observer,
+    ):
         start = time.monotonic()
         all_at_once(observer, inquiries(images, 21), simulated)
         assert time.monotonic() - start >= 20 / 40
@@ -292,7 +344,10 @@ def test_falls_back_to_text_and_tells_so_once(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
     behaviour = Behaviour(logprobs="refused", seed="refused")
-    with serve(simulated, behaviour=behaviour) as server, client(server, concurrency=8) as observer:
+    with (
+        serve(simulated, behaviour=behaviour) as server,
+        client(server, concurrency=8) as observer,
+    ):
         asked = inquiries(images, 30, Decoding(1.0, seed=3))
         with pytest.warns(ConditionWarning) as told:
             replies = list(observer.answers(asked))
@@ -300,25 +355,38 @@ def test_falls_back_to_text_and_tells_so_once(
             f"openai:{MODEL}: logprobs left out",
             f"openai:{MODEL}: seed left out",
         ]
-        assert len(replies) == 30 and all(answer.first_tokens is None for _, answer in replies)
+        assert len(replies) == 30 and all(
+            answer.first_tokens is None for _, answer in replies
+        )
         # The first question finds it out, before the others are sent.
         assert server.counts["refused"] == 2
         assert all(
-            set(answer.instead) == {"logprobs", "top_logprobs", "seed"} for _, answer in replies
+            set(answer.instead) == {"logprobs", "top_logprobs", "seed"}
+            for _, answer in replies
         )
 
 
 @pytest.mark.parametrize(
     ("behaviour", "model", "count", "says"),
     [
-        (Behaviour(key="another"), MODEL, 1, r"refuses the key \(HTTP 401\); set OPENAI_API_KEY"),
+        (
+            Behaviour(key="another"),
+            MODEL,
+            1,
+            r"refuses the key \(HTTP 401\); set OPENAI_API_KEY",
+        ),
         (
             Behaviour(),
             "simulated:other",
             1,
             r"knows no such model \(HTTP 404.*; it offers simulated:watson-malo",
         ),
-        (Behaviour(), MODEL, 3, r"refuses the question \(HTTP 400: .* was shown 3 images"),
+        (
+            Behaviour(),
+            MODEL,
+            3,
+            r"refuses the question \(HTTP 400: .* was shown 3 images",
+        ),
     ],
 )
 def test_a_clear_end_at_once(
@@ -350,7 +418,11 @@ def test_no_more_tokens_are_asked_for_than_a_server_has(
         pytest.warns(ConditionWarning, match="kept within 1 and 8") as told,
     ):
         answer = observer.answer(images[:1], PROMPT, decoding=SAMPLED)
-    assert answer.text.startswith("<think>") and answer.finish == "length" and len(told) == 1
+    assert (
+        answer.text.startswith("<think>")
+        and answer.finish == "length"
+        and len(told) == 1
+    )
     assert answer.instead == {"max_tokens": [SAMPLED.max_tokens, 8]}
 
 
@@ -380,7 +452,11 @@ def test_gives_up_after_the_time_out(
 def test_what_was_answered_is_yielded_before_the_end(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
-    asked = [*inquiries(images, 10), Inquiry(PROMPT, tuple(images[:3])), *inquiries(images, 5)]
+    asked = [
+        *inquiries(images, 10),
+        Inquiry(PROMPT, tuple(images[:3])),
+        *inquiries(images, 5),
+    ]
     with serve(simulated) as server, client(server, concurrency=1) as observer:
         got = []
         with pytest.raises(PsyprobeError, match="was shown 3 images"):
@@ -392,13 +468,18 @@ def test_what_was_answered_is_yielded_before_the_end(
 def test_closing_the_generator_takes_back_what_is_under_way(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
-    with serve(simulated, latency=0.05) as server, client(server, concurrency=4) as observer:
+    with (
+        serve(simulated, latency=0.05) as server,
+        client(server, concurrency=4) as observer,
+    ):
         replies = observer.answers(inquiries(images, 1000))
         next(replies)
         replies.close()  # type: ignore[attr-defined]
         time.sleep(0.2)
         assert server.counts["answered"] < 40
-        assert observer.answer(images[:1], PROMPT).text, "the observer is still good for questions"
+        assert observer.answer(images[:1], PROMPT).text, (
+            "the observer is still good for questions"
+        )
 
 
 def test_threads_may_ask_side_by_side(
@@ -412,13 +493,19 @@ def test_threads_may_ask_side_by_side(
         asked = inquiries(images, 64)
         answers = list(
             threads.map(
-                lambda each: observer.answer(each.images, each.prompt, decoding=SAMPLED), asked
+                lambda each: observer.answer(
+                    each.images, each.prompt, decoding=SAMPLED
+                ),
+                asked,
             )
         )
-        assert sum(thread.name == "openai-sender" for thread in threading.enumerate()) == 1
+        assert (
+            sum(thread.name == "openai-sender" for thread in threading.enumerate()) == 1
+        )
     for inquiry, answer in zip(asked, answers, strict=True):
         assert (
-            answer.text == simulated.answer(inquiry.images, inquiry.prompt, decoding=SAMPLED).text
+            answer.text
+            == simulated.answer(inquiry.images, inquiry.prompt, decoding=SAMPLED).text
         )
 
 
@@ -432,7 +519,9 @@ def test_closes_and_opens_again_and_travels(
         observer.close()
         assert observer.answer(images[:1], PROMPT).text == text
         copy = pickle.loads(pickle.dumps(observer))
-        assert copy.answer(images[:1], PROMPT).text == text and copy.card == observer.card
+        assert (
+            copy.answer(images[:1], PROMPT).text == text and copy.card == observer.card
+        )
         copy.close()
         observer.close()
 
@@ -449,11 +538,16 @@ def test_the_key_is_nowhere(
     errors = []
     try:
         for behaviour in (Behaviour(key=KEY), Behaviour(key="another")):
-            with serve(simulated, behaviour=behaviour, faults=Faults(error=0.3, seed=2)) as server:
+            with serve(
+                simulated, behaviour=behaviour, faults=Faults(error=0.3, seed=2)
+            ) as server:
                 monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
                 with OpenAIObserver(MODEL) as observer:
                     try:
-                        answers = [answer for _, answer in observer.answers(inquiries(images, 10))]
+                        answers = [
+                            answer
+                            for _, answer in observer.answers(inquiries(images, 10))
+                        ]
                         assert len(answers) == 10
                     except PsyprobeError as error:
                         told = traceback.TracebackException.from_exception(
@@ -462,7 +556,9 @@ def test_the_key_is_nowhere(
                         errors.append("".join(told.format()))
                         assert str(server.port) not in str(error)
                     shown = (repr(observer), str(observer.card.to_dict()))
-                    assert KEY not in str((*shown, vars(observer), pickle.dumps(observer)))
+                    assert KEY not in str(
+                        (*shown, vars(observer), pickle.dumps(observer))
+                    )
                     assert not any(str(server.port) in each for each in shown)
     finally:
         root.removeHandler(handler)
@@ -544,7 +640,9 @@ def test_openai_s_own_server_wants_a_key(
     images: list[FloatArray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(PsyprobeError, match="needs a key for OpenAI's server: set OPENAI_API_KEY"):
+    with pytest.raises(
+        PsyprobeError, match="needs a key for OpenAI's server: set OPENAI_API_KEY"
+    ):
         OpenAIObserver("m").answer(images[:1], PROMPT)
 
 
@@ -569,7 +667,9 @@ def test_a_web_page_is_told_at_once(images: list[FloatArray]) -> None:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         with (
-            OpenAIObserver("m", base_url=f"http://127.0.0.1:{server.server_port}") as observer,
+            OpenAIObserver(
+                "m", base_url=f"http://127.0.0.1:{server.server_port}"
+            ) as observer,
             pytest.raises(
                 PsyprobeError,
                 match=r"answers with a web page.*\(base_url, or else OPENAI_BASE_URL\) end in /v1",

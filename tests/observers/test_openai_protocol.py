@@ -30,7 +30,9 @@ def completion(message: Any = None, **fields: Any) -> bytes:
     return json.dumps({"model": "m", "choices": [choice], **fields}).encode()
 
 
-def token(text: str, logprob: float | None, *listed: tuple[str, float | None]) -> dict[str, Any]:
+def token(
+    text: str, logprob: float | None, *listed: tuple[str, float | None]
+) -> dict[str, Any]:
     return {
         "token": text,
         "logprob": logprob,
@@ -40,9 +42,15 @@ def token(text: str, logprob: float | None, *listed: tuple[str, float | None]) -
 
 def test_images_come_before_the_text() -> None:
     images = (np.zeros((1, 1, 3)),) * 2
-    before, asked = messages(Inquiry("What?", images, "Be brief."), ["data:1", "data:2"], "high")
+    before, asked = messages(
+        Inquiry("What?", images, "Be brief."), ["data:1", "data:2"], "high"
+    )
     assert before == {"role": "system", "content": "Be brief."}
-    assert [part["type"] for part in asked["content"]] == ["image_url", "image_url", "text"]
+    assert [part["type"] for part in asked["content"]] == [
+        "image_url",
+        "image_url",
+        "text",
+    ]
     assert asked["content"][1]["image_url"] == {"url": "data:2", "detail": "high"}
     assert len(messages(Inquiry("What?"), [], "low")) == 1
 
@@ -56,7 +64,9 @@ def test_settings_follow_the_dialect() -> None:
         "top_logprobs": 20,
         "seed": 3,
     }
-    plain = Dialect(listed=0, limit="max_completion_tokens", without=frozenset({"seed"}))
+    plain = Dialect(
+        listed=0, limit="max_completion_tokens", without=frozenset({"seed"})
+    )
     assert settings(decoding, plain) == {"temperature": 0.7, "max_completion_tokens": 4}
 
 
@@ -78,15 +88,30 @@ def test_settings_follow_the_dialect() -> None:
             "seed",
             Dialect(without=frozenset({"seed"})),
         ),
-        (400, "temperature must be 1", "temperature", Dialect(without=frozenset({"temperature"}))),
+        (
+            400,
+            "temperature must be 1",
+            "temperature",
+            Dialect(without=frozenset({"temperature"})),
+        ),
         (
             400,
             "max_tokens is too large: 16. This model supports at most 8",
             "max_tokens",
             Dialect(most=8),
         ),
-        (400, "'max_tokens' is too large: 16 (16 > 4096 - 4090)", None, Dialect(most=6)),
-        (400, "Expected a value >= 16, but got 1", "max_output_tokens", Dialect(least=16)),
+        (
+            400,
+            "'max_tokens' is too large: 16 (16 > 4096 - 4090)",
+            None,
+            Dialect(most=6),
+        ),
+        (
+            400,
+            "Expected a value >= 16, but got 1",
+            "max_output_tokens",
+            Dialect(least=16),
+        ),
         (
             400,
             "messages[0].role does not support 'system'",
@@ -109,7 +134,9 @@ def test_learns_what_a_server_does_not_take(
     body = {"error": {"message": message, "param": param}}
     problem = problem_of_status(status, body, {})
     assert (
-        Dialect().after(problem) == Dialect().after(problem_of_status(status, [body], {})) == learnt
+        Dialect().after(problem)
+        == Dialect().after(problem_of_status(status, [body], {}))
+        == learnt
     )
     if learnt is not None:
         assert learnt.after(problem) != learnt
@@ -128,7 +155,9 @@ def test_learns_what_a_server_does_not_take(
         (413, "too large", False),
     ],
 )
-def test_tells_what_passes_from_what_does_not(status: int, body: Any, passing: bool) -> None:
+def test_tells_what_passes_from_what_does_not(
+    status: int, body: Any, passing: bool
+) -> None:
     assert problem_of_status(status, {"error": body}, {}).passing is passing
     assert problem_of_status(status, body, {}).passing is passing
 
@@ -177,7 +206,11 @@ def test_messages_of_servers_are_made_harmless(monkeypatch: pytest.MonkeyPatch) 
         assert hidden not in told
     assert len(str(problem_of_status(400, "x" * 5000, {}))) < 400
     assert (
-        str(problem_of_status(401, {"error": {"message": "Incorrect API key: sk-1"}}, {}))
+        str(
+            problem_of_status(
+                401, {"error": {"message": "Incorrect API key: sk-1"}}, {}
+            )
+        )
         == "HTTP 401"
     )
 
@@ -192,14 +225,20 @@ def test_reads_the_first_token_that_is_not_blank() -> None:
     assert answer.first_tokens == (("Yes", -0.2), ("No", -1.7))
     sampled = [token("Perhaps", -9.0, ("No", -0.1))]
     answer = read_completion(completion(choice={"logprobs": {"content": sampled}}), {})
-    assert answer.first_tokens == (("No", -0.1), ("Perhaps", -9.0)) and not answer.complete
+    assert (
+        answer.first_tokens == (("No", -0.1), ("Perhaps", -9.0)) and not answer.complete
+    )
 
 
 @pytest.mark.parametrize(
-    "logprobs", [None, {}, {"content": None}, {"content": []}, {"content": [token("Yes", -1.0)]}]
+    "logprobs",
+    [None, {}, {"content": None}, {"content": []}, {"content": [token("Yes", -1.0)]}],
 )
 def test_log_probabilities_may_be_absent(logprobs: Any) -> None:
-    assert read_completion(completion(choice={"logprobs": logprobs}), {}).first_tokens is None
+    assert (
+        read_completion(completion(choice={"logprobs": logprobs}), {}).first_tokens
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,7 +247,15 @@ def test_log_probabilities_may_be_absent(logprobs: Any) -> None:
         ({"content": "No."}, "No."),
         ({"content": None, "refusal": "I will not."}, "I will not."),
         ({"content": None}, ""),
-        ({"content": [{"type": "text", "text": "Y"}, {"type": "text", "text": "es"}]}, "Yes"),
+        (
+            {
+                "content": [
+                    {"type": "text", "text": "Y"},
+                    {"type": "text", "text": "es"},
+                ]
+            },
+            "Yes",
+        ),
     ],
 )
 def test_reads_the_text(message: Any, text: str) -> None:
@@ -222,7 +269,9 @@ def test_reads_tokens_cost_and_who_answered() -> None:
     )
     assert (answer.tokens_in, answer.tokens_out, answer.cost) == (10, 2, 0.001)
     assert (answer.model, answer.server, answer.finish) == ("m", "fp", "stop")
-    answer = read_completion(completion(), {"x-litellm-response-cost": "0.5", "server": "uvicorn"})
+    answer = read_completion(
+        completion(), {"x-litellm-response-cost": "0.5", "server": "uvicorn"}
+    )
     assert (answer.tokens_in, answer.cost, answer.server) == (None, 0.5, "uvicorn")
 
 

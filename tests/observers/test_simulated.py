@@ -39,7 +39,9 @@ def observer(name: str = "watson-malo", **options: Any) -> SimulatedObserver:
 
 
 def noise(frequency: float, contrast: float, seed: int = 1) -> AnnulusNoise:
-    return AnnulusNoise(frequency=frequency, contrast=contrast, luminance=GREY, seed=seed)
+    return AnnulusNoise(
+        frequency=frequency, contrast=contrast, luminance=GREY, seed=seed
+    )
 
 
 def drive(spec: Any) -> FloatArray:
@@ -51,7 +53,10 @@ def dithered(spec: Any, seed: int = 1) -> FloatArray:
 
 
 def at_threshold(
-    seen_by: SimulatedObserver, factor: float = 1.0, frequency: float = 4.0, seed: int = 1
+    seen_by: SimulatedObserver,
+    factor: float = 1.0,
+    frequency: float = 4.0,
+    seed: int = 1,
 ) -> FloatArray:
     """Noise of `factor` times the threshold contrast."""
     sensitivity = float(seen_by.true_sensitivity(noise(frequency, 0.1)))
@@ -92,12 +97,16 @@ def test_true_sensitivity_is_that_of_the_drawn_image() -> None:
 
 def test_agrees_with_the_oracle_of_matched_stimuli(oracle_data: Path) -> None:
     seen_by = observer()
-    with (oracle_data / "chat_csf" / "human_csf_noise_matched.csv").open(encoding="utf-8") as file:
+    with (oracle_data / "chat_csf" / "human_csf_noise_matched.csv").open(
+        encoding="utf-8"
+    ) as file:
         rows = list(csv.DictReader(file))
     assert len(rows) > 8
     for row in rows:
         found = float(seen_by.true_sensitivity(noise(float(row["f0_cpd"]), 0.1)))
-        assert found == pytest.approx(float(row["SSO_rms_over_band_no_oblique"]), abs=1e-6)
+        assert found == pytest.approx(
+            float(row["SSO_rms_over_band_no_oblique"]), abs=1e-6
+        )
 
 
 @pytest.mark.parametrize("frequency", [1.0, 4.0, 16.0])
@@ -105,14 +114,17 @@ def test_dither_is_subtracted(frequency: float) -> None:
     seen_by = observer()
     threshold = 1 / float(seen_by.true_sensitivity(noise(frequency, 0.1)))
     found = [
-        seen_by.visible(dithered(noise(frequency, threshold, seed), seed)) for seed in range(4)
+        seen_by.visible(dithered(noise(frequency, threshold, seed), seed))
+        for seed in range(4)
     ]
     assert np.mean(found) == pytest.approx(1.0, abs=0.03)
 
 
 def test_a_dithered_blank_is_all_but_invisible() -> None:
     seen_by = observer()
-    assert max(seen_by.visible(dithered(noise(4.0, 0.0), seed)) for seed in range(6)) < 0.1
+    assert (
+        max(seen_by.visible(dithered(noise(4.0, 0.0), seed)) for seed in range(6)) < 0.1
+    )
 
 
 def test_other_stimuli_other_contrasts() -> None:
@@ -134,22 +146,38 @@ def test_sees_along_one_direction_of_colour(direction: str) -> None:
     display = Display(peak=400)
 
     def seen(spec: Any) -> float:
-        return seen_by.visible(display.encode(spec.draw(dtype="float64"), dtype="float64"))
+        return seen_by.visible(
+            display.encode(spec.draw(dtype="float64"), dtype="float64")
+        )
 
     # Whole cycles over a whole field: what castleCSF says of them.
-    waves = Grating(frequency=3.0, contrast=0.05, direction=direction, luminance=100.0, size=120)
+    waves = Grating(
+        frequency=3.0, contrast=0.05, direction=direction, luminance=100.0, size=120
+    )
     sensitivity = float(castle_csf(3.0, luminance=100.0, area=4.0, direction=direction))
-    assert float(seen_by.true_sensitivity(waves)) == pytest.approx(sensitivity, rel=1e-9)
+    assert float(seen_by.true_sensitivity(waves)) == pytest.approx(
+        sensitivity, rel=1e-9
+    )
     assert seen(waves) == pytest.approx(0.05 * sensitivity, rel=1e-4)
     others = {"achromatic", "red_green", "yellow_violet"} - {direction}
-    assert max(seen(replace(waves, direction=other)) for other in others) < 1e-4 * seen(waves)
+    assert max(seen(replace(waves, direction=other)) for other in others) < 1e-4 * seen(
+        waves
+    )
     assert (
-        max(float(seen_by.true_sensitivity(replace(waves, direction=other))) for other in others)
+        max(
+            float(seen_by.true_sensitivity(replace(waves, direction=other)))
+            for other in others
+        )
         < 1e-9
     )
     assert seen_by.visible(np.zeros((9, 9, 3))) == 0
-    assert seen_by.card.digest != observer("castlecsf", deg=2.0, luminance=100.0).card.digest
-    with pytest.raises(InputError, match=f"watson-malo knows nothing of direction '{direction}'"):
+    assert (
+        seen_by.card.digest
+        != observer("castlecsf", deg=2.0, luminance=100.0).card.digest
+    )
+    with pytest.raises(
+        InputError, match=f"watson-malo knows nothing of direction '{direction}'"
+    ):
         observer(direction=direction)
     with pytest.raises(UnknownNameError, match="did you mean 'red_green'"):
         observer("castlecsf", direction="red-green")
@@ -171,22 +199,28 @@ def test_the_image_is_the_same_however_it_comes() -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_probability_is_the_psychometric_function(function: str, blank: FloatArray) -> None:
+def test_probability_is_the_psychometric_function(
+    function: str, blank: FloatArray
+) -> None:
     seen_by = observer("flat", function=function, guess=0.2, lapse=0.1, width=0.5)
     for x in (-0.3, 0.0, 0.2):
         expected = 0.2 + 0.7 * psychometric(x, 0.5, function)
-        assert seen_by.probability([at_threshold(seen_by, 10**x)], PROMPT) == pytest.approx(
-            expected, abs=2e-3
-        )
+        assert seen_by.probability(
+            [at_threshold(seen_by, 10**x)], PROMPT
+        ) == pytest.approx(expected, abs=2e-3)
     assert seen_by.probability([blank], PROMPT) == pytest.approx(0.2, abs=1e-6)
-    assert [psychometric(x, 0.5, function) for x in (-9, 9)] == pytest.approx([0, 1], abs=1e-9)
+    assert [psychometric(x, 0.5, function) for x in (-9, 9)] == pytest.approx(
+        [0, 1], abs=1e-9
+    )
 
 
 def test_widths_are_from_5_to_95_percent() -> None:
     for function in FUNCTIONS:
         x = np.linspace(-2, 2, 4001)
         p = np.array([psychometric(each, 0.8, function) for each in x])
-        assert np.interp(0.95, p, x) - np.interp(0.05, p, x) == pytest.approx(0.8, abs=1e-3)
+        assert np.interp(0.95, p, x) - np.interp(0.05, p, x) == pytest.approx(
+            0.8, abs=1e-3
+        )
         assert np.interp(0.5, p, x) == pytest.approx(0, abs=1e-3)
 
 
@@ -195,12 +229,14 @@ def test_words_are_drawn_with_that_probability() -> None:
     image = at_threshold(seen_by, 10**0.1)
     p = seen_by.probability([image], PROMPT)
     said = [
-        seen_by.answer([image], f"{PROMPT} {i}", decoding=SAMPLED).text[0].lower() == "y"
+        seen_by.answer([image], f"{PROMPT} {i}", decoding=SAMPLED).text[0].lower()
+        == "y"
         for i in range(1500)
     ]
     assert np.mean(said) == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 1500))
     seeds = [
-        seen_by.answer([image], PROMPT, decoding=Decoding(1.0, seed=i)).text[0].lower() == "y"
+        seen_by.answer([image], PROMPT, decoding=Decoding(1.0, seed=i)).text[0].lower()
+        == "y"
         for i in range(1500)
     ]
     assert np.mean(seeds) == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 1500))
@@ -212,7 +248,10 @@ def test_temperature(blank: FloatArray) -> None:
 
     def rate(asked: SimulatedObserver, temperature: float) -> float:
         decoding = Decoding(temperature)
-        texts = [asked.answer([image], f"{PROMPT} {i}", decoding=decoding).text for i in range(400)]
+        texts = [
+            asked.answer([image], f"{PROMPT} {i}", decoding=decoding).text
+            for i in range(400)
+        ]
         return float(np.mean([text[0].lower() == "y" for text in texts]))
 
     assert rate(seen_by, 0) == rate(always, 1) == 1
@@ -235,9 +274,16 @@ def test_first_tokens_hold_the_probability(blank: FloatArray) -> None:
         assert mass[True] / sum(mass.values()) == pytest.approx(
             seen_by.probability([image], PROMPT), abs=1e-9
         )
-        assert sum(math.exp(value) for _, value in answer.first_tokens) == pytest.approx(1)
-        assert list(answer.first_tokens) == sorted(answer.first_tokens, key=lambda each: -each[1])
-    assert seen_by.answer([blank], PROMPT, decoding=Decoding(logprobs=False)).first_tokens is None
+        assert sum(
+            math.exp(value) for _, value in answer.first_tokens
+        ) == pytest.approx(1)
+        assert list(answer.first_tokens) == sorted(
+            answer.first_tokens, key=lambda each: -each[1]
+        )
+    assert (
+        seen_by.answer([blank], PROMPT, decoding=Decoding(logprobs=False)).first_tokens
+        is None
+    )
 
 
 def test_understands_reversed_questions(blank: FloatArray) -> None:
@@ -289,7 +335,9 @@ def test_log_odds_vary_from_image_to_image() -> None:
 
 def test_refuses_and_rambles_at_the_stated_rates(blank: FloatArray) -> None:
     seen_by = observer(refusal=0.2, unparsed=0.1)
-    answers = [seen_by.answer([blank], f"{PROMPT} {i}", decoding=SAMPLED) for i in range(800)]
+    answers = [
+        seen_by.answer([blank], f"{PROMPT} {i}", decoding=SAMPLED) for i in range(800)
+    ]
 
     def mass(answer: Answer) -> float:
         assert answer.first_tokens is not None
@@ -299,15 +347,19 @@ def test_refuses_and_rambles_at_the_stated_rates(blank: FloatArray) -> None:
             if token.strip().lower() in ("yes", "no")
         )
 
-    refused = [a for a in answers if "image" in a.text and a.text[:2] in ("I'", "I ")] + [
-        a for a in answers if "assist" in a.text
-    ]
+    refused = [
+        a for a in answers if "image" in a.text and a.text[:2] in ("I'", "I ")
+    ] + [a for a in answers if "assist" in a.text]
     rambled = [a for a in answers if a.text.startswith("The ")]
     assert len(refused) / 800 == pytest.approx(0.2, abs=0.06) and len(
         rambled
     ) / 800 == pytest.approx(0.1, abs=0.04)
     assert max(map(mass, refused + rambled)) < 0.05
-    assert all(a.text[0].lower() == "n" for a in answers if a not in refused and a not in rambled)
+    assert all(
+        a.text[0].lower() == "n"
+        for a in answers
+        if a not in refused and a not in rambled
+    )
 
 
 def test_chooses_between_two_images(blank: FloatArray) -> None:
@@ -323,44 +375,65 @@ def test_chooses_between_two_images(blank: FloatArray) -> None:
         seen_by.probability([blank, weak], question),
     )
     assert both[0] == pytest.approx(0.75, abs=5e-3) and sum(both) == pytest.approx(1)
-    assert observer(yes_bias=0.2).probability([blank, blank], question) == pytest.approx(0.6)
+    assert observer(yes_bias=0.2).probability(
+        [blank, blank], question
+    ) == pytest.approx(0.6)
     for count in (0, 3):
         with pytest.raises(InputError, match=f"takes .* was shown {count} images"):
             seen_by.answer([blank] * count, question)
 
 
 @pytest.mark.parametrize(
-    ("orientation", "vertical"), [(0, True), (180, True), (30, True), (90, False), (-60, False)]
+    ("orientation", "vertical"),
+    [(0, True), (180, True), (30, True), (90, False), (-60, False)],
 )
 def test_names_the_direction_of_stripes_that_it_sees(
     orientation: float, vertical: bool, blank: FloatArray
 ) -> None:
     (prompt,) = load_prompts("orientation")
     seen_by = observer()
-    stripes = Gabor(frequency=4, contrast=0.1, radius=0.5, orientation=orientation, luminance=GREY)
+    stripes = Gabor(
+        frequency=4, contrast=0.1, radius=0.5, orientation=orientation, luminance=GREY
+    )
     threshold = 1 / float(seen_by.true_sensitivity(stripes).item())
 
     def says_vertical(contrast: float) -> float:
-        return seen_by.probability([drive(replace(stripes, contrast=contrast))], prompt.full)
+        return seen_by.probability(
+            [drive(replace(stripes, contrast=contrast))], prompt.full
+        )
 
     assert says_vertical(30 * threshold) == pytest.approx(float(vertical), abs=1e-3)
     # Half of what is at threshold is seen, and half of the rest is guessed right.
-    assert says_vertical(threshold) == pytest.approx(0.75 if vertical else 0.25, abs=5e-3)
+    assert says_vertical(threshold) == pytest.approx(
+        0.75 if vertical else 0.25, abs=5e-3
+    )
     assert seen_by.probability([blank], prompt.full) == 0.5
 
 
 @pytest.mark.parametrize(
     ("orientation", "word"),
-    [(0, "vertical"), (95, "horizontal"), (135, "rising"), (-50, "rising"), (40, "falling")],
+    [
+        (0, "vertical"),
+        (95, "horizontal"),
+        (135, "rising"),
+        (-50, "rising"),
+        (40, "falling"),
+    ],
 )
-def test_names_one_of_four_directions(orientation: float, word: str, blank: FloatArray) -> None:
+def test_names_one_of_four_directions(
+    orientation: float, word: str, blank: FloatArray
+) -> None:
     (prompt,) = load_prompts("orientation_4")
     seen_by = observer()
-    stripes = Gabor(frequency=4, contrast=0.1, radius=0.5, orientation=orientation, luminance=GREY)
+    stripes = Gabor(
+        frequency=4, contrast=0.1, radius=0.5, orientation=orientation, luminance=GREY
+    )
     threshold = 1 / float(seen_by.true_sensitivity(stripes).item())
 
     def chances(image: FloatArray) -> dict[str, float]:
-        listed = dict(seen_by.answer([image], prompt.full, words=prompt.words).first_tokens or ())
+        listed = dict(
+            seen_by.answer([image], prompt.full, words=prompt.words).first_tokens or ()
+        )
         found = {each: math.exp(listed[each.capitalize()]) for each in prompt.words}
         return {each: chance / sum(found.values()) for each, chance in found.items()}
 
@@ -378,13 +451,24 @@ def test_names_one_of_four_directions(orientation: float, word: str, blank: Floa
 @pytest.mark.parametrize(
     "name", [name for name in prompt_sets() if not name.startswith("orientation")]
 )
-def test_answers_every_prompt_in_its_words_and_polarity(name: str, blank: FloatArray) -> None:
+def test_answers_every_prompt_in_its_words_and_polarity(
+    name: str, blank: FloatArray
+) -> None:
     seen_by = observer()
     plain = at_threshold(seen_by, 30)
     for prompt in load_prompts(name):
-        pictures = ([plain, blank], [blank, plain]) if "first" in prompt.yes else ([plain], [blank])
+        pictures = (
+            ([plain, blank], [blank, plain])
+            if "first" in prompt.yes
+            else ([plain], [blank])
+        )
         for images, seen in zip(pictures, (True, False), strict=True):
-            word = seen_by.answer(images, prompt.full).text.rstrip(".").split(",")[0].casefold()
+            word = (
+                seen_by.answer(images, prompt.full)
+                .text.rstrip(".")
+                .split(",")[0]
+                .casefold()
+            )
             expected = prompt.yes if seen == (prompt.polarity > 0) else prompt.no
             assert word in expected, prompt
 
@@ -429,7 +513,12 @@ def test_what_is_true_of_it_is_on_its_card() -> None:
         ("flat", {"width": 0}, InputError, "width is 0; give a number > 0"),
         ("flat", {"logit_sd": -1.0}, InputError, "give a standard deviation >= 0"),
         ("flat", {"yes_bias": 1.0}, InputError, "give a rate between -1"),
-        ("flat", {"function": "probit"}, UnknownNameError, "Known: logistic, normal, weibull"),
+        (
+            "flat",
+            {"function": "probit"},
+            UnknownNameError,
+            "Known: logistic, normal, weibull",
+        ),
         ("flat", {"text": "loud"}, InputError, "give 'sampled' or 'greedy'"),
         ("flat", {"deg": 0}, InputError, "width of an image in degrees"),
         ("barten", {"luminance": -1}, InputError, "luminance"),

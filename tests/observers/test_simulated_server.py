@@ -24,7 +24,12 @@ from psyprobe.files.images import encode_png
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.protocol import Decoding
 from psyprobe.observers.simulated.observer import SimulatedObserver
-from psyprobe.observers.simulated.serving import Behaviour, Faults, SimulatedServer, serve
+from psyprobe.observers.simulated.serving import (
+    Behaviour,
+    Faults,
+    SimulatedServer,
+    serve,
+)
 
 CODES = np.random.default_rng(1).integers(120, 136, (64, 64, 3)).astype(np.uint8)
 PROMPT = "Is there a pattern visible in the image?"
@@ -42,7 +47,10 @@ def data_url(codes: Any = CODES) -> str:
 
 
 def question(*urls: str, **fields: Any) -> dict[str, Any]:
-    images = [{"type": "image_url", "image_url": {"url": url}} for url in urls or (data_url(),)]
+    images = [
+        {"type": "image_url", "image_url": {"url": url}}
+        for url in urls or (data_url(),)
+    ]
     content = [*images, {"type": "text", "text": PROMPT}]
     return {
         "model": MODEL,
@@ -76,7 +84,9 @@ def test_answers_as_the_observer_does(observer: SimulatedObserver) -> None:
             server, question(logprobs=True, top_logprobs=5, seed=7, max_tokens=9)
         )
         expected = observer.answer(
-            [CODES.astype(np.float32) / 255], PROMPT, decoding=Decoding(1.0, max_tokens=9, seed=7)
+            [CODES.astype(np.float32) / 255],
+            PROMPT,
+            decoding=Decoding(1.0, max_tokens=9, seed=7),
         )
         assert status == 200
         (choice,) = reply["choices"]
@@ -101,7 +111,9 @@ def test_the_openai_client_understands_it(observer: SimulatedObserver) -> None:
         openai.OpenAI(base_url=server.base_url, api_key="any") as client,
     ):
         assert [each.id for each in client.models.list()] == [MODEL]
-        reply = client.chat.completions.create(**question(logprobs=True, top_logprobs=20))
+        reply = client.chat.completions.create(
+            **question(logprobs=True, top_logprobs=20)
+        )
         assert reply.choices[0].message.content
         assert len(reply.choices[0].logprobs.content[0].top_logprobs) == 20
         with pytest.raises(openai.NotFoundError):
@@ -121,13 +133,24 @@ def test_the_openai_client_understands_it(observer: SimulatedObserver) -> None:
         (question(*[data_url()] * 3), 400, "was shown 3 images"),
         (question("https://example.org/a.png"), 400, "nothing is fetched"),
         (question("data:image/png;base64,AAAA"), 400, "cannot be read"),
-        ({**question(), "messages": [{"role": "user", "content": "no image"}]}, 400, "0 images"),
         (
-            {**question(), "messages": [{"role": "user", "content": [{"type": "sound"}]}]},
+            {**question(), "messages": [{"role": "user", "content": "no image"}]},
+            400,
+            "0 images",
+        ),
+        (
+            {
+                **question(),
+                "messages": [{"role": "user", "content": [{"type": "sound"}]}],
+            },
             400,
             "'sound'",
         ),
-        ({**question(), "messages": [{"role": "robot", "content": "?"}]}, 400, "'robot'"),
+        (
+            {**question(), "messages": [{"role": "robot", "content": "?"}]},
+            400,
+            "'robot'",
+        ),
     ],
 )
 def test_refuses_in_the_protocol_s_own_form(
@@ -156,7 +179,9 @@ def test_asks_for_its_key(observer: SimulatedObserver) -> None:
 
 def test_refuses_or_leaves_out_log_probabilities(observer: SimulatedObserver) -> None:
     asked = question(logprobs=True, top_logprobs=5)
-    with serve(observer, behaviour=Behaviour(logprobs="refused", seed="refused")) as server:
+    with serve(
+        observer, behaviour=Behaviour(logprobs="refused", seed="refused")
+    ) as server:
         status, reply, _ = send(server, asked)
         assert (status, reply["error"]["param"]) == (400, "logprobs")
         assert send(server, question(seed=1))[1]["error"]["param"] == "seed"
@@ -166,7 +191,9 @@ def test_refuses_or_leaves_out_log_probabilities(observer: SimulatedObserver) ->
 
 
 def test_faults_come_at_their_rates_and_in_their_order() -> None:
-    faults = Faults(overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.01, seed=3)
+    faults = Faults(
+        overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.01, seed=3
+    )
     draws, again = faults.draws(), faults.draws()
     found = [next(draws) for _ in range(20000)]
     assert found == [next(again) for _ in range(20000)]
@@ -178,7 +205,9 @@ def test_faults_come_at_their_rates_and_in_their_order() -> None:
         "reset": 0.01,
         "": 0.81,
     }.items():
-        assert found.count(kind) / 20000 == pytest.approx(share, abs=4 * np.sqrt(share / 20000))
+        assert found.count(kind) / 20000 == pytest.approx(
+            share, abs=4 * np.sqrt(share / 20000)
+        )
 
 
 def test_each_fault_is_what_it_says(observer: SimulatedObserver) -> None:
@@ -196,7 +225,10 @@ def test_each_fault_is_what_it_says(observer: SimulatedObserver) -> None:
         pytest.raises(json.JSONDecodeError),
     ):
         send(server, question())
-    with serve(observer, faults=Faults(reset=0.999)) as server, pytest.raises(ConnectionResetError):
+    with (
+        serve(observer, faults=Faults(reset=0.999)) as server,
+        pytest.raises(ConnectionResetError),
+    ):
         send(server, question())
     with serve(observer, faults=Faults(hang=0.999)) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=0.2)
@@ -224,7 +256,9 @@ def test_takes_its_time(observer: SimulatedObserver) -> None:
         (lambda: Behaviour(logprobs="none"), "'given', 'refused' or 'absent'"),  # type: ignore[arg-type]
         (lambda: Behaviour(seed="none"), "'accepted' or 'refused'"),  # type: ignore[arg-type]
         (
-            lambda: SimulatedServer(load_observer(MODEL), 0, Faults(), (0.2, 0.1), Behaviour()),
+            lambda: SimulatedServer(
+                load_observer(MODEL), 0, Faults(), (0.2, 0.1), Behaviour()
+            ),
             "latency",
         ),
     ],
@@ -259,8 +293,12 @@ def test_the_command_serves_until_it_is_told_to_end(ending: signal.Signals) -> N
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
         assert ready["model"] == MODEL and ready["pid"] == process.pid
-        with socket.create_connection(("127.0.0.1", ready["port"]), timeout=60) as connection:
-            connection.sendall(b"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n")
+        with socket.create_connection(
+            ("127.0.0.1", ready["port"]), timeout=60
+        ) as connection:
+            connection.sendall(
+                b"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n"
+            )
             assert connection.recv(100).startswith(b"HTTP/1.1 200 OK")
             process.send_signal(ending)
             out, err = process.communicate(timeout=1200)

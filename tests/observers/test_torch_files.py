@@ -23,7 +23,9 @@ def test_torchscript_is_run_as_it_is(torchscript_file: Path, drive: FloatArray) 
         warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
         module = torch.jit.load(str(torchscript_file))
     with torch.inference_mode():
-        wanted = module(torch.tensor(drive.transpose(0, 3, 1, 2).copy())).flatten(1).numpy()
+        wanted = (
+            module(torch.tensor(drive.transpose(0, 3, 1, 2).copy())).flatten(1).numpy()
+        )
     np.testing.assert_array_equal(observer.features(drive)["output"], wanted)
 
 
@@ -52,7 +54,8 @@ def test_digest_changes_with_the_file(python_file: Path, tmp_path: Path) -> None
     changed = tmp_path / python_file.name
     changed.write_text(python_file.read_text() + "\n# another version\n")
     before, after = (
-        load_observer(f"torch:{path}:build").card.weights_digest for path in (python_file, changed)
+        load_observer(f"torch:{path}:build").card.weights_digest
+        for path in (python_file, changed)
     )
     assert before != after
 
@@ -65,7 +68,11 @@ def test_digest_changes_with_the_file(python_file: Path, tmp_path: Path) -> None
             InputError,
             "unknown function in .*own_network.py 'missing'.*Known: build, torch, wrong",
         ),
-        (":wrong", InputError, r"wrong\(\) returned a str; wanted is a torch.nn.Module"),
+        (
+            ":wrong",
+            InputError,
+            r"wrong\(\) returned a str; wanted is a torch.nn.Module",
+        ),
         ("", InputError, "names no function"),
     ],
 )
@@ -101,7 +108,9 @@ def test_file_errors(torchscript_file: Path, tmp_path: Path) -> None:
 
 
 def test_a_function_is_an_observer(drive: FloatArray, grey_drive: FloatArray) -> None:
-    observer = pp.observer(lambda images: images.mean(axis=2), name="row means", input_size=224)
+    observer = pp.observer(
+        lambda images: images.mean(axis=2), name="row means", input_size=224
+    )
     assert isinstance(observer, FeatureObserver)
     np.testing.assert_array_equal(
         observer.features(drive)["output"], drive.mean(axis=2).reshape(3, -1)
@@ -111,9 +120,14 @@ def test_a_function_is_an_observer(drive: FloatArray, grey_drive: FloatArray) ->
         observer.features(np.zeros((1, 8, 8, 3)))
 
 
-def test_a_function_may_name_several_features_and_return_tensors(drive: FloatArray) -> None:
+def test_a_function_may_name_several_features_and_return_tensors(
+    drive: FloatArray,
+) -> None:
     def both(images: FloatArray) -> dict[str, Any]:
-        return {"mean": images.mean(axis=(1, 2)), "max": torch.tensor(images).amax(dim=(1, 2))}
+        return {
+            "mean": images.mean(axis=(1, 2)),
+            "max": torch.tensor(images).amax(dim=(1, 2)),
+        }
 
     observer = pp.observer(both, name="colours", version="2", features=("max", "mean"))
     found = observer.features(drive)
@@ -121,14 +135,20 @@ def test_a_function_may_name_several_features_and_return_tensors(drive: FloatArr
     np.testing.assert_array_equal(found["max"], drive.max(axis=(1, 2)))
     assert (
         observer.card.digest
-        != pp.observer(both, name="colours", version="3", features=("max", "mean")).card.digest
+        != pp.observer(
+            both, name="colours", version="3", features=("max", "mean")
+        ).card.digest
     )
 
 
 @pytest.mark.parametrize(
     ("returned", "error", "says"),
     [
-        (np.zeros((2, 3)), InputError, r"shape \(2, 3\) and format float64 for 3 images"),
+        (
+            np.zeros((2, 3)),
+            InputError,
+            r"shape \(2, 3\) and format float64 for 3 images",
+        ),
         (np.zeros((3, 2), int), InputError, "format int64"),
         (np.full((3, 2), np.inf), PsyprobeError, "NaN or infinity"),
         (

@@ -16,7 +16,9 @@ from psyprobe.observers import load_observer
 from psyprobe.observers.encoders import network, torchvision_models
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
-models = pytest.importorskip("torchvision.models", reason="the encoders extra is not installed")
+models = pytest.importorskip(
+    "torchvision.models", reason="the encoders extra is not installed"
+)
 
 
 def _prepared(observer: Any, images: FloatArray) -> Any:
@@ -37,7 +39,9 @@ def test_the_embedding_is_what_the_last_layer_gets(
     name: str, last: str, stages: Any, drive: FloatArray
 ) -> None:
     """Put through that layer, it gives what the whole network gives."""
-    observer = load_observer(f"torchvision:{name}", random_weights=True, device="cpu", layers="all")
+    observer = load_observer(
+        f"torchvision:{name}", random_weights=True, device="cpu", layers="all"
+    )
     assert (
         observer.card.features[: len(stages)] == stages
         and observer.card.features[-1] == "embedding"
@@ -53,7 +57,9 @@ def test_the_embedding_is_what_the_last_layer_gets(
             found = torch.relu(layer(maps)).mean((2, 3))
         else:
             found = layer(embedding)
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * float(wanted.abs().max()))
+    np.testing.assert_allclose(
+        found, wanted, rtol=0, atol=1e-5 * float(wanted.abs().max())
+    )
 
 
 def test_layers_are_the_nodes_of_the_graph(drive: FloatArray) -> None:
@@ -73,9 +79,14 @@ def test_layers_are_the_nodes_of_the_graph(drive: FloatArray) -> None:
         )
         before = module.maxpool(first)
         block = module.layer1[0]
-        added = before + block.bn2(block.conv2(torch.relu(block.bn1(block.conv1(before)))))
+        added = before + block.bn2(
+            block.conv2(torch.relu(block.bn1(block.conv1(before))))
+        )
         np.testing.assert_allclose(
-            found["layer1.0.add"], added.flatten(1), rtol=0, atol=1e-5 * float(added.abs().max())
+            found["layer1.0.add"],
+            added.flatten(1),
+            rtol=0,
+            atol=1e-5 * float(added.abs().max()),
         )
         second = module.layer2(module.layer1(before))
         np.testing.assert_allclose(
@@ -86,7 +97,9 @@ def test_layers_are_the_nodes_of_the_graph(drive: FloatArray) -> None:
 @pytest.mark.parametrize("name", ["densenet121", "mnasnet0_5"])
 def test_nothing_works_in_place(name: str) -> None:
     """Neither a module nor a function changes the node before it, once that was given away."""
-    module = load_observer(f"torchvision:{name}", random_weights=True, device="cpu")._module
+    module = load_observer(
+        f"torchvision:{name}", random_weights=True, device="cpu"
+    )._module
     assert not any(getattr(each, "inplace", False) for each in module.modules())
     assert "inplace=True" not in module.code and "inplace = True" not in module.code
 
@@ -94,7 +107,9 @@ def test_nothing_works_in_place(name: str) -> None:
 def test_size_and_normalisation_are_those_of_the_weights() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        shown = models.get_model_weights("efficientnet_b1")["IMAGENET1K_V2"].transforms()
+        shown = models.get_model_weights("efficientnet_b1")[
+            "IMAGENET1K_V2"
+        ].transforms()
     card = load_observer(
         "torchvision:efficientnet_b1.IMAGENET1K_V2", random_weights=True, device="cpu"
     ).card
@@ -110,7 +125,10 @@ def test_weights_from_a_file(tmp_path: Path, drive: FloatArray) -> None:
     module = models.squeezenet1_1().eval()
     torch.save(module.state_dict(), path := tmp_path / "mine.pth")
     observer = load_observer(
-        "torchvision:squeezenet1_1", weights=path, device="cpu", layers=["features.12.cat"]
+        "torchvision:squeezenet1_1",
+        weights=path,
+        device="cpu",
+        layers=["features.12.cat"],
     )
     assert observer.card.weights == f"file {path}" and not observer.card.random_weights
     assert observer.card.weights_digest == network.state_digest(module.state_dict())
@@ -119,7 +137,9 @@ def test_weights_from_a_file(tmp_path: Path, drive: FloatArray) -> None:
     found = observer.features(drive)["features.12.cat"]
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
     torch.save({"weight": torch.zeros(3)}, other := tmp_path / "other.pth")
-    with pytest.raises(InputError, match=r"other\.pth' does not hold its weights") as caught:
+    with pytest.raises(
+        InputError, match=r"other\.pth' does not hold its weights"
+    ) as caught:
         load_observer("torchvision:squeezenet1_1", weights=other)
     assert "\n" not in str(caught.value)
 
@@ -137,7 +157,9 @@ def test_a_file_of_inception_is_normalised_as_torchvision_does(tmp_path: Path) -
     )._network.module.transform_input
 
 
-def test_cached_weights_need_no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cached_weights_need_no_network(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
     said: list[Any] = []
 
@@ -147,22 +169,32 @@ def test_cached_weights_need_no_network(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
     monkeypatch.setattr("urllib.request.urlopen", unreachable)
     with pytest.raises(
-        WeightsError, match=r"no weights .*resnet18-f37072fd.pth, and https://.* cannot be reached"
+        WeightsError,
+        match=r"no weights .*resnet18-f37072fd.pth, and https://.* cannot be reached",
     ):
         load_observer("torchvision:resnet18")
     ((url, method, timeout),) = said
     assert (
-        url.endswith("/resnet18-f37072fd.pth") and method == "HEAD" and timeout == network.PATIENCE
+        url.endswith("/resnet18-f37072fd.pth")
+        and method == "HEAD"
+        and timeout == network.PATIENCE
     )
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "resnet18-f37072fd.pth").write_bytes(b"")
-    torchvision_models._check_reached("torchvision:resnet18", models.ResNet18_Weights.DEFAULT)
+    torchvision_models._check_reached(
+        "torchvision:resnet18", models.ResNet18_Weights.DEFAULT
+    )
     assert len(said) == 1
 
 
 def test_tokens_of_a_vision_transformer(drive: FloatArray) -> None:
     """Its class token after the last block and norm is what the head gets."""
-    names = ["encoder.ln:cls", "encoder.ln:patches", "encoder.layers.encoder_layer_0", "embedding"]
+    names = [
+        "encoder.ln:cls",
+        "encoder.ln:patches",
+        "encoder.layers.encoder_layer_0",
+        "embedding",
+    ]
     observer = load_observer(
         "torchvision:vit_b_32", random_weights=True, device="cpu", layers=names
     )

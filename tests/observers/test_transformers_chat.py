@@ -13,10 +13,16 @@ from psyprobe import load_observer
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, WeightsError
 from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding, Inquiry
-from psyprobe.observers.chat.transformers_chat import Noise, TransformersChat, prefix_inputs
+from psyprobe.observers.chat.transformers_chat import (
+    Noise,
+    TransformersChat,
+    prefix_inputs,
+)
 
 torch = pytest.importorskip("torch", reason="the chat extra is not installed")
-transformers = pytest.importorskip("transformers", reason="the chat extra is not installed")
+transformers = pytest.importorskip(
+    "transformers", reason="the chat extra is not installed"
+)
 
 FAMILIES = ("llava", "qwen", "smolvlm", "blip2", "blip2_t5", "instructblip")
 PROMPTS = (
@@ -55,24 +61,34 @@ def observer(family: str, observers: dict[str, TransformersChat]) -> Transformer
     return observers[family]
 
 
-def images_for(observer: TransformersChat, count: int = 1, seed: int = 1) -> list[FloatArray]:
+def images_for(
+    observer: TransformersChat, count: int = 1, seed: int = 1
+) -> list[FloatArray]:
     """Noise of drive values that lie between 8-bit codes, at the native size."""
     assert observer.card.input_size is not None
-    return list(np.random.default_rng(seed).random((count, *observer.card.input_size, 3)))
+    return list(
+        np.random.default_rng(seed).random((count, *observer.card.input_size, 3))
+    )
 
 
 def words_of(answer: Answer) -> list[tuple[str, float]]:
     """The first tokens that spell yes or no, in one order; other tokens may share a text."""
     assert answer.first_tokens is not None
     return sorted(
-        pair for pair in answer.first_tokens if pair[0].strip().casefold() in ("yes", "no")
+        pair
+        for pair in answer.first_tokens
+        if pair[0].strip().casefold() in ("yes", "no")
     )
 
 
 def assert_same_words(found: Sequence[Answer], wanted: Sequence[Answer]) -> None:
     for one, other in zip(found, wanted, strict=True):
-        assert [token for token, _ in words_of(one)] == [token for token, _ in words_of(other)]
-        values = [np.array([value for _, value in words_of(each)]) for each in (one, other)]
+        assert [token for token, _ in words_of(one)] == [
+            token for token, _ in words_of(other)
+        ]
+        values = [
+            np.array([value for _, value in words_of(each)]) for each in (one, other)
+        ]
         np.testing.assert_allclose(*values, rtol=0, atol=2e-5)
         assert one.text == other.text
         assert (one.tokens_in, one.tokens_out, one.finish) == (
@@ -94,7 +110,9 @@ def test_declares_and_keeps_the_protocol(observer: TransformersChat) -> None:
     assert isinstance(observer, AnswerObserver)
     assert observer.card.ability == "answer" and observer.card.features == ()
     assert observer.bits is None
-    answer = observer.answer(images_for(observer), PROMPTS[0], decoding=Decoding(max_tokens=4))
+    answer = observer.answer(
+        images_for(observer), PROMPTS[0], decoding=Decoding(max_tokens=4)
+    )
     assert answer.complete and answer.attempts == 1 and answer.latency > 0
     assert answer.tokens_out is not None and 1 <= answer.tokens_out <= 4
     assert answer.server.startswith("transformers ")
@@ -103,7 +121,8 @@ def test_declares_and_keeps_the_protocol(observer: TransformersChat) -> None:
 def test_results_of_random_weights_say_so(observer: TransformersChat) -> None:
     assert observer.card.random_weights
     assert (
-        "RANDOM WEIGHTS" in observer.card.label and "not a trained network" in observer.card.weights
+        "RANDOM WEIGHTS" in observer.card.label
+        and "not a trained network" in observer.card.weights
     )
 
 
@@ -123,9 +142,13 @@ def test_first_tokens_are_those_of_a_plain_pass(
         text = processor.apply_chat_template(
             [{"role": "user", "content": content}], add_generation_prompt=True
         )
-    whole = {"do_image_splitting": False, "do_resize": False} if family == "smolvlm" else {}
+    whole = (
+        {"do_image_splitting": False, "do_resize": False} if family == "smolvlm" else {}
+    )
     drive = torch.tensor(image, dtype=torch.float32).permute(2, 0, 1)
-    inputs = processor(images=[drive], text=text, return_tensors="pt", do_rescale=False, **whole)
+    inputs = processor(
+        images=[drive], text=text, return_tensors="pt", do_rescale=False, **whole
+    )
     if family == "blip2_t5":
         inputs["decoder_input_ids"] = torch.zeros((1, 1), dtype=torch.long)
     with torch.no_grad():
@@ -144,20 +167,32 @@ def test_first_tokens_are_those_of_a_plain_pass(
     }
     assert len(spelled) >= 6, "the tokenizer knows yes and no in several forms"
     np.testing.assert_allclose(
-        sorted(value for _, value in words_of(answer)), sorted(spelled.values()), rtol=0, atol=2e-5
+        sorted(value for _, value in words_of(answer)),
+        sorted(spelled.values()),
+        rtol=0,
+        atol=2e-5,
     )
 
 
-def test_a_batch_is_a_loop_and_sharing_an_image_changes_nothing(observer: TransformersChat) -> None:
+def test_a_batch_is_a_loop_and_sharing_an_image_changes_nothing(
+    observer: TransformersChat,
+) -> None:
     images = images_for(observer, 3)
     decoding = Decoding(max_tokens=2)
     inquiries = [
-        Inquiry(prompt, (image,), decoding=decoding) for image in images for prompt in PROMPTS
+        Inquiry(prompt, (image,), decoding=decoding)
+        for image in images
+        for prompt in PROMPTS
     ]
-    alone = [observer.answer(each.images, each.prompt, decoding=decoding) for each in inquiries]
+    alone = [
+        observer.answer(each.images, each.prompt, decoding=decoding)
+        for each in inquiries
+    ]
     assert_same_words(in_order(observer, inquiries), alone)
     answers = {words_of(each)[0][1] for each in alone}
-    assert len(answers) == len(alone), "each image and each prompt has an answer of its own"
+    assert len(answers) == len(alone), (
+        "each image and each prompt has an answer of its own"
+    )
 
 
 @pytest.mark.parametrize("family", ["llava", "qwen", "smolvlm"])
@@ -167,8 +202,12 @@ def test_decoders_go_on_from_the_image(
     (image,) = images_for(observer)
     inquiries = [Inquiry(prompt, (image,), decoding=ONE_STEP) for prompt in PROMPTS]
     in_order(observer, inquiries)
-    assert observer.shares_prefix, "shared and unshared answers were compared and found alike"
-    monkeypatch.setattr(observer, "_from_scratch", None)  # so no answer can come from there
+    assert observer.shares_prefix, (
+        "shared and unshared answers were compared and found alike"
+    )
+    monkeypatch.setattr(
+        observer, "_from_scratch", None
+    )  # so no answer can come from there
     in_order(observer, inquiries)
 
 
@@ -202,7 +241,9 @@ def test_images_arrive_as_drawn(observer: TransformersChat) -> None:
     np.testing.assert_allclose(delivered, image, rtol=0, atol=5e-7)
 
 
-def test_what_the_network_gets_is_what_delivered_tells(observer: TransformersChat) -> None:
+def test_what_the_network_gets_is_what_delivered_tells(
+    observer: TransformersChat,
+) -> None:
     """Caught at the network's first layer, not at the processor."""
     (image,) = images_for(observer)
     caught = []
@@ -211,7 +252,9 @@ def test_what_the_network_gets_is_what_delivered_tells(observer: TransformersCha
         for each in observer._model.modules()
         if isinstance(each, (torch.nn.Conv2d, torch.nn.Conv3d))
     )
-    hook = first.register_forward_hook(lambda module, inputs, output: caught.append(inputs[0]))
+    hook = first.register_forward_hook(
+        lambda module, inputs, output: caught.append(inputs[0])
+    )
     observer.answer([image], PROMPTS[0], decoding=ONE_STEP)
     hook.remove()
     seen = caught[0].double().numpy()
@@ -220,7 +263,9 @@ def test_what_the_network_gets_is_what_delivered_tells(observer: TransformersCha
         seen.ndim == 5
     ):  # patches of two equal frames; whichever their order, the pixels are the same
         seen = seen[:, :, 0]
-    assert seen.shape[0] * seen.shape[2] * seen.shape[3] == image.shape[0] * image.shape[1]
+    assert (
+        seen.shape[0] * seen.shape[2] * seen.shape[3] == image.shape[0] * image.shape[1]
+    )
     pixels = seen.transpose(0, 2, 3, 1).reshape(-1, 3) * std + mean
     for channel in range(3):
         np.testing.assert_allclose(
@@ -230,18 +275,22 @@ def test_what_the_network_gets_is_what_delivered_tells(observer: TransformersCha
 
 def test_a_pattern_below_one_code_survives(observer: TransformersChat) -> None:
     (image,) = images_for(observer)
-    faint = np.where(np.arange(image.shape[1])[:, None] % 2, 0.5 + 1e-5, 0.5 - 1e-5) * np.ones(
-        image.shape
-    )
+    faint = np.where(
+        np.arange(image.shape[1])[:, None] % 2, 0.5 + 1e-5, 0.5 - 1e-5
+    ) * np.ones(image.shape)
     delivered = observer.delivered(faint)
     assert 1.8e-5 < delivered.max() - delivered.min() < 2.2e-5
 
 
-def test_another_size_is_told_not_hidden(observers: dict[str, TransformersChat]) -> None:
+def test_another_size_is_told_not_hidden(
+    observers: dict[str, TransformersChat],
+) -> None:
     image = np.full((70, 70, 3), 0.5)
     assert observers["llava"].delivered(image).shape == (56, 56, 3)
     assert observers["qwen"].delivered(image).shape == (56, 56, 3)
-    assert observers["qwen"].card.input_size == (252, 252), "256 px, in whole blocks of 28"
+    assert observers["qwen"].card.input_size == (252, 252), (
+        "256 px, in whole blocks of 28"
+    )
 
 
 def test_greedy_text_and_its_end(observer: TransformersChat) -> None:
@@ -270,19 +319,26 @@ def test_draws_follow_their_seed_and_nothing_else(observer: TransformersChat) ->
     images = images_for(observer)
     drawn = [
         Inquiry(
-            PROMPTS[0], tuple(images), decoding=Decoding(temperature=1, max_tokens=3, seed=seed)
+            PROMPTS[0],
+            tuple(images),
+            decoding=Decoding(temperature=1, max_tokens=3, seed=seed),
         )
         for seed in (1, 2, 1, 3)
     ]
     found = in_order(observer, drawn)
     assert found[0].text == found[2].text and len({each.text for each in found}) == 3
-    assert observer.answer(images, PROMPTS[0], decoding=drawn[3].decoding).text == found[3].text
+    assert (
+        observer.answer(images, PROMPTS[0], decoding=drawn[3].decoding).text
+        == found[3].text
+    )
 
 
 def test_draws_have_the_probabilities_that_the_temperature_gives() -> None:
     logits = torch.tensor([1.0, 0.0, -0.5, 2.0])
     wanted = torch.softmax(logits / 0.5, -1).numpy()
-    noise = Noise([Decoding(temperature=0.5, seed=seed) for seed in range(4000)] + [Decoding()])
+    noise = Noise(
+        [Decoding(temperature=0.5, seed=seed) for seed in range(4000)] + [Decoding()]
+    )
     drawn = noise(None, logits.repeat(4001, 1)).argmax(-1).numpy()
     found = np.bincount(drawn[:-1], minlength=4) / 4000
     np.testing.assert_allclose(found, wanted, rtol=0, atol=4 * np.sqrt(0.25 / 4000))
@@ -292,17 +348,26 @@ def test_draws_have_the_probabilities_that_the_temperature_gives() -> None:
 def test_several_images_where_the_model_takes_them(observer: TransformersChat) -> None:
     images = images_for(observer, 2)
     if observer.images_at_once == 1:
-        with pytest.raises(InputError, match="takes one image at a time and was shown 2"):
+        with pytest.raises(
+            InputError, match="takes one image at a time and was shown 2"
+        ):
             observer.answer(images, PROMPTS[0], decoding=ONE_STEP)
         return
-    both, one = (observer.answer(images[:count], PROMPTS[0], decoding=ONE_STEP) for count in (2, 1))
+    both, one = (
+        observer.answer(images[:count], PROMPTS[0], decoding=ONE_STEP)
+        for count in (2, 1)
+    )
     assert (
         both.tokens_in is not None
         and one.tokens_in is not None
         and both.tokens_in > one.tokens_in + 3
     )
-    assert words_of(observer.answer(images[::-1], PROMPTS[0], decoding=ONE_STEP)) != words_of(both)
-    inquiries = [Inquiry(prompt, tuple(images), decoding=ONE_STEP) for prompt in PROMPTS]
+    assert words_of(
+        observer.answer(images[::-1], PROMPTS[0], decoding=ONE_STEP)
+    ) != words_of(both)
+    inquiries = [
+        Inquiry(prompt, tuple(images), decoding=ONE_STEP) for prompt in PROMPTS
+    ]
     assert_same_words(in_order(observer, inquiries)[:1], [both])
 
 
@@ -310,7 +375,9 @@ def test_system_instructions(observer: TransformersChat) -> None:
     images = images_for(observer)
     if not observer._has_template:
         with pytest.raises(InputError, match="no place for a system instruction"):
-            observer.answer(images, PROMPTS[0], system="Answer truly.", decoding=ONE_STEP)
+            observer.answer(
+                images, PROMPTS[0], system="Answer truly.", decoding=ONE_STEP
+            )
         return
     plain, told = (
         observer.answer(images, PROMPTS[0], system=system, decoding=ONE_STEP)
@@ -333,13 +400,16 @@ def test_a_template_may_refuse_a_system_instruction(
     )
     monkeypatch.setattr(observer._processor, "chat_template", refuses)
     with pytest.raises(
-        InputError, match="takes no system instruction: its chat template says 'no system role'"
+        InputError,
+        match="takes no system instruction: its chat template says 'no system role'",
     ):
         observer.answer(images_for(observer), PROMPTS[0], system="Answer truly.")
 
 
 def test_other_words(observer: TransformersChat) -> None:
-    answer = observer.answer(images_for(observer), PROMPTS[0], words=("a", "B"), decoding=ONE_STEP)
+    answer = observer.answer(
+        images_for(observer), PROMPTS[0], words=("a", "B"), decoding=ONE_STEP
+    )
     assert answer.first_tokens is not None
     assert {"A", "a", "B"} <= {token.strip() for token, _ in answer.first_tokens}
 
@@ -363,10 +433,15 @@ def test_a_template_for_models_without_one(
 def test_random_weights_on_request(chat_folders: Folders) -> None:
     name = f"transformers:{chat_folders('llava')}"
     state = torch.get_rng_state()
-    once, again = (load_observer(name, random_weights=True, device="cpu") for _ in range(2))
+    once, again = (
+        load_observer(name, random_weights=True, device="cpu") for _ in range(2)
+    )
     assert torch.equal(torch.get_rng_state(), state)
     assert once.card == again.card and once.card.random_weights
-    assert once.card.weights_digest != load_observer(name, device="cpu").card.weights_digest
+    assert (
+        once.card.weights_digest
+        != load_observer(name, device="cpu").card.weights_digest
+    )
 
 
 def test_shorter_formats_round_the_pixels_and_say_so(chat_folders: Folders) -> None:
@@ -376,7 +451,9 @@ def test_shorter_formats_round_the_pixels_and_say_so(chat_folders: Folders) -> N
     (image,) = images_for(observer)
     assert observer.card.dtype == "bfloat16"
     assert 1e-4 < np.abs(observer.delivered(image) - image).max() < 1e-2
-    found = in_order(observer, [Inquiry(prompt, (image,), decoding=ONE_STEP) for prompt in PROMPTS])
+    found = in_order(
+        observer, [Inquiry(prompt, (image,), decoding=ONE_STEP) for prompt in PROMPTS]
+    )
     assert all(words_of(each) for each in found)
 
 
@@ -385,16 +462,24 @@ def test_another_native_size(chat_folders: Folders) -> None:
     observer = load_observer(name, device="cpu", input_size=(56, 84))
     (image,) = images_for(observer)
     np.testing.assert_allclose(observer.delivered(image), image, rtol=0, atol=5e-7)
-    with pytest.raises(InputError, match="does not take images of 57 x 84 px as they are"):
+    with pytest.raises(
+        InputError, match="does not take images of 57 x 84 px as they are"
+    ):
         load_observer(name, device="cpu", input_size=(57, 84))
     with pytest.raises(InputError, match="draw at 56 x 56 px"):
-        load_observer(f"transformers:{chat_folders('llava')}", device="cpu", input_size=112)
+        load_observer(
+            f"transformers:{chat_folders('llava')}", device="cpu", input_size=112
+        )
 
 
-def test_a_processor_that_wants_codes_gets_codes(chat_folders: Folders, tmp_path: Path) -> None:
+def test_a_processor_that_wants_codes_gets_codes(
+    chat_folders: Folders, tmp_path: Path
+) -> None:
     """The library's processors on Pillow resize 8-bit images; they are found out by sending a
     fraction of a code."""
-    from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
+    from transformers.models.llava.image_processing_pil_llava import (
+        LlavaImageProcessorPil,
+    )
 
     from psyprobe.observers.chat.transformers_model import PixelPath
 
@@ -413,11 +498,26 @@ def test_a_processor_that_wants_codes_gets_codes(chat_folders: Folders, tmp_path
     ("name", "options", "error", "says"),
     [
         ("transformers:/nowhere/at/all", {}, WeightsError, "there is no folder"),
-        ("transformers:{empty}", {}, WeightsError, "holds no model that transformers can load"),
+        (
+            "transformers:{empty}",
+            {},
+            WeightsError,
+            "holds no model that transformers can load",
+        ),
         ("transformers:{llava}", {"dtype": "float8"}, InputError, "unknown dtype"),
         ("transformers:{llava}", {"batch_size": 0}, InputError, "batch_size is 0"),
-        ("transformers:{llava}", {"template": "Question:"}, InputError, "lacks {prompt}"),
-        ("transformers:{llava}", {"layers": "all"}, InputError, "takes no option 'layers'"),
+        (
+            "transformers:{llava}",
+            {"template": "Question:"},
+            InputError,
+            "lacks {prompt}",
+        ),
+        (
+            "transformers:{llava}",
+            {"layers": "all"},
+            InputError,
+            "takes no option 'layers'",
+        ),
     ],
 )
 def test_one_clear_line(
@@ -429,15 +529,21 @@ def test_one_clear_line(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(error, match=says) as caught:
-        load_observer(name.format(empty=tmp_path, llava=chat_folders("llava")), **options)
+        load_observer(
+            name.format(empty=tmp_path, llava=chat_folders("llava")), **options
+        )
     assert "\n" not in str(caught.value)
 
 
-def test_weights_that_are_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_weights_that_are_nowhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(WeightsError, match=r"no weights in the cache .* switched off") as caught:
+    with pytest.raises(
+        WeightsError, match=r"no weights in the cache .* switched off"
+    ) as caught:
         load_observer("transformers:nobody/nothing")
     assert "\n" not in str(caught.value)
 
@@ -446,7 +552,9 @@ def test_what_is_asked_must_be_answerable(observer: TransformersChat) -> None:
     with pytest.raises(InputError, match=r"takes .* at a time and was shown 0 images"):
         observer.answer([], PROMPTS[0], decoding=ONE_STEP)
     with pytest.raises(InputError, match="uint8"):
-        observer.answer([np.zeros((56, 56, 3), np.uint8)], PROMPTS[0], decoding=ONE_STEP)
+        observer.answer(
+            [np.zeros((56, 56, 3), np.uint8)], PROMPTS[0], decoding=ONE_STEP
+        )
     with pytest.raises(InputError, match="three channels"):
         observer.answer([np.zeros((56, 56, 1))], PROMPTS[0], decoding=ONE_STEP)
 
@@ -465,7 +573,8 @@ def test_pixels_that_cannot_be_read_back_are_not_guessed() -> None:
     path = PixelPath("flat", Flattening(size={"shortest_edge": 56}), torch.float32)
     assert path.bits == 8 and path.input_size is None
     with pytest.raises(
-        PsyprobeError, match="what reaches the network cannot be told: its pixels come in the shape"
+        PsyprobeError,
+        match="what reaches the network cannot be told: its pixels come in the shape",
     ):
         path.delivered(np.full((56, 56, 3), 128 / 255))
 
@@ -480,7 +589,9 @@ def test_what_texts_share_ends_where_they_part() -> None:
     parts = prefix_inputs(inputs, image, pad)
     assert parts is not None
     prefix, rest = parts
-    assert prefix["input_ids"].tolist() == [[1, 9, 9]] and len(prefix["pixel_values"]) == 1
+    assert (
+        prefix["input_ids"].tolist() == [[1, 9, 9]] and len(prefix["pixel_values"]) == 1
+    )
     assert rest["input_ids"].tolist() == [[1, 9, 9, 2, 3, 4], [1, 9, 9, 0, 0, 5]]
     assert rest["attention_mask"].tolist() == [[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 1]]
     assert "pixel_values" not in rest

@@ -68,7 +68,9 @@ def test_asked_in_words_and_by_its_eye(
     assert asked.attrs["random_weights"] == 1
     shown = asked.where(asked["catch"] == 0, drop=True)
     assert set(shown["frequency"].values) == {1, 4} and (shown["was_shown"] == 1).all()
-    np.testing.assert_allclose(shown["delivered_contrast"], shown["contrast"], rtol=1e-5)
+    np.testing.assert_allclose(
+        shown["delivered_contrast"], shown["contrast"], rtol=1e-5
+    )
     assert np.isfinite(asked["p_yes"]).all() and (asked["tokens_in"] > 0).all()
     by_image = shown.to_dataframe().groupby(["frequency", "contrast"])["p_yes"].mean()
     assert by_image.nunique() == 4, "each image has an answer of its own"
@@ -76,4 +78,6 @@ def test_asked_in_words_and_by_its_eye(
     seen = pp.run(str(tmp_path / "seen.toml"), eye)
     assert seen.attrs["random_weights"] == 1
     grid = seen["response_angular"].squeeze()
-    assert (grid.isel(contrast=1) > 10 * grid.isel(contrast=0)).all() and (grid > 0).all()
+    assert (grid.isel(contrast=1) > 10 * grid.isel(contrast=0)).all() and (
+        grid > 0
+    ).all()

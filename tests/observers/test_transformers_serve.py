@@ -24,7 +24,8 @@ pytest.importorskip("torch", reason="the chat extra is not installed")
 pytest.importorskip("transformers", reason="the chat extra is not installed")
 for package in ("fastapi", "uvicorn", "aiohttp"):
     pytest.importorskip(
-        package, reason="the server's packages (transformers[serving]) are not installed"
+        package,
+        reason="the server's packages (transformers[serving]) are not installed",
     )
 
 #: The server as it is, except that what its first convolution takes in is kept in a file.
@@ -61,7 +62,14 @@ def served(
     with (
         (folder / "log.txt").open("w") as log,
         child(
-            [sys.executable, "-c", program, "serve", str(chat_folders("llava")), *where],
+            [
+                sys.executable,
+                "-c",
+                program,
+                "serve",
+                str(chat_folders("llava")),
+                *where,
+            ],
             seconds=2 * PATIENCE,
             env=os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
             stdout=log,
@@ -71,12 +79,16 @@ def served(
         end = time.monotonic() + PATIENCE
         while True:
             try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
+                urllib.request.urlopen(
+                    f"http://127.0.0.1:{port}/health", timeout=5
+                ).close()
                 break
             except (urllib.error.URLError, OSError):
                 told = (folder / "log.txt").read_text()[-2000:]
                 assert server.poll() is None, f"the server ended: {told}"
-                assert time.monotonic() < end, f"the server is not up after {PATIENCE} s: {told}"
+                assert time.monotonic() < end, (
+                    f"the server is not up after {PATIENCE} s: {told}"
+                )
                 time.sleep(0.2)
         yield f"http://127.0.0.1:{port}/v1", folder / "pixels.npy"
 
@@ -92,14 +104,23 @@ def test_the_served_model_is_the_one_in_process(
     decoding = Decoding(max_tokens=6)
     texts = set()
     with load_observer(f"openai:{name}", base_url=url, timeout=120.0) as there:
-        for prompt in ("Is there a pattern visible in the image?", "Can you see a texture?"):
+        for prompt in (
+            "Is there a pattern visible in the image?",
+            "Can you see a texture?",
+        ):
             image = rng.integers(0, 256, (*here.card.input_size, 3)) / 255
-            near, far = (each.answer([image], prompt, decoding=decoding) for each in (here, there))
+            near, far = (
+                each.answer([image], prompt, decoding=decoding)
+                for each in (here, there)
+            )
             assert far.text == near.text
             assert (far.tokens_in, far.tokens_out) == (near.tokens_in, near.tokens_out)
             assert near.first_tokens is not None and far.first_tokens is None
             texts.add(far.text)
-            seen = np.load(pixels)[0].transpose(1, 2, 0) * np.array(here.card.std) + here.card.mean
+            seen = (
+                np.load(pixels)[0].transpose(1, 2, 0) * np.array(here.card.std)
+                + here.card.mean
+            )
             np.testing.assert_allclose(seen, image, rtol=0, atol=5e-7)
         found = there.capabilities()
     assert len(texts) == 2

@@ -13,7 +13,9 @@ from psyprobe.errors import InputError
 from psyprobe.observers import FeatureObserver
 
 torch = pytest.importorskip("torch", reason="the chat extra is not installed")
-transformers = pytest.importorskip("transformers", reason="the chat extra is not installed")
+transformers = pytest.importorskip(
+    "transformers", reason="the chat extra is not installed"
+)
 
 FAMILIES = ("llava", "qwen", "smolvlm", "blip2", "instructblip")
 Folders = Callable[[str], Path]
@@ -28,7 +30,9 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_features_of_a_batch_are_those_of_each_image(family: str, chat_folders: Folders) -> None:
+def test_features_of_a_batch_are_those_of_each_image(
+    family: str, chat_folders: Folders
+) -> None:
     observer = load_observer(
         f"transformers_vision:{chat_folders(family)}", layers="all", device="cpu"
     )
@@ -50,7 +54,9 @@ def test_features_of_a_batch_are_those_of_each_image(family: str, chat_folders: 
 
 
 @pytest.mark.parametrize("family", ["llava", "qwen", "blip2"])
-def test_the_projector_is_what_the_language_model_gets(family: str, chat_folders: Folders) -> None:
+def test_the_projector_is_what_the_language_model_gets(
+    family: str, chat_folders: Folders
+) -> None:
     """Caught where the text model takes its input in, while the chat observer is asked about the
     same image."""
     eye = load_observer(f"transformers_vision:{chat_folders(family)}", device="cpu")
@@ -59,9 +65,17 @@ def test_the_projector_is_what_the_language_model_gets(family: str, chat_folders
     assert eye.card.features == ("projector",)
     image = np.random.default_rng(4).random((*eye.card.input_size, 3))
     caught = []
-    text = chat._model.language_model if family == "blip2" else chat._model.model.language_model
-    layer = next(each for name, each in text.named_modules() if name.endswith("layers.0"))
-    hook = layer.register_forward_pre_hook(lambda module, inputs: caught.append(inputs[0][0]))
+    text = (
+        chat._model.language_model
+        if family == "blip2"
+        else chat._model.model.language_model
+    )
+    layer = next(
+        each for name, each in text.named_modules() if name.endswith("layers.0")
+    )
+    hook = layer.register_forward_pre_hook(
+        lambda module, inputs: caught.append(inputs[0][0])
+    )
     chat.answer([image], "Is there a pattern?")
     hook.remove()
     tokens = eye.features(image[None])["projector"].reshape(-1, 32)
@@ -71,7 +85,9 @@ def test_the_projector_is_what_the_language_model_gets(family: str, chat_folders
     ):  # OPT adds its positions before its first layer: compare up to what all images share
         other = np.random.default_rng(5).random(image.shape)
         caught.clear()
-        hook = layer.register_forward_pre_hook(lambda module, inputs: caught.append(inputs[0][0]))
+        hook = layer.register_forward_pre_hook(
+            lambda module, inputs: caught.append(inputs[0][0])
+        )
         chat.answer([other], "Is there a pattern?")
         hook.remove()
         given = given - caught[0].numpy()
@@ -86,7 +102,9 @@ def test_asks_for_its_size_and_its_layers(chat_folders: Folders) -> None:
     assert observer.card.features == ("tower_mean",)
     with pytest.raises(InputError, match="56 x 56 px and these have 64 x 64 px"):
         observer.features(np.zeros((1, 64, 64, 3)))
-    with pytest.raises(InputError, match=r"unknown layer of .*'towers'; did you mean 'tower'"):
+    with pytest.raises(
+        InputError, match=r"unknown layer of .*'towers'; did you mean 'tower'"
+    ):
         load_observer(name, device="cpu", layers=["towers"])
     with pytest.raises(InputError, match="each once"):
         load_observer(name, device="cpu", layers=["tower", "tower"])

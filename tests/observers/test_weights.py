@@ -32,7 +32,8 @@ def _no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_no_hub")
 @pytest.mark.parametrize(
-    "name", ["timm:resnet18.a1_in1k", "timm:resnet18", "open_clip:ViT-B-32/laion2b_s34b_b79k"]
+    "name",
+    ["timm:resnet18.a1_in1k", "timm:resnet18", "open_clip:ViT-B-32/laion2b_s34b_b79k"],
 )
 def test_absent_weights_are_one_line_and_no_address_is_looked_up(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -73,7 +74,9 @@ def test_cached_weights_need_no_network(tmp_path: Path) -> None:
     assert card.weights_digest == network.state_digest(state)
 
 
-def test_a_hub_switched_off_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_hub_switched_off_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def asked() -> bool:
         raise AssertionError("the hub was asked")
 
@@ -85,7 +88,9 @@ def test_a_hub_switched_off_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_an_architecture_without_trained_weights_says_so() -> None:
-    with pytest.raises(WeightsError, match=r"timm has no trained weights for timm:botnet50ts_256"):
+    with pytest.raises(
+        WeightsError, match=r"timm has no trained weights for timm:botnet50ts_256"
+    ):
         load_observer("timm:botnet50ts_256")
 
 
@@ -100,9 +105,14 @@ def test_weights_from_a_file(tmp_path: Path, drive: FloatArray) -> None:
     mean, std = np.float32(observer.card.mean), np.float32(observer.card.std)
     prepared = torch.tensor(((drive - mean) / std).transpose(0, 3, 1, 2).copy())
     with torch.inference_mode():
-        wanted = module.forward_head(module.forward_features(prepared), pre_logits=True).numpy()
+        wanted = module.forward_head(
+            module.forward_features(prepared), pre_logits=True
+        ).numpy()
     np.testing.assert_allclose(
-        observer.features(drive)["embedding"], wanted, rtol=0, atol=2e-6 * np.abs(wanted).max()
+        observer.features(drive)["embedding"],
+        wanted,
+        rtol=0,
+        atol=2e-6 * np.abs(wanted).max(),
     )
 
 
@@ -112,27 +122,44 @@ def test_positions_are_resampled_from_a_file(tmp_path: Path) -> None:
     observer = load_observer(
         "timm:vit_tiny_patch16_224", weights=path, input_size=(192, 160), device="cpu"
     )
-    assert observer.features(np.zeros((1, 192, 160, 3), np.float32))["embedding"].shape == (1, 192)
+    assert observer.features(np.zeros((1, 192, 160, 3), np.float32))[
+        "embedding"
+    ].shape == (1, 192)
 
 
-def test_clip_weights_from_a_file(tmp_path: Path, tiny_clips: None, drive: FloatArray) -> None:
-    open_clip = pytest.importorskip("open_clip", reason="the encoders extra is not installed")
+def test_clip_weights_from_a_file(
+    tmp_path: Path, tiny_clips: None, drive: FloatArray
+) -> None:
+    open_clip = pytest.importorskip(
+        "open_clip", reason="the encoders extra is not installed"
+    )
     model = open_clip.create_model("tiny-ViT").eval()
     path = tmp_path / "clip.pt"
     torch.save(model.state_dict(), path)
-    observer = load_observer("open_clip:tiny-ViT", weights=path, input="raw", device="cpu")
+    observer = load_observer(
+        "open_clip:tiny-ViT", weights=path, input="raw", device="cpu"
+    )
     with torch.inference_mode():
-        wanted = model.encode_image(torch.tensor(drive.transpose(0, 3, 1, 2).copy())).numpy()
+        wanted = model.encode_image(
+            torch.tensor(drive.transpose(0, 3, 1, 2).copy())
+        ).numpy()
     np.testing.assert_allclose(
-        observer.features(drive)["embedding"], wanted, rtol=0, atol=2e-6 * np.abs(wanted).max()
+        observer.features(drive)["embedding"],
+        wanted,
+        rtol=0,
+        atol=2e-6 * np.abs(wanted).max(),
     )
 
 
 @pytest.mark.parametrize("name", ["timm:resnet18", "open_clip:tiny-ViT"])
-def test_a_file_with_other_weights_is_refused(name: str, tmp_path: Path, tiny_clips: None) -> None:
+def test_a_file_with_other_weights_is_refused(
+    name: str, tmp_path: Path, tiny_clips: None
+) -> None:
     path = tmp_path / "other.pth"
     torch.save({"weight": torch.zeros(3)}, path)
-    with pytest.raises(InputError, match=r"other\.pth'? does not hold its weights") as caught:
+    with pytest.raises(
+        InputError, match=r"other\.pth'? does not hold its weights"
+    ) as caught:
         load_observer(name, weights=path)
     assert "\n" not in str(caught.value)
     with pytest.raises(WeightsError, match="there is no weights file"):
@@ -143,10 +170,14 @@ def test_a_file_with_other_weights_is_refused(name: str, tmp_path: Path, tiny_cl
 def test_quickgelu_follows_the_tag(tag: str) -> None:
     """open_clip's own table of tags says which were trained with QuickGELU; the architecture alone
     means GELU."""
-    open_clip = pytest.importorskip("open_clip", reason="the encoders extra is not installed")
+    open_clip = pytest.importorskip(
+        "open_clip", reason="the encoders extra is not installed"
+    )
     told = bool(open_clip.get_pretrained_cfg("ViT-B-32", tag).get("quick_gelu"))
     assert told == (tag != "laion2b_s34b_b79k")
-    observer = load_observer(f"open_clip:ViT-B-32/{tag}", random_weights=True, device="cpu")
+    observer = load_observer(
+        f"open_clip:ViT-B-32/{tag}", random_weights=True, device="cpu"
+    )
     assert observer.card.options == {"quick_gelu": told}
     activation = observer._network.module.transformer.resblocks[0].mlp.gelu
     assert (type(activation).__name__ == "QuickGELU") == told

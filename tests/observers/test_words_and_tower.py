@@ -53,8 +53,12 @@ def test_tower_and_words_of_one_tiny_model_in_one_figure(tmp_path: Path) -> None
     criterion = float(np.median(select(seen).grid))
 
     def says(images: list[Any], prompt: str) -> Any:
-        pair = np.stack([images[0], np.full_like(images[0], images[0].mean())]).astype(np.float32)
-        logit = 4 * np.log10(pp.angular_distance(*eye.features(pair)["projector"]) / criterion)
+        pair = np.stack([images[0], np.full_like(images[0], images[0].mean())]).astype(
+            np.float32
+        )
+        logit = 4 * np.log10(
+            pp.angular_distance(*eye.features(pair)["projector"]) / criterion
+        )
         first = {"Yes": -np.logaddexp(0, -logit), "No": -np.logaddexp(0, logit)}
         return max(first, key=first.__getitem__), first
 
@@ -69,5 +73,7 @@ def test_tower_and_words_of_one_tiny_model_in_one_figure(tmp_path: Path) -> None
     # The model's own words are asked about the same images, unrounded, whatever it may say of them.
     own = trials(pp.run(tmp_path / "words.toml", chat, progress=False))
     np.testing.assert_array_equal(own["image_seed"], asked["image_seed"])
-    np.testing.assert_allclose(own["delivered_contrast"], asked["delivered_contrast"], rtol=1e-5)
+    np.testing.assert_allclose(
+        own["delivered_contrast"], asked["delivered_contrast"], rtol=1e-5
+    )
     assert np.isfinite(own["p_yes"]).all()

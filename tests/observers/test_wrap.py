@@ -31,26 +31,40 @@ def says(images: list[FloatArray], question: str) -> str:
 
 def test_the_ability_follows_from_the_parameters() -> None:
     metric, encoder, chat = (pp.observer(each) for each in (darker, row_means, says))
-    assert isinstance(metric, DifferenceObserver) and metric.card.ability == "difference"
+    assert (
+        isinstance(metric, DifferenceObserver) and metric.card.ability == "difference"
+    )
     assert isinstance(encoder, FeatureObserver) and encoder.card.ability == "features"
     assert isinstance(chat, AnswerObserver) and chat.card.ability == "answer"
-    assert [each.card.name for each in (metric, encoder, chat)] == ["darker", "row_means", "says"]
+    assert [each.card.name for each in (metric, encoder, chat)] == [
+        "darker",
+        "row_means",
+        "says",
+    ]
     assert chat.answer([], "why?").text == "WHY?"
     np.testing.assert_array_equal(
-        metric.difference(LIGHT, LIGHT[[1, 1, 1]], ppd=60), darker(LIGHT, LIGHT[[1, 1, 1]])
+        metric.difference(LIGHT, LIGHT[[1, 1, 1]], ppd=60),
+        darker(LIGHT, LIGHT[[1, 1, 1]]),
     )
 
 
 def test_the_ability_can_be_stated() -> None:
-    metric = pp.observer(lambda left, right: darker(left, right), name="mine", ability="difference")
+    metric = pp.observer(
+        lambda left, right: darker(left, right), name="mine", ability="difference"
+    )
     assert metric.difference(LIGHT, LIGHT, ppd=60).tolist() == [0, 0, 0]
     assert (
-        pp.observer(lambda *a: "Yes", name="mine", ability="answer").answer([], "?").text == "Yes"
+        pp.observer(lambda *a: "Yes", name="mine", ability="answer")
+        .answer([], "?")
+        .text
+        == "Yes"
     )
     assert pp.observer(np.abs, name="mine", ability="features").features(LIGHT / 100)[
         "output"
     ].shape == (3, 192)
-    with pytest.raises(UnknownNameError, match="unknown ability 'answers'; did you mean 'answer'"):
+    with pytest.raises(
+        UnknownNameError, match="unknown ability 'answers'; did you mean 'answer'"
+    ):
         pp.observer(says, ability="answers")  # type: ignore[arg-type]
 
 
@@ -59,8 +73,12 @@ def test_a_metric_is_told_the_geometry_and_held_to_one_number_a_pair() -> None:
         lambda test, reference, ppd: np.full(len(test), ppd), name="ppd"
     ).difference(LIGHT, LIGHT, ppd=60.0)
     assert found.tolist() == [60, 60, 60]
-    with pytest.raises(InputError, match=r"returned shape \(\) and format float64 for 3 pairs"):
-        pp.observer(lambda test, reference: 0.5, name="one").difference(LIGHT, LIGHT, ppd=60)
+    with pytest.raises(
+        InputError, match=r"returned shape \(\) and format float64 for 3 pairs"
+    ):
+        pp.observer(lambda test, reference: 0.5, name="one").difference(
+            LIGHT, LIGHT, ppd=60
+        )
     with pytest.raises(PsyprobeError, match="NaN or infinity"):
         pp.observer(lambda test, reference: np.full(3, np.nan), name="nan").difference(
             LIGHT, LIGHT, ppd=60
@@ -72,7 +90,10 @@ def test_a_metric_is_told_the_geometry_and_held_to_one_number_a_pair() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: pp.observer(lambda images: images), "a lambda has no name of its own: give name="),
+        (
+            lambda: pp.observer(lambda images: images),
+            "a lambda has no name of its own: give name=",
+        ),
         (
             lambda: pp.observer(functools.partial(row_means, power=2)),
             "a partial has no name of its own",
@@ -82,7 +103,10 @@ def test_a_metric_is_told_the_geometry_and_held_to_one_number_a_pair() -> None:
             r"what n\(a, b\) is for cannot be told: .* state ability=",
         ),
         (lambda: pp.observer("pixels"), "'pixels' is no torch module and no function"),
-        (lambda: pp.observer(dict), "<class 'dict'> is no torch module and no function"),
+        (
+            lambda: pp.observer(dict),
+            "<class 'dict'> is no torch module and no function",
+        ),
         (
             lambda: pp.observer(says, mean=(0, 0, 0)),
             "with the ability 'answer' takes no option 'mean'; it takes bits",
@@ -102,7 +126,8 @@ def test_one_clear_line(make: Any, says: str) -> None:
 @pytest.mark.parametrize("wrong", [1.5, -0.25, 255.0])
 def test_questions_hold_drive_alone(wrong: float) -> None:
     with pytest.raises(
-        InputError, match=f"says takes display drive from 0 to 1 and was given {wrong:g}"
+        InputError,
+        match=f"says takes display drive from 0 to 1 and was given {wrong:g}",
     ):
         pp.observer(says).answer([np.full((4, 4, 3), wrong)], "?")
 
@@ -110,7 +135,9 @@ def test_questions_hold_drive_alone(wrong: float) -> None:
 def test_a_function_takes_drive_of_an_extended_display_and_no_codes() -> None:
     encoder = pp.observer(row_means)
     assert encoder.features(np.full((1, 4, 4, 3), 1.7))
-    with pytest.raises(InputError, match="was given 255: divide codes by that of peak white"):
+    with pytest.raises(
+        InputError, match="was given 255: divide codes by that of peak white"
+    ):
         encoder.features(np.full((1, 4, 4, 3), 255.0))
 
 
@@ -139,21 +166,30 @@ def test_a_torch_module_is_an_observer() -> None:
         layers="all",
         device="cpu",
     )
-    assert own.card.features == ("0", "1", "2", "output") and own.card.input_size == (16, 16)
+    assert own.card.features == ("0", "1", "2", "output") and own.card.input_size == (
+        16,
+        16,
+    )
     np.testing.assert_allclose(
         own.features(drive)["output"],
         pp.observer(module, input="raw").features(drive * 2 - 1)["output"],
         atol=1e-6,
     )
     with pytest.raises(
-        UnknownNameError, match="unknown layer of Sequential '3'; It has 0, 1, 2, output"
+        UnknownNameError,
+        match="unknown layer of Sequential '3'; It has 0, 1, 2, output",
     ):
         pp.observer(module, layers=["3"])
 
 
-def test_modules_are_told_apart_by_their_weights_their_layers_and_their_version() -> None:
+def test_modules_are_told_apart_by_their_weights_their_layers_and_their_version() -> (
+    None
+):
     torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
-    made = [torch.nn.Sequential(pool(2)) for pool in (torch.nn.AvgPool2d, torch.nn.MaxPool2d)]
+    made = [
+        torch.nn.Sequential(pool(2))
+        for pool in (torch.nn.AvgPool2d, torch.nn.MaxPool2d)
+    ]
     torch.manual_seed(1)
     made += [torch.nn.Sequential(torch.nn.Conv2d(3, 1, 1)) for _ in range(2)]
     digests = {pp.observer(module).card.digest for module in made} | {

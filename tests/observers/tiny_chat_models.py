@@ -157,8 +157,12 @@ def qwen(folder: Path) -> Path:
         Qwen2_5_VLForConditionalGeneration,
         Qwen2_5_VLProcessor,
     )
-    from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor
-    from transformers.models.qwen2_vl.video_processing_qwen2_vl import Qwen2VLVideoProcessor
+    from transformers.models.qwen2_vl.image_processing_qwen2_vl import (
+        Qwen2VLImageProcessor,
+    )
+    from transformers.models.qwen2_vl.video_processing_qwen2_vl import (
+        Qwen2VLVideoProcessor,
+    )
 
     special = (
         "<|im_start|>",
@@ -208,11 +212,21 @@ def qwen(folder: Path) -> Path:
 
 def smolvlm(folder: Path) -> Path:
     """SmolVLM: cuts large images into tiles unless told not to."""
-    from transformers import SmolVLMConfig, SmolVLMForConditionalGeneration, SmolVLMProcessor
-    from transformers.models.smolvlm.image_processing_smolvlm import SmolVLMImageProcessor
-    from transformers.models.smolvlm.video_processing_smolvlm import SmolVLMVideoProcessor
+    from transformers import (
+        SmolVLMConfig,
+        SmolVLMForConditionalGeneration,
+        SmolVLMProcessor,
+    )
+    from transformers.models.smolvlm.image_processing_smolvlm import (
+        SmolVLMImageProcessor,
+    )
+    from transformers.models.smolvlm.video_processing_smolvlm import (
+        SmolVLMVideoProcessor,
+    )
 
-    tiles = [f"<row_{row}_col_{column}>" for row in range(1, 5) for column in range(1, 5)]
+    tiles = [
+        f"<row_{row}_col_{column}>" for row in range(1, 5) for column in range(1, 5)
+    ]
     words = tokenizer(
         "<image>",
         "<fake_token_around_image>",
@@ -222,7 +236,12 @@ def smolvlm(folder: Path) -> Path:
         *tiles,
     )
     config = SmolVLMConfig(
-        text_config={"model_type": "llama", "vocab_size": len(words), "pad_token_id": 0, **TEXT},
+        text_config={
+            "model_type": "llama",
+            "vocab_size": len(words),
+            "pad_token_id": 0,
+            **TEXT,
+        },
         vision_config={
             "hidden_size": 32,
             "intermediate_size": 64,
@@ -239,7 +258,9 @@ def smolvlm(folder: Path) -> Path:
     )
     processor = SmolVLMProcessor(
         image_processor=SmolVLMImageProcessor(
-            size={"longest_edge": 256}, max_image_size={"longest_edge": 64}, do_image_splitting=True
+            size={"longest_edge": 256},
+            max_image_size={"longest_edge": 64},
+            do_image_splitting=True,
         ),
         tokenizer=words,
         video_processor=SmolVLMVideoProcessor(
@@ -324,7 +345,10 @@ def instructblip(folder: Path) -> Path:
         image_token_index=words.convert_tokens_to_ids("<image>"),
     )
     processor = InstructBlipProcessor(
-        BlipImageProcessor(size={"height": 56, "width": 56}), words, own, num_query_tokens=4
+        BlipImageProcessor(size={"height": 56, "width": 56}),
+        words,
+        own,
+        num_query_tokens=4,
     )
     return _save(folder, InstructBlipForConditionalGeneration, config, processor)
 

@@ -13,7 +13,7 @@ from simulated_person import FREQUENCIES, true_sensitivity
 from webdriver import Browser
 
 import psyprobe as pp
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.running.store import open_store
 from psyprobe.tasks.people.patterns import PatternSession
 
@@ -31,14 +31,18 @@ def visit(folder: Path, probe: str = "orientation", **settings: Any) -> PatternS
     prompts = "base" if probe == "yes_no" else probe
     asked = {"probe": probe, "asking.prompts": prompts, **settings}
     return PatternSession(
-        read_experiment("orientation_csf").with_settings(asked), "ANNA", folder / "runs.sqlite"
+        load_experiment("orientation_csf").with_settings(asked),
+        "ANNA",
+        folder / "runs.sqlite",
     )
 
 
 def sessions(folder: Path) -> list[dict[str, Any]]:
     """What is kept of each answer besides its words, in the order of trials and attempts."""
     with open_store(folder / "runs.sqlite", create=False) as opened:
-        found = [answered.answer["reply"]["session"] for answered, _ in opened.all_answers()]
+        found = [
+            answered.answer["reply"]["session"] for answered, _ in opened.all_answers()
+        ]
     return sorted(found, key=lambda session: (session["number"], session["attempt"]))
 
 
@@ -67,9 +71,15 @@ class PersonAtPage:
         distance: float = 1000.0,
         **changes: Any,
     ) -> None:
-        self.browser, self.truth, self.distance = browser, true_sensitivity(seed), distance
+        self.browser, self.truth, self.distance = (
+            browser,
+            true_sensitivity(seed),
+            distance,
+        )
         codes = np.repeat(np.arange(256.0)[None, :, None] / 255, 3, axis=-1)
-        self.light = np.asarray((display or pp.Display(peak=200)).decode(codes))[0, :, 0]
+        self.light = np.asarray((display or pp.Display(peak=200)).decode(codes))[
+            0, :, 0
+        ]
         #: By the person's own clock, of what the frames do not count: reading and acting.
         self.seconds = 0.0
         self.eyes = {
@@ -117,7 +127,9 @@ class PersonAtPage:
 
     def fit_cards(self) -> None:
         for number in (1, 2):
-            self.browser.wait("document.getElementById('turn').textContent", f"Fit {number} of 2.")
+            self.browser.wait(
+                "document.getElementById('turn').textContent", f"Fit {number} of 2."
+            )
             self.reach("measure")
             self.put("width", CARD)
             self.click("fitted")
@@ -127,7 +139,8 @@ class PersonAtPage:
         beside it."""
         for number in range(1, 13):
             self.browser.wait(
-                "document.getElementById('turnOfMatch').textContent", f"Match {number} of 12."
+                "document.getElementById('turnOfMatch').textContent",
+                f"Match {number} of 12.",
             )
             self.seconds += _ACTS["gamma"]
             share = self.browser.run(
@@ -163,7 +176,9 @@ class PersonAtPage:
         self.arrive(address)
         # The canvas is drawn and read all the same, and the browser need not lay it into its
         # window.
-        self.browser.run("(document.getElementById('canvas').style.visibility = 'hidden')")
+        self.browser.run(
+            "(document.getElementById('canvas').style.visibility = 'hidden')"
+        )
         self.calibrate()
         self.practise()
         self.until("result", seconds=3000, every=1.0)
@@ -171,7 +186,10 @@ class PersonAtPage:
 
     def minutes(self) -> float:
         """How long it has sat here, by its own clock."""
-        return (self.seconds + float(self.browser.run("(sitter.now() - sitter.begun) / 1000"))) / 60
+        return (
+            self.seconds
+            + float(self.browser.run("(sitter.now() - sitter.begun) / 1000"))
+        ) / 60
 
     def until(self, step: str, seconds: float = 200, every: float = 0.1) -> None:
         """Wait for a step, and go on after each break on the way."""

@@ -20,7 +20,9 @@ from psyprobe.observers.people.observer import PersonObserver
 
 def screen(light: str = "measured", distance: float = 1000.0) -> Screen:
     display = Display(peak=200, black=0.2)
-    return Screen(pitch=0.265, distance=distance, display=display, light=light, size=(1920, 1080))
+    return Screen(
+        pitch=0.265, distance=distance, display=display, light=light, size=(1920, 1080)
+    )
 
 
 def seated(

@@ -37,7 +37,9 @@ def true_sensitivity(seed: int) -> Callable[[float], float]:
     own = rng.normal(0, 0.05, FREQUENCIES.size)
     logs = np.log10(FREQUENCIES)
     base = np.log10(
-        castle_csf(FREQUENCIES, luminance=40.0, area=math.pi / 4, direction="achromatic")
+        castle_csf(
+            FREQUENCIES, luminance=40.0, area=math.pi / 4, direction="achromatic"
+        )
     )
     curve = base + shift + tilt * (logs - logs.mean()) + own
     return lambda frequency: float(np.interp(math.log10(frequency), logs, curve))
@@ -101,7 +103,12 @@ class SimulatedPerson:
             "period_ms": 16.7,
         }
         if self._rng.random() < self._drops:
-            return {**told, "choice": state["words"][0], "reaction_ms": 400, "frames_dropped": 5}
+            return {
+                **told,
+                "choice": state["words"][0],
+                "reaction_ms": 400,
+                "frames_dropped": 5,
+            }
         ppd = 1 / (2 * math.degrees(math.atan(85.6 / 323.25 / 2000)))
         strength = math.log10(max(draw["contrast"], 1e-9)) + self.truth(
             max(draw["cycles"] * ppd, 0.5)

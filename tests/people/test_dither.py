@@ -19,7 +19,11 @@ def gabor(contrast: float, frequency: float, sigma: float = 0.5) -> np.ndarray:
     """Relative modulation of 1 at the peak, times contrast: light of `MEAN` and its drive."""
     places = (np.arange(SIDE) - (SIDE - 1) / 2) / PPD
     x, y = np.meshgrid(places, places)
-    return contrast * np.exp(-(x**2 + y**2) / (2 * sigma**2)) * np.cos(2 * np.pi * frequency * x)
+    return (
+        contrast
+        * np.exp(-(x**2 + y**2) / (2 * sigma**2))
+        * np.cos(2 * np.pi * frequency * x)
+    )
 
 
 def drive_of(wave: np.ndarray) -> np.ndarray:
@@ -34,25 +38,36 @@ def delivered(wave: np.ndarray, frames: list[np.ndarray]) -> float:
 
 
 def test_the_hash_has_the_published_values() -> None:
-    assert [int(_pcg(np.uint32([each]))[0]) for each in (0, 1)] == [129708002, 2831084092]
+    assert [int(_pcg(np.uint32([each]))[0]) for each in (0, 1)] == [
+        129708002,
+        2831084092,
+    ]
     assert int(_hash(np.uint32([1]), 2, 3)[0]) == 3847790828
 
 
 def test_pixels_of_the_table(oracle_data: Path) -> None:
-    for row in pd.read_csv(oracle_data / "people/golden_dither_oracle.csv").itertuples():
+    for row in pd.read_csv(
+        oracle_data / "people/golden_dither_oracle.csv"
+    ).itertuples():
         u = float(fractions(row.x, row.y, row.frame, row.seed))
         assert u == pytest.approx(row.u, abs=6e-9)
         angle, phase = np.radians(row.orientation_deg), np.radians(row.phase_deg)
         x, y = row.x - (row.size_px - 1) / 2, row.y - (row.size_px - 1) / 2
         turn = (
-            2 * np.pi * row.frequency_cpd / row.ppd * (x * np.cos(angle) + y * np.sin(angle))
+            2
+            * np.pi
+            * row.frequency_cpd
+            / row.ppd
+            * (x * np.cos(angle) + y * np.sin(angle))
             + phase
         )
         wave = np.exp(-(x**2 + y**2) / (2 * row.sigma_px**2)) * np.cos(turn)
         light = row.mean_cd_m2 * (1 + row.contrast * wave)
         assert light == pytest.approx(row.luminance_cd_m2, abs=1e-9)
         drive = float(
-            pp.Display(peak=row.peak_cd_m2).encode(np.array([[light]]), dtype="float64")[0, 0, 0]
+            pp.Display(peak=row.peak_cd_m2).encode(
+                np.array([[light]]), dtype="float64"
+            )[0, 0, 0]
         )
         assert 255 * drive == pytest.approx(row.drive_times_255, abs=1e-7)
         image = np.zeros((row.y + 1, row.x + 1))
@@ -68,7 +83,9 @@ def test_contrasts_below_one_code_arrive(method: Dither, bound: float) -> None:
     frames = [dithered(drive_of(0.001 * wave), frame, 7, method) for frame in range(30)]
     assert abs(delivered(wave, frames) / 0.001 - 1) < bound
     rounded = [np.rint(255 * drive_of(0.001 * wave))]
-    assert delivered(wave, rounded) == pytest.approx(0, abs=1e-9), "without dither nothing is shown"
+    assert delivered(wave, rounded) == pytest.approx(0, abs=1e-9), (
+        "without dither nothing is shown"
+    )
 
 
 def test_the_mean_is_kept_and_trials_differ() -> None:
@@ -79,7 +96,9 @@ def test_the_mean_is_kept_and_trials_differ() -> None:
     assert np.array_equal(frames[3], dithered(flat, 3, 5))
 
 
-@pytest.mark.parametrize("drive", [np.full((4, 4), 1.5), np.full((4, 4), np.nan), np.zeros(4)])
+@pytest.mark.parametrize(
+    "drive", [np.full((4, 4), 1.5), np.full((4, 4), np.nan), np.zeros(4)]
+)
 def test_what_is_no_drive_is_refused(drive: np.ndarray) -> None:
     with pytest.raises(InputError, match="0 to 1"):
         dithered(drive, 0, 0)
@@ -87,5 +106,10 @@ def test_what_is_no_drive_is_refused(drive: np.ndarray) -> None:
 
 def test_the_ends_of_the_range_do_not_wrap() -> None:
     for method in ("golden", "wide"):
-        frames = [dithered(np.array([[0.0, 1.0]]), frame, 1, method) for frame in range(50)]  # type: ignore[arg-type]
-        assert np.array(frames)[:, 0, 0].max() <= 8 and np.array(frames)[:, 0, 1].min() >= 247
+        frames = [
+            dithered(np.array([[0.0, 1.0]]), frame, 1, method) for frame in range(50)
+        ]  # type: ignore[arg-type]
+        assert (
+            np.array(frames)[:, 0, 0].max() <= 8
+            and np.array(frames)[:, 0, 1].min() >= 247
+        )

@@ -32,7 +32,8 @@ ASSETS = files("psyprobe.observers.people")
 def drawing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     page = tmp_path_factory.mktemp("draw") / "draw.html"
     script, shader = (
-        ASSETS.joinpath(name).read_text(encoding="utf-8") for name in ("draw.js", "gabor.frag")
+        ASSETS.joinpath(name).read_text(encoding="utf-8")
+        for name in ("draw.js", "gabor.frag")
     )
     page.write_text(
         f"<!doctype html><canvas id=c width={SIDE} height={SIDE}></canvas><script>{script}\n"
@@ -76,7 +77,10 @@ def drawn(browser: Browser, what: dict[str, Any], first: int, count: int) -> np.
     """Codes of frames, rows from below."""
     told = browser.run(f"frames({json.dumps(what)}, {first}, {count})")
     return np.stack(
-        [np.frombuffer(base64.b64decode(each), np.uint8).reshape(SIDE, SIDE) for each in told]
+        [
+            np.frombuffer(base64.b64decode(each), np.uint8).reshape(SIDE, SIDE)
+            for each in told
+        ]
     )
 
 
@@ -85,7 +89,9 @@ def wave_of(what: dict[str, Any]) -> np.ndarray:
     x, y = np.meshgrid(places, places)
     along = x * np.cos(what["orientation"]) + y * np.sin(what["orientation"])
     envelope = np.exp(-(x**2 + y**2) / (2 * what["sigma"] ** 2))
-    return np.asarray(envelope * np.cos(2 * np.pi * what["cycles"] * along + what["phase"]))
+    return np.asarray(
+        envelope * np.cos(2 * np.pi * what["cycles"] * along + what["phase"])
+    )
 
 
 def display_of(what: dict[str, Any]) -> pp.Display:
@@ -105,10 +111,18 @@ def display_of(what: dict[str, Any]) -> pp.Display:
         {},
         {"dither": "noisy_bit", "seed": 4294967295},
         {"dither": "wide", "seed": 0},
-        {"power": 2.2, "black": 0.2, "reflected": 0.5, "phase": 1.0, "orientation": 0.3},
+        {
+            "power": 2.2,
+            "black": 0.2,
+            "reflected": 0.5,
+            "phase": 1.0,
+            "orientation": 0.3,
+        },
     ],
 )
-def test_frames_are_those_of_the_numpy_twin(drawing: Browser, changes: dict[str, Any]) -> None:
+def test_frames_are_those_of_the_numpy_twin(
+    drawing: Browser, changes: dict[str, Any]
+) -> None:
     what = stimulus(0.05, 4, **changes)
     light = MEAN * (1 + what["contrast"] * wave_of(what))
     drive = np.asarray(display_of(what).encode(light, dtype="float64"))[..., 0]
@@ -139,7 +153,9 @@ def test_mean_contrast_is_the_contrast_asked(drawing: Browser) -> None:
 def test_what_was_read_back_before(drawing: Browser, oracle_data: Path) -> None:
     table = pd.read_csv(oracle_data / "people/webgl_readback.csv")
     rows = table[
-        (table.dither == "golden_dither") & (table.frames == 30) & (table.frequency_cpd == 4)
+        (table.dither == "golden_dither")
+        & (table.frames == 30)
+        & (table.frequency_cpd == 4)
     ]
     assert len(rows) > 3
     for row in rows.itertuples():
@@ -180,7 +196,9 @@ def test_a_screen_that_was_entered_wrongly_moves_thresholds_as_the_formula_says(
             asked = contrast * float(wave[bright].mean() - wave[dark].mean()) / 2
             mean, error = threshold_error(assumed, true, MEAN, asked)
             high, low = float(light[bright].mean()), float(light[dark].mean())
-            assert float(light[np.abs(wave) < 0.001].mean()) == pytest.approx(mean, rel=1e-3)
+            assert float(light[np.abs(wave) < 0.001].mean()) == pytest.approx(
+                mean, rel=1e-3
+            )
             assert np.log10((high - low) / (high + low) / asked) == pytest.approx(
                 float(error), abs=0.003
             )

@@ -24,10 +24,21 @@ from psyprobe.running.store import open_store
 
 def test_sigkill_at_a_trial_loses_and_doubles_nothing(tmp_path: Path) -> None:
     store = tmp_path / "runs.sqlite"
-    command = [sys.executable, "-um", "psyprobe", "observe", "orientation_csf", "--person", "ANNA"]
+    command = [
+        sys.executable,
+        "-um",
+        "psyprobe",
+        "observe",
+        "orientation_csf",
+        "--person",
+        "ANNA",
+    ]
     for first, last in ((1, 5), (5, 8)):
         with child(
-            [*command, "--store", str(store)], seconds=300, stdout=subprocess.PIPE, text=True
+            [*command, "--store", str(store)],
+            seconds=300,
+            stdout=subprocess.PIPE,
+            text=True,
         ) as process:
             assert process.stdout is not None
             found = re.search(r"http://\S+", process.stdout.readline())
@@ -40,13 +51,16 @@ def test_sigkill_at_a_trial_loses_and_doubles_nothing(tmp_path: Path) -> None:
             process.wait(60)
     with open_store(store, create=False) as opened:
         numbers = [
-            answered.answer["reply"]["session"]["number"] for answered, _ in opened.all_answers()
+            answered.answer["reply"]["session"]["number"]
+            for answered, _ in opened.all_answers()
         ]
     # Whatever was acknowledged is there, once.
     assert sorted(numbers) == list(range(1, 8))
 
 
-@pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
+@pytest.mark.skipif(
+    bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there"
+)
 def test_sigkill_of_the_browser_loses_and_doubles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,8 +81,13 @@ def test_sigkill_of_the_browser_loses_and_doubles_nothing(
                 browser.wait(STEP, "ready")
                 browser.run("window.sitter.answering = false")
                 person.click("start")
-                browser.wait("document.body.dataset.trial", f"{state['number']}.{state['attempt']}")
-                browser.run(f"(window.sitter.until = {moment}, window.sitter.answering = true)")
+                browser.wait(
+                    "document.body.dataset.trial",
+                    f"{state['number']}.{state['attempt']}",
+                )
+                browser.run(
+                    f"(window.sitter.until = {moment}, window.sitter.answering = true)"
+                )
                 browser.wait("window.sitter.reached", True)
                 browser.kill()
             time.sleep(0.6)
@@ -79,5 +98,7 @@ def test_sigkill_of_the_browser_loses_and_doubles_nothing(
             state = after.sit(now, 1)
         last = state["number"]
         served.pause()
-    numbers = [session["number"] for session in sessions(tmp_path) if "why" not in session]
+    numbers = [
+        session["number"] for session in sessions(tmp_path) if "why" not in session
+    ]
     assert numbers == list(range(1, last))

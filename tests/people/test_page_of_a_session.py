@@ -48,7 +48,8 @@ def test_from_consent_to_a_result_by_what_the_page_draws(
         person.put("millimetres", 600)
         person.click("measured")
         browser.wait(
-            "document.getElementById('error').textContent.includes('sit 730 mm away')", True
+            "document.getElementById('error').textContent.includes('sit 730 mm away')",
+            True,
         )
         browser.photograph("05_distance_too_near")
         person.reach("distance")
@@ -96,7 +97,9 @@ def test_from_consent_to_a_result_by_what_the_page_draws(
     kept = [each for each in every if "why" not in each]
     assert [each["number"] for each in kept] == [1, 2, 3, 4] and kept[0]["attempt"] > 1
     # The distance that was too near.
-    assert [line for line in complaints if "/calibrate - Failed to load" not in line] == []
+    assert [
+        line for line in complaints if "/calibrate - Failed to load" not in line
+    ] == []
     # What was seen is what was asked: contrast from pixels, and direction.
     result = trials(pp.load_results(tmp_path / "runs.sqlite")[0])
     seen = {row[0]: row[1:] for row in log}

@@ -20,7 +20,7 @@ from simulated_person import SimulatedPerson
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, Answering, Inquiry
 from psyprobe.observers.people import server
 from psyprobe.observers.people.observer import PersonObserver
@@ -32,9 +32,7 @@ from psyprobe.tasks.mvp_bench import probe as mvp_bench
 from psyprobe.tasks.people.pictures import PictureSession
 from psyprobe.tasks.r_bench import probe as r_bench
 
-HOSTILE = (
-    "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>\u202e"
-)
+HOSTILE = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>\u202e"
 LIGHT = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
 TRIAL, STEP = "document.body.dataset.trial", "document.body.dataset.step"
 #: What stands on the page: mean colour and width of each picture, the question, and the answers
@@ -74,7 +72,9 @@ def model(images: list[Any], prompt: str) -> str:
         "yes or no" in prompt
     )
     return says(
-        [colour_of(image.mean(axis=(0, 1))) for image in images], prompt.split("\n")[0], answers
+        [colour_of(image.mean(axis=(0, 1))) for image in images],
+        prompt.split("\n")[0],
+        answers,
     )
 
 
@@ -88,21 +88,39 @@ def painted(path: Path, colour: str, number: int) -> None:
 @pytest.fixture
 def mvp_page(tmp_path: Path) -> Path:
     rows: list[dict[str, Any]] = []
-    options = "\n".join(f"{a}. {b}" for a, b in zip("ABCD", (*LIGHT, HOSTILE), strict=True))
+    options = "\n".join(
+        f"{a}. {b}" for a, b in zip("ABCD", (*LIGHT, HOSTILE), strict=True)
+    )
     for pair, colours in enumerate((("red", "green"), ("blue", "red")), start=1):
         for kind, colour in zip("se", colours, strict=True):
-            painted(tmp_path / "set" / "Single_Images" / f"{pair}_{kind}.png", colour, pair)
-            row = {"image": f"Single_Images/{pair}_{kind}.png", "id": pair, "level": "low"}
-            question = f"Is it {colours[0]}? {HOSTILE * (pair == 2)}\nPlease answer yes or no."
+            painted(
+                tmp_path / "set" / "Single_Images" / f"{pair}_{kind}.png", colour, pair
+            )
+            row = {
+                "image": f"Single_Images/{pair}_{kind}.png",
+                "id": pair,
+                "level": "low",
+            }
+            question = (
+                f"Is it {colours[0]}? {HOSTILE * (pair == 2)}\nPlease answer yes or no."
+            )
             right = "yes" if colour == colours[0] else "no"
-            rows.append({**row, "question": question, "answer": right, "type": f"y/n-{kind}"})
+            rows.append(
+                {**row, "question": question, "answer": right, "type": f"y/n-{kind}"}
+            )
         key = "ABC"[list(LIGHT).index(colours[1])]
         question = f"What is it in the second?\n{options}\nAnswer with the letter."
-        cross = {"image": f"Cross_Images/{pair}_concat.png", "id": pair, "level": "high"}
+        cross = {
+            "image": f"Cross_Images/{pair}_concat.png",
+            "id": pair,
+            "level": "high",
+        }
         rows.append({**cross, "question": question, "answer": key, "type": "mcq-cross"})
     lines = [json.dumps({"question_id": i, **row}) + "\n" for i, row in enumerate(rows)]
     (tmp_path / "set" / "questions.json").write_text("".join(lines), encoding="utf-8")
-    return write_page(tmp_path / "pictures.toml", "mvp_bench", tmp_path / "set", cross="two_images")
+    return write_page(
+        tmp_path / "pictures.toml", "mvp_bench", tmp_path / "set", cross="two_images"
+    )
 
 
 @pytest.fixture
@@ -118,13 +136,19 @@ def r_bench_page(tmp_path: Path) -> Path:
     ):
         lines.append(",".join(f'"{cell}"' for cell in [*row, "4.0", "1", "1"]))
         for kind, colour in zip(("ref", "dis"), colours.split(), strict=True):
-            painted(tmp_path / "rb" / kind / row[0], colour, number + 10 * (kind == "dis"))
-    (tmp_path / "rb" / "items.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return write_page(tmp_path / "r_bench.toml", "r_bench", tmp_path / "rb", mcq_rule="letter")
+            painted(
+                tmp_path / "rb" / kind / row[0], colour, number + 10 * (kind == "dis")
+            )
+    (tmp_path / "rb" / "items.csv").write_text(
+        "\n".join(lines) + "\n", encoding="utf-8"
+    )
+    return write_page(
+        tmp_path / "r_bench.toml", "r_bench", tmp_path / "rb", mcq_rule="letter"
+    )
 
 
 def visit(page: Path, person: str = "ANNA") -> PictureSession:
-    return PictureSession(read_experiment(page), person, page.with_name("runs.sqlite"))
+    return PictureSession(load_experiment(page), person, page.with_name("runs.sqlite"))
 
 
 def replies(page: Path) -> list[dict[str, Any]]:
@@ -135,7 +159,9 @@ def replies(page: Path) -> list[dict[str, Any]]:
             for each, _ in opened.all_answers()
             if "session" in each.answer["reply"]
         ]
-    return sorted(found, key=lambda each: (each["session"]["number"], each["session"]["attempt"]))
+    return sorted(
+        found, key=lambda each: (each["session"]["number"], each["session"]["attempt"])
+    )
 
 
 class Sitter:
@@ -164,17 +190,24 @@ class Sitter:
             seen["text"].split("\n")[0],
             seen["answers"],
         )
-        browser.press(*(said[0].lower() if seen["answers"] else [*said, webdriver.ENTER]))
+        browser.press(
+            *(said[0].lower() if seen["answers"] else [*said, webdriver.ENTER])
+        )
         return seen
 
 
-@pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
+@pytest.mark.skipif(
+    bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there"
+)
 def test_a_person_and_a_model_that_answer_alike_score_alike(
     mvp_page: Path, browser: webdriver.Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A page that was killed leaves the door shut for ten seconds.
     monkeypatch.setattr(server, "_SILENCE_SECONDS", 0.5)
-    with PersonServer(served := visit(mvp_page)) as opened, webdriver.browser() as first:
+    with (
+        PersonServer(served := visit(mvp_page)) as opened,
+        webdriver.browser() as first,
+    ):
         sitter = Sitter(first)
         sitter.arrive(opened.address)
         for number in (1, 2):
@@ -196,33 +229,49 @@ def test_a_person_and_a_model_that_answer_alike_score_alike(
         assert "6 questions are answered" in browser.text("answered")
         # What a model wrote is text: neither run, nor loaded, nor hidden.
         texts = [
-            " ".join([each["text"], *(label for _, label in each["answers"])]) for each in seen
+            " ".join([each["text"], *(label for _, label in each["answers"])])
+            for each in seen
         ]
-        assert any("<script>document.title='broken'</script>\\u202e" in each for each in texts)
+        assert any(
+            "<script>document.title='broken'</script>\\u202e" in each for each in texts
+        )
         assert (
             browser.run("document.title") == "psyprobe: a person at this screen"
             and not browser.complaints()
         )
     kept = replies(mvp_page)
-    assert [(each["session"]["number"], each["session"]["attempt"]) for each in kept] == [
+    assert [
+        (each["session"]["number"], each["session"]["attempt"]) for each in kept
+    ] == [
         *[(number, 1) for number in (1, 2, 3, 4)],
         *[(4, 2), (5, 1), (6, 1)],
     ]
-    assert [each["session"].get("why") for each in kept] == [*[None] * 3, "paused", *[None] * 3]
+    assert [each["session"].get("why") for each in kept] == [
+        *[None] * 3,
+        "paused",
+        *[None] * 3,
+    ]
     assert kept[0]["session"]["beginning"]["consent"] is True
     for each in kept:
         if each["finish"] != GIVEN_UP:
             # At their own size, and as long as it took.
-            assert set(each["session"]["scales"]) == {1.0} and 0.15 < each["latency"] < 60
+            assert (
+                set(each["session"]["scales"]) == {1.0} and 0.15 < each["latency"] < 60
+            )
     (person,) = pp.load_results(mvp_page.with_name("runs.sqlite"))
     other = pp.run(mvp_page, pp.observer(model, name="alike"), progress=False)
     assert (person["reply"].values == other["reply"].values).all()
     scores = [mvp_bench.score(each)[0].metrics for each in (person, other)]
     assert scores[0].equals(scores[1]) and 0 < scores[0]["value"].mean() < 100
-    assert person.attrs["observer"] == "person:ANNA" and (person["reaction_seconds"] > 0.15).all()
+    assert (
+        person.attrs["observer"] == "person:ANNA"
+        and (person["reaction_seconds"] > 0.15).all()
+    )
 
 
-@pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
+@pytest.mark.skipif(
+    bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there"
+)
 def test_corrupted_images_come_before_their_references(
     r_bench_page: Path, browser: webdriver.Browser
 ) -> None:
@@ -241,7 +290,9 @@ def test_corrupted_images_come_before_their_references(
     runs = [r_bench.read_run(each) for each in (person, other)]
     assert runs[0].metrics.equals(runs[1].metrics)
     by_kind = {
-        kind: dict(zip(person["item"].values, person[f"answer_{kind}"].values, strict=True))
+        kind: dict(
+            zip(person["item"].values, person[f"answer_{kind}"].values, strict=True)
+        )
         for kind in ("ref", "dis")
     }
     assert by_kind == {
@@ -267,7 +318,9 @@ class Strict(Answering):
         return Answer("0")
 
 
-@pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
+@pytest.mark.skipif(
+    bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there"
+)
 def test_own_words_are_read_by_a_judge_while_the_page_says_so(
     r_bench_page: Path, browser: webdriver.Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,8 +332,9 @@ def test_own_words_are_read_by_a_judge_while_the_page_says_so(
         sitter = Sitter(browser)
         browser.open(opened.address)
         browser.wait(STEP, "consent")
-        assert "is put to strict, the judge that the experiment's page names" in browser.text(
-            "consent"
+        assert (
+            "is put to strict, the judge that the experiment's page names"
+            in browser.text("consent")
         )
         browser.photograph("20_consent_judge")
         sitter.arrive(opened.address)
@@ -333,8 +387,14 @@ def sat(
                 state = talker.send("state")
             if state.get("phase") != "trial":
                 break
-            told = {"reaction_ms": 900, "choice": say(state), "scales": [1] * len(state["images"])}
-            state = talker.send("answer", number=state["number"], attempt=state["attempt"], **told)
+            told = {
+                "reaction_ms": 900,
+                "choice": say(state),
+                "scales": [1] * len(state["images"]),
+            }
+            state = talker.send(
+                "answer", number=state["number"], attempt=state["attempt"], **told
+            )
         served.pause()
     return state
 
@@ -369,7 +429,9 @@ def test_what_is_no_answer_is_refused_and_what_comes_twice_changes_nothing(
     ):
         refused = talker.send("answer", **{**told, **wrong})
         assert refused["status"] == 400 and why in refused["error"], refused
-    assert "shown as they are" in talker.send("calibrate", device_pixel_ratio=1)["error"]
+    assert (
+        "shown as they are" in talker.send("calibrate", device_pixel_ratio=1)["error"]
+    )
     assert talker.send("answer", **told)["number"] == 2
     assert talker.send("answer", **{**told, "choice": state["words"][1]})["number"] == 2
     assert [each["text"] for each in replies(mvp_page)] == [told["choice"]]
@@ -378,11 +440,14 @@ def test_what_is_no_answer_is_refused_and_what_comes_twice_changes_nothing(
 def test_nobody_answers_for_another_nor_twice(mvp_page: Path) -> None:
     assert sat(mvp_page, "ANNA", lambda state: state["words"][0])["phase"] == "done"
     assert sat(mvp_page, "BO", lambda state: state["words"][-1], most=2)["number"] == 3
-    with pytest.raises(InputError, match="a second time would measure memory; give another person"):
+    with pytest.raises(
+        InputError, match="a second time would measure memory; give another person"
+    ):
         visit(mvp_page)
     assert visit(mvp_page, "BO").facts()["resumed"] == {"number": 3}
     numbers = [
-        (each["session"]["session"], each["session"]["number"]) for each in replies(mvp_page)
+        (each["session"]["session"], each["session"]["number"])
+        for each in replies(mvp_page)
     ]
     assert len(set(numbers)) == len(numbers) == 6 + 2
 
@@ -397,7 +462,9 @@ def test_people_agree_as_far_as_their_answers_do(
 
     for page in (mvp_page, r_bench_page):
         # A mean wants three.
-        for person, place in (("ANNA", 0), ("BO", -1), ("CY", 0))[: 3 if page == mvp_page else 2]:
+        for person, place in (("ANNA", 0), ("BO", -1), ("CY", 0))[
+            : 3 if page == mvp_page else 2
+        ]:
             observer = PersonObserver(person, "first", None, says(place))
             pp.run(page, observer, store=page.with_name("runs.sqlite"), progress=False)
     assert main(["score", str(mvp_page.with_name("runs.sqlite")), "--json"]) == 0
@@ -421,7 +488,9 @@ def test_people_agree_as_far_as_their_answers_do(
 
 def test_an_answer_in_own_words_is_kept_in_one_line(r_bench_page: Path) -> None:
     end = sat(
-        r_bench_page, "ANNA", lambda state: state["words"][0] if state["words"] else "  a\n cat "
+        r_bench_page,
+        "ANNA",
+        lambda state: state["words"][0] if state["words"] else "  a\n cat ",
     )
     assert end["phase"] == "done"
     assert "a cat" in [each["text"] for each in replies(r_bench_page)]

@@ -21,7 +21,7 @@ from psyprobe.analysis import trials
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.sessions import is_remote, sessions_of
 from psyprobe.errors import InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.tasks.remote_study.study import export_study, import_people
 
 CONSTANT = {"asking.design": "constant", "asking.options": {}, "asking.repeats": 2}
@@ -30,7 +30,7 @@ SMALL = {
     "levels.frequency": {"values": [1, 8]},
     "levels.contrast": {"values": [0.05, 0.2, 0.8]},
 }
-STUDY = read_experiment("orientation_csf").with_settings(SMALL)
+STUDY = load_experiment("orientation_csf").with_settings(SMALL)
 #: Answers from what is drawn: along which side the mean of some frames varies less.
 SEES = """
 (() => {
@@ -83,7 +83,9 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 def answers(folder: Path, **changes: Any) -> dict[str, Any]:
     """A file as the page saves it, of somebody who is always right."""
     study = json.loads(
-        (folder / "experiment.js").read_text(encoding="utf-8")[len("const STUDY = ") : -2]
+        (folder / "experiment.js").read_text(encoding="utf-8")[
+            len("const STUDY = ") : -2
+        ]
     )
     numbers = {
         "reaction_ms": 500,
@@ -93,7 +95,8 @@ def answers(folder: Path, **changes: Any) -> dict[str, Any]:
         "attempt": 1,
     }
     trials = [
-        {"number": each["number"], "choice": each["correct"], **numbers} for each in study["trials"]
+        {"number": each["number"], "choice": each["correct"], **numbers}
+        for each in study["trials"]
     ]
     screen = {
         "card": 323,
@@ -103,7 +106,11 @@ def answers(folder: Path, **changes: Any) -> dict[str, Any]:
         "distance": 1000,
         "period": 16.7,
     }
-    whole = {"format": study["format"], "experiment": study["experiment"], "consent": True}
+    whole = {
+        "format": study["format"],
+        "experiment": study["experiment"],
+        "consent": True,
+    }
     whole |= {"person": "EVA", "session": "abc"}
     return {**whole, "screen": screen, "trials": trials, **changes}
 
@@ -136,7 +143,10 @@ def test_answers_come_back_as_those_of_a_person(tmp_path: Path) -> None:
         ({"consent": None}, "nobody agreed"),
         ({"trials": []}, "it breaks off before trial 1"),
         ({"screen": {}}, "device pixel ratio is None"),
-        ({"experiment": {"name": "x", "toml": 'stimulus = "a.py:f"'}}, "names code of a file"),
+        (
+            {"experiment": {"name": "x", "toml": 'stimulus = "a.py:f"'}},
+            "names code of a file",
+        ),
     ],
 )
 def test_a_file_that_was_changed_is_refused(
@@ -144,7 +154,9 @@ def test_a_file_that_was_changed_is_refused(
 ) -> None:
     export_study(STUDY, tmp_path / "study")
     path = tmp_path / "EVA.json"
-    path.write_text(json.dumps(answers(tmp_path / "study", **changes)), encoding="utf-8")
+    path.write_text(
+        json.dumps(answers(tmp_path / "study", **changes)), encoding="utf-8"
+    )
     with pytest.raises(InputError, match=why):
         import_people(path, tmp_path / "runs.sqlite")
 
@@ -175,7 +187,9 @@ def test_the_study_in_a_browser_and_back(tmp_path: Path) -> None:
         page.run("document.querySelector('input').value = 20")
         page.run(SEND)
         # 8 cpd at 20 cm.
-        page.wait("document.querySelector('.problem').textContent.includes('cm away')", True)
+        page.wait(
+            "document.querySelector('.problem').textContent.includes('cm away')", True
+        )
         page.run("document.querySelector('input').value = 100")
         page.photograph("remote_3_distance")
         page.run(SEND)

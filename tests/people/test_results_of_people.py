@@ -20,7 +20,7 @@ from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.group import people_ceiling, people_curve, score_people
 from psyprobe.analysis.words.readers import reread
 from psyprobe.analysis.words.sessions import screen_error
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.observers import load_observer
 from psyprobe.probes.experiments import merge_results
 from psyprobe.probes.results import all_scores
@@ -28,16 +28,22 @@ from psyprobe.probes.results import all_scores
 
 def test_the_curve_of_a_run_by_qcsf_is_that_of_its_design() -> None:
     observer = load_observer("simulated:watson-malo")
-    page = read_experiment("orientation_csf").with_settings({"asking.options.n_max": 40})
+    page = load_experiment("orientation_csf").with_settings(
+        {"asking.options.n_max": 40}
+    )
     result = pp.run(page, observer, progress=False)
     csf = chat_csf(result)
-    patterns = [page.spec(frequency=frequency, contrast=0.1) for frequency in FREQUENCIES]
+    patterns = [
+        page.spec(frequency=frequency, contrast=0.1) for frequency in FREQUENCIES
+    ]
     true = np.log10([float(observer.true_sensitivity(pattern)) for pattern in patterns])
     (told,) = json.loads(result.attrs["design_estimates"]).values()
     found = np.log10(csf["mean_sensitivity"].values)
     assert np.abs(found - true).max() < 0.03
     np.testing.assert_allclose(found, told["log10_sensitivity"], atol=1e-12)
-    np.testing.assert_allclose(-csf["log10_threshold_high"].values[0], told["low"], atol=1e-12)
+    np.testing.assert_allclose(
+        -csf["log10_threshold_high"].values[0], told["low"], atol=1e-12
+    )
     assert (flag_words(csf["status"]) == "ok").all() and (
         flag_words(csf["method"]) == "posterior"
     ).all()
@@ -51,7 +57,9 @@ def test_the_truth_of_people_comes_back() -> None:
     errors, inside = [], []
     for seed in range(6):
         csf = chat_csf(seated(None, "ANNA", seed))
-        true = np.array([true_sensitivity(seed)(frequency) for frequency in FREQUENCIES])
+        true = np.array(
+            [true_sensitivity(seed)(frequency) for frequency in FREQUENCIES]
+        )
         errors.append(np.log10(csf["mean_sensitivity"].values) - true)
         inside.append(
             (csf["log10_threshold_low"].values[0] < -true)
@@ -72,16 +80,30 @@ def test_answers_that_are_read_otherwise_give_another_curve() -> None:
     assert (other["mean_sensitivity"] < own["mean_sensitivity"]).all()
 
 
-SHORT = read_experiment("orientation_csf").with_settings({"asking.options.n_max": 30})
+SHORT = load_experiment("orientation_csf").with_settings({"asking.options.n_max": 30})
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three people; ANNA sat twice, at two screens, once more sensitive than the other time."""
     path = tmp_path_factory.mktemp("people") / "runs.sqlite"
-    seated(path, "ANNA", 1, at=screen("guess"), experiment=SHORT, session="first", shift=-0.1)
     seated(
-        path, "ANNA", 1, at=screen("measured", 900.0), experiment=SHORT, session="second", shift=0.1
+        path,
+        "ANNA",
+        1,
+        at=screen("guess"),
+        experiment=SHORT,
+        session="first",
+        shift=-0.1,
+    )
+    seated(
+        path,
+        "ANNA",
+        1,
+        at=screen("measured", 900.0),
+        experiment=SHORT,
+        session="second",
+        shift=0.1,
     )
     for seed, person in ((2, "BERT"), (3, "CARL")):
         seated(path, person, seed, at=screen("guess"), experiment=SHORT)
@@ -95,7 +117,10 @@ def test_sessions_of_one_person_are_one_result(store: Path) -> None:
         trials(bert).sizes["trial"],
         trials(carl).sizes["trial"],
     ) == (60, 30, 30)
-    assert [one["session"] for one in json.loads(anna.attrs["sessions"])] == ["first", "second"]
+    assert [one["session"] for one in json.loads(anna.attrs["sessions"])] == [
+        "first",
+        "second",
+    ]
     assert "design_estimates" not in anna.attrs and bert.sizes["session"] == 1
     # The same sessions from two files are there once.
     (twice,) = merge_results([anna, anna])
@@ -139,9 +164,13 @@ def test_the_error_of_the_screen_is_in_the_interval() -> None:
     for csf, at in ((known, screen("measured")), (guessed, screen("guess"))):
         error = np.hypot(at.offset, np.where((csf is guessed) & below, 0.15, 0.0))
         np.testing.assert_allclose(at.threshold_sd(1 / mean), error)
-        answers = -csf["log10_threshold"].values[0] + csf["log10_threshold_high"].values[0]
+        answers = (
+            -csf["log10_threshold"].values[0] + csf["log10_threshold_high"].values[0]
+        )
         whole = np.log10(mean / csf["mean_sensitivity_low"].values)
-        np.testing.assert_allclose(whole, np.hypot(answers, 1.959964 * error), rtol=1e-5)
+        np.testing.assert_allclose(
+            whole, np.hypot(answers, 1.959964 * error), rtol=1e-5
+        )
     ax = pp.plotting.plot_csf(guessed)
     hollow = [
         line
@@ -182,10 +211,15 @@ def test_several_people_have_a_mean_and_a_noise_ceiling(store: Path) -> None:
     reach = np.log10(found.high / found.mean)
     assert (reach > 4.30 * log_s.std(axis=0, ddof=1) / np.sqrt(3) * 0.9).all()
     others = [np.delete(log_s, i, axis=0).mean(axis=0) for i in range(3)]
-    by_hand = [csf_statistics(10**own, 10**rest) for own, rest in zip(log_s, others, strict=True)]
+    by_hand = [
+        csf_statistics(10**own, 10**rest)
+        for own, rest in zip(log_s, others, strict=True)
+    ]
     ceiling = people_ceiling(found)
     for name in STATISTICS:
-        assert ceiling[name].value == pytest.approx(np.mean([one[name] for one in by_hand]))
+        assert ceiling[name].value == pytest.approx(
+            np.mean([one[name] for one in by_hand])
+        )
     assert people_curve(csfs[:2]) is None and score_people(results[:2]) == ()
 
 
@@ -196,7 +230,9 @@ def test_people_and_models_stand_in_one_figure_and_one_table(store: Path) -> Non
     assert list(score.scores) == ["simulated:watson-malo"]
     assert score.scores["simulated:watson-malo"].n_frequencies == 6
     assert score in all_scores([*results, model])
-    assert "one person (noise ceiling)" in str(score) and "mean of 3 people" in str(score)
+    assert "one person (noise ceiling)" in str(score) and "mean of 3 people" in str(
+        score
+    )
     ax = pp.plot([*results, model])
     labels = [text.get_text() for text in ax.figure.legends[0].get_texts()]
     expected = {

@@ -16,7 +16,11 @@ import psyprobe as pp
 from psyprobe.errors import GamutError, InputError
 from psyprobe.light.display import pixels_per_degree
 from psyprobe.observers.human_screen import threshold_error
-from psyprobe.observers.people.by_eye import blind_spot_distance, gamma_of_match, pixel_pitch
+from psyprobe.observers.people.by_eye import (
+    blind_spot_distance,
+    gamma_of_match,
+    pixel_pitch,
+)
 
 
 @pytest.fixture
@@ -28,7 +32,9 @@ def test_a_card_and_a_tape_give_degrees(tables: Path) -> None:
     for row in pd.read_csv(tables / "geometry.csv").itertuples():
         pitch = pixel_pitch(row.card_css_px, row.device_pixel_ratio)
         assert pitch == pytest.approx(row.pitch_mm, abs=5e-7)
-        assert pixels_per_degree(pitch, row.distance_mm) == pytest.approx(row.ppd_centre, abs=5e-5)
+        assert pixels_per_degree(pitch, row.distance_mm) == pytest.approx(
+            row.ppd_centre, abs=5e-5
+        )
 
 
 @pytest.mark.parametrize(
@@ -43,7 +49,9 @@ def test_the_blind_spot_errs_by_its_angle(tables: Path) -> None:
     for row in pd.read_csv(tables / "blind_spot.csv").itertuples():
         told = blind_spot_distance(row.offset_mm, row.assumed_deg)
         true = blind_spot_distance(row.offset_mm, row.true_deg)
-        assert [told, true] == pytest.approx([row.distance_mm, row.true_distance_mm], abs=1e-3)
+        assert [told, true] == pytest.approx(
+            [row.distance_mm, row.true_distance_mm], abs=1e-3
+        )
         assert told / true - 1 == pytest.approx(row.relative_error, abs=1e-5)
 
 
@@ -70,10 +78,16 @@ def test_a_match_at_an_end_says_nothing(share: float, drive: float) -> None:
 
 
 def test_what_a_wrong_screen_does_to_a_threshold(tables: Path) -> None:
-    def display(curve: str | float, peak: float, black: float, reflected: float) -> pp.Display:
+    def display(
+        curve: str | float, peak: float, black: float, reflected: float
+    ) -> pp.Display:
         eotf = curve if curve == "srgb" else float(curve)
         return pp.Display(
-            peak=peak, black=black, eotf=eotf, ambient=math.pi * reflected, reflectivity=1
+            peak=peak,
+            black=black,
+            eotf=eotf,
+            ambient=math.pi * reflected,
+            reflectivity=1,
         )
 
     for row in pd.read_csv(tables / "display_errors.csv").itertuples():

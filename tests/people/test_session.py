@@ -15,7 +15,7 @@ from simulated_person import FREQUENCIES, SimulatedPerson
 import psyprobe as pp
 from psyprobe.analysis import trials
 from psyprobe.errors import InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.observers.chat.protocol import GIVEN_UP
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.running.store import open_store
@@ -23,7 +23,7 @@ from psyprobe.tasks.people.patterns import PatternSession
 
 
 def visit(store: Path, person: str = "ANNA") -> PatternSession:
-    return PatternSession(read_experiment("orientation_csf"), person, store)
+    return PatternSession(load_experiment("orientation_csf"), person, store)
 
 
 def kept(store: Path) -> list[dict[str, Any]]:
@@ -43,14 +43,22 @@ def test_a_whole_session_gives_the_curve_of_who_sat(tmp_path: Path) -> None:
     answers = kept(store)
     told = [answer["reply"]["session"] for answer in answers]
     given_up = [
-        answer["reply"]["session"] for answer in answers if answer["reply"]["finish"] == GIVEN_UP
+        answer["reply"]["session"]
+        for answer in answers
+        if answer["reply"]["finish"] == GIVEN_UP
     ]
     sessions = [each for each in told if each not in given_up]
     assert sorted(each["number"] for each in sessions) == list(range(1, 91))
-    assert "beginning" in told[0] and given_up and {each["why"] for each in given_up} == {"frames"}
+    assert (
+        "beginning" in told[0]
+        and given_up
+        and {each["why"] for each in given_up} == {"frames"}
+    )
     # Each attempt is a question of its own, with a dither of its own.
     assert sorted((each["number"], each["attempt"]) for each in told) == sorted(
-        (each["number"], attempt) for each in sessions for attempt in range(1, each["attempt"] + 1)
+        (each["number"], attempt)
+        for each in sessions
+        for attempt in range(1, each["attempt"] + 1)
     )
     assert len({each["dither_seed"] for each in told}) == len(told)
     (result,) = pp.load_results(store)
@@ -74,14 +82,17 @@ def test_a_session_goes_on_where_it_was(tmp_path: Path) -> None:
             # The same answer again, as after a lost reply, changes nothing.
             assert person.send("answer", **late)["number"] == last
             served.pause()
-    assert sorted(answer["reply"]["session"]["number"] for answer in kept(store)) == list(
-        range(1, 9)
-    )
+    assert sorted(
+        answer["reply"]["session"]["number"] for answer in kept(store)
+    ) == list(range(1, 9))
 
 
 def test_strangers_and_second_tabs_are_turned_away(tmp_path: Path) -> None:
     with PersonServer(visit(tmp_path / "runs.sqlite")) as server:
-        person, second = SimulatedPerson(server.address), SimulatedPerson(server.address)
+        person, second = (
+            SimulatedPerson(server.address),
+            SimulatedPerson(server.address),
+        )
         person.begin()
         assert second.send("open")["taken"] is True
         stranger = SimulatedPerson(server.address.rsplit("/", 2)[0] + "/guess/")
@@ -107,7 +118,7 @@ def test_strangers_and_second_tabs_are_turned_away(tmp_path: Path) -> None:
 
 
 def test_a_person_is_asked_in_one_wording(tmp_path: Path) -> None:
-    experiment = read_experiment("orientation_csf").with_settings(
+    experiment = load_experiment("orientation_csf").with_settings(
         {"probe": "yes_no", "asking.prompts": "hernandez2025"}
     )
     with pytest.raises(InputError, match="asks in 25 wordings, and a person in one"):
@@ -128,7 +139,11 @@ def test_what_the_screen_cannot_show_is_refused_before(tmp_path: Path) -> None:
         told = person.send("calibrate", **near, light="guess", period=16.7)
         assert "sit 730 mm away" in told["error"], told
         dim = person.send(
-            "calibrate", **near | {"distance": 1000}, light="value", peak=60, period=16.7
+            "calibrate",
+            **near | {"distance": 1000},
+            light="value",
+            peak=60,
+            period=16.7,
         )
         assert "78" in dim["error"], dim
         unlike = person.send(
@@ -154,10 +169,12 @@ def test_designs_know_how_much_is_left(tmp_path: Path) -> None:
                 "asking.prompts": "base" if probe == "yes_no" else probe,
                 "asking.catch": 0.1,
             }
-            experiment = read_experiment("orientation_csf").with_settings(
+            experiment = load_experiment("orientation_csf").with_settings(
                 {**levels, **settings, "asking.design": design, **options}
             )
-            with PersonServer(PatternSession(experiment, "ANNA", store / "runs.sqlite")) as server:
+            with PersonServer(
+                PatternSession(experiment, "ANNA", store / "runs.sqlite")
+            ) as server:
                 person = SimulatedPerson(server.address)
                 state = person.begin()
                 end = person.sit(state)
@@ -167,8 +184,12 @@ def test_designs_know_how_much_is_left(tmp_path: Path) -> None:
 
 
 def test_two_clear_patterns_missed_make_the_page_ask(tmp_path: Path) -> None:
-    experiment = read_experiment("orientation_csf").with_settings({"asking.options.top": 0.5})
-    with PersonServer(PatternSession(experiment, "ANNA", tmp_path / "runs.sqlite")) as server:
+    experiment = load_experiment("orientation_csf").with_settings(
+        {"asking.options.top": 0.5}
+    )
+    with PersonServer(
+        PatternSession(experiment, "ANNA", tmp_path / "runs.sqlite")
+    ) as server:
         person = SimulatedPerson(server.address, lapse=0.0)
         state, asked, missed = person.begin(), [], 0
         while missed < 2:
@@ -176,7 +197,9 @@ def test_two_clear_patterns_missed_make_the_page_ask(tmp_path: Path) -> None:
             if state["draw"]["contrast"] > 0.9:
                 # The other one of the two words.
                 missed += 1
-                told["choice"] = state["words"][1 - state["words"].index(told["choice"])]
+                told["choice"] = state["words"][
+                    1 - state["words"].index(told["choice"])
+                ]
             state = person.send("answer", **told)
             asked.append(state["doubt"])
     assert asked == [False] * (len(asked) - 1) + [True]

@@ -50,12 +50,16 @@ def test_brightness_is_matched_by_eye_and_distance_by_the_blind_spot(
             browser.run("(document.getElementById('check').checked = true)")
             person.click("measured")
             for number in range(1, 6):
-                browser.wait("document.getElementById('sweep').textContent", f"Look {number} of 5.")
+                browser.wait(
+                    "document.getElementById('sweep').textContent",
+                    f"Look {number} of 5.",
+                )
                 person.click("move")
                 browser.wait("document.getElementById('spot').hidden", True)
             if tape == 1200:
                 browser.wait(
-                    "document.getElementById('error').textContent.includes('blind spot 9')", True
+                    "document.getElementById('error').textContent.includes('blind spot 9')",
+                    True,
                 )
         browser.wait(STEP, "luminance")
         browser.run("(document.getElementById('byEye').checked = true)")
@@ -76,14 +80,18 @@ def test_without_a_tape_the_blind_spot_is_the_distance(
 ) -> None:
     served = visit(tmp_path)
     with PersonServer(served) as server:
-        person = PersonAtPage(browser, blind_px=900 * math.tan(math.radians(13.5)) * CARD / 85.6)
+        person = PersonAtPage(
+            browser, blind_px=900 * math.tan(math.radians(13.5)) * CARD / 85.6
+        )
         person.arrive(server.address)
         person.fit_cards()
         person.reach("distance")
         person.click("bySpot")
         person.click("measured")
         for number in range(1, 6):
-            browser.wait("document.getElementById('sweep').textContent", f"Look {number} of 5.")
+            browser.wait(
+                "document.getElementById('sweep').textContent", f"Look {number} of 5."
+            )
             person.click("move")
             browser.wait("document.getElementById('spot').hidden", True)
         person.reach("luminance")
@@ -105,7 +113,11 @@ def test_without_a_tape_the_blind_spot_is_the_distance(
     [
         (
             "orientation_4",
-            {"orientations": [0, 90, 135, 45], "keys": ["1", "2", "3", "4"], "touches": True},
+            {
+                "orientations": [0, 90, 135, 45],
+                "keys": ["1", "2", "3", "4"],
+                "touches": True,
+            },
         ),
         ("yes_no", {"orientations": [0], "keys": ["f", "j"], "criterion": 0.0}),
     ],
@@ -123,7 +135,10 @@ def test_other_tasks(
     }
     catch = 0.2 if probe == "yes_no" else 0
     served = visit(
-        tmp_path, probe, **settings, **{"levels.frequency.values": [2, 4], "asking.catch": catch}
+        tmp_path,
+        probe,
+        **settings,
+        **{"levels.frequency.values": [2, 4], "asking.catch": catch},
     )
     with PersonServer(served) as server:
         person = PersonAtPage(browser, 1, distance=740, lapse=0.0, **eyes)
@@ -135,7 +150,9 @@ def test_other_tasks(
     assert (result.response.values == ~result["catch"].values.astype(bool)).all()
     if probe == "orientation_4":
         words = ["vertical", "horizontal", "rising", "falling"]
-        assert [words[int(order)] for order in result.order] == result.text.values.tolist()
+        assert [
+            words[int(order)] for order in result.order
+        ] == result.text.values.tolist()
         with open_store(tmp_path / "runs.sqlite", create=False) as opened:
             replies = [answered.answer["reply"] for answered, _ in opened.all_answers()]
         assert {reply["session"]["key"] for reply in replies} == {"touch"}
@@ -158,7 +175,9 @@ def test_no_mouse_is_needed(tmp_path: Path, browser: webdriver.Browser) -> None:
         browser.wait(STEP, "distance")
         browser.press(*[webdriver.TAB] * 3, webdriver.ENTER)
         browser.wait(STEP, "luminance")
-        browser.press(*[webdriver.TAB] * 3, webdriver.SPACE, webdriver.TAB, webdriver.ENTER)
+        browser.press(
+            *[webdriver.TAB] * 3, webdriver.SPACE, webdriver.TAB, webdriver.ENTER
+        )
         browser.wait(STEP, "practice")
         browser.press(webdriver.ENTER)
         browser.wait(STEP, "stage")
@@ -171,7 +190,8 @@ def luminance(colour: str) -> float:
     full = digits if len(digits) == 6 else "".join(2 * each for each in digits)
     parts = [int(full[i : i + 2], 16) / 255 for i in (0, 2, 4)]
     red, green, blue = (
-        each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts
+        each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4
+        for each in parts
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -183,7 +203,9 @@ def ratio(one: str, other: str) -> float:
 
 def test_text_stands_out_as_wcag_asks() -> None:
     page = ROOM.joinpath("page.html").read_text(encoding="utf-8")
-    report = files("psyprobe.reporting").joinpath("page.css").read_text(encoding="utf-8")
+    report = (
+        files("psyprobe.reporting").joinpath("page.css").read_text(encoding="utf-8")
+    )
     schemes = [
         dict(re.findall(r"--([a-z]+): (#\w+)", block))
         for block in re.findall(r":root \{(.*?)\}", page)
@@ -218,9 +240,13 @@ def test_text_stands_out_as_wcag_asks() -> None:
 def test_english_stands_in_one_file() -> None:
     for name in ("page.js", "setup.js", "trials.js", "pictures.js", "draw.js"):
         script = ROOM.joinpath(name).read_text(encoding="utf-8")
-        lines = [line for line in script.splitlines() if not line.lstrip().startswith("//")]
+        lines = [
+            line for line in script.splitlines() if not line.lstrip().startswith("//")
+        ]
         quoted = re.findall(r"[\"'`]([^\"'`]*)[\"'`]", "\n".join(lines))
-        assert {each for each in quoted if re.fullmatch(r"[A-Za-z]+( [a-z]+)+.*", each)} <= {
+        assert {
+            each for each in quoted if re.fullmatch(r"[A-Za-z]+( [a-z]+)+.*", each)
+        } <= {
             "use strict",
             *VOID,
         }, name

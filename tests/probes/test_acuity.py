@@ -10,7 +10,7 @@ import pytest
 import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.human import castle_csf
 from psyprobe.human.acuity import resolution_limit
 from psyprobe.observers.simulated.comparing import wave_of
@@ -55,8 +55,12 @@ def blurred(test: FloatArray, reference: FloatArray, ppd: float) -> FloatArray:
 
 
 def test_the_limit_of_a_metric_is_recovered(page: Path) -> None:
-    found = pp.score(pp.run(page, pp.observer(blurred, name="blurred"), progress=False)).score
-    detected = 1 / castle_csf(4, luminance=100, area=np.pi * 0.25**2, direction="achromatic")
+    found = pp.score(
+        pp.run(page, pp.observer(blurred, name="blurred"), progress=False)
+    ).score
+    detected = 1 / castle_csf(
+        4, luminance=100, area=np.pi * 0.25**2, direction="achromatic"
+    )
     truth = [4 + FALL * np.log(contrast / detected) for contrast in (0.3, 0.9)]
     # Between frequencies of the grid log response is taken as straight over log period.
     assert [1 / value for value in found.values if value is not None] == pytest.approx(
@@ -73,7 +77,9 @@ def test_the_limit_of_an_observer_in_words_is_recovered(tmp_path: Path) -> None:
         + 'fit = { function = "logistic" }\n',
         encoding="utf-8",
     )
-    observer = pp.load_observer("simulated:castlecsf", deg=129 / 120, scale=0.3, luminance=100)
+    observer = pp.load_observer(
+        "simulated:castlecsf", deg=129 / 120, scale=0.3, luminance=100
+    )
     score = pp.score(pp.run(path, observer, progress=False))
     f = np.linspace(5, 54, 300)
     for point in score.curve:
@@ -90,15 +96,25 @@ SCALES = {"achromatic": 0.5, "red_green": 0.7, "yellow_violet": 1.4}
 
 @pytest.mark.parametrize("direction", SCALES)
 def test_the_catalogue_gives_the_limit_in_words_back(direction: str) -> None:
-    page = read_experiment(f"acuity_{direction}").with_settings({"asking.readout": "p_yes"})
+    page = load_experiment(f"acuity_{direction}").with_settings(
+        {"asking.readout": "p_yes"}
+    )
     spec = page.spec()
-    options = {"direction": direction, "deg": spec.shape[0] / spec.ppd, "luminance": 100.0}
-    observer = pp.load_observer("simulated:castlecsf", scale=SCALES[direction], **options)
+    options = {
+        "direction": direction,
+        "deg": spec.shape[0] / spec.ppd,
+        "luminance": 100.0,
+    }
+    observer = pp.load_observer(
+        "simulated:castlecsf", scale=SCALES[direction], **options
+    )
     score = pp.score(pp.run(page, observer, progress=False))
     f = np.linspace(8, 50, 85)
     assert len(score.curve) == 2
     for point in score.curve:
-        seen = point.value * observer.true_sensitivity(page.spec(contrast=point.value, frequency=f))
+        seen = point.value * observer.true_sensitivity(
+            page.spec(contrast=point.value, frequency=f)
+        )
         truth = float(np.interp(-1, -seen, f))
         assert point.low < truth < point.high, (point, truth)
 
@@ -106,7 +122,9 @@ def test_the_catalogue_gives_the_limit_in_words_back(direction: str) -> None:
 def test_slips(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     page.write_text(
-        text.replace("frequency = { from = 8, to = 54, n = 12 }", "phase.values = [0, 90]"),
+        text.replace(
+            "frequency = { from = 8, to = 54, n = 12 }", "phase.values = [0, 90]"
+        ),
         encoding="utf-8",
     )
     with pytest.raises(InputError, match=r"\[levels\] has no 'frequency'"):

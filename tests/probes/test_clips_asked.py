@@ -20,7 +20,7 @@ from psyprobe.analysis import trials
 from psyprobe.analysis.distance import MEASURES, distances
 from psyprobe.analysis.temporal import band_pass, motion_ratio
 from psyprobe.errors import ConditionWarning, InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.human import castle_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
@@ -98,7 +98,8 @@ def test_the_result_says_how_it_was_shown(of_pixels: Any, tmp_path: Path) -> Non
     assert (of_pixels.attrs["fps"], of_pixels.attrs["frames"]) == ("60.0", "30")
     assert of_pixels["layer"].values.tolist() == ["pixels", "pixels:mean"]
     with pytest.warns(
-        ConditionWarning, match="temporal_frequency 1 Hz makes no whole number of cycles in 0.5 s"
+        ConditionWarning,
+        match="temporal_frequency 1 Hz makes no whole number of cycles in 0.5 s",
     ):
         pp.run(page(tmp_path), "pixels", progress=False, score_only=True)
 
@@ -130,10 +131,13 @@ def test_beside_an_accelerator_clips_are_shown_alike(tmp_path: Path) -> None:
     )
     elsewhere.card = dataclasses.replace(here.card, device="cuda:0")
     both = [
-        pp.run(one, who, batch_size=2, score_only=True, progress=False) for who in (here, elsewhere)
+        pp.run(one, who, batch_size=2, score_only=True, progress=False)
+        for who in (here, elsewhere)
     ]
     np.testing.assert_allclose(
-        both[0]["scored_response_angular"], both[1]["scored_response_angular"], rtol=1e-12
+        both[0]["scored_response_angular"],
+        both[1]["scored_response_angular"],
+        rtol=1e-12,
     )
 
 
@@ -177,7 +181,10 @@ def test_whole_clips_and_frames_give_the_same_angles(direction: str) -> None:
         (pp.observer(flat, clips=True), 1),
         (pp.observer(flat, clips=True), 500),
     ):
-        shown = (DisplayedClips(tuple(each), display, who.card) for each in (tests, references))
+        shown = (
+            DisplayedClips(tuple(each), display, who.card)
+            for each in (tests, references)
+        )
         answers = clip_answers(who, *shown, rows, MEASURES, at_once, 60.0)
         found.append(np.array([each["values"][0] for each in answers]))
         assert all(each["lengths"][0][2] > 0 for each in answers)
@@ -190,25 +197,37 @@ def test_whole_clips_and_frames_give_the_same_angles(direction: str) -> None:
     ]
     for got, drive in zip(found[0], drives, strict=False):
         wanted = distances(drive, drives[-1])
-        np.testing.assert_allclose(got, [wanted[name][0] for name in MEASURES], rtol=1e-9)
+        np.testing.assert_allclose(
+            got, [wanted[name][0] for name in MEASURES], rtol=1e-9
+        )
 
 
 def test_an_encoder_of_images_sees_every_frame_and_their_mean() -> None:
     def corner(images: Any) -> Any:
         return np.stack(
-            [images.mean(axis=(1, 2, 3)), (images**2).mean(axis=(1, 2, 3)), images[:, 3, 5, 0]],
+            [
+                images.mean(axis=(1, 2, 3)),
+                (images**2).mean(axis=(1, 2, 3)),
+                images[:, 3, 5, 0],
+            ],
             axis=1,
         )
 
     who = pp.observer(corner)
     tests = [
         Counterphase(
-            frequency=4, contrast=0.3, temporal_frequency=5, radius=0.2, size=16, frames=12
+            frequency=4,
+            contrast=0.3,
+            temporal_frequency=5,
+            radius=0.2,
+            size=16,
+            frames=12,
         )
     ]
     display = Display()
     shown = (
-        DisplayedClips((each,), display, who.card) for each in (tests[0], tests[0].reference())
+        DisplayedClips((each,), display, who.card)
+        for each in (tests[0], tests[0].reference())
     )
     (answer,) = clip_answers(who, *shown, [0], MEASURES, 5, 60.0)
     one, other = (
@@ -220,7 +239,10 @@ def test_an_encoder_of_images_sees_every_frame_and_their_mean() -> None:
     ):
         wanted = distances(a, b)
         np.testing.assert_allclose(
-            answer["values"][layer], [wanted[name] for name in MEASURES], rtol=1e-6, atol=1e-12
+            answer["values"][layer],
+            [wanted[name] for name in MEASURES],
+            rtol=1e-6,
+            atol=1e-12,
         )
         assert answer["lengths"][layer][0] == pytest.approx(np.linalg.norm(a), rel=1e-6)
 
@@ -240,8 +262,14 @@ def test_a_module_gets_clips_as_tensors_and_a_function_its_frame_rate() -> None:
 
     spec = Flicker(contrast=0.5, temporal_frequency=10, radius=0.3, size=16, frames=6)
     who = pp.observer(Video(), clips=True, mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
-    again = pp.observer(Video(), clips=True, mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
-    assert who.card.clips and who.card.weights_digest and who.card.digest == again.card.digest
+    again = pp.observer(
+        Video(), clips=True, mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25)
+    )
+    assert (
+        who.card.clips
+        and who.card.weights_digest
+        and who.card.digest == again.card.digest
+    )
     found = who.clip_features(DisplayedClips((spec,), Display(), who.card))["output"]
     drive = np.asarray(Display().encode(spec.draw())).mean(axis=(1, 2)).T.ravel()
     assert seen == [(1, 3, 6, 16, 16)]
@@ -257,7 +285,9 @@ def test_a_module_gets_clips_as_tensors_and_a_function_its_frame_rate() -> None:
     ].tolist() == [[0.1]]
     with pytest.raises(InputError, match=r"takes clips .* and was given still images"):
         timed.features(np.zeros((1, 8, 8, 3)))
-    with pytest.raises(InputError, match="takes no option 'layers'; it takes mean, std, device"):
+    with pytest.raises(
+        InputError, match="takes no option 'layers'; it takes mean, std, device"
+    ):
         pp.observer(Video(), clips=True, layers="all")
     assert Card.from_dict(who.card.to_dict()) == who.card
 
@@ -273,7 +303,11 @@ def truth(test: Any, reference: Any, ppd: float, fps: float) -> Any:
     frequency = bins[1:][power.argmax(axis=1)]
     contrast = 2 * np.abs(spectrum).max(axis=(1, 2, 3))
     people = castle_csf(
-        4.0, temporal_frequency=frequency, luminance=100, area=np.pi * 0.04, direction="achromatic"
+        4.0,
+        temporal_frequency=frequency,
+        luminance=100,
+        area=np.pi * 0.04,
+        direction="achromatic",
     )
     strength = np.asarray(contrast * people)
     return strength / (1 + strength)
@@ -285,14 +319,19 @@ def test_a_truth_that_was_put_in_comes_back(tmp_path: Path) -> None:
     changes = {"clip": "frames = 60", "contrasts": [0.003, 0.01, 0.03, 0.1, 0.3, 1.0]}
     result = ran(page(tmp_path, **changes), pp.observer(truth, clips=True))
     score = pp.score(result).score
-    assert score.alignment.value > 0.9945 and score.alignment.attainable == pytest.approx(
-        0.995, abs=5e-4
+    assert (
+        score.alignment.value > 0.9945
+        and score.alignment.attainable == pytest.approx(0.995, abs=5e-4)
     )
     assert score.alignment.low <= score.alignment.attainable <= score.alignment.high
     # Interpolated between contrasts half a log10 unit apart.
     assert score.shape.shape_rmse < 0.01 and score.absolute.rmse < 0.05
     people = castle_csf(
-        4.0, temporal_frequency=[8.0, 1.0], luminance=100, area=np.pi * 0.04, direction="achromatic"
+        4.0,
+        temporal_frequency=[8.0, 1.0],
+        luminance=100,
+        area=np.pi * 0.04,
+        direction="achromatic",
     )
     found = band_pass(result)
     assert found.human == pytest.approx(people[0] / people[1], rel=1e-12)
@@ -311,14 +350,21 @@ def test_pixels_cannot_tell_time(tmp_path: Path) -> None:
         "contrasts": [0.05, 0.2],
     }
     drift = ran(page(tmp_path, "drift", **common), "pixels")
-    reversing = ran(page(tmp_path, "reversing", **common, kind="counterphase"), "pixels")
+    reversing = ran(
+        page(tmp_path, "reversing", **common, kind="counterphase"), "pixels"
+    )
     flat = band_pass(drift, layer="pixels", measure="l2")
-    assert (flat.observer, flat.pixels, *flat.interval) == pytest.approx((1.0,) * 4, rel=2e-5)
+    assert (flat.observer, flat.pixels, *flat.interval) == pytest.approx(
+        (1.0,) * 4, rel=2e-5
+    )
     ratio = motion_ratio(drift, reversing, 8.0, layer="pixels", measure="l2")
     # 1 / 0.70714, as the page measured on pixels: the envelope is sampled.
-    assert ratio.observer == pytest.approx(1 / 0.70714, rel=1e-5) and ratio.human is None
+    assert (
+        ratio.observer == pytest.approx(1 / 0.70714, rel=1e-5) and ratio.human is None
+    )
     with pytest.raises(
-        InputError, match="temporal_frequency 3 Hz is no level of the result; it has 1, 4, 8 Hz"
+        InputError,
+        match="temporal_frequency 3 Hz is no level of the result; it has 1, 4, 8 Hz",
     ):
         band_pass(drift, 3.0, layer="pixels")
 
@@ -328,7 +374,9 @@ def test_pixels_cannot_tell_time(tmp_path: Path) -> None:
     ("fps", "frequency", "response"),
     [(60, 0, 0.282), (60, 10, 0.133), (30, 14, 0.028)],
 )
-def test_cvvdp_reads_clips_as_video(fps: int, frequency: float, response: float) -> None:
+def test_cvvdp_reads_clips_as_video(
+    fps: int, frequency: float, response: float
+) -> None:
     pytest.importorskip(
         "pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError
     )
@@ -345,7 +393,10 @@ def test_cvvdp_reads_clips_as_video(fps: int, frequency: float, response: float)
         frames=fps // 2,
     )
     display = Display()
-    clips = [DisplayedClips((each, each), display, who.card) for each in (spec, spec.reference())]
+    clips = [
+        DisplayedClips((each, each), display, who.card)
+        for each in (spec, spec.reference())
+    ]
     found = who.clip_difference(*clips, ppd=60.0)
     assert found.shape == (2,) and found[0] == found[1]
     assert found[0] == pytest.approx(response, abs=6e-4)
@@ -353,7 +404,9 @@ def test_cvvdp_reads_clips_as_video(fps: int, frequency: float, response: float)
         torch.from_numpy(np.moveaxis(each.frames(0, fps // 2), -1, 1).copy()).float()
         for each in clips
     ]
-    direct = who._metric(64, 64, 60.0).predict(*whole, dim_order="BCFHW", frames_per_second=fps)[0]
+    direct = who._metric(64, 64, 60.0).predict(
+        *whole, dim_order="BCFHW", frames_per_second=fps
+    )[0]
     assert found[0] == pytest.approx(1 - float(direct.reshape(-1)[0]) / 10, abs=1e-6)
 
 
@@ -362,27 +415,35 @@ def test_a_metric_of_images_gives_the_mean_over_frames() -> None:
     spec = Counterphase(
         frequency=4, contrast=0.1, radius=0.2, size=32, temporal_frequency=4, frames=15
     )
-    shown = (DisplayedClips((each,), Display(), who.card) for each in (spec, spec.reference()))
+    shown = (
+        DisplayedClips((each,), Display(), who.card)
+        for each in (spec, spec.reference())
+    )
     (answer,) = clip_answers(who, *shown, [0], ("difference",), 4, 60.0)
     light = [
-        np.repeat(each.draw().pixels[..., None], 3, axis=-1) for each in (spec, spec.reference())
+        np.repeat(each.draw().pixels[..., None], 3, axis=-1)
+        for each in (spec, spec.reference())
     ]
     wanted = who.difference(*light, ppd=60.0).mean()
     assert answer["values"][0][0] == pytest.approx(wanted, rel=1e-4)
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in catalogue_names("experiments") if name.startswith("temporal")]
+    "name",
+    [name for name in catalogue_names("experiments") if name.startswith("temporal")],
 )
 def test_the_catalogue_runs_over_temporal_frequency(name: str) -> None:
     """Each page reads, its clips hold whole cycles, and people are known at all of its levels."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         told = pp.plan(name, "pixels")
-    experiment = read_experiment(name)
+    experiment = load_experiment(name)
     spec = experiment.spec()
     assert told.frames == spec.frames and told.answered == 0 and not told.remarks
-    assert list(experiment.levels) == ["temporal_frequency", "contrast"] and spec.frames == spec.fps
+    assert (
+        list(experiment.levels) == ["temporal_frequency", "contrast"]
+        and spec.frames == spec.fps
+    )
     assert len(experiment.score.multiplier or ()) == 10 and experiment.differences
 
 
@@ -405,7 +466,8 @@ def test_what_clips_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
         pp.plan(words, "simulated:watson-malo")
     )
     with pytest.raises(
-        InputError, match=r"the frames of one film .* 'frames a second', and was shown 30 images"
+        InputError,
+        match=r"the frames of one film .* 'frames a second', and was shown 30 images",
     ):
         ran(words, "simulated:watson-malo")
 
@@ -419,9 +481,14 @@ def test_one_film_can_be_asked_about(tmp_path: Path) -> None:
     )
     words.write_text(f"{text}[asking]\nprompts = [{prompt!r}]\n", encoding="utf-8")
     result = trials(pp.run(words, "simulated:castlecsf", progress=False))
-    strongest = result["response"].where(result["contrast"] == result["contrast"].max(), drop=True)
+    strongest = result["response"].where(
+        result["contrast"] == result["contrast"].max(), drop=True
+    )
     assert (
-        strongest.mean() > 0.9 > 0.1 > result["response"].where(result["catch"], drop=True).mean()
+        strongest.mean()
+        > 0.9
+        > 0.1
+        > result["response"].where(result["catch"], drop=True).mean()
     )
 
 
@@ -441,14 +508,18 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM"
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="peak memory is read from /proc"
+)
 def test_ten_seconds_need_no_more_memory_than_one() -> None:
     """At 60 Hz and 224 px: shown to pixels and to an encoder, frame by frame."""
     peaks = []
     for frames in (60, 600):
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         arguments = [sys.executable, "-c", _CHILD, str(frames)]
-        with child(arguments, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        with child(
+            arguments, env=environment, stdout=subprocess.PIPE, text=True
+        ) as process:
             out, _ = process.communicate()
         assert process.returncode == 0
         peaks.append(int(out))

@@ -36,7 +36,9 @@ ROUNDED = Delivery(dither="none")
 
 
 def table(folder: Path, name: str) -> list[dict[str, str]]:
-    with (folder / "chat_csf" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+    with (folder / "chat_csf" / f"{name}.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
         return list(csv.DictReader(file))
 
 
@@ -53,27 +55,40 @@ def scene(encoding: str) -> tuple[Display, dict[str, Any]]:
     if "mean linear" in encoding:
         return display, {"luminance": 50.0}
     return display, {
-        "luminance": float(display.decode(np.float64(float(encoding.split()[-1]) / 255)))
+        "luminance": float(
+            display.decode(np.float64(float(encoding.split()[-1]) / 255))
+        )
     }
 
 
 def sent(
-    spec: Specification, display: Display = DISPLAY, delivery: Delivery = DITHERED, seed: int = 1
+    spec: Specification,
+    display: Display = DISPLAY,
+    delivery: Delivery = DITHERED,
+    seed: int = 1,
 ) -> Any:
     return deliver(display.encode(spec.draw()), delivery, seed)
 
 
-def measured(spec: Specification, display: Display, delivery: Delivery, seed: int = 1) -> Delivered:
+def measured(
+    spec: Specification, display: Display, delivery: Delivery, seed: int = 1
+) -> Delivered:
     return delivered_contrast(sent(spec, display, delivery, seed), spec, display)
 
 
 def test_rounding_does_what_was_measured(oracle_data: Path) -> None:
-    rows = [row for row in table(oracle_data, "quantisation_contrast") if row["dither"] == "none"]
+    rows = [
+        row
+        for row in table(oracle_data, "quantisation_contrast")
+        if row["dither"] == "none"
+    ]
     for row in rows:
         display, grey = scene(row["encoding"])
         contrast = float(row["commanded_contrast"])
         found = measured(
-            AnnulusNoise(frequency=4, contrast=contrast, seed=1, **grey), display, ROUNDED
+            AnnulusNoise(frequency=4, contrast=contrast, seed=1, **grey),
+            display,
+            ROUNDED,
         )
         expected, total = (
             float(row["coherent_gain"]),
@@ -88,15 +103,23 @@ def test_rounding_does_what_was_measured(oracle_data: Path) -> None:
 
 
 def test_dither_does_what_was_measured(oracle_data: Path) -> None:
-    rows = [row for row in table(oracle_data, "quantisation_contrast") if row["dither"] == "rpdf"]
     rows = [
-        row for row in rows if float(row["commanded_contrast"]) in (0.0001, 0.001, 0.003, 0.01, 0.1)
+        row
+        for row in table(oracle_data, "quantisation_contrast")
+        if row["dither"] == "rpdf"
+    ]
+    rows = [
+        row
+        for row in rows
+        if float(row["commanded_contrast"]) in (0.0001, 0.001, 0.003, 0.01, 0.1)
     ]
     for row in rows:
         display, grey = scene(row["encoding"])
         contrast = float(row["commanded_contrast"])
         found = measured(
-            AnnulusNoise(frequency=4, contrast=contrast, seed=1, **grey), display, Delivery()
+            AnnulusNoise(frequency=4, contrast=contrast, seed=1, **grey),
+            display,
+            Delivery(),
         )
         scatter = 2e-5 / contrast
         assert found.coherent_gain == pytest.approx(
@@ -120,7 +143,9 @@ def test_dithered_contrast_is_the_asked_one(frequency: float, contrast: float) -
         for seed in (1, 2, 3)
     ]
     assert abs(np.mean([each.coherent_gain for each in gains]) - 1) < 0.03
-    assert np.mean([each.contrast for each in gains]) == pytest.approx(contrast, rel=0.03)
+    assert np.mean([each.contrast for each in gains]) == pytest.approx(
+        contrast, rel=0.03
+    )
 
 
 def test_one_bit_contrast_is_that_of_the_table(oracle_data: Path) -> None:
@@ -164,7 +189,9 @@ PIPELINES = {
 def arrived(row: dict[str, str]) -> Delivered:
     """Our measurement of a row of the pipeline table, dithered."""
     spec = AnnulusNoise(
-        frequency=float(row["f0_cpd"]), contrast=float(row["commanded_contrast"]), seed=1
+        frequency=float(row["f0_cpd"]),
+        contrast=float(row["commanded_contrast"]),
+        seed=1,
     )
     codes = PIPELINES[row["pipeline"]](eight_bit(sent(spec)))
     return delivered_contrast(codes / np.float32(255), spec, DISPLAY)
@@ -176,7 +203,11 @@ def test_resizing_transfers_what_was_measured(oracle_data: Path) -> None:
         for row in table(oracle_data, "pipeline_contrast_transfer")
         if not row["pipeline"].startswith("jpeg")
     ]
-    rows = [row for row in rows if row["dither"] == "1" and row["commanded_contrast"] == "0.05"]
+    rows = [
+        row
+        for row in rows
+        if row["dither"] == "1" and row["commanded_contrast"] == "0.05"
+    ]
     for row in rows:
         found, transfer = arrived(row), float(row["transfer"])
         if float(row["f0_cpd"]) <= 16:
@@ -200,12 +231,18 @@ def test_jpeg_takes_what_was_measured(oracle_data: Path) -> None:
     ]
     rows = [row for row in rows if row["dither"] == "1"]
     strong = [
-        row for row in rows if row["commanded_contrast"] == "0.05" and float(row["f0_cpd"]) <= 4
+        row
+        for row in rows
+        if row["commanded_contrast"] == "0.05" and float(row["f0_cpd"]) <= 4
     ]
     for row in strong:
-        assert arrived(row).coherent_gain == pytest.approx(float(row["transfer"]), abs=0.03), row
+        assert arrived(row).coherent_gain == pytest.approx(
+            float(row["transfer"]), abs=0.03
+        ), row
     lost = [
-        row for row in rows if row["commanded_contrast"] == "0.02" and float(row["f0_cpd"]) >= 16
+        row
+        for row in rows
+        if row["commanded_contrast"] == "0.02" and float(row["f0_cpd"]) >= 16
     ]
     lost = [row for row in lost if float(row["transfer"]) < 0.6]
     for row in lost:
@@ -232,16 +269,18 @@ def test_seeds_decide_the_dither_whatever_stands_beside() -> None:
 
 
 def test_dither_keeps_the_mean_and_whole_codes() -> None:
-    assert float(deliver(np.full((256, 256, 3), 0.3, np.float32)).mean()) == pytest.approx(
-        0.3, abs=2e-5
-    )
+    assert float(
+        deliver(np.full((256, 256, 3), 0.3, np.float32)).mean()
+    ) == pytest.approx(0.3, abs=2e-5)
     for code in (0, 1, 128, 255):
         flat = deliver(np.full((64, 64, 3), code / 255), seed=2)
         assert np.unique(np.rint(flat * 255)).tolist() == [code]
 
 
 def test_triangular_dither_tells_a_field_on_a_code_from_no_pattern() -> None:
-    on_a_code, between = (np.full((256, 256, 3), code / 255, np.float32) for code in (128.0, 128.5))
+    on_a_code, between = (
+        np.full((256, 256, 3), code / 255, np.float32) for code in (128.0, 128.5)
+    )
     spread = {
         dither: [
             255 * float(deliver(drive, Delivery(dither=dither), seed=1).std())
@@ -251,7 +290,9 @@ def test_triangular_dither_tells_a_field_on_a_code_from_no_pattern() -> None:
     }
     assert spread["rpdf"] == [0, pytest.approx(0.5, abs=0.01)]
     assert spread["tpdf"] == [pytest.approx(0.5, abs=0.01)] * 2
-    with pytest.raises(InputError, match="the image goes from code 0 to 0; lower the contrast"):
+    with pytest.raises(
+        InputError, match="the image goes from code 0 to 0; lower the contrast"
+    ):
         deliver(np.zeros((8, 8, 3)), Delivery(dither="tpdf"))
 
 
@@ -295,24 +336,28 @@ def test_png_holds_the_codes() -> None:
 def test_other_kinds_of_stimulus_and_sizes() -> None:
     gabor = Gabor(frequency=4, contrast=0.2, radius=0.6, luminance=40, ppd=64, size=256)
     found = measured(gabor, DISPLAY, Delivery())
-    assert found.contrast == pytest.approx(0.2, rel=0.01) and found.coherent_gain == pytest.approx(
-        1, rel=0.01
+    assert found.contrast == pytest.approx(
+        0.2, rel=0.01
+    ) and found.coherent_gain == pytest.approx(1, rel=0.01)
+    larger = Gabor(
+        frequency=4, contrast=0.2, radius=0.6, luminance=40, ppd=84, size=336
     )
-    larger = Gabor(frequency=4, contrast=0.2, radius=0.6, luminance=40, ppd=84, size=336)
-    assert delivered_contrast(sent(larger), gabor, DISPLAY).coherent_gain == pytest.approx(
-        1, rel=0.01
-    )
+    assert delivered_contrast(
+        sent(larger), gabor, DISPLAY
+    ).coherent_gain == pytest.approx(1, rel=0.01)
     noise = Noise(frequency=4, contrast=0.1, luminance=40)
     assert measured(noise, DISPLAY, Delivery()).contrast == pytest.approx(0.1, rel=0.01)
     native = AnnulusNoise(frequency=16, contrast=0.1, seed=3, size=336, ppd=84)
     asked = AnnulusNoise(frequency=16, contrast=0.1, seed=3)
-    assert delivered_contrast(sent(native), asked, DISPLAY).coherent_gain == pytest.approx(
-        1, rel=0.01
-    )
+    assert delivered_contrast(
+        sent(native), asked, DISPLAY
+    ).coherent_gain == pytest.approx(1, rel=0.01)
 
 
 def test_another_pattern_has_no_gain() -> None:
-    asked, other = (AnnulusNoise(frequency=8, contrast=0.1, seed=seed) for seed in (1, 2))
+    asked, other = (
+        AnnulusNoise(frequency=8, contrast=0.1, seed=seed) for seed in (1, 2)
+    )
     assert abs(delivered_contrast(sent(other), asked, DISPLAY).coherent_gain) < 0.1
 
 
@@ -353,11 +398,15 @@ def test_refused_images() -> None:
     with pytest.raises(InputError, match="cropped or stretched"):
         delivered_contrast(np.full((128, 256, 3), 0.5), spec, DISPLAY)
     with pytest.raises(InputError, match="stands for 2 images"):
-        delivered_contrast(sent(spec), AnnulusNoise(frequency=4, contrast=[0.1, 0.2]), DISPLAY)
+        delivered_contrast(
+            sent(spec), AnnulusNoise(frequency=4, contrast=[0.1, 0.2]), DISPLAY
+        )
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
-def test_contrast_of_colour_alone_is_measured_in_the_light_of_the_primaries(share: float) -> None:
+def test_contrast_of_colour_alone_is_measured_in_the_light_of_the_primaries(
+    share: float,
+) -> None:
     asked = Gabor(
         frequency=4,
         contrast=0.05,
@@ -365,7 +414,9 @@ def test_contrast_of_colour_alone_is_measured_in_the_light_of_the_primaries(shar
         luminance=40,
         observer="smith_pokorny",
     )
-    found = delivered_contrast(sent(replace(asked, contrast=0.05 * share)), asked, DISPLAY)
+    found = delivered_contrast(
+        sent(replace(asked, contrast=0.05 * share)), asked, DISPLAY
+    )
     assert found.coherent_gain == pytest.approx(share, abs=0.02)
     assert found.contrast == pytest.approx(0.05 * share, abs=0.001)
 
@@ -373,5 +424,7 @@ def test_contrast_of_colour_alone_is_measured_in_the_light_of_the_primaries(shar
 @pytest.mark.parametrize("share", [1.0, 0.5])
 def test_contrast_of_a_target_leaves_out_its_mask(share: float) -> None:
     asked = load_stimulus("gabor_masked").spec(luminance=40.0, contrast=0.1)
-    found = delivered_contrast(sent(asked.changed(contrast=0.1 * share)), asked, DISPLAY)
+    found = delivered_contrast(
+        sent(asked.changed(contrast=0.1 * share)), asked, DISPLAY
+    )
     assert found.coherent_gain == pytest.approx(share, abs=0.03)

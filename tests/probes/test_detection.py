@@ -19,7 +19,7 @@ import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES, distances
 from psyprobe.errors import GamutError, InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.human import castle_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import Card, load_observer
@@ -38,7 +38,7 @@ ANY_SIZE = PIXELS.card
 
 
 def test_counts_of_the_main_experiment() -> None:
-    planned = conditions(read_experiment("gabor_achromatic"), ANY_SIZE)
+    planned = conditions(load_experiment("gabor_achromatic"), ANY_SIZE)
     tests = {test for test, reference in planned.pairs if test != reference}
     references = {reference for _, reference in planned.pairs}
     assert (len(tests), len(references), len(planned.noise_floor)) == (600, 1, 1)
@@ -46,10 +46,10 @@ def test_counts_of_the_main_experiment() -> None:
 
 
 def test_luminance_has_a_reference_for_each_level() -> None:
-    planned = conditions(read_experiment("luminance"), ANY_SIZE)
+    planned = conditions(load_experiment("luminance"), ANY_SIZE)
     references = {reference for _, reference in planned.pairs}
     assert len(references) == 20 and len(planned.noise_floor) == 3
-    levels = read_experiment("luminance").levels["luminance"]
+    levels = load_experiment("luminance").levels["luminance"]
     for row, level in zip(planned.grid, levels, strict=True):
         for index in row:
             test, reference = planned.pairs[index]
@@ -67,9 +67,12 @@ def test_grid_and_score_points_share_images(tmp_path: Path) -> None:
             'multiplier = { from = 0.5, to = 2, n = 2, scale = "log" }',
             "multiplier = { values = [1, 2] }",
         ),
-        ("frequency = { from = 1, to = 4, n = 3", "frequency = { from = 1, to = 4, n = 2"),
+        (
+            "frequency = { from = 1, to = 4, n = 3",
+            "frequency = { from = 1, to = 4, n = 2",
+        ),
     )
-    experiment = read_experiment(path)
+    experiment = load_experiment(path)
     planned = conditions(experiment, ANY_SIZE)
     specs = [test.digest for test, _ in planned.pairs]
     assert len(specs) == len(set(specs)) == 1 + 6 + 4
@@ -86,52 +89,70 @@ def test_grid_and_score_points_share_images(tmp_path: Path) -> None:
 
 
 def test_score_points_lie_on_the_human_curve() -> None:
-    planned = conditions(read_experiment("gabor_achromatic"), ANY_SIZE)
+    planned = conditions(load_experiment("gabor_achromatic"), ANY_SIZE)
     axes = planned.axes
     sensitivity = castle_csf(
-        np.array(axes["levels"][0]["values"]), luminance=100.0, area=math.pi, direction="achromatic"
+        np.array(axes["levels"][0]["values"]),
+        luminance=100.0,
+        area=math.pi,
+        direction="achromatic",
     )
     np.testing.assert_allclose(axes["human_sensitivity"], sensitivity, rtol=1e-13)
     # What is shown has ten digits, so that it is the same on every machine.
     exact = np.array(axes["multiplier"]) / sensitivity[:, None]
     np.testing.assert_allclose(axes["scored_difference"], exact, rtol=5e-10)
     assert all(
-        float(f"{value:.10g}") == value for value in np.ravel(axes["scored_difference"]).tolist()
+        float(f"{value:.10g}") == value
+        for value in np.ravel(axes["scored_difference"]).tolist()
     )
 
 
 def test_multipliers_of_sensitivity_run_the_other_way() -> None:
-    axes = conditions(read_experiment("area_published"), ANY_SIZE).axes
-    expected = 1 / (np.array(axes["multiplier"]) * np.array(axes["human_sensitivity"])[:, None])
-    np.testing.assert_allclose(axes["scored_difference"], expected, rtol=5e-10)  # ten digits
+    axes = conditions(load_experiment("area_published"), ANY_SIZE).axes
+    expected = 1 / (
+        np.array(axes["multiplier"]) * np.array(axes["human_sensitivity"])[:, None]
+    )
+    np.testing.assert_allclose(
+        axes["scored_difference"], expected, rtol=5e-10
+    )  # ten digits
 
 
 def test_only_levels_below_the_limit_are_scored() -> None:
-    planned = conditions(read_experiment("gabor_yellow_violet_published"), ANY_SIZE)
-    assert np.shape(planned.scored) == (16, 10) and max(planned.axes["levels"][0]["scored"]) < 16
+    planned = conditions(load_experiment("gabor_yellow_violet_published"), ANY_SIZE)
+    assert (
+        np.shape(planned.scored) == (16, 10)
+        and max(planned.axes["levels"][0]["scored"]) < 16
+    )
     assert np.shape(planned.grid) == (20, 20)
 
 
-@pytest.mark.parametrize("test", ["gabor_achromatic", "noise_achromatic", "luminance", "area"])
-def test_published_thresholds_are_those_of_the_paper(test: str, oracle_data: Path) -> None:
+@pytest.mark.parametrize(
+    "test", ["gabor_achromatic", "noise_achromatic", "luminance", "area"]
+)
+def test_published_thresholds_are_those_of_the_paper(
+    test: str, oracle_data: Path
+) -> None:
     import csv
 
     names = {"gabor_achromatic": "sf_gabor_ach", "noise_achromatic": "sf_noise_ach"}
     with (oracle_data / "encoder_protocol" / "castlecsf_curves.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["test"] == names.get(test, test)]
+        rows = [
+            row for row in csv.DictReader(file) if row["test"] == names.get(test, test)
+        ]
     table = np.array([[float(row["x"]), float(row["sensitivity"])] for row in rows])
-    axes = conditions(read_experiment(f"{test}_published"), ANY_SIZE).axes
+    axes = conditions(load_experiment(f"{test}_published"), ANY_SIZE).axes
     expected = np.interp(axes["levels"][0]["scored"], table[:, 0], table[:, 1])
     np.testing.assert_allclose(axes["human_sensitivity"], expected, rtol=1e-12)
 
 
 def test_rms_contrast_lowers_the_threshold_by_sqrt_2(tmp_path: Path) -> None:
-    plain = read_experiment(write_experiment(tmp_path))
-    rms = read_experiment(
+    plain = load_experiment(write_experiment(tmp_path))
+    rms = load_experiment(
         write_experiment(tmp_path, ('"castle_csf"', '"castle_csf"\ncontrast = "rms"'))
     )
     sensitivity = [
-        np.array(conditions(each, ANY_SIZE).axes["human_sensitivity"]) for each in (plain, rms)
+        np.array(conditions(each, ANY_SIZE).axes["human_sensitivity"])
+        for each in (plain, rms)
     ]
     np.testing.assert_allclose(sensitivity[1], math.sqrt(2) * sensitivity[0])
 
@@ -139,17 +160,24 @@ def test_rms_contrast_lowers_the_threshold_by_sqrt_2(tmp_path: Path) -> None:
 def test_what_the_human_model_lacks_is_asked_for(tmp_path: Path) -> None:
     path = write_experiment(
         tmp_path,
-        stimulus=(('kind = "gabor"', 'kind = "grating"'), ("radius = 0.3", 'window = "none"')),
+        stimulus=(
+            ('kind = "gabor"', 'kind = "grating"'),
+            ("radius = 0.3", 'window = "none"'),
+        ),
     )
-    experiment = read_experiment(path)
-    with pytest.raises(InputError, match=r"the stimulus does not tell the human model its area"):
+    experiment = load_experiment(path)
+    with pytest.raises(
+        InputError, match=r"the stimulus does not tell the human model its area"
+    ):
         conditions(experiment, ANY_SIZE)
 
 
 @pytest.mark.parametrize("name", ["gabor_achromatic", "gabor_masked_orthogonal"])
 def test_native_size_keeps_the_visual_angle(name: str) -> None:
-    experiment = read_experiment(name)
-    planned = conditions(experiment, Card("big", "features", ("output",), input_size=(448, 448)))
+    experiment = load_experiment(name)
+    planned = conditions(
+        experiment, Card("big", "features", ("output",), input_size=(448, 448))
+    )
     assert planned.first_test.shape == (448, 448) and planned.first_test.ppd == 120.0
     for test, reference in planned.pairs:
         assert test.shape == reference.shape == (448, 448)
@@ -162,17 +190,19 @@ def test_levels_above_a_smaller_encoders_nyquist_are_refused() -> None:
         InputError,
         match=r"gabor_achromatic, redrawn at 160 x 160 px \(42\.86 ppd\) for small: freq",
     ):
-        conditions(read_experiment("gabor_achromatic"), card)
+        conditions(load_experiment("gabor_achromatic"), card)
 
 
 def test_another_shape_is_refused() -> None:
     card = Card("wide", "features", ("output",), input_size=(224, 448))
     with pytest.raises(InputError, match="another shape"):
-        conditions(read_experiment("gabor_achromatic"), card)
+        conditions(load_experiment("gabor_achromatic"), card)
 
 
 def test_nothing_below_the_limit_is_refused(tmp_path: Path) -> None:
-    experiment = read_experiment(write_experiment(tmp_path, ("[score]", "[score]\nbelow = 0.5")))
+    experiment = load_experiment(
+        write_experiment(tmp_path, ("[score]", "[score]\nbelow = 0.5"))
+    )
     with pytest.raises(InputError, match=r"score\.below = 0\.5 leaves no level"):
         conditions(experiment, ANY_SIZE)
 
@@ -190,7 +220,9 @@ gabors = st.builds(
     ppd=st.just(16.0),
     size=st.just(12),
 )
-backgrounds = st.builds(Uniform, luminance=st.floats(1, 400), ppd=st.just(16.0), size=st.just(12))
+backgrounds = st.builds(
+    Uniform, luminance=st.floats(1, 400), ppd=st.just(16.0), size=st.just(12)
+)
 noises = st.builds(
     Noise,
     frequency=st.sampled_from([2.0, 3.0]),
@@ -217,7 +249,14 @@ def test_a_batch_shows_what_each_image_alone_would(specs: list[Specification]) -
 def test_chromatic_and_masked_batches() -> None:
     display = Display(peak=400.0)
     colour = [
-        Gabor(frequency=f, contrast=0.05, direction="red_green", ppd=16, size=12, radius=0.3)
+        Gabor(
+            frequency=f,
+            contrast=0.05,
+            direction="red_green",
+            ppd=16,
+            size=12,
+            radius=0.3,
+        )
         for f in (1, 2)
     ]
     specs = [*colour, colour[0].reference()]
@@ -256,8 +295,12 @@ waves = st.builds(
     ppd=st.just(16.0),
     size=st.tuples(st.integers(10, 17), st.integers(10, 17)),
 )
-kinds = st.sampled_from([partial(Gabor, radius=0.3), partial(Gabor, radius=0.3, aspect=2), Grating])
-screens = st.sampled_from([Display(peak=400.0), Display(peak=400.0, eotf=("srgb", 2.2, 2.4))])
+kinds = st.sampled_from(
+    [partial(Gabor, radius=0.3), partial(Gabor, radius=0.3, aspect=2), Grating]
+)
+screens = st.sampled_from(
+    [Display(peak=400.0), Display(peak=400.0, eotf=("srgb", 2.2, 2.4))]
+)
 
 
 @given(kinds, waves, screens)
@@ -267,22 +310,35 @@ def test_images_that_mirror_themselves_are_drawn_by_their_corner(
     spec = kind(**wave)
     whole, shown = spec.draw(), show([spec], display)
     upright = (
-        wave["orientation"] % 90 == 0 and wave["phase"] % 180 == 0 and wave["x"] == wave["y"] == 0
+        wave["orientation"] % 90 == 0
+        and wave["phase"] % 180 == 0
+        and wave["x"] == wave["y"] == 0
     )
     even = spec.shape[0] % 2 == spec.shape[1] % 2 == 0
-    assert bool(spec.mirrors()) == (upright and even and getattr(spec, "aspect", 1) == 1)
+    assert bool(spec.mirrors()) == (
+        upright and even and getattr(spec, "aspect", 1) == 1
+    )
     if spec.mirrors():
         pixels, space = spec.corner()
         rows, columns = (pixels // 2 for pixels in spec.shape)
         np.testing.assert_allclose(pixels, whole.pixels[:rows, :columns], rtol=1e-15)
-        assert space == whole.space and shown.pieces[0].rgb.shape == (1, rows, columns, 3)
+        assert space == whole.space and shown.pieces[0].rgb.shape == (
+            1,
+            rows,
+            columns,
+            3,
+        )
     np.testing.assert_allclose(
         shown.drive.rgb[0], np.asarray(display.encode(whole)), rtol=2e-7, atol=1e-9
     )
 
 
 def test_fields_are_drawn_by_their_corner() -> None:
-    fields = [Uniform(size=(6, 8)), Uniform(size=(6, 8), chromatic=True), Uniform(size=(6, 7))]
+    fields = [
+        Uniform(size=(6, 8)),
+        Uniform(size=(6, 8), chromatic=True),
+        Uniform(size=(6, 7)),
+    ]
     assert [bool(field.mirrors()) for field in fields] == [True, True, False]
     for field in fields:
         shown = show([field, field], Display(peak=400)).drive.rgb
@@ -294,24 +350,32 @@ def test_fields_are_drawn_by_their_corner() -> None:
 def test_some_of_what_is_shown_is_shown_alike() -> None:
     turned = (0, 0, 30, 30, 30, 0, 90)
     specs = [
-        Gabor(frequency=4, contrast=0.1, orientation=o, ppd=16, size=16, radius=0.3) for o in turned
+        Gabor(frequency=4, contrast=0.1, orientation=o, ppd=16, size=16, radius=0.3)
+        for o in turned
     ]
     shown = show(specs, Display(peak=400))
     assert [len(piece) for piece in shown.pieces] == [2, 3, 2] and len(shown) == 7
     parts = {
-        (start, stop): shown.part(start, stop) for start, stop in ((0, 7), (1, 4), (3, 4), (5, 7))
+        (start, stop): shown.part(start, stop)
+        for start, stop in ((0, 7), (1, 4), (3, 4), (5, 7))
     }
     for (start, stop), part in parts.items():
         assert len(part) == stop - start
         np.testing.assert_array_equal(part.drive.rgb, shown.drive.rgb[start:stop])
         # What is mirrored once is not mirrored again.
-        assert np.shares_memory(shown.part(start, stop).drive.planes, shown.drive.planes)
-    np.testing.assert_array_equal(shown.quarters.drive.rgb, shown.drive.rgb[[0, 1, 5, 6], :8, :8])
+        assert np.shares_memory(
+            shown.part(start, stop).drive.planes, shown.drive.planes
+        )
+    np.testing.assert_array_equal(
+        shown.quarters.drive.rgb, shown.drive.rgb[[0, 1, 5, 6], :8, :8]
+    )
     whole = show(specs, Display(peak=400), np.zeros(7, bool))
     np.testing.assert_array_equal(whole.drive.rgb, shown.drive.rgb)
     assert len(whole.pieces) == 1
     # However they are told: one by one, or as arrays of which some mirror themselves.
-    together = Gabor(frequency=4, contrast=0.1, orientation=turned[:5], ppd=16, size=16, radius=0.3)
+    together = Gabor(
+        frequency=4, contrast=0.1, orientation=turned[:5], ppd=16, size=16, radius=0.3
+    )
     arrays = show([together, *specs[5:]], Display(peak=400))
     assert [len(piece) for piece in arrays.pieces] == [2, 3, 2]
     np.testing.assert_array_equal(arrays.drive.rgb, shown.drive.rgb)
@@ -319,7 +383,9 @@ def test_some_of_what_is_shown_is_shown_alike() -> None:
 
 def test_a_kind_that_paints_otherwise_is_shown_as_it_paints() -> None:
     class Dimmed(Gabor):
-        def paint(self, amplitude: FloatArray, offset: FloatArray, backend: Backend) -> FloatArray:
+        def paint(
+            self, amplitude: FloatArray, offset: FloatArray, backend: Backend
+        ) -> FloatArray:
             return np.asarray(super().paint(amplitude / 2, offset, backend))
 
     spec, display = (
@@ -334,7 +400,10 @@ def test_a_kind_that_paints_otherwise_is_shown_as_it_paints() -> None:
 def test_what_cannot_be_shown_is_refused() -> None:
     with pytest.raises(GamutError, match="above what this display shows"):
         show(
-            [Gabor(frequency=2, contrast=c, ppd=16, size=12, radius=0.3) for c in (0.1, 0.9)],
+            [
+                Gabor(frequency=2, contrast=c, ppd=16, size=12, radius=0.3)
+                for c in (0.1, 0.9)
+            ],
             Display(peak=120.0),
         )
     specs = [Gabor(frequency=2, contrast=0.9, ppd=16, size=12, radius=0.3)]
@@ -365,14 +434,19 @@ def test_responses_are_distances_to_the_own_reference() -> None:
 
 def test_one_plane_of_grey_pixels_tells_what_three_do() -> None:
     display, pixels = Display(peak=400), load_observer("pixels")
-    specs = [Gabor(frequency=2, contrast=contrast, ppd=16, size=16) for contrast in (0.01, 0.5)]
+    specs = [
+        Gabor(frequency=2, contrast=contrast, ppd=16, size=16)
+        for contrast in (0.01, 0.5)
+    ]
     grey = show(specs, display).drive
     images = {"grey": grey, "copied": ImagePlanes(np.array(grey.rgb))}
     references = {name: features(pixels, drive[:1]) for name, drive in images.items()}
     assert references["grey"]["pixels"].size * 3 == references["copied"]["pixels"].size
     measures = (*MEASURES, "angular_float32", "length")
     found = {
-        (one, other): respond(pixels, drive, references[other], [0, 0], measures, ppd=16)
+        (one, other): respond(
+            pixels, drive, references[other], [0, 0], measures, ppd=16
+        )
         for one, drive in images.items()
         for other in references
     }
@@ -389,8 +463,12 @@ def told_by_pixels(pairs: Sequence[Pair], size: int, display: Display) -> Iterat
     batches = []
     for start in range(0, len(pairs), size):
         tests, own = zip(*pairs[start : start + size], strict=True)
-        work = PairImages(tests, references, tuple(map(references.index, own)), display, MEASURES)
-        questions = [Question(test.digest, "asked", PIXELS.card.digest, "1") for test in tests]
+        work = PairImages(
+            tests, references, tuple(map(references.index, own)), display, MEASURES
+        )
+        questions = [
+            Question(test.digest, "asked", PIXELS.card.digest, "1") for test in tests
+        ]
         batches.append(Batch(tuple(questions), work, atomic=True, group="same"))
     return (each.answer for each in answer({PIXELS.card.digest: PIXELS}, batches))
 
@@ -398,25 +476,42 @@ def told_by_pixels(pairs: Sequence[Pair], size: int, display: Display) -> Iterat
 def test_pixels_are_compared_by_a_quarter_whatever_stands_beside_them() -> None:
     known, display = {"ppd": 16, "size": (12, 16)}, Display(peak=400)
     of_gabors = [
-        Gabor(frequency=2, contrast=0.1, radius=0.3, orientation=o, **known) for o in (0, 90, 45, 0)
+        Gabor(frequency=2, contrast=0.1, radius=0.3, orientation=o, **known)
+        for o in (0, 90, 45, 0)
     ]
-    coloured = [Gabor(frequency=3, contrast=0.01, radius=0.3, direction="red_green", **known)]
+    coloured = [
+        Gabor(frequency=3, contrast=0.01, radius=0.3, direction="red_green", **known)
+    ]
     mask = Grating(frequency=3, contrast=0.2, orientation=30, **known)
-    specs = [*of_gabors, *coloured, of_gabors[0] + mask, Uniform(**known), *of_gabors[2:]]
+    specs = [
+        *of_gabors,
+        *coloured,
+        of_gabors[0] + mask,
+        Uniform(**known),
+        *of_gabors[2:],
+    ]
     pairs = [(spec, spec.reference()) for spec in specs] + [(of_gabors[0], mask)]
-    alone, together = ([*told_by_pixels(pairs, size, display)] for size in (1, len(pairs)))
+    alone, together = (
+        [*told_by_pixels(pairs, size, display)] for size in (1, len(pairs))
+    )
     assert alone == together == [*told_by_pixels(pairs, 3, display)]
     for (test, reference), told in zip(pairs, together, strict=True):
         one, other = (
-            np.asarray(display.encode(spec.draw())).reshape(-1) for spec in (test, reference)
+            np.asarray(display.encode(spec.draw())).reshape(-1)
+            for spec in (test, reference)
         )
         expected = distances(one, other)
         # Where nothing differs the angle is rounding.
         np.testing.assert_allclose(
-            told["values"][0], [expected[name] for name in MEASURES], rtol=1e-12, atol=1e-15
+            told["values"][0],
+            [expected[name] for name in MEASURES],
+            rtol=1e-12,
+            atol=1e-15,
         )
         np.testing.assert_allclose(
-            told["lengths"][0][:2], [np.linalg.norm(each) for each in (one, other)], rtol=1e-6
+            told["lengths"][0][:2],
+            [np.linalg.norm(each) for each in (one, other)],
+            rtol=1e-6,
         )
 
 
@@ -430,7 +525,9 @@ def test_observers_that_break_their_word_are_named() -> None:
 
     images = ImagePlanes(np.ones((2, 4, 4, 3), np.float32))
     card = Card("broken", "features", ("a",))
-    with pytest.raises(InputError, match="broken gives features b, and its card says a"):
+    with pytest.raises(
+        InputError, match="broken gives features b, and its card says a"
+    ):
         features(Broken(card, {"b": np.ones((2, 3))}), images)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"shape \(3, 2\) for 2 images"):
         features(Broken(card, {"a": np.ones((3, 2))}), images)  # type: ignore[arg-type]
@@ -448,7 +545,9 @@ def test_a_layer_each() -> None:
         name="two",
         features=("a", "b"),
     )
-    images = ImagePlanes(np.random.default_rng(1).random((3, 4, 4, 3), dtype=np.float32))
+    images = ImagePlanes(
+        np.random.default_rng(1).random((3, 4, 4, 3), dtype=np.float32)
+    )
     found = respond(observer, images, features(observer, images[:1]), [0, 0, 0], ppd=60)
     assert found.shape == (3, 2, 4)
     assert (found[1:, 0, 0] != found[1:, 1, 0]).all()
@@ -474,7 +573,9 @@ def test_the_pixels_are_asked_beside_the_first_observer_alone(
     # it is one.
     assert looked == [1, 1, 1, 1, 15]
     looked.clear()
-    rows = pp.observer(lambda images: images.mean(axis=2).reshape(len(images), -1), name="rows")
+    rows = pp.observer(
+        lambda images: images.mean(axis=2).reshape(len(images), -1), name="rows"
+    )
     second = pp.run(page, rows, store=store)
     assert looked == []
     np.testing.assert_array_equal(

@@ -51,14 +51,16 @@ def test_trivial_responders_on_measured_pedestals() -> None:
     )
     assert found.pixels.alignment.value == pytest.approx(0.629, abs=2e-3)
     assert found.contrast.alignment.value == pytest.approx(0.629, abs=6e-4)
-    assert pp.score(pixels("contrast_discrimination_masked")).people.ratios["dip"] == pytest.approx(
-        0.31, abs=5e-3
-    )
+    assert pp.score(pixels("contrast_discrimination_masked")).people.ratios[
+        "dip"
+    ] == pytest.approx(0.31, abs=5e-3)
 
 
 def test_a_surround_does_nothing_to_pixels() -> None:
     found = pp.score(pixels("surround"))
-    told = [found.pixels.ratios[name] for name in ("elevation", "tuning", "response ratio")]
+    told = [
+        found.pixels.ratios[name] for name in ("elevation", "tuning", "response ratio")
+    ]
     assert told == pytest.approx([1, 1, 1], abs=4e-3)
     assert found.people is None and found.alignment is None
 
@@ -68,16 +70,19 @@ def test_pixels_have_neither_dip_nor_masking_and_no_anisotropy() -> None:
     # The small fall is the sRGB curve: 0.976 of the threshold at a pedestal of 0.3.
     alone = of_contrast.values[0]
     assert of_contrast.values[8] / alone == pytest.approx(0.976, abs=2e-3)
-    assert -0.035 < of_contrast.ratios["handle"] < -0.02 and of_contrast.ratios["dip"] > 0.94
+    assert (
+        -0.035 < of_contrast.ratios["handle"] < -0.02
+        and of_contrast.ratios["dip"] > 0.94
+    )
     for name in ("orientation_discrimination", "frequency_discrimination"):
         found = pp.score(pixels(name)).score
         # Between levels of the grid log response is taken as straight.
         assert found.anisotropy_range == pytest.approx((1, 1), abs=5e-3)
     turned = pp.score(pixels("orientation_discrimination"))
     assert turned.ideal.values == pytest.approx(turned.score.values, rel=0.25)
-    assert pp.score(pixels("frequency_discrimination")).score.ratios["slope"] == pytest.approx(
-        -1, abs=2e-3
-    )
+    assert pp.score(pixels("frequency_discrimination")).score.ratios[
+        "slope"
+    ] == pytest.approx(-1, abs=2e-3)
     assert "people (dipper, after Legge & Foley 1980)" in str(
         pp.score(pixels("contrast_discrimination"))
     )
@@ -114,7 +119,8 @@ def contrast_of(light: FloatArray) -> FloatArray:
 def transducer(test: FloatArray, reference: FloatArray) -> FloatArray:
     """A metric that sees the largest contrast of an image as Legge and Foley's transducer does."""
     return np.abs(
-        legge_foley_response(contrast_of(test)) - legge_foley_response(contrast_of(reference))
+        legge_foley_response(contrast_of(test))
+        - legge_foley_response(contrast_of(reference))
     )
 
 
@@ -127,7 +133,11 @@ def test_a_transducer_is_recovered(tmp_path: Path) -> None:
         "score = { anchor = 0.0038206 }\n"
     )
     found = pp.score(
-        pp.run(page(tmp_path, text), pp.observer(transducer, name="transducer"), progress=False)
+        pp.run(
+            page(tmp_path, text),
+            pp.observer(transducer, name="transducer"),
+            progress=False,
+        )
     ).score
     # Of an odd number of pixels one is at the centre, and has the whole contrast.
     assert found.shift == pytest.approx(0, abs=0.003) and found.shape < 0.004
@@ -156,7 +166,9 @@ def test_an_anisotropy_is_recovered_at_any_criterion(tmp_path: Path) -> None:
         'score = { anchor = "contrast" }\n'
     )
     # It does not see contrast, so the anchor says next to nothing: any criterion will do.
-    blind = pp.run(page(tmp_path, text), pp.observer(waves, name="waves"), progress=False)
+    blind = pp.run(
+        page(tmp_path, text), pp.observer(waves, name="waves"), progress=False
+    )
     for level in (0.8, 2.0):
         at = blind.assign(
             anchor_response_difference=0 * blind["anchor_response_difference"] + level
@@ -213,17 +225,25 @@ def test_slips_of_a_page(tmp_path: Path) -> None:
             progress=False,
         )
     with pytest.raises(
-        InputError, match=r"score\.anchor is 2; give 'detection', 'contrast', or a contrast up to 1"
+        InputError,
+        match=r"score\.anchor is 2; give 'detection', 'contrast', or a contrast up to 1",
     ):
         pp.run(
-            page(tmp_path, GABOR + contrast + "score = { anchor = 2 }\n"), "pixels", progress=False
+            page(tmp_path, GABOR + contrast + "score = { anchor = 2 }\n"),
+            "pixels",
+            progress=False,
         )
     same = contrast.replace(
-        "] } }", '] }, against = { parameter = "contrast", levels = { values = [0.1, 0.2] } } }'
+        "] } }",
+        '] }, against = { parameter = "contrast", levels = { values = [0.1, 0.2] } } }',
     )
-    with pytest.raises(InputError, match=r"difference\.against\.parameter is 'contrast' too"):
+    with pytest.raises(
+        InputError, match=r"difference\.against\.parameter is 'contrast' too"
+    ):
         pp.run(
-            page(tmp_path, GABOR + same + "score = { anchor = 0.01 }\n"), "pixels", progress=False
+            page(tmp_path, GABOR + same + "score = { anchor = 0.01 }\n"),
+            "pixels",
+            progress=False,
         )
 
 
@@ -246,20 +266,31 @@ D_PRIME = 0.9539
     ],
 )
 def test_a_simulated_observer_in_words_is_recovered(
-    what: str, unit: str, level: str, span: tuple[float, float], jnd: float | None, tmp_path: Path
+    what: str,
+    unit: str,
+    level: str,
+    span: tuple[float, float],
+    jnd: float | None,
+    tmp_path: Path,
 ) -> None:
-    text = GABOR + ASKED.format(what=what, unit=unit, level=level, low=span[0], high=span[1])
+    text = GABOR + ASKED.format(
+        what=what, unit=unit, level=level, low=span[0], high=span[1]
+    )
     options = {"orientation_jnd": 0.8} if what == "orientation" else {}
     observer = pp.load_observer("simulated:flat", deg=129 / 60, **options)
     result = pp.run(page(tmp_path, text), observer, progress=False)
-    assert f"delivered_{what}_difference" in result and "delivered_contrast" not in result
+    assert (
+        f"delivered_{what}_difference" in result and "delivered_contrast" not in result
+    )
     score = pp.score(result)
     for point in score.curve:
         if what == "contrast":
             truth = transduced(observer, point.value)
         else:
             truth = (
-                jnd * D_PRIME if what == "orientation" else float(np.expm1(np.log1p(jnd) * D_PRIME))
+                jnd * D_PRIME
+                if what == "orientation"
+                else float(np.expm1(np.log1p(jnd) * D_PRIME))
             )
         assert 1 / point.high < truth < 1 / point.low, (point, truth)
 
@@ -271,7 +302,11 @@ def transduced(observer: Any, pedestal: float) -> float:
     from psyprobe.stimulus import Gabor
 
     sensitivity = float(
-        observer.true_sensitivity(Gabor(frequency=4, contrast=0.2, radius=0.4, size=129))
+        observer.true_sensitivity(
+            Gabor(frequency=4, contrast=0.2, radius=0.4, size=129)
+        )
     )
     own = sensitivity * 0.0038206
-    return float(increment(lambda by: legge_foley_response((pedestal + by) * own), D_PRIME, ()))
+    return float(
+        increment(lambda by: legge_foley_response((pedestal + by) * own), D_PRIME, ())
+    )

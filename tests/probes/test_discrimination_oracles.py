@@ -42,7 +42,8 @@ def rows(oracle_data: Path) -> Callable[[str], list[Row]]:
             newline="", encoding="utf-8"
         ) as file:
             return [
-                {key: _value(text) for key, text in row.items()} for row in csv.DictReader(file)
+                {key: _value(text) for key, text in row.items()}
+                for row in csv.DictReader(file)
             ]
 
     return read
@@ -65,7 +66,9 @@ def compared(test: Stimulus, reference: Stimulus) -> tuple[float, float, float]:
         float(np.sqrt(np.mean((drive(test, one) - drive(reference, one)) ** 2)))
         for one in (SRGB, LINEAR)
     ]
-    return float(angular_distance(drive(test).ravel(), drive(reference).ravel())), *apart
+    return float(
+        angular_distance(drive(test).ravel(), drive(reference).ravel())
+    ), *apart
 
 
 def held(row: Row, test: Stimulus, reference: Stimulus) -> None:
@@ -88,7 +91,13 @@ def threshold(
     from scipy.optimize import brentq
 
     return float(
-        brentq(lambda by: s_ac(test(by), reference) - criterion, low, high, xtol=1e-15, rtol=1e-13)
+        brentq(
+            lambda by: s_ac(test(by), reference) - criterion,
+            low,
+            high,
+            xtol=1e-15,
+            rtol=1e-13,
+        )
     )
 
 
@@ -127,7 +136,11 @@ def test_thresholds_on_pedestals(rows: Callable[[str], list[Row]]) -> None:
         assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
         reference = on_pedestal(row, row["pedestal"], 0.0)
         found = threshold(
-            partial(on_pedestal, row, row["pedestal"]), reference, criterion, 0.005, 0.02
+            partial(on_pedestal, row, row["pedestal"]),
+            reference,
+            criterion,
+            0.005,
+            0.02,
         )
         assert found == pytest.approx(row["jnd_contrast"], rel=1e-9)
 
@@ -154,7 +167,9 @@ def test_transducers(rows: Callable[[str], list[Row]]) -> None:
         ) -> FloatArray:
             return np.asarray(r(c + by, *more))
 
-        assert least(risen, step) == pytest.approx(row["threshold_increment"], rel=1e-12)
+        assert least(risen, step) == pytest.approx(
+            row["threshold_increment"], rel=1e-12
+        )
         assert float(risen(0.01) - risen(0.0)) / step == pytest.approx(
             row["dprime_of_increment_0.01"], rel=1e-12
         )
@@ -207,7 +222,10 @@ def test_just_noticeable_turns_and_fractions(rows: Callable[[str], list[Row]]) -
     for row in rows("orientation_frequency_jnd_pixels"):
         criterion = s_ac(patch(row, ANCHOR), uniform(luminance=100.0, dtype="float64"))
         assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
-        at, reference = partial(patch, row, row["contrast"]), patch(row, row["contrast"])
+        at, reference = (
+            partial(patch, row, row["contrast"]),
+            patch(row, row["contrast"]),
+        )
         turn = threshold(at, reference, criterion, 0.01, 6)
         weber = threshold(partial(at, 0.0), reference, criterion, 1e-4, 0.1)
         assert np.radians(turn) == pytest.approx(row["orientation_jnd_rad"], rel=1e-9)
@@ -232,7 +250,9 @@ def test_the_ideal_observer(rows: Callable[[str], list[Row]]) -> None:
 
 def in_context(row: Row, contrast: float) -> Stimulus:
     common = {"frequency": 4.0, "luminance": 100.0}
-    target = Grating(contrast=contrast, window="raised_cosine", radius=0.5, edge=0.125, **common)
+    target = Grating(
+        contrast=contrast, window="raised_cosine", radius=0.5, edge=0.125, **common
+    )
     turned = {
         "orientation": row["context_orientation_deg"],
         "contrast": row["context_contrast"],
@@ -256,7 +276,9 @@ def test_thresholds_in_context(rows: Callable[[str], list[Row]]) -> None:
         none = {**row, "context_contrast": 0.0}
         criterion = s_ac(in_context(none, ANCHOR), in_context(none, 0.0))
         assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
-        found = threshold(partial(in_context, row), in_context(row, 0.0), criterion, 0.005, 0.02)
+        found = threshold(
+            partial(in_context, row), in_context(row, 0.0), criterion, 0.005, 0.02
+        )
         assert (found, found / ANCHOR) == pytest.approx(
             (row["threshold_contrast"], row["elevation"]), rel=1e-9
         )
@@ -265,13 +287,22 @@ def test_thresholds_in_context(rows: Callable[[str], list[Row]]) -> None:
 def test_thresholds_of_divisive_suppression(rows: Callable[[str], list[Row]]) -> None:
     contrast = np.geomspace(0.005, 0.5, 400)
     for row in rows("context_simulated"):
-        weight = 0.1 + 0.5 * np.exp(-(row["context_orientation_deg"] ** 2) / (2 * 20**2))
+        weight = 0.1 + 0.5 * np.exp(
+            -(row["context_orientation_deg"] ** 2) / (2 * 20**2)
+        )
         assert weight == pytest.approx(row["weight"], rel=1e-12)
-        pools = [0.01**2 + contrast**2 + (weight * c) ** 2 for c in (row["context_contrast"], 0.0)]
-        found, _ = jnd(contrast, np.stack([contrast**2.4 / pool for pool in pools]), [0.2, 0.2])
+        pools = [
+            0.01**2 + contrast**2 + (weight * c) ** 2
+            for c in (row["context_contrast"], 0.0)
+        ]
+        found, _ = jnd(
+            contrast, np.stack([contrast**2.4 / pool for pool in pools]), [0.2, 0.2]
+        )
         # Between contrasts of the grid log response is taken as straight.
         told = (found[0], found[0] / found[1])
-        assert told == pytest.approx((row["threshold_contrast"], row["elevation"]), rel=1e-4)
+        assert told == pytest.approx(
+            (row["threshold_contrast"], row["elevation"]), rel=1e-4
+        )
 
 
 # -- acuity
@@ -291,11 +322,20 @@ def fine(row: Row) -> Stimulus:
         return gabor(contrast=row["contrast"], dtype="float64", **at)
     whole = gabor(contrast=1.0, dtype="float64", **at)
     envelope = np.exp(
-        -(np.add.outer(*[pixel_positions(n, row["ppd"]) ** 2 for n in whole.spec.shape]))
+        -(
+            np.add.outer(
+                *[pixel_positions(n, row["ppd"]) ** 2 for n in whole.spec.shape]
+            )
+        )
         / (2 * row["radius_deg"] ** 2)
     )
     wave = np.where(
-        np.cos(2 * np.pi * row["frequency_cpd"] * pixel_positions(whole.spec.shape[1], row["ppd"]))
+        np.cos(
+            2
+            * np.pi
+            * row["frequency_cpd"]
+            * pixel_positions(whole.spec.shape[1], row["ppd"])
+        )
         >= 0,
         1,
         -1,
@@ -316,7 +356,9 @@ def test_limits_of_castlecsf(rows: Callable[[str], list[Row]]) -> None:
             "eccentricity": row["eccentricity_deg"],
         }
         found = castle_limit(row["sensitivity"], row["direction"], **at)
-        assert found is not None and found.frequency == pytest.approx(row["limit_cpd"], rel=1e-11)
+        assert found is not None and found.frequency == pytest.approx(
+            row["limit_cpd"], rel=1e-11
+        )
         assert found.extrapolated == (row["limit_cpd"] > 64)
 
 

@@ -26,14 +26,19 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 @pytest.mark.skipif(
-    platform.libc_ver()[0] != "glibc", reason="other C libraries keep memory by rules of their own"
+    platform.libc_ver()[0] != "glibc",
+    reason="other C libraries keep memory by rules of their own",
 )
 @pytest.mark.parametrize(("size", "blocks"), [(2 << 20, 12), (40 << 20, 1)])
 def test_freed_memory_is_kept_for_the_next_batch(size: int, blocks: int) -> None:
     def pages(kept: str) -> int:
         code = _BATCHES.format(kept=kept, size=size, blocks=blocks)
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=1200, check=True
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=1200,
+            check=True,
         )
         return int(done.stdout)
 

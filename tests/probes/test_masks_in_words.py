@@ -10,7 +10,7 @@ import pytest
 import psyprobe as pp
 from psyprobe.analysis import chat_csf
 from psyprobe.errors import InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.human.discrimination import legge_foley_response
 from psyprobe.stimulus import Specification
 
@@ -24,7 +24,9 @@ DETECTED = 0.0038206
 
 def visible(observer: Any, spec: Specification) -> float:
     """Contrast of an image in units of the observer's threshold."""
-    drive = np.asarray(pp.Display(peak=400).encode(spec.draw(dtype="float64"), dtype="float64"))
+    drive = np.asarray(
+        pp.Display(peak=400).encode(spec.draw(dtype="float64"), dtype="float64")
+    )
     return float(observer.visible(drive))
 
 
@@ -37,42 +39,60 @@ def visible(observer: Any, spec: Specification) -> float:
     ],
 )
 def test_a_transducer_is_recovered_in_words(name: str, level: str, place: int) -> None:
-    page = read_experiment(name)
+    page = load_experiment(name)
     assert page.asking is not None
     value = page.levels[level][place]
     at = {**page.asking.hold, level: value}
     # It sees the contrast of the whole image, so that masks as large as the field hide much.
     observer = pp.load_observer(
-        "simulated:castlecsf", deg=DEG, luminance=page.spec().value("luminance"), scale=8.0
+        "simulated:castlecsf",
+        deg=DEG,
+        luminance=page.spec().value("luminance"),
+        scale=8.0,
     )
     run = pp.run(
-        page.with_settings({f"levels.{level}": {"values": [value]}}), observer, progress=False
+        page.with_settings({f"levels.{level}": {"values": [value]}}),
+        observer,
+        progress=False,
     )
     # Who sees nothing is right half of the time, and no rate is fitted.
     np.testing.assert_allclose(chat_csf(run, resamples=2)["guess"], 0.5, rtol=1e-12)
     (point,) = pp.score(run).curve
     # An increment stands on a pedestal, and any other target on the mask alone.
     pedestal = value if level == "contrast" else 0.0
-    alone = page.spec(**at) if pedestal else page.spec(**{**at, "contrast": 0.1}).reference()
+    alone = (
+        page.spec(**at)
+        if pedestal
+        else page.spec(**{**at, "contrast": 0.1}).reference()
+    )
     added = np.geomspace(0.02, 0.5, 20)
-    seen = [visible(observer, page.spec(**{**at, "contrast": pedestal + by})) for by in added]
+    seen = [
+        visible(observer, page.spec(**{**at, "contrast": pedestal + by}))
+        for by in added
+    ]
     rise = legge_foley_response(np.array([*seen, visible(observer, alone)]) * DETECTED)
     truth = float(np.interp(D_PRIME, rise[:-1] - rise[-1], added))
     assert 1 / point.high < truth < 1 / point.low, (point, truth)
 
 
 def test_levels_are_held_where_questions_are_in_words() -> None:
-    page = read_experiment("surround")
-    assert page.asking is not None and page.asking.settings()["hold"] == {"mask_contrast": 0.2}
+    page = load_experiment("surround")
+    assert page.asking is not None and page.asking.settings()["hold"] == {
+        "mask_contrast": 0.2
+    }
     with pytest.raises(
         InputError,
         match=r"over one level besides contrast: give the others a value, such as asking",
     ):
         pp.plan(page.with_settings({"asking.hold": {}}), "simulated:flat")
     with pytest.raises(
-        InputError, match=r"level in asking.hold 'mask_contrasts'; did you mean 'mask_contrast'"
+        InputError,
+        match=r"level in asking.hold 'mask_contrasts'; did you mean 'mask_contrast'",
     ):
-        pp.plan(page.with_settings({"asking.hold": {"mask_contrasts": 0.2}}), "simulated:flat")
+        pp.plan(
+            page.with_settings({"asking.hold": {"mask_contrasts": 0.2}}),
+            "simulated:flat",
+        )
 
 
 def test_acuity_in_words_can_be_planned() -> None:

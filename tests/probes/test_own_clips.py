@@ -60,12 +60,16 @@ def test_it_is_drawn_and_compared_with_a_uniform_clip(stimulus: Path) -> None:
     np.testing.assert_array_equal(np.concatenate(chunks, axis=1), frames)
     spread = frames.std(axis=(2, 3))
     assert (np.diff(spread, axis=1) > 0).all()
-    expected = UniformClip(luminance=50.0, ppd=clip.ppd, size=32, fps=clip.fps, frames=5)
+    expected = UniformClip(
+        luminance=50.0, ppd=clip.ppd, size=32, fps=clip.fps, frames=5
+    )
     assert clip.reference() == expected
     assert clip.picture().draw().pixels.shape == (32, 32)
 
 
-def test_every_frame_is_certified(stimulus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_frame_is_certified(
+    stimulus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     clip = load_stimulus(stimulus).spec()
     certificate = clip.measure(Display(peak=400))
     assert certificate.passed
@@ -89,8 +93,12 @@ def test_it_runs_by_page(stimulus: Path, tmp_path: Path) -> None:
 
 
 def test_frames_on_a_mask_want_a_reference_of_their_own(stimulus: Path) -> None:
-    masked = SOURCE.replace("return Gabor(", "return Gabor(frequency=2, contrast=0.1) + Gabor(")
+    masked = SOURCE.replace(
+        "return Gabor(", "return Gabor(frequency=2, contrast=0.1) + Gabor("
+    )
     (stimulus.parent / "my_clips.py").write_text(masked, encoding="utf-8")
     clip = load_stimulus(stimulus).spec(size=224)
-    with pytest.raises(InputError, match=r"is not uniform; give this kind of clip a method refere"):
+    with pytest.raises(
+        InputError, match=r"is not uniform; give this kind of clip a method refere"
+    ):
         clip.reference()

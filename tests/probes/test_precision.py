@@ -33,11 +33,15 @@ def test_a_result_says_what_its_short_format_costs(
         for dtype in ("float32", "bfloat16")
     )
     assert short.card.digest != exact.card.digest
-    whole, result = (pp.run(page, who, store=store, batch_size=4) for who in (exact, short))
+    whole, result = (
+        pp.run(page, who, store=store, batch_size=4) for who in (exact, short)
+    )
     assert "precision" not in whole.attrs
     told = json.loads(result.attrs["precision"])
     assert told["dtype"] == "bfloat16" and told["pairs"] == pair_batches.MOST_PAIRS
-    moved = np.abs(result["response_angular"].values / whole["response_angular"].values - 1)
+    moved = np.abs(
+        result["response_angular"].values / whole["response_angular"].values - 1
+    )
     assert 0 < told["median"] <= told["largest"]
     assert moved.min() / 2 < told["median"] < 2 * moved.max()
     # It is measured once, and stays with the run.
@@ -64,7 +68,10 @@ def test_beside_an_accelerator_the_next_batch_is_drawn_meanwhile(
     elsewhere = Counting()
     elsewhere.card = dataclasses.replace(here.card, device="cuda:0")
     result = pp.run(page, elsewhere, batch_size=2)
-    assert all(name.startswith("ThreadPoolExecutor") for name in drawn_by) and len(drawn_by) > 2
+    assert (
+        all(name.startswith("ThreadPoolExecutor") for name in drawn_by)
+        and len(drawn_by) > 2
+    )
     assert len(here.shown) == len(elsewhere.shown)
     assert all(map(np.array_equal, here.shown, elsewhere.shown))
     for name in alone.data_vars:

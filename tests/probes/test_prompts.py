@@ -14,15 +14,23 @@ from psyprobe.experiment.prompts import Prompt, load_prompts, prompt_sets
 
 def test_25_wordings_are_ten_nouns_ten_adjectives_and_five_orders() -> None:
     prompts = load_prompts("hernandez2025")
-    assert Counter(prompt.group for prompt in prompts) == {"noun": 10, "adjective": 10, "order": 5}
+    assert Counter(prompt.group for prompt in prompts) == {
+        "noun": 10,
+        "adjective": 10,
+        "order": 5,
+    }
     assert len({prompt.text for prompt in prompts}) == 25
-    assert all(prompt.full == f"{prompt.text} Answer with yes or no." for prompt in prompts)
+    assert all(
+        prompt.full == f"{prompt.text} Answer with yes or no." for prompt in prompts
+    )
 
 
 @pytest.mark.parametrize("name", prompt_sets())
 def test_every_set_loads_and_survives_json(name: str) -> None:
     prompts = load_prompts(name)
-    again = [Prompt.from_dict(json.loads(json.dumps(prompt.to_dict()))) for prompt in prompts]
+    again = [
+        Prompt.from_dict(json.loads(json.dumps(prompt.to_dict()))) for prompt in prompts
+    ]
     assert tuple(again) == prompts
     assert len({prompt.text for prompt in prompts}) == len(prompts)
 
@@ -37,11 +45,17 @@ def test_polarity_and_words_come_from_the_set() -> None:
     (first, *_) = load_prompts("german")
     assert (first.yes, first.no, first.language) == (("ja",), ("nein",), "de")
     assert first.words == ("ja", "nein")
-    assert load_prompts("chinese")[0].full == "图像中是否有可见的图案？请只回答“是”或“否”。"
+    assert (
+        load_prompts("chinese")[0].full
+        == "图像中是否有可见的图案？请只回答“是”或“否”。"
+    )
 
 
 def test_suffix_is_switchable() -> None:
-    assert load_prompts("base", suffix="")[0].full == "Is there a pattern visible in the image?"
+    assert (
+        load_prompts("base", suffix="")[0].full
+        == "Is there a pattern visible in the image?"
+    )
 
 
 def test_own_file(tmp_path: Path) -> None:
@@ -65,8 +79,14 @@ def test_own_file(tmp_path: Path) -> None:
         ('prompts = [{ id = "a" }]', "lacks 'text'"),
         ('prompts = [{ id = "a", txt = "x" }]', "did you mean 'text'"),
         ('sufix = "x"\nprompts = []', "did you mean 'suffix'"),
-        ('prompts = [{ id = "a", text = "x", polarity = 0 }]', "polarity of prompt 'a' is 0"),
-        ('prompts = [{ id = "a", text = "x", yes = ["No"] }]', "counts 'no' as both answers"),
+        (
+            'prompts = [{ id = "a", text = "x", polarity = 0 }]',
+            "polarity of prompt 'a' is 0",
+        ),
+        (
+            'prompts = [{ id = "a", text = "x", yes = ["No"] }]',
+            "counts 'no' as both answers",
+        ),
         ('prompts = [{ id = "a", text = "x", yes = [] }]', "at least one word"),
         ("prompts = []", "no prompt to ask"),
         ("prompts = [", "not valid TOML"),

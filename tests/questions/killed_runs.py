@@ -43,7 +43,9 @@ class Witness:
     def delivered(self, image: FloatArray) -> FloatArray:
         return image
 
-    def answer(self, images: Sequence[FloatArray], prompt: str, **options: Any) -> Answer:
+    def answer(
+        self, images: Sequence[FloatArray], prompt: str, **options: Any
+    ) -> Answer:
         with self._lock:
             self.seen.append(("".join(map(image_digest, images)), prompt))
         answer: Answer = self._inner.answer(images, prompt, **options)
@@ -74,7 +76,9 @@ def answered(store: Path) -> dict[str, int]:
     if not store.exists():
         return {}
     with sqlite3.connect(store, timeout=60) as connection:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        tables = {
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master")
+        }
         if "answer" not in tables:
             return {}
         return dict(connection.execute("SELECT question, time FROM answer"))
@@ -126,7 +130,11 @@ def run_and_kill(
             stderr=subprocess.STDOUT,
             text=True,
         ) as process:
-            while moment is not None and process.poll() is None and len(answered(store)) < moment:
+            while (
+                moment is not None
+                and process.poll() is None
+                and len(answered(store)) < moment
+            ):
                 time.sleep(0.02)
             if moment is not None:
                 process.kill()
@@ -143,7 +151,9 @@ def run_and_kill(
     return course
 
 
-def asked_again(course: Course, store: Path, local: Witness, witness: Witness) -> set[Seen]:
+def asked_again(
+    course: Course, store: Path, local: Witness, witness: Witness
+) -> set[Seen]:
     """What a server was asked although its answer was stored; one in this process was asked the
     same run in order."""
     with Store(store) as opened:

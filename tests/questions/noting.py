@@ -44,7 +44,9 @@ def shown_twice(path: Path) -> list[set[int]]:
     return [set(pids) for pids in shown.values() if len(pids) > 1]
 
 
-def kill_one(path: Path, when: int, pids: list[int], killed: list[int]) -> threading.Thread:
+def kill_one(
+    path: Path, when: int, pids: list[int], killed: list[int]
+) -> threading.Thread:
     """Kill one of some processes, any if none are named, when so many batches were shown; it is put
     into a list."""
 

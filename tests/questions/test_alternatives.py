@@ -14,7 +14,7 @@ import psyprobe as pp
 from psyprobe.analysis import chat_csf, trials
 from psyprobe.analysis.psychometric.posterior import default_grid
 from psyprobe.analysis.words.readers import readings_of
-from psyprobe.experiment import Experiment, read_experiment
+from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.observers.simulated.comparing import nearest_direction, wave_of
 from psyprobe.plotting import plot_psychometric
 from psyprobe.probes.designs import QuestPlus, expected_interval_width
@@ -49,7 +49,8 @@ def offer(monkeypatch: pytest.MonkeyPatch, probe: WordsProbe) -> None:
     monkeypatch.setattr("another_package.PROBE", probe, raising=False)
     added = [EntryPoint(probe.name, "another_package:PROBE", "psyprobe.probes")]
     monkeypatch.setattr(
-        "psyprobe.probes.entry_points", lambda group: added if group == "psyprobe.probes" else []
+        "psyprobe.probes.entry_points",
+        lambda group: added if group == "psyprobe.probes" else [],
     )
 
 
@@ -65,14 +66,18 @@ def another_package(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_probe_of_another_package_is_fitted_as_the_one_it_equals(
     design: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = read_experiment("hernandez2025").with_settings(TWO_IMAGES | {"asking.design": design})
+    page = load_experiment("hernandez2025").with_settings(
+        TWO_IMAGES | {"asking.design": design}
+    )
     offer(monkeypatch, replace(two_interval, name="choice_of_two"))
     observer = pp.load_observer("simulated:watson-malo")
     built_in, added = (
         pp.run(page.with_settings({"probe": probe}), observer, progress=False)
         for probe in ("two_interval", "choice_of_two")
     )
-    assert added.attrs["probe"] == "choice_of_two" and task_of(added) == task_of(built_in)
+    assert added.attrs["probe"] == "choice_of_two" and task_of(added) == task_of(
+        built_in
+    )
     expected, found = (chat_csf(result, resamples=20) for result in (built_in, added))
     np.testing.assert_allclose(found["guess"], 0.5)
     assert found.drop_attrs(deep=False).identical(expected.drop_attrs(deep=False))
@@ -85,7 +90,9 @@ def test_a_probe_of_another_package_is_fitted_as_the_one_it_equals(
 def choice(alternatives: int) -> tuple[WordsProbe, Experiment]:
     """A choice among so many orientations, each with a word, at 4 cpd."""
     answers = ANSWERS[:alternatives]
-    orientations = tuple(float(180 * place / alternatives) for place in range(alternatives))
+    orientations = tuple(
+        float(180 * place / alternatives) for place in range(alternatives)
+    )
     probe = replace(
         orientation_4,
         name="colour_of_stripes",
@@ -112,7 +119,7 @@ def choice(alternatives: int) -> tuple[WordsProbe, Experiment]:
         "levels.contrast.n": 8,
         "levels.frequency.values": [4],
     }
-    return probe, read_experiment("orientation_csf").with_settings(settings)
+    return probe, load_experiment("orientation_csf").with_settings(settings)
 
 
 def chooser(probe: WordsProbe, simulated: Any) -> Any:
@@ -144,13 +151,18 @@ def test_a_choice_among_m_gives_the_threshold_back(
     table = trials(result)
     # Each alternative is the right answer equally often, and every reply is read.
     orders, counts = np.unique(table["order"], return_counts=True)
-    assert orders.size == alternatives and (counts == table.sizes["trial"] / alternatives).all()
+    assert (
+        orders.size == alternatives
+        and (counts == table.sizes["trial"] / alternatives).all()
+    )
     right = np.array(probe.words)[table["order"].values.astype(int)]
     np.testing.assert_array_equal(table["response"], table["text"].values == right)
     found = chat_csf(result, resamples=20).isel(frequency=0)
     assert float(found["guess"][0]) == 1 / alternatives
     low, high = (float(found[f"mean_sensitivity_{end}"]) for end in ("low", "high"))
-    true = float(simulated.true_sensitivity(experiment.spec(frequency=4.0, contrast=0.1)).item())
+    true = float(
+        simulated.true_sensitivity(experiment.spec(frequency=4.0, contrast=0.1)).item()
+    )
     assert low < true < high < 2.5 * low
 
 
@@ -163,7 +175,9 @@ def test_an_adaptive_design_takes_any_number_of_alternatives(alternatives: int) 
     design = QuestPlus([4], contrasts, chance=chance, stop=0, n_max=150)
     while not design.finished:
         (level,) = design.ask()
-        seen = 1 / (1 + (0.02 / level.contrast) ** (2 * np.log(19) / (0.8 * np.log(10))))
+        seen = 1 / (
+            1 + (0.02 / level.contrast) ** (2 * np.log(19) / (0.8 * np.log(10)))
+        )
         design.tell(level, float(random.random() < chance + (1 - chance) * seen))
     estimate = design.estimate()
     assert estimate.guess == pytest.approx(chance)

@@ -48,11 +48,19 @@ def test_ask_one_question(capsys: Output, tmp_path: Path) -> None:
         "--json",
     ]
     answer = json.loads(succeed(capsys, *ask, *faint))
-    assert answer["reading"] == "no" and answer["p_yes"] < 0.1 and answer["text"].startswith("No")
-    rng = np.random.default_rng(0)
-    Image.fromarray(rng.integers(60, 190, (64, 64), np.uint8)).save(tmp_path / "noise.png")
     assert (
-        json.loads(succeed(capsys, *ask, "--image", tmp_path / "noise.png", "--json"))["p_yes"]
+        answer["reading"] == "no"
+        and answer["p_yes"] < 0.1
+        and answer["text"].startswith("No")
+    )
+    rng = np.random.default_rng(0)
+    Image.fromarray(rng.integers(60, 190, (64, 64), np.uint8)).save(
+        tmp_path / "noise.png"
+    )
+    assert (
+        json.loads(succeed(capsys, *ask, "--image", tmp_path / "noise.png", "--json"))[
+            "p_yes"
+        ]
         is not None
     )
     main([*ask, "--stimulus", "noise_hernandez2025"])
@@ -64,15 +72,30 @@ def test_ask_one_question(capsys: Output, tmp_path: Path) -> None:
     [
         (["ask", "?", "--observer", "pixels"], "does not answer in words"),
         (["ask", " ", "--observer", SIMULATED], "the question is empty"),
-        (["ask", "?", "--observer", SIMULATED, "--set", "contrast=1"], "add --stimulus"),
+        (
+            ["ask", "?", "--observer", SIMULATED, "--set", "contrast=1"],
+            "add --stimulus",
+        ),
         (
             ["ask", "?", "--observer", SIMULATED, "--image", "no.png"],
             "no.png cannot be read: No such file",
         ),
-        (["ask", "?", "--observer", SIMULATED, "--image", "text.png"], "text.png is no image"),
-        (["ask", "?", "--observer", SIMULATED, "--temperature", "3"], "temperature is 3"),
-        (["ask", "?", "--observer", SIMULATED, "--observer-option", "gess=0.1"], "gess"),
-        (["ask", "?", "--observer", SIMULATED, "--observer-option", "guess"], "NAME=VALUE"),
+        (
+            ["ask", "?", "--observer", SIMULATED, "--image", "text.png"],
+            "text.png is no image",
+        ),
+        (
+            ["ask", "?", "--observer", SIMULATED, "--temperature", "3"],
+            "temperature is 3",
+        ),
+        (
+            ["ask", "?", "--observer", SIMULATED, "--observer-option", "gess=0.1"],
+            "gess",
+        ),
+        (
+            ["ask", "?", "--observer", SIMULATED, "--observer-option", "guess"],
+            "NAME=VALUE",
+        ),
         (["run", "hernandez2025"], "name an observer that answers"),
         (
             ["run", "hernandez2025", "--observer", "pixels"],
@@ -86,7 +109,10 @@ def test_ask_one_question(capsys: Output, tmp_path: Path) -> None:
             ["run", "hernandez2025", "--observer", SIMULATED, "--variants", "seed=1,2"],
             "takes no --variants",
         ),
-        (["run", "hernandez2025", "--observer", SIMULATED, "--score-only"], "takes no score_only"),
+        (
+            ["run", "hernandez2025", "--observer", SIMULATED, "--score-only"],
+            "takes no score_only",
+        ),
         (
             ["run", "gabor_achromatic", "--observer", SIMULATED],
             "needs an observer with the ability 'features'",
@@ -106,7 +132,10 @@ def test_bad_input_is_one_line(
 
 
 def test_plan_run_score_plot(capsys: Output, tmp_path: Path) -> None:
-    path, folder = write_questions(tmp_path, ("[2, 4]", "[1, 2, 4]")), tmp_path / "results"
+    path, folder = (
+        write_questions(tmp_path, ("[2, 4]", "[1, 2, 4]")),
+        tmp_path / "results",
+    )
     run = [
         "run",
         path,
@@ -124,7 +153,12 @@ def test_plan_run_score_plot(capsys: Output, tmp_path: Path) -> None:
     assert "words (P(yes)" in out and SIMULATED in out
     (stem,) = {file.stem for file in folder.iterdir()} - {"runs"}
     assert stem.startswith("words-simulated-watson-malo-")
-    assert {file.suffix for file in folder.iterdir()} == {".nc", ".json", ".png", ".sqlite"}
+    assert {file.suffix for file in folder.iterdir()} == {
+        ".nc",
+        ".json",
+        ".png",
+        ".sqlite",
+    }
     (after,) = json.loads(succeed(capsys, *run, "--plan", "--json"))
     assert after["answered"] == after["questions"] == planned["questions"]
     assert after["measured"] and not planned["measured"]

@@ -25,7 +25,9 @@ import psyprobe as pp
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.running import cluster
 
-distributed = pytest.importorskip("distributed", reason="the cluster extra is not installed")
+distributed = pytest.importorskip(
+    "distributed", reason="the cluster extra is not installed"
+)
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -68,7 +70,9 @@ class Machines:
 
     def worker(self) -> int:
         """Start a worker; its process number."""
-        return self._start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard").pid
+        return self._start(
+            "worker", "--nthreads", "1", "--no-nanny", "--no-dashboard"
+        ).pid
 
     def client(self) -> Any:
         return distributed.Client(scheduler_file=str(self._file), timeout=60)
@@ -78,7 +82,9 @@ class Machines:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path, Machines]]:
+def place(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Path, Path, Machines]]:
     """Where batches are noted that are shown here, and by workers; and these."""
     folder = tmp_path_factory.mktemp("cluster")
     machines = Machines(folder, folder / "there.txt")
@@ -113,7 +119,9 @@ def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
             digest for _, digest in noting.notes(here)
         }
         client.wait_for_workers(4, timeout=1000)
-        chat_is_the_same(tmp_path, lambda page, chat: pp.run(page, chat, executor=client))
+        chat_is_the_same(
+            tmp_path, lambda page, chat: pp.run(page, chat, executor=client)
+        )
 
 
 @pytest.mark.slow
@@ -144,27 +152,38 @@ def test_a_unit_that_kills_every_worker_ends_a_run_and_no_other(
         client.wait_for_workers(1, timeout=1000)
         failing = noting.observer(noting.failing)
         with pytest.raises(
-            PsyprobeError, match=r"a worker failed at noting\.py, line .*: ValueError: too bright"
+            PsyprobeError,
+            match=r"a worker failed at noting\.py, line .*: ValueError: too bright",
         ):
             pp.run(write_experiment(tmp_path), failing, executor=client)
         page = write_experiment(tmp_path)
-        assert same_bytes(pp.run(page, "pixels"), pp.run(page, "pixels", executor=client), tmp_path)
+        assert same_bytes(
+            pp.run(page, "pixels"), pp.run(page, "pixels", executor=client), tmp_path
+        )
 
 
 @pytest.mark.parametrize("queue", ["SLURM", "PBS"])
 def test_the_recipe_writes_a_job_script_that_a_shell_reads(queue: str) -> None:
     """Tried as far as it goes where there is no queue: what would be submitted."""
-    jobqueue = pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+    jobqueue = pytest.importorskip(
+        "dask_jobqueue", reason="dask-jobqueue is not installed"
+    )
     page = (TESTS.parent / "docs" / "workers.md").read_text(encoding="utf-8")
-    (recipe,) = re.findall(r"^cluster = SLURMCluster(\(.*?^\))", page, re.MULTILINE | re.DOTALL)
+    (recipe,) = re.findall(
+        r"^cluster = SLURMCluster(\(.*?^\))", page, re.MULTILINE | re.DOTALL
+    )
     # Its scheduler runs in this process; nothing is submitted before workers are asked for.
     make = functools.partial(
-        getattr(jobqueue, f"{queue}Cluster"), scheduler_options={"dashboard_address": ":0"}
+        getattr(jobqueue, f"{queue}Cluster"),
+        scheduler_options={"dashboard_address": ":0"},
     )
     made = eval(f"make{recipe}", {"make": make})
     with made:
         script = made.job_script()
-    assert subprocess.run(["bash", "-n"], input=script, text=True, timeout=1000).returncode == 0
+    assert (
+        subprocess.run(["bash", "-n"], input=script, text=True, timeout=1000).returncode
+        == 0
+    )
     lines = script.splitlines()
     head = {
         "SLURM": ["#SBATCH -n 1", "#SBATCH --cpus-per-task=4", "#SBATCH -t 02:00:00"],
@@ -176,7 +195,9 @@ def test_the_recipe_writes_a_job_script_that_a_shell_reads(queue: str) -> None:
     assert "--nworkers 4" in lines[-1] and "--nthreads 1" in lines[-1]
 
 
-def test_no_scheduler_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_scheduler_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("psyprobe.running.cluster._PATIENCE", 0.5)
     with pytest.raises(InputError, match="no Dask scheduler answers at 'tcp:"):
         pp.run(write_experiment(tmp_path), "pixels", executor="tcp://127.0.0.1:9")

@@ -29,7 +29,9 @@ Output = pytest.CaptureFixture[str]
 MODEL = "simulated:watson-malo"
 #: Per million tokens; so large that an image of a few tokens costs something.
 PRICES = Prices({MODEL: Price(1000.0, 5000.0, image=0.01, currency="EUR")}, "EUR")
-PAGE = f'currency = "EUR"\n[models."{MODEL}"]\ninput = 1000\noutput = 5000\nimage = 0.01\n'
+PAGE = (
+    f'currency = "EUR"\n[models."{MODEL}"]\ninput = 1000\noutput = 5000\nimage = 0.01\n'
+)
 #: Three wordings of the truth: some see the same thing and say it in one word.
 ALIKE = {"logit_sd": 0.0, "prompt_sd": 0.0}
 
@@ -50,7 +52,8 @@ def test_prices_of_tokens_images_and_what_is_cached() -> None:
     assert Price(0, 0, image=0.5, patch=512).of(100, 1, [(64, 64), (800, 600)]) == 2.5
     unknown = Answer("Yes", tokens_in=None, tokens_out=3)
     assert (
-        Price(2, 8).of_answer(unknown, []) is None and Price(0, 8).of_answer(unknown, []) == 2.4e-5
+        Price(2, 8).of_answer(unknown, []) is None
+        and Price(0, 8).of_answer(unknown, []) == 2.4e-5
     )
     # As OpenAI's protocol tells what was cached.
     usage = {
@@ -58,7 +61,9 @@ def test_prices_of_tokens_images_and_what_is_cached() -> None:
         "completion_tokens": 1,
         "prompt_tokens_details": {"cached_tokens": 60},
     }
-    body = json.dumps({"choices": [{"message": {"content": "Yes"}}], "usage": usage}).encode()
+    body = json.dumps(
+        {"choices": [{"message": {"content": "Yes"}}], "usage": usage}
+    ).encode()
     assert read_completion(body, {}).tokens_cached == 60
     told = Answer("Yes", tokens_cached=60, cost=1.0, currency="EUR")
     assert Answer.from_dict(json.loads(json.dumps(told.to_dict()))) == told
@@ -83,7 +88,10 @@ def test_prices_of_tokens_images_and_what_is_cached() -> None:
             "models.'a'.batch is 2; give a share from 0 to 1",
         ),
         ("[models.a]\ninput = 1\noutputs = 1", "unknown price in"),
-        ("[models.a]\ninput = 1\noutput = 1\nimage = { patch = 0, price = 1 }", "pixels of a side"),
+        (
+            "[models.a]\ninput = 1\noutput = 1\nimage = { patch = 0, price = 1 }",
+            "pixels of a side",
+        ),
         (
             "[models.a]\ninput = 1\noutput = 1\nimage = { patch = 8, price = true }",
             "models.'a'.image is True",
@@ -106,7 +114,9 @@ def test_prices_that_are_none(tmp_path: Path, page: str, says: str) -> None:
     assert says in str(refused.value) and len(str(refused.value)) <= 360
 
 
-def test_where_prices_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_prices_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("PSYPROBE_PRICES", raising=False)
     assert read_prices() == Prices()
@@ -120,7 +130,9 @@ def test_where_prices_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "mine.toml").write_text("[models.mine-2]\ninput = 1\noutput = 2")
     monkeypatch.setenv("PSYPROBE_PRICES", str(tmp_path / "mine.toml"))
     assert list(read_prices().models) == ["mine-2"]
-    with pytest.raises(InputError, match=r"no price of 'mine'; did you mean 'mine-2'\?"):
+    with pytest.raises(
+        InputError, match=r"no price of 'mine'; did you mean 'mine-2'\?"
+    ):
         read_prices(tmp_path / "mine.toml").of("openai:mine")
     monkeypatch.setenv("PSYPROBE_PRICES", str(tmp_path / "none.toml"))
     with pytest.raises(InputError, match=r"none\.toml cannot be read"):
@@ -131,10 +143,16 @@ def test_a_budget_stops_a_run_and_the_same_run_goes_on(tmp_path: Path) -> None:
     path, store = write_questions(tmp_path), tmp_path / "runs.sqlite"
     with (
         serve(pp.load_observer(MODEL, **ALIKE), latency=0.01) as server,
-        pp.load_observer(f"openai:{MODEL}", base_url=server.base_url, concurrency=4) as observer,
+        pp.load_observer(
+            f"openai:{MODEL}", base_url=server.base_url, concurrency=4
+        ) as observer,
     ):
-        with pytest.raises(UnfinishedError, match=r"the budget of 0\.40 EUR is spent") as stopped:
-            pp.run(path, observer, store=store, prices=PRICES, budget=0.4, progress=False)
+        with pytest.raises(
+            UnfinishedError, match=r"the budget of 0\.40 EUR is spent"
+        ) as stopped:
+            pp.run(
+                path, observer, store=store, prices=PRICES, budget=0.4, progress=False
+            )
         assert "the same command goes on" in str(stopped.value)
         with Store(store) as opened:
             answers = [answered.answer for answered, _ in opened.all_answers()]
@@ -143,7 +161,9 @@ def test_a_budget_stops_a_run_and_the_same_run_goes_on(tmp_path: Path) -> None:
         assert sum(map(paid, answers)) <= 0.4
         dearest = max(map(paid, answers))
         assert sum(map(paid, answers)) > 0.4 - 4 * dearest
-        assert all(each["reply"]["cost"] == pytest.approx(paid(each)) for each in answers)
+        assert all(
+            each["reply"]["cost"] == pytest.approx(paid(each)) for each in answers
+        )
         # Nothing is left of that budget for what comes next.
         resumed = pp.run(path, observer, store=store, prices=PRICES, progress=False)
         assert max(server.asked.values()) == 1
@@ -159,15 +179,21 @@ def test_a_budget_stops_a_run_and_the_same_run_goes_on(tmp_path: Path) -> None:
         assert spent["tokens_in"] == int(trials(result)["tokens_in"].sum())
     del resumed.attrs["served"], whole.attrs["served"]
     xr.testing.assert_identical(resumed, whole)
-    xr.testing.assert_identical(pp.load_results(store)[0].drop_attrs(), resumed.drop_attrs())
+    xr.testing.assert_identical(
+        pp.load_results(store)[0].drop_attrs(), resumed.drop_attrs()
+    )
 
 
 def test_with_a_budget_nothing_is_sent_twice_beside_itself(tmp_path: Path) -> None:
     path = write_questions(tmp_path)
     faults = Faults(overload=0.2, error=0.1, truncated=0.1, retry_after=0.01, seed=4)
     with (
-        serve(pp.load_observer(MODEL, **ALIKE), latency=(0.0, 0.4), faults=faults) as server,
-        pp.load_observer(f"openai:{MODEL}", base_url=server.base_url, concurrency=8) as observer,
+        serve(
+            pp.load_observer(MODEL, **ALIKE), latency=(0.0, 0.4), faults=faults
+        ) as server,
+        pp.load_observer(
+            f"openai:{MODEL}", base_url=server.base_url, concurrency=8
+        ) as observer,
     ):
         result = pp.run(path, observer, prices=PRICES, budget=100.0, progress=False)
     # A second sending beside the first would have been answered too.
@@ -180,7 +206,8 @@ def test_a_budget_without_prices_stops_at_the_first_answer(tmp_path: Path) -> No
         serve(pp.load_observer(MODEL)) as server,
         pp.load_observer(f"openai:{MODEL}", base_url=server.base_url) as observer,
         pytest.raises(
-            UnfinishedError, match="the server tells no price of its answers; give the prices"
+            UnfinishedError,
+            match="the server tells no price of its answers; give the prices",
         ),
     ):
         pp.run(path, observer, prices=Prices(), budget=1.0, progress=False)
@@ -220,11 +247,15 @@ def test_a_plan_says_from_where_it_knows(tmp_path: Path) -> None:
         assert not server.counts and "are guesses" in str(guessed)
         assert "no price" not in str(pp.plan(path, observer, prices=Prices()))
         asked = pp.plan(path, observer, prices=PRICES, timed=True)
-        assert server.counts["answered"] == 1 and "those of one question that was put" in str(asked)
+        assert server.counts[
+            "answered"
+        ] == 1 and "those of one question that was put" in str(asked)
         result = pp.run(path, observer, store=store, prices=PRICES, progress=False)
         after = pp.plan(path, observer, store=store, prices=PRICES, timed=True)
         # Another run of the same kind learns from it.
-        other = write_questions(tmp_path, ("[0.03, 0.08, 0.2]", "[0.05, 0.1]"), name="other")
+        other = write_questions(
+            tmp_path, ("[0.03, 0.08, 0.2]", "[0.05, 0.1]"), name="other"
+        )
         alike = pp.plan(other, observer, store=store, prices=PRICES, timed=True)
     assert server.counts["answered"] == 1 + int(trials(result)["was_shown"].sum())
     spent = float(trials(result)["cost"].sum())
@@ -237,7 +268,9 @@ def test_a_plan_says_from_where_it_knows(tmp_path: Path) -> None:
     )
     assert after.chosen.cost == pytest.approx(spent, rel=1e-6)
     assert "answers of words in the store" in str(alike)
-    assert alike.left.cost == pytest.approx(spent / after.questions * alike.questions, rel=1e-6)
+    assert alike.left.cost == pytest.approx(
+        spent / after.questions * alike.questions, rel=1e-6
+    )
 
 
 def test_models_of_ones_own_cost_nothing(tmp_path: Path) -> None:
@@ -248,7 +281,9 @@ def test_models_of_ones_own_cost_nothing(tmp_path: Path) -> None:
     spent = json.loads(result.attrs["spent"])
     assert spent["cost"] == {} and spent["tokens_in"] > 0
     score: Any = pp.score(result)
-    assert any("answers took" in note and "tokens in" in note for note in score.rows()[0].notes)
+    assert any(
+        "answers took" in note and "tokens in" in note for note in score.rows()[0].notes
+    )
 
 
 def test_the_command_line_plans_stops_and_goes_on(
@@ -271,13 +306,15 @@ def test_the_command_line_plans_stops_and_goes_on(
         assert main([*run, "--plan", "--probe", "--budget", "0.4"]) == 0
         told = capsys.readouterr().out
         assert (
-            "a budget of 0.40 EUR lasts for about" in told and "one question that was put" in told
+            "a budget of 0.40 EUR lasts for about" in told
+            and "one question that was put" in told
         )
         assert main([*run, "--budget", "0.4"]) == 3
         stopped = capsys.readouterr()
         assert (
             stopped.out == ""
-            and "psyprobe run: not finished: the budget of 0.40 EUR is spent" in stopped.err
+            and "psyprobe run: not finished: the budget of 0.40 EUR is spent"
+            in stopped.err
         )
         assert not list(tmp_path.glob("*.nc"))
         assert main([*run, "--json"]) == 0
@@ -300,7 +337,9 @@ def test_the_command_line_plans_stops_and_goes_on(
         )
 
 
-def test_the_bar_tells_what_is_spent_of_the_budget(tmp_path: Path, capsys: Output) -> None:
+def test_the_bar_tells_what_is_spent_of_the_budget(
+    tmp_path: Path, capsys: Output
+) -> None:
     path = write_questions(tmp_path)
     with (
         serve(pp.load_observer(MODEL, **ALIKE)) as server,

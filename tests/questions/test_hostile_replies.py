@@ -18,14 +18,23 @@ from psyprobe.observers.simulated.serving import Faults, serve
 MODEL = "simulated:watson-malo"
 
 
-def test_half_a_character_in_a_reply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_a_character_in_a_reply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, folder = write_questions(tmp_path), tmp_path / "results"
     with serve(
         pp.load_observer(MODEL), faults=Faults(surrogate=0.3, odd_usage=0.2, seed=1)
     ) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
-        command = ["run", str(path), "--observer", f"openai:{MODEL}", "--output", str(folder)]
+        command = [
+            "run",
+            str(path),
+            "--observer",
+            f"openai:{MODEL}",
+            "--output",
+            str(folder),
+        ]
         assert main(command) == 0
         assert server.counts["surrogate"] and server.counts["odd_usage"]
         asked = server.counts.total() - server.counts["listed"]

@@ -94,7 +94,9 @@ def test_another_input_or_other_code_is_computed(folder: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     "damage", [lambda data: b"", lambda data: data[:-40], lambda data: b"x" + data[1:]]
 )
-def test_a_damaged_file_is_computed_and_written_again(folder: Path, damage: Any) -> None:
+def test_a_damaged_file_is_computed_and_written_again(
+    folder: Path, damage: Any
+) -> None:
     work = Counted()
     in_another_process(work)
     (path,) = folder.iterdir()

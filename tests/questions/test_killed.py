@@ -30,7 +30,13 @@ from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.simulated.serving import Faults, serve
 
 FAULTS = Faults(
-    overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.02, retry_after=0.05, seed=5
+    overload=0.1,
+    error=0.05,
+    hang=0.02,
+    truncated=0.01,
+    reset=0.02,
+    retry_after=0.05,
+    seed=5,
 )
 #: 20 levels x 12 repeats and catch trials in 2 wordings: some 530 questions.
 LARGER = (
@@ -50,14 +56,21 @@ def test_killed_three_times_nothing_is_lost_or_asked_again(tmp_path: Path) -> No
     witness = Witness(deg=2)
     with serve(witness, faults=FAULTS, latency=0.01) as server:
         course = run_and_kill(
-            path, folder, server.base_url, witness, moments.tolist(), "concurrency=8", "timeout=1"
+            path,
+            folder,
+            server.base_url,
+            witness,
+            moments.tolist(),
+            "concurrency=8",
+            "timeout=1",
         )
     # What was stored when it was killed is there at the end as it was.
     for before, after in pairwise(course.stored):
         assert before.items() <= after.items()
     assert [len(stored) for stored in course.stored][-1] == total
     assert all(
-        len(stored) >= moment for stored, moment in zip(course.stored, moments, strict=False)
+        len(stored) >= moment
+        for stored, moment in zip(course.stored, moments, strict=False)
     )
     # Trials have the same numbers in both runs, so that the server's notes can be told from one
     # another.
@@ -80,20 +93,41 @@ class Stuck(Witness):
         super().__init__(deg=2)
         self.most, self.go = most, threading.Event()
 
-    def answer(self, images: Sequence[FloatArray], prompt: str, **options: Any) -> Answer:
+    def answer(
+        self, images: Sequence[FloatArray], prompt: str, **options: Any
+    ) -> Answer:
         if len(self.seen) >= self.most:
             self.go.wait()
         return super().answer(images, prompt, **options)
 
 
 def test_a_question_that_hangs_and_a_kill_lose_no_answer(tmp_path: Path) -> None:
-    path, folder, stuck = write_questions(tmp_path), tmp_path / "results", Stuck(most=20)
-    command = [sys.executable, "-m", "psyprobe", "run", str(path), "--observer", f"openai:{MODEL}"]
+    path, folder, stuck = (
+        write_questions(tmp_path),
+        tmp_path / "results",
+        Stuck(most=20),
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "psyprobe",
+        "run",
+        str(path),
+        "--observer",
+        f"openai:{MODEL}",
+    ]
     command += ["--output", str(folder), "--observer-option", "concurrency=1"]
     with serve(stuck) as server:
-        environment = {**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": KEY}
+        environment = {
+            **os.environ,
+            "OPENAI_BASE_URL": server.base_url,
+            "OPENAI_API_KEY": KEY,
+        }
         with child(
-            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         ) as process:
             while len(answered(folder / "runs.sqlite")) < 20 and process.poll() is None:
                 time.sleep(0.05)
@@ -104,7 +138,9 @@ def test_a_question_that_hangs_and_a_kill_lose_no_answer(tmp_path: Path) -> None
     with serve(witness) as server:
         environment["OPENAI_BASE_URL"] = server.base_url
         assert (
-            subprocess.run(command, env=environment, capture_output=True, timeout=1200).returncode
+            subprocess.run(
+                command, env=environment, capture_output=True, timeout=1200
+            ).returncode
             == 0
         )
     everything = answered(folder / "runs.sqlite")
@@ -144,10 +180,12 @@ def test_the_key_is_in_no_error(tmp_path: Path, trouble: str) -> None:
             text=True,
             timeout=1200,
         )
-    assert found.returncode == 2 and found.stdout == "" and found.stderr.count("\n") == 1, (
-        found.stderr
-    )
+    assert (
+        found.returncode == 2 and found.stdout == "" and found.stderr.count("\n") == 1
+    ), found.stderr
     assert KEY not in found.stderr
     assert all(
-        KEY.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()
+        KEY.encode() not in file.read_bytes()
+        for file in tmp_path.rglob("*")
+        if file.is_file()
     )

@@ -11,14 +11,15 @@ import psyprobe as pp
 from psyprobe.analysis import trials
 from psyprobe.analysis.psychometric.csf_posterior import csf_posterior
 from psyprobe.analysis.words.csf import chat_csf
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.stimulus.catalogue import catalogue_folder
 
-WORDINGS = (
-    '["base", "Is a pattern visible here?", "Can you see a pattern?", "Does it show a pattern?"]'
-)
+WORDINGS = '["base", "Is a pattern visible here?", "Can you see a pattern?", "Does it show a pattern?"]'
 TEN_LEVELS = ("n = 12", "n = 10")
-WORDS = [('readout     = "auto"', 'readout     = "text"'), ("temperature = 0", "temperature = 1")]
+WORDS = [
+    ('readout     = "auto"', 'readout     = "text"'),
+    ("temperature = 0", "temperature = 1"),
+]
 #: The paper's design, as far as it is known: no catch trials, and a logistic function from 0 to 1.
 PAPER = [
     ("catch       = 0.1", "catch       = 0"),
@@ -31,7 +32,10 @@ PAPER = [
 SMALL = (
     ("values = [1, 2, 4, 8, 16, 24]", "values = [1, 2, 4, 8]"),
     ('stimulus = "noise_hernandez2025"', 'stimulus = "small.toml"'),
-    (', "Is a pattern visible here?", "Can you see a pattern?", "Does it show a pattern?"', ""),
+    (
+        ', "Is a pattern visible here?", "Can you see a pattern?", "Does it show a pattern?"',
+        "",
+    ),
 )
 
 
@@ -39,20 +43,31 @@ def deviations(
     folder: Path, *changes: tuple[str, str], observer: object = None, **mind: object
 ) -> np.ndarray:
     """Log10 sensitivity that was found over what is true, of all wordings and frequencies."""
-    small = (catalogue_folder("stimuli") / "noise_hernandez2025.toml").read_text(encoding="utf-8")
+    small = (catalogue_folder("stimuli") / "noise_hernandez2025.toml").read_text(
+        encoding="utf-8"
+    )
     small = small.replace("ppd       = 64", "ppd       = 32").replace(
         "size      = 256", "size      = 128"
     )
     (folder / "small.toml").write_text(small.split("[levels]")[0], encoding="utf-8")
-    text = (catalogue_folder("experiments") / "hernandez2025.toml").read_text(encoding="utf-8")
+    text = (catalogue_folder("experiments") / "hernandez2025.toml").read_text(
+        encoding="utf-8"
+    )
     for old, new in (('"hernandez2025"  ', f"{WORDINGS}  "), TEN_LEVELS, *changes):
         assert old in text, old
         text = text.replace(old, new)
     path = folder / "known.toml"
     path.write_text(text, encoding="utf-8")
-    experiment, simulated = read_experiment(path), pp.load_observer("simulated:watson-malo", **mind)
+    experiment, simulated = (
+        load_experiment(path),
+        pp.load_observer("simulated:watson-malo", **mind),
+    )
     true = [
-        float(simulated.true_sensitivity(experiment.spec(frequency=frequency, contrast=0.1)))
+        float(
+            simulated.true_sensitivity(
+                experiment.spec(frequency=frequency, contrast=0.1)
+            )
+        )
         for frequency in experiment.levels["frequency"]
     ]
     found = chat_csf(pp.run(path, observer or simulated), resamples=20)
@@ -89,8 +104,13 @@ def test_the_same_over_http(tmp_path: Path) -> None:
     from psyprobe.observers.simulated.serving import serve
 
     with serve(pp.load_observer("simulated:watson-malo", logit_sd=0.5)) as server:
-        observer = pp.load_observer("openai:simulated:watson-malo", base_url=server.base_url)
-        assert rms(deviations(tmp_path, *SMALL[2:], observer=observer, logit_sd=0.5)) < 0.03
+        observer = pp.load_observer(
+            "openai:simulated:watson-malo", base_url=server.base_url
+        )
+        assert (
+            rms(deviations(tmp_path, *SMALL[2:], observer=observer, logit_sd=0.5))
+            < 0.03
+        )
 
 
 @pytest.mark.slow
@@ -125,20 +145,24 @@ def test_four_directions_give_the_threshold_back() -> None:
         "asking.repeats": {"text": 4, "p_yes": 1},
     }
     levels = {"levels.frequency.values": [4], "levels.contrast.n": 8}
-    experiment = read_experiment("orientation_csf").with_settings(DIRECTIONS | constant | levels)
+    experiment = load_experiment("orientation_csf").with_settings(
+        DIRECTIONS | constant | levels
+    )
     simulated = pp.load_observer("simulated:watson-malo")
     result = pp.run(experiment, simulated, progress=False)
     # Eight contrasts, each four times in each of four directions.
     assert trials(result).sizes["trial"] == 8 * 4 * 4
     found = chat_csf(result, resamples=20).isel(frequency=0)
     low, high = (float(found[f"mean_sensitivity_{end}"]) for end in ("low", "high"))
-    true = float(simulated.true_sensitivity(experiment.spec(frequency=4.0, contrast=0.1)).item())
+    true = float(
+        simulated.true_sensitivity(experiment.spec(frequency=4.0, contrast=0.1)).item()
+    )
     assert low < true < high < 2 * low
 
 
 def test_an_adaptive_design_is_told_each_of_four_directions_by_itself() -> None:
     options = {"prior": "any", "stop": 0, "n_max": 40}
-    experiment = read_experiment("orientation_csf").with_settings(
+    experiment = load_experiment("orientation_csf").with_settings(
         DIRECTIONS | {"asking.options": options, "levels.frequency.values": [1, 4]}
     )
     simulated = pp.load_observer("simulated:watson-malo")
@@ -146,7 +170,11 @@ def test_an_adaptive_design_is_told_each_of_four_directions_by_itself() -> None:
     assert trials(result).sizes["trial"] == 4 * 40
     found = chat_csf(result, resamples=20)
     true = [
-        float(simulated.true_sensitivity(experiment.spec(frequency=f, contrast=0.1)).item())
+        float(
+            simulated.true_sensitivity(
+                experiment.spec(frequency=f, contrast=0.1)
+            ).item()
+        )
         for f in (1.0, 4.0)
     ]
     low, high = (found[f"mean_sensitivity_{end}"].values for end in ("low", "high"))
@@ -155,8 +183,14 @@ def test_an_adaptive_design_is_told_each_of_four_directions_by_itself() -> None:
     # contrast arrives.
     posterior = csf_posterior((1.0, 4.0), (0.004, 0.1), 0.25)
     table = trials(result)
-    columns = (table[name].values for name in ("frequency", "delivered_contrast", "response"))
+    columns = (
+        table[name].values for name in ("frequency", "delivered_contrast", "response")
+    )
     for frequency, contrast, response in zip(*columns, strict=True):
-        posterior.tell((1.0, 4.0).index(frequency), float(np.log10(contrast)), float(response))
+        posterior.tell(
+            (1.0, 4.0).index(frequency), float(np.log10(contrast)), float(response)
+        )
     told = np.log10(found["mean_sensitivity"].values)
-    np.testing.assert_allclose(told, [-posterior.mean(0), -posterior.mean(1)], atol=1e-3)
+    np.testing.assert_allclose(
+        told, [-posterior.mean(0), -posterior.mean(1)], atol=1e-3
+    )

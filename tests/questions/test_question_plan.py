@@ -9,14 +9,17 @@ from small_questions import Seeing, digests, write_questions
 
 import psyprobe as pp
 from psyprobe.analysis import trials
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.observers.chat.prices import Budget, Price
 from psyprobe.probes import load_probe
 from psyprobe.probes.words.plan import refused_levels
 
 TWO_IMAGES = (
     ('"yes_no"', '"two_interval"'),
-    ('["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]', '"two_image"'),
+    (
+        '["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]',
+        '"two_image"',
+    ),
 )
 
 
@@ -37,7 +40,9 @@ TWO_IMAGES = (
         TWO_IMAGES,
     ],
 )
-def test_counts_are_those_of_the_run(tmp_path: Path, changes: tuple[tuple[str, str], ...]) -> None:
+def test_counts_are_those_of_the_run(
+    tmp_path: Path, changes: tuple[tuple[str, str], ...]
+) -> None:
     path, observer = write_questions(tmp_path, *changes), Seeing()
     planned = pp.plan(path, observer)
     assert observer.asked == []
@@ -50,8 +55,10 @@ def test_counts_are_those_of_the_run(tmp_path: Path, changes: tuple[tuple[str, s
         # Two wordings may come to the same threshold and share images after all.
         assert len(images) <= planned.images
     hidden = result.isel(trial=result["was_shown"].values == 0)
-    levels = set(zip(hidden["frequency"].values, hidden["contrast"].values, strict=True))
-    experiment = read_experiment(path)
+    levels = set(
+        zip(hidden["frequency"].values, hidden["contrast"].values, strict=True)
+    )
+    experiment = load_experiment(path)
     schedule = load_probe(experiment.probe).plan(experiment, observer)
     assert set(refused_levels(schedule)[0]) == levels
     assert [line.split(":")[0] for line in planned.refused] == (
@@ -64,7 +71,9 @@ def test_words_are_planned_as_they_are_asked(tmp_path: Path) -> None:
     planned = pp.plan(path, silent)
     pp.run(path, silent)
     (words,) = [
-        cost for cost in planned.others if (cost.design, cost.readout) == ("constant", "text")
+        cost
+        for cost in planned.others
+        if (cost.design, cost.readout) == ("constant", "text")
     ]
     assert words.questions == len(silent.asked)
 
@@ -90,17 +99,24 @@ def test_time_and_price(tmp_path: Path) -> None:
     pp.run(path, observer, store=tmp_path / "s.sqlite")
     after = pp.plan(path, observer, store=tmp_path / "s.sqlite")
     assert after.answered == after.questions == planned.questions
-    assert after.chosen.tokens_in == 100 * planned.questions and "in the store" in str(after)
+    assert after.chosen.tokens_in == 100 * planned.questions and "in the store" in str(
+        after
+    )
     # 0.01 s an answer, four at once; but no more than 100 a second.
     assert after.chosen.seconds == pytest.approx(planned.questions / 100)
 
 
 def test_better_designs_leave_narrower_intervals_or_ask_less() -> None:
     planned = pp.plan("hernandez2025", "simulated:watson-malo")
-    costs = {(cost.design, cost.readout): cost for cost in (planned.chosen, *planned.others)}
+    costs = {
+        (cost.design, cost.readout): cost for cost in (planned.chosen, *planned.others)
+    }
     assert planned.chosen is costs["constant", "p_yes"] and planned.questions == 6000
     assert costs["constant", "text"].questions == 20_000
-    assert costs["constant", "p_yes"].interval_width < costs["constant", "text"].interval_width
+    assert (
+        costs["constant", "p_yes"].interval_width
+        < costs["constant", "text"].interval_width
+    )
     assert costs["quest_plus", "text"].questions < costs["constant", "text"].questions
     assert planned.remarks == () and planned.refused == ()
 
@@ -119,6 +135,8 @@ def test_dither_that_gives_patterns_away_is_noted(tmp_path: Path) -> None:
     )
     assert pp.plan(triangular, Seeing()).remarks == ()
     assert (
-        pp.plan(write_questions(tmp_path, ("peak = 185.3", "peak = 186.88")), Seeing()).remarks
+        pp.plan(
+            write_questions(tmp_path, ("peak = 185.3", "peak = 186.88")), Seeing()
+        ).remarks
         == ()
     )

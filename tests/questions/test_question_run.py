@@ -19,7 +19,7 @@ from small_questions import Backwards, Seeing, digests, write_questions
 import psyprobe as pp
 from psyprobe.analysis import trials
 from psyprobe.errors import InputError, StoreError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.probes.words.answer_table import VARIABLES
 from psyprobe.running.store import Store
 
@@ -38,10 +38,17 @@ def test_the_result_has_the_promised_shape(tmp_path: Path) -> None:
     assert set(result.data_vars) == {"frequency", *VARIABLES}
     for name in VARIABLES:
         assert result[name].attrs["units"] and result[name].attrs["long_name"]
-        assert result[name].dtype.kind in {"text": "O", "flag": "b"}.get(VARIABLES[name][0], "if")
+        assert result[name].dtype.kind in {"text": "O", "flag": "b"}.get(
+            VARIABLES[name][0], "if"
+        )
     assert result.attrs["probe"] == "yes_no" and result.attrs["readout"] == "p_yes"
-    assert result.attrs["design"] == "constant" and result.attrs["experiment"] == "words"
-    assert [prompt["id"] for prompt in json.loads(result.attrs["prompts"])] == ["base", "blank"]
+    assert (
+        result.attrs["design"] == "constant" and result.attrs["experiment"] == "words"
+    )
+    assert [prompt["id"] for prompt in json.loads(result.attrs["prompts"])] == [
+        "base",
+        "blank",
+    ]
     assert json.loads(result.attrs["delivery"])["dither"] == "rpdf"
     assert json.loads(result.attrs["observer_card"])["name"] == "seeing"
     assert json.loads(result.attrs["display"])["peak"] == 185.3
@@ -85,14 +92,18 @@ def test_prompts_share_images_and_levels_share_noise(tmp_path: Path) -> None:
         own = (result["frequency"].values == frequency) & (result["catch"].values == 0)
         assert len(set(result["image_seed"].values[own])) == 2
         for seed in set(result["image_seed"].values[own]):
-            assert set(result["contrast"].values[own & (result["image_seed"].values == seed)]) == {
+            assert set(
+                result["contrast"].values[own & (result["image_seed"].values == seed)]
+            ) == {
                 0.03,
                 0.08,
                 0.2,
             }
 
 
-def test_only_a_pilot_writes_whole_answers_where_probabilities_are_read(tmp_path: Path) -> None:
+def test_only_a_pilot_writes_whole_answers_where_probabilities_are_read(
+    tmp_path: Path,
+) -> None:
     observer = Seeing()
     result = ask(write_questions(tmp_path), observer)
     assert {each.decoding.max_tokens for each in observer.asked} == {1, 16}
@@ -101,7 +112,9 @@ def test_only_a_pilot_writes_whole_answers_where_probabilities_are_read(tmp_path
 
 
 @pytest.mark.parametrize("observer", [Seeing(logprobs=False), Seeing(mass=0.3)])
-def test_words_count_where_probabilities_do_not(tmp_path: Path, observer: Seeing) -> None:
+def test_words_count_where_probabilities_do_not(
+    tmp_path: Path, observer: Seeing
+) -> None:
     result = ask(write_questions(tmp_path), observer)
     assert result.attrs["readout"] == "text"
     assert set(result["response"].values) == {0.0, 1.0}
@@ -109,7 +122,11 @@ def test_words_count_where_probabilities_do_not(tmp_path: Path, observer: Seeing
     shown = (result["contrast"].values == 0.2) & (result["prompt"].values == "base")
     assert shown.sum() == 2 * 4
     assert sum(each.decoding.logprobs for each in observer.asked) == 2 * 4
-    assert len(set(digests(observer.asked))) == len(observer.asked) == result.sizes["trial"]
+    assert (
+        len(set(digests(observer.asked)))
+        == len(observer.asked)
+        == result.sizes["trial"]
+    )
 
 
 def test_each_prompt_has_its_own_readout(tmp_path: Path) -> None:
@@ -129,7 +146,10 @@ def test_what_cannot_be_read_is_excluded_and_counted(tmp_path: Path) -> None:
         ("I'm sorry, I cannot view images.", "refusal"),
         ("Perhaps.", "ambiguous|invalid"),
     ):
-        result = ask(write_questions(tmp_path), Seeing(logprobs=False, reply=reply, name=reply[:4]))
+        result = ask(
+            write_questions(tmp_path),
+            Seeing(logprobs=False, reply=reply, name=reply[:4]),
+        )
         assert set(result["reading"].values) <= set(kind.split("|"))
         assert np.isnan(result["response"]).all()
         assert set(result["text"].values) == {reply}
@@ -144,7 +164,11 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
     xr.testing.assert_identical(one, two)
     xr.testing.assert_identical(one, pp.load_results(store)[0])
     # Another title is another experiment, with the same questions.
-    pp.run(write_questions(tmp_path, ("A small", "The same"), name="same"), again, store=store)
+    pp.run(
+        write_questions(tmp_path, ("A small", "The same"), name="same"),
+        again,
+        store=store,
+    )
     assert again.asked == []
     # Another observer, seed or delivery is another question.
     for changes, observer in (
@@ -169,7 +193,9 @@ class Slower(Seeing):
     def answer(self, images, prompt, **options):  # type: ignore[no-untyped-def]
         count = len(self.asked)
         return replace(
-            super().answer(images, prompt, **options), latency=0.1 * count, attempts=count
+            super().answer(images, prompt, **options),
+            latency=0.1 * count,
+            attempts=count,
         )
 
 
@@ -181,7 +207,9 @@ def test_how_long_answers_took_changes_no_byte(tmp_path: Path) -> None:
         )
     assert (tmp_path / "quick.nc").read_bytes() == (tmp_path / "slow.nc").read_bytes()
     with Store(tmp_path / "slow.sqlite") as store:
-        took = {answered.answer["reply"]["latency"] for answered, _ in store.all_answers()}
+        took = {
+            answered.answer["reply"]["latency"] for answered, _ in store.all_answers()
+        }
     assert len(took) == TRIALS
 
 
@@ -195,7 +223,9 @@ def test_designs_tell_what_they_found(tmp_path: Path, design: str) -> None:
         assert found["values"] == [2.0, 4.0]
         # It sees contrasts above 0.1, dither included.
         np.testing.assert_allclose(found["log10_sensitivity"], [1.0, 1.0], atol=0.25)
-    xr.testing.assert_identical(result, trials(pp.load_results(tmp_path / "runs.sqlite")[0]))
+    xr.testing.assert_identical(
+        result, trials(pp.load_results(tmp_path / "runs.sqlite")[0])
+    )
 
 
 @pytest.mark.parametrize("design", ["constant", "ladder", "quest_plus"])
@@ -225,7 +255,9 @@ def test_images_come_at_the_observers_own_size(tmp_path: Path) -> None:
     assert {each.images[0].shape for each in observer.asked} == {(48, 48, 3)}
     assert result.attrs["ppd"] == 24
     kept = Seeing(input_size=(48, 48))
-    path = write_questions(tmp_path, ("[display]", "[delivery]\nnative = false\n[display]"))
+    path = write_questions(
+        tmp_path, ("[display]", "[delivery]\nnative = false\n[display]")
+    )
     pp.run(path, kept)
     assert {each.images[0].shape for each in kept.asked} == {(32, 32, 3)}
 
@@ -236,7 +268,8 @@ def test_levels_beyond_nyquist_are_marked_and_not_asked(tmp_path: Path) -> None:
     refused = result["was_shown"].values == 0
     assert set(result["frequency"].values[refused]) == {7.5, 20}
     assert all(
-        "cpd is above 0.9 of the 8 cpd" in reason for reason in result["refused"].values[refused]
+        "cpd is above 0.9 of the 8 cpd" in reason
+        for reason in result["refused"].values[refused]
     )
     assert np.isnan(result["response"].values[refused]).all()
     assert len(observer.asked) == (~refused).sum()
@@ -253,7 +286,9 @@ def test_patterns_that_rounding_destroys_are_refused(tmp_path: Path) -> None:
         result["was_shown"].values[~faint] == 1
     ).all()
     marked = ask(
-        write_questions(tmp_path, *changes, ('dither = "none"', 'dither = "none"\nrefuse = false')),
+        write_questions(
+            tmp_path, *changes, ('dither = "none"', 'dither = "none"\nrefuse = false')
+        ),
         Seeing(),
     )
     assert (marked["was_shown"] == 1).all()
@@ -265,22 +300,31 @@ def test_patterns_that_rounding_destroys_are_refused(tmp_path: Path) -> None:
 def test_two_intervals_are_asked_in_both_orders(tmp_path: Path) -> None:
     changes = [
         ('"yes_no"', '"two_interval"'),
-        ('["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]', '"two_image"'),
+        (
+            '["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]',
+            '"two_image"',
+        ),
     ]
     observer = Seeing()
     result = ask(
-        write_questions(tmp_path, *changes, ("repeats = { text = 4, p_yes = 2 }", "repeats = 2")),
+        write_questions(
+            tmp_path, *changes, ("repeats = { text = 4, p_yes = 2 }", "repeats = 2")
+        ),
         observer,
     )
     assert result.sizes["trial"] == 3 * 2 * LEVELS and (result["catch"] == 0).all()
     assert all(len(each.images) == 2 for each in observer.asked)
     assert (result["response"].values[result["contrast"].values == 0.2] > 0.8).all()
     first = result["order"].values == 0
-    np.testing.assert_allclose(result["response"].values[first], result["p_yes"].values[first])
+    np.testing.assert_allclose(
+        result["response"].values[first], result["p_yes"].values[first]
+    )
     np.testing.assert_allclose(
         result["response"].values[~first], 1 - result["p_yes"].values[~first]
     )
-    with pytest.raises(InputError, match="shows 2 images in a question, and seeing takes 1"):
+    with pytest.raises(
+        InputError, match="shows 2 images in a question, and seeing takes 1"
+    ):
         alone = Seeing()
         alone.images_at_once = 1
         pp.run(write_questions(tmp_path, *changes), alone)
@@ -296,14 +340,18 @@ def test_answers_are_written_while_another_hangs(tmp_path: Path) -> None:
                 while len(seen) < 3 and time.monotonic() < end:
                     time.sleep(0.05)
                     with sqlite3.connect(path) as connection:
-                        seen[:] = connection.execute("SELECT question FROM answer").fetchall()
+                        seen[:] = connection.execute(
+                            "SELECT question FROM answer"
+                        ).fetchall()
             return super().answer(images, prompt, **options)
 
     pp.run(write_questions(tmp_path), Hanging(), store=path)
     assert len(seen) == 3
 
 
-def test_a_store_that_fails_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_fails_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object, **__: object) -> None:
         raise StoreError("the disk is full")
 
@@ -325,16 +373,23 @@ def test_the_wrong_observer_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="name an observer that answers"):
         pp.run(path)
     with pytest.raises(
-        InputError, match="needs an observer with the ability 'answer', and pixels has 'features'"
+        InputError,
+        match="needs an observer with the ability 'answer', and pixels has 'features'",
     ):
         pp.run(path, "pixels")
-    with pytest.raises(InputError, match="needs an observer with the ability 'features'"):
+    with pytest.raises(
+        InputError, match="needs an observer with the ability 'features'"
+    ):
         pp.run("gabor_achromatic", Seeing())
     with pytest.raises(InputError, match="takes no batch_size"):
         pp.run(path, Seeing(), batch_size=4)
-    with pytest.raises(InputError, match="delivers unrounded images, and seeing takes 8 bits"):
+    with pytest.raises(
+        InputError, match="delivers unrounded images, and seeing takes 8 bits"
+    ):
         pp.run(
-            write_questions(tmp_path, ("[display]", '[delivery]\nbits = "float"\n[display]')),
+            write_questions(
+                tmp_path, ("[display]", '[delivery]\nbits = "float"\n[display]')
+            ),
             Seeing(),
         )
     with pytest.raises(
@@ -365,13 +420,18 @@ def test_questions_can_be_read_back_from_the_store(tmp_path: Path) -> None:
                 store.content(answered.question.request),
             )
             assert content["stimuli"][0]["kind"] in ("annulus_noise", "uniform")
-            assert content["delivery"]["bits"] == 8 and len(content["dither_seeds"]) == 1
+            assert (
+                content["delivery"]["bits"] == 8 and len(content["dither_seeds"]) == 1
+            )
             assert "?" in asked["prompt"] and asked["words"] == ["yes", "no"]
             assert answered.answer["reply"]["text"] in ("Yes", "No")
 
 
 def test_the_catalogue_reads() -> None:
-    plain, published = read_experiment("hernandez2025"), read_experiment("hernandez2025_published")
+    plain, published = (
+        load_experiment("hernandez2025"),
+        load_experiment("hernandez2025_published"),
+    )
     for experiment in (plain, published):
         assert (
             len(experiment.asking.prompts) == 25
@@ -399,7 +459,10 @@ _PROMPTS = '["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]'
             [('"yes_no"', '"two_interval"')],
             "shows 2 images; give prompts whose answers are first and second",
         ),
-        ([(_PROMPTS, '"two_image"')], "shows 1 image; give prompts whose answers are yes and no"),
+        (
+            [(_PROMPTS, '"two_image"')],
+            "shows 1 image; give prompts whose answers are yes and no",
+        ),
     ],
 )
 def test_prompts_of_the_other_task_are_refused_before_anything_is_asked(

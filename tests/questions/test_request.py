@@ -17,7 +17,7 @@ import psyprobe as pp
 from psyprobe.analysis import trials
 from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning, InputError, UnknownNameError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.observers import load_observer
 from psyprobe.observers.registry import read_observers
 from psyprobe.observers.simulated.serving import Behaviour, serve
@@ -49,7 +49,7 @@ SERVERS: list[tuple[Behaviour, dict[str, Any]]] = [
 def test_a_run_finishes_on_servers_that_refuse_and_tells_what_it_asked(
     behaviour: Behaviour, changed: dict[str, Any]
 ) -> None:
-    few = read_experiment("hernandez2025").with_settings(FEW)
+    few = load_experiment("hernandez2025").with_settings(FEW)
     truth = load_observer(SEEING)
     with (
         serve(truth, behaviour=behaviour) as server,
@@ -67,7 +67,9 @@ def test_a_run_finishes_on_servers_that_refuse_and_tells_what_it_asked(
         for each in json.loads(result.attrs["replaced_settings"])
     }
     assert {name: told[name] for name in changed} == changed
-    assert set(np.unique(result["reading"].values[result["reply_requested"].values > 0])) <= {
+    assert set(
+        np.unique(result["reading"].values[result["reply_requested"].values > 0])
+    ) <= {
         "yes",
         "no",
     }
@@ -79,7 +81,9 @@ def test_a_run_finishes_on_servers_that_refuse_and_tells_what_it_asked(
     if behaviour.thinking != "none":
         assert (
             result.attrs["readout"] == "text"
-            and (np.abs(thinking - 40) <= (0 if behaviour.thinking == "apart" else 8)).all()
+            and (
+                np.abs(thinking - 40) <= (0 if behaviour.thinking == "apart" else 8)
+            ).all()
         )
     (score,) = score_layers(result)
     assert any(
@@ -90,7 +94,7 @@ def test_a_run_finishes_on_servers_that_refuse_and_tells_what_it_asked(
 
 
 def test_what_a_server_takes_is_asked_as_it_stands(tmp_path: Path) -> None:
-    page = read_experiment(write_questions(tmp_path)).with_settings(
+    page = load_experiment(write_questions(tmp_path)).with_settings(
         {
             "asking.top_p": 0.9,
             "asking.reasoning_effort": "low",
@@ -106,8 +110,13 @@ def test_what_a_server_takes_is_asked_as_it_stands(tmp_path: Path) -> None:
     bodies: list[dict[str, Any]] = []
     with serve(load_observer("simulated:flat")) as server:
         answered = server._answered
-        server._answered = lambda body: (bodies.append(json.loads(body)), answered(body))[1]  # type: ignore[method-assign]
-        with load_observer("openai:simulated:flat", base_url=server.base_url) as observer:
+        server._answered = lambda body: (
+            bodies.append(json.loads(body)),
+            answered(body),
+        )[1]  # type: ignore[method-assign]
+        with load_observer(
+            "openai:simulated:flat", base_url=server.base_url
+        ) as observer:
             result = trials(pp.run(page, observer, progress=False))
     assert "replaced_settings" not in result.attrs
     for body in bodies:
@@ -116,14 +125,18 @@ def test_what_a_server_takes_is_asked_as_it_stands(tmp_path: Path) -> None:
             "low",
             ["yes", "no"],
         )
-        assert body["response_format"]["json_schema"]["schema"]["properties"]["answer"]["enum"] == [
+        assert body["response_format"]["json_schema"]["schema"]["properties"]["answer"][
+            "enum"
+        ] == [
             "yes",
             "no",
         ]
         roles = [message["role"] for message in body["messages"]]
         assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
         assert [body["messages"][i]["content"] for i in (2, 4)] == ["yes", "no"]
-        urls = [body["messages"][i]["content"][0]["image_url"]["url"] for i in (1, 3, 5)]
+        urls = [
+            body["messages"][i]["content"][0]["image_url"]["url"] for i in (1, 3, 5)
+        ]
         # Examples are images of their own, the same for each question.
         assert urls[:2] == [
             bodies[0]["messages"][i]["content"][0]["image_url"]["url"] for i in (1, 3)
@@ -132,7 +145,9 @@ def test_what_a_server_takes_is_asked_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_who_takes_no_such_thing_says_so(tmp_path: Path) -> None:
-    page = read_experiment(write_questions(tmp_path)).with_settings({"asking.top_p": 0.9})
+    page = load_experiment(write_questions(tmp_path)).with_settings(
+        {"asking.top_p": 0.9}
+    )
     with pytest.raises(InputError, match="takes no top_p; leave it out"):
         pp.run(page, "simulated:flat", progress=False)
 
@@ -140,7 +155,9 @@ def test_who_takes_no_such_thing_says_so(tmp_path: Path) -> None:
 def test_system_text_goes_before_the_question_where_it_is_refused() -> None:
     grey = np.full((32, 32, 3), 128 / 255, np.float32)
     with (
-        serve(load_observer("simulated:flat"), behaviour=Behaviour(system="refused")) as server,
+        serve(
+            load_observer("simulated:flat"), behaviour=Behaviour(system="refused")
+        ) as server,
         load_observer("openai:simulated:flat", base_url=server.base_url) as observer,
         pytest.warns(ConditionWarning, match="system text goes before the question"),
     ):
@@ -164,7 +181,9 @@ def test_keys_of_a_page_are_set_from_the_command_line(
     (result,) = pp.load_results(tmp_path / "out" / "runs.sqlite")
     asked = json.loads(result.attrs["asking"])
     assert (asked["temperature"], asked["max_tokens"]) == (1.0, 4)
-    again = read_experiment(page).with_settings({"asking.temperature": 1, "asking.max_tokens": 4})
+    again = load_experiment(page).with_settings(
+        {"asking.temperature": 1, "asking.max_tokens": 4}
+    )
     assert result.attrs["experiment_digest"] == again.digest
     assert again.changed == {"asking.temperature": "", "asking.max_tokens": ""}
     assert "changed = " in result.attrs["experiment_toml"]
@@ -191,7 +210,7 @@ def test_wrong_settings_are_one_line(
     settings: dict[str, Any], says: str, kind: type[Exception]
 ) -> None:
     with pytest.raises(kind, match=says):
-        read_experiment("hernandez2025").with_settings(settings)
+        load_experiment("hernandez2025").with_settings(settings)
 
 
 def test_observers_come_from_a_page(tmp_path: Path) -> None:
@@ -223,4 +242,6 @@ def test_stimuli_are_drawn_at_the_size_that_is_told(tmp_path: Path) -> None:
         ) as observer,
     ):
         result = trials(pp.run(page, observer, progress=False))
-    assert json.loads(result.attrs["size"]) == [64, 64] and math.isclose(result.attrs["ppd"], 32)
+    assert json.loads(result.attrs["size"]) == [64, 64] and math.isclose(
+        result.attrs["ppd"], 32
+    )

@@ -11,7 +11,7 @@ import pytest
 
 import psyprobe as pp
 from psyprobe.analysis import chat_csf, flag_words
-from psyprobe.experiment import Experiment, read_experiment
+from psyprobe.experiment import Experiment, load_experiment
 
 
 def page(**settings: Any) -> Experiment:
@@ -36,13 +36,15 @@ def page(**settings: Any) -> Experiment:
         "suffix": "Answer with first or second.",
     }
     changed["asking"]["prompts"] = [{**wording, "yes": ["first"], "no": ["second"]}]
-    return read_experiment("hernandez2025").with_settings(changed | settings)
+    return load_experiment("hernandez2025").with_settings(changed | settings)
 
 
 @pytest.mark.parametrize("function", ["logistic", "weibull"])
 def test_the_curve_is_the_posterior_of_the_design(function: str) -> None:
     run = pp.run(
-        page(**{"asking.options": {"function": function}}), "simulated:watson-malo", progress=False
+        page(**{"asking.options": {"function": function}}),
+        "simulated:watson-malo",
+        progress=False,
     )
     csf = chat_csf(run)
     assert (flag_words(csf["method"]) == "posterior").all() and (
@@ -53,8 +55,12 @@ def test_the_curve_is_the_posterior_of_the_design(function: str) -> None:
     np.testing.assert_allclose(
         csf["log10_threshold"][0], -np.array(own["log10_sensitivity"]), atol=0.003
     )
-    np.testing.assert_allclose(csf["log10_threshold_low"][0], -np.array(own["high"]), atol=0.01)
-    np.testing.assert_allclose(csf["log10_threshold_high"][0], -np.array(own["low"]), atol=0.01)
+    np.testing.assert_allclose(
+        csf["log10_threshold_low"][0], -np.array(own["high"]), atol=0.01
+    )
+    np.testing.assert_allclose(
+        csf["log10_threshold_high"][0], -np.array(own["low"]), atol=0.01
+    )
     again = chat_csf(run)
     assert all(
         np.array_equal(csf[name], again[name])
@@ -71,10 +77,14 @@ def test_who_sees_nothing_has_no_threshold() -> None:
 
 
 def test_a_page_that_says_how_to_fit_is_fitted() -> None:
-    run = pp.run(page(fit={"function": "weibull"}), "simulated:watson-malo", progress=False)
+    run = pp.run(
+        page(fit={"function": "weibull"}), "simulated:watson-malo", progress=False
+    )
     assert (flag_words(chat_csf(run)["method"]) == "counts").all()
 
 
 def test_probabilities_are_fitted() -> None:
-    run = pp.run(page(**{"asking.readout": "p_yes"}), "simulated:watson-malo", progress=False)
+    run = pp.run(
+        page(**{"asking.readout": "p_yes"}), "simulated:watson-malo", progress=False
+    )
     assert (flag_words(chat_csf(run)["method"]) == "logits").all()

@@ -37,10 +37,19 @@ class Local(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(
-        self, says: str, models: list[dict[str, Any]] | None, model: str = "", fingerprint: str = ""
+        self,
+        says: str,
+        models: list[dict[str, Any]] | None,
+        model: str = "",
+        fingerprint: str = "",
     ) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.says, self.models, self.model, self.fingerprint = says, models, model, fingerprint
+        self.says, self.models, self.model, self.fingerprint = (
+            says,
+            models,
+            model,
+            fingerprint,
+        )
         self.asked: list[str] = []
 
     @property
@@ -70,7 +79,9 @@ class Handler(BaseHTTPRequestHandler):
             200,
             {
                 **told,
-                "choices": [{"message": {"content": self.server.says}, "finish_reason": "stop"}],
+                "choices": [
+                    {"message": {"content": self.server.says}, "finish_reason": "stop"}
+                ],
             },
         )
 
@@ -90,7 +101,9 @@ def local(
     says: str = "Yes", models: list[dict[str, Any]] | None = None, **told: str
 ) -> Iterator[Local]:
     with Local(says, models, **told) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread = threading.Thread(
+            target=server.serve_forever, args=(0.02,), daemon=True
+        )
         thread.start()
         try:
             yield server
@@ -105,7 +118,8 @@ def listed(name: str, **more: Any) -> list[dict[str, Any]]:
 
 def ask(server: Local, store: Path, count: int = 3, **options: Any) -> list[str]:
     questions = [
-        ItemQuestion(str(i), f"What is {i}?", Decoding(logprobs=False)) for i in range(count)
+        ItemQuestion(str(i), f"What is {i}?", Decoding(logprobs=False))
+        for i in range(count)
     ]
     with load_observer(
         "openai:local", base_url=server.url, retries=1, timeout=5, **options
@@ -133,7 +147,12 @@ def test_two_servers_of_one_name_are_told_apart(tmp_path: Path, capsys: Output) 
         assert main([*run, f"base_url={second.url}"]) == 2
         out, err = capsys.readouterr()
         assert out == "" and err.count("\n") == 1 and len(err) < 400
-        assert "'qwen'" in err and "'llama'" in err and "server=NAME" in err and "new store" in err
+        assert (
+            "'qwen'" in err
+            and "'llama'" in err
+            and "server=NAME" in err
+            and "new store" in err
+        )
         assert second.asked == ["models"]
         assert {file.name: file.read_bytes() for file in folder.iterdir()} == kept
         # By a name of its own the second is asked, and its result stands beside that of the first.
@@ -141,7 +160,9 @@ def test_two_servers_of_one_name_are_told_apart(tmp_path: Path, capsys: Output) 
         assert len(second.asked) > 3
     assert len(list(folder.glob("*.nc"))) == 2
     assert all(
-        (folder / name).read_bytes() == kept[name] for name in kept if not name.endswith(".sqlite")
+        (folder / name).read_bytes() == kept[name]
+        for name in kept
+        if not name.endswith(".sqlite")
     )
 
 
@@ -158,13 +179,22 @@ def test_in_a_new_store_the_second_overwrites_no_result(tmp_path: Path) -> None:
 
 def test_a_server_that_changes_its_model_on_the_way_is_refused(tmp_path: Path) -> None:
     truth = pp.observer(lambda images, prompt: "Yes", name="m")
-    questions = [ItemQuestion(str(i), f"What is {i}?", Decoding(logprobs=False)) for i in range(20)]
+    questions = [
+        ItemQuestion(str(i), f"What is {i}?", Decoding(logprobs=False))
+        for i in range(20)
+    ]
     with (
         serve(truth, faults=Faults(wrong_model=0.3, seed=2)) as server,
         load_observer("openai:m", base_url=server.base_url) as observer,
         pytest.raises(StoreError, match="another-model"),
     ):
-        ask_items(questions, observer, version="1", store=tmp_path / "s.sqlite", progress=False)
+        ask_items(
+            questions,
+            observer,
+            version="1",
+            store=tmp_path / "s.sqlite",
+            progress=False,
+        )
 
 
 def test_a_server_that_is_down_lends_its_answers_to_nobody(tmp_path: Path) -> None:
@@ -215,7 +245,8 @@ def test_another_model_in_the_midst_of_a_run_ends_it(tmp_path: Path) -> None:
         ask(server, tmp_path / "s.sqlite")
         server.model, server.says = "qwen", "No"
         with pytest.raises(
-            StoreError, match=r"now serves 'qwen', and store .* holds answers of 'llama'"
+            StoreError,
+            match=r"now serves 'qwen', and store .* holds answers of 'llama'",
         ):
             ask(server, tmp_path / "s.sqlite", count=5)
         server.model, server.says = "llama", "Yes"
@@ -228,7 +259,9 @@ def test_another_fingerprint_of_the_same_model_is_said_and_kept(tmp_path: Path) 
             warnings.simplefilter("error")
             ask(server, tmp_path / "s.sqlite")
         server.fingerprint = "fp_2"
-        with pytest.warns(ConditionWarning, match="server fp_1, and new ones with fp_2"):
+        with pytest.warns(
+            ConditionWarning, match="server fp_1, and new ones with fp_2"
+        ):
             ask(server, tmp_path / "s.sqlite", count=4)
     with Store(tmp_path / "s.sqlite") as store:
         (about,) = summary(store)["observers"]
@@ -241,12 +274,25 @@ def test_another_fingerprint_of_the_same_model_is_said_and_kept(tmp_path: Path) 
 def test_a_first_run_is_asked_no_more_than_its_questions(tmp_path: Path) -> None:
     with local("Yes") as server:
         ask(server, tmp_path / "s.sqlite")
-        assert sorted(server.asked) == ["What is 0?", "What is 1?", "What is 2?", "models"]
+        assert sorted(server.asked) == [
+            "What is 0?",
+            "What is 1?",
+            "What is 2?",
+            "models",
+        ]
 
 
 def test_a_list_of_models_that_makes_no_sense_tells_nothing(tmp_path: Path) -> None:
     for number, models in enumerate(
-        ([], [{}], [{"id": 5}], ["local"], {"id": "local"}, "local", [{"id": "x" * 10**5}])
+        (
+            [],
+            [{}],
+            [{"id": 5}],
+            ["local"],
+            {"id": "local"},
+            "local",
+            [{"id": "x" * 10**5}],
+        )
     ):
         with local("Yes", models) as server:  # type: ignore[arg-type]
             assert ask(server, tmp_path / f"{number}.sqlite") == ["Yes"] * 3

@@ -56,7 +56,9 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "shown.txt"
 
 
-def started(stack: ExitStack, page: Path, store: Path, who: str, before: str = "") -> Any:
+def started(
+    stack: ExitStack, page: Path, store: Path, who: str, before: str = ""
+) -> Any:
     paths = [str(TESTS.parent), str(TESTS / "questions")]
     code = before + RUN.format(paths=paths, page=str(page), store=str(store), who=who)
     return stack.enter_context(
@@ -85,7 +87,8 @@ def test_two_processes_on_one_store_share_the_work(tmp_path: Path, shown: Path) 
 
 
 BATCHES = [
-    Batch((Question(digest(i), digest("asked"), digest("who"), "1"),), work=i) for i in range(200)
+    Batch((Question(digest(i), digest("asked"), digest("who"), "1"),), work=i)
+    for i in range(200)
 ]
 
 
@@ -93,19 +96,28 @@ BATCHES = [
     ("seconds", "most", "times"), [(10.0, 1, 200), (0.3, 3, 68), (0.01, 100, 5)]
 )
 def test_what_is_taken_lasts_a_second(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, most: int, times: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    most: int,
+    times: int,
 ) -> None:
     now, taken = 0.0, []
     monkeypatch.setattr(lease, "monotonic", lambda: now)
     with Store(tmp_path / "runs.sqlite") as store, Writer(store) as writer:
         take = writer.lease.take
         monkeypatch.setattr(
-            writer.lease, "take", lambda names: (got := take(names), taken.append(len(got)))[0]
+            writer.lease,
+            "take",
+            lambda names: (got := take(names), taken.append(len(got)))[0],
         )
         for _ in Agenda(store, BATCHES, writer):
             now += seconds
     assert (
-        sum(taken) == len(BATCHES) and taken[0] == 1 and max(taken) == most and len(taken) <= times
+        sum(taken) == len(BATCHES)
+        and taken[0] == 1
+        and max(taken) == most
+        and len(taken) <= times
     )
 
 
@@ -129,7 +141,9 @@ def test_two_that_share_end_together(tmp_path: Path, pace: int) -> None:
     assert len(done[1]) == pytest.approx(200 * pace / (pace + 1), abs=12)
 
 
-def test_what_a_killed_process_had_taken_is_asked_by_the_other(tmp_path: Path, shown: Path) -> None:
+def test_what_a_killed_process_had_taken_is_asked_by_the_other(
+    tmp_path: Path, shown: Path
+) -> None:
     page, store, who = (
         write_experiment(tmp_path, *LARGER),
         tmp_path / "runs.sqlite",
@@ -212,7 +226,11 @@ def test_work_is_taken_once_and_back_from_the_dead(
         assert first.take(["b"]) == {"b"}
         assert database.leases() == dict.fromkeys(["a", "b"], first._process.id)
     with Store(None) as store:
-        assert Lease(store.database).take(["x"]) == {"x"} == Lease(store.database).take(["x"])
+        assert (
+            Lease(store.database).take(["x"])
+            == {"x"}
+            == Lease(store.database).take(["x"])
+        )
 
 
 def test_shares_of_pairs_ask_each_batch_once(tmp_path: Path, shown: Path) -> None:
@@ -241,8 +259,12 @@ def test_shares_of_a_chat_take_whole_prompts(tmp_path: Path, changes: Any) -> No
     whole = pp.run(page, alone)
     for share in ("1/2", "2/2"):
         run_shard(page, who, shard=share, store=tmp_path / "runs.sqlite")
-    assert sorted(map(str, digests(who.asked))) == sorted(map(str, digests(alone.asked)))
-    assert same_bytes(whole, pp.run(page, who, store=tmp_path / "runs.sqlite"), tmp_path)
+    assert sorted(map(str, digests(who.asked))) == sorted(
+        map(str, digests(alone.asked))
+    )
+    assert same_bytes(
+        whole, pp.run(page, who, store=tmp_path / "runs.sqlite"), tmp_path
+    )
     assert len(who.asked) == len(alone.asked)
 
 
@@ -259,7 +281,12 @@ def test_a_store_that_began_in_other_batches_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("share", ["0/3", "4/3", "1/0", "", "1", "a/b", "1/2/3", "²/3"])
 def test_what_is_no_share_is_refused(tmp_path: Path, share: str) -> None:
     with pytest.raises(InputError, match="shard is "):
-        run_shard(write_experiment(tmp_path), "pixels", shard=share, store=tmp_path / "runs.sqlite")
+        run_shard(
+            write_experiment(tmp_path),
+            "pixels",
+            shard=share,
+            store=tmp_path / "runs.sqlite",
+        )
 
 
 def test_the_command_asks_a_share_and_says_what_comes_next(
@@ -267,13 +294,30 @@ def test_the_command_asks_a_share_and_says_what_comes_next(
 ) -> None:
     page, folder = write_experiment(tmp_path), tmp_path / "results"
     assert (
-        main(["run", str(page), "--observer", "pixels", "--shard", "1/2", "--output", str(folder)])
+        main(
+            [
+                "run",
+                str(page),
+                "--observer",
+                "pixels",
+                "--shard",
+                "1/2",
+                "--output",
+                str(folder),
+            ]
+        )
         == 0
     )
-    assert "merge the stores of all shares with psyprobe store merge" in capsys.readouterr().out
+    assert (
+        "merge the stores of all shares with psyprobe store merge"
+        in capsys.readouterr().out
+    )
     assert [path.name for path in folder.iterdir()] == ["runs.sqlite"]
     both = ["--workers", "2", "--scheduler", "tcp://127.0.0.1:9"]
-    assert main(["run", str(page), "--observer", "pixels", *both, "--output", str(folder)]) == 2
+    assert (
+        main(["run", str(page), "--observer", "pixels", *both, "--output", str(folder)])
+        == 2
+    )
     assert "--workers are of this machine" in capsys.readouterr().err
 
 
@@ -285,7 +329,10 @@ def test_merged_shares_are_the_run(tmp_path: Path, shown: Path) -> None:
     stores = [tmp_path / f"part{i}.sqlite" for i in (1, 2, 3)]
     for i, store in enumerate(stores):
         run_shard(page, who, shard=f"{i + 1}/3", store=store, batch_size=5)
-    assert main(["store", "merge", *map(str, stores), "-o", str(tmp_path / "all.sqlite")]) == 0
+    assert (
+        main(["store", "merge", *map(str, stores), "-o", str(tmp_path / "all.sqlite")])
+        == 0
+    )
     assert same_bytes(
         alone, pp.run(page, who, batch_size=5, store=tmp_path / "all.sqlite"), tmp_path
     )
@@ -304,9 +351,24 @@ def test_six_experiments_and_a_chat_in_three_shares_are_the_runs(
     def in_shares(page: Any, observer: Any, batch_size: int | None) -> Any:
         stores = [tmp_path / f"{i}.sqlite" for i in (1, 2, 3)]
         for i, store in enumerate(stores):
-            run_shard(page, observer, shard=f"{i + 1}/3", store=store, batch_size=batch_size)
-        assert main(["store", "merge", *map(str, stores), "-o", str(tmp_path / "all.sqlite")]) == 0
-        result = pp.run(page, observer, batch_size=batch_size, store=tmp_path / "all.sqlite")
+            run_shard(
+                page, observer, shard=f"{i + 1}/3", store=store, batch_size=batch_size
+            )
+        assert (
+            main(
+                [
+                    "store",
+                    "merge",
+                    *map(str, stores),
+                    "-o",
+                    str(tmp_path / "all.sqlite"),
+                ]
+            )
+            == 0
+        )
+        result = pp.run(
+            page, observer, batch_size=batch_size, store=tmp_path / "all.sqlite"
+        )
         for store in tmp_path.glob("*.sqlite"):
             store.unlink()
         return result

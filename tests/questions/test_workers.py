@@ -17,7 +17,7 @@ from whole_suite import DETECTION, chat_is_the_same, small
 
 import psyprobe as pp
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.probes import load_probe, pair_batches
 from psyprobe.running.jobs import JobRunner, pack_job
 from psyprobe.running.store import Store
@@ -40,11 +40,15 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "shown.txt"
 
 
-def test_pixels_and_metrics_give_the_same_bytes(tmp_path: Path, pool: WorkerPool) -> None:
+def test_pixels_and_metrics_give_the_same_bytes(
+    tmp_path: Path, pool: WorkerPool
+) -> None:
     page = write_experiment(tmp_path)
     for name in ("pixels", "castlecsf"):
         alone = pp.run(page, name, batch_size=2)
-        assert same_bytes(alone, pp.run(page, name, batch_size=2, executor=pool), tmp_path)
+        assert same_bytes(
+            alone, pp.run(page, name, batch_size=2, executor=pool), tmp_path
+        )
 
 
 @pytest.mark.parametrize("design", ["constant", "quest_plus"])
@@ -70,7 +74,9 @@ def test_a_killed_worker_is_replaced_and_nothing_else_is_shown_twice(
     killed: list[int] = []
     with WorkerPool(4) as pool:
         thread = noting.kill_one(shown, batches // 4, [], killed)
-        result = pp.run(page, who, batch_size=5, executor=pool, store=tmp_path / "runs.sqlite")
+        result = pp.run(
+            page, who, batch_size=5, executor=pool, store=tmp_path / "runs.sqlite"
+        )
         thread.join(timeout=10)
         assert killed and killed[0] not in pool.pids
     assert same_bytes(alone, result, tmp_path)
@@ -119,14 +125,25 @@ def test_a_unit_that_kills_its_worker_twice_is_one_clear_error(
         PsyprobeError,
         match=r"a worker failed at noting\.py, line .*: ValueError: too bright for me",
     ):
-        pp.run(page, noting.observer(noting.failing), batch_size=1, executor=pool, store=store)
-    assert same_bytes(pp.run(page, "pixels"), pp.run(page, "pixels", executor=pool), tmp_path)
+        pp.run(
+            page,
+            noting.observer(noting.failing),
+            batch_size=1,
+            executor=pool,
+            store=store,
+        )
+    assert same_bytes(
+        pp.run(page, "pixels"), pp.run(page, "pixels", executor=pool), tmp_path
+    )
 
 
-def test_an_observer_that_cannot_be_sent_is_one_sentence(tmp_path: Path, pool: WorkerPool) -> None:
+def test_an_observer_that_cannot_be_sent_is_one_sentence(
+    tmp_path: Path, pool: WorkerPool
+) -> None:
     who = pp.observer(lambda images: images.mean(axis=(1, 2)), name="mine")
     with pytest.raises(
-        InputError, match=r"mine cannot be sent to workers .*; load it by name, such as torch:"
+        InputError,
+        match=r"mine cannot be sent to workers .*; load it by name, such as torch:",
     ):
         pp.run(write_experiment(tmp_path), who, executor=pool)
 
@@ -149,9 +166,11 @@ def test_references_are_shown_once_however_batches_come(
     drawn: list[int] = []
     draw = pair_batches.draw_tests
     monkeypatch.setattr(
-        pair_batches, "draw_tests", lambda batches: (drawn.append(len(batches)), draw(batches))[1]
+        pair_batches,
+        "draw_tests",
+        lambda batches: (drawn.append(len(batches)), draw(batches))[1],
     )
-    page, who = read_experiment(write_experiment(tmp_path)), Counting()
+    page, who = load_experiment(write_experiment(tmp_path)), Counting()
     who.card = replace(who.card, device=device)
     schedule = load_probe(page.probe).plan(page, who, batch_size=1)
     with Store(None) as store:
@@ -159,11 +178,14 @@ def test_references_are_shown_once_however_batches_come(
     batches = schedule.next()
     runner = JobRunner(pack_job(pair_batches.answer, schedule.observers))
     alone = {
-        each.question.key: each.answer for each in pair_batches.answer(schedule.observers, batches)
+        each.question.key: each.answer
+        for each in pair_batches.answer(schedule.observers, batches)
     }
     drawn.clear()
     units = [batches[:1], batches[1:4], batches[4:10], batches[10:]]
-    found = {each.question.key: each.answer for unit in units for each in runner.put(unit)}
+    found = {
+        each.question.key: each.answer for unit in units for each in runner.put(unit)
+    }
     assert found == alone
     # What a unit holds is drawn together, and nobody looks further.
     assert sum(drawn) == len(batches) and drawn[:2] == [1, 3] and max(drawn) == 4

@@ -54,15 +54,23 @@ def test_what_fails_beside_them_loses_no_answer(tmp_path: Path) -> None:
             assert store.missing([first.key]) == set()
             writer.add(Answered(second, {"text": "no"}))
             writer.end(fail)
-        assert store.require_answers([first.key, second.key])[second.key] == {"text": "no"}
+        assert store.require_answers([first.key, second.key])[second.key] == {
+            "text": "no"
+        }
 
 
 def test_what_is_taken_is_given_back_with_the_last_answers(tmp_path: Path) -> None:
-    with Store(tmp_path / "runs.sqlite") as store, Store(tmp_path / "runs.sqlite") as other:
+    with (
+        Store(tmp_path / "runs.sqlite") as store,
+        Store(tmp_path / "runs.sqlite") as other,
+    ):
         with Writer(store) as writer:
             writer.lease.take(["work"])
             writer.add(Answered(question("first"), {"text": "yes"}))
             assert list(other.database.leases()) == ["work"]
             seen = writer.end(lambda: store.missing([question("first").key]))
         assert seen == set()
-        assert other.database.leases() == {} and other.missing([question("first").key]) == set()
+        assert (
+            other.database.leases() == {}
+            and other.missing([question("first").key]) == set()
+        )

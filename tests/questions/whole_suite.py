@@ -12,7 +12,7 @@ from noting import same_bytes
 from small_questions import write_questions
 
 import psyprobe as pp
-from psyprobe.experiment import Experiment, read_experiment
+from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.observers.simulated.serving import serve
 
 DETECTION = (
@@ -27,7 +27,7 @@ DETECTION = (
 
 def small(name: str) -> Experiment:
     """An experiment of the catalogue at a few of its levels and multipliers."""
-    page = read_experiment(name)
+    page = load_experiment(name)
     levels = {each: values[::7] for each, values in page.levels.items()}
     score = page.score.model_copy(update={"multiplier": page.score.multiplier[::4]})
     return page.model_copy(update={"levels": levels, "score": score})
@@ -39,8 +39,12 @@ def chat_is_the_same(folder: Path, run: Callable[[Path, Any], Any]) -> None:
     page = write_questions(folder)
     local, witness = Witness(deg=2), Witness(deg=2)
     with serve(local) as server:
-        alone = pp.run(page, pp.load_observer(f"openai:{MODEL}", base_url=server.base_url))
+        alone = pp.run(
+            page, pp.load_observer(f"openai:{MODEL}", base_url=server.base_url)
+        )
     with serve(witness, latency=0.02) as server:
-        result = run(page, pp.load_observer(f"openai:{MODEL}", base_url=server.base_url))
+        result = run(
+            page, pp.load_observer(f"openai:{MODEL}", base_url=server.base_url)
+        )
     assert same_bytes(alone, result, folder)
     assert sorted(witness.seen) == sorted(local.seen)

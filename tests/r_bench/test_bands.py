@@ -15,7 +15,7 @@ from psyprobe.analysis.words.robustness import csf_robustness
 from psyprobe.cli import main
 from psyprobe.corruption.apply import write_png
 from psyprobe.errors import InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.protocol import Card
 from psyprobe.tasks.r_bench.bands import link_results, octave_band, write_bands
@@ -38,7 +38,9 @@ def test_finds_the_correlation_it_was_given_within_its_interval(rho: float) -> N
     names = [f"m{i}" for i in range(12)]
     held, surprising, runs = 0, 0, 12
     for seed in range(runs):
-        found = csf_robustness(names, BANDS, *measured(rho, 12, seed), resamples=200, seed=seed)
+        found = csf_robustness(
+            names, BANDS, *measured(rho, 12, seed), resamples=200, seed=seed
+        )
         links = {link.over: link for link in found.links}
         for over in ("all", "models", "bands"):
             link = links[over]
@@ -68,7 +70,8 @@ def test_bands_add_up_to_the_image() -> None:
     image = (128 + rng.normal(0, 12, (64, 64, 3))).clip(0, 255).round().astype(np.uint8)
     mean = image.mean(axis=(0, 1))
     parts = [
-        octave_band(image, centre, 32).astype(float) - mean for centre in 2.0 ** np.arange(-2, 6)
+        octave_band(image, centre, 32).astype(float) - mean
+        for centre in 2.0 ** np.arange(-2, 6)
     ]
     assert np.abs(sum(parts) + mean - image).max() <= 0.5 * len(parts)
     x = np.arange(64) / 32
@@ -98,7 +101,13 @@ def write_small_set(folder: Path, count: int) -> None:
         }
         rows.append(
             row
-            | {"score": "", "distortion": 1, "strength": 1, "reference": f"{i}.png", "simulated": 0}
+            | {
+                "score": "",
+                "distortion": 1,
+                "strength": 1,
+                "reference": f"{i}.png",
+                "simulated": 0,
+            }
         )
     write_items(folder, rows)
 
@@ -124,13 +133,15 @@ def test_one_command_from_results_to_correlation_and_figure(
 ) -> None:
     write_small_set(tmp_path / "set", 60)
     pages = write_bands(tmp_path / "set", tmp_path / "bands", [2.0, 4.0, 8.0], 32)
-    assert read_experiment(pages[0]).options == {"band": 2.0}
+    assert load_experiment(pages[0]).options == {"band": 2.0}
     rng = np.random.default_rng(7)
     files = []
     for i in range(4):
         shift = rng.normal(0, 0.25, len(FREQUENCIES))
         thresholds = log_thresholds() - shift
-        curve = chat_result(thresholds, observer=f"model-{i}", readout="p_yes", repeats=3, seed=i)
+        curve = chat_result(
+            thresholds, observer=f"model-{i}", readout="p_yes", repeats=3, seed=i
+        )
         files.append(tmp_path / f"csf_{i}.nc")
         curve.to_netcdf(files[-1], engine="scipy")
         own = shift if true else rng.normal(0, 0.25, len(FREQUENCIES))
@@ -144,13 +155,22 @@ def test_one_command_from_results_to_correlation_and_figure(
             result = pp.run(page, observer, progress=False)
             files.append(tmp_path / f"{i}_{page.stem}.nc")
             result.to_netcdf(files[-1], engine="scipy")
-    command = ["r-bench", "csf", *map(str, files), "--output", str(tmp_path / "out"), "--json"]
+    command = [
+        "r-bench",
+        "csf",
+        *map(str, files),
+        "--output",
+        str(tmp_path / "out"),
+        "--json",
+    ]
     assert main(command) == 0
     found = json.loads(capsys.readouterr().out)
     link = next(each for each in found["links"] if each["over"] == "models")
     assert (link["r"] > 0.5) == true and link["low"] <= link["r"] <= link["high"]
     assert (tmp_path / "out" / "csf_robustness.png").stat().st_size > 5000
-    with pytest.raises(InputError, match="two results of contrast sensitivity of model-0"):
+    with pytest.raises(
+        InputError, match="two results of contrast sensitivity of model-0"
+    ):
         link_results([curve.assign_attrs(observer="model-0")] * 2)
 
 

@@ -12,8 +12,19 @@ import pytest
 
 from psyprobe.corruption import corrupt
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.tasks.r_bench import components, correlations, paired_difference, rbench_metrics
-from psyprobe.tasks.r_bench.figures import attributes, bars, plot_attributes, radar, strength_map
+from psyprobe.tasks.r_bench import (
+    components,
+    correlations,
+    paired_difference,
+    rbench_metrics,
+)
+from psyprobe.tasks.r_bench.figures import (
+    attributes,
+    bars,
+    plot_attributes,
+    radar,
+    strength_map,
+)
 from psyprobe.tasks.r_bench.metrics import rbench_table
 
 
@@ -36,11 +47,17 @@ def table(seed: int, shift: float = 0.0) -> pd.DataFrame:
 def test_a_paired_interval_is_narrower_than_two() -> None:
     one, rng = table(1), np.random.default_rng(2)
     other = one.assign(
-        absolute=np.clip(one["absolute"] - 0.05 + 0.02 * rng.standard_normal(len(one)), 0, 1)
+        absolute=np.clip(
+            one["absolute"] - 0.05 + 0.02 * rng.standard_normal(len(one)), 0, 1
+        )
     )
     found = paired_difference(one, other.sample(frac=1, random_state=0))
-    overall = found[(found["measure"] == "absolute") & (found["breakdown"] == "overall")].iloc[0]
-    assert overall["difference"] == pytest.approx(one["absolute"].mean() - other["absolute"].mean())
+    overall = found[
+        (found["measure"] == "absolute") & (found["breakdown"] == "overall")
+    ].iloc[0]
+    assert overall["difference"] == pytest.approx(
+        one["absolute"].mean() - other["absolute"].mean()
+    )
     assert overall["low"] < overall["difference"] < overall["high"]
     assert overall["clear"]
     assert overall["high"] - overall["low"] < 0.01
@@ -61,8 +78,12 @@ def test_items_without_a_score_are_left_out_of_both() -> None:
 
 def test_one_task_stands_beside_its_printed_cells_only() -> None:
     items = table(1)
-    found = rbench_table({"LLaVA1.5": rbench_metrics(items[items["task"] == "MCQ"])}, "markdown")
-    (printed, _) = [line.split("|")[2:-1] for line in found.splitlines() if "as printed" in line]
+    found = rbench_table(
+        {"LLaVA1.5": rbench_metrics(items[items["task"] == "MCQ"])}, "markdown"
+    )
+    (printed, _) = [
+        line.split("|")[2:-1] for line in found.splitlines() if "as printed" in line
+    ]
     assert [cell.strip() == "-" for cell in printed] == [False] + [True] * 9
 
 
@@ -73,12 +94,16 @@ def test_correlations_and_components_are_those_of_scipy_and_numpy() -> None:
     found = correlations(metrics, "step")
     values = {
         name: [
-            float(m[(m["measure"] == "absolute") & (m["name"] == name)]["value"].iloc[0])
+            float(
+                m[(m["measure"] == "absolute") & (m["name"] == name)]["value"].iloc[0]
+            )
             for m in metrics.values()
         ]
         for name in found.columns
     }
-    assert found.loc["EI", "EP"] == pytest.approx(spearmanr(values["EI"], values["EP"]).statistic)
+    assert found.loc["EI", "EP"] == pytest.approx(
+        spearmanr(values["EI"], values["EP"]).statistic
+    )
     assert np.diag(found) == pytest.approx(np.ones(7))
     pca = components(metrics)
     assert pca.explained.sum() == pytest.approx(1)
@@ -103,12 +128,15 @@ def test_correlations_and_components_are_those_of_scipy_and_numpy() -> None:
         ("contrast_change", "contrast", 1),
     ],
 )
-def test_attributes_move_as_corruptions_do(name: str, attribute: str, sign: int) -> None:
+def test_attributes_move_as_corruptions_do(
+    name: str, attribute: str, sign: int
+) -> None:
     data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
     photograph = data.chelsea()
     values = [attributes(photograph)[attribute]]
     values += [
-        attributes(corrupt(photograph, name, strength))[attribute] for strength in ("low", "high")
+        attributes(corrupt(photograph, name, strength))[attribute]
+        for strength in ("low", "high")
     ]
     assert (np.diff(values) * sign > 0).all()
 
@@ -118,7 +146,9 @@ def test_colourfulness_is_that_of_the_paper() -> None:
     image = rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)
     r, g, b = (image[..., i].astype(float) for i in range(3))
     rg, yb = r - g, 0.5 * (r + g) - b
-    expected = np.sqrt(rg.var() + yb.var()) + 0.3 * np.sqrt(rg.mean() ** 2 + yb.mean() ** 2)
+    expected = np.sqrt(rg.var() + yb.var()) + 0.3 * np.sqrt(
+        rg.mean() ** 2 + yb.mean() ** 2
+    )
     assert attributes(image)["colourfulness"] == pytest.approx(expected)
     assert attributes(np.zeros((16, 16, 3), np.uint8))["contrast"] == 0
 

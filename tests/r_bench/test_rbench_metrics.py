@@ -41,8 +41,13 @@ def released(folder: Path) -> dict[str, pd.DataFrame]:
     """The released answers and judgements of LLaVA-1.5, scored by both rules that the oracle
     has."""
     items = read_items(folder / "Ref_Release.csv")
-    answers = {which: read_answers(folder / f"llava15_{which}.csv") for which in ("dis", "ref")}
-    judged = {which: read_judgements(folder / f"Result_{which}_llava15.csv") for which in KINDS}
+    answers = {
+        which: read_answers(folder / f"llava15_{which}.csv") for which in ("dis", "ref")
+    }
+    judged = {
+        which: read_judgements(folder / f"Result_{which}_llava15.csv")
+        for which in KINDS
+    }
     return {
         rule: score_items(items, answers=answers, judged=judged, mcq_rule=rule)
         for rule in ("published", "judge", "letter_then_judge")
@@ -54,17 +59,24 @@ def test_every_expected_value_of_the_released_answers(
 ) -> None:
     rules = {"judge_only": "judge", "letter_or_judge": "published"}
     found = {rule: rbench_metrics(table) for rule, table in released.items()}
-    with (oracle_data / "r_bench" / "rbench_expected_metrics.csv").open(encoding="utf-8") as file:
+    with (oracle_data / "r_bench" / "rbench_expected_metrics.csv").open(
+        encoding="utf-8"
+    ) as file:
         expected = list(csv.DictReader(file))
     for row in expected:
         metrics = found[rules[row["mcq_rule"]]]
-        name = {"cell": f"{row['task']}-{row['strength']}"}.get(row["breakdown"], row["name"])
+        name = {"cell": f"{row['task']}-{row['strength']}"}.get(
+            row["breakdown"], row["name"]
+        )
         one = metrics[
-            (metrics["measure"] == row["measure"]) & (metrics["breakdown"] == row["breakdown"])
+            (metrics["measure"] == row["measure"])
+            & (metrics["breakdown"] == row["breakdown"])
         ]
         one = one[one["name"] == name]
         assert len(one) == 1, row
-        assert one["value"].iloc[0] == pytest.approx(float(row["value"]), abs=5.1e-7), row
+        assert one["value"].iloc[0] == pytest.approx(float(row["value"]), abs=5.1e-7), (
+            row
+        )
         assert one["n"].iloc[0] == int(row["n"]), row
         assert one["half_width"].iloc[0] == pytest.approx(
             float(row["ci90_half_width_normal"]), abs=1e-5
@@ -72,15 +84,24 @@ def test_every_expected_value_of_the_released_answers(
     assert len(expected) == 52
 
 
-def test_all_18_printed_cells_and_both_overall_values(released: dict[str, pd.DataFrame]) -> None:
+def test_all_18_printed_cells_and_both_overall_values(
+    released: dict[str, pd.DataFrame],
+) -> None:
     beside = beside_published(rbench_metrics(released["published"]), "LLaVA1.5")
     assert len(beside) == 20
     assert beside["agrees"].all()
     judge = beside_published(rbench_metrics(released["judge"]), "LLaVA1.5")
-    assert set(judge[~judge["agrees"]]["name"]) == {"MCQ-low", "MCQ-mid", "MCQ-high", "overall"}
+    assert set(judge[~judge["agrees"]]["name"]) == {
+        "MCQ-low",
+        "MCQ-mid",
+        "MCQ-high",
+        "overall",
+    }
 
 
-def test_first_character_counts_and_not_the_letter(released: dict[str, pd.DataFrame]) -> None:
+def test_first_character_counts_and_not_the_letter(
+    released: dict[str, pd.DataFrame],
+) -> None:
     # "Black" with key B is right by the published rule; read as a letter it goes to the judge.
     table = released["published"]
     mid = table[(table["task"] == "MCQ") & (table["strength"] == "mid")]
@@ -121,17 +142,25 @@ def test_the_release_as_it_is(folder: Path) -> None:
         164,
     ]
     assert report.keys_without_option == ("RealWorldQA_74.jpg",)
-    captured = {dimension.id for dimension in dimensions().values() if dimension.captured}
+    captured = {
+        dimension.id for dimension in dimensions().values() if dimension.captured
+    }
     assert (
-        set(items["dimension"][items["name"].str.startswith("Wild")]) == captured == {2, 3, 4, 7, 8}
+        set(items["dimension"][items["name"].str.startswith("Wild")])
+        == captured
+        == {2, 3, 4, 7, 8}
     )
 
 
 def test_dimensions_are_those_of_the_reference_page(oracle_data: Path) -> None:
-    with (oracle_data / "r_bench" / "rbench_dimensions.csv").open(encoding="utf-8") as file:
+    with (oracle_data / "r_bench" / "rbench_dimensions.csv").open(
+        encoding="utf-8"
+    ) as file:
         rows = list(csv.DictReader(file))
     ours = [(d.id, d.title, d.step, d.group) for d in dimensions().values()]
-    assert ours == [(int(row["id"]), row["name"], row["step"], row["group"]) for row in rows]
+    assert ours == [
+        (int(row["id"]), row["name"], row["step"], row["group"]) for row in rows
+    ]
     assert {d.step for d in dimensions().values()} == set(STEPS)
     assert {d.group for d in dimensions().values()} == set(GROUPS)
 
@@ -145,7 +174,9 @@ def test_dimensions_are_those_of_the_reference_page(oracle_data: Path) -> None:
         ("B.one; C.two", ()),
     ],
 )
-def test_options_as_the_release_writes_them(text: str, options: tuple[str, ...]) -> None:
+def test_options_as_the_release_writes_them(
+    text: str, options: tuple[str, ...]
+) -> None:
     assert split_options(text) == options
 
 
@@ -174,14 +205,19 @@ def series(items: pd.DataFrame, values: list[object]) -> pd.Series:
 
 def test_each_rule_reads_choices_as_it_says() -> None:
     items = items_of("ABCA")
-    dis, ref = series(items, ["A", "Black", "dog", "B"]), series(items, ["A", "B", "C.", "(A)"])
+    dis, ref = (
+        series(items, ["A", "Black", "dog", "B"]),
+        series(items, ["A", "B", "C.", "(A)"]),
+    )
     judged = {
         "dis": series(items, [0.0, 0.0, 1.0, 1.0]),
         "ref": series(items, [1.0, 1.0, 1.0, 1.0]),
     }
     judged["com"] = series(items, [1.0, 0.0, 1.0, 1.0])
     found = {
-        rule: score_items(items, answers={"dis": dis, "ref": ref}, judged=judged, mcq_rule=rule)
+        rule: score_items(
+            items, answers={"dis": dis, "ref": ref}, judged=judged, mcq_rule=rule
+        )
         for rule in ("published", "judge", "letter", "letter_then_judge")
     }
     assert found["published"]["absolute"].tolist() == [1, 1, 1, 1]
@@ -196,7 +232,9 @@ def test_each_rule_reads_choices_as_it_says() -> None:
 @given(st.randoms(use_true_random=False))
 def test_order_and_further_columns_do_not_matter(order: object) -> None:
     rng = np.random.default_rng(1)
-    items = items_of("ABC" * 33).assign(absolute=rng.random(99), relative=rng.random(99))
+    items = items_of("ABC" * 33).assign(
+        absolute=rng.random(99), relative=rng.random(99)
+    )
     rows = list(range(99))
     order.shuffle(rows)  # type: ignore[attr-defined]
     other = items.iloc[rows].assign(mood=range(99))
@@ -208,7 +246,10 @@ def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
     good = "a.jpg,?,A.one; B.two,A,MCQ,3.1,1,1\n"
     for text, message in (
         (header + good + good, "a.jpg is there twice"),
-        (header + good.replace("MCQ", "Essay"), "type is 'Essay'; give MCQ or VQA or CAP"),
+        (
+            header + good.replace("MCQ", "Essay"),
+            "type is 'Essay'; give MCQ or VQA or CAP",
+        ),
         (
             header + good.replace(",1,1", ",34,1"),
             "distortion is '34'; give a whole number from 1 to 33",
@@ -247,16 +288,23 @@ def test_missing_or_wrong_answers_are_one_sentence(tmp_path: Path) -> None:
         score_items(items, answers={"dis": dis}, mcq_rule="leter")
     path = tmp_path / "judged.csv"
     path.write_text("name,result\na.jpg,2\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"result of a\.jpg is not a number from 0 to 1"):
+    with pytest.raises(
+        InputError, match=r"result of a\.jpg is not a number from 0 to 1"
+    ):
         read_judgements(path)
     path.write_text("name,mood\na.jpg,2\n", encoding="utf-8")
-    with pytest.raises(InputError, match="an answer stands in prediction, answer or reply"):
+    with pytest.raises(
+        InputError, match="an answer stands in prediction, answer or reply"
+    ):
         read_answers(path)
 
 
 def test_a_letter_alone_needs_no_judge() -> None:
     items = items_of("ABC")
-    answers = {"dis": series(items, ["A", "B", "A"]), "ref": series(items, ["A", "C", "C"])}
+    answers = {
+        "dis": series(items, ["A", "B", "A"]),
+        "ref": series(items, ["A", "C", "C"]),
+    }
     table = score_items(items, answers=answers, mcq_rule="letter")
     assert table["absolute"].tolist() == [1, 1, 0]
     assert table["relative"].tolist() == [1, 0, 0]

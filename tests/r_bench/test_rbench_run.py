@@ -86,15 +86,23 @@ OBSERVER = pp.observer(model, name="bright", bits=8)
 
 
 def run(
-    folder: Path, observer: Any, store: Any = None, judge: Judge | None = None, **options: Any
+    folder: Path,
+    observer: Any,
+    store: Any = None,
+    judge: Judge | None = None,
+    **options: Any,
 ) -> RBenchRun:
     """Ask about a set by a page beside it, judge and score."""
-    page = write_page(folder.parent / f"{folder.name}.toml", "r_bench", folder, **options)
+    page = write_page(
+        folder.parent / f"{folder.name}.toml", "r_bench", folder, **options
+    )
     return read_run(run_page(page, observer, store, judge=judge))
 
 
 def says(function: Any, name: str = "judge") -> Judge:
-    return Judge(pp.observer(lambda images, prompt, system: function(prompt), name=name))
+    return Judge(
+        pp.observer(lambda images, prompt, system: function(prompt), name=name)
+    )
 
 
 # -- building
@@ -121,31 +129,46 @@ def test_the_same_seed_builds_the_same_set(
     example: tuple[Path, Path], built: Path, tmp_path: Path
 ) -> None:
     limits = ReferenceLimits(side=48)
-    build_set(*example, tmp_path / "again", items_per_cell=1, limits=limits, progress=False)
+    build_set(
+        *example, tmp_path / "again", items_per_cell=1, limits=limits, progress=False
+    )
     for path in sorted((built / "dis").iterdir()):
-        assert path.read_bytes() == (tmp_path / "again" / "dis" / path.name).read_bytes()
-    assert (built / "items.csv").read_bytes() == (tmp_path / "again" / "items.csv").read_bytes()
+        assert (
+            path.read_bytes() == (tmp_path / "again" / "dis" / path.name).read_bytes()
+        )
+    assert (built / "items.csv").read_bytes() == (
+        tmp_path / "again" / "items.csv"
+    ).read_bytes()
 
 
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
         ({"exposure": (0.6, 0.9)}, "mean luma"),
-        ({"clipped": 0.2}, "30% of its pixels black or white; a reference may have 20%"),
+        (
+            {"clipped": 0.2},
+            "30% of its pixels black or white; a reference may have 20%",
+        ),
         ({"sharpness": 1e6}, "is blurred"),
     ],
 )
-def test_limits_of_references_are_the_users(limits: dict[str, Any], message: str) -> None:
+def test_limits_of_references_are_the_users(
+    limits: dict[str, Any], message: str
+) -> None:
     from psyprobe.tasks.r_bench.build import ReferenceLimits, check_reference
 
     image = np.random.default_rng(1).integers(1, 255, (300, 300, 3), dtype=np.uint8)
     image[:90] = 0
-    assert check_reference(image, "photograph", ReferenceLimits())["clipped"] == pytest.approx(0.3)
+    assert check_reference(image, "photograph", ReferenceLimits())[
+        "clipped"
+    ] == pytest.approx(0.3)
     with pytest.raises(InputError, match=message):
         check_reference(image, "photograph", ReferenceLimits(**limits))
 
 
-def test_unfit_references_end_it_or_are_counted(example: tuple[Path, Path], tmp_path: Path) -> None:
+def test_unfit_references_end_it_or_are_counted(
+    example: tuple[Path, Path], tmp_path: Path
+) -> None:
     photographs = shutil.copytree(example[0], tmp_path / "photographs")
     grey = np.full((300, 300, 3), 128, np.uint8)
     for name, pixels in (
@@ -154,7 +177,9 @@ def test_unfit_references_end_it_or_are_counted(example: tuple[Path, Path], tmp_
         ("coffee.png", grey[:40]),
     ):
         Image.fromarray(pixels).save(photographs / name)
-    (photographs / "rocket.jpg").write_bytes((photographs / "rocket.jpg").read_bytes()[:500])
+    (photographs / "rocket.jpg").write_bytes(
+        (photographs / "rocket.jpg").read_bytes()[:500]
+    )
     (photographs / "camera.png").unlink()
     for name, message in (
         ("astronaut.png", "is blurred"),
@@ -171,18 +196,25 @@ def test_unfit_references_end_it_or_are_counted(example: tuple[Path, Path], tmp_
         )
         with pytest.raises(InputError, match=message):
             build_set(photographs, questions, tmp_path / "bad", progress=False)
-    Image.fromarray(np.random.default_rng(0).integers(40, 200, (230, 240, 3), np.uint8)).save(
-        photographs / "motorcycle_left.png"
-    )
+    Image.fromarray(
+        np.random.default_rng(0).integers(40, 200, (230, 240, 3), np.uint8)
+    ).save(photographs / "motorcycle_left.png")
     done = build_set(
-        photographs, example[1], tmp_path / "few", items_per_cell=1, skip=True, progress=False
+        photographs,
+        example[1],
+        tmp_path / "few",
+        items_per_cell=1,
+        skip=True,
+        progress=False,
     )
     assert len(done.skipped) == 5
     with pytest.raises(InputError, match="is not empty"):
         build_set(photographs, example[1], tmp_path / "few", skip=True, progress=False)
 
 
-def test_wrong_questions_are_one_sentence(example: tuple[Path, Path], tmp_path: Path) -> None:
+def test_wrong_questions_are_one_sentence(
+    example: tuple[Path, Path], tmp_path: Path
+) -> None:
     questions = tmp_path / "questions.csv"
     head = "image,type,question,choice,answer\n"
     for text, message in (
@@ -206,14 +238,20 @@ def test_wrong_questions_are_one_sentence(example: tuple[Path, Path], tmp_path: 
 
 def test_vlmevalkit_and_back(built: Path, tmp_path: Path) -> None:
     written = export_tsv(read_set(built), tmp_path)
-    assert [path.name for path in written.values()] == ["R-Bench-Dis.tsv", "R-Bench-Ref.tsv"]
+    assert [path.name for path in written.values()] == [
+        "R-Bench-Dis.tsv",
+        "R-Bench-Ref.tsv",
+    ]
     assert import_tsv(written["dis"], written["ref"], tmp_path / "set") == 33
     back, items = read_set(tmp_path / "set"), read_items(built / "items.csv")
     ours = items[items["task"] == "MCQ"].reset_index(drop=True)
     pd.testing.assert_frame_equal(back.items.astype(object), ours.astype(object))
     for row in back.items.to_dict("records"):
         for kind in ("ref", "dis"):
-            assert back.path(kind, row).read_bytes() == read_set(built).path(kind, row).read_bytes()
+            assert (
+                back.path(kind, row).read_bytes()
+                == read_set(built).path(kind, row).read_bytes()
+            )
     text = written["ref"].read_text(encoding="utf-8").replace('"index"', '"idx"', 1)
     (tmp_path / "bad.tsv").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="no column 'index'"):
@@ -221,7 +259,10 @@ def test_vlmevalkit_and_back(built: Path, tmp_path: Path) -> None:
 
 
 def test_a_table_and_a_sheet_are_written_whole_or_not_at_all(
-    example: tuple[Path, Path], built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    example: tuple[Path, Path],
+    built: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def full(self: Any, target: Path, **_: Any) -> None:
         Path(target).write_bytes(b"half")
@@ -231,13 +272,15 @@ def test_a_table_and_a_sheet_are_written_whole_or_not_at_all(
     held = {path: path.read_bytes() for path in written.values()}
     monkeypatch.setattr(pd.DataFrame, "to_csv", full)
     with pytest.raises(
-        PsyprobeError, match=r"R-Bench-Dis\.tsv cannot be written: No space left on device"
+        PsyprobeError,
+        match=r"R-Bench-Dis\.tsv cannot be written: No space left on device",
     ):
         export_tsv(read_set(built), tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == held
     monkeypatch.undo()
     monkeypatch.setattr(
-        "psyprobe.tasks.r_bench.build.contact_sheet", lambda *_: type("Sheet", (), {"save": full})()
+        "psyprobe.tasks.r_bench.build.contact_sheet",
+        lambda *_: type("Sheet", (), {"save": full})(),
     )
     with pytest.raises(PsyprobeError, match=r"contact_sheet\.png cannot be written"):
         build_set(
@@ -263,7 +306,8 @@ def test_a_run_counts_what_no_judge_reads(built: Path) -> None:
     assert choices["absolute"].notna().tolist() == letters.tolist()
     assert (choices["absolute"][letters] == (choices["key"][letters] == "B")).all()
     overall = found.metrics[
-        (found.metrics["breakdown"] == "overall") & (found.metrics["measure"] == "absolute")
+        (found.metrics["breakdown"] == "overall")
+        & (found.metrics["measure"] == "absolute")
     ].iloc[0]
     assert overall["n"] == letters.sum()
     assert overall["unscored"] == 99 - letters.sum()
@@ -271,9 +315,12 @@ def test_a_run_counts_what_no_judge_reads(built: Path) -> None:
 
 
 def test_more_confidence_widens_the_intervals(built: Path) -> None:
-    result = run_page(write_page(built.parent / "confidence.toml", "r_bench", built), OBSERVER)
+    result = run_page(
+        write_page(built.parent / "confidence.toml", "r_bench", built), OBSERVER
+    )
     likely, surer = (
-        pp.score(result, confidence=confidence).rows()[0].record for confidence in (0.9, 0.99)
+        pp.score(result, confidence=confidence).rows()[0].record
+        for confidence in (0.9, 0.99)
     )
     assert (
         surer["absolute_low"]
@@ -297,7 +344,10 @@ def test_failed_verdicts_are_counted_and_in_no_mean(built: Path) -> None:
 def test_a_score_tells_what_it_would_be_by_other_rules_and_under_a_judge(
     built: Path, tmp_path: Path
 ) -> None:
-    page, store = write_page(tmp_path / "readings.toml", "r_bench", built), tmp_path / "runs.sqlite"
+    page, store = (
+        write_page(tmp_path / "readings.toml", "r_bench", built),
+        tmp_path / "runs.sqlite",
+    )
     result = run_page(page, OBSERVER, store, judge=says(lambda prompt: "1"))
     letters, twos = says(lambda prompt: "1" if "option" in prompt else "2", "twos"), []
     judged = judge_replies(result, letters, store=store, progress=False)
@@ -313,22 +363,32 @@ def test_a_score_tells_what_it_would_be_by_other_rules_and_under_a_judge(
     words = (table["task"] == "MCQ") & (table["answer_dis"] != "B")
     by_letter = table["absolute"].where(~words, 0.0)
     assert rows["rule letter"]["differs"] == percent(words.mean(), 2)
-    assert float(rows["rule letter"]["absolute"]) == pytest.approx(by_letter.mean(), abs=1e-4)
+    assert float(rows["rule letter"]["absolute"]) == pytest.approx(
+        by_letter.mean(), abs=1e-4
+    )
     # This judge calls all of them right.
     assert float(rows["judge twos"]["absolute"]) == 1.0
     assert rows["judge twos"]["differs"] == percent((table["absolute"] != 1).mean(), 2)
-    told = {each["reader"]: each["score"] for each in pp.score(judged).to_dict()["readings"]}
+    told = {
+        each["reader"]: each["score"] for each in pp.score(judged).to_dict()["readings"]
+    }
     assert told["judge twos"]["absolute"] == 1.0
     # Verdicts are in the store: nobody is asked again, and nothing else is changed.
     nobody = Judge(
-        pp.observer(lambda images, prompt, system: twos.append(prompt) or "0", name="twos")
+        pp.observer(
+            lambda images, prompt, system: twos.append(prompt) or "0", name="twos"
+        )
     )
     again = judge_replies(result, nobody, store=store, progress=False)
-    assert not twos and again["judge_reading_absolute"].equals(judged["judge_reading_absolute"])
+    assert not twos and again["judge_reading_absolute"].equals(
+        judged["judge_reading_absolute"]
+    )
     assert pp.score(again).rows()[0] == pp.score(result).rows()[0]
 
 
-def test_captions_are_judged_once_a_reference_and_all_else_as_often_as_said(built: Path) -> None:
+def test_captions_are_judged_once_a_reference_and_all_else_as_often_as_said(
+    built: Path,
+) -> None:
     asked: list[str] = []
 
     def reply(images: list[Any], prompt: str, system: str, decoding: Any) -> str:
@@ -344,7 +404,9 @@ def test_captions_are_judged_once_a_reference_and_all_else_as_often_as_said(buil
     assert len(per[per["caption"] >= 0]) == 2 * 33 * 3
 
 
-def test_it_goes_on_from_the_store_and_judges_nothing_twice(built: Path, tmp_path: Path) -> None:
+def test_it_goes_on_from_the_store_and_judges_nothing_twice(
+    built: Path, tmp_path: Path
+) -> None:
     store = tmp_path / "runs.sqlite"
     asked = []
 
@@ -360,12 +422,16 @@ def test_it_goes_on_from_the_store_and_judges_nothing_twice(built: Path, tmp_pat
     asked.extend([""] * 20)  # whoever is asked now breaks off
     asked[:] = asked[:20]
     nobody = Judge(pp.observer(lambda images, prompt, system: 1 / 0, name="judge"))
-    again = run(built, pp.observer(counted, name="bright", bits=8), judge=nobody, store=store)
+    again = run(
+        built, pp.observer(counted, name="bright", bits=8), judge=nobody, store=store
+    )
     pd.testing.assert_frame_equal(first.table, again.table)
 
 
 def test_no_silent_fallback(built: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="'published' for multiple choice needs a judge"):
+    with pytest.raises(
+        InputError, match="'published' for multiple choice needs a judge"
+    ):
         run(built, OBSERVER, mcq_rule="published")
     mute = pp.observer(lambda images, prompt: "hm", name="mute", bits=8)
     with pytest.raises(InputError, match="no answer could be scored"):
@@ -379,7 +445,9 @@ def test_bad_images_of_a_set_end_it_or_are_counted(built: Path, tmp_path: Path) 
     Image.new("RGBA", (64, 64)).save(folder / "dis" / names[1])
     Image.new("P", (64, 64)).save(folder / "dis" / names[2])
     Image.new("I;16", (64, 64)).save(folder / "dis" / names[3])
-    (folder / "dis" / names[4]).write_bytes((folder / "dis" / names[4]).read_bytes()[:200])
+    (folder / "dis" / names[4]).write_bytes(
+        (folder / "dis" / names[4]).read_bytes()[:200]
+    )
     with pytest.raises(InputError, match="No such file"):
         read_set(folder)
     images = read_set(folder, skip=True)
@@ -394,19 +462,29 @@ def test_bad_images_of_a_set_end_it_or_are_counted(built: Path, tmp_path: Path) 
 
 
 def test_command_against_a_server(
-    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    built: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     judge = pp.observer(lambda images, prompt, system: judge_of(prompt), name="judge")
     with serve(OBSERVER) as server, serve(judge) as judging:
-        reader = {"observer": f"openai:{judging.model}", "options": {"base_url": judging.base_url}}
-        asking = str(write_page(tmp_path / "r_bench.toml", "r_bench", built, judge=reader))
+        reader = {
+            "observer": f"openai:{judging.model}",
+            "options": {"base_url": judging.base_url},
+        }
+        asking = str(
+            write_page(tmp_path / "r_bench.toml", "r_bench", built, judge=reader)
+        )
         observer = [
             "--observer",
             f"openai:{server.model}",
             "--observer-option",
             f"base_url={server.base_url}",
         ]
-        assert main(["run", asking, *observer, "--plan", "--output", str(tmp_path)]) == 0
+        assert (
+            main(["run", asking, *observer, "--plan", "--output", str(tmp_path)]) == 0
+        )
         assert "198 questions about " in capsys.readouterr().out
         assert main(["run", asking, *observer, "--output", str(tmp_path)]) == 0
         assert "always A" in capsys.readouterr().out
@@ -434,12 +512,16 @@ def test_command_against_a_server(
         assert main(["score", str(tmp_path / "runs.sqlite"), *reading]) == 0
         assert re.search(rf"judge {reader['observer']} +99 ", capsys.readouterr().out)
         page = (tmp_path / "report.html").read_text(encoding="utf-8")
-        monkeypatch.setattr("psyprobe.tasks.r_bench.report.draw_figures", lambda *_, **__: [])
+        monkeypatch.setattr(
+            "psyprobe.tasks.r_bench.report.draw_figures", lambda *_, **__: []
+        )
         asked = sum(server.counts.values())
         assert main(["run", asking, *observer, "--output", str(tmp_path)]) == 0
         capsys.readouterr()
         assert main([*command, "--json"]) == 0
-        assert sum(server.counts.values()) - asked <= 5  # what the observer probes; no question
+        assert (
+            sum(server.counts.values()) - asked <= 5
+        )  # what the observer probes; no question
     told = json.loads(capsys.readouterr().out)
     assert Path(told["report"]) == tmp_path / "report.html"
     assert "<script" not in page
@@ -447,9 +529,9 @@ def test_command_against_a_server(
     assert len(re.findall(r'src="data:image', page)) >= 9
     assert (
         "http"
-        not in re.sub(r"http://www\.w3\.org|127\.0\.0\.1", "", page.split("</style>")[1]).split(
-            "base64"
-        )[0]
+        not in re.sub(
+            r"http://www\.w3\.org|127\.0\.0\.1", "", page.split("</style>")[1]
+        ).split("base64")[0]
     )
     assert len(list(tmp_path.glob("*.pdf"))) >= 5
 
@@ -463,8 +545,12 @@ def test_a_tiny_model_of_random_weights(built: Path, tmp_path: Path) -> None:
     observer = load_observer(f"transformers:{llava(tmp_path / 'model')}", device="cpu")
     few = shutil.copytree(built, tmp_path / "few")
     lines = (few / "items.csv").read_text(encoding="utf-8").splitlines(keepends=True)
-    (few / "items.csv").write_text("".join([lines[0], lines[1], lines[34]]), encoding="utf-8")
-    found = run(few, observer, judge=says(lambda prompt: "1"), store=tmp_path / "r.sqlite")
+    (few / "items.csv").write_text(
+        "".join([lines[0], lines[1], lines[34]]), encoding="utf-8"
+    )
+    found = run(
+        few, observer, judge=says(lambda prompt: "1"), store=tmp_path / "r.sqlite"
+    )
     assert found.facts["answers"]["questions"] == 4
     assert "RANDOM WEIGHTS" in " ".join(remarks(found.facts))
     write_run(found, tmp_path / "out")
@@ -486,7 +572,9 @@ def test_the_gallery_escapes_and_marks(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "json", "jsonl", "xlsx", "columns.json"])
+@pytest.mark.parametrize(
+    "ending", ["csv", "tsv", "json", "jsonl", "xlsx", "columns.json"]
+)
 def test_answers_of_every_kind_of_file(ending: str, tmp_path: Path) -> None:
     table = pd.DataFrame(
         {
@@ -512,7 +600,9 @@ def test_answers_of_every_kind_of_file(ending: str, tmp_path: Path) -> None:
 
 
 def test_keys_are_never_taken_for_answers(built: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds questions and in the column answer their keys"):
+    with pytest.raises(
+        InputError, match="holds questions and in the column answer their keys"
+    ):
         read_answers(built / "items.csv")
     for name, text, message in (
         ("a.xlsx", "no", "no Excel workbook"),
@@ -535,7 +625,12 @@ def test_vlmevalkit_predictions_are_scored_by_name(
     choices = items[items["task"] == "MCQ"]
     for kind in ("dis", "ref"):
         table = pd.DataFrame(
-            {"index": range(33), "name": choices["name"], "question": "?", "answer": "A"}
+            {
+                "index": range(33),
+                "name": choices["name"],
+                "question": "?",
+                "answer": "A",
+            }
         )
         table.assign(prediction=list(choices["key"])).to_csv(
             tmp_path / f"{kind}.tsv", sep="\t", index=False
@@ -550,7 +645,9 @@ def test_vlmevalkit_predictions_are_scored_by_name(
         "--mcq-rule",
         "letter",
     ]
-    models = [each for name in ("perfect", "again") for each in ("--model", name, *files)]
+    models = [
+        each for name in ("perfect", "again") for each in ("--model", name, *files)
+    ]
     assert main([*command, *models, "--output", str(tmp_path / "out")]) == 0
     # All of 44 right: Wilson's interval of a share has a width.
     assert "1.0000 [0.920, 1.000]" in capsys.readouterr().out
@@ -565,7 +662,10 @@ def test_answers_made_elsewhere_are_judged(
     items = read_items(built / "items.csv")
     for kind in ("dis", "ref"):
         answers = pd.DataFrame(
-            {"name": items["name"], "reply": ["A" if t == "MCQ" else "it" for t in items["task"]]}
+            {
+                "name": items["name"],
+                "reply": ["A" if t == "MCQ" else "it" for t in items["task"]],
+            }
         )
         answers.to_csv(tmp_path / f"{kind}.csv", index=False)
     files = [f"{kind}={tmp_path}/{kind}.csv" for kind in ("dis", "ref")]
@@ -606,11 +706,17 @@ def test_a_failed_judgement_spares_what_a_rule_has_decided() -> None:
             "strength": "low",
         }
     )
-    dis, ref = pd.Series(["A", "Apple?"], index=["a", "b"]), pd.Series(["B", "A"], index=["a", "b"])
+    dis, ref = (
+        pd.Series(["A", "Apple?"], index=["a", "b"]),
+        pd.Series(["B", "A"], index=["a", "b"]),
+    )
     none = pd.Series([np.nan, np.nan], index=["a", "b"])
     judged = {"dis": none, "ref": none, "com": none}
     table = score_items(
-        items, answers={"dis": dis, "ref": ref}, judged=judged, mcq_rule="letter_then_judge"
+        items,
+        answers={"dis": dis, "ref": ref},
+        judged=judged,
+        mcq_rule="letter_then_judge",
     )
     assert table["absolute"].fillna(-1).tolist() == [1, -1]
     assert table["relative"].fillna(-1).tolist() == [0, -1]
@@ -621,6 +727,8 @@ def test_a_failed_judgement_spares_what_a_rule_has_decided() -> None:
 def test_unreachable_judge_is_loud(built: Path) -> None:
     from psyprobe.observers import load_observer
 
-    judge = Judge(load_observer("openai:none", base_url="http://127.0.0.1:9/v1", retries=0))
+    judge = Judge(
+        load_observer("openai:none", base_url="http://127.0.0.1:9/v1", retries=0)
+    )
     with pytest.raises(PsyprobeError):
         run(built, OBSERVER, judge=judge)

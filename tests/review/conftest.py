@@ -38,8 +38,16 @@ def candidates(tmp_path: Path) -> Path:
             "cross_high": choice | {"question": "What does it mean?"},
         }
         rows += question_rows(number, "S2", written, seed=number)
-        ramp = np.broadcast_to(np.arange(96, dtype=np.uint8)[None, :, None], (64, 96, 3)).copy()
-        account = {"photograph": f"{number}.png", "sha256": "0" * 64, "key": str(number)}
-        write_pair(tmp_path, number, ramp, Manipulated(ramp + np.uint8(light), {}, {}), account)
+        ramp = np.broadcast_to(
+            np.arange(96, dtype=np.uint8)[None, :, None], (64, 96, 3)
+        ).copy()
+        account = {
+            "photograph": f"{number}.png",
+            "sha256": "0" * 64,
+            "key": str(number),
+        }
+        write_pair(
+            tmp_path, number, ramp, Manipulated(ramp + np.uint8(light), {}, {}), account
+        )
     (tmp_path / "questions.json").write_text(json_lines(rows), encoding="utf-8")
     return tmp_path

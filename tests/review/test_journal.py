@@ -30,10 +30,18 @@ def test_a_decision_that_finds_the_disk_full_is_refused_and_those_before_it_stay
     ):
         journal.decide(tasks[1], "yes")
     for again in (journal, Journal(tmp_path, "answer", "ann")):
-        assert [again.decision(task) is not None for task in tasks] == [True, False, False]
+        assert [again.decision(task) is not None for task in tasks] == [
+            True,
+            False,
+            False,
+        ]
     journal.decide(tasks[2], "yes")
     for again in (journal, Journal(tmp_path, "answer", "ann")):
-        assert [again.decision(task) is not None for task in tasks] == [True, False, True]
+        assert [again.decision(task) is not None for task in tasks] == [
+            True,
+            False,
+            True,
+        ]
 
 
 def test_a_journal_with_lines_that_are_none(tmp_path: Path) -> None:
@@ -48,5 +56,6 @@ def test_a_journal_with_lines_that_are_none(tmp_path: Path) -> None:
     ]
     (tmp_path / "people/review-ann.jsonl").write_text("\n".join([good, *odd, ""]))
     assert {
-        key: each.value for key, each in Journal(tmp_path, "review", "ann")._decisions.items()
+        key: each.value
+        for key, each in Journal(tmp_path, "review", "ann")._decisions.items()
     } == {"c": "yes"}

@@ -32,7 +32,10 @@ def test_two_annotators_accept_and_reject_with_keys(
         browser.wait(SHOWN, 2)
         assert "Right for natural" in browser.text("facts")
         # What a model wrote is text: neither run, nor loaded, nor hidden.
-        assert "<script>document.title='broken'</script>\\u202e\\x1b[31m" in browser.text("text")
+        assert (
+            "<script>document.title='broken'</script>\\u202e\\x1b[31m"
+            in browser.text("text")
+        )
         assert browser.run("document.querySelectorAll('#text *').length") == 0
         assert browser.run("document.title") == "Review of questions"
         for place, key in enumerate("arara"):
@@ -56,11 +59,11 @@ def test_two_annotators_accept_and_reject_with_keys(
             if place < 4:
                 browser.wait(TASK, names[place + 6])
         # Done is told as what it is, and not as an error.
-        browser.wait("document.getElementById('done').textContent.slice(0, 14)", "All is decided")
-        assert browser.text("error") == ""
-        colours = (
-            "['done', 'error'].map(each => getComputedStyle(document.getElementById(each)).color)"
+        browser.wait(
+            "document.getElementById('done').textContent.slice(0, 14)", "All is decided"
         )
+        assert browser.text("error") == ""
+        colours = "['done', 'error'].map(each => getComputedStyle(document.getElementById(each)).color)"
         assert len(set(browser.run(colours))) == 2
     with ReviewServer(worklist(candidates, "review", "bob")) as server:
         browser.open(server.address)
@@ -69,16 +72,22 @@ def test_two_annotators_accept_and_reject_with_keys(
             "document.querySelector('[data-value=accept]').click()"
         )  # the mouse does it too
         browser.wait(TASK, names[1])
-        assert "ann and bob: 1 of 1 alike (100.0 %), Cohen's kappa undefined" in browser.text(
-            "note"
+        assert (
+            "ann and bob: 1 of 1 alike (100.0 %), Cohen's kappa undefined"
+            in browser.text("note")
         )
         for place in range(1, 9):
             browser.press("a")
             browser.wait(TASK, names[place + 1])
         browser.press("r")
-        browser.wait("document.getElementById('note').textContent.includes('of 10')", True)
+        browser.wait(
+            "document.getElementById('note').textContent.includes('of 10')", True
+        )
         # ann: a r a r r a a a a a; bob: nine times a, then r.
-        assert "ann and bob: 6 of 10 alike (60.0 %), Cohen's kappa -0.18" in browser.text("note")
+        assert (
+            "ann and bob: 6 of 10 alike (60.0 %), Cohen's kappa -0.18"
+            in browser.text("note")
+        )
     assert browser.complaints() == []
     assert main(["review", str(candidates)]) == 0
     assert "ann and bob: 6 of 10 alike" in capsys.readouterr().out
@@ -104,13 +113,16 @@ def test_a_key_is_unlocked_and_edited_within_ten_words(
         browser.wait(TASK, name)
         browser.press("s")
         browser.wait(
-            "document.getElementById('error').textContent", "Unlock the text first: press u."
+            "document.getElementById('error').textContent",
+            "Unlock the text first: press u.",
         )
         browser.press("u")
         browser.wait("document.getElementById('draft').readOnly", False)
         browser.press(*" and much more than ten words can ever be good for it")
         browser.press(webdriver.CONTROL + webdriver.ENTER)
-        browser.wait("document.getElementById('error').textContent.slice(0, 12)", "the text has")
+        browser.wait(
+            "document.getElementById('error').textContent.slice(0, 12)", "the text has"
+        )
         browser.run(
             "(document.getElementById('draft').value = 'two cats', "
             "document.getElementById('draft').focus())"
@@ -120,7 +132,9 @@ def test_a_key_is_unlocked_and_edited_within_ten_words(
     decision = labelling.journal.decision(labelling.tasks[place])
     assert decision is not None
     assert (decision.value, decision.text) == ("edit", "two cats")
-    assert browser.complaints() == [] or all("400" in each for each in browser.complaints())
+    assert browser.complaints() == [] or all(
+        "400" in each for each in browser.complaints()
+    )
 
 
 def test_rejects_have_reasons_images_zoom_and_keys_are_told(
@@ -129,13 +143,17 @@ def test_rejects_have_reasons_images_zoom_and_keys_are_told(
     browser.forget()
     pair = sorted(candidates.glob("**/1001_*.png"))
     same = next(path for path in pair if path.stem.endswith("_s"))
-    next(path for path in pair if path.stem.endswith("_e")).write_bytes(same.read_bytes())
+    next(path for path in pair if path.stem.endswith("_e")).write_bytes(
+        same.read_bytes()
+    )
     first = worklist(candidates, "review", "ann")
     names = [task.name for task in first.tasks]
     with ReviewServer(first) as server:
         browser.open(server.address)
         browser.wait(TASK, names[0])
-        assert browser.text("warning") == "The two images are identical, pixel for pixel."
+        assert (
+            browser.text("warning") == "The two images are identical, pixel for pixel."
+        )
         shortcuts = (
             "[...document.querySelectorAll('#choices button')].map(each => "
             "each.getAttribute('aria-keyshortcuts'))"
@@ -150,7 +168,9 @@ def test_rejects_have_reasons_images_zoom_and_keys_are_told(
         wide = "document.getElementById('large').getBoundingClientRect().width * devicePixelRatio"
         browser.wait(wide, 192)  # twice the 96 pixels, each shown as a square
         assert (
-            browser.run("getComputedStyle(document.getElementById('large')).imageRendering")
+            browser.run(
+                "getComputedStyle(document.getElementById('large')).imageRendering"
+            )
             == "pixelated"
         )
         browser.press("a")  # decides nothing while an image is looked at

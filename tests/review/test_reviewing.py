@@ -25,7 +25,9 @@ from psyprobe.tasks.review.server import ReviewServer
 from psyprobe.tasks.review.worklist import Journal, accepted_by_both, worklist
 
 
-def call(address: str, path: str = "", values: Any = None, **headers: str) -> tuple[int, Any, Any]:
+def call(
+    address: str, path: str = "", values: Any = None, **headers: str
+) -> tuple[int, Any, Any]:
     """Status, body and headers of one request, with a header of its own where one is given."""
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(str(parts.netloc), timeout=20)
@@ -33,12 +35,18 @@ def call(address: str, path: str = "", values: Any = None, **headers: str) -> tu
     sent = {"Content-Type": "application/json"} | {
         name.replace("_", "-"): value for name, value in headers.items()
     }
-    connection.request("GET" if values is None else "POST", parts.path + path, body, sent)
+    connection.request(
+        "GET" if values is None else "POST", parts.path + path, body, sent
+    )
     reply = connection.getresponse()
     raw = reply.read()
     connection.close()
     kind = reply.getheader("Content-Type", "")
-    return reply.status, json.loads(raw) if kind == "application/json" else raw, reply.headers
+    return (
+        reply.status,
+        json.loads(raw) if kind == "application/json" else raw,
+        reply.headers,
+    )
 
 
 def test_a_review_over_http_and_again_after_a_kill(candidates: Path) -> None:
@@ -59,7 +67,11 @@ def test_a_review_over_http_and_again_after_a_kill(candidates: Path) -> None:
         file.write(b'{"task": "10010 100')
     with ReviewServer(worklist(candidates, "review", "ann")) as server:
         call(server.address, "decide", decision | {"task": 1, "value": "reject"})
-        assert call(server.address, "state")[1]["decided"][:3] == ["accept", "reject", None]
+        assert call(server.address, "state")[1]["decided"][:3] == [
+            "accept",
+            "reject",
+            None,
+        ]
     assert worklist(candidates, "review", "ann").state()["decided"][:3] == [
         "accept",
         "reject",
@@ -79,7 +91,11 @@ def test_two_pages_of_one_person_agree(candidates: Path) -> None:
     one, other = (worklist(candidates, "review", "ann") for _ in range(2))
     one.decide(0, "accept", "")
     other.decide(1, "reject", "")
-    assert one.state()["decided"][:3] == other.state()["decided"][:3] == ["accept", "reject", None]
+    assert (
+        one.state()["decided"][:3]
+        == other.state()["decided"][:3]
+        == ["accept", "reject", None]
+    )
     one.decide(1, "accept", "")
     assert other.task(1)["decided"] == "accept"
 
@@ -91,8 +107,13 @@ def test_strangers_get_nothing(candidates: Path) -> None:
         assert call(root, "/")[0] == 404
         assert call(root, "/guess/state")[0] == 404
         assert call(server.address, "state", Host="evil.example")[0] == 404
-        assert call(server.address, "decide", decision, Host="evil.example:80")[0] == 404
-        assert call(server.address, "decide", decision, Content_Type="text/plain")[0] == 404
+        assert (
+            call(server.address, "decide", decision, Host="evil.example:80")[0] == 404
+        )
+        assert (
+            call(server.address, "decide", decision, Content_Type="text/plain")[0]
+            == 404
+        )
         for path in (
             "image/0/9",
             "image/99/0",
@@ -109,10 +130,15 @@ def test_strangers_get_nothing(candidates: Path) -> None:
             decision | {"value": "maybe"},
         ):
             assert call(server.address, "decide", wrong)[0] == 400
-        assert call(server.address, "decide", decision | {"text": "x" * 200_000})[0] == 413
+        assert (
+            call(server.address, "decide", decision | {"text": "x" * 200_000})[0] == 413
+        )
         assert call(server.address, "state")[1]["decided"] == [None] * 10
         with pytest.raises(PsyprobeError, match="give another --port"):
-            ReviewServer(worklist(candidates, "review", "bob"), urlsplit(server.address).port or 0)
+            ReviewServer(
+                worklist(candidates, "review", "bob"),
+                urlsplit(server.address).port or 0,
+            )
 
 
 def test_labels_are_agreed_edited_and_reported(
@@ -124,7 +150,9 @@ def test_labels_are_agreed_edited_and_reported(
     assert sorted(kinds[:3]) == sorted(kinds[3:])
     for task in labelling.tasks:
         if task.most_words == 10:
-            with pytest.raises(InputError, match="the text has 11 words; write 1 to 10"):
+            with pytest.raises(
+                InputError, match="the text has 11 words; write 1 to 10"
+            ):
                 labelling.journal.decide(task, "edit", "word " * 11)
             labelling.journal.decide(task, "edit", "  two\n cats ")
         elif task.most_words == 40:
@@ -150,10 +178,15 @@ said_by = st.dictionaries(st.sampled_from("abcdefgh"), words)
 
 
 @given(said_by, said_by)
-def test_agreement_is_that_of_the_textbook(ones: dict[str, str], others: dict[str, str]) -> None:
+def test_agreement_is_that_of_the_textbook(
+    ones: dict[str, str], others: dict[str, str]
+) -> None:
     found = agreement("x", "y", ones, others)
     both = sorted(set(ones) & set(others))
-    assert (found.both, found.equal) == (len(both), sum(ones[n] == others[n] for n in both))
+    assert (found.both, found.equal) == (
+        len(both),
+        sum(ones[n] == others[n] for n in both),
+    )
     assert agreement("y", "x", others, ones).kappa == found.kappa
     shares = [
         sum(said[n] == "accept" for n in both) / len(both) if both else 1.0
@@ -163,13 +196,17 @@ def test_agreement_is_that_of_the_textbook(ones: dict[str, str], others: dict[st
     if chance == 1:
         assert found.kappa is None
     else:
-        assert found.kappa == pytest.approx((found.equal / len(both) - chance) / (1 - chance))
+        assert found.kappa == pytest.approx(
+            (found.equal / len(both) - chance) / (1 - chance)
+        )
     kept = {n for n in both if ones[n] == others[n] == "accept"}
     assert accepted_by_both({"x": ones, "y": others}) == kept
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_the_command_serves_until_it_is_stopped(candidates: Path, ending: signal.Signals) -> None:
+def test_the_command_serves_until_it_is_stopped(
+    candidates: Path, ending: signal.Signals
+) -> None:
     command = [
         sys.executable,
         "-u",
@@ -180,7 +217,9 @@ def test_the_command_serves_until_it_is_stopped(candidates: Path, ending: signal
         "--annotator",
         "ann",
     ]
-    with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with child(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[1]
         call(address, "decide", {"task": 0, "value": "accept", "text": ""})
@@ -200,7 +239,9 @@ def test_bad_requests_are_one_sentence(
     assert main(["review", str(candidates / "people")]) == 2
     assert "has neither questions.json nor items.csv" in capsys.readouterr().err
     path = candidates / "questions.json"
-    path.write_text(path.read_text().replace("Single_Images/1001_s.png", "../../secret.png"))
+    path.write_text(
+        path.read_text().replace("Single_Images/1001_s.png", "../../secret.png")
+    )
     assert main(["review", str(candidates), "--annotator", "ann"]) == 2
     assert "leads out of the folder" in capsys.readouterr().err
 
@@ -208,7 +249,12 @@ def test_bad_requests_are_one_sentence(
 def test_people_stand_as_one_row_in_both_reports(
     candidates: Path, r_bench_set: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    right = {"v1.png": "dark", "v2.png": "light", "c1.png": "a ramp", "c2.png": "a ramp"}
+    right = {
+        "v1.png": "dark",
+        "v2.png": "light",
+        "c1.png": "a ramp",
+        "c2.png": "a ramp",
+    }
     mvp, rbench = (
         ["mvp-bench", str(candidates / "questions.json")],
         ["r-bench", "score", str(r_bench_set / "items.csv")],
@@ -216,13 +262,22 @@ def test_people_stand_as_one_row_in_both_reports(
     questions = read_questions(candidates / "questions.json")
     for place, person in enumerate(("ann", "bob", "cyd")):
         rows = []
-        for name, key in zip(questions["question_id"], questions["answer"], strict=True):
+        for name, key in zip(
+            questions["question_id"], questions["answer"], strict=True
+        ):
             wrong = {"yes": "no", "no": "yes", "A": "B"}.get(key, "A")
-            rows.append({"question_id": name, "output": wrong if int(name) % 10 < place else key})
+            rows.append(
+                {
+                    "question_id": name,
+                    "output": wrong if int(name) % 10 < place else key,
+                }
+            )
         (candidates / f"{person}.jsonl").write_text(json_lines(rows), encoding="utf-8")
         mvp += ["--model", person, str(candidates / f"{person}.jsonl")]
         said = {"m1.png": "AB"[place > 0], "m2.png": "AB"[place > 0], **right}
-        table = "\n".join(["name,answer", *(f"{name},{answer}" for name, answer in said.items())])
+        table = "\n".join(
+            ["name,answer", *(f"{name},{answer}" for name, answer in said.items())]
+        )
         (r_bench_set / f"{person}.csv").write_text(table + "\n", encoding="utf-8")
         rbench += ["--model", person, f"dis={r_bench_set / f'{person}.csv'}"]
     for command in (mvp, [*rbench, "--task", "MCQ", "--mcq-rule", "letter"]):

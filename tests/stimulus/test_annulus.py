@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 from psyprobe.errors import InputError
 from psyprobe.stimulus import AnnulusNoise, Gabor, Sum, Uniform
 from psyprobe.stimulus.catalogue import load_stimulus
-from psyprobe.testing import assert_batch_equals_loop, assert_calibrated, assert_reproducible
+from psyprobe.testing import (
+    assert_batch_equals_loop,
+    assert_calibrated,
+    assert_reproducible,
+)
 
 
 def amplitudes(light: Any) -> np.ndarray:
@@ -41,7 +45,9 @@ def test_components_are_those_of_the_oracle(oracle_data: Path) -> None:
         )
         spectrum = amplitudes(light)
         held = spectrum[spectrum > 1e-9 * spectrum.max()]
-        expected = next(int(value) for key, value in row.items() if key.startswith("n_fft"))
+        expected = next(
+            int(value) for key, value in row.items() if key.startswith("n_fft")
+        )
         assert held.size == expected, row
         assert held.std() / held.mean() < 1e-12
     assert len(rows) == 24
@@ -70,7 +76,9 @@ def test_contrast_and_mean_are_exact(
 
 @pytest.mark.parametrize("frequency", [1.0, 4.0, 16.0, 30.0])
 def test_nothing_outside_the_ring(frequency: float) -> None:
-    spectrum = amplitudes(AnnulusNoise(frequency=frequency, contrast=0.1).draw().luminance)
+    spectrum = amplitudes(
+        AnnulusNoise(frequency=frequency, contrast=0.1).draw().luminance
+    )
     radius = np.hypot(np.fft.fftfreq(256)[:, None], np.fft.fftfreq(256)) * 64
     inside = (radius > 0.75 * frequency) & (radius < 1.25 * frequency)
     assert spectrum[~inside].max() < 1e-12 * spectrum.max()
@@ -82,33 +90,50 @@ def test_catch_trial_is_exactly_uniform() -> None:
 
 
 def test_one_seed_is_one_pattern_at_every_resolution() -> None:
-    coarse = AnnulusNoise(frequency=8.0, contrast=0.1, seed=5, ppd=56, size=224).draw().luminance
-    fine = AnnulusNoise(frequency=8.0, contrast=0.1, seed=5, ppd=168, size=672).draw().luminance
+    coarse = (
+        AnnulusNoise(frequency=8.0, contrast=0.1, seed=5, ppd=56, size=224)
+        .draw()
+        .luminance
+    )
+    fine = (
+        AnnulusNoise(frequency=8.0, contrast=0.1, seed=5, ppd=168, size=672)
+        .draw()
+        .luminance
+    )
     # Three times as fine: every coarse pixel's centre is that of a fine one.
     assert np.abs(fine[1::3, 1::3] - coarse).max() < 1e-11
 
 
 def test_window_multiplies_the_noise() -> None:
     plain, windowed = (
-        AnnulusNoise(frequency=8.0, contrast=0.02, window=w, seed=1).draw().luminance / 40 - 1
+        AnnulusNoise(frequency=8.0, contrast=0.02, window=w, seed=1).draw().luminance
+        / 40
+        - 1
         for w in (0.0, 1.0)
     )
     centre = (slice(112, 144), slice(112, 144))
     # The window's own RMS over 4 deg is sqrt(pi/2)/4 = 0.3133: the centre gains what the surround
     # loses.
-    assert windowed[centre].std() / plain[centre].std() == pytest.approx(3.192, rel=0.05)
+    assert windowed[centre].std() / plain[centre].std() == pytest.approx(
+        3.192, rel=0.05
+    )
     assert np.abs(windowed[0]).max() < 0.02
 
 
 def test_batches_seeds_and_backends() -> None:
-    spec = AnnulusNoise(frequency=np.array([[2.0], [8.0]]), contrast=0.1, seed=[1, 2, 3], size=64)
+    spec = AnnulusNoise(
+        frequency=np.array([[2.0], [8.0]]), contrast=0.1, seed=[1, 2, 3], size=64
+    )
     assert spec.batch == (2, 3)
     assert_batch_equals_loop(spec)
     assert_reproducible(spec)
     assert_calibrated(spec.draw(dtype="float32"))
     first, second, third = spec.draw().luminance[0]
     assert not np.allclose(first, second) and not np.allclose(second, third)
-    ladder = AnnulusNoise(frequency=8.0, contrast=[0.01, 0.1], seed=4).draw().luminance / 40 - 1
+    ladder = (
+        AnnulusNoise(frequency=8.0, contrast=[0.01, 0.1], seed=4).draw().luminance / 40
+        - 1
+    )
     assert np.allclose(10 * ladder[0], ladder[1], atol=1e-13)
 
 
@@ -117,7 +142,11 @@ def test_reference_is_the_same_field() -> None:
         luminance=40, ppd=64, size=256
     )
     reference = load_stimulus("noise_hernandez2025_atd").spec().reference()
-    assert isinstance(reference, Uniform) and reference.chromatic and reference.white == "E"
+    assert (
+        isinstance(reference, Uniform)
+        and reference.chromatic
+        and reference.white == "E"
+    )
 
 
 @pytest.mark.parametrize(

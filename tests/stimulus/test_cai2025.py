@@ -20,7 +20,9 @@ AXES = {"ach": "achromatic", "rg": "red_green", "yv": "yellow_violet"}
 
 @pytest.fixture
 def manifest(oracle_data: Path) -> list[dict[str, str]]:
-    with (oracle_data / "encoder_protocol" / "stimuli_manifest.csv").open(encoding="utf-8") as file:
+    with (oracle_data / "encoder_protocol" / "stimuli_manifest.csv").open(
+        encoding="utf-8"
+    ) as file:
         return list(csv.DictReader(file))
 
 
@@ -48,7 +50,9 @@ def assert_reproduced(spec: Any, published: Any, pixel: Any) -> None:
     for prefix, drawn in (("test", spec.draw()), ("ref", spec.reference().draw())):
         light, drive = published[f"{prefix}_lum"], published[f"{prefix}_srgb"]
         pixels = drawn.pixels[pixel]
-        np.testing.assert_allclose(pixels, np.broadcast_to(light, pixels.shape), rtol=1e-6)
+        np.testing.assert_allclose(
+            pixels, np.broadcast_to(light, pixels.shape), rtol=1e-6
+        )
         encoded = display.encode(drawn)[pixel]
         encoded = encoded if drawn.space == "rgb" else encoded[..., 0]
         np.testing.assert_allclose(
@@ -80,7 +84,13 @@ def test_all_published_stimuli_have_the_published_extremes_and_moments(
         light = drawn.pixels
         drive = Display(peak=400, extended=True).encode(drawn)
         found = [light.min(), light.max(), light.mean(), light.std(), drive.mean()]
-        names = ("test_lum_min", "test_lum_max", "test_lum_mean", "test_lum_std", "test_srgb_mean")
+        names = (
+            "test_lum_min",
+            "test_lum_max",
+            "test_lum_mean",
+            "test_lum_std",
+            "test_srgb_mean",
+        )
         np.testing.assert_allclose(
             found, [float(row[name]) for name in names], rtol=1e-6, err_msg=row["file"]
         )
@@ -98,7 +108,9 @@ def test_published_kinds_broadcast() -> None:
     spec = specification_from_dict(
         {"kind": "cai2025_gabor", "frequency": [2.0, 4.0], "contrast": 0.1}
     )
-    one = specification_from_dict({"kind": "cai2025_gabor", "frequency": 4.0, "contrast": 0.1})
+    one = specification_from_dict(
+        {"kind": "cai2025_gabor", "frequency": 4.0, "contrast": 0.1}
+    )
     np.testing.assert_array_equal(spec.draw().pixels[1], one.draw().pixels)
 
 

@@ -19,7 +19,15 @@ from hypothesis import strategies as st
 from psyprobe.analysis.distance import angular_distance
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
-from psyprobe.stimulus import Clip, Counterphase, Drift, Flicker, Gabor, Specification, UniformClip
+from psyprobe.stimulus import (
+    Clip,
+    Counterphase,
+    Drift,
+    Flicker,
+    Gabor,
+    Specification,
+    UniformClip,
+)
 from psyprobe.stimulus.time_course import fit_time_course, time_course
 
 KINDS = {"flicker": Flicker, "counterphase": Counterphase, "drift": Drift}
@@ -29,12 +37,18 @@ ROOT = Path(__file__).resolve().parents[2]
 def clip(kind: str, **values: Any) -> Clip:
     """As the clips of the oracle: 64 x 64 px, 60 ppd, 4 cpd, radius 0.2 (disc 0.4, edge 0.1), 100
     cd/m²."""
-    shape = {"radius": 0.4, "edge": 0.1} if kind == "flicker" else {"radius": 0.2, "frequency": 4.0}
+    shape = (
+        {"radius": 0.4, "edge": 0.1}
+        if kind == "flicker"
+        else {"radius": 0.2, "frequency": 4.0}
+    )
     return KINDS[kind](**{"contrast": 0.4, "size": 64, "frames": 30, **shape, **values})
 
 
 def test_clips_equal_the_oracle(oracle_data: Path) -> None:
-    text = (oracle_data / "new_probes" / "oracle_clip_pixels.csv").read_text(encoding="utf-8")
+    text = (oracle_data / "new_probes" / "oracle_clip_pixels.csv").read_text(
+        encoding="utf-8"
+    )
     rows = list(csv.DictReader(text.splitlines()))
     assert len(rows) > 40
     drawn = 0
@@ -45,9 +59,14 @@ def test_clips_equal_the_oracle(oracle_data: Path) -> None:
             float(row["sigma_t_s"] or 0),
         )
         given = {"fps": fps, "frames": frames, "temporal_sigma": sigma}
-        asked, seen = float(row["temporal_frequency_hz"]), float(row["temporal_frequency_shown_hz"])
+        asked, seen = (
+            float(row["temporal_frequency_hz"]),
+            float(row["temporal_frequency_shown_hz"]),
+        )
         if asked >= fps / 2:
-            with pytest.raises(InputError, match=f"this would be seen as {seen:g} Hz; lower it"):
+            with pytest.raises(
+                InputError, match=f"this would be seen as {seen:g} Hz; lower it"
+            ):
                 clip(row["kind"], temporal_frequency=asked, **given)
             if row["kind"] == "flicker" or asked == fps / 2:
                 continue
@@ -92,7 +111,9 @@ def test_the_spectrum_holds_frequency_and_amplitude(kind: str) -> None:
     modulation = spec.draw().pixels / 100 - 1
     spectrum = np.fft.fft(modulation, axis=0) / 60
     amplitude = np.abs(spectrum)
-    unit = np.abs(Gabor(frequency=4, contrast=1, radius=0.2, size=64).draw().pixels / 100 - 1)
+    unit = np.abs(
+        Gabor(frequency=4, contrast=1, radius=0.2, size=64).draw().pixels / 100 - 1
+    )
     expected = {
         "counterphase": 0.4 * unit / 2,
         "flicker": 0.4 * (np.asarray(spec.patterns()[0])) / 2,
@@ -171,7 +192,12 @@ def test_a_wrong_course_fails_its_certificate(kind: str) -> None:
     assert far["temporal frequency"].delivered == pytest.approx(14.0, abs=1e-9)
 
 
-@given(st.sampled_from(sorted(KINDS)), st.floats(0.1, 29.0), st.integers(1, 40), st.integers(1, 33))
+@given(
+    st.sampled_from(sorted(KINDS)),
+    st.floats(0.1, 29.0),
+    st.integers(1, 40),
+    st.integers(1, 33),
+)
 def test_frames_do_not_depend_on_the_chunk(
     kind: str, temporal_frequency: float, together: int, frames: int
 ) -> None:
@@ -188,7 +214,9 @@ def test_a_reversing_wave_is_two_that_drift(
 ) -> None:
     shape = {"temporal_frequency": temporal_frequency, "size": 32, "frames": 12}
     reversing = (
-        clip("counterphase", contrast=contrast, orientation=orientation, **shape).draw().pixels
+        clip("counterphase", contrast=contrast, orientation=orientation, **shape)
+        .draw()
+        .pixels
     )
     one, other = (
         clip("drift", contrast=contrast / 2, orientation=turned, **shape).draw().pixels
@@ -213,7 +241,9 @@ def test_a_batch_of_clips_is_drawn_as_each_alone() -> None:
     assert spec.batch == (3, 2)
     together = spec.draw().pixels
     assert together.shape == (3, 2, 30, 64, 64)
-    for image, one in zip(together.reshape(-1, 30, 64, 64), spec.singles(), strict=True):
+    for image, one in zip(
+        together.reshape(-1, 30, 64, 64), spec.singles(), strict=True
+    ):
         np.testing.assert_allclose(image, one.draw().pixels, rtol=1e-13)
     assert spec.draw().measure().passed
 
@@ -221,7 +251,11 @@ def test_a_batch_of_clips_is_drawn_as_each_alone() -> None:
 def test_the_reference_is_a_uniform_clip_of_the_same_length() -> None:
     spec = clip("flicker", temporal_frequency=5.0, luminance=[20.0, 30.0], fps=120)
     field = spec.reference()
-    assert isinstance(field, UniformClip) and (field.fps, field.frames, field.batch) == (
+    assert isinstance(field, UniformClip) and (
+        field.fps,
+        field.frames,
+        field.batch,
+    ) == (
         120.0,
         30,
         (2,),
@@ -234,14 +268,21 @@ def test_the_reference_is_a_uniform_clip_of_the_same_length() -> None:
     )
     assert field.measure().passed
     assert (
-        clip("drift", temporal_frequency=5.0, direction="red_green").reference().draw().space
+        clip("drift", temporal_frequency=5.0, direction="red_green")
+        .reference()
+        .draw()
+        .space
         == "lms"
     )
 
 
 def test_what_makes_a_clip_is_in_its_digest() -> None:
     spec = clip("drift", temporal_frequency=5.0)
-    others = [spec.changed(fps=120.0), spec.changed(frames=31), spec.changed(temporal_sigma=0.1)]
+    others = [
+        spec.changed(fps=120.0),
+        spec.changed(frames=31),
+        spec.changed(temporal_sigma=0.1),
+    ]
     assert len({spec.digest, *(each.digest for each in others)}) == 4
 
 
@@ -256,17 +297,31 @@ def test_what_makes_a_clip_is_in_its_digest() -> None:
             {"temporal_frequency": [5.0, 50.0]},
             r"temporal_frequency is 50 Hz; .* would be seen as 10 Hz; lower it",
         ),
-        ({"temporal_frequency": -1.0}, r"temporal_frequency is -1 Hz; it must be >= 0 Hz"),
+        (
+            {"temporal_frequency": -1.0},
+            r"temporal_frequency is -1 Hz; it must be >= 0 Hz",
+        ),
         (
             {"temporal_frequency": 1.0, "fps": 0.0},
             r"fps is 0\.0 frames a second; give a number above 0",
         ),
-        ({"temporal_frequency": 1.0, "frames": 2.5}, r"frames is 2\.5 frames; give a whole number"),
-        ({"temporal_frequency": 1.0, "contrast": 1.5}, r"contrast is 1\.5; .* not a percentage"),
-        ({"temporal_frequency": 1.0, "radius": 0.0}, r"radius is 0 deg; it must be > 0"),
+        (
+            {"temporal_frequency": 1.0, "frames": 2.5},
+            r"frames is 2\.5 frames; give a whole number",
+        ),
+        (
+            {"temporal_frequency": 1.0, "contrast": 1.5},
+            r"contrast is 1\.5; .* not a percentage",
+        ),
+        (
+            {"temporal_frequency": 1.0, "radius": 0.0},
+            r"radius is 0 deg; it must be > 0",
+        ),
     ],
 )
-def test_what_cannot_be_shown_is_one_sentence(given: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_shown_is_one_sentence(
+    given: dict[str, Any], message: str
+) -> None:
     for kind in KINDS:
         with pytest.raises(InputError, match=message) as told:
             clip(kind, **given)
@@ -299,7 +354,9 @@ def test_a_course_is_fitted_from_afar() -> None:
     times = (np.arange(60) - 29.5) / 60
     for moves in (False, True):
         found = time_course(times, 0.02, 21.3, 0.4, 0.15, moves=moves)
-        fit = fit_time_course(found, times, amplitude=0.1, frequency=6.0, sigma=0.2, moves=moves)
+        fit = fit_time_course(
+            found, times, amplitude=0.1, frequency=6.0, sigma=0.2, moves=moves
+        )
         assert (fit.amplitude, fit.frequency, fit.phase, fit.sigma) == pytest.approx(
             (0.02, 21.3, np.degrees(0.4), 0.15), rel=1e-9
         )
@@ -320,14 +377,18 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM"
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="peak memory is read from /proc"
+)
 def test_ten_seconds_need_no_more_memory_than_one() -> None:
     """At 60 Hz and 224 px: drawn, encoded for a display and certified."""
     peaks = []
     for frames in (60, 600):
         arguments = [sys.executable, "-c", _CHILD, str(frames)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        with child(arguments, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        with child(
+            arguments, env=environment, stdout=subprocess.PIPE, text=True
+        ) as process:
             out, _ = process.communicate()
         assert process.returncode == 0
         peaks.append(int(out))

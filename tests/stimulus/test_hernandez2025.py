@@ -22,13 +22,17 @@ def test_atd_codes_are_those_of_the_oracle(oracle_data: Path) -> None:
     with (oracle_data / "chat_csf" / "atd_rgb_oracle.csv").open(
         encoding="utf-8", newline=""
     ) as file:
-        rows = np.array([[float(value) for value in row] for row in list(csv.reader(file))[1:]])
+        rows = np.array(
+            [[float(value) for value in row] for row in list(csv.reader(file))[1:]]
+        )
     atd, xyz, linear, square_root, gamma = (rows[:, i : i + 3] for i in range(0, 15, 3))
     display = Display.preset("hernandez2025_atd")
     np.testing.assert_allclose(xyz @ XYZ_TO_ATD.T, atd, atol=1e-12)
     np.testing.assert_allclose(atd @ np.linalg.inv(XYZ_TO_ATD).T, xyz, atol=1e-9)
     image = xyz[:, None, :]
-    np.testing.assert_allclose(display.light(image, "xyz")[:, 0] / display.peak, linear, atol=1e-8)
+    np.testing.assert_allclose(
+        display.light(image, "xyz")[:, 0] / display.peak, linear, atol=1e-8
+    )
     codes = 255 * display.encode(image, space="xyz", dtype="float64")[:, 0]
     np.testing.assert_allclose(codes, square_root, atol=1e-4)
     # The laboratory's newer encoding has an exponent for each channel: 2.2, 2.2 and 2.1.
@@ -46,7 +50,10 @@ def test_full_drive_of_the_laboratory_display() -> None:
 
 
 def test_catalogue_page_is_the_atd_grey() -> None:
-    page, display = load_stimulus("noise_hernandez2025_atd"), Display.preset("hernandez2025_atd")
+    page, display = (
+        load_stimulus("noise_hernandez2025_atd"),
+        Display.preset("hernandez2025_atd"),
+    )
     stimulus = page.spec().draw()
     assert_calibrated(stimulus, display=display)
     codes = 255 * display.encode(page.spec(contrast=0).draw(), dtype="float64")[0, 0]
@@ -54,7 +61,10 @@ def test_catalogue_page_is_the_atd_grey() -> None:
 
 
 def test_neutral_page_stands_on_code_128() -> None:
-    page, display = load_stimulus("noise_hernandez2025"), Display.preset("hernandez2025")
+    page, display = (
+        load_stimulus("noise_hernandez2025"),
+        Display.preset("hernandez2025"),
+    )
     assert_calibrated(page.spec().draw(), display=display)
     drive = display.encode(page.spec(contrast=0).draw(), dtype="float64")
     np.testing.assert_allclose(255 * drive, 128, atol=1e-9)

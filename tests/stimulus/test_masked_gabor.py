@@ -12,25 +12,33 @@ from psyprobe.stimulus.catalogue import load_stimulus
 
 def test_is_the_sum_of_a_gabor_and_a_grating() -> None:
     where = {"frequency": 2.0, "luminance": 32.0, "size": 96}
-    masked = MaskedGabor(contrast=0.3, mask_contrast=0.2, radius=0.25, **where).draw().luminance
+    masked = (
+        MaskedGabor(contrast=0.3, mask_contrast=0.2, radius=0.25, **where)
+        .draw()
+        .luminance
+    )
     target = Gabor(contrast=0.3, radius=0.25, **where).draw().luminance
     mask = Grating(contrast=0.2, **where).draw().luminance
     np.testing.assert_allclose(masked, target + mask - 32, rtol=1e-13)
 
 
 def test_target_peaks_at_the_centre_and_with_the_mask() -> None:
-    spec = MaskedGabor(frequency=2.0, contrast=0.3, mask_contrast=0.2, luminance=32.0, size=97)
+    spec = MaskedGabor(
+        frequency=2.0, contrast=0.3, mask_contrast=0.2, luminance=32.0, size=97
+    )
     light = spec.draw().luminance
     assert light[48, 48] == light.max() == pytest.approx(32 * 1.5, rel=1e-12)
 
 
 @pytest.mark.parametrize("size", [112, 224, 336])
 def test_noise_has_exact_rms_and_no_frequency_above_the_highest(size: int) -> None:
-    spec = load_stimulus("mask_incoherent").spec(mask_contrast=0.12, size=size, ppd=60 * size / 224)
-    mask = spec.reference().draw().luminance
-    assert mask.mean() == pytest.approx(37.0, rel=1e-12) and mask.std() / 37 == pytest.approx(
-        0.12, rel=1e-12
+    spec = load_stimulus("mask_incoherent").spec(
+        mask_contrast=0.12, size=size, ppd=60 * size / 224
     )
+    mask = spec.reference().draw().luminance
+    assert mask.mean() == pytest.approx(
+        37.0, rel=1e-12
+    ) and mask.std() / 37 == pytest.approx(0.12, rel=1e-12)
     power = np.abs(np.fft.fft2(mask / 37 - 1)) ** 2
     radial = np.hypot(np.fft.fftfreq(size)[:, None], np.fft.fftfreq(size)) * spec.ppd
     assert power[radial > 12 * (1 + 1e-9)].max() < 1e-20 * power.max()
@@ -55,7 +63,10 @@ def test_a_value_as_all_kinds_are() -> None:
 def test_strongest_levels_need_no_negative_light(name: str, size: int) -> None:
     page = load_stimulus(name)
     strongest = {key: values[-1] for key, values in page.levels.items()}
-    assert page.spec(**strongest, size=size, ppd=60 * size / 224).draw().luminance.min() >= 0
+    assert (
+        page.spec(**strongest, size=size, ppd=60 * size / 224).draw().luminance.min()
+        >= 0
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,27 @@ from image_measures import centroid, michelson_contrast, sector_energy, spectral
 
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.light.display import Display
-from psyprobe.stimulus import Disc, Gabor, Grating, Noise, Specification, Sum, Uniform, estimate
+from psyprobe.stimulus import (
+    Disc,
+    Gabor,
+    Grating,
+    Noise,
+    Specification,
+    Sum,
+    Uniform,
+    estimate,
+)
 from psyprobe.stimulus.certificate import Certificate, Measurement
 from psyprobe.stimulus.kinds.gratings import Ring
 from psyprobe.stimulus.measuring import certify
 from psyprobe.stimulus.sines import Sine
-from psyprobe.stimulus.tolerances import PRECISIONS, TOLERANCES, precision_of, roundoff, tolerance
+from psyprobe.stimulus.tolerances import (
+    PRECISIONS,
+    TOLERANCES,
+    precision_of,
+    roundoff,
+    tolerance,
+)
 
 SIZE, PPD, LEVEL = 128, 60.0, 100.0
 
@@ -27,11 +42,17 @@ SIZE, PPD, LEVEL = 128, 60.0, 100.0
 def grid(size: int = SIZE, ppd: float = PPD) -> tuple[np.ndarray, np.ndarray]:
     """Pixel centres, written out: column and row indices about the middle, rows counted upwards."""
     index = np.arange(size) - (size - 1) / 2
-    return index[None, :] / ppd + np.zeros((size, 1)), -index[:, None] / ppd + np.zeros((1, size))
+    return index[None, :] / ppd + np.zeros((size, 1)), -index[:, None] / ppd + np.zeros(
+        (1, size)
+    )
 
 
 def wave(
-    frequency: float, degrees: float = 0.0, phase: float = 0.0, x0: float = 0.0, y0: float = 0.0
+    frequency: float,
+    degrees: float = 0.0,
+    phase: float = 0.0,
+    x0: float = 0.0,
+    y0: float = 0.0,
 ) -> np.ndarray:
     x, y = grid()
     angle = np.radians(degrees)
@@ -53,15 +74,21 @@ def test_amplitude_phase_and_background_of_any_sine_are_exact(
     frequency: float, degrees: float, phase: float, contrast: float
 ) -> None:
     image = LEVEL * (1 + contrast * wave(frequency, degrees, phase))
-    fit = Sine(shape=image.shape, ppd=PPD, frequency=frequency, orientation=degrees).fit(image)
-    assert float(fit.amplitude) == pytest.approx(contrast * LEVEL, rel=1e-11 / contrast * 1e-2)
+    fit = Sine(
+        shape=image.shape, ppd=PPD, frequency=frequency, orientation=degrees
+    ).fit(image)
+    assert float(fit.amplitude) == pytest.approx(
+        contrast * LEVEL, rel=1e-11 / contrast * 1e-2
+    )
     assert float(fit.background) == pytest.approx(LEVEL, rel=1e-13)
     assert abs((float(fit.phase) - phase + 180) % 360 - 180) < 1e-10 / contrast
 
 
 @pytest.mark.parametrize("ratio", [2.5, 3.0, 4.0, 5.0, 6.0])
 @pytest.mark.parametrize("phase", [0.0, 45.0, 90.0])
-def test_amplitude_is_exact_where_samples_miss_the_peaks(ratio: float, phase: float) -> None:
+def test_amplitude_is_exact_where_samples_miss_the_peaks(
+    ratio: float, phase: float
+) -> None:
     image = LEVEL * (1 + 0.5 * wave(PPD / ratio, 0.0, phase))
     fit = Sine(shape=image.shape, ppd=PPD, frequency=PPD / ratio).fit(image)
     assert float(fit.amplitude) == pytest.approx(50.0, rel=1e-12)
@@ -76,10 +103,18 @@ def test_amplitude_is_exact_where_samples_miss_the_peaks(ratio: float, phase: fl
     st.floats(0.98, 1.02),
 )
 def test_all_parameters_of_a_gabor_are_found_from_a_wrong_start(
-    frequency: float, degrees: float, phase: float, sigma: float, place: float, off: float
+    frequency: float,
+    degrees: float,
+    phase: float,
+    sigma: float,
+    place: float,
+    off: float,
 ) -> None:
     image = LEVEL * (
-        1 + 0.3 * envelope(sigma, place, -place) * wave(frequency, degrees, phase, place, -place)
+        1
+        + 0.3
+        * envelope(sigma, place, -place)
+        * wave(frequency, degrees, phase, place, -place)
     )
     start: dict[str, Any] = {
         "frequency": off * frequency,
@@ -99,7 +134,9 @@ def test_all_parameters_of_a_gabor_are_found_from_a_wrong_start(
 def test_a_frequency_far_from_the_start_is_found_by_its_spectrum() -> None:
     image = LEVEL * (1 + 0.3 * wave(17.3, 40.0))
     fit = Sine(shape=image.shape, ppd=PPD, frequency=4.0).refine(image)
-    assert (fit.frequency, fit.orientation % 180) == pytest.approx((17.3, 40.0), abs=1e-9)
+    assert (fit.frequency, fit.orientation % 180) == pytest.approx(
+        (17.3, 40.0), abs=1e-9
+    )
 
 
 def test_a_batch_is_fitted_image_by_image() -> None:
@@ -126,12 +163,16 @@ def test_standard_errors_are_those_of_noisy_repetitions() -> None:
 
 def test_contrasts_of_samples() -> None:
     image = np.array([[50.0, 150.0], [100.0, 100.0]])
-    assert float(estimate.rms_contrast(image)) == pytest.approx(np.sqrt(0.125), rel=1e-15)
+    assert float(estimate.rms_contrast(image)) == pytest.approx(
+        np.sqrt(0.125), rel=1e-15
+    )
     assert float(michelson_contrast(image)) == 0.5
 
 
 def test_centroid_of_an_even_pattern_is_its_centre() -> None:
-    image = LEVEL * (1 + 0.4 * envelope(0.1, 0.25, -0.15) * wave(8.0, 30.0, 0.0, 0.25, -0.15))
+    image = LEVEL * (
+        1 + 0.4 * envelope(0.1, 0.25, -0.15) * wave(8.0, 30.0, 0.0, 0.25, -0.15)
+    )
     x, y = centroid(image, LEVEL, PPD)
     assert (float(x), float(y)) == pytest.approx((0.25, -0.15), abs=1e-6)
 
@@ -157,10 +198,14 @@ def test_slope_and_isotropy_of_filtered_noise() -> None:
     rng = np.random.default_rng(3)
     radius = estimate.radial_frequency((128, 128), 128.0)
     radius[0, 0] = 1.0
-    pink = np.fft.irfft2(np.fft.rfft2(rng.normal(size=(8, 128, 128))) / radius, s=(128, 128))
+    pink = np.fft.irfft2(
+        np.fft.rfft2(rng.normal(size=(8, 128, 128))) / radius, s=(128, 128)
+    )
     slopes, error = spectral_slope(pink, 128.0, 2.0, 60.0)
     assert np.abs(slopes.mean() + 2) < 4 * error[0] / np.sqrt(8)
-    assert np.all(np.abs(sector_energy(rng.normal(size=(8, 128, 128))).mean(axis=0) - 1) < 0.05)
+    assert np.all(
+        np.abs(sector_energy(rng.normal(size=(8, 128, 128))).mean(axis=0) - 1) < 0.05
+    )
 
 
 def test_what_cannot_be_measured_is_refused() -> None:
@@ -181,7 +226,9 @@ def test_tensors_are_measured_as_they_are() -> None:
     fit = Sine(shape=image.shape, ppd=PPD, frequency=5.0).fit(torch.from_numpy(image))
     assert float(fit.amplitude) == pytest.approx(50.0, rel=1e-12)
     assert precision_of(torch.zeros(3, dtype=torch.bfloat16)) == "bfloat16"
-    assert estimate.to_float64(torch.zeros(2, 2, dtype=torch.bfloat16)).dtype == np.float64
+    assert (
+        estimate.to_float64(torch.zeros(2, 2, dtype=torch.bfloat16)).dtype == np.float64
+    )
 
 
 EXAMPLES: list[Specification] = [
@@ -191,7 +238,15 @@ EXAMPLES: list[Specification] = [
     Gabor(frequency=4.0, contrast=0.05, radius=0.4, size=SIZE, direction="red_green"),
     Grating(frequency=7.0, contrast=0.5, orientation=33, size=SIZE),
     Grating(frequency=7.0, contrast=0.5, window="disc", radius=0.6, size=SIZE),
-    Ring(frequency=7.0, contrast=0.5, radius=0.7, inner=0.3, edge=0.1, orientation=20, size=SIZE),
+    Ring(
+        frequency=7.0,
+        contrast=0.5,
+        radius=0.7,
+        inner=0.3,
+        edge=0.1,
+        orientation=20,
+        size=SIZE,
+    ),
     Noise(frequency=5.0, contrast=0.1, size=SIZE),
     Noise(frequency=5.0, contrast=0.05, direction="yellow_violet", size=SIZE),
     Disc(contrast=-0.3, radius=0.4, size=SIZE),
@@ -218,12 +273,14 @@ def test_certificate_of_our_stimuli_passes(spec: Specification, dtype: str) -> N
 
 def test_certificate_reads_like_a_table() -> None:
     result = Gabor(frequency=4.0, contrast=0.5, size=SIZE).draw().measure()
-    assert "contrast" in result and result["contrast"].delivered == pytest.approx(0.5, rel=1e-12)
+    assert "contrast" in result and result["contrast"].delivered == pytest.approx(
+        0.5, rel=1e-12
+    )
     first, head, *rows = repr(result).splitlines()
     assert first.startswith("Certificate of Gabor(") and first.endswith("passed")
-    assert head.split()[:3] == ["quantity", "requested", "delivered"] and len(rows) == len(
-        result.measurements
-    )
+    assert head.split()[:3] == ["quantity", "requested", "delivered"] and len(
+        rows
+    ) == len(result.measurements)
     with pytest.raises(UnknownNameError, match="did you mean 'contrast'"):
         result["contrasst"]
 
@@ -233,18 +290,24 @@ def test_a_batch_tells_its_worst_image() -> None:
     pixels = np.array(spec.draw().pixels)
     pixels[1, 0] = LEVEL + 0.9 * (pixels[1, 0] - LEVEL)
     rows = {row.quantity: row for row in certify(pixels, "luminance", spec)}
-    assert rows["contrast"].image == 2 and rows["contrast"].error == pytest.approx(-0.1, rel=1e-6)
+    assert rows["contrast"].image == 2 and rows["contrast"].error == pytest.approx(
+        -0.1, rel=1e-6
+    )
 
 
 def test_a_certificate_is_only_as_good_as_its_worst_row() -> None:
     row = Measurement("contrast", "", 0.5, 0.6, 1e-9, True, "by hand")
     result = Certificate((row,), "something", "float64", 1)
-    assert not result.passed and result.failures == (row,) and "! contrast" in repr(result)
+    assert (
+        not result.passed and result.failures == (row,) and "! contrast" in repr(result)
+    )
     assert Measurement("peak", "", None, 1.0, None, False, "by hand").passed
 
 
 def test_what_a_display_cuts_off_is_told() -> None:
-    result = Gabor(frequency=4.0, contrast=0.9, size=64).draw().measure(Display(peak=150.0))
+    result = (
+        Gabor(frequency=4.0, contrast=0.9, size=64).draw().measure(Display(peak=150.0))
+    )
     assert not result["values outside gamut"].passed
     assert result["gamut margin"].delivered < 0
     assert result["shown contrast"].delivered < 0.89
@@ -264,8 +327,13 @@ def test_wrong_shapes_and_spaces_are_refused() -> None:
 def test_tolerances_are_complete() -> None:
     for name, entry in TOLERANCES.items():
         assert len(entry.values) == len(PRECISIONS) and entry.origin, name
-        assert entry.values[0] <= entry.values[1] <= entry.values[2] <= entry.values[3], name
-    for function in (lambda: tolerance("contast", "float64"), lambda: roundoff("float23")):
+        assert (
+            entry.values[0] <= entry.values[1] <= entry.values[2] <= entry.values[3]
+        ), name
+    for function in (
+        lambda: tolerance("contast", "float64"),
+        lambda: roundoff("float23"),
+    ):
         with pytest.raises(UnknownNameError, match="did you mean"):
             function()
 

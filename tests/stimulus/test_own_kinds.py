@@ -70,17 +70,31 @@ def broken() -> Any:
 def whole_life(spec: Specification) -> None:
     """Drawn, measured, changed, written down: with an own parameter of an own unit."""
     stimulus = spec.draw()
-    assert stimulus.batch == () and stimulus.luminance.mean() == pytest.approx(100, rel=0.01)
+    assert stimulus.batch == () and stimulus.luminance.mean() == pytest.approx(
+        100, rel=0.01
+    )
     certificate = stimulus.measure()
-    assert certificate.passed and certificate["contrast"].delivered == pytest.approx(0.5, rel=1e-12)
+    assert certificate.passed and certificate["contrast"].delivered == pytest.approx(
+        0.5, rel=1e-12
+    )
     assert (level_of(spec, "spread").unit, level_of(spec, "spread").label) == (
         "deg",
         "Angle between the gratings",
     )
     narrow = with_levels(spec, spread=[30.0, 60.0])
-    assert narrow.batch == (2,) and narrow.digest != spec.digest and narrow.draw().measure().passed
-    assert specification_from_dict(spec.to_dict()) == spec == pickle.loads(pickle.dumps(spec))
-    with pytest.raises(InputError, match="spread is 200 deg; it must be >= 0 and <= 180 deg"):
+    assert (
+        narrow.batch == (2,)
+        and narrow.digest != spec.digest
+        and narrow.draw().measure().passed
+    )
+    assert (
+        specification_from_dict(spec.to_dict())
+        == spec
+        == pickle.loads(pickle.dumps(spec))
+    )
+    with pytest.raises(
+        InputError, match="spread is 200 deg; it must be >= 0 and <= 180 deg"
+    ):
         with_levels(spec, spread=200)
     with pytest.raises(UnknownNameError, match="did you mean 'spread'"):
         with_levels(spec, sprad=20)
@@ -98,10 +112,14 @@ def test_a_kind_in_a_file_beside_the_page(page: Path) -> None:
     )
     whole_life(found.spec())
     batch = found.spec(spread=found.levels["spread"])
-    np.testing.assert_allclose(batch.draw().pixels[2], found.spec().draw().pixels, rtol=1e-12)
+    np.testing.assert_allclose(
+        batch.draw().pixels[2], found.spec().draw().pixels, rtol=1e-12
+    )
 
 
-def test_a_kind_from_an_entry_point(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_from_an_entry_point(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plaid = type(load_stimulus(page).spec())
     Points([SimpleNamespace(name="plaid", load=lambda: plaid)]).install(monkeypatch)
     spec = specification_from_dict({"kind": "plaid", "frequency": 4.0, "contrast": 0.5})
@@ -119,7 +137,10 @@ def test_a_sum_with_a_kind_of_ones_own(page: Path) -> None:
         encoding="utf-8",
     )
     spec = load_stimulus(masked).spec(plaid_spread=40.0)
-    assert spec.value("plaid_spread") == 40.0 and spec.draw().measure()["part 2 contrast"].passed
+    assert (
+        spec.value("plaid_spread") == 40.0
+        and spec.draw().measure()["part 2 contrast"].passed
+    )
     assert pickle.loads(pickle.dumps(spec)) == spec
     assert "my_kinds.py" in json.dumps(load_stimulus(masked).content())
 
@@ -136,7 +157,9 @@ def test_the_digest_is_of_what_the_file_says_not_of_where_it_lies(
     first = load_stimulus(page)
     assert load_stimulus(elsewhere / "plaids.toml").spec().digest == first.spec().digest
     assert load_stimulus(elsewhere / "plaids.toml").content() == first.content()
-    (elsewhere / "my_kinds.py").write_text(SOURCE.replace("/ 2)", "/ 2.0)"), encoding="utf-8")
+    (elsewhere / "my_kinds.py").write_text(
+        SOURCE.replace("/ 2)", "/ 2.0)"), encoding="utf-8"
+    )
     assert load_stimulus(elsewhere / "plaids.toml").spec().digest != first.spec().digest
 
 
@@ -177,7 +200,10 @@ def test_data_runs_no_file(page: Path, tmp_path: Path) -> None:
         ("nowhere.py:Plaid", "cannot be read: No such file"),
         ("my_kinds.py:Plad", "defines no 'Plad'"),
         ("my_kinds.py:np", "a kind is a class that inherits"),
-        ("fails.py:Plaid", "fails.py cannot be imported: fails.py, line 1: ZeroDivisionError"),
+        (
+            "fails.py:Plaid",
+            "fails.py cannot be imported: fails.py, line 1: ZeroDivisionError",
+        ),
     ],
 )
 def test_a_file_that_has_no_such_kind(page: Path, kind: str, message: str) -> None:

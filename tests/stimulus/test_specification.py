@@ -38,7 +38,9 @@ SPECS: list[Specification] = [
         aspect=2.0,
         size=64,
     ),
-    Gabor(frequency=3.0, contrast=0.3, phase=20, radius=0.4, balanced=True, size=(64, 96)),
+    Gabor(
+        frequency=3.0, contrast=0.3, phase=20, radius=0.4, balanced=True, size=(64, 96)
+    ),
     Gabor(frequency=3.0, contrast=0.02, direction="red_green", size=64),
     Gabor(
         frequency=3.0,
@@ -103,24 +105,36 @@ def test_digest_is_the_same_in_another_process() -> None:
     )
     spec = Gabor(frequency=[2.0, 4.5], contrast=0.1, direction=(1, -1, 0))
     other = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=1200
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=1200,
     ).stdout.strip()
     assert other == spec.digest
 
 
 def test_batch_is_the_loop_bit_for_bit_in_noise() -> None:
     seeds, contrasts = np.arange(7), np.geomspace(0.01, 0.15, 7)
-    batch = pp.noise(frequency=5.0, contrast=contrasts, seed=seeds, size=64, dtype="float32").pixels
+    batch = pp.noise(
+        frequency=5.0, contrast=contrasts, seed=seeds, size=64, dtype="float32"
+    ).pixels
     for i in range(7):
         one = pp.noise(
-            frequency=5.0, contrast=contrasts[i], seed=seeds[i], size=64, dtype="float32"
+            frequency=5.0,
+            contrast=contrasts[i],
+            seed=seeds[i],
+            size=64,
+            dtype="float32",
         ).pixels
         np.testing.assert_array_equal(batch[i], one)
 
 
 def test_a_seed_means_the_same_noise_in_every_precision() -> None:
     double = pp.noise(frequency=5.0, contrast=0.1, seed=4, size=64).pixels
-    single = pp.noise(frequency=5.0, contrast=0.1, seed=4, size=64, dtype="float32").pixels
+    single = pp.noise(
+        frequency=5.0, contrast=0.1, seed=4, size=64, dtype="float32"
+    ).pixels
     np.testing.assert_allclose(single, double, rtol=1e-6)
 
 
@@ -136,7 +150,9 @@ def test_target_on_mask_adds_modulations_and_refers_to_the_mask() -> None:
     target = pp.gabor(frequency=2.0, contrast=0.2, luminance=32, size=96)
     mask = pp.grating(frequency=2.0, contrast=0.3, luminance=32, size=96)
     both = target + mask
-    np.testing.assert_allclose(both.luminance, target.luminance + mask.luminance - 32, rtol=1e-13)
+    np.testing.assert_allclose(
+        both.luminance, target.luminance + mask.luminance - 32, rtol=1e-13
+    )
     assert both.spec.reference() == mask.spec
     assert both.background.spec == Uniform(luminance=32, size=96)
 
@@ -158,7 +174,9 @@ def test_parts_with_different_backgrounds_are_refused() -> None:
 
 def test_sum_that_needs_negative_light_is_refused() -> None:
     with pytest.raises(InputError, match="together would need negative light"):
-        pp.grating(frequency=2.0, contrast=0.8) + pp.grating(frequency=2.0, contrast=0.8)
+        pp.grating(frequency=2.0, contrast=0.8) + pp.grating(
+            frequency=2.0, contrast=0.8
+        )
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -166,41 +184,64 @@ BAD: list[tuple[dict[str, Any], str]] = [
         {"kind": "gabor", "frequency": 30.0, "contrast": 0.1},
         r"frequency is 30 cpd.*below 30 cpd \(Nyquist\)",
     ),
-    ({"kind": "gabor", "frequency": 0.067, "contrast": 0.1}, "cycles per degree, not per pixel"),
+    (
+        {"kind": "gabor", "frequency": 0.067, "contrast": 0.1},
+        "cycles per degree, not per pixel",
+    ),
     (
         {"kind": "gabor", "frequency": "4 cpd", "contrast": 0.1},
         "give a number or an array|give a number",
     ),
-    ({"kind": "gabor", "frequency": 4.0, "contrast": 50}, "contrast is 50.*not a percentage"),
+    (
+        {"kind": "gabor", "frequency": 4.0, "contrast": 50},
+        "contrast is 50.*not a percentage",
+    ),
     ({"kind": "gabor", "frequency": 4.0, "contrast": -0.1}, "contrast is -0.1"),
     ({"kind": "gabor", "frequency": 4.0, "contrast": float("nan")}, "must be finite"),
     (
         {"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "radius": 60},
         "radius is 60 deg.*field of 3.733 deg",
     ),
-    ({"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "luminance": 0}, "luminance is 0 cd/m²"),
+    (
+        {"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "luminance": 0},
+        "luminance is 0 cd/m²",
+    ),
     (
         {"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "direction": "lum"},
         "unknown colour direction",
     ),
-    ({"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "size": 10.5}, "size is 10.5"),
+    (
+        {"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "size": 10.5},
+        "size is 10.5",
+    ),
     ({"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "ppd": 0}, "ppd is 0"),
-    ({"kind": "gabor", "frequency": [1.0, 2.0], "contrast": [0.1, 0.2, 0.3]}, "do not broadcast"),
+    (
+        {"kind": "gabor", "frequency": [1.0, 2.0], "contrast": [0.1, 0.2, 0.3]},
+        "do not broadcast",
+    ),
     ({"kind": "gabor", "contrast": 0.1}, "gabor needs"),
-    ({"kind": "grating", "frequency": 4.0, "contrast": 0.1, "window": "hann"}, "unknown window"),
+    (
+        {"kind": "grating", "frequency": 4.0, "contrast": 0.1, "window": "hann"},
+        "unknown window",
+    ),
     (
         {"kind": "noise", "frequency": 25.0, "contrast": 0.1},
         r"upper edge \(35.36 cpd\) must stay below 30 cpd",
     ),
     ({"kind": "noise", "frequency": 0.1, "contrast": 0.1}, "enlarge the field"),
-    ({"kind": "noise", "frequency": 4.0, "contrast": 0.1, "seed": 1.5}, "a seed is a whole number"),
+    (
+        {"kind": "noise", "frequency": 4.0, "contrast": 0.1, "seed": 1.5},
+        "a seed is a whole number",
+    ),
     ({"kind": "disc", "contrast": -1.5}, "contrast is -1.5"),
     ({"kind": "sum", "parts": []}, "at least two patterns"),
     ({"kind": "gabro"}, "did you mean 'gabor'"),
 ]
 
 
-@pytest.mark.parametrize(("values", "message"), BAD, ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize(
+    ("values", "message"), BAD, ids=lambda v: v if isinstance(v, str) else ""
+)
 def test_bad_input_is_one_clear_sentence(values: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message) as error:
         specification_from_dict(values)

@@ -54,7 +54,9 @@ def test_the_signature_is_that_of_the_kind(
     assert all(word.kind is inspect.Parameter.KEYWORD_ONLY for word in words.values())
     assert set(words) - {"dtype", "device"} == set(kind.parameters())
     for name, described in kind.parameters().items():
-        assert (words[name].default is inspect.Parameter.empty) == described.required, name
+        assert (words[name].default is inspect.Parameter.empty) == described.required, (
+            name
+        )
         assert described.required or words[name].default == described.default, name
     described_in = inspect.getdoc(function) or ""
     assert all(name in described_in for name in words)
@@ -76,11 +78,14 @@ def test_the_signature_is_that_of_the_kind(
 )
 def test_other_words_are_told_the_right_name(word: str, meant: str) -> None:
     with pytest.raises(
-        UnknownNameError, match=f"unknown parameter of gabor '{word}'; here it is called '{meant}'"
+        UnknownNameError,
+        match=f"unknown parameter of gabor '{word}'; here it is called '{meant}'",
     ):
         pp.gabor(**{"frequency": 4, "contrast": 0.1, word: 1})
     with pytest.raises(UnknownNameError, match=f"here it is called '{meant}'"):
-        specification_from_dict({"kind": "gabor", "frequency": 4, "contrast": 0.1, word: 1})
+        specification_from_dict(
+            {"kind": "gabor", "frequency": 4, "contrast": 0.1, word: 1}
+        )
 
 
 def test_what_is_missing_or_misspelt_is_named() -> None:
@@ -120,7 +125,9 @@ def test_levels_have_units_and_labels(name: str, unit: str, label: str) -> None:
 
 def test_area_is_that_of_the_circle_of_the_standard_deviation() -> None:
     spec = with_levels(Gabor(frequency=4.0, contrast=0.1), area=[0.5, 1.0])
-    np.testing.assert_array_equal(spec.value("radius"), np.sqrt(np.array([0.5, 1.0]) / np.pi))
+    np.testing.assert_array_equal(
+        spec.value("radius"), np.sqrt(np.array([0.5, 1.0]) / np.pi)
+    )
     np.testing.assert_allclose(spec.value("area"), [0.5, 1.0], rtol=1e-15)
     with pytest.raises(InputError, match="area and radius say the same"):
         with_levels(spec, area=1.0, radius=1.0)
@@ -150,12 +157,19 @@ def test_levels_of_a_sum_have_the_name_of_their_part() -> None:
     assert both == target + mask and both.digest == Sum(parts=(target, mask)).digest
     assert level_of(both, "mask_frequency").label == "Mask spatial frequency"
     changed = with_levels(
-        both, contrast=0.3, mask_contrast=0.4, mask_orientation=90, luminance=50.0, area=0.2
+        both,
+        contrast=0.3,
+        mask_contrast=0.4,
+        mask_orientation=90,
+        luminance=50.0,
+        area=0.2,
     )
-    assert changed == target.changed(contrast=0.3, area=0.2, luminance=50.0) + mask.changed(
+    assert changed == target.changed(
+        contrast=0.3, area=0.2, luminance=50.0
+    ) + mask.changed(contrast=0.4, orientation=90, luminance=50.0)
+    assert changed.reference() == mask.changed(
         contrast=0.4, orientation=90, luminance=50.0
     )
-    assert changed.reference() == mask.changed(contrast=0.4, orientation=90, luminance=50.0)
     with pytest.raises(UnknownNameError, match="did you mean 'mask_orientation'"):
         with_levels(both, mask_orientaton=3)
     with pytest.raises(UnknownNameError):
@@ -174,7 +188,8 @@ def test_a_sum_page_is_drawn_over_its_grid_and_certified() -> None:
 
 def test_parts_may_have_any_names() -> None:
     parts = tuple(
-        Grating(frequency=4.0, contrast=0.1, orientation=angle) for angle in (0.0, 45.0, 90.0)
+        Grating(frequency=4.0, contrast=0.1, orientation=angle)
+        for angle in (0.0, 45.0, 90.0)
     )
     usual, named = Sum(parts=parts), Sum(parts=parts, names=("left", "right"))
     assert usual.value("mask2_orientation") == named.value("right_orientation") == 90.0
@@ -199,7 +214,9 @@ def test_parts_may_have_any_names() -> None:
         ("[levels]\norientaton = { values = [1] }", "did you mean 'orientation'"),
     ],
 )
-def test_a_page_that_cannot_be_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_a_page_that_cannot_be_is_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
     page = tmp_path / "page.toml"
     page.write_text(
         f'title = "T"\nkind = "gabor"\n[parameters]\nfrequency = 4.0\ncontrast = 0.1\n{text}\n',
@@ -217,6 +234,8 @@ def test_log_levels_are_rounded_once(first: float, last: float, n: int) -> None:
     assert len(found) == n and found[0] == first and (n == 1 or found[-1] == last)
     with mpmath.workdps(40):
         low, ratio = mpmath.mpf(first), mpmath.mpf(last) / mpmath.mpf(first)
-        exact = [float(low * ratio ** (mpmath.mpf(i) / (n - 1))) for i in range(1, n - 1)]
+        exact = [
+            float(low * ratio ** (mpmath.mpf(i) / (n - 1))) for i in range(1, n - 1)
+        ]
     assert found[1:-1].tolist() == exact
     np.testing.assert_allclose(found, np.geomspace(first, last, n), rtol=1e-14)

@@ -6,18 +6,38 @@ import numpy as np
 import pytest
 
 from psyprobe.errors import InputError
-from psyprobe.stimulus import Drift, Gabor, Grating, Noise, Specification, disc, gabor, grating
+from psyprobe.stimulus import (
+    Drift,
+    Gabor,
+    Grating,
+    Noise,
+    Specification,
+    disc,
+    gabor,
+    grating,
+)
 
 BATCHES: list[Specification] = [
     Gabor(frequency=[2.0, 4.0, 5.0], contrast=0.1, size=32, ppd=12),
     Gabor(
-        frequency=[[2.0], [4.0], [5.0]], contrast=[0.1, 0.2], size=32, ppd=12, direction="red_green"
+        frequency=[[2.0], [4.0], [5.0]],
+        contrast=[0.1, 0.2],
+        size=32,
+        ppd=12,
+        direction="red_green",
     ),
     (
         gabor(frequency=[3.0, 4.0, 5.0], contrast=0.1, size=32, ppd=12)
         + grating(frequency=3, contrast=0.2, size=32, ppd=12)
     ).spec,
-    Drift(frequency=3, contrast=[0.1, 0.2, 0.3], temporal_frequency=5, frames=3, size=16, ppd=12),
+    Drift(
+        frequency=3,
+        contrast=[0.1, 0.2, 0.3],
+        temporal_frequency=5,
+        frames=3,
+        size=16,
+        ppd=12,
+    ),
 ]
 
 
@@ -47,12 +67,18 @@ def test_an_index_of_one_image_or_of_nothing_is_refused() -> None:
 def test_tensors_are_selected_too() -> None:
     pytest.importorskip("torch")
     batch = gabor(frequency=[2, 4], contrast=0.1, size=32, ppd=12, device="cpu")
-    assert batch[1].pixels.shape == (32, 32) and batch[[1, 0]].pixels.shape == (2, 32, 32)
+    assert batch[1].pixels.shape == (32, 32) and batch[[1, 0]].pixels.shape == (
+        2,
+        32,
+        32,
+    )
     assert batch.to_xarray().dims == ("frequency", "y", "x")
 
 
 def test_to_xarray_names_dimensions_and_units() -> None:
-    stimulus = gabor(frequency=[[2.0], [4.0]], contrast=[0.1, 0.2, 0.3], size=(8, 16), ppd=10)
+    stimulus = gabor(
+        frequency=[[2.0], [4.0]], contrast=[0.1, 0.2, 0.3], size=(8, 16), ppd=10
+    )
     array = stimulus.to_xarray()
     assert array.dims == ("frequency", "contrast", "y", "x")
     assert array.attrs["units"] == "cd m-2" and array.name == "luminance"
@@ -79,14 +105,21 @@ def test_to_xarray_of_other_batches() -> None:
     mask = grating(frequency=3, contrast=[0.1, 0.2], size=8, ppd=8)
     masked = (gabor(frequency=3, contrast=0.1, size=8, ppd=8) + mask).to_xarray()
     assert masked.dims == ("mask_contrast", "y", "x")
-    assert gabor(frequency=3, contrast=[0.1], size=8, ppd=8).to_xarray().sizes["contrast"] == 1
+    assert (
+        gabor(frequency=3, contrast=[0.1], size=8, ppd=8).to_xarray().sizes["contrast"]
+        == 1
+    )
 
 
 @pytest.mark.parametrize("kind", [Gabor, Grating, Noise])
 def test_dir_shows_parameters_and_what_a_user_calls(kind: type[Specification]) -> None:
     spec = kind(frequency=3.0, contrast=0.1)
     names = dir(spec)
-    assert {*kind.parameters(), "draw", "changed", "digest", "levels", "to_dict"} <= {*names}
+    assert {*kind.parameters(), "draw", "changed", "digest", "levels", "to_dict"} <= {
+        *names
+    }
     assert len(names) <= len(kind.parameters()) + 24
-    assert not [name for name in names if name.startswith("_") or not hasattr(spec, name)]
+    assert not [
+        name for name in names if name.startswith("_") or not hasattr(spec, name)
+    ]
     assert "measure_planes" not in names and "mirrors" not in names

@@ -102,7 +102,9 @@ class Scene:
     def disc_image(self, inside: float) -> Image:
         """Light of a hard disc of this luminance, cd/m²."""
         x, y = self.mesh()
-        return np.where(np.hypot(x - self.x, y - self.y) <= self.radius, inside, self.luminance)
+        return np.where(
+            np.hypot(x - self.x, y - self.y) <= self.radius, inside, self.luminance
+        )
 
     def drive(self, light: Image, black: float | None = None) -> Image:
         """Drive of light by IEC 61966-2-1, which ends at 0 and 1."""
@@ -132,12 +134,16 @@ class Planted:
     scene: dict[str, float] | None = None
 
 
-def light(make: Callable[[Scene], Image]) -> Callable[[Scene], tuple[Image, Specification, str]]:
+def light(
+    make: Callable[[Scene], Image],
+) -> Callable[[Scene], tuple[Image, Specification, str]]:
     """A Gabor in cd/m²."""
     return lambda scene: (make(scene), scene.asked, "luminance")
 
 
-def drive(make: Callable[[Scene], Image]) -> Callable[[Scene], tuple[Image, Specification, str]]:
+def drive(
+    make: Callable[[Scene], Image],
+) -> Callable[[Scene], tuple[Image, Specification, str]]:
     """A Gabor in drive values, as floats or codes."""
     return lambda scene: (make(scene), scene.asked, "encoded")
 
@@ -159,7 +165,9 @@ def _noise_off(factor: float) -> Callable[[Scene], tuple[Image, Specification, s
         along = np.fft.fftfreq(scene.size, 1 / scene.ppd)
         radius = np.hypot(*np.meshgrid(along, along))
         half = np.sqrt(2)
-        spectrum[(radius < scene.frequency / half) | (radius > scene.frequency * half)] = 0
+        spectrum[
+            (radius < scene.frequency / half) | (radius > scene.frequency * half)
+        ] = 0
         noise = np.fft.ifft2(spectrum).real
         image = scene.luminance * (1 + factor * scene.contrast * noise / noise.std())
         return image, scene.noise, "luminance"
@@ -175,7 +183,11 @@ def _swapped(scene: Scene) -> tuple[Image, Specification, str]:
 
 def _other_screen(scene: Scene, encode: Callable[[Image], Image]) -> Image:
     return np.clip(
-        encode(np.clip((scene.gabor() - scene.black) / (scene.peak - scene.black), 0, None)), 0, 1
+        encode(
+            np.clip((scene.gabor() - scene.black) / (scene.peak - scene.black), 0, None)
+        ),
+        0,
+        1,
     )
 
 
@@ -200,22 +212,34 @@ PLANTED = (
             "luminance",
         ),
     ),
-    Planted("RMS contrast of noise taken for its amplitude", "root_two", _noise_off(np.sqrt(2))),
+    Planted(
+        "RMS contrast of noise taken for its amplitude",
+        "root_two",
+        _noise_off(np.sqrt(2)),
+    ),
     Planted("contrast doubled", "doubled", other(contrast=2), {"contrast": 0.3}),
     Planted(
         "gamma 2.2 for sRGB",
         "other_gamma",
         drive(lambda s: _other_screen(s, lambda v: v ** (1 / 2.2))),
     ),
-    Planted("black level ignored", "black_ignored", drive(lambda s: s.drive(s.gabor(), black=0.0))),
+    Planted(
+        "black level ignored",
+        "black_ignored",
+        drive(lambda s: s.drive(s.gabor(), black=0.0)),
+    ),
     Planted(
         "phase off by 180 degrees",
         "inverted",
         light(lambda s: replace(s, phase=s.phase + 180).gabor()),
     ),
-    Planted("square wave", "square", light(lambda s: s.gabor(lambda u: np.sign(np.cos(u))))),
     Planted(
-        "values in [-1, 1] shown as drive", "range", drive(lambda s: 2 * s.drive(s.gabor()) - 1)
+        "square wave", "square", light(lambda s: s.gabor(lambda u: np.sign(np.cos(u))))
+    ),
+    Planted(
+        "values in [-1, 1] shown as drive",
+        "range",
+        drive(lambda s: 2 * s.drive(s.gabor()) - 1),
     ),
     Planted(
         "horizontal for vertical",
@@ -224,12 +248,24 @@ PLANTED = (
     ),
     Planted("orientation counted clockwise", "mirrored", other(orientation=-1)),
     Planted("sine for cosine", "sine_phase", light(lambda s: s.gabor(np.sin))),
-    Planted("full width taken for the standard deviation", "full_width", other(radius=1 / 2.35)),
+    Planted(
+        "full width taken for the standard deviation",
+        "full_width",
+        other(radius=1 / 2.35),
+    ),
     Planted("exp(-r²/radius²)", "gaussian_two", light(lambda s: s.gabor(power=1.0))),
-    Planted("degrees taken for radians", "radians", light(lambda s: s.gabor(angle=s.orientation))),
+    Planted(
+        "degrees taken for radians",
+        "radians",
+        light(lambda s: s.gabor(angle=s.orientation)),
+    ),
     Planted("rows and columns exchanged", "transposed", light(lambda s: s.gabor().T)),
     Planted("upside down", "flipped", light(lambda s: s.gabor()[::-1])),
-    Planted("half a pixel off centre", "half_pixel", light(lambda s: s.gabor(where=s.mesh(0.0)))),
+    Planted(
+        "half a pixel off centre",
+        "half_pixel",
+        light(lambda s: s.gabor(where=s.mesh(0.0))),
+    ),
     Planted(
         "clipped at the peak",
         "clipped",
@@ -249,14 +285,18 @@ PLANTED = (
     Planted(
         "contrast in code values",
         "codes",
-        drive(lambda s: s.drive(np.full((1, 1), s.luminance)) * s.gabor() / s.luminance),
+        drive(
+            lambda s: s.drive(np.full((1, 1), s.luminance)) * s.gabor() / s.luminance
+        ),
         {"contrast": 0.3},
     ),
     Planted(
         "samples of the sine stretched to their range",
         "stretched_sine",
         light(
-            lambda s: s.gabor(lambda u: 2 * (np.cos(u) - np.cos(u).min()) / np.ptp(np.cos(u)) - 1)
+            lambda s: s.gabor(
+                lambda u: 2 * (np.cos(u) - np.cos(u).min()) / np.ptp(np.cos(u)) - 1
+            )
         ),
         {"frequency": 15.0, "orientation": 0.0, "phase": 30.0, "x": 0.0, "y": 0.0},
     ),
@@ -264,7 +304,15 @@ PLANTED = (
 
 
 #: How a right image is handed over: space, and the numbers made of its light.
-FORMS = ("luminance", "float32", "linear", "encoded", "encoded float32", "8 bits", "16 bits")
+FORMS = (
+    "luminance",
+    "float32",
+    "linear",
+    "encoded",
+    "encoded float32",
+    "8 bits",
+    "16 bits",
+)
 
 
 def any_scene(rng: np.random.Generator) -> Scene:
@@ -279,7 +327,9 @@ def any_scene(rng: np.random.Generator) -> Scene:
     radius = field * float(np.exp(rng.uniform(np.log(0.06), np.log(0.3))))
     return Scene(
         frequency=float(
-            np.exp(rng.uniform(np.log(max(1.5 / field, 0.4 / radius)), np.log(0.45 * ppd)))
+            np.exp(
+                rng.uniform(np.log(max(1.5 / field, 0.4 / radius)), np.log(0.45 * ppd))
+            )
         ),
         contrast=most * float(np.exp(rng.uniform(np.log(0.003), 0))),
         orientation=float(rng.uniform(-180, 180)),
@@ -301,7 +351,17 @@ def right(scene: Scene, kind: str) -> tuple[Image, Specification]:
         return scene.gabor(), scene.asked
     if kind == "disc":
         return scene.disc_image(scene.luminance * (1 + scene.contrast)), scene.disc
-    names = ("frequency", "contrast", "orientation", "phase", "x", "y", "luminance", "ppd", "size")
+    names = (
+        "frequency",
+        "contrast",
+        "orientation",
+        "phase",
+        "x",
+        "y",
+        "luminance",
+        "ppd",
+        "size",
+    )
     return replace(scene, radius=1e9).gabor(), Grating(
         **{name: getattr(scene, name) for name in names}
     )
@@ -332,5 +392,7 @@ def with_room(fault: Planted, scene: Scene) -> Scene:
         return replace(Scene(**(fault.scene or {})), black=0.0)
     if fault.cause in ("wrong_ppd", "cycles_per_image"):
         field = scene.size / scene.ppd
-        return replace(scene, frequency=scene.frequency * 0.6 + 4 / field, radius=field / 8)
+        return replace(
+            scene, frequency=scene.frequency * 0.6 + 4 / field, radius=field / 8
+        )
     return scene

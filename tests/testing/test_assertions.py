@@ -28,7 +28,9 @@ from psyprobe.testing import (
 
 DISPLAY = Display(peak=400.0, black=0.4, ambient=250.0)
 GABOR = Gabor(frequency=4.0, contrast=0.5, radius=0.2, ppd=60, size=64)
-COLOUR = Gabor(frequency=4.0, contrast=0.08, radius=0.2, direction="red_green", ppd=60, size=64)
+COLOUR = Gabor(
+    frequency=4.0, contrast=0.08, radius=0.2, direction="red_green", ppd=60, size=64
+)
 
 
 def variants(spec: Gabor) -> dict[str, tuple[Any, str]]:
@@ -45,7 +47,10 @@ def variants(spec: Gabor) -> dict[str, tuple[Any, str]]:
         "linear": ((light - DISPLAY.floor) / (DISPLAY.peak - DISPLAY.black), "linear"),
     }
     if spec.direction == "achromatic":
-        forms |= {"luminance": (light, "luminance"), "list": (light.tolist(), "luminance")}
+        forms |= {
+            "luminance": (light, "luminance"),
+            "list": (light.tolist(), "luminance"),
+        }
         forms |= {"one encoded plane": (drive[..., 0], "encoded")}
     else:
         forms |= {"rgb": (light, "rgb"), "lms": (np.asarray(stimulus.pixels), "lms")}
@@ -59,8 +64,12 @@ def test_arrays_of_every_form(spec: Gabor) -> None:
     for name, (image, space) in variants(spec).items():
         assert assert_calibrated(image, spec, space=space, display=DISPLAY).passed, name
         if name != "list":
-            tensor = torch.tensor(np.ascontiguousarray(image).astype(np.asarray(image).dtype))
-            assert assert_calibrated(tensor, spec, space=space, display=DISPLAY).passed, name
+            tensor = torch.tensor(
+                np.ascontiguousarray(image).astype(np.asarray(image).dtype)
+            )
+            assert assert_calibrated(
+                tensor, spec, space=space, display=DISPLAY
+            ).passed, name
 
 
 def test_batches_with_channels_anywhere() -> None:
@@ -71,14 +80,20 @@ def test_batches_with_channels_anywhere() -> None:
     wrong = drive[..., 0].copy()
     wrong[1] = drive[2, ..., 0]
     with pytest.raises(
-        CalibrationError, match=r"contrast: requested 0\.2, delivered 0\.3 \(\+50 %\) in image 1"
+        CalibrationError,
+        match=r"contrast: requested 0\.2, delivered 0\.3 \(\+50 %\) in image 1",
     ):
         assert_calibrated(wrong, spec, space="encoded", display=DISPLAY)
 
 
 def test_each_assertion_looks_at_its_own_quantity() -> None:
     stimulus, noise = GABOR.draw(), Noise(frequency=8.0, contrast=0.1, size=64).draw()
-    for check in (assert_contrast, assert_mean_luminance, assert_frequency, assert_orientation):
+    for check in (
+        assert_contrast,
+        assert_mean_luminance,
+        assert_frequency,
+        assert_orientation,
+    ):
         assert check(stimulus).passed
     assert_band(noise)
     assert_cone_contrast(COLOUR.draw())
@@ -94,13 +109,17 @@ def test_each_assertion_looks_at_its_own_quantity() -> None:
         )
     with pytest.raises(CalibrationError, match="orientation"):
         assert_orientation(
-            Gabor(frequency=4.0, contrast=0.5, radius=0.2, orientation=0.1, size=64).draw().pixels,
+            Gabor(frequency=4.0, contrast=0.5, radius=0.2, orientation=0.1, size=64)
+            .draw()
+            .pixels,
             GABOR,
             space="luminance",
         )
     with pytest.raises(CalibrationError, match="energy outside band"):
         assert_band(
-            np.asarray(noise.pixels), Noise(frequency=4.0, contrast=0.1, size=64), space="luminance"
+            np.asarray(noise.pixels),
+            Noise(frequency=4.0, contrast=0.1, size=64),
+            space="luminance",
         )
 
 
@@ -116,7 +135,9 @@ def test_isoluminance_of_any_picture() -> None:
     stimulus = COLOUR.draw()
     assert_isoluminant(stimulus, observer="cie2006_led_lcd")
     drive = DISPLAY.encode(stimulus, dtype="float64")
-    assert_isoluminant(drive, observer="cie2006_led_lcd", space="encoded", display=DISPLAY)
+    assert_isoluminant(
+        drive, observer="cie2006_led_lcd", space="encoded", display=DISPLAY
+    )
     with pytest.raises(CalibrationError, match="isoluminance for cie1931"):
         assert_isoluminant(drive, observer="cie1931", space="encoded", display=DISPLAY)
     with pytest.raises(InputError, match="unknown cone observer"):
@@ -161,7 +182,9 @@ def test_random_draws_and_their_place_in_a_batch() -> None:
 
     def ordinal(contrast: Any) -> np.ndarray:
         values = np.atleast_1d(contrast)
-        images = values[:, None, None] * np.random.default_rng(1).normal(size=(len(values), 4, 4))
+        images = values[:, None, None] * np.random.default_rng(1).normal(
+            size=(len(values), 4, 4)
+        )
         return images if np.ndim(contrast) else images[0]
 
     assert_batch_equals_loop(GABOR)
@@ -185,7 +208,8 @@ def test_sums_are_judged_part_by_part(wrong: str) -> None:
         else Sum(parts=(target, Noise(frequency=9.0, contrast=0.101, size=64)))
     )
     with pytest.raises(
-        CalibrationError, match="part 1 contrast" if wrong == "target" else "part 2 rms contrast"
+        CalibrationError,
+        match="part 1 contrast" if wrong == "target" else "part 2 rms contrast",
     ):
         assert_contrast(other.draw().pixels, spec, space="luminance")
 
@@ -209,7 +233,9 @@ def test_nothing_is_guessed() -> None:
     with pytest.raises(InputError, match="one channel"):
         assert_calibrated(np.ones((64, 64, 3)), GABOR, space="luminance")
     with pytest.raises(InputError, match="no agreed largest value"):
-        assert_calibrated(np.ones((64, 64), np.int32), GABOR, space="encoded", display=DISPLAY)
+        assert_calibrated(
+            np.ones((64, 64), np.int32), GABOR, space="encoded", display=DISPLAY
+        )
     with pytest.raises(InputError, match="cannot be measured"):
         assert_band(GABOR.draw())
     with pytest.raises(InputError, match="unknown precision"):
@@ -225,8 +251,18 @@ def test_a_uniform_field_is_no_noise_and_no_gabor() -> None:
 def test_extremes_are_no_false_alarm() -> None:
     for spec in (
         Grating(frequency=29.9, contrast=0.001, ppd=60, size=64),
-        Grating(frequency=0.5, contrast=1.0, window="disc", radius=0.3, ppd=60, size=64),
-        Gabor(frequency=1.0, contrast=1.0, radius=0.05, phase=90, balanced=False, ppd=60, size=65),
+        Grating(
+            frequency=0.5, contrast=1.0, window="disc", radius=0.3, ppd=60, size=64
+        ),
+        Gabor(
+            frequency=1.0,
+            contrast=1.0,
+            radius=0.05,
+            phase=90,
+            balanced=False,
+            ppd=60,
+            size=65,
+        ),
         Disc(contrast=10.0, radius=0.25, size=(40, 64)),
         Disc(contrast=0.0, radius=0.25, size=64),
         Noise(frequency=8.0, contrast=0.0, size=64),

@@ -39,7 +39,9 @@ def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
         return spec
     if isinstance(spec, MaskedGabor):
         half = 0.49 * display.max_contrast(luminance, "achromatic")
-        mask = np.minimum(spec.mask_contrast, half / (1 if spec.mask == "grating" else 6))
+        mask = np.minimum(
+            spec.mask_contrast, half / (1 if spec.mask == "grating" else 6)
+        )
         contrasts = {"contrast": np.minimum(spec.contrast, half), "mask_contrast": mask}
         return page.spec(**(varied | {"luminance": luminance} | contrasts))
     if isinstance(spec, Sum):
@@ -51,7 +53,10 @@ def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
         1 / 6 if page.kind in ("noise", "annulus_noise") else 1 - 1e-6
     )
     return page.spec(
-        **(varied | {"luminance": luminance, "contrast": np.minimum(spec.contrast, most)})
+        **(
+            varied
+            | {"luminance": luminance, "contrast": np.minimum(spec.contrast, most)}
+        )
     )
 
 
@@ -64,7 +69,9 @@ def device_of(backend: str | None) -> str | None:
 @pytest.mark.parametrize("backend", BACKENDS, ids=["numpy", "torch"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", SETS)
-def test_every_level_of_the_catalogue(name: str, dtype: str, backend: str | None) -> None:
+def test_every_level_of_the_catalogue(
+    name: str, dtype: str, backend: str | None
+) -> None:
     page = load_stimulus(name)
     spec = page.spec(**levels(page, 20))
     assert_calibrated(spec.draw(dtype=dtype, device=device_of(backend)))

@@ -75,7 +75,10 @@ def test_what_is_drawn_rightly_passes() -> None:
     assert_calibrated(encode(gabor()), asked(), space="encoded", display=DISPLAY)
     assert_calibrated(gabor() / 400, asked(), space="linear", display=DISPLAY)
     assert_calibrated(
-        np.round(encode(gabor()) * 255).astype(np.uint8), asked(), space="encoded", display=DISPLAY
+        np.round(encode(gabor()) * 255).astype(np.uint8),
+        asked(),
+        space="encoded",
+        display=DISPLAY,
     )
 
 
@@ -91,9 +94,9 @@ def test_half_a_pixel_off_centre() -> None:
 def test_half_a_pixel_off_centre_in_a_grating() -> None:
     x = CENTRES[0] - 0.5 / PPD
     image = LEVEL * (1 + 0.5 * np.cos(2 * np.pi * 5 * x))
-    assert causes_of(image, Grating(frequency=5.0, contrast=0.5, ppd=PPD, size=SIZE)) == [
-        known.CAUSES["half_pixel"].name
-    ]
+    assert causes_of(
+        image, Grating(frequency=5.0, contrast=0.5, ppd=PPD, size=SIZE)
+    ) == [known.CAUSES["half_pixel"].name]
 
 
 def test_linspace_with_both_ends() -> None:
@@ -109,25 +112,37 @@ def test_rows_counted_downwards() -> None:
 
 
 def test_full_width_for_standard_deviation() -> None:
-    assert causes_of(gabor(sigma=SIGMA / 2.3548), asked()) == [known.CAUSES["full_width"].name]
+    assert causes_of(gabor(sigma=SIGMA / 2.3548), asked()) == [
+        known.CAUSES["full_width"].name
+    ]
 
 
 def test_sine_phase() -> None:
     x, y = CENTRES
-    image = LEVEL * (1 + 0.5 * np.exp(-(x**2 + y**2) / (2 * SIGMA**2)) * np.sin(2 * np.pi * 4 * x))
+    image = LEVEL * (
+        1 + 0.5 * np.exp(-(x**2 + y**2) / (2 * SIGMA**2)) * np.sin(2 * np.pi * 4 * x)
+    )
     assert causes_of(image, asked()) == [known.CAUSES["sine_phase"].name]
 
 
 @pytest.mark.parametrize("frequency", [4, 12, 20])
-@pytest.mark.parametrize("codes", [True, False], ids=["uint8 bilinear", "float bicubic"])
+@pytest.mark.parametrize(
+    "codes", [True, False], ids=["uint8 bilinear", "float bicubic"]
+)
 def test_resize_and_crop(frequency: float, codes: bool) -> None:
     image_module = pytest.importorskip("PIL.Image")
     spec = Grating(frequency=frequency, contrast=0.2, ppd=PPD, size=224)
     drive = encode(np.asarray(spec.draw().pixels))
-    pixels = np.round(drive * 255).astype(np.uint8) if codes else drive.astype(np.float32)
+    pixels = (
+        np.round(drive * 255).astype(np.uint8) if codes else drive.astype(np.float32)
+    )
     how = image_module.BILINEAR if codes else image_module.BICUBIC
-    resized = image_module.fromarray(pixels).resize((256, 256), how).crop((16, 16, 240, 240))
-    assert causes_of(np.asarray(resized), spec, "encoded") == [known.CAUSES["resized"].name]
+    resized = (
+        image_module.fromarray(pixels).resize((256, 256), how).crop((16, 16, 240, 240))
+    )
+    assert causes_of(np.asarray(resized), spec, "encoded") == [
+        known.CAUSES["resized"].name
+    ]
 
 
 # -- contrast
@@ -142,7 +157,9 @@ def test_min_max_normalised_sine(frequency: float, phase: float) -> None:
     stretched = (wave - wave.min()) / np.ptp(wave)
     image = 50 + 100 * stretched
     if np.allclose(image, np.asarray(spec.draw().pixels), rtol=1e-9):
-        assert_calibrated(image, spec, space="luminance")  # here the samples do meet the peaks
+        assert_calibrated(
+            image, spec, space="luminance"
+        )  # here the samples do meet the peaks
     else:
         assert causes_of(image, spec) == [known.CAUSES["stretched_sine"].name]
 
@@ -172,18 +189,27 @@ def test_noise_contrast_applied_twice() -> None:
 def test_contrast_in_code_values(contrast: float, grey: float) -> None:
     pattern = gabor(contrast=1.0) / LEVEL - 1
     drive = np.clip(grey * (1 + contrast * pattern), 0, 1)
-    assert causes_of(drive, asked(contrast=contrast), "encoded") == [known.CAUSES["codes"].name]
+    assert causes_of(drive, asked(contrast=contrast), "encoded") == [
+        known.CAUSES["codes"].name
+    ]
 
 
 def test_noise_contrast_in_code_values() -> None:
-    noise = np.asarray(Noise(frequency=5.0, contrast=0.2, seed=4, size=SIZE).draw().pixels) / LEVEL
+    noise = (
+        np.asarray(Noise(frequency=5.0, contrast=0.2, seed=4, size=SIZE).draw().pixels)
+        / LEVEL
+    )
     grey = float(encode(np.full((1, 1), LEVEL))[0, 0])
     spec = Noise(frequency=5.0, contrast=0.2, size=SIZE)
-    assert causes_of(np.clip(grey * noise, 0, 1), spec, "encoded") == [known.CAUSES["codes"].name]
+    assert causes_of(np.clip(grey * noise, 0, 1), spec, "encoded") == [
+        known.CAUSES["codes"].name
+    ]
 
 
 def test_min_max_stretched_noise() -> None:
-    noise = np.asarray(Noise(frequency=5.0, contrast=0.2, seed=4, size=SIZE).draw().pixels)
+    noise = np.asarray(
+        Noise(frequency=5.0, contrast=0.2, seed=4, size=SIZE).draw().pixels
+    )
     image = 50 + 100 * (noise - noise.min()) / np.ptp(noise)
     assert causes_of(image, Noise(frequency=5.0, contrast=0.2, size=SIZE)) == [
         known.CAUSES["stretched_noise"].name
@@ -195,7 +221,9 @@ def test_min_max_stretched_noise() -> None:
 
 
 def test_gamma_not_applied() -> None:
-    assert causes_of(gabor() / 400, asked(), "encoded") == [known.CAUSES["not_encoded"].name]
+    assert causes_of(gabor() / 400, asked(), "encoded") == [
+        known.CAUSES["not_encoded"].name
+    ]
 
 
 def test_gamma_applied_twice() -> None:
@@ -212,9 +240,9 @@ def test_gamma_in_the_wrong_direction() -> None:
 @pytest.mark.parametrize("contrast", [0.001, 0.002, 0.005, 0.01, 0.02])
 def test_eight_bits_lose_low_contrasts(contrast: float) -> None:
     codes = encode(gabor(contrast=contrast)) * 255
-    assert causes_of(np.round(codes).astype(np.uint8), asked(contrast=contrast), "encoded") == [
-        known.CAUSES["rounded"].name
-    ]
+    assert causes_of(
+        np.round(codes).astype(np.uint8), asked(contrast=contrast), "encoded"
+    ) == [known.CAUSES["rounded"].name]
     assert causes_of(codes.astype(np.uint8), asked(contrast=contrast), "encoded") == [
         known.CAUSES["truncated"].name
     ]
@@ -245,7 +273,10 @@ def test_light_that_was_cut_off() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_short_floats_are_fine_after_normalisation_and_not_before(dtype: str) -> None:
     torch = pytest.importorskip("torch")
-    spec, drive = asked(contrast=0.001), torch.from_numpy(encode(gabor(contrast=0.001)).copy())
+    spec, drive = (
+        asked(contrast=0.001),
+        torch.from_numpy(encode(gabor(contrast=0.001)).copy()),
+    )
     short = getattr(torch, dtype)
     mean, scale = 0.537, 0.25
     handed = ((drive - mean) / scale).to(short).double() * scale + mean
@@ -266,7 +297,9 @@ def test_channels_in_any_place_but_in_order(direction: str, contrast: float) -> 
     drive = np.asarray(DISPLAY.encode(spec.draw(), dtype="float64"))
     assert_calibrated(drive, spec, space="encoded", display=DISPLAY)
     assert_calibrated(np.moveaxis(drive, -1, 0), spec, space="encoded", display=DISPLAY)
-    assert causes_of(drive[..., ::-1], spec, "encoded") == [known.CAUSES["swapped"].name]
+    assert causes_of(drive[..., ::-1], spec, "encoded") == [
+        known.CAUSES["swapped"].name
+    ]
 
 
 @pytest.mark.parametrize(("direction", "contrast"), CHROMATIC)
@@ -275,15 +308,19 @@ def test_isoluminant_for_another_observer(direction: str, contrast: float) -> No
     other = dataclasses.replace(spec, observer="smith_pokorny")
     drive = np.asarray(DISPLAY.encode(other.draw(), dtype="float64"))
     with pytest.raises(
-        CalibrationError, match=r"isoluminant for CIE 1931 luminance, not for L \+ M of cie2006_led"
+        CalibrationError,
+        match=r"isoluminant for CIE 1931 luminance, not for L \+ M of cie2006_led",
     ):
         assert_calibrated(drive, spec, space="encoded", display=DISPLAY)
 
 
 @pytest.mark.parametrize(
-    ("direction", "axis"), [("red_green", (1, -1, 0)), ("yellow_violet", (-0.3, -0.3, 1))]
+    ("direction", "axis"),
+    [("red_green", (1, -1, 0)), ("yellow_violet", (-0.3, -0.3, 1))],
 )
-def test_colour_set_in_code_values(direction: str, axis: tuple[float, float, float]) -> None:
+def test_colour_set_in_code_values(
+    direction: str, axis: tuple[float, float, float]
+) -> None:
     pattern = gabor(3.0, 1.0) / LEVEL - 1
     drive = 0.537 + 0.1 * pattern[..., None] * np.array(axis)
     assert causes_of(drive, asked(3.0, 0.05, direction=direction), "encoded") == [
@@ -296,7 +333,9 @@ def test_matrix_of_another_display() -> None:
     pattern = gabor(3.0, 1.0) / LEVEL - 1
     modulation = 0.05 * pattern[..., None] * np.array([1.0, -0.3804, 0.0209])
     spec = asked(3.0, 0.05, direction="red_green")
-    assert causes_of(LEVEL / 400 * (1 + modulation), spec, "linear") == [known.CAUSES["leak"].name]
+    assert causes_of(LEVEL / 400 * (1 + modulation), spec, "linear") == [
+        known.CAUSES["leak"].name
+    ]
 
 
 # -- the peer itself
@@ -306,7 +345,9 @@ def test_matrix_of_another_display() -> None:
 @pytest.fixture
 def stimupy() -> Iterator[Any]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its own warnings of rounding are not what is tested here
+        warnings.simplefilter(
+            "ignore"
+        )  # its own warnings of rounding are not what is tested here
         yield pytest.importorskip("stimupy")
 
 
@@ -346,19 +387,36 @@ def from_stimupy(frequency: float, degrees: float, phase: float) -> Gabor:
 
 @pytest.mark.parametrize("degrees", [17.0, 30.0, 63.0, 121.0])
 @pytest.mark.parametrize("frequency", [2.0, 4.0, 7.3])
-def test_oblique_stimupy_gabors_pass(stimupy: Any, frequency: float, degrees: float) -> None:
+def test_oblique_stimupy_gabors_pass(
+    stimupy: Any, frequency: float, degrees: float
+) -> None:
     """To five digits: stimupy rounds its coordinates to 1e-5 degrees."""
     image = stimupy_gabor(frequency, degrees, 20.0)
     assert_calibrated(
-        image, from_stimupy(frequency, degrees, 20.0), space="luminance", precision="float16"
+        image,
+        from_stimupy(frequency, degrees, 20.0),
+        space="luminance",
+        precision="float16",
     )
 
 
-@pytest.mark.parametrize(("frequency", "phase"), [(16.0, 45.0), (10.7, 0.0), (21.0, 30.0)])
-def test_upright_stimupy_gabors_are_stretched(stimupy: Any, frequency: float, phase: float) -> None:
+@pytest.mark.parametrize(
+    ("frequency", "phase"), [(16.0, 45.0), (10.7, 0.0), (21.0, 30.0)]
+)
+def test_upright_stimupy_gabors_are_stretched(
+    stimupy: Any, frequency: float, phase: float
+) -> None:
     image = stimupy_gabor(frequency, 0.0, phase)
     found = causes_of(
-        image, Gabor(frequency=frequency, contrast=0.5, phase=phase, radius=SIGMA, ppd=64, size=128)
+        image,
+        Gabor(
+            frequency=frequency,
+            contrast=0.5,
+            phase=phase,
+            radius=SIGMA,
+            ppd=64,
+            size=128,
+        ),
     )
     assert {
         known.CAUSES["half_pixel"].name,
@@ -378,7 +436,14 @@ def test_stimupy_with_its_origin_at_the_mean_is_off_in_frequency(
     image = stimupy_gabor(6.0, degrees, 90.0, origin="mean")
     found = causes_of(
         image,
-        Gabor(frequency=6.0, contrast=0.5, orientation=degrees, radius=SIGMA, ppd=64, size=128),
+        Gabor(
+            frequency=6.0,
+            contrast=0.5,
+            orientation=degrees,
+            radius=SIGMA,
+            ppd=64,
+            size=128,
+        ),
     )
     assert found[0] == known.CAUSES["both_ends"].name
 
@@ -388,7 +453,11 @@ def test_stimupy_noise_is_stretched(stimupy: Any) -> None:
 
     np.random.seed(1)  # noqa: NPY002 - stimupy takes no generator here
     drawn = narrowband(
-        visual_size=2, ppd=64, center_frequency=4, bandwidth=1, intensity_range=(50, 150)
+        visual_size=2,
+        ppd=64,
+        center_frequency=4,
+        bandwidth=1,
+        intensity_range=(50, 150),
     )
     found = causes_of(
         np.asarray(drawn["img"]), Noise(frequency=4.0, contrast=0.132, ppd=64, size=128)
@@ -410,4 +479,6 @@ def test_stimupy_grating_of_less_than_a_cycle_is_stretched(stimupy: Any) -> None
     )
     spec = Grating(frequency=0.3, contrast=0.5, ppd=64, size=128)
     with pytest.raises(CalibrationError, match=r"contrast: requested 0\.5, delivered"):
-        assert_calibrated(np.asarray(drawn["img"]), spec, space="luminance", precision="uint8")
+        assert_calibrated(
+            np.asarray(drawn["img"]), spec, space="luminance", precision="uint8"
+        )

@@ -36,7 +36,8 @@ def test_every_property_is_asserted_or_excused() -> None:
     rows = re.findall(r"^\| (\d+) \| .* \| (.*) \|$", PAGE, re.MULTILINE)
     assert [int(number) for number, _ in rows] == list(range(1, 53))
     written = "\n".join(
-        path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "testing").glob("*.py")
+        path.read_text(encoding="utf-8")
+        for path in (ROOT / "tests" / "testing").glob("*.py")
     )
     defined = set(re.findall(r"^def (test_p\d\d_\w+)", written, re.MULTILINE))
     listed: set[str] = set()

@@ -26,7 +26,11 @@ from tests.testing.planted import (
 
 
 def test_there_are_twenty_seven() -> None:
-    assert len({fault.what for fault in PLANTED}) == len({fault.cause for fault in PLANTED}) == 27
+    assert (
+        len({fault.what for fault in PLANTED})
+        == len({fault.cause for fault in PLANTED})
+        == 27
+    )
 
 
 @pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.what)
@@ -41,7 +45,11 @@ def test_the_root_is_named_and_nothing_else(fault: Planted) -> None:
 def test_the_root_comes_before_what_follows_from_it() -> None:
     scene = Scene()
     image = replace(
-        scene, frequency=scene.frequency * 1.25, radius=scene.radius * 0.8, x=0.08, y=-0.12
+        scene,
+        frequency=scene.frequency * 1.25,
+        radius=scene.radius * 0.8,
+        x=0.08,
+        y=-0.12,
     ).gabor()
     with pytest.raises(CalibrationError) as failure:
         assert_calibrated(image, scene.asked, space="luminance")
@@ -71,7 +79,10 @@ def test_drive_that_is_black_from_minus_one_on_is_told() -> None:
     scene = replace(Scene(), luminance=20.0, contrast=0.1)
     with pytest.raises(InputError, match=r"values in \[-1, 1\] become that by"):
         judge(
-            2 * scene.drive(scene.gabor()) - 1, scene.asked, space="encoded", display=scene.display
+            2 * scene.drive(scene.gabor()) - 1,
+            scene.asked,
+            space="encoded",
+            display=scene.display,
         )
 
 
@@ -85,7 +96,9 @@ def test_right_stimuli_are_not_accused(form: str) -> None:
         image, space = handed_over(light, form, scene)
         found, causes = judge(image, asked, space=space, display=scene.display)
         bits = form.partition(" bits")[0]
-        assert found.passed or [cause.name for cause in causes] == [f"{bits}-bit rounding"]
+        assert found.passed or [cause.name for cause in causes] == [
+            f"{bits}-bit rounding"
+        ]
 
 
 def test_a_fault_too_small_to_matter_is_not_named() -> None:
@@ -93,7 +106,11 @@ def test_a_fault_too_small_to_matter_is_not_named() -> None:
     light = np.asarray(asked.draw().pixels)
     # A millionth of a pixel off, and a contrast that is a millionth too high: float32 would not
     # show it.
-    near = replace(asked, x=1e-6 / 60, contrast=0.5 * (1 + 1e-6)).draw(dtype="float32").pixels
+    near = (
+        replace(asked, x=1e-6 / 60, contrast=0.5 * (1 + 1e-6))
+        .draw(dtype="float32")
+        .pixels
+    )
     assert judge(near, asked, space="luminance")[0].passed
     # Beside a fault that matters it is not named either.
     _, causes = judge(
@@ -106,8 +123,8 @@ def test_a_fault_too_small_to_matter_is_not_named() -> None:
 
 def test_what_no_fault_explains_is_given_no_cause() -> None:
     asked = Gabor(frequency=4, contrast=0.5, radius=0.3, size=64)
-    picture = 100 + 40 * np.random.default_rng(1).standard_normal((64, 64)).cumsum(axis=0).clip(
-        -2, 2
-    )
+    picture = 100 + 40 * np.random.default_rng(1).standard_normal((64, 64)).cumsum(
+        axis=0
+    ).clip(-2, 2)
     found, causes = judge(picture, asked, space="luminance")
     assert not found.passed and causes == ()

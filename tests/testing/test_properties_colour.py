@@ -58,7 +58,10 @@ def test_p37_a_neutral_field_is_neutral_on_every_display(name: str) -> None:
     xyz = display.rgb_to_xyz.sum(axis=1)
     white = (float(xyz[0] / xyz.sum()), float(xyz[1] / xyz.sum()))
     field = Uniform(
-        luminance=display.floor + 0.25 * display.peak, chromatic=True, white=white, **FIELD
+        luminance=display.floor + 0.25 * display.peak,
+        chromatic=True,
+        white=white,
+        **FIELD,
     )
     drive = np.asarray(display.encode(field.draw(), dtype="float64"))
     assert np.ptp(drive, axis=-1).max() < 1e-14 * 10
@@ -77,7 +80,8 @@ def test_p38_isoluminant_light_stays_so_through_the_display(
         strain = 40.0  # a steep table rounds light that much more
     drive = np.asarray(display.encode(spec.draw(), dtype=dtype))
     luminance = xyz_to_lms(
-        np.asarray(display.decode(drive.astype(np.float64))) @ display.rgb_to_xyz.T, spec.observer
+        np.asarray(display.decode(drive.astype(np.float64))) @ display.rgb_to_xyz.T,
+        spec.observer,
     )
     luminance = luminance[..., :2].sum(axis=-1)
     assert np.abs(
@@ -88,7 +92,9 @@ def test_p38_isoluminant_light_stays_so_through_the_display(
 @pytest.mark.parametrize("name", sorted(PRESETS))
 @pytest.mark.parametrize("direction", ISOLUMINANT)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_p38_on_every_display_of_the_catalogue(name: str, direction: str, dtype: str) -> None:
+def test_p38_on_every_display_of_the_catalogue(
+    name: str, direction: str, dtype: str
+) -> None:
     display = PRESETS[name]
     luminance = display.floor + 0.25 * (display.peak - display.black)
     contrast = 0.9 * display.max_contrast(luminance, direction)
@@ -109,20 +115,30 @@ def test_p38_on_every_display_of_the_catalogue(name: str, direction: str, dtype:
     st.sampled_from([*ISOLUMINANT, (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]),
     st.sampled_from(DTYPES),
 )
-def test_p39_cones_that_should_be_silent_are(spec: Gabor, direction: Direction, dtype: str) -> None:
-    spec = dataclasses.replace(spec, direction=direction, contrast=min(spec.contrast, 0.5))
+def test_p39_cones_that_should_be_silent_are(
+    spec: Gabor, direction: Direction, dtype: str
+) -> None:
+    spec = dataclasses.replace(
+        spec, direction=direction, contrast=min(spec.contrast, 0.5)
+    )
     found = assert_cone_contrast(spec.draw(dtype=dtype))
     silent = direction_vector(direction, spec.background_lms) == 0
     for name in np.array(list("LMS"))[silent]:
         assert found[f"{name} cone contrast"].requested == 0
 
 
-@pytest.mark.parametrize(("direction", "leak"), [("red_green", -0.016), ("yellow_violet", -0.018)])
-def test_p40_another_observer_sees_the_leak_that_theory_says(direction: str, leak: float) -> None:
+@pytest.mark.parametrize(
+    ("direction", "leak"), [("red_green", -0.016), ("yellow_violet", -0.018)]
+)
+def test_p40_another_observer_sees_the_leak_that_theory_says(
+    direction: str, leak: float
+) -> None:
     """At the gamut limit of grey 0.25: CIE 1931 luminance changes by 1.6 and 1.8 %."""
     display = Display(peak=400.0)
     most = display.max_contrast(100.0, direction)
-    spec = Grating(frequency=15.0, contrast=most, phase=45, direction=direction, **FIELD)
+    spec = Grating(
+        frequency=15.0, contrast=most, phase=45, direction=direction, **FIELD
+    )
     stimulus = spec.draw()
     cones = spec.background_lms * direction_vector(direction, spec.background_lms)
     predicted = float(cone_observer(spec.observer).to_xyz[1] @ cones) * most
@@ -143,7 +159,11 @@ def test_p41_the_gamut_is_bounded_on_both_sides(
     luminance = data.draw(strategies.backgrounds(display))
     most = display.max_contrast(luminance, direction)
     background = cone_observer("cie2006_led_lcd").from_xyz @ white_xyz("D65")
-    step = display.lms_to_rgb() @ (background * direction_vector(direction, background)) * luminance
+    step = (
+        display.lms_to_rgb()
+        @ (background * direction_vector(direction, background))
+        * luminance
+    )
     room = np.minimum(luminance - display.floor, display.ceiling - luminance)
     assert most == pytest.approx(
         float((room / np.abs(step[np.abs(step) > 1e-9 * luminance])).min()), rel=1e-9
@@ -157,12 +177,16 @@ def test_p41_the_gamut_is_bounded_on_both_sides(
     if 0 < most * (1 + 1e-6) <= 0.5:
         assert_in_gamut(Grating(contrast=most * (1 - 1e-9), **shared).draw(), display)
         with pytest.raises(CalibrationError, match="gamut"):
-            assert_in_gamut(Grating(contrast=most * (1 + 1e-6), **shared).draw(), display)
+            assert_in_gamut(
+                Grating(contrast=most * (1 + 1e-6), **shared).draw(), display
+            )
 
 
 def test_p41_values_of_the_reference() -> None:
     display, background = Display(peak=400.0), xyz_to_lms(white_xyz("D65"))
-    most = display.max_contrast(100.0, "red_green") * direction_vector("red_green", background)
+    most = display.max_contrast(100.0, "red_green") * direction_vector(
+        "red_green", background
+    )
     assert most == pytest.approx([0.064, -0.148, 0.0], abs=6e-4)
     for direction, cone, limit in (
         ((1, 0, 0), 0, 0.189),
@@ -181,7 +205,9 @@ def test_p41_values_of_the_reference() -> None:
 @given(strategies.gabors(sampling=FIELD), st.sampled_from(DTYPES))
 def test_p42_cone_contrast_delivered(spec: Gabor, dtype: str) -> None:
     if spec.direction == "achromatic":
-        spec = dataclasses.replace(spec, direction="red_green", contrast=0.2 * spec.contrast)
+        spec = dataclasses.replace(
+            spec, direction="red_green", contrast=0.2 * spec.contrast
+        )
     assert_cone_contrast(spec.draw(dtype=dtype))
 
 
@@ -190,9 +216,13 @@ def test_p42_cone_contrast_delivered(spec: Gabor, dtype: str) -> None:
 @pytest.mark.parametrize(
     "direction", ["red_green", "yellow_violet", (1.0, 0.0, 0.0), (0.2, 0.1, -0.1)]
 )
-def test_p42_through_the_display(dtype: str, contrast: float, direction: Direction) -> None:
+def test_p42_through_the_display(
+    dtype: str, contrast: float, direction: Direction
+) -> None:
     display = Display(peak=400.0, black=0.4, ambient=250.0)
-    spec = Gabor(frequency=4.0, contrast=contrast, direction=direction, radius=0.2, **FIELD)
+    spec = Gabor(
+        frequency=4.0, contrast=contrast, direction=direction, radius=0.2, **FIELD
+    )
     drive = display.encode(spec.draw(), dtype=dtype)
     found = assert_cone_contrast(drive, spec, space="encoded", display=display)
     delivered = np.array([found[f"{cone} cone contrast"].delivered for cone in "LMS"])

@@ -68,10 +68,13 @@ def test_p28_a_batch_is_the_loop(spec: Any) -> None:
         values = {name: getattr(part, name) for name in part.numeric}
         batches.append(
             dataclasses.replace(
-                part, **{name: np.array([v, SECOND[name](v)]) for name, v in values.items()}
+                part,
+                **{name: np.array([v, SECOND[name](v)]) for name, v in values.items()},
             )
         )
-    assert_batch_equals_loop(type(spec)(parts=tuple(batches)) if len(batches) > 1 else batches[0])
+    assert_batch_equals_loop(
+        type(spec)(parts=tuple(batches)) if len(batches) > 1 else batches[0]
+    )
 
 
 @given(strategies.stimuli(sampling=FIELD), st.sampled_from(["float64", "float32"]))
@@ -86,11 +89,17 @@ def test_p28_torch_draws_what_numpy_draws(spec: Specification, dtype: str) -> No
     assert_calibrated(theirs, spec, space="luminance" if ours.ndim == 2 else "lms")
 
 
-@given(strategies.displays(), st.floats(0.0, 1.0), st.sampled_from(["float64", "float32"]))
-def test_p29_decoding_undoes_encoding(display: Display, relative: float, dtype: str) -> None:
+@given(
+    strategies.displays(), st.floats(0.0, 1.0), st.sampled_from(["float64", "float32"])
+)
+def test_p29_decoding_undoes_encoding(
+    display: Display, relative: float, dtype: str
+) -> None:
     light = np.full((1, 1), display.floor + relative * (display.peak - display.black))
     light = np.clip(light, display.floor, display.ceiling)
-    again = np.asarray(display.decode(display.encode(light, dtype=dtype).astype(np.float64)))
+    again = np.asarray(
+        display.decode(display.encode(light, dtype=dtype).astype(np.float64))
+    )
     steepest = _steepest(display)
     assert np.abs(again - light).max() / display.ceiling <= steepest * tolerance(
         "drive round trip", dtype
@@ -108,9 +117,9 @@ def _steepest(display: Display) -> float:
 
 @pytest.mark.parametrize("display", PRESETS, ids=list(display_presets()))
 def test_p30_light_round_trip_of_the_presets(display: Display) -> None:
-    light = np.geomspace(max(display.floor, 1e-3 * display.peak), display.ceiling, 4001).reshape(
-        1, -1
-    )
+    light = np.geomspace(
+        max(display.floor, 1e-3 * display.peak), display.ceiling, 4001
+    ).reshape(1, -1)
     assert_round_trip(light, InDoubles(display))
     assert_round_trip(light.astype(np.float32).clip(display.floor), display)
 
@@ -118,7 +127,8 @@ def test_p30_light_round_trip_of_the_presets(display: Display) -> None:
 @given(strategies.displays(), st.floats(0.001, 1.0))
 def test_p30_light_round_trip_of_any_display(display: Display, relative: float) -> None:
     light = np.full(
-        (1, 1), min(display.floor + relative * (display.peak - display.black), display.ceiling)
+        (1, 1),
+        min(display.floor + relative * (display.peak - display.black), display.ceiling),
     )
     assert_round_trip(light, InDoubles(display))
 
@@ -130,10 +140,12 @@ def test_p31_light_rises_with_every_step_of_drive(display: Display) -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_p32_drive_never_falls_with_light(dtype: str) -> None:
-    around = np.concatenate([np.linspace(0, 1, 100_001), np.linspace(0.0031300, 0.0031320, 20_001)])
-    drive = np.asarray(Display(peak=1.0).encode(np.sort(around).reshape(1, -1), dtype=dtype))[
-        0, :, 0
-    ]
+    around = np.concatenate(
+        [np.linspace(0, 1, 100_001), np.linspace(0.0031300, 0.0031320, 20_001)]
+    )
+    drive = np.asarray(
+        Display(peak=1.0).encode(np.sort(around).reshape(1, -1), dtype=dtype)
+    )[0, :, 0]
     # IEC's rounded constants step back by 2.9e-8 at 0.0031308; ours join.
     assert np.diff(drive).min() >= 0
 
@@ -144,7 +156,9 @@ def test_p33_limits(display: Display) -> None:
     assert float(display.decode(0.0)) == pytest.approx(
         display.black + reflected, rel=1e-13, abs=1e-13
     )
-    assert float(display.decode(1.0)) == pytest.approx(display.peak + reflected, rel=1e-13)
+    assert float(display.decode(1.0)) == pytest.approx(
+        display.peak + reflected, rel=1e-13
+    )
     assert (display.floor, display.ceiling) == pytest.approx(
         (display.black + reflected, display.peak + reflected)
     )
@@ -160,8 +174,14 @@ def test_p34_the_largest_contrast_fits_and_more_does_not(
     expected = min(1 - display.floor / luminance, display.ceiling / luminance - 1)
     assert most == pytest.approx(expected, rel=1e-9)
     # One sample per quarter cycle: the samples meet trough and peak.
-    shared: dict[str, Any] = {"frequency": 15.0, "phase": 45, "luminance": luminance} | FIELD
-    assert_in_gamut(Grating(contrast=min(most, 1.0) * (1 - 1e-9), **shared).draw(), display)
+    shared: dict[str, Any] = {
+        "frequency": 15.0,
+        "phase": 45,
+        "luminance": luminance,
+    } | FIELD
+    assert_in_gamut(
+        Grating(contrast=min(most, 1.0) * (1 - 1e-9), **shared).draw(), display
+    )
     if most * 1.001 <= 1:
         beyond = Grating(contrast=most * 1.001, **shared).draw()
         with pytest.raises(CalibrationError, match="values outside gamut"):
@@ -171,7 +191,9 @@ def test_p34_the_largest_contrast_fits_and_more_does_not(
 
 
 def test_p34_of_the_display_in_the_reference() -> None:
-    assert Display(peak=400.0, black=4.4).max_contrast(100.0) == pytest.approx(0.956, abs=1e-12)
+    assert Display(peak=400.0, black=4.4).max_contrast(100.0) == pytest.approx(
+        0.956, abs=1e-12
+    )
 
 
 @settings(max_examples=60)
@@ -185,7 +207,9 @@ def test_p35_nothing_is_clipped_unasked(shown: tuple[Specification, Display]) ->
 
 
 def test_p35_a_refusal_counts_and_says_what_would_fit() -> None:
-    stimulus = Gabor(frequency=4.0, contrast=1.0, luminance=300.0, radius=0.2, **FIELD).draw()
+    stimulus = Gabor(
+        frequency=4.0, contrast=1.0, luminance=300.0, radius=0.2, **FIELD
+    ).draw()
     display = Display(peak=400.0)
     outside = int(np.count_nonzero(np.asarray(stimulus.pixels) > 400))
     with pytest.raises(
@@ -197,18 +221,29 @@ def test_p35_a_refusal_counts_and_says_what_would_fit() -> None:
 
 
 @pytest.mark.parametrize("contrast", [0.15, 0.2])
-def test_p36_noise_leaves_the_range_as_often_as_a_normal_variable(contrast: float) -> None:
+def test_p36_noise_leaves_the_range_as_often_as_a_normal_variable(
+    contrast: float,
+) -> None:
     floor, level, size, seeds = 30.0, 100.0, 224, 8
     display = Display(peak=400.0, black=floor)
-    expected = math.erfc((1 - floor / level) / contrast / math.sqrt(2)) / 2 * size**2 * seeds
+    expected = (
+        math.erfc((1 - floor / level) / contrast / math.sqrt(2)) / 2 * size**2 * seeds
+    )
     noise = Noise(
-        frequency=10.0, bandwidth=2.0, contrast=contrast, seed=np.arange(seeds), ppd=60, size=size
+        frequency=10.0,
+        bandwidth=2.0,
+        contrast=contrast,
+        seed=np.arange(seeds),
+        ppd=60,
+        size=size,
     ).draw()
     below = display.gamut(noise).below
     # Pixels of band noise are correlated, so counts scatter more than independent ones.
     assert abs(below - expected) < 6 * math.sqrt(expected) + 3
     with pytest.raises(GamutError, match="below what this display shows"):
-        display.encode(Noise(frequency=10.0, contrast=0.2, seed=1, ppd=60, size=size).draw())
+        display.encode(
+            Noise(frequency=10.0, contrast=0.2, seed=1, ppd=60, size=size).draw()
+        )
 
 
 def test_p36_noise_below_no_light_at_all_is_refused() -> None:

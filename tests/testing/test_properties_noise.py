@@ -30,7 +30,9 @@ noises = strategies.noises(direction="achromatic", sampling=FIELD)
 
 def ensemble(**values: Any) -> np.ndarray:
     """Modulations of 64 seeds, (64, H, W)."""
-    pixels = Noise(contrast=0.1, seed=np.arange(SEEDS), **(FIELD | values)).draw().pixels
+    pixels = (
+        Noise(contrast=0.1, seed=np.arange(SEEDS), **(FIELD | values)).draw().pixels
+    )
     return np.asarray(pixels) / 100.0 - 1
 
 
@@ -59,15 +61,21 @@ def test_p21_tolerance_is_not_stretched_at_ordinary_contrast(dtype: str) -> None
     )
 
 
-@pytest.mark.parametrize(("frequency", "bandwidth", "edge"), [(6.0, 1.0, 0.5), (8.0, 2.0, 0.8)])
+@pytest.mark.parametrize(
+    ("frequency", "bandwidth", "edge"), [(6.0, 1.0, 0.5), (8.0, 2.0, 0.8)]
+)
 def test_p22_half_power_lies_at_the_stated_edges(
     frequency: float, bandwidth: float, edge: float
 ) -> None:
-    spec = Noise(frequency=frequency, contrast=0.1, bandwidth=bandwidth, edge=edge, **FIELD)
+    spec = Noise(
+        frequency=frequency, contrast=0.1, bandwidth=bandwidth, edge=edge, **FIELD
+    )
     power = estimate.fourier_power(
         ensemble(frequency=frequency, bandwidth=bandwidth, edge=edge)
     ).mean(axis=0)
-    power[:, 1:] /= 2  # a coefficient beside the first column stands for its conjugate too
+    power[:, 1:] /= (
+        2  # a coefficient beside the first column stands for its conjugate too
+    )
     octaves = np.log2(np.maximum(estimate.radial_frequency((SIZE, SIZE), PPD), 1e-9))
     low, high = (float(np.log2(value)) for value in spec.band)
     plateau = power[(octaves > low + edge / 2) & (octaves < high - edge / 2)].mean()
@@ -78,7 +86,9 @@ def test_p22_half_power_lies_at_the_stated_edges(
         excess = power[ramp] / plateau - expected
         standard_error = expected / np.sqrt(SEEDS)
         slope = np.pi / 2 / edge
-        shift = np.sum(excess / standard_error**2) / np.sum(1 / standard_error**2) / slope
+        shift = (
+            np.sum(excess / standard_error**2) / np.sum(1 / standard_error**2) / slope
+        )
         error = 1 / np.sqrt(np.sum(1 / standard_error**2)) / slope
         assert abs(shift) < 4 * error
 
@@ -92,7 +102,9 @@ def test_p23_isotropy() -> None:
     counts = np.array([np.count_nonzero(ring & (sector == k)) for k in range(8)])
     energy = np.array([power[:, ring & (sector == k)].mean() for k in range(8)])
     # Conjugate coefficients are one: half as many independent, exponentially distributed powers.
-    deviations = (energy / np.average(energy, weights=counts) - 1) * np.sqrt(SEEDS * counts / 2)
+    deviations = (energy / np.average(energy, weights=counts) - 1) * np.sqrt(
+        SEEDS * counts / 2
+    )
     assert np.sum(deviations**2) < 29.9  # chi-square, 7 degrees of freedom, p = 1e-4
     assert np.all(np.abs(sector_energy(images).mean(axis=0) - 1) < 0.5)
 
@@ -105,7 +117,9 @@ def test_p24_slope_of_the_spectrum(exponent: float) -> None:
     assert abs(slopes.mean() + 2 * exponent) < 3 * errors[0] / np.sqrt(SEEDS)
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([(32, 32), (31, 32), (32, 31), (15, 15)]))
+@given(
+    st.integers(0, 2**32 - 1), st.sampled_from([(32, 32), (31, 32), (32, 31), (15, 15)])
+)
 def test_p25_phase_scrambling_keeps_the_amplitude_spectrum(
     seed: int, shape: tuple[int, int]
 ) -> None:
@@ -137,4 +151,6 @@ def test_p27_whatever_was_drawn_before_or_beside_it() -> None:
     np.random.default_rng(1).normal(size=10)
     beside = np.asarray(Noise(seed=[3, 9, 7, 1, 5, 7], **shared).draw().pixels)
     assert np.array_equal(beside[2], alone) and np.array_equal(beside[5], alone)
-    assert_batch_equals_loop(Noise(seed=[3, 9, 7], luminance=[10.0, 20.0, 30.0], **shared))
+    assert_batch_equals_loop(
+        Noise(seed=[3, 9, 7], luminance=[10.0, 20.0, 30.0], **shared)
+    )

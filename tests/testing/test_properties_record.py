@@ -40,11 +40,24 @@ DTYPES = st.sampled_from(["float64", "float32"])
 @pytest.mark.parametrize("bits", [8, 16])
 def test_p44_codes_are_rounded_and_never_wrap(bits: int, tmp_path: Path) -> None:
     path = tmp_path / "gabor.png"
-    settings = ["frequency=4", "contrast=0.999", "luminance=199", "radius=0.3", "size=64"]
+    settings = [
+        "frequency=4",
+        "contrast=0.999",
+        "luminance=199",
+        "radius=0.3",
+        "size=64",
+    ]
     words = [word for setting in settings for word in ("--set", setting)]
-    assert main(["render", "gabor_achromatic", *words, "--bits", str(bits), "-o", str(path)]) == 0
+    assert (
+        main(
+            ["render", "gabor_achromatic", *words, "--bits", str(bits), "-o", str(path)]
+        )
+        == 0
+    )
     codes = decode_png(path.read_bytes())
-    values: dict[str, Any] = {key: float(value) for key, value in (s.split("=") for s in settings)}
+    values: dict[str, Any] = {
+        key: float(value) for key, value in (s.split("=") for s in settings)
+    }
     spec = Gabor(**(values | {"size": 64}))
     drive = np.asarray(Display(peak=400.0).encode(spec.draw(), dtype="float64"))[..., 0]
     most = 2**bits - 1
@@ -61,7 +74,9 @@ RECEIVED = [
 
 
 @pytest.mark.parametrize(("dtype", "contrast"), RECEIVED)
-def test_p45_what_a_network_receives_is_what_was_drawn(dtype: str, contrast: float) -> None:
+def test_p45_what_a_network_receives_is_what_was_drawn(
+    dtype: str, contrast: float
+) -> None:
     torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
     from psyprobe.observers import Network, NetworkObserver, NetworkOptions
 
@@ -79,8 +94,12 @@ def test_p45_what_a_network_receives_is_what_was_drawn(dtype: str, contrast: flo
         seen[0][0].double().permute(1, 2, 0) * torch.tensor(std).double()
         + torch.tensor(mean).double()
     )
-    assert_contrast(drive[..., 1], spec, space="encoded", display=display, precision=dtype)
-    assert_mean_luminance(drive[..., 1], spec, space="encoded", display=display, precision=dtype)
+    assert_contrast(
+        drive[..., 1], spec, space="encoded", display=display, precision=dtype
+    )
+    assert_mean_luminance(
+        drive[..., 1], spec, space="encoded", display=display, precision=dtype
+    )
 
 
 def test_p46_nothing_is_resized_on_the_way() -> None:
@@ -123,7 +142,9 @@ def test_p50_and_in_the_light_that_a_display_shows(
 
 
 @given(strategies.shown_stimuli(), DTYPES)
-def test_p51_everything_is_finite(shown: tuple[Specification, Display], dtype: str) -> None:
+def test_p51_everything_is_finite(
+    shown: tuple[Specification, Display], dtype: str
+) -> None:
     spec, display = shown
     stimulus = spec.draw(dtype=dtype)
     assert np.isfinite(np.asarray(stimulus.pixels)).all()

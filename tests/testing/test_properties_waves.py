@@ -69,7 +69,9 @@ def test_p02_contrast_after_encoding_and_decoding(
 ) -> None:
     spec = data.draw(strategies.gabors(display, direction="achromatic", sampling=FIELD))
     drive = display.encode(spec.draw(), dtype=dtype)
-    assert_contrast(np.array(drive), spec, space="encoded", display=display, precision=dtype)
+    assert_contrast(
+        np.array(drive), spec, space="encoded", display=display, precision=dtype
+    )
 
 
 @pytest.mark.parametrize("contrast", [0.001, 0.01, 0.1, 0.9])
@@ -78,7 +80,9 @@ def test_p02_at_its_own_tolerance(contrast: float) -> None:
     spec = Gabor(frequency=4.0, contrast=contrast, radius=0.3, **FIELD)
     for dtype, least in (("float64", 0.0), ("float32", 1e-7 / contrast)):
         drive = np.array(display.encode(spec.draw(), dtype=dtype))
-        found = assert_contrast(drive, spec, space="encoded", display=display)["contrast"]
+        found = assert_contrast(drive, spec, space="encoded", display=display)[
+            "contrast"
+        ]
         assert abs(found.error or 0.0) <= tolerance("shown contrast", dtype) + least
 
 
@@ -129,7 +133,9 @@ def test_p05_mean_of_a_gabor(spec: Gabor, dtype: str) -> None:
     lift = np.exp(-((omega * spec.radius) ** 2) / 2) * np.cos(np.radians(spec.phase))
     expected = spec.contrast * 2 * np.pi * spec.radius**2 / area * lift
     found = pixels(spec, dtype).mean() / spec.luminance - 1
-    assert found == pytest.approx(expected, abs=1e-8 + (0 if dtype == "float64" else 1e-7))
+    assert found == pytest.approx(
+        expected, abs=1e-8 + (0 if dtype == "float64" else 1e-7)
+    )
 
 
 @given(small_gabors(balanced=True, luminance=5.0), DTYPES)
@@ -141,7 +147,9 @@ def test_p06_mean_of_a_balanced_gabor(spec: Gabor, dtype: str) -> None:
 @given(small_gabors(), DTYPES)
 def test_p07_rms_of_a_gabor(spec: Gabor, dtype: str) -> None:
     area, omega = (SIZE / PPD) ** 2, 2 * np.pi * spec.frequency
-    ripple = 1 + np.cos(2 * np.radians(spec.phase)) * np.exp(-((omega * spec.radius) ** 2))
+    ripple = 1 + np.cos(2 * np.radians(spec.phase)) * np.exp(
+        -((omega * spec.radius) ** 2)
+    )
     expected = spec.contrast * np.sqrt(np.pi * spec.radius**2 * ripple / (2 * area))
     found = np.sqrt(np.mean((pixels(spec, dtype) / spec.luminance - 1) ** 2))
     assert found == pytest.approx(
@@ -151,7 +159,9 @@ def test_p07_rms_of_a_gabor(spec: Gabor, dtype: str) -> None:
 
 @given(st.integers(1, 20), st.floats(0.01, 1.0), DTYPES)
 def test_p08_contrast_conversions(cycles: int, contrast: float, dtype: str) -> None:
-    spec = Grating(frequency=cycles * PPD / SIZE, contrast=contrast, orientation=90, **FIELD)
+    spec = Grating(
+        frequency=cycles * PPD / SIZE, contrast=contrast, orientation=90, **FIELD
+    )
     image = pixels(spec, dtype)
     allowed = 1e-12 if dtype == "float64" else 1e-6
     assert float(estimate.rms_contrast(image)) == pytest.approx(
@@ -215,7 +225,12 @@ def test_p13_linearity_in_contrast(dtype: str, allowed: float) -> None:
     reference = None
     for contrast in (0.1, 0.01, 0.001):
         spec = Gabor(
-            frequency=4.3, contrast=contrast, orientation=20, phase=10, radius=0.3, **FIELD
+            frequency=4.3,
+            contrast=contrast,
+            orientation=20,
+            phase=10,
+            radius=0.3,
+            **FIELD,
         )
         change = (pixels(spec, dtype) / LEVEL - 1) / contrast
         reference = change if reference is None else reference
@@ -233,10 +248,14 @@ def test_p14_rotation_invariance(dtype: str, allowed: float, exact: float) -> No
         "phase": 30,
     } | FIELD
     rms = [
-        pixels(Gabor(orientation=angle, **shared), dtype).std() for angle in np.linspace(0, 345, 24)
+        pixels(Gabor(orientation=angle, **shared), dtype).std()
+        for angle in np.linspace(0, 345, 24)
     ]
     assert max(rms) / min(rms) - 1 < allowed
-    upright, turned = pixels(Gabor(**shared), dtype), pixels(Gabor(orientation=90, **shared), dtype)
+    upright, turned = (
+        pixels(Gabor(**shared), dtype),
+        pixels(Gabor(orientation=90, **shared), dtype),
+    )
     # A quarter turn counter-clockwise, as one sees it.
     assert np.abs(np.rot90(upright) - turned).max() < exact * LEVEL
 
@@ -244,7 +263,15 @@ def test_p14_rotation_invariance(dtype: str, allowed: float, exact: float) -> No
 @pytest.mark.parametrize("factor", [0.5, 0.788, 2.0])
 @pytest.mark.parametrize(("dtype", "allowed"), [("float64", 1e-12), ("float32", 1e-6)])
 def test_p15_scale_invariance(factor: float, dtype: str, allowed: float) -> None:
-    one = Gabor(frequency=4.0, contrast=0.5, radius=0.3, orientation=25, x=0.1, ppd=PPD, size=SIZE)
+    one = Gabor(
+        frequency=4.0,
+        contrast=0.5,
+        radius=0.3,
+        orientation=25,
+        x=0.1,
+        ppd=PPD,
+        size=SIZE,
+    )
     other = Gabor(
         frequency=4.0 * factor,
         contrast=0.5,
@@ -275,7 +302,9 @@ def test_p16_translation_by_whole_pixels(dtype: str, allowed: float) -> None:
 @given(waves)
 def test_p17_no_sample_exceeds_the_contrast(spec: Any) -> None:
     # What balancing takes from the mean is not contrast; it only moves the whole pattern.
-    plain = dataclasses.replace(spec, balanced=False) if isinstance(spec, Gabor) else spec
+    plain = (
+        dataclasses.replace(spec, balanced=False) if isinstance(spec, Gabor) else spec
+    )
     assert float(michelson_contrast(pixels(plain))) <= plain.contrast * (1 + 1e-12)
 
 
@@ -287,15 +316,21 @@ def test_p17_nyquist_is_refused(kind: Any, frequency: float) -> None:
 
 
 @pytest.mark.parametrize("frequency", [1.0, 4.0, 8.0, 15.0, 20.0, 24.0])
-def test_p18_pixels_are_points_and_averages_of_them_follow_sinc(frequency: float) -> None:
+def test_p18_pixels_are_points_and_averages_of_them_follow_sinc(
+    frequency: float,
+) -> None:
     """Averaged over the pixel's area, a grating would lose contrast as sinc(f/ppd); sampled at
     points it keeps it."""
     times = 64
     asked = Grating(frequency=frequency, contrast=0.5, ppd=PPD, size=(1, 32))
     fine = pixels(
-        Grating(frequency=frequency, contrast=0.5, ppd=PPD * times, size=(times, 32 * times))
+        Grating(
+            frequency=frequency, contrast=0.5, ppd=PPD * times, size=(times, 32 * times)
+        )
     )
     averaged = fine.reshape(1, times, 32, times).mean(axis=(1, 3))
     fit = Sine(shape=averaged.shape, ppd=PPD, frequency=frequency).fit(averaged)
-    assert float(fit.amplitude) / (0.5 * LEVEL) == pytest.approx(np.sinc(frequency / PPD), rel=1e-3)
+    assert float(fit.amplitude) / (0.5 * LEVEL) == pytest.approx(
+        np.sinc(frequency / PPD), rel=1e-3
+    )
     assert_contrast(asked.draw())

@@ -42,14 +42,23 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):  # type: ig
     def run_tests(source: str, *options: str) -> pytest.RunResult:
         pytester.makepyfile(source)
         return pytester.runpytest_subprocess(
-            "-p", "psyprobe.testing.pytest_plugin", "-W", "error", *options, timeout=1200
+            "-p",
+            "psyprobe.testing.pytest_plugin",
+            "-W",
+            "error",
+            *options,
+            timeout=1200,
         )
 
     return run_tests
 
 
-@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
-def test_worst_errors_of_all_tests_stand_at_the_end(run, options: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize(
+    "options", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"]
+)
+def test_worst_errors_of_all_tests_stand_at_the_end(
+    run, options: tuple[str, ...]
+) -> None:  # type: ignore[no-untyped-def]
     if options:
         pytest.importorskip("xdist")
     result = run(TESTS, *options)

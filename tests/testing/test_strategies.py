@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
 import psyprobe.stimulus
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor, Modulation, Specification
 from psyprobe.testing import assert_in_gamut, strategies
@@ -42,12 +42,16 @@ def test_a_display_prints_as_the_line_that_makes_it(display: Display) -> None:
 
 @settings(max_examples=30)
 @given(strategies.displays(), st.data())
-def test_with_a_display_stimuli_stay_in_its_gamut(display: Display, data: st.DataObject) -> None:
+def test_with_a_display_stimuli_stay_in_its_gamut(
+    display: Display, data: st.DataObject
+) -> None:
     for kind in KINDS:
         assert_in_gamut(data.draw(kind(display)).draw(), display)
 
 
-@given(strategies.gabors(direction="red_green", sampling={"ppd": 40.0, "size": (32, 48)}))
+@given(
+    strategies.gabors(direction="red_green", sampling={"ppd": 40.0, "size": (32, 48)})
+)
 def test_what_is_fixed_stays(spec: Gabor) -> None:
     assert (spec.direction, spec.ppd, spec.size) == ("red_green", 40.0, (32, 48))
 
@@ -67,7 +71,9 @@ FIXED = {
         display=Display(), direction="red_green", sampling=SAMPLING, share=0.5
     ),
     "uniforms": strategies.uniforms(display=Display(), sampling=SAMPLING),
-    "sums": strategies.sums(display=Display(), direction="red_green", sampling=SAMPLING),
+    "sums": strategies.sums(
+        display=Display(), direction="red_green", sampling=SAMPLING
+    ),
     "shown": strategies.shown_stimuli(direction="red_green", sampling=SAMPLING).map(
         lambda pair: pair[0]
     ),
@@ -77,7 +83,9 @@ FIXED = {
 @pytest.mark.parametrize("name", sorted(FIXED))
 @settings(max_examples=10)
 @given(st.data())
-def test_all_that_can_be_fixed_stays_in_every_kind(name: str, data: st.DataObject) -> None:
+def test_all_that_can_be_fixed_stays_in_every_kind(
+    name: str, data: st.DataObject
+) -> None:
     spec = data.draw(FIXED[name])
     assert (spec.ppd, spec.shape) == (40.0, (32, 48))
     if isinstance(spec, Modulation):
@@ -95,10 +103,21 @@ def test_a_field_has_as_many_pixels_as_allowed(field: dict[str, Any]) -> None:
 
 def test_they_shrink_to_the_plain() -> None:
     plain = find(strategies.gabors(), lambda spec: True)
-    assert repr(plain) == "Gabor(ppd=32.0, size=24, contrast=0.5, frequency=4.0, radius=0.09375)"
+    assert (
+        repr(plain)
+        == "Gabor(ppd=32.0, size=24, contrast=0.5, frequency=4.0, radius=0.09375)"
+    )
     assert find(strategies.displays(), lambda display: True) == Display()
-    oblique = find(strategies.gabors(), lambda spec: spec.orientation != 0 and spec.contrast < 0.5)
-    assert (oblique.orientation, oblique.phase, oblique.x, oblique.y, oblique.aspect) == (
+    oblique = find(
+        strategies.gabors(), lambda spec: spec.orientation != 0 and spec.contrast < 0.5
+    )
+    assert (
+        oblique.orientation,
+        oblique.phase,
+        oblique.x,
+        oblique.y,
+        oblique.aspect,
+    ) == (
         1.0,
         0,
         0,
@@ -122,15 +141,19 @@ def test_a_failing_example_is_shown_as_code() -> None:
 
 @given(strategies.directions())
 def test_directions_are_directions(direction: Any) -> None:
-    assert isinstance(Gabor(frequency=4.0, contrast=0.1, direction=direction), Modulation)
+    assert isinstance(
+        Gabor(frequency=4.0, contrast=0.1, direction=direction), Modulation
+    )
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(strategies.experiments())
-def test_every_condition_of_an_experiment_can_be_shown(tmp_path: Path, text: str) -> None:
+def test_every_condition_of_an_experiment_can_be_shown(
+    tmp_path: Path, text: str
+) -> None:
     path = tmp_path / "an_experiment.toml"
     path.write_text(text, encoding="utf-8")
-    experiment = read_experiment(path)
+    experiment = load_experiment(path)
     ends = [
         (values[0], values[-1])
         for values in (experiment.levels["frequency"], experiment.levels["contrast"])

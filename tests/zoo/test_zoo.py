@@ -16,7 +16,7 @@ import pytest
 from small_experiment import write_experiment
 
 from psyprobe.errors import UnknownNameError, WeightsError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.observers import list_observers, load_observer
 from psyprobe.observers.zoo.models import zoo_models
 from psyprobe.probes.experiments import observer_for
@@ -37,7 +37,9 @@ SMALL = [
 
 
 def test_published_rows_are_those_of_the_paper(oracle_data: Path) -> None:
-    with (oracle_data / "encoder_protocol" / "models_45.csv").open(encoding="utf-8") as file:
+    with (oracle_data / "encoder_protocol" / "models_45.csv").open(
+        encoding="utf-8"
+    ) as file:
         paper = {row["model"]: row for row in csv.DictReader(file)}
     published = {name: model for name, model in zoo_models().items() if model.published}
     assert published.keys() == paper.keys()
@@ -49,7 +51,9 @@ def test_published_rows_are_those_of_the_paper(oracle_data: Path) -> None:
 
 def test_every_row_says_where_its_weights_come_from() -> None:
     for model in zoo_models().values():
-        assert model.weights == "none" or model.weights.startswith(("hub: ", "file: ")), model.name
+        assert model.weights == "none" or model.weights.startswith(
+            ("hub: ", "file: ")
+        ), model.name
         assert math.prod(model.shape) > 0
 
 
@@ -118,7 +122,9 @@ def test_feature_has_the_catalogued_size(name: str) -> None:
     observer = load_observer(f"zoo:{name}", random_weights=True, device="cpu")
     assert observer.card.name == f"zoo:{name}"
     assert observer.card.random_weights
-    images = np.random.default_rng(0).random((2, *observer.card.input_size, 3), dtype=np.float32)
+    images = np.random.default_rng(0).random(
+        (2, *observer.card.input_size, 3), dtype=np.float32
+    )
     (feature,) = observer.features(images).values()
     assert feature.shape == (2, math.prod(model.shape))
     assert not np.array_equal(feature[0], feature[1])
@@ -131,7 +137,9 @@ def test_feature_has_the_catalogued_size(name: str) -> None:
 def test_quick_gelu_follows_the_weights(name: str, quick: bool) -> None:
     pytest.importorskip("open_clip", reason="the encoders extra is not installed")
     assert (
-        load_observer(f"zoo:{name}", random_weights=True, device="cpu").card.options["quick_gelu"]
+        load_observer(f"zoo:{name}", random_weights=True, device="cpu").card.options[
+            "quick_gelu"
+        ]
         is quick
     )
 
@@ -159,7 +167,9 @@ def test_autoencoder_gives_the_mean_or_one_seeded_sample() -> None:
 
 
 def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
-    transformers = pytest.importorskip("transformers", reason="the zoo extra is not installed")
+    transformers = pytest.importorskip(
+        "transformers", reason="the zoo extra is not installed"
+    )
     from psyprobe.observers.encoders.libraries import MaskedOptions, mae_observer
 
     def tiny() -> Any:
@@ -177,13 +187,21 @@ def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
     every = MaskedOptions(random_weights=True, device="cpu")
     a_quarter = replace(every, mask_seed=8)
     images = np.random.default_rng(0).random((2, 224, 224, 3), dtype=np.float32)
-    whole = mae_observer("tiny", tiny(), every).features(images)["embedding"].reshape(2, 197, 16)
+    whole = (
+        mae_observer("tiny", tiny(), every)
+        .features(images)["embedding"]
+        .reshape(2, 197, 16)
+    )
     masked = mae_observer("tiny", tiny(), a_quarter).features(images)["embedding"]
     assert masked.reshape(2, -1, 16).shape == (2, 50, 16)
     # Every patch is where it stands: changing the last one changes the last token most.
     changed = images.copy()
     changed[:, -16:, -16:] = 1 - changed[:, -16:, -16:]
-    moved = mae_observer("tiny", tiny(), every).features(changed)["embedding"].reshape(2, 197, 16)
+    moved = (
+        mae_observer("tiny", tiny(), every)
+        .features(changed)["embedding"]
+        .reshape(2, 197, 16)
+    )
     assert np.abs(moved - whole).sum(axis=(0, 2)).argmax() == 196
     # The authors' noise: torch.manual_seed(8); torch.rand(1, 196), smallest first. Others are never
     # looked at.
@@ -194,19 +212,27 @@ def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
     hidden = images.copy().reshape(2, 14, 16, 14, 16, 3)
     unseen = sorted(set(range(196)) - set(kept.tolist()))
     hidden[:, np.array(unseen) // 14, :, np.array(unseen) % 14] = 0
-    again = mae_observer("tiny", tiny(), a_quarter).features(hidden.reshape(images.shape))
+    again = mae_observer("tiny", tiny(), a_quarter).features(
+        hidden.reshape(images.shape)
+    )
     np.testing.assert_allclose(again["embedding"], masked, atol=1e-6)
 
 
-def test_published_experiments_run_models_of_the_zoo_as_published(tmp_path: Path) -> None:
+def test_published_experiments_run_models_of_the_zoo_as_published(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip("diffusers", reason="the zoo extra is not installed")
     options = {"random_weights": True, "device": "cpu", "input_size": 64}
     for name, seed in (("gabor_achromatic_published", 8), ("gabor_achromatic", None)):
-        observer = observer_for(read_experiment(name), "zoo:stable-diffusion-v1-5", **options)
+        observer = observer_for(
+            load_experiment(name), "zoo:stable-diffusion-v1-5", **options
+        )
         assert observer.card.options.get("sample_seed") == seed
 
 
-def test_published_experiments_tell_a_metric_of_the_zoo_their_resolution(tmp_path: Path) -> None:
+def test_published_experiments_tell_a_metric_of_the_zoo_their_resolution(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip(
         "pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError
     )
@@ -215,5 +241,5 @@ def test_published_experiments_tell_a_metric_of_the_zoo_their_resolution(tmp_pat
         ("[display]", "[observer]\nmetric_ppd = 75.4\n[display]"),
         stimulus=(("ppd = 16", "ppd = 64"), ("size = 16", "size = 64")),
     )
-    observer = observer_for(read_experiment(path), "zoo:cvvdp_hdr")
+    observer = observer_for(load_experiment(path), "zoo:cvvdp_hdr")
     assert observer.card.options["ppd"] == 75.4

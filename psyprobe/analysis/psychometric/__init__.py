@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from psyprobe.analysis.psychometric.fit import fit_psychometric
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
-from psyprobe.analysis.psychometric.isotonic import isotonic_fit, monotone_p_value, spearman_karber
+from psyprobe.analysis.psychometric.isotonic import (
+    isotonic_fit,
+    monotone_p_value,
+    spearman_karber,
+)
 from psyprobe.analysis.psychometric.sigmoids import (
     psychometric_function,
     threshold_at,

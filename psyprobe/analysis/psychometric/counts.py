@@ -25,7 +25,9 @@ class Groups:
 
     def take(self, index: Index) -> Self:
         """Select groups."""
-        selection = {name: values.take(index, axis=0) for name, values in vars(self).items()}
+        selection = {
+            name: values.take(index, axis=0) for name, values in vars(self).items()
+        }
         return type(self)(**selection)
 
     def put(self, index: Index, other: Self) -> None:
@@ -84,7 +86,9 @@ def concatenate_points(points: Sequence[Point]) -> Point:
     """Concatenate the groups of several points."""
     arrays = {}
     for field in fields(Point):
-        arrays[field.name] = np.concatenate([getattr(point, field.name) for point in points])
+        arrays[field.name] = np.concatenate(
+            [getattr(point, field.name) for point in points]
+        )
     return Point(**arrays)
 
 
@@ -148,7 +152,9 @@ def tested_range(counts: Counts | Curves) -> TestedRange:
     tested = counts.trials > 0
     low = np.where(tested, counts.x, np.inf)
     high = np.where(tested, counts.x, -np.inf)
-    return TestedRange(low.min(axis=-1, initial=np.inf), high.max(axis=-1, initial=-np.inf))
+    return TestedRange(
+        low.min(axis=-1, initial=np.inf), high.max(axis=-1, initial=-np.inf)
+    )
 
 
 def pick(values: FloatArray, index: Index) -> FloatArray:
@@ -188,7 +194,9 @@ def read_curves(
     groups = int(np.prod([batch[axis] for axis in own_axes], dtype=int))
     size = int(np.prod([batch[axis] for axis in shared_axes], dtype=int))
     contrast, yes, trials = (
-        np.transpose(column, (*order, len(batch))).reshape(groups, size, column.shape[-1])
+        np.transpose(column, (*order, len(batch))).reshape(
+            groups, size, column.shape[-1]
+        )
         for column in columns
     )
     blank = contrast == 0
@@ -272,7 +280,9 @@ def _merge_equal_levels(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Sort levels and add up those of equal x; missing levels go last and repeat the highest x."""
     order = np.argsort(x, axis=-1, kind="stable")
-    x, yes, trials = (np.take_along_axis(values, order, axis=-1) for values in (x, yes, trials))
+    x, yes, trials = (
+        np.take_along_axis(values, order, axis=-1) for values in (x, yes, trials)
+    )
     is_new = np.ones(x.shape, dtype=bool)
     is_new[..., 1:] = x[..., 1:] != x[..., :-1]
     column = np.cumsum(is_new, axis=-1) - 1

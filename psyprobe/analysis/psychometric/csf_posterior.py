@@ -68,7 +68,9 @@ def log_parabola(
     x = np.log10(np.asarray(frequency, dtype=np.float64))
     half = (np.log10(2.0) + np.asarray(bandwidth)) / 2
     curve = gain - np.log10(2.0) * ((x - peak) / half) ** 2
-    return np.asarray(np.where((x < peak) & (curve < gain - truncation), gain - truncation, curve))
+    return np.asarray(
+        np.where((x < peak) & (curve < gain - truncation), gain - truncation, curve)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,9 @@ class CsfGrid:
 
     def parameters(self) -> FloatArray:
         """List every combination of the parameters, shape (P, 4)."""
-        mesh = np.meshgrid(self.gain, self.peak, self.bandwidth, self.truncation, indexing="ij")
+        mesh = np.meshgrid(
+            self.gain, self.peak, self.bandwidth, self.truncation, indexing="ij"
+        )
         return np.stack([values.ravel() for values in mesh], axis=1)
 
 
@@ -158,7 +162,9 @@ class CsfPosterior(Posterior):
 
     one_width = True
 
-    def __init__(self, frequencies: tuple[float, ...], grid: Grid, csf: CsfGrid) -> None:
+    def __init__(
+        self, frequencies: tuple[float, ...], grid: Grid, csf: CsfGrid
+    ) -> None:
         from scipy.sparse import csr_array
 
         t, w, g, l = grid.shape
@@ -177,7 +183,11 @@ class CsfPosterior(Posterior):
         self._spread = _spread(grid.threshold, csf.deviation)
         self._likelihood = [np.ones((t, w * g * l)) for _ in frequencies]
         self._smooth = [np.ones((t, w * g * l)) for _ in frequencies]
-        prior = grid.width_prior[:, None, None] * grid.guess_prior[:, None] * grid.lapse_prior
+        prior = (
+            grid.width_prior[:, None, None]
+            * grid.guess_prior[:, None]
+            * grid.lapse_prior
+        )
         with np.errstate(divide="ignore"):
             self._log_prior = np.log(prior).reshape(-1)
         self._log = np.zeros((count, w * g * l))
@@ -186,7 +196,11 @@ class CsfPosterior(Posterior):
     def mean_parameters(self) -> dict[str, float]:
         """Compute the posterior means of the parameters of `log_parabola`."""
         means = self._mass.sum(axis=1) @ self._parameters
-        return dict(zip(("gain", "peak", "bandwidth", "truncation"), means.tolist(), strict=True))
+        return dict(
+            zip(
+                ("gain", "peak", "bandwidth", "truncation"), means.tolist(), strict=True
+            )
+        )
 
     def draw(self, n: int, seed: int = 0) -> FloatArray:
         """Draw log10 sensitivity at all frequencies from the joint posterior, shape (n, F)."""
@@ -229,7 +243,10 @@ class CsfPosterior(Posterior):
 
     def _detection(self, place: int, x: float) -> FloatArray:
         return detection_probability(
-            np.array(x), self.grid.threshold[:, None], self.grid.width, self.grid.function
+            np.array(x),
+            self.grid.threshold[:, None],
+            self.grid.width,
+            self.grid.function,
         )
 
     def _condition(self, place: int) -> None:
@@ -237,7 +254,9 @@ class CsfPosterior(Posterior):
         before = self._smooth[place]
         # Relative to the highest of all rates: these differ in evidence, which must not be lost.
         self._likelihood[place] = np.exp(log - log.max())
-        self._smooth[place] = np.maximum(self._spread.T @ self._likelihood[place], 1e-200)
+        self._smooth[place] = np.maximum(
+            self._spread.T @ self._likelihood[place], 1e-200
+        )
         self._log += (np.log(self._smooth[place]) - np.log(before))[self._cell[place]]
 
     def _share(self) -> None:

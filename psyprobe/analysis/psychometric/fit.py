@@ -19,10 +19,19 @@ import numpy.typing as npt
 
 from psyprobe._typing import BoolArray, FloatArray, JsonObject
 from psyprobe.analysis.psychometric import likelihood
-from psyprobe.analysis.psychometric.counts import Counts, Curves, read_curves, tested_range
+from psyprobe.analysis.psychometric.counts import (
+    Counts,
+    Curves,
+    read_curves,
+    tested_range,
+)
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.analysis.psychometric.intervals import Ends, Interval, Profile, resample
-from psyprobe.analysis.psychometric.isotonic import deviance, isotonic_bracket, spearman_karber
+from psyprobe.analysis.psychometric.isotonic import (
+    deviance,
+    isotonic_bracket,
+    spearman_karber,
+)
 from psyprobe.analysis.psychometric.search import Maxima, add_overdispersion, search
 from psyprobe.analysis.psychometric.sigmoids import sigmoid
 from psyprobe.analysis.psychometric.statuses import (
@@ -138,20 +147,28 @@ def fit_psychometric(
     _check_options(method, priors, interval, level, resamples)
     equal_rates = lapse == "guess"
     guess_bounds = _rate_bounds("guess", guess, _FREE_GUESS)
-    lapse_bounds = guess_bounds if equal_rates else _rate_bounds("lapse", lapse, _FREE_LAPSE)
+    lapse_bounds = (
+        guess_bounds if equal_rates else _rate_bounds("lapse", lapse, _FREE_LAPSE)
+    )
     _check_rates(guess_bounds, lapse_bounds)
     model = likelihood.Model(sigmoid(function), likelihood.LogPriors(), equal_rates)
     curves = read_curves(contrast, yes, trials, shared)
-    problem = state_problem(curves, function, model, guess_bounds, lapse_bounds, level, seed)
+    problem = state_problem(
+        curves, function, model, guess_bounds, lapse_bounds, level, seed
+    )
     maxima = search(problem.search_problem)
     estimates = judge(problem, maxima.point, maxima.value)
     if method == "map" or overdispersion:
         if method == "map":
             model = replace(model, priors=likelihood.stated_priors(priors, equal_rates))
-        problem = replace(problem, search_problem=replace(problem.search_problem, model=model))
+        problem = replace(
+            problem, search_problem=replace(problem.search_problem, model=model)
+        )
         maxima = search(problem.search_problem, starts=[maxima.point])
         if overdispersion:
-            point, value = add_overdispersion(problem.search_problem, maxima.point, maxima.value)
+            point, value = add_overdispersion(
+                problem.search_problem, maxima.point, maxima.value
+            )
             maxima = Maxima(point, value, maxima.converged)
         estimates = update_estimates(
             problem,
@@ -195,7 +212,9 @@ def _check_options(
     if method not in ("mle", "map"):
         raise unknown_name("method of fitting", method, ("mle", "map"))
     if priors is not None and method != "map":
-        raise InputError("priors are given, but method is 'mle', which has none; say method='map'")
+        raise InputError(
+            "priors are given, but method is 'mle', which has none; say method='map'"
+        )
     if interval not in ("profile", "bootstrap", None):
         raise unknown_name("kind of interval", interval, ("profile", "bootstrap"))
     if not 0 < level < 1:
@@ -213,7 +232,9 @@ def _rate_bounds(name: str, rate: Lapse, free: RateBounds) -> RateBounds:
     if rate == "fit":
         return free
     if isinstance(rate, str):
-        raise InputError(f"{name} {rate!r} is no rate; give a number, a pair of bounds, or 'fit'")
+        raise InputError(
+            f"{name} {rate!r} is no rate; give a number, a pair of bounds, or 'fit'"
+        )
     low, high = rate if isinstance(rate, tuple) else (rate, rate)
     if not 0 <= low <= high < 1:
         raise InputError(
@@ -283,7 +304,9 @@ def _intervals(
     )
 
 
-def _limit_to_levels(problem: FitProblem, estimates: Estimates, interval: Interval) -> Interval:
+def _limit_to_levels(
+    problem: FitProblem, estimates: Estimates, interval: Interval
+) -> Interval:
     """Widen and open thresholds' intervals to what the tested levels can tell.
 
     A threshold at a mixed level is known no better than to half the way to its neighbours. An end
@@ -309,7 +332,9 @@ def _limit_to_levels(problem: FitProblem, estimates: Estimates, interval: Interv
     )
 
 
-def _censor_interval(problem: FitProblem, estimates: Estimates, interval: Interval) -> Interval:
+def _censor_interval(
+    problem: FitProblem, estimates: Estimates, interval: Interval
+) -> Interval:
     """Replace the intervals of censored and flat curves.
 
     Where all answers are no, or yes, the ends are exact: as many trials as refute a rate of one
@@ -325,7 +350,9 @@ def _censor_interval(problem: FitProblem, estimates: Estimates, interval: Interv
     all_no = (status == "censored_above") & (problem.status == "censored_above")
     trials_from_above = np.cumsum(counts.trials[..., ::-1], axis=-1)[..., ::-1]
     refuted = trials_from_above >= np.log(1 - problem.level) / np.log(1 - half) - 1e-9
-    highest = np.where(refuted & tested, counts.x, -np.inf).max(axis=-1, initial=-np.inf)
+    highest = np.where(refuted & tested, counts.x, -np.inf).max(
+        axis=-1, initial=-np.inf
+    )
     low = np.where(all_no, highest, low)
     high = np.where(all_no, np.inf, high)
 
@@ -339,7 +366,9 @@ def _censor_interval(problem: FitProblem, estimates: Estimates, interval: Interv
     flat = status == "flat"
     open_below = flat | ((status == "censored_below") & ~np.isnan(high))
     open_above = flat | ((status == "censored_above") & ~np.isnan(low))
-    return Interval(np.where(open_below, -np.inf, low), np.where(open_above, np.inf, high))
+    return Interval(
+        np.where(open_below, -np.inf, low), np.where(open_above, np.inf, high)
+    )
 
 
 def _collect(

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Properties of a fit that are contrasts.
-_IN_CONTRAST = ("threshold", "threshold_low", "threshold_high", "raw_threshold", "sensitivity")
+_IN_CONTRAST = (
+    "threshold",
+    "threshold_low",
+    "threshold_high",
+    "raw_threshold",
+    "sensitivity",
+)
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,9 @@ class PsychometricFit:
 
     def _log10_contrast_at(self, share: float) -> FloatArray:
         """Find the log10 contrast where F is a share."""
-        return threshold_at(share, self.log10_threshold, self.log10_width, function=self.function)
+        return threshold_at(
+            share, self.log10_threshold, self.log10_width, function=self.function
+        )
 
     @property
     def bracket_low(self) -> FloatArray:
@@ -156,11 +164,19 @@ class PsychometricFit:
 
         names = [field.name for field in fields(self)]
         values = {name: getattr(self, name) for name in [*names, *_IN_CONTRAST]}
-        arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        arrays = {
+            name: value
+            for name, value in values.items()
+            if isinstance(value, np.ndarray)
+        }
         shape = np.shape(self.status)
         axes = [f"axis_{i}" for i in range(len(shape))]
-        index = pd.MultiIndex.from_product(map(range, shape), names=axes) if shape else None
-        return pd.DataFrame({name: np.ravel(array) for name, array in arrays.items()}, index)
+        index = (
+            pd.MultiIndex.from_product(map(range, shape), names=axes) if shape else None
+        )
+        return pd.DataFrame(
+            {name: np.ravel(array) for name, array in arrays.items()}, index
+        )
 
     def _repr_html_(self) -> str:
         from psyprobe.files import html
@@ -177,7 +193,9 @@ class PsychometricFit:
         )
         columns = [np.ravel(getattr(self, name)) for name in names]
         rows = [[_rounded(cell) for cell in row] for row in zip(*columns, strict=True)]
-        return html.table([list(names), *rows], f"Psychometric function ({self.function})")
+        return html.table(
+            [list(names), *rows], f"Psychometric function ({self.function})"
+        )
 
     def predict(self, contrast: npt.ArrayLike) -> FloatArray:
         """Predict the probability of yes by the fitted functions.

@@ -21,10 +21,20 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from psyprobe._typing import BoolArray, FloatArray
-from psyprobe.analysis.psychometric.counts import Counts, Index, Point, concatenate_points
+from psyprobe.analysis.psychometric.counts import (
+    Counts,
+    Index,
+    Point,
+    concatenate_points,
+)
 from psyprobe.analysis.psychometric.isotonic import deviance
 from psyprobe.analysis.psychometric.likelihood import predicted
-from psyprobe.analysis.psychometric.search import SearchProblem, maximise, search, separate_curve
+from psyprobe.analysis.psychometric.search import (
+    SearchProblem,
+    maximise,
+    search,
+    separate_curve,
+)
 
 #: A parameter that can be fixed at a value.
 Parameter = Literal["threshold", "slope"]
@@ -126,21 +136,31 @@ class Profile:
         problem = self.problem.take(group)
         cell = (np.arange(ends.curve.size), member)
         for bound in (problem.lower, problem.upper):
-            bound.threshold[cell] = np.where(ends.is_slope, bound.threshold[cell], position)
+            bound.threshold[cell] = np.where(
+                ends.is_slope, bound.threshold[cell], position
+            )
             bound.slope[cell] = np.where(ends.is_slope, position, bound.slope[cell])
         if steep is not None:
             steepest = problem.upper.slope[cell]
-            problem.lower.slope[cell] = np.where(steep, steepest, problem.lower.slope[cell])
+            problem.lower.slope[cell] = np.where(
+                steep, steepest, problem.lower.slope[cell]
+            )
         best = self.best.take(group)
         if nearby:
-            point, value, _ = search(problem, eta=best.eta, starts=nearby, grid_starts=0)
+            point, value, _ = search(
+                problem, eta=best.eta, starts=nearby, grid_starts=0
+            )
         elif self.problem.counts.x.shape[1] == 1:
-            point, value, _ = search(problem, eta=best.eta, starts=[best], grid_starts=1)
+            point, value, _ = search(
+                problem, eta=best.eta, starts=[best], grid_starts=1
+            )
         else:
             point, value = _search_group(problem, best, ends.is_slope, member)
         return Positions(position, 2 * (self.value[group] - value), point)
 
-    def interval(self, quantile: FloatArray, centre: FloatArray, ends: Ends) -> Interval:
+    def interval(
+        self, quantile: FloatArray, centre: FloatArray, ends: Ends
+    ) -> Interval:
         """Find the intervals of some curves, in the coordinates of `Counts`.
 
         Parameters
@@ -163,7 +183,9 @@ class Profile:
             # whether the loss falls again towards the bound, so that the end is open.
             closed_ends = ends.take(np.tile(closed, 2))
             bound = self._bound(ends, side)
-            checks = self.evaluate(closed_ends, np.concatenate([end[closed], bound[closed]]))
+            checks = self.evaluate(
+                closed_ends, np.concatenate([end[closed], bound[closed]])
+            )
             end_root, bound_root = np.split(np.sqrt(np.maximum(checks.loss, 0.0)), 2)
             target = np.sqrt(quantile[closed])
             is_open = bound_root <= target
@@ -215,7 +237,9 @@ class Profile:
         parabola.
         """
         levels = self.problem.levels_at(self.best)
-        threshold, mixed, slope = self.problem.differentiate(self.best, levels).blocks[:, 1]
+        threshold, mixed, slope = self.problem.differentiate(self.best, levels).blocks[
+            :, 1
+        ]
         threshold_curvature = threshold - mixed**2 / np.maximum(slope, 1e-9)
         slope_curvature = slope - mixed**2 / np.maximum(threshold, 1e-9)
         curvature = ends.select(threshold_curvature, slope_curvature)
@@ -305,8 +329,12 @@ class Profile:
             same_side = (is_outside == was_outside[pending]) & (turn > 0)
             inside_halved = 0.5 * inside_weight[pending]
             outside_halved = 0.5 * outside_weight[pending]
-            inside_weight[pending] = np.where(is_outside & same_side, inside_halved, 1.0)
-            outside_weight[pending] = np.where(~is_outside & same_side, outside_halved, 1.0)
+            inside_weight[pending] = np.where(
+                is_outside & same_side, inside_halved, 1.0
+            )
+            outside_weight[pending] = np.where(
+                ~is_outside & same_side, outside_halved, 1.0
+            )
             was_outside[pending] = is_outside
         return 0.5 * (inside.position + outside.position)
 
@@ -371,7 +399,9 @@ def _group_starts(
     """
     group = np.flatnonzero(~is_slope)
     curve = member[group]
-    curve_problem, curve_best = separate_curve(problem.take(group), best.take(group), curve)
+    curve_problem, curve_best = separate_curve(
+        problem.take(group), best.take(group), curve
+    )
     curve_starts = [curve_best]
     for width in _WIDTHS:
         slope = np.full(curve_best.slope.shape, -np.log(width))
@@ -439,7 +469,9 @@ def resample(
         for row, parameter in enumerate(parameters):
             fixed = np.empty((repeated.size, curves))
             for curve in range(curves):
-                fixed[:, curve] = _value_at_truth(drawn, refit.point, truth, parameter, curve)
+                fixed[:, curve] = _value_at_truth(
+                    drawn, refit.point, truth, parameter, curve
+                )
             losses[row, block] = (2 * (refit.value[:, None] - fixed)).reshape(shape)
     return Resamples(losses, deviances)
 
@@ -460,7 +492,9 @@ def _value_at_truth(
     return search(fixed, eta=truth.eta, starts=[nearby, truth], grid_starts=0).value
 
 
-def _draw_counts(problem: SearchProblem, best: Point, resamples: int, seed: int) -> Counts:
+def _draw_counts(
+    problem: SearchProblem, best: Point, resamples: int, seed: int
+) -> Counts:
     """Draw counts of answers, `resamples` groups for each group."""
     counts = problem.counts
     rates = predicted(problem.model.family, counts, best)
@@ -474,9 +508,13 @@ def _draw_counts(problem: SearchProblem, best: Point, resamples: int, seed: int)
         rate = np.broadcast_to(rates[group], yes[group].shape)
         if eta > 1e-4:
             nu = 1 / eta**2 - 1
-            rate = rng.beta(np.maximum(rate * nu, 1e-9), np.maximum((1 - rate) * nu, 1e-9))
+            rate = rng.beta(
+                np.maximum(rate * nu, 1e-9), np.maximum((1 - rate) * nu, 1e-9)
+            )
         yes[group] = rng.binomial(trials[group], rate)
-        catch_yes[group] = rng.binomial(catch_trials[group], best.guess[group], size=resamples)
+        catch_yes[group] = rng.binomial(
+            catch_trials[group], best.guess[group], size=resamples
+        )
     repeated = np.repeat(np.arange(groups), resamples)
     template = counts.take(repeated)
     return replace(

@@ -67,9 +67,13 @@ def rising_means(values: FloatArray, weights: FloatArray) -> FloatArray:
     fit = np.full(values.shape, -np.inf)
     for start in range(values.shape[-1]):
         block_sum = cumulative_sum[..., start + 1 :] - cumulative_sum[..., start, None]
-        block_weight = cumulative_weight[..., start + 1 :] - cumulative_weight[..., start, None]
+        block_weight = (
+            cumulative_weight[..., start + 1 :] - cumulative_weight[..., start, None]
+        )
         weighted = block_weight > 0
-        block_mean = np.where(weighted, block_sum / np.where(weighted, block_weight, 1.0), np.inf)
+        block_mean = np.where(
+            weighted, block_sum / np.where(weighted, block_weight, 1.0), np.inf
+        )
         backwards = block_mean[..., ::-1]
         smallest = np.minimum.accumulate(backwards, axis=-1)[..., ::-1]
         smallest = np.where(np.isfinite(smallest), smallest, -np.inf)
@@ -157,13 +161,17 @@ def monotone_p_value(
     return p_values.reshape(yes_counts.shape[:-1])
 
 
-def _draw_deviances(rate: FloatArray, trials: FloatArray, resamples: int, seed: int) -> FloatArray:
+def _draw_deviances(
+    rate: FloatArray, trials: FloatArray, resamples: int, seed: int
+) -> FloatArray:
     """Draw answers of one curve and compute the rising deviance of each draw."""
     whole_trials = np.rint(trials)
     shape = (resamples, trials.size)
     rng = np.random.default_rng(seed)
     draws = rng.binomial(whole_trials.astype(np.int64), rate, size=shape)
-    return rising_deviance(draws.astype(np.float64), np.broadcast_to(whole_trials, shape))
+    return rising_deviance(
+        draws.astype(np.float64), np.broadcast_to(whole_trials, shape)
+    )
 
 
 class Bracket(NamedTuple):
@@ -195,7 +203,9 @@ def isotonic_bracket(
     )
 
 
-def spearman_karber(x: npt.ArrayLike, yes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
+def spearman_karber(
+    x: npt.ArrayLike, yes: npt.ArrayLike, trials: npt.ArrayLike
+) -> FloatArray:
     """Estimate the mean of the distribution of thresholds, without assuming any form.
 
     Parameters

@@ -56,7 +56,9 @@ class LogPriors:
             width=self.log_density("width", physical.width, counts),
         )
 
-    def derivatives(self, name: str, value: FloatArray, counts: Counts) -> PriorDerivatives:
+    def derivatives(
+        self, name: str, value: FloatArray, counts: Counts
+    ) -> PriorDerivatives:
         """Differentiate the log density by central differences; 0 where it has no derivative."""
         with np.errstate(invalid="ignore"):
             below = self.log_density(name, value - _STEP, counts)
@@ -65,7 +67,9 @@ class LogPriors:
             first = (above - below) / (2 * _STEP)
             second = (above - 2 * centre + below) / _STEP**2
         sound = np.isfinite(first) & np.isfinite(second)
-        return PriorDerivatives(np.where(sound, first, 0.0), np.where(sound, second, 0.0))
+        return PriorDerivatives(
+            np.where(sound, first, 0.0), np.where(sound, second, 0.0)
+        )
 
 
 class CurveDensities(NamedTuple):
@@ -252,7 +256,9 @@ def _pulls(
     rate = np.maximum(np.exp(np.array([log_p, log_q])) * nu, 1e-12)
     first = rate * (digamma(counts + rate) - digamma(rate))
     second = rate**2 * (polygamma(1, rate) - polygamma(1, counts + rate))
-    return np.where(overdispersed, first, counts), np.where(overdispersed, second, counts)
+    return np.where(overdispersed, first, counts), np.where(
+        overdispersed, second, counts
+    )
 
 
 class LogShape(NamedTuple):
@@ -318,17 +324,23 @@ def predicted(family: Sigmoid, counts: Counts, point: Point) -> FloatArray:
 def curve_log_likelihood(counts: Counts, point: Point, levels: Levels) -> FloatArray:
     """Compute the log-likelihood of each curve without catch trials, shape (P, M)."""
     eta = point.eta[:, None, None]
-    by_level = level_log_likelihood(counts.yes, counts.trials, levels.log_p, levels.log_q, eta)
+    by_level = level_log_likelihood(
+        counts.yes, counts.trials, levels.log_p, levels.log_q, eta
+    )
     return np.asarray(by_level.sum(axis=-1))
 
 
-def catch_log_likelihood(counts: Counts, guess: FloatArray, eta: FloatArray) -> FloatArray:
+def catch_log_likelihood(
+    counts: Counts, guess: FloatArray, eta: FloatArray
+) -> FloatArray:
     """Compute the log-likelihood of the answers to blanks, shape (P,)."""
     if not counts.catch_trials.any():
         return np.zeros(guess.shape)
     log_p = _log(guess)
     log_q = np.log1p(-guess)
-    return level_log_likelihood(counts.catch_yes, counts.catch_trials, log_p, log_q, eta)
+    return level_log_likelihood(
+        counts.catch_yes, counts.catch_trials, log_p, log_q, eta
+    )
 
 
 class _Physical(NamedTuple):
@@ -362,14 +374,18 @@ def objective(model: Model, counts: Counts, point: Point, levels: Levels) -> Flo
     return np.asarray(value + (curve_density + rate_density))
 
 
-def differentiate(model: Model, counts: Counts, point: Point, levels: Levels) -> Derivatives:
+def differentiate(
+    model: Model, counts: Counts, point: Point, levels: Levels
+) -> Derivatives:
     """Differentiate `objective` by threshold, slope, guess and lapse."""
     family = model.family
     z = levels.z
     log_p = levels.log_p
     log_q = levels.log_q
     share = _log_share(point.guess, point.lapse)[:, None, None]
-    first, second = _pulls(counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None])
+    first, second = _pulls(
+        counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None]
+    )
 
     # Derivatives of p and q over p and q. The first axis: of yes and of no; the second: by z, by
     # guess and by lapse. All are computed in one array, since small fits wait for calls of numpy

@@ -42,7 +42,10 @@ _REACH = {
 
 
 def detection_probability(
-    x: FloatArray, threshold: FloatArray, width: FloatArray, function: Function = "logistic"
+    x: FloatArray,
+    threshold: FloatArray,
+    width: FloatArray,
+    function: Function = "logistic",
 ) -> FloatArray:
     """Compute the probability F of seeing the pattern, without guesses and lapses.
 
@@ -73,7 +76,11 @@ def _normalised_weights(values: FloatArray, prior: FloatArray) -> FloatArray:
     weights = np.asarray(prior, dtype=np.float64)
     if weights.size == 1:
         weights = weights * np.ones(values.size)
-    if weights.shape != values.shape or not (weights >= 0).all() or not weights.sum() > 0:
+    if (
+        weights.shape != values.shape
+        or not (weights >= 0).all()
+        or not weights.sum() > 0
+    ):
         raise InputError(
             f"prior weights are {prior}; give one of at least 0 for each of {values.size} values"
         )
@@ -124,13 +131,19 @@ class Grid:
                 weights = _normalised_weights(values, getattr(self, f"{name}_prior"))
                 object.__setattr__(self, f"{name}_prior", weights)
         if self.function not in _REACH:
-            raise unknown_name("psychometric function of a design", self.function, _REACH)
+            raise unknown_name(
+                "psychometric function of a design", self.function, _REACH
+            )
         if not (self.width > 0).all() or not self.width_spread >= 0:
             raise InputError(
                 f"widths are {self.width.tolist()} and spread {self.width_spread}; give log10 "
                 "contrasts above 0 and a spread of at least 0"
             )
-        if self.guess.min() < 0 or self.lapse.min() < 0 or self.guess.max() + self.lapse.max() >= 1:
+        if (
+            self.guess.min() < 0
+            or self.lapse.min() < 0
+            or self.guess.max() + self.lapse.max() >= 1
+        ):
             raise InputError(
                 f"guess goes to {self.guess.max():g} and lapse to {self.lapse.max():g}; give "
                 "rates of at least 0 that together stay below 1"
@@ -153,7 +166,9 @@ class Grid:
 
 
 def default_grid(
-    contrasts: Sequence[float], chance: float | None = None, function: Function = "logistic"
+    contrasts: Sequence[float],
+    chance: float | None = None,
+    function: Function = "logistic",
 ) -> Grid:
     """Make the default grid of designs.
 
@@ -187,11 +202,15 @@ def default_grid(
     low = np.log10(contrasts[0]) - 0.5
     high = np.log10(contrasts[-1]) + 0.5
     threshold = np.linspace(low, high, int(np.ceil((high - low) / 0.06)) + 1)
-    return _grid(threshold, np.geomspace(0.2, 2.0, 9), guess, lapse, 0.1, chance, function)
+    return _grid(
+        threshold, np.geomspace(0.2, 2.0, 9), guess, lapse, 0.1, chance, function
+    )
 
 
 def csf_width_and_rates(
-    contrasts: Sequence[float], chance: float | None = None, function: Function = "logistic"
+    contrasts: Sequence[float],
+    chance: float | None = None,
+    function: Function = "logistic",
 ) -> Grid:
     """Make a grid with fewer widths and rates, for designs with all frequencies in one table.
 
@@ -205,7 +224,9 @@ def csf_width_and_rates(
     threshold = np.linspace(low, high, round((high - low) / 0.05) + 1)
     guess = (0.0, 0.03, 0.09, 0.18, 0.32, 0.5)
     lapse = (0.0, 0.03, 0.1)
-    return _grid(threshold, np.array([0.4, 0.75, 1.4]), guess, lapse, 0.0, chance, function)
+    return _grid(
+        threshold, np.array([0.4, 0.75, 1.4]), guess, lapse, 0.0, chance, function
+    )
 
 
 def _grid(
@@ -224,7 +245,17 @@ def _grid(
         guess_prior = np.ones(1)
     lapse, lapse_prior = _rates(lapses, 10.0)
     width_prior = np.exp(-0.5 * (np.log10(width / 0.7) / 0.25) ** 2)
-    return Grid(threshold, width, guess, lapse, width_prior, guess_prior, lapse_prior, spread, form)
+    return Grid(
+        threshold,
+        width,
+        guess,
+        lapse,
+        width_prior,
+        guess_prior,
+        lapse_prior,
+        spread,
+        form,
+    )
 
 
 def _rates(edges: Edges, b: float) -> tuple[FloatArray, FloatArray]:
@@ -249,7 +280,9 @@ def log_probability(p: FloatArray, response: float) -> FloatArray:
         return np.asarray(np.log(p) if response else np.log1p(-p))
 
 
-def quantiles(values: FloatArray, mass: FloatArray, probability: FloatArray) -> FloatArray:
+def quantiles(
+    values: FloatArray, mass: FloatArray, probability: FloatArray
+) -> FloatArray:
     """Compute quantiles of a distribution on evenly spaced values, each the centre of its cell."""
     step = values[1] - values[0] if values.size > 1 else 0.0
     edges = np.concatenate([values - step / 2, [values[-1] + step / 2]])
@@ -411,7 +444,11 @@ class Posterior(ABC):
 
     def _log_likelihood(self, place: int) -> FloatArray:
         soft = self._soft[place]
-        return self._hard[place] if soft is None else self._hard[place] + soft / self.dispersion
+        return (
+            self._hard[place]
+            if soft is None
+            else self._hard[place] + soft / self.dispersion
+        )
 
     def _disperse(self) -> None:
         g = self.mean_guess()
@@ -420,7 +457,9 @@ class Posterior(ABC):
         def psi(place: int, x: FloatArray) -> FloatArray:
             threshold = np.array(self.mean(place))
             width = np.array(self.mean_width(0 if self.one_width else place))
-            return g + (1 - g - l) * detection_probability(x, threshold, width, self.grid.function)
+            return g + (1 - g - l) * detection_probability(
+                x, threshold, width, self.grid.function
+            )
 
         self.dispersion = dispersion(self._answers, psi)
         for place, soft in enumerate(self._soft):
@@ -503,7 +542,9 @@ class ThresholdPosterior(Posterior):
                 + np.log(grid.lapse_prior)
             )
         self._threshold_given: list[FloatArray] = [np.empty(0)] * values
-        self._evidence: list[tuple[FloatArray, FloatArray]] = [(np.empty(0), np.empty(0))] * values
+        self._evidence: list[tuple[FloatArray, FloatArray]] = [
+            (np.empty(0), np.empty(0))
+        ] * values
         self._linked: list[FloatArray] = [np.empty(0)] * values
         for place in range(values):
             self._condition(place)
@@ -526,13 +567,17 @@ class ThresholdPosterior(Posterior):
         rest = self._rest(place)
         columns = np.stack([rest, rest * g, rest * (1 - g - l)], axis=-1)
         w, t = self._threshold_given[place].shape[:2]
-        tables = self._threshold_given[place].reshape(w, t, -1) @ columns.reshape(w, -1, 3)
+        tables = self._threshold_given[place].reshape(w, t, -1) @ columns.reshape(
+            w, -1, 3
+        )
         mass, guess, rise = tables.transpose(2, 1, 0)
         return mass, guess, rise
 
     def _detection(self, place: int, x: float) -> FloatArray:
         width = self.grid.width[:, None]
-        return detection_probability(np.array(x), self.thresholds[place], width, self.grid.function)
+        return detection_probability(
+            np.array(x), self.thresholds[place], width, self.grid.function
+        )
 
     def _condition(self, place: int) -> None:
         # The threshold given all else, and the evidence for each width and pair of rates, relative
@@ -560,7 +605,9 @@ class ThresholdPosterior(Posterior):
         """Compute the posterior of width, guess and lapse at one value, shape (W, G, L)."""
         linked = self._linked[place]
         share = self._shared / np.where(linked > 0, linked, 1.0)
-        return np.asarray(self._evidence[place][0] * np.tensordot(self._link.T, share, 1))
+        return np.asarray(
+            self._evidence[place][0] * np.tensordot(self._link.T, share, 1)
+        )
 
     def _refine(self, place: int) -> None:
         values = self.thresholds[place]

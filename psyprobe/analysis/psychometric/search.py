@@ -68,7 +68,9 @@ class SearchProblem:
         """Compute log-likelihood plus log prior density of each group, shape (P,)."""
         return likelihood.objective(self.model, self.counts, point, levels)
 
-    def differentiate(self, point: Point, levels: likelihood.Levels) -> likelihood.Derivatives:
+    def differentiate(
+        self, point: Point, levels: likelihood.Levels
+    ) -> likelihood.Derivatives:
         """Differentiate the objective by threshold, slope, guess and lapse."""
         return likelihood.differentiate(self.model, self.counts, point, levels)
 
@@ -157,7 +159,9 @@ class _Climb:
         upper = np.array([getattr(self.problem.upper, name) for name in names])
         return _Bounds(lower, upper, upper > lower)
 
-    def step(self, point: Point, levels: likelihood.Levels, damping: FloatArray) -> _Step:
+    def step(
+        self, point: Point, levels: likelihood.Levels, damping: FloatArray
+    ) -> _Step:
         """Take a damped Newton step from a point, and stay within bounds."""
         equal_rates = self.problem.model.equal_rates
         derivatives = self.problem.differentiate(point, levels)
@@ -167,7 +171,9 @@ class _Climb:
         rates = np.array([point.guess, point.lapse])
         free_curve = self._curve_bounds.free(derivatives.curve, curve)
         free_rates = self._rate_bounds.free(derivatives.rates, rates)
-        curve_step, rate_step = _newton_step(derivatives, free_curve, free_rates, damping)
+        curve_step, rate_step = _newton_step(
+            derivatives, free_curve, free_rates, damping
+        )
         curve_gain = (derivatives.curve * curve_step).sum((0, -1))
         rate_gain = (derivatives.rates * rate_step).sum(0)
         if equal_rates:
@@ -195,13 +201,20 @@ def _newton_step(
     # By guess and lapse first; the next axis has the two versions of the curvature.
     both_free = free_curve[:, None, None] & free_rates[:, None, :, None]
     threshold_across, slope_across = np.where(both_free, derivatives.across, 0.0)
-    threshold_response, slope_response = inverse_blocks.apply(threshold_across, slope_across)
-    threshold_step, slope_step = inverse_blocks.apply(curve_gradient[0], curve_gradient[1])
+    threshold_response, slope_response = inverse_blocks.apply(
+        threshold_across, slope_across
+    )
+    threshold_step, slope_step = inverse_blocks.apply(
+        curve_gradient[0], curve_gradient[1]
+    )
 
     complement = (
-        threshold_across[:, None] * threshold_response + slope_across[:, None] * slope_response
+        threshold_across[:, None] * threshold_response
+        + slope_across[:, None] * slope_response
     ).sum(axis=-1)
-    explained = (threshold_across * threshold_step + slope_across * slope_step).sum(axis=-1)
+    explained = (threshold_across * threshold_step + slope_across * slope_step).sum(
+        axis=-1
+    )
     reduced_gradient = rate_gradient[:, None] - explained
     corner = _damp(derivatives.corner, free_rates, damping)
     reduced_corner = _Matrix(
@@ -235,7 +248,9 @@ class _Matrix(NamedTuple):
     mixed: FloatArray
     second: FloatArray
 
-    def apply(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def apply(
+        self, first: FloatArray, second: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Multiply vectors by the matrices."""
         return (
             self.first * first + self.mixed * second,
@@ -249,7 +264,9 @@ class _Matrix(NamedTuple):
         determinant = square - mixed * mixed
         sound = (first > 0) & (second > 0) & (determinant > 1e-14 * square)
         if sound.all():
-            return _Matrix(second / determinant, -mixed / determinant, first / determinant), sound
+            return _Matrix(
+                second / determinant, -mixed / determinant, first / determinant
+            ), sound
         divisor = np.where(sound, determinant, 1.0)
         # Where rounding has spoiled the determinant the diagonal alone still climbs.
         inverse = _Matrix(
@@ -349,7 +366,9 @@ def search(
     for begin in range(0, groups, block_size):
         block = np.arange(begin, min(begin + block_size, groups))
         block_problem = problem.take(block)
-        block_starts = _grid_starts(block_problem, eta[block], grid_starts) if grid_starts else []
+        block_starts = (
+            _grid_starts(block_problem, eta[block], grid_starts) if grid_starts else []
+        )
         for start in starts:
             inside = _move_inside(block_problem, start.take(block))
             block_starts.append(replace(inside, eta=eta[block]))
@@ -384,7 +403,9 @@ def _best_of_starts(problem: SearchProblem, starts: Sequence[Point]) -> Maxima:
     # A gain below the rounding error is none: then the earlier start wins.
     best_start = (values >= values.max(axis=0) - _ROUNDING).argmax(axis=0)
     winner = best_start * size + groups
-    return Maxima(maxima.point.take(winner), maxima.value[winner], maxima.converged[winner])
+    return Maxima(
+        maxima.point.take(winner), maxima.value[winner], maxima.converged[winner]
+    )
 
 
 def _move_inside(problem: SearchProblem, point: Point) -> Point:
@@ -428,8 +449,12 @@ def separate_curve(
     groups = np.arange(member.size)
 
     def select(arrays: _GroupsType, **rates: FloatArray) -> _GroupsType:
-        by_curve = {name: values for name, values in vars(arrays).items() if values.ndim > 1}
-        selected = {name: values[groups, member][:, None] for name, values in by_curve.items()}
+        by_curve = {
+            name: values for name, values in vars(arrays).items() if values.ndim > 1
+        }
+        selected = {
+            name: values[groups, member][:, None] for name, values in by_curve.items()
+        }
         return replace(arrays, **selected, **rates)
 
     curve_problem = SearchProblem(
@@ -450,9 +475,15 @@ def _fit_curves_alone(problem: SearchProblem, point: Point) -> tuple[Point, Inde
     groups, curves = problem.counts.centre.shape
     group = np.repeat(np.arange(groups), curves)
     member = np.tile(np.arange(curves), groups)
-    curve_problem, curve_point = separate_curve(problem.take(group), point.take(group), member)
-    maxima = search(curve_problem, eta=curve_point.eta, starts=[curve_point], grid_starts=1)
-    old_value = curve_problem.objective(curve_point, curve_problem.levels_at(curve_point))
+    curve_problem, curve_point = separate_curve(
+        problem.take(group), point.take(group), member
+    )
+    maxima = search(
+        curve_problem, eta=curve_point.eta, starts=[curve_point], grid_starts=1
+    )
+    old_value = curve_problem.objective(
+        curve_point, curve_problem.levels_at(curve_point)
+    )
     smallest_gain = _SMALLEST_GAIN * np.maximum(1.0, np.abs(maxima.value))
     better = maxima.value - smallest_gain > old_value
     moved = point.copy()
@@ -536,15 +567,21 @@ def _candidate_kinds(problem: SearchProblem) -> list[Candidates]:
     width_sets = (np.ones(1),) if fixed_slope else _WIDTHS
     kinds = []
     if not fixed_slope:
-        cuts = np.zeros((groups, curves, 1)) if fixed_threshold else _cuts(problem.counts)
+        cuts = (
+            np.zeros((groups, curves, 1)) if fixed_threshold else _cuts(problem.counts)
+        )
         kinds.append(Candidates(cuts, np.full(cuts.shape, -np.log(_STEP_WIDTH))))
     for widths in width_sets:
         mesh = np.meshgrid(thresholds, -np.log(widths))
         shape = (groups, curves, mesh[0].size)
-        kinds.append(Candidates(*(np.broadcast_to(axis.ravel(), shape) for axis in mesh)))
+        kinds.append(
+            Candidates(*(np.broadcast_to(axis.ravel(), shape) for axis in mesh))
+        )
     return [
         Candidates(
-            np.clip(kind.threshold, lower.threshold[..., None], upper.threshold[..., None]),
+            np.clip(
+                kind.threshold, lower.threshold[..., None], upper.threshold[..., None]
+            ),
             np.clip(kind.slope, lower.slope[..., None], upper.slope[..., None]),
         )
         for kind in kinds
@@ -603,7 +640,9 @@ def _score_candidates(
     yes = counts.yes[:, :, None]
     trials = counts.trials[:, :, None]
     spread = eta[:, None, None, None]
-    shape = likelihood.log_shape(problem.model.family, counts.x[:, :, None], *candidates)
+    shape = likelihood.log_shape(
+        problem.model.family, counts.x[:, :, None], *candidates
+    )
     lower = np.exp(shape.log_lower)
     upper = np.exp(shape.log_upper)
     block_size = max(1, _GRID_SIZE // max(1, lower.size))
@@ -623,7 +662,9 @@ def _score_candidates(
         if priors.by_name:
             densities = priors.curve_log_densities(*candidates, counts)
             by_candidate = by_candidate + densities.threshold + densities.width
-        by_candidate = np.broadcast_to(by_candidate, (len(guess), *candidates.threshold.shape))
+        by_candidate = np.broadcast_to(
+            by_candidate, (len(guess), *candidates.threshold.shape)
+        )
         choice = by_candidate.argmax(axis=-1)
         score = pick(by_candidate, choice).sum(axis=-1)
         score = score + likelihood.catch_log_likelihood(counts, guess, eta)

@@ -64,7 +64,9 @@ def _log_secant(z: FloatArray) -> FloatArray:
     exponent = 0.5 * math.pi * z
     log_angle = np.log(np.arctan(np.exp(np.clip(exponent, -30.0, 700.0))))
     # Far below, the arctangent is its argument.
-    return np.asarray(math.log(2 / math.pi) + np.where(exponent < -30.0, exponent, log_angle))
+    return np.asarray(
+        math.log(2 / math.pi) + np.where(exponent < -30.0, exponent, log_angle)
+    )
 
 
 #: Families by name. "weibull" is the Gumbel function on log contrast, which is the Weibull function

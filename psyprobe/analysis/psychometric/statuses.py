@@ -10,7 +10,13 @@ from scipy.special import chdtri
 
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.psychometric import isotonic
-from psyprobe.analysis.psychometric.counts import Counts, Curves, Point, pick, tested_range
+from psyprobe.analysis.psychometric.counts import (
+    Counts,
+    Curves,
+    Point,
+    pick,
+    tested_range,
+)
 from psyprobe.analysis.psychometric.intervals import Ends, Profile
 from psyprobe.analysis.psychometric.likelihood import Model, curve_log_likelihood
 from psyprobe.analysis.psychometric.search import SearchProblem, search
@@ -109,8 +115,12 @@ def _data_status(
 
 def _falls(yes: FloatArray, trials: FloatArray, seed: int) -> BoolArray:
     """Test whether answers fall with contrast."""
-    p_falling = isotonic.monotone_p_value(trials - yes, trials, seed=seed, test_all=False)
-    better = isotonic.falling_deviance(yes, trials) < isotonic.rising_deviance(yes, trials)
+    p_falling = isotonic.monotone_p_value(
+        trials - yes, trials, seed=seed, test_all=False
+    )
+    better = isotonic.falling_deviance(yes, trials) < isotonic.rising_deviance(
+        yes, trials
+    )
     return better & (p_falling >= SIGNIFICANCE)
 
 
@@ -181,7 +191,9 @@ def state_problem(
     with np.errstate(invalid="ignore"):
         group_share = curves.catch_yes.sum(axis=-1) / curves.catch_trials.sum(axis=-1)
     catch_share = np.broadcast_to(group_share[:, None], (groups, size))
-    p_rising = isotonic.monotone_p_value(curves.yes, curves.trials, seed=seed, test_all=False)
+    p_rising = isotonic.monotone_p_value(
+        curves.yes, curves.trials, seed=seed, test_all=False
+    )
     status = _data_status(curves, p_rising, catch_share, seed)
     counts = curves.scaled(blanks=guess.free)
     if size > 1:
@@ -253,7 +265,9 @@ def _fit_steps(problem: FitProblem, best: Point) -> Steps:
     tested = counts.trials > 0
     guess = best.guess[:, None, None]
     ceiling = 1 - best.lapse[:, None, None]
-    proportion = np.clip(counts.yes / np.where(tested, counts.trials, 1.0), guess, ceiling)
+    proportion = np.clip(
+        counts.yes / np.where(tested, counts.trials, 1.0), guess, ceiling
+    )
 
     zero = np.zeros((*counts.x.shape[:-1], 1))
     below = _level_log_likelihood(counts, guess)
@@ -275,7 +289,9 @@ def _fit_steps(problem: FitProblem, best: Point) -> Steps:
     level_below = pick(counts.x, np.maximum(best_cut - 1, 0))
     midpoint = 0.5 * (level_below + pick(counts.x, best_cut))
     sigmoid_share = np.maximum(1 - best.guess - best.lapse, 1e-12)
-    seen_share = (pick(proportion, best_level) - best.guess[:, None]) / sigmoid_share[:, None]
+    seen_share = (pick(proportion, best_level) - best.guess[:, None]) / sigmoid_share[
+        :, None
+    ]
     is_first = best_level == 0
     is_last = best_level == tested.sum(axis=-1) - 1
     half_below = is_first & ~is_last & (seen_share > 0.5)
@@ -357,7 +373,9 @@ def _limit_losses(problem: FitProblem, best: Point, value: FloatArray) -> _Limit
     return _LimitLosses(*losses.reshape(4, *shape))
 
 
-def _unanchored(problem: FitProblem, no_guess: FloatArray, no_lapse: FloatArray) -> BoolArray:
+def _unanchored(
+    problem: FitProblem, no_guess: FloatArray, no_lapse: FloatArray
+) -> BoolArray:
     """Find curves whose threshold lies among the contrasts only by an uncertain rate.
 
     Their answers never cross one half, and the fit without that rate is not significantly worse.
@@ -400,7 +418,9 @@ def update_estimates(
     low, high = tested_range(problem.search_problem.counts)
     outside = (threshold < low) | (threshold > high)
     leaves = (estimates.status == "ok") & outside
-    return Estimates(np.where(leaves, "extrapolated", estimates.status), threshold, width)
+    return Estimates(
+        np.where(leaves, "extrapolated", estimates.status), threshold, width
+    )
 
 
 def _losses_without_rates(
@@ -418,7 +438,9 @@ def _losses_without_rates(
     for name, bounds in (("guess", problem.guess), ("lapse", problem.lapse)):
         if bounds.free:
             rate = np.full(value.shape, bounds.low)
-            fixed = replace(search_problem, upper=replace(search_problem.upper, **{name: rate}))
+            fixed = replace(
+                search_problem, upper=replace(search_problem.upper, **{name: rate})
+            )
             loss = 2 * (value - search(fixed, starts=[best], grid_starts=1).value)
         else:
             loss = np.zeros(value.shape)

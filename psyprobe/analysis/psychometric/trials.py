@@ -72,10 +72,14 @@ def read_trials(path: str | Path) -> Trials:
     answers = numbers(answer)
     for name, column in ((level, level_values), ("contrast", contrasts)):
         if not (column > 0).all():
-            raise InputError(f"{path} has a {name} of {column.min():g}; give values above 0")
+            raise InputError(
+                f"{path} has a {name} of {column.min():g}; give values above 0"
+            )
     valid = np.isin(answers, (0, 1))
     if not valid.all():
-        raise InputError(f"{path} has a {answer} of {answers[~valid][0]:g}; give 1 or 0")
+        raise InputError(
+            f"{path} has a {answer} of {answers[~valid][0]:g}; give 1 or 0"
+        )
     values, row_index = np.unique(level_values, return_inverse=True)
     contrast, column_index = np.unique(contrasts, return_inverse=True)
     shape = (len(values), len(contrast))
@@ -107,7 +111,9 @@ def _number(path: str | Path, row: dict[str, str], column: str) -> float:
     try:
         return float(row[column])
     except (TypeError, ValueError):
-        raise InputError(f"{path} has {row[column]!r} as {column.strip()}; give a number") from None
+        raise InputError(
+            f"{path} has {row[column]!r} as {column.strip()}; give a number"
+        ) from None
 
 
 def fit_trials(trials: Trials, **options: Any) -> PsychometricFit:
@@ -124,4 +130,6 @@ def fit_trials(trials: Trials, **options: Any) -> PsychometricFit:
     """
     guess = 0.5 if trials.answer == "correct" else "fit"
     defaults: JsonObject = {"guess": guess, "lapse": "fit", "shared": (-1,)}
-    return fit_psychometric(trials.contrast, trials.yes, trials.asked, **(defaults | options))
+    return fit_psychometric(
+        trials.contrast, trials.yes, trials.asked, **(defaults | options)
+    )

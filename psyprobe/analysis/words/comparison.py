@@ -20,7 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray, JsonObject
-from psyprobe.analysis.intervals import check_resampling, normal_quantile, student_quantile
+from psyprobe.analysis.intervals import (
+    check_resampling,
+    normal_quantile,
+    student_quantile,
+)
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
 from psyprobe.analysis.responses import levels_of, select
 from psyprobe.analysis.score import Recorded
@@ -50,11 +54,15 @@ def _noise_curve(model: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArr
     size = int(np.max(json.loads(str(csf.attrs.get("size", _SIZE)))))
     ppd = float(csf.attrs.get("ppd", _PPD))
     luminance = _luminance(str(csf.attrs.get("experiment_toml", "")))
-    return np.array([_noise_matched(float(f), model, luminance, ppd, size) for f in frequency])
+    return np.array(
+        [_noise_matched(float(f), model, luminance, ppd, size) for f in frequency]
+    )
 
 
 @lru_cache(maxsize=4096)
-def _noise_matched(frequency: float, model: str, luminance: float, ppd: float, size: int) -> float:
+def _noise_matched(
+    frequency: float, model: str, luminance: float, ppd: float, size: int
+) -> float:
     """Compute the sensitivity to annulus noise; NaN where the image has no component of it."""
     by_light = model in ("castle_csf", "barten_csf")
     conditions = {"luminance": luminance, "area": (size / ppd) ** 2} if by_light else {}
@@ -70,7 +78,9 @@ def _noise_matched(frequency: float, model: str, luminance: float, ppd: float, s
 
 def _modelfest_curve(frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
     measured_frequency = modelfest_gabors().frequency
-    inside = (frequency >= measured_frequency.min()) & (frequency <= measured_frequency.max())
+    inside = (frequency >= measured_frequency.min()) & (
+        frequency <= measured_frequency.max()
+    )
     out = np.full(frequency.shape, np.nan)
     out[inside] = modelfest_csf(frequency[inside])
     return out
@@ -79,8 +89,14 @@ def _modelfest_curve(frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
 #: Human curves by name: how a figure calls them, and what they are.
 HUMAN_CURVES: dict[str, tuple[str, Callable[[FloatArray, xr.Dataset], FloatArray]]] = {
     "watson_malo": ("Watson-Malo", partial(_filter_curve, "watson_malo_csf")),
-    "watson_malo_noise": ("Watson-Malo, for this noise", partial(_noise_curve, "watson_malo_csf")),
-    "watson_ahumada": ("Watson-Ahumada HPmH", partial(_filter_curve, "watson_ahumada_csf")),
+    "watson_malo_noise": (
+        "Watson-Malo, for this noise",
+        partial(_noise_curve, "watson_malo_csf"),
+    ),
+    "watson_ahumada": (
+        "Watson-Ahumada HPmH",
+        partial(_filter_curve, "watson_ahumada_csf"),
+    ),
     "watson_ahumada_noise": (
         "Watson-Ahumada HPmH, for this noise",
         partial(_noise_curve, "watson_ahumada_csf"),
@@ -163,12 +179,15 @@ def human_curve(
                 f"{varied}"
             )
         return human, human_at(csf, human, csf["frequency"].values.astype(float))[1]
-    name, values = next(iter(human.items())) if isinstance(human, Mapping) else ("given", human)
+    name, values = (
+        next(iter(human.items())) if isinstance(human, Mapping) else ("given", human)
+    )
     curve = np.asarray(values, float)
     level = "frequency" if "frequency" in csf.coords else levels_of(csf)[0]
     if curve.shape != csf[level].shape:
         places = (
-            f"{csf.sizes[level]} {'frequencies' if level == 'frequency' else f'values of {level}'}"
+            f"{csf.sizes[level]} "
+            f"{'frequencies' if level == 'frequency' else f'values of {level}'}"
         )
         raise InputError(
             f"human sensitivities of shape {curve.shape} do not fit {places}; give one for each"
@@ -189,7 +208,9 @@ def human_of_page(csf: xr.Dataset) -> tuple[str, FloatArray] | None:
     page = json.loads(str(csf.attrs["human"]))
     (level,) = levels_of(csf)
     at = dict(zip(page["values"], page["sensitivity"], strict=True))
-    return page["name"], np.array([at.get(float(value), np.nan) for value in csf[level].values])
+    return page["name"], np.array(
+        [at.get(float(value), np.nan) for value in csf[level].values]
+    )
 
 
 def human_line(
@@ -202,7 +223,11 @@ def human_line(
     page = human_of_page(csf) if human is None else None
     (level,) = levels_of(csf)
     if page is not None:
-        return (f"Human ({human_label(page[0])})", csf[level].values, page[1]) if page[0] else None
+        return (
+            (f"Human ({human_label(page[0])})", csf[level].values, page[1])
+            if page[0]
+            else None
+        )
     if human == "" or level != "frequency":
         return None
     x = np.geomspace(low, high, 121)
@@ -221,7 +246,9 @@ def curve_label(name: str) -> str:
     return HUMAN_CURVES[name][0] if name in HUMAN_CURVES else human_label(name)
 
 
-def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> tuple[str, FloatArray]:
+def human_at(
+    csf: xr.Dataset, human: str, frequency: FloatArray
+) -> tuple[str, FloatArray]:
     """Compute a human curve at any frequencies, for the stimulus of a run.
 
     Parameters
@@ -267,7 +294,13 @@ def _luminance(toml: str) -> float:
 
 #: Statistics, in this order: the two correlations are better the larger, the three errors the
 #: smaller.
-STATISTICS = ("pearson_linear", "rmse_linear", "pearson_log", "rmse_log10", "shape_rmse_log10")
+STATISTICS = (
+    "pearson_linear",
+    "rmse_linear",
+    "pearson_log",
+    "rmse_log10",
+    "shape_rmse_log10",
+)
 
 #: Value of `interval_over` where there are no intervals.
 NOTHING = "nothing"
@@ -323,7 +356,9 @@ class CsfScores(Recorded):
     interval_over: str
 
 
-def csf_statistics(sensitivity: npt.ArrayLike, human: npt.ArrayLike) -> dict[str, FloatArray]:
+def csf_statistics(
+    sensitivity: npt.ArrayLike, human: npt.ArrayLike
+) -> dict[str, FloatArray]:
     """Compute correlations and errors of contrast sensitivity functions, curve by curve.
 
     Parameters
@@ -439,7 +474,9 @@ def compare_with_human(
         "interval_over": over,
     }
     if not len(valid):
-        nothing: JsonObject = dict.fromkeys(STATISTICS, Statistic(None, None, None, None, None))
+        nothing: JsonObject = dict.fromkeys(
+            STATISTICS, Statistic(None, None, None, None, None)
+        )
         return CsfScores(name, **nothing, gain=None, **counts)
     place = np.ix_(valid, scored)
     log_s = -csf["log10_threshold"].values[place]
@@ -453,7 +490,11 @@ def compare_with_human(
     reach = _reach(confidence, len(valid))
     statistics: JsonObject = {
         statistic: _statistic(
-            statistic, of_mean[statistic], of_samples[statistic], by_prompt[statistic], reach
+            statistic,
+            of_mean[statistic],
+            of_samples[statistic],
+            by_prompt[statistic],
+            reach,
         )
         for statistic in STATISTICS
     }
@@ -467,11 +508,17 @@ def _statistics_of_mean(log_s: FloatArray, human: FloatArray) -> dict[str, Float
     """
     geometric = csf_statistics(10.0 ** log_s.mean(axis=-2), human)
     arithmetic = csf_statistics((10.0**log_s).mean(axis=-2), human)
-    return geometric | {name: arithmetic[name] for name in ("pearson_linear", "rmse_linear")}
+    return geometric | {
+        name: arithmetic[name] for name in ("pearson_linear", "rmse_linear")
+    }
 
 
 def _resample(
-    csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resamples: int, seed: int
+    csf: xr.Dataset,
+    log_s: FloatArray,
+    place: tuple[Any, ...],
+    resamples: int,
+    seed: int,
 ) -> FloatArray:
     """Draw log sensitivities (B, P, F) as they could be with other prompts, images or answers.
 
@@ -490,12 +537,17 @@ def _resample(
         samples = np.broadcast_to(log_s, (resamples, *log_s.shape))
     else:
         ends = np.stack(
-            [csf["log10_threshold_low"].values[place], csf["log10_threshold_high"].values[place]]
+            [
+                csf["log10_threshold_low"].values[place],
+                csf["log10_threshold_high"].values[place],
+            ]
         )
         # Half an interval that has no end is as wide as the half that has one.
         half = np.abs(ends + log_s)
         half = np.where(
-            np.isfinite(half), half, np.where(np.isfinite(half), half, -np.inf).max(axis=0)
+            np.isfinite(half),
+            half,
+            np.where(np.isfinite(half), half, -np.inf).max(axis=0),
         )
         if not np.isfinite(half).all():
             return np.empty((0, *log_s.shape))
@@ -504,8 +556,12 @@ def _resample(
     if n < FEW:
         return samples
     prompt_index = rng.integers(n, size=(resamples, n))
-    common = _common_spread(csf, log_s, place) * rng.normal(size=(resamples, 1, log_s.shape[1]))
-    return np.asarray(np.take_along_axis(samples, prompt_index[..., None], axis=1) + common)
+    common = _common_spread(csf, log_s, place) * rng.normal(
+        size=(resamples, 1, log_s.shape[1])
+    )
+    return np.asarray(
+        np.take_along_axis(samples, prompt_index[..., None], axis=1) + common
+    )
 
 
 def _screen_noise(
@@ -525,7 +581,9 @@ def _screen_noise(
     return np.asarray(offset * common + single * single_steps)
 
 
-def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -> FloatArray:
+def _common_spread(
+    csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]
+) -> FloatArray:
     """Estimate the spread, shape (F,), that drawing prompts does not show.
 
     Steps stand between the same levels in all prompts; and where prompts differ by less than trials
@@ -534,7 +592,8 @@ def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -
     And what is missing to the spread of trials alone, where prompts differ by less than that.
     """
     half = 0.5 * (
-        csf["log10_threshold_high"].values[place] - csf["log10_threshold_low"].values[place]
+        csf["log10_threshold_high"].values[place]
+        - csf["log10_threshold_low"].values[place]
     )
     spread = np.where(np.isfinite(half), half, 0.0) / normal_quantile(
         float(csf.attrs["confidence"])
@@ -543,7 +602,8 @@ def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -
     missing = np.where(step, 0.0, spread**2).mean(axis=0) - log_s.var(axis=0, ddof=1)
     return np.asarray(
         np.sqrt(
-            np.where(step, spread, 0.0).mean(axis=0) ** 2 + np.maximum(missing, 0.0) / len(log_s)
+            np.where(step, spread, 0.0).mean(axis=0) ** 2
+            + np.maximum(missing, 0.0) / len(log_s)
         )
     )
 
@@ -556,7 +616,11 @@ def _reach(confidence: float, n: int) -> float:
 
 
 def _statistic(
-    name: str, value: FloatArray, samples: FloatArray, by_prompt: FloatArray, reach: float
+    name: str,
+    value: FloatArray,
+    samples: FloatArray,
+    by_prompt: FloatArray,
+    reach: float,
 ) -> Statistic:
     """Combine a statistic with its interval and its values over single prompts."""
     values = by_prompt[np.isfinite(by_prompt)]
@@ -572,7 +636,8 @@ def _statistic(
         limit = 1 - 1e-12
         spread = np.arctanh(samples.clip(-limit, limit)).std(ddof=1)
         ends = np.tanh(
-            np.arctanh(np.clip(value, -limit, limit)) + np.array([-1, 1]) * reach * spread
+            np.arctanh(np.clip(value, -limit, limit))
+            + np.array([-1, 1]) * reach * spread
         )
     else:
         floor = max(float(value), 1e-12)
@@ -590,7 +655,9 @@ def _pearson(first: FloatArray, second: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         r = (a * b).sum(axis=-1) / np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
     # Any two points lie on a line.
-    flat = (np.ptp(first, axis=-1) <= 1e-9 * np.abs(first).max(axis=-1)) | (first.shape[-1] < 3)
+    flat = (np.ptp(first, axis=-1) <= 1e-9 * np.abs(first).max(axis=-1)) | (
+        first.shape[-1] < 3
+    )
     return np.asarray(np.where(flat, np.nan, np.clip(r, -1, 1)))
 
 
@@ -599,7 +666,11 @@ def _rms(difference: FloatArray) -> FloatArray:
 
 
 def bridge(
-    answered: xr.Dataset, tower: xr.Dataset, *, measure: str | None = None, layer: str | None = None
+    answered: xr.Dataset,
+    tower: xr.Dataset,
+    *,
+    measure: str | None = None,
+    layer: str | None = None,
 ) -> IsoResponse:
     """Find the iso-response curve of a vision tower nearest to the answers of the whole model.
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import BoolArray, FloatArray, IntArray, JsonMapping, JsonObject, StrArray
+from psyprobe._typing import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    JsonMapping,
+    JsonObject,
+    StrArray,
+)
 from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.psychometric import STATUSES
 from psyprobe.analysis.responses import levels_of
@@ -117,9 +124,9 @@ def chat_csf(
         prompts, with its interval, and `n_usable`.
 
         Of a person, the intervals of the mean hold the error of the screen, whose standard
-        deviation is `log10_screen_sd`; where `unsure`, the threshold lies below a contrast of 0.03 on a
-        screen that nobody measured. By `session`: `log10_session_offset`, and `session_area` under the
-        log CSF with its interval.
+        deviation is `log10_screen_sd`; where `unsure`, the threshold lies below a contrast of 0.03
+        on a screen that nobody measured. By `session`: `log10_session_offset`, and `session_area`
+        under the log CSF with its interval.
 
     Raises
     ------
@@ -149,13 +156,25 @@ def chat_csf(
     Hernandez-Camara et al. (2025), arXiv 2508.10367.
     """
     if not 0 < confidence < 1:
-        raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
+        raise InputError(
+            f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95"
+        )
     arguments = {"guess": guess, "lapse": lapse, "function": function, "axis": axis}
-    design = adaptive_design(result) if all(value is None for value in arguments.values()) else ""
-    cells = fit.locate_trials(result, design_frequencies(result) if design == "quick_csf" else ())
+    design = (
+        adaptive_design(result)
+        if all(value is None for value in arguments.values())
+        else ""
+    )
+    cells = fit.locate_trials(
+        result, design_frequencies(result) if design == "quick_csf" else ()
+    )
     rates = _rates(result, arguments)
     settings = fit.FitSettings(
-        **rates, confidence=confidence, resamples=resamples, goodness=goodness, seed=seed
+        **rates,
+        confidence=confidence,
+        resamples=resamples,
+        goodness=goodness,
+        seed=seed,
     )
     counts = fit.count_cells(cells)
     options = {}
@@ -165,8 +184,12 @@ def chat_csf(
     method = _methods(cells, counts, design, settings)
     sessions = sessions_of(result) if design == "quick_csf" else ()
     curves = session_curves(result, cells, sessions, settings) if sessions else None
-    chat_fit = _fit(cells, counts, method, settings, None if curves is None else curves.offset)
-    csf = _dataset(result, counts, _blank_unreadable(chat_fit, counts), method, settings, options)
+    chat_fit = _fit(
+        cells, counts, method, settings, None if curves is None else curves.offset
+    )
+    csf = _dataset(
+        result, counts, _blank_unreadable(chat_fit, counts), method, settings, options
+    )
     return _add_screen_error(csf, curves)
 
 
@@ -181,7 +204,9 @@ def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]
         Of `chat_csf`.
     """
     return [
-        result if "threshold" in result and "status" in result else chat_csf(result, **options)
+        result
+        if "threshold" in result and "status" in result
+        else chat_csf(result, **options)
         for result in results
     ]
 
@@ -200,7 +225,10 @@ def _have_logits(cells: fit.TrialCells) -> BoolArray:
 
 
 def _methods(
-    cells: fit.TrialCells, counts: fit.ChatCounts, design: str, settings: fit.FitSettings
+    cells: fit.TrialCells,
+    counts: fit.ChatCounts,
+    design: str,
+    settings: fit.FitSettings,
 ) -> StrArray:
     """Choose how each prompt is fitted: "logits", "counts" or "posterior".
 
@@ -228,10 +256,17 @@ def _fit(
     )
     if by_design.size:
         parts.append(
-            (by_design, fit_posterior(cells.result, cells, counts, settings, by_design, offsets))
+            (
+                by_design,
+                fit_posterior(
+                    cells.result, cells, counts, settings, by_design, offsets
+                ),
+            )
         )
     if by_logit.size:
-        parts.append((by_logit, fit.fit_p_yes(cells, counts.contrast, by_logit, settings)))
+        parts.append(
+            (by_logit, fit.fit_p_yes(cells, counts.contrast, by_logit, settings))
+        )
     if by_count.size:
         names = (
             "contrast",
@@ -242,11 +277,16 @@ def _fit(
             "catch_trials",
             "catch_excluded",
         )
-        own_counts = replace(counts, **{name: getattr(counts, name)[by_count] for name in names})
+        own_counts = replace(
+            counts, **{name: getattr(counts, name)[by_count] for name in names}
+        )
         resampled = None
         if (own_counts.yes % 1 != 0).any() or (own_counts.catch_yes % 1 != 0).any():
             resampled = fit.resampled_yes(
-                cells, by_count, resamples=max(settings.resamples // 4, 2), seed=settings.seed
+                cells,
+                by_count,
+                resamples=max(settings.resamples // 4, 2),
+                seed=settings.seed,
             )
         parts.append((by_count, fit.fit_counts(own_counts, settings, resampled)))
     return parts[0][1] if len(parts) == 1 else _joined(parts, counts.trials.shape[:2])
@@ -268,11 +308,15 @@ def _rates(result: xr.Dataset, arguments: JsonMapping) -> JsonObject:
         for name, value in fit.experiment_table(result, "fit").items()
         if name in defaults
     }
-    rates = page_rates | {name: value for name, value in arguments.items() if value is not None}
+    rates = page_rates | {
+        name: value for name, value in arguments.items() if value is not None
+    }
     for name in ("guess", "lapse"):
         bounds = rates[name]
         rates[name] = (
-            tuple(map(float, bounds)) if isinstance(bounds, list | tuple) else float(bounds)
+            tuple(map(float, bounds))
+            if isinstance(bounds, list | tuple)
+            else float(bounds)
         )
         low, high = fit.bounds_of(rates[name])
         if not 0 <= low <= high < 1:
@@ -285,7 +329,9 @@ def _rates(result: xr.Dataset, arguments: JsonMapping) -> JsonObject:
     return rates
 
 
-def _joined(parts: list[tuple[IntArray, fit.ChatFit]], shape: tuple[int, ...]) -> fit.ChatFit:
+def _joined(
+    parts: list[tuple[IntArray, fit.ChatFit]], shape: tuple[int, ...]
+) -> fit.ChatFit:
     """Join fits of different prompts."""
     values: JsonObject = {}
     for name, first in vars(parts[0][1]).items():
@@ -324,7 +370,10 @@ def _blank_unreadable(chat_fit: fit.ChatFit, counts: fit.ChatCounts) -> fit.Chat
     }
     # Rates of a prompt to which nothing was answered are nobody's.
     silent = np.all(np.isin(status, (UNREADABLE, "empty")), axis=1, keepdims=True)
-    rates = {name: np.where(silent, np.nan, getattr(chat_fit, name)) for name in ("guess", "lapse")}
+    rates = {
+        name: np.where(silent, np.nan, getattr(chat_fit, name))
+        for name in ("guess", "lapse")
+    }
     return replace(chat_fit, status=status, **blank, **rates)
 
 
@@ -340,14 +389,18 @@ def _add_screen_error(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Datas
     # An open interval ends at 0.
     with np.errstate(divide="ignore"):
         mean, low, high = (
-            np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high")
+            np.log10(csf[f"mean_sensitivity{end}"].values)
+            for end in ("", "_low", "_high")
         )
     error = screen_error(
-        [session.screen for session in sessions], [session.trials for session in sessions], -mean
+        [session.screen for session in sessions],
+        [session.trials for session in sessions],
+        -mean,
     )
     reach = normal_quantile(float(csf.attrs["confidence"])) * error.total
     attributes = {
-        name: csf[name].attrs for name in ("mean_sensitivity_low", "mean_sensitivity_high")
+        name: csf[name].attrs
+        for name in ("mean_sensitivity_low", "mean_sensitivity_high")
     }
     shares = {
         "units": "1",
@@ -376,7 +429,9 @@ def _add_screen_error(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Datas
         }
         variables["log10_session_offset"] = (("session",), curves.offset, offsets)
         for name, values in zip(
-            ("session_area", "session_area_low", "session_area_high"), curves.area, strict=True
+            ("session_area", "session_area_low", "session_area_high"),
+            curves.area,
+            strict=True,
         ):
             variables[name] = (("session",), values, areas)
     return csf.assign(variables).assign_attrs(screen_offset=error.offset)
@@ -397,7 +452,9 @@ def prompt_mean(
     """
     from scipy.special import stdtrit
 
-    usable = np.isin(chat_fit.status, fit.USABLE) & np.isfinite(chat_fit.log10_threshold)
+    usable = np.isin(chat_fit.status, fit.USABLE) & np.isfinite(
+        chat_fit.log10_threshold
+    )
     step = usable & np.isin(chat_fit.status, fit.STEPS)
     n = usable.sum(axis=0)
     count = np.maximum(n, 1)
@@ -408,23 +465,30 @@ def prompt_mean(
     if len(chat_fit.status) >= FEW:
         over = "prompts"
         variance = (
-            np.where(usable, (log_s - mean) ** 2, 0.0).sum(axis=0) / np.maximum(n - 1, 1) / count
+            np.where(usable, (log_s - mean) ** 2, 0.0).sum(axis=0)
+            / np.maximum(n - 1, 1)
+            / count
         )
         if chat_fit.samples is not None:
-            of_images = (np.where(usable, chat_fit.samples, 0.0).sum(axis=1) / count).var(
-                axis=0, ddof=1
-            )
+            of_images = (
+                np.where(usable, chat_fit.samples, 0.0).sum(axis=1) / count
+            ).var(axis=0, ddof=1)
             # Each prompt's own part of it is already in the spread between prompts.
-            single_variance = (np.where(usable, chat_fit.samples.var(axis=0, ddof=1), 0.0)).sum(
-                axis=0
-            ) / count**2
+            single_variance = (
+                np.where(usable, chat_fit.samples.var(axis=0, ddof=1), 0.0)
+            ).sum(axis=0) / count**2
             variance = variance + np.maximum(of_images - single_variance, 0.0)
         between = np.where(
-            n > 1, stdtrit(np.maximum(n - 1, 1), (1 + confidence) / 2) * np.sqrt(variance), np.inf
+            n > 1,
+            stdtrit(np.maximum(n - 1, 1), (1 + confidence) / 2) * np.sqrt(variance),
+            np.inf,
         )
 
     def reach(half: FloatArray) -> FloatArray:
-        trials = np.sqrt(_sum_halves(half**2, usable & ~step, keep_open=over == "trials")) / count
+        trials = (
+            np.sqrt(_sum_halves(half**2, usable & ~step, keep_open=over == "trials"))
+            / count
+        )
         return np.asarray(
             np.maximum(between, trials)
             + _sum_halves(half, step, keep_open=over == "trials") / count
@@ -444,7 +508,9 @@ def _sum_halves(half: FloatArray, mask: BoolArray, *, keep_open: bool) -> FloatA
     closed = mask & (np.isfinite(half) | keep_open)
     count = mask.sum(axis=0)
     finite_count = closed.sum(axis=0)
-    total = np.where(closed, half, 0.0).sum(axis=0) * (count / np.maximum(finite_count, 1))
+    total = np.where(closed, half, 0.0).sum(axis=0) * (
+        count / np.maximum(finite_count, 1)
+    )
     return np.asarray(np.where(finite_count < np.minimum(count, 1), np.inf, total))
 
 
@@ -485,12 +551,25 @@ def _dataset(
             dims, chat_fit.log10_threshold, unit, "threshold", "Threshold, F = 0.5"
         ),
         **_threshold_variables(
-            dims, chat_fit.log10_threshold_low, unit, "threshold_low", "Lower end of the interval"
+            dims,
+            chat_fit.log10_threshold_low,
+            unit,
+            "threshold_low",
+            "Lower end of the interval",
         ),
         **_threshold_variables(
-            dims, chat_fit.log10_threshold_high, unit, "threshold_high", "Upper end of the interval"
+            dims,
+            chat_fit.log10_threshold_high,
+            unit,
+            "threshold_high",
+            "Upper end of the interval",
         ),
-        "sensitivity": (dims, 10.0**-chat_fit.log10_threshold, of_contrast, "Sensitivity"),
+        "sensitivity": (
+            dims,
+            10.0**-chat_fit.log10_threshold,
+            of_contrast,
+            "Sensitivity",
+        ),
         "sensitivity_low": (
             dims,
             10.0**-chat_fit.log10_threshold_high,
@@ -503,7 +582,12 @@ def _dataset(
             of_contrast,
             "Upper end of the interval",
         ),
-        "log10_width": (dims, chat_fit.log10_width, "1", "Width in log10 units, F = 0.05 to 0.95"),
+        "log10_width": (
+            dims,
+            chat_fit.log10_width,
+            "1",
+            "Width in log10 units, F = 0.05 to 0.95",
+        ),
         "guess": (dims, chat_fit.guess, rate, "Guess rate: yes without a pattern"),
         "lapse": (dims, chat_fit.lapse, rate, "Lapse rate: no to any contrast"),
         "p_value": (dims, chat_fit.p_value, "", "Of the deviance"),
@@ -530,14 +614,24 @@ def _dataset(
             f"Delivered {stimulus_axis.replace('_', ' ')}",
         ),
         "trials": ((*dims, "contrast_level"), counts.trials, "", "Answers that count"),
-        "yes": ((*dims, "contrast_level"), counts.yes, "", "Yes, or the sum of its probabilities"),
+        "yes": (
+            (*dims, "contrast_level"),
+            counts.yes,
+            "",
+            "Yes, or the sum of its probabilities",
+        ),
         "excluded": (
             (*dims, "reading"),
             counts.excluded.sum(axis=2),
             "",
             "Replies that say neither",
         ),
-        "excluded_rate": (dims, counts.excluded_rate, "", "Share of replies that say neither"),
+        "excluded_rate": (
+            dims,
+            counts.excluded_rate,
+            "",
+            "Share of replies that say neither",
+        ),
         "low_validity": (
             dims,
             counts.excluded_rate > LOW_VALIDITY,
@@ -552,9 +646,24 @@ def _dataset(
             "",
             "Questions whose contrast could not be delivered",
         ),
-        "mean_sensitivity": (dims[1:], 10.0**mean, of_contrast, "Geometric mean over wordings"),
-        "mean_sensitivity_low": (dims[1:], 10.0**low, of_contrast, "Lower end of the interval"),
-        "mean_sensitivity_high": (dims[1:], 10.0**high, of_contrast, "Upper end of the interval"),
+        "mean_sensitivity": (
+            dims[1:],
+            10.0**mean,
+            of_contrast,
+            "Geometric mean over wordings",
+        ),
+        "mean_sensitivity_low": (
+            dims[1:],
+            10.0**low,
+            of_contrast,
+            "Lower end of the interval",
+        ),
+        "mean_sensitivity_high": (
+            dims[1:],
+            10.0**high,
+            of_contrast,
+            "Upper end of the interval",
+        ),
         "n_usable": (dims[1:], usable.sum(axis=0), "", "Wordings in the mean"),
     }
     if chat_fit.samples is not None:
@@ -574,7 +683,10 @@ def _dataset(
         name: (dims, values, {**unit_attributes(unit), "long_name": text})
         for name, (dims, values, unit, text) in fields.items()
     }
-    for name, meanings in {"status": (*STATUSES, UNREADABLE), "method": METHODS}.items():
+    for name, meanings in {
+        "status": (*STATUSES, UNREADABLE),
+        "method": METHODS,
+    }.items():
         flagged, words, _, text = fields[name]
         flags = encode_flags(words, meanings)
         variables[name] = (flagged, flags, flag_attributes(meanings, text))

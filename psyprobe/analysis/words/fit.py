@@ -25,7 +25,12 @@ import numpy.typing as npt
 from psyprobe._typing import BoolArray, FloatArray, IntArray, JsonObject, StrArray
 from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.responses import levels_of
-from psyprobe.analysis.words.logit_fit import averaged, fit_logits, logit_status, wild_replicates
+from psyprobe.analysis.words.logit_fit import (
+    averaged,
+    fit_logits,
+    logit_status,
+    wild_replicates,
+)
 from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
 from psyprobe.files.cache import cached
@@ -181,7 +186,10 @@ def locate_trials(result: xr.Dataset, values: Sequence[float] = ()) -> TrialCell
     presented &= catch | ~(delivered < _LEAST_GAIN * nominal)
     counted = presented & np.isfinite(result["response"].values.astype(float))
     if not (counted & ~catch).any():
-        if "finish" in result and (result["finish"].values[presented] == "length").all():
+        if (
+            "finish" in result
+            and (result["finish"].values[presented] == "length").all()
+        ):
             raise InputError(
                 f"all {int(presented.sum())} replies of this run were cut off before they said yes "
                 f"or no{_quote_commonest_reply(result, presented)}; set asking.max_tokens to more, "
@@ -193,9 +201,15 @@ def locate_trials(result: xr.Dataset, values: Sequence[float] = ()) -> TrialCell
             f"their words for yes and no suit the probe {result.attrs.get('probe', '')!r}?"
         )
     level_values = result[level].values.astype(float)
-    distinct_values = np.unique(np.concatenate([level_values[~catch], np.asarray(values, float)]))
+    distinct_values = np.unique(
+        np.concatenate([level_values[~catch], np.asarray(values, float)])
+    )
     value = np.where(
-        catch, -1, np.searchsorted(distinct_values, level_values).clip(max=len(distinct_values) - 1)
+        catch,
+        -1,
+        np.searchsorted(distinct_values, level_values).clip(
+            max=len(distinct_values) - 1
+        ),
     )
     step = np.full(nominal.shape, -1, dtype=np.int64)
     max_steps = 1
@@ -272,7 +286,11 @@ def count_cells(cells: TrialCells) -> ChatCounts:
     lost, lost_blanks = (
         cells.presented & ~cells.counted & mask for mask in (~cells.catch, cells.catch)
     )
-    np.add.at(excluded, (cells.prompt[lost], cells.value[lost], cells.step[lost], kind[lost]), 1)
+    np.add.at(
+        excluded,
+        (cells.prompt[lost], cells.value[lost], cells.step[lost], kind[lost]),
+        1,
+    )
     catch_excluded = np.zeros((shape[0], len(EXCLUDED)), dtype=np.int64)
     np.add.at(catch_excluded, (cells.prompt[lost_blanks], kind[lost_blanks]), 1)
     entries: Any = json.loads(str(result.attrs.get("prompts") or "[]"))
@@ -295,14 +313,18 @@ def count_cells(cells: TrialCells) -> ChatCounts:
         catch_yes=np.bincount(
             cells.prompt[blanks], weights=response[blanks], minlength=shape[0]
         ).astype(float),
-        catch_trials=np.bincount(cells.prompt[blanks], minlength=shape[0]).astype(float),
+        catch_trials=np.bincount(cells.prompt[blanks], minlength=shape[0]).astype(
+            float
+        ),
         catch_excluded=catch_excluded,
     )
 
 
 def _quote_commonest_reply(result: xr.Dataset, mask: BoolArray) -> str:
     """Quote the commonest reply, for a message."""
-    replies = Counter(result["text"].values[mask].astype(str).tolist() if "text" in result else ())
+    replies = Counter(
+        result["text"].values[mask].astype(str).tolist() if "text" in result else ()
+    )
     if not replies:
         return ""
     (reply, n), *_ = replies.most_common(1)
@@ -312,7 +334,11 @@ def _quote_commonest_reply(result: xr.Dataset, mask: BoolArray) -> str:
 def delivered_contrast(result: xr.Dataset) -> FloatArray:
     """Read the delivered contrast or difference of each question, shape (trials,)."""
     stimulus_axis = stimulus_axis_of(result).name
-    name = f"delivered_{stimulus_axis}" if f"delivered_{stimulus_axis}" in result else stimulus_axis
+    name = (
+        f"delivered_{stimulus_axis}"
+        if f"delivered_{stimulus_axis}" in result
+        else stimulus_axis
+    )
     return np.asarray(result[name].values.astype(float))
 
 
@@ -367,7 +393,9 @@ class ChatFit:
 
 
 def fit_counts(
-    counts: ChatCounts, settings: FitSettings, resampled_sums: tuple[FloatArray, FloatArray] | None
+    counts: ChatCounts,
+    settings: FitSettings,
+    resampled_sums: tuple[FloatArray, FloatArray] | None,
 ) -> ChatFit:
     """Fit numbers of yes by maximum likelihood; the levels of a prompt share guess and lapse rates.
 
@@ -398,7 +426,9 @@ def fit_counts(
     )
     name = hashlib.sha256(repr(settings).encode())
     for values in answers:
-        name.update(repr(values.shape).encode() + np.ascontiguousarray(values).tobytes())
+        name.update(
+            repr(values.shape).encode() + np.ascontiguousarray(values).tobytes()
+        )
     fitted = cached(
         name.hexdigest(),
         Path(__file__).parents[1],
@@ -408,7 +438,9 @@ def fit_counts(
 
 
 def _count_fields(
-    counts: ChatCounts, settings: FitSettings, resampled_sums: tuple[FloatArray, FloatArray] | None
+    counts: ChatCounts,
+    settings: FitSettings,
+    resampled_sums: tuple[FloatArray, FloatArray] | None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Compute the fields of a `ChatFit`."""
     from psyprobe.analysis.psychometric import fit_psychometric
@@ -425,10 +457,14 @@ def _count_fields(
     # The fit is of log10 of what it is given; for a linear axis that is a number whose logarithm is
     # contrast.
     fitted_contrast = (
-        contrast if settings.axis == "log" else np.where(contrast > 0, 10.0**contrast, 0.0)
+        contrast
+        if settings.axis == "log"
+        else np.where(contrast > 0, 10.0**contrast, 0.0)
     )
     # Curves have nothing in common where both rates are fixed, and are fitted faster alone.
-    fitted_rates = isinstance(settings.guess, tuple) or isinstance(settings.lapse, tuple)
+    fitted_rates = isinstance(settings.guess, tuple) or isinstance(
+        settings.lapse, tuple
+    )
     options: JsonObject = {
         "function": settings.function,
         "guess": settings.guess,
@@ -476,7 +512,8 @@ def _count_fields(
         status[np.isneginf(middle)] = "censored_below"
         width = np.full(width.shape, np.nan)
     guesses, lapses = (
-        np.broadcast_to(np.array(v, float), status.shape) for v in (fit.guess, fit.lapse)
+        np.broadcast_to(np.array(v, float), status.shape)
+        for v in (fit.guess, fit.lapse)
     )
     has_number = np.isin(status, _WITH_NUMBER)
     threshold = np.where(has_number, middle, np.nan)
@@ -528,7 +565,9 @@ def resampled_yes(
         weights = rng.multinomial(
             images, np.full(images, 1 / images), size=(resamples, *selected.shape[1:-1])
         )
-        moved = (off * weights[:, None]).sum(axis=-1) * np.sqrt(n / np.maximum(n - 1, 1))
+        moved = (off * weights[:, None]).sum(axis=-1) * np.sqrt(
+            n / np.maximum(n - 1, 1)
+        )
         sums.append((mean * n + moved).clip(0, n))
     return sums[0], sums[1]
 
@@ -559,8 +598,14 @@ def fit_p_yes(
 
     from psyprobe.analysis.psychometric.sigmoids import threshold_at
 
-    guess = (0.0, 1.0) if isinstance(settings.guess, tuple) else (settings.guess, settings.guess)
-    logit, catch_logit = (v[prompt_indices] for v in by_image(cells, _logit_of_seeing(cells)))
+    guess = (
+        (0.0, 1.0)
+        if isinstance(settings.guess, tuple)
+        else (settings.guess, settings.guess)
+    )
+    logit, catch_logit = (
+        v[prompt_indices] for v in by_image(cells, _logit_of_seeing(cells))
+    )
     images = np.isfinite(logit).sum(axis=-1)
     catch_images = np.isfinite(catch_logit).sum(axis=-1)
     x = np.log10(np.where(images > 0, contrast[prompt_indices], 1.0))
@@ -569,8 +614,12 @@ def fit_p_yes(
         fit, logit, catch_logit, resamples=settings.resamples, seed=settings.seed
     )
     status = logit_status(fit, logit)
-    freedom = np.maximum(images.sum(axis=(1, 2)) + catch_images - 2 * x.shape[1] - 2, 1)[:, None]
-    reach = stdtrit(freedom, (1 + settings.confidence) / 2) * samples.std(axis=0, ddof=1)
+    freedom = np.maximum(
+        images.sum(axis=(1, 2)) + catch_images - 2 * x.shape[1] - 2, 1
+    )[:, None]
+    reach = stdtrit(freedom, (1 + settings.confidence) / 2) * samples.std(
+        axis=0, ddof=1
+    )
     threshold = np.where(np.isin(status, _WITH_NUMBER), fit.threshold, np.nan)
     ones = np.ones_like(threshold)
     width = np.where(np.isnan(threshold), np.nan, fit.width)
@@ -618,7 +667,9 @@ def by_image(cells: TrialCells, values: FloatArray) -> tuple[FloatArray, FloatAr
     tests = cells.counted & ~cells.catch
     blanks = cells.counted & cells.catch
     # Images are numbered at each level and contrast, by seed.
-    image = _number_images(np.stack([cells.value[tests], cells.step[tests]]), seeds[tests])
+    image = _number_images(
+        np.stack([cells.value[tests], cells.step[tests]]), seeds[tests]
+    )
     catch_image = np.unique(seeds[blanks], return_inverse=True)[1]
     return (
         _cell_means(
@@ -626,7 +677,9 @@ def by_image(cells: TrialCells, values: FloatArray) -> tuple[FloatArray, FloatAr
             cells.shape,
             values[tests],
         ),
-        _cell_means((cells.prompt[blanks], catch_image), cells.shape[:1], values[blanks]),
+        _cell_means(
+            (cells.prompt[blanks], catch_image), cells.shape[:1], values[blanks]
+        ),
     )
 
 
@@ -644,7 +697,9 @@ def _cell_means(
 
 def _logit_of_seeing(cells: TrialCells) -> FloatArray:
     """Compute the logit of "pattern seen", whatever the polarity or the order of images."""
-    logit, p_yes, response = (cells.column(name) for name in ("logit", "p_yes", "response"))
+    logit, p_yes, response = (
+        cells.column(name) for name in ("logit", "p_yes", "response")
+    )
     upright = np.abs(response - p_yes) <= np.abs(response - (1 - p_yes))
     return np.where(upright, logit, -logit)
 

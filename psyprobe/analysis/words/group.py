@@ -20,8 +20,19 @@ from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import OBSERVER, PERSON, Row, Tabled, interval_text
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csfs
-from psyprobe.analysis.words.score import HEADINGS, UNSURE, digits_of, interval_cell, plain_number
-from psyprobe.analysis.words.sessions import is_remote, person_of, screen_error, sessions_of
+from psyprobe.analysis.words.score import (
+    HEADINGS,
+    UNSURE,
+    digits_of,
+    interval_cell,
+    plain_number,
+)
+from psyprobe.analysis.words.sessions import (
+    is_remote,
+    person_of,
+    screen_error,
+    sessions_of,
+)
 from psyprobe.files.units import unit_symbol
 
 if TYPE_CHECKING:
@@ -53,7 +64,11 @@ class PeopleCurve:
 
 
 def people_curve(
-    csfs: Sequence[xr.Dataset], *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+    csfs: Sequence[xr.Dataset],
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
 ) -> PeopleCurve | None:
     """Average the people among results of one experiment; None where they are fewer than three.
 
@@ -74,12 +89,16 @@ def people_curve(
     people = [csf for csf in csfs if person_of(csf)]
     local = [csf for csf in people if not is_remote(csf)]
     # Screens elsewhere are no part of a mean with calibrated ones.
-    people = local if len(local) >= FEWEST else [csf for csf in people if is_remote(csf)]
+    people = (
+        local if len(local) >= FEWEST else [csf for csf in people if is_remote(csf)]
+    )
     if len(people) < FEWEST:
         return None
     (level,) = levels_of(people[0])
     curves = [
-        dict(zip(csf[level].values.tolist(), csf["mean_sensitivity"].values, strict=True))
+        dict(
+            zip(csf[level].values.tolist(), csf["mean_sensitivity"].values, strict=True)
+        )
         for csf in people
     ]
     values = [
@@ -92,14 +111,17 @@ def people_curve(
     log_s = np.log10([[curve[value] for value in values] for curve in curves])
     mean = log_s.mean(axis=0)
     samples = draw_counts(len(people), resamples, seed) @ log_s / len(people)
-    reach = np.array([student_reach(column, len(people), confidence) for column in samples.T])
+    reach = np.array(
+        [student_reach(column, len(people), confidence) for column in samples.T]
+    )
     screens = []
     weights = []
     for csf in people:
         sessions = sessions_of(csf)
         screens += [curve.screen for curve in sessions]
         weights += [
-            curve.trials / sum(log_value.trials for log_value in sessions) for curve in sessions
+            curve.trials / sum(log_value.trials for log_value in sessions)
+            for curve in sessions
         ]
     error = screen_error(screens, weights, -mean)
     reach = np.hypot(reach, normal_quantile(confidence) * error.total)
@@ -107,7 +129,9 @@ def people_curve(
         np.asarray(10.0**log_value) for log_value in (mean, mean - reach, mean + reach)
     )
     persons = tuple(map(person_of, people))
-    return PeopleCurve(persons, np.array(values), log_s, middle, low, high, error.unsure)
+    return PeopleCurve(
+        persons, np.array(values), log_s, middle, low, high, error.unsure
+    )
 
 
 def people_ceiling(
@@ -125,7 +149,8 @@ def people_ceiling(
     n = len(curve.persons)
     other_curves = (curve.log_s.sum(axis=0) - curve.log_s) / (n - 1)
     scores = [
-        curve_scores(single, rest) for single, rest in zip(curve.log_s, other_curves, strict=True)
+        curve_scores(single, rest)
+        for single, rest in zip(curve.log_s, other_curves, strict=True)
     ]
     return {
         name: ceiling(
@@ -192,9 +217,13 @@ class PeopleScore(Tabled):
     def rows(self) -> list[Row]:
         """List each observer against the mean of the people, the noise ceiling, and the mean."""
         title = f"{self.experiment} (against the {self.observer})"
-        rows = [self._observer_row(title, name, scores) for name, scores in self.scores.items()]
+        rows = [
+            self._observer_row(title, name, scores)
+            for name, scores in self.scores.items()
+        ]
         cells = {
-            HEADINGS[name]: _format_interval(limit, name) for name, limit in self.ceiling.items()
+            HEADINGS[name]: _format_interval(limit, name)
+            for name, limit in self.ceiling.items()
         }
         record: JsonObject = {
             "experiment": self.experiment,
@@ -210,13 +239,24 @@ class PeopleScore(Tabled):
             }
         persons = f"people: {', '.join(self.persons)}"
         rows.append(
-            Row(title, PERSON, "one person (noise ceiling)", cells, record, notes=[persons])
+            Row(
+                title,
+                PERSON,
+                "one person (noise ceiling)",
+                cells,
+                record,
+                notes=[persons],
+            )
         )
-        axis = "CSF (cpd)" if self.level == "frequency" else f"{self.level} ({self.unit})"
+        axis = (
+            "CSF (cpd)" if self.level == "frequency" else f"{self.level} ({self.unit})"
+        )
         for value, mean, low, high, unsure in zip(
             self.values, self.sensitivity, self.low, self.high, self.unsure, strict=True
         ):
-            interval = f"{plain_number(mean)} [{plain_number(low)}, {plain_number(high)}]"
+            interval = (
+                f"{plain_number(mean)} [{plain_number(low)}, {plain_number(high)}]"
+            )
             rows.append(
                 Row(
                     f"{self.observer}: {axis}",
@@ -227,7 +267,9 @@ class PeopleScore(Tabled):
             )
         return rows
 
-    def _observer_row(self, title: str, observer: str, scores: comparison.CsfScores) -> Row:
+    def _observer_row(
+        self, title: str, observer: str, scores: comparison.CsfScores
+    ) -> Row:
         cells = {
             HEADINGS[statistic]: interval_cell(getattr(scores, statistic), statistic)
             for statistic in comparison.STATISTICS
@@ -282,7 +324,11 @@ def score_people(
 
 
 def _score_group(
-    first: xr.Dataset, csfs: Sequence[xr.Dataset], mean: PeopleCurve, resamples: int, seed: int
+    first: xr.Dataset,
+    csfs: Sequence[xr.Dataset],
+    mean: PeopleCurve,
+    resamples: int,
+    seed: int,
 ) -> PeopleScore:
     (level,) = levels_of(csfs[0])
     scores = {}
@@ -290,7 +336,10 @@ def _score_group(
     for csf in csfs:
         if not person_of(csf):
             target = np.array(
-                [mean_by_value.get(value, np.nan) for value in csf[level].values.tolist()]
+                [
+                    mean_by_value.get(value, np.nan)
+                    for value in csf[level].values.tolist()
+                ]
             )
             human = {mean.name: target}
             scores[observer_of(csf)] = comparison.compare_with_human(

@@ -104,7 +104,12 @@ def averaged(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def wild_replicates(
-    fit: LogitFit, logit: FloatArray, catch_logit: FloatArray, *, resamples: int, seed: int
+    fit: LogitFit,
+    logit: FloatArray,
+    catch_logit: FloatArray,
+    *,
+    resamples: int,
+    seed: int,
 ) -> FloatArray:
     """Draw thresholds of fits to resampled images by the wild cluster bootstrap.
 
@@ -139,9 +144,16 @@ def wild_replicates(
     mean, images = averaged(logit)
     catch_mean, catch_images = averaged(catch_logit)
     off = np.where(np.isfinite(logit), logit - fit.fitted[..., None], 0.0)
-    catch_off = np.where(np.isfinite(catch_logit), catch_logit - fit.fitted_catch[:, None], 0.0)
+    catch_off = np.where(
+        np.isfinite(catch_logit), catch_logit - fit.fitted_catch[:, None], 0.0
+    )
     parameters = np.concatenate(
-        [fit.threshold, np.log(fit.width), _logit(fit.guess)[:, None], _logit(fit.lapse)[:, None]],
+        [
+            fit.threshold,
+            np.log(fit.width),
+            _logit(fit.guess)[:, None],
+            _logit(fit.lapse)[:, None],
+        ],
         axis=1,
     )
     original = _problem(fit.x, (mean, images), (catch_mean, catch_images), fit.bounds)
@@ -154,9 +166,13 @@ def wild_replicates(
         sign = rng.choice((-1.0, 1.0), size=logit.shape[1:])
         catch_sign = rng.choice((-1.0, 1.0), size=catch_logit.shape[1:])
         moved = fit.fitted + (off * sign).sum(axis=-1) / np.maximum(images, 1)
-        catch_shift = (catch_off * catch_sign).sum(axis=-1) / np.maximum(catch_images, 1)
+        catch_shift = (catch_off * catch_sign).sum(axis=-1) / np.maximum(
+            catch_images, 1
+        )
         catch_moved = fit.fitted_catch + catch_shift
-        problem = _problem(fit.x, (moved, images), (catch_moved, catch_images), fit.bounds)
+        problem = _problem(
+            fit.x, (moved, images), (catch_moved, catch_images), fit.bounds
+        )
         out[b] = problem.fit(parameters, _STEPS_AGAIN)[0][:, : fit.x.shape[1]]
     return out
 
@@ -174,7 +190,9 @@ def _problem(
     catch_logit = np.where(blank, catch_logit, 0.0)
     weight = np.where(use, images / (1 + (logit / _NEAR) ** 2), 0.0)
     catch_weight = np.where(blank, catch_images / (1 + (catch_logit / _NEAR) ** 2), 0.0)
-    return _Problem(x, logit, weight, catch_logit, catch_weight, _logit(np.array(bounds)))
+    return _Problem(
+        x, logit, weight, catch_logit, catch_weight, _logit(np.array(bounds))
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,16 +224,22 @@ class _Problem:
     def first(self, width: float) -> FloatArray:
         """Guess start parameters: thresholds halfway between the lowest and the highest logit."""
         use = self.weight > 0
-        low, high = (np.where(use.any(axis=-1), end, 0.0) for end in _range(self.logit, use))
+        low, high = (
+            np.where(use.any(axis=-1), end, 0.0) for end in _range(self.logit, use)
+        )
         floor = np.where(self.catch_weight > 0, self.catch_logit, low.min(axis=-1))
         # Halfway up the logits that lie between guess and lapse, but never below zero without a
         # bias to yes.
         middle = np.maximum((floor[:, None] + high) / 2, np.minimum(0.0, high - 0.5))
         distance = np.where(use, np.abs(self.logit - middle[..., None]), np.inf)
-        nearest = np.take_along_axis(self.x, distance.argmin(axis=-1)[..., None], axis=-1)[..., 0]
+        nearest = np.take_along_axis(
+            self.x, distance.argmin(axis=-1)[..., None], axis=-1
+        )[..., 0]
         lapse = np.full((len(self.x), 1), np.clip(-7.0, *self.rates[1]))
         ends = [floor.clip(*self.rates[0])[:, None], lapse]
-        return np.concatenate([nearest, np.full(nearest.shape, np.log(width)), *ends], axis=1)
+        return np.concatenate(
+            [nearest, np.full(nearest.shape, np.log(width)), *ends], axis=1
+        )
 
     def fit(self, parameters: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
         """Fit by Levenberg-Marquardt: best parameters (G, 2 F + 2) and their cost (G,)."""
@@ -229,7 +253,9 @@ class _Problem:
             gradient = np.einsum("gnp,gn->gp", jacobian, residual)
             normal = np.einsum("gnp,gnq->gpq", jacobian, jacobian)
             scale = np.einsum("gpp->gp", normal)
-            size = np.maximum(scale, 1e-8 * np.maximum(scale.max(axis=1, keepdims=True), 1e-12))
+            size = np.maximum(
+                scale, 1e-8 * np.maximum(scale.max(axis=1, keepdims=True), 1e-12)
+            )
             # A parameter at its bound that would leave it stays, so that the others move as if it
             # were not there.
             at_bound = ((parameters <= low) & (gradient > 0)) | (
@@ -241,14 +267,16 @@ class _Problem:
                 np.where(at_bound, 1.0, damping[:, None] * size + 1e-12),
                 np.eye(low.shape[1]),
             )
-            step = -np.linalg.solve(normal, np.where(at_bound, 0.0, gradient)[..., None])[..., 0]
+            step = -np.linalg.solve(
+                normal, np.where(at_bound, 0.0, gradient)[..., None]
+            )[..., 0]
             candidate = (parameters + step.clip(-1.5, 1.5)).clip(low, high)
             new_residual, new_jacobian = self.linear(candidate)
             new_cost = (new_residual**2).sum(axis=1)
             improved = new_cost <= cost
-            done = bool((np.abs(candidate - parameters)[improved] < 1e-7).all()) and bool(
-                improved.any()
-            )
+            done = bool(
+                (np.abs(candidate - parameters)[improved] < 1e-7).all()
+            ) and bool(improved.any())
             parameters = np.where(improved[:, None], candidate, parameters)
             residual = np.where(improved[:, None], new_residual, residual)
             jacobian = np.where(improved[:, None, None], new_jacobian, jacobian)
@@ -276,7 +304,9 @@ class _Problem:
         out = np.zeros((groups, curves * levels + 1, 2 * curves + 2))
         cells = out[:, :-1].reshape(groups, curves, levels, -1)
         curve_index = np.arange(curves)
-        cells[:, curve_index, :, curve_index] = np.moveaxis(-by_s * _SLOPE / width, 1, 0)
+        cells[:, curve_index, :, curve_index] = np.moveaxis(
+            -by_s * _SLOPE / width, 1, 0
+        )
         cells[:, curve_index, :, curves + curve_index] = np.moveaxis(-by_s * s, 1, 0)
         cells[..., -2] = spread * rest * g * one_less_g
         cells[..., -1] = -spread * f * lapsed * (1 - lapsed)
@@ -284,19 +314,27 @@ class _Problem:
         out[:, -1, -2] = root_catch
         off = root * (np.log(yes) - np.log(no) - self.logit)
         off_catch = root_catch * (parameters[:, -2] - self.catch_logit)
-        return np.concatenate([off.reshape(groups, -1), off_catch[:, None]], axis=1), out
+        return np.concatenate(
+            [off.reshape(groups, -1), off_catch[:, None]], axis=1
+        ), out
 
     def logits(self, parameters: FloatArray) -> FloatArray:
         """Compute the logits of the model, (G, F, L)."""
-        bare = replace(self, logit=np.zeros_like(self.logit), weight=np.ones_like(self.weight))
+        bare = replace(
+            self, logit=np.zeros_like(self.logit), weight=np.ones_like(self.weight)
+        )
         values, _ = bare.linear(parameters)
         return values[:, :-1].reshape(self.x.shape)
 
     def leverage(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Compute the leverage of each mean logit, (G, F, L), and of catch trials, (G,); 0 to 1."""
         _, jacobian = self.linear(parameters)
-        inverse = np.linalg.pinv(np.einsum("gnp,gnq->gpq", jacobian, jacobian), hermitian=True)
-        followed = np.einsum("gnp,gpq,gnq->gn", jacobian, inverse, jacobian, optimize=True)
+        inverse = np.linalg.pinv(
+            np.einsum("gnp,gnq->gpq", jacobian, jacobian), hermitian=True
+        )
+        followed = np.einsum(
+            "gnp,gpq,gnq->gn", jacobian, inverse, jacobian, optimize=True
+        )
         return followed[:, :-1].reshape(self.x.shape), followed[:, -1]
 
 
@@ -315,7 +353,9 @@ def _logit(p: FloatArray) -> FloatArray:
 
 def _range(values: FloatArray, use: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Find the lowest and highest of the values in use; infinite without any."""
-    return np.where(use, values, np.inf).min(axis=-1), np.where(use, values, -np.inf).max(axis=-1)
+    return np.where(use, values, np.inf).min(axis=-1), np.where(
+        use, values, -np.inf
+    ).max(axis=-1)
 
 
 #: A threshold outside the levels is an extrapolation where the curve got this far, and else only a
@@ -349,7 +389,8 @@ def logit_status(fit: LogitFit, logit: FloatArray) -> StrArray:
     reach = np.log(19) * 2 / fit.width
     with np.errstate(over="ignore", invalid="ignore"):
         at_bottom, at_top = (
-            1 / (1 + np.exp(-reach * (end - fit.threshold))) for end in _range(fit.x, use)
+            1 / (1 + np.exp(-reach * (end - fit.threshold)))
+            for end in _range(fit.x, use)
         )
     yes = np.broadcast_to((fit.guess > 0.5)[:, None], fit.threshold.shape)
     status = np.where(yes, "biased", "ok").astype("<U16")
@@ -387,7 +428,9 @@ def _tests_of_falling(
     use = images > 0
     rising, falling = (
         np.where(
-            use, weight * (values - np.where(use, rising_means(values, weight), 0.0)) ** 2, 0.0
+            use,
+            weight * (values - np.where(use, rising_means(values, weight), 0.0)) ** 2,
+            0.0,
         ).sum(axis=-1)
         for values in (mean, -mean)
     )

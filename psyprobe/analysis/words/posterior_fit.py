@@ -20,7 +20,11 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray, IntArray, JsonObject
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, csf_posterior
-from psyprobe.analysis.psychometric.posterior import Posterior, ThresholdPosterior, default_grid
+from psyprobe.analysis.psychometric.posterior import (
+    Posterior,
+    ThresholdPosterior,
+    default_grid,
+)
 from psyprobe.analysis.psychometric.sigmoids import threshold_at
 from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.reply import posterior_answers
@@ -45,7 +49,11 @@ _DEFAULTS = {
 def adaptive_design(result: xr.Dataset) -> str:
     """Name the adaptive design of a run whose page does not say how to fit; else return ""."""
     design = str(result.attrs.get("design", ""))
-    return design if design in _DEFAULTS and not fit.experiment_table(result, "fit") else ""
+    return (
+        design
+        if design in _DEFAULTS and not fit.experiment_table(result, "fit")
+        else ""
+    )
 
 
 def design_frequencies(result: xr.Dataset) -> tuple[float, ...]:
@@ -102,7 +110,9 @@ def answers_of_trials(cells: fit.TrialCells) -> Iterator[TrialAnswer]:
     for (session_number, prompt, value, contrast, _), trial_rows in rows.items():
         answers = [responses[i] for i in trial_rows if cells.counted[i]]
         if answers:
-            arrived = delivered[trial_rows[0]] if delivered[trial_rows[0]] > 0 else contrast
+            arrived = (
+                delivered[trial_rows[0]] if delivered[trial_rows[0]] > 0 else contrast
+            )
             value_index = None if contrast == 0 else int(value)
             x = -np.inf if value_index is None else float(np.log10(arrived))
             yield TrialAnswer(
@@ -138,11 +148,15 @@ def update_posteriors(
     """
     posteriors = {int(prompt): _prior_of(result, cells) for prompt in prompt_indices}
     for answer in answers_of_trials(cells):
-        if answer.prompt not in posteriors or (session is not None and answer.session != session):
+        if answer.prompt not in posteriors or (
+            session is not None and answer.session != session
+        ):
             continue
         shift = 0.0 if offsets is None else float(offsets[answer.session])
         for response in answer.answers:
-            posteriors[answer.prompt].tell(answer.value_index, answer.x - shift, response)
+            posteriors[answer.prompt].tell(
+                answer.value_index, answer.x - shift, response
+            )
     return list(posteriors.values())
 
 
@@ -153,7 +167,9 @@ def _prior_of(result: xr.Dataset, cells: fit.TrialCells) -> Posterior:
     options: JsonObject = design_options(result)
     if adaptive_design(result) == "quick_csf":
         return csf_posterior(tuple(cells.values.tolist()), contrasts, chance, **options)
-    return ThresholdPosterior(len(cells.values), default_grid(contrasts, chance, **options))
+    return ThresholdPosterior(
+        len(cells.values), default_grid(contrasts, chance, **options)
+    )
 
 
 class SessionCurves(NamedTuple):
@@ -184,7 +200,8 @@ def session_curves(
         area = posterior.areas(_DRAWS, settings.seed)
         areas[:, number] = area.mean(), *np.quantile(area, ends)
     return SessionCurves(
-        session_offsets(level, variance, [session.screen for session in sessions]), areas
+        session_offsets(level, variance, [session.screen for session in sessions]),
+        areas,
     )
 
 
@@ -211,7 +228,9 @@ def fit_posterior(
         design_options(result),
         _contrasts(result).tolist(),
     )
-    answers = [answer for answer in answers_of_trials(cells) if answer.prompt in prompt_indices]
+    answers = [
+        answer for answer in answers_of_trials(cells) if answer.prompt in prompt_indices
+    ]
     inputs = (
         design,
         settings,
@@ -221,12 +240,16 @@ def fit_posterior(
         answers,
     )
     name = hashlib.sha256(
-        repr((inputs, counts.trials[prompt_indices].tolist(), counts.not_shown.tolist())).encode()
+        repr(
+            (inputs, counts.trials[prompt_indices].tolist(), counts.not_shown.tolist())
+        ).encode()
     ).hexdigest()
     fields = cached(
         name,
         Path(__file__).parents[1],
-        lambda: _posterior_fields(result, cells, counts, settings, prompt_indices, offsets),
+        lambda: _posterior_fields(
+            result, cells, counts, settings, prompt_indices, offsets
+        ),
     )
     return fit.ChatFit(**fields)
 
@@ -242,7 +265,9 @@ def _posterior_fields(
     """Compute the fields of a `ChatFit`."""
     posteriors = update_posteriors(result, cells, prompt_indices, offsets)
     places = range(len(cells.values))
-    threshold = np.array([[posterior.mean(place) for place in places] for posterior in posteriors])
+    threshold = np.array(
+        [[posterior.mean(place) for place in places] for posterior in posteriors]
+    )
     ends = np.array(
         [
             [posterior.interval(place, settings.confidence) for place in places]
@@ -259,9 +284,10 @@ def _posterior_fields(
     low, high = np.log10(_contrasts(result)[[0, -1]])
     has_trials = counts.trials[prompt_indices].sum(axis=-1) > 0
     # What could not be shown is not measured, though the curve of qCSF passes there.
-    status[~has_trials & ((counts.not_shown > 0) | (adaptive_design(result) == "quest_plus"))] = (
-        "empty"
-    )
+    status[
+        ~has_trials
+        & ((counts.not_shown > 0) | (adaptive_design(result) == "quest_plus"))
+    ] = "empty"
     status[has_trials & (threshold > high)] = "censored_above"
     status[has_trials & (threshold < low)] = "censored_below"
     measured = status == "ok"

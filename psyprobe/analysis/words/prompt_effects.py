@@ -81,7 +81,9 @@ class PromptEffects(Recorded):
         """
         from psyprobe.files.terminal import lay_out, printable
 
-        rows = [[printable(f"{self.observer}: log10 sensitivity"), "effect", "interval"]]
+        rows = [
+            [printable(f"{self.observer}: log10 sensitivity"), "effect", "interval"]
+        ]
         rows += [
             [printable(e.name), f"{e.value:+.3f}", f"[{e.low:+.3f}, {e.high:+.3f}]"]
             for e in self.effects
@@ -157,11 +159,15 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
     unit = unit_symbol(csf[level].attrs)
     values = csf[level].values
     present = np.unique(level_index)
-    names = [f"{values[i]:g}" if unit == "1" else f"{values[i]:g} {unit}" for i in present]
+    names = [
+        f"{values[i]:g}" if unit == "1" else f"{values[i]:g} {unit}" for i in present
+    ]
     by_level = (level_index[:, None] == present).astype(float)
     groups = csf["group"].values.astype(str)[prompt]
     reference, *other_groups = dict.fromkeys(groups.tolist())
-    by_group = (groups[:, None] == np.array(other_groups, dtype=groups.dtype)).astype(float)
+    by_group = (groups[:, None] == np.array(other_groups, dtype=groups.dtype)).astype(
+        float
+    )
     design = np.concatenate([by_level, by_group], axis=1)
     confidence = float(csf.attrs["confidence"])
     with warnings.catch_warnings():
@@ -185,7 +191,10 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
         effects=tuple(
             Effect(name, float(value), float(value - r), float(value + r))
             for name, value, r in zip(
-                [*names, *(f"group {g}" for g in other_groups)], fixed, reach, strict=True
+                [*names, *(f"group {g}" for g in other_groups)],
+                fixed,
+                reach,
+                strict=True,
             )
         ),
         reference_group=reference if other_groups else "",

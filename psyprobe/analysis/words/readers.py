@@ -105,7 +105,11 @@ class Rereading(Recorded):
     @property
     def cells(self) -> dict[str, str]:
         """Format its shares for a table of scores."""
-        shares = {"differs": self.differ, "opposite": self.opposite, "left out": self.excluded}
+        shares = {
+            "differs": self.differ,
+            "opposite": self.opposite,
+            "left out": self.excluded,
+        }
         return {name: percent(share, 2) for name, share in shares.items()}
 
 
@@ -150,7 +154,9 @@ def reread(result: xr.Dataset, reading: np.ndarray) -> xr.Dataset:
     yes = np.where(reading == "yes", 1.0, np.where(reading == "no", 0.0, np.nan))
     by_words = result["readout"].values.astype(str) == "text"
     by_words_shown = by_words & result["was_shown"].values.astype(bool)
-    response = np.where(by_words_shown, np.where(inverted, 1 - yes, yes), result["response"].values)
+    response = np.where(
+        by_words_shown, np.where(inverted, 1 - yes, yes), result["response"].values
+    )
     readings = np.where(by_words_shown, reading, result["reading"].values)
     return result.assign(
         response=(("trial",), response, result["response"].attrs),
@@ -161,11 +167,16 @@ def reread(result: xr.Dataset, reading: np.ndarray) -> xr.Dataset:
 def _interpreted_prompts(result: xr.Dataset) -> list[tuple[Prompt, int]]:
     """List the prompt by which each reply is read, and whether its yes means "seen" (1 or -1)."""
     prompts = {
-        load["id"]: Prompt.from_dict(load) for load in json.loads(result.attrs.get("prompts", "[]"))
+        load["id"]: Prompt.from_dict(load)
+        for load in json.loads(result.attrs.get("prompts", "[]"))
     }
     alternatives = task_of(result).alternatives
     names = result["prompt"].values.astype(str).tolist()
-    orders = result["order"].values.astype(int).tolist() if "order" in result else [0] * len(names)
+    orders = (
+        result["order"].values.astype(int).tolist()
+        if "order" in result
+        else [0] * len(names)
+    )
     interpreted: dict[tuple[str, int], tuple[Prompt, int]] = {}
     for name, order in dict.fromkeys(pairs := list(zip(names, orders, strict=True))):
         interpreted[name, order] = prompts[name].interpret(order, alternatives)
@@ -194,15 +205,17 @@ def rereadings(
         One a reader; none where no text was wanted.
     """
     result = trials(result)
-    if not {"text", "reading", "reply_requested", "prompt", "readout"} <= set(result.variables):
+    if not {"text", "reading", "reply_requested", "prompt", "readout"} <= set(
+        result.variables
+    ):
         return ()
     requested = result["reply_requested"].values.astype(bool)
     if not requested.any():
         return ()
     rule_readings = result["reading"].values.astype(str)
-    rule_readings = np.where(np.isin(rule_readings, ("yes", "no")), rule_readings, "invalid")[
-        requested
-    ]
+    rule_readings = np.where(
+        np.isin(rule_readings, ("yes", "no")), rule_readings, "invalid"
+    )[requested]
     scored_by_text = bool((result["readout"].values.astype(str) == "text").any())
     results = []
     for name, reading in readings_of(result).items():
@@ -211,7 +224,9 @@ def rereadings(
         opposite = differ & (other_readings != "invalid") & (rule_readings != "invalid")
         other_statistics: Mapping[str, float | None] = {}
         if scored_by_text and (other_readings != "invalid").any():
-            other_statistics = score(reread(result, reading)) if differ.any() else statistics
+            other_statistics = (
+                score(reread(result, reading)) if differ.any() else statistics
+            )
         results.append(
             Rereading(
                 name,

@@ -38,14 +38,19 @@ _TABLE_ROW = re.compile(r"(?m)^[^\S\n]*\|(.+)\|[^\S\n]*$")
 _LABEL = re.compile(r"(?:[\w'-]+ ){0,9}[\w'-]+\s*[:=]+>?\s*")
 
 
-def _read_phrases() -> tuple[dict[str, re.Pattern[str]], list[tuple[re.Pattern[str], str]]]:
+def _read_phrases() -> tuple[
+    dict[str, re.Pattern[str]], list[tuple[re.Pattern[str], str]]
+]:
     phrases: dict[str, str] = {}
     text = (
-        files("psyprobe.analysis.words").joinpath("reply_phrases.toml").read_text(encoding="utf-8")
+        files("psyprobe.analysis.words")
+        .joinpath("reply_phrases.toml")
+        .read_text(encoding="utf-8")
     )
     page = tomllib.loads(text)
     contractions = [
-        (re.compile(pattern), expanded) for pattern, expanded in page.pop("contractions")
+        (re.compile(pattern), expanded)
+        for pattern, expanded in page.pop("contractions")
     ]
     for name, phrase in page.items():
         phrases[name] = re.sub(
@@ -74,7 +79,11 @@ class FirstToken:
 
 
 def read_reply(
-    text: str, yes: Sequence[str] = ("yes",), no: Sequence[str] = ("no",), *, polarity: int = 1
+    text: str,
+    yes: Sequence[str] = ("yes",),
+    no: Sequence[str] = ("no",),
+    *,
+    polarity: int = 1,
 ) -> Reading:
     """Read what a reply to a yes/no question decides.
 
@@ -170,7 +179,9 @@ def read_first_token(
     (8.99, True)
     """
     sides = {
-        word.strip().casefold(): side for side, words in enumerate((yes, no)) for word in words
+        word.strip().casefold(): side
+        for side, words in enumerate((yes, no))
+        for word in words
     }
     side_logs: tuple[list[float], list[float]] = ([], [])
     other_logs: list[float] = []
@@ -183,7 +194,9 @@ def read_first_token(
         if logprob == -math.inf:
             continue
         total += math.exp(logprob)
-        side = sides.get(token.replace("\u2581", " ").replace("\u0120", " ").strip().casefold())
+        side = sides.get(
+            token.replace("\u2581", " ").replace("\u0120", " ").strip().casefold()
+        )
         (other_logs if side is None else side_logs[side]).append(logprob)
     if not side_logs[0] and not side_logs[1]:
         return None
@@ -216,7 +229,9 @@ def without_reasoning(text: str) -> str:
     ('2', '')
     """
     text = "".join(
-        c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf"
+        c
+        for c in unicodedata.normalize("NFKC", text)
+        if unicodedata.category(c) != "Cf"
     ).casefold()
     ends = [match.end() for match in _BLOCK_END.finditer(text)]
     text = text[ends[-1] :] if ends else text
@@ -248,8 +263,12 @@ def plain_text(text: str) -> str:
     text = re.sub(r"(?<!\w)'|'(?!\w)", " ", text)
     text = re.sub("[\u2012-\u2015]", " - ", re.sub(r"\by ?/ ?n\b", "yes/no", text))
     text = re.sub("[\u2192\u21d2]|[-=]>", ": ", text)
-    text = "".join(" " if unicodedata.category(c) in ("So", "Sk", "Cn", "Co") else c for c in text)
-    text = re.sub(r'[*_`#~"\u201c\u201d\u00ab\u00bb\u300c\u300d\[\]{}()$<>|\\]', " ", text)
+    text = "".join(
+        " " if unicodedata.category(c) in ("So", "Sk", "Cn", "Co") else c for c in text
+    )
+    text = re.sub(
+        r'[*_`#~"\u201c\u201d\u00ab\u00bb\u300c\u300d\[\]{}()$<>|\\]', " ", text
+    )
     text = re.sub(r"[^\S\n]+", " ", re.sub(r"\s*\n\s*", "\n", text))
     return re.sub(r" ([:,.;!?])", r"\1", text).strip(" \n,-:;")
 
@@ -271,7 +290,9 @@ def sentences_of(text: str) -> list[str]:
     """
     statements = [_strip_marks(part) for part in _PART.findall(text) if "?" not in part]
     return [
-        part for part in statements if part and (":" in part or not _PHRASES["echo"].match(part))
+        part
+        for part in statements
+        if part and (":" in part or not _PHRASES["echo"].match(part))
     ]
 
 
@@ -307,7 +328,9 @@ class _Words:
             starts.append(label.end())
         for start in starts:
             match = re.compile(self.either).match(text, start)
-            if match and not (self.english and _PHRASES["no_decision"].match(text, match.start())):
+            if match and not (
+                self.english and _PHRASES["no_decision"].match(text, match.start())
+            ):
                 rest = text[match.end() :].partition(". ")[0]
                 return ("yes" if match["yes"] else "no"), rest.strip(" ,:;-")
         return None, ""
@@ -321,11 +344,19 @@ class _Words:
         for sentence in reversed(sentences):
             end = r"(?=$|[,.:]| -| because| as | since)"
             cued = [*re.finditer(cue + self.either + end, sentence)]
-            match = cued[-1] if cued else re.search(rf"(?P<yes>{self.yes})(?P<no>(?!))?$", sentence)
+            match = (
+                cued[-1]
+                if cued
+                else re.search(rf"(?P<yes>{self.yes})(?P<no>(?!))?$", sentence)
+            )
             if match and not _search("taken_back", sentence[: match.end()]):
                 return "yes" if match["yes"] else "no"
             decided, rest = self.leading([sentence])
-            if decided and len(sentences) > 1 and (sentence is sentences[-1] or not rest):
+            if (
+                decided
+                and len(sentences) > 1
+                and (sentence is sentences[-1] or not rest)
+            ):
                 return decided
         return None
 
@@ -338,16 +369,22 @@ class _Words:
 
         Short words have other meanings and are left out.
         """
-        if self.long_words is None or re.search(r"\b(?:not|neither|nor|nicht|pas)\b", text):
+        if self.long_words is None or re.search(
+            r"\b(?:not|neither|nor|nicht|pas)\b", text
+        ):
             return None
-        answers = {"yes" if match["yes"] else "no" for match in self.long_words.finditer(text)}
+        answers = {
+            "yes" if match["yes"] else "no" for match in self.long_words.finditer(text)
+        }
         return ("yes" if "yes" in answers else "no") if len(answers) == 1 else None
 
 
 @lru_cache
 def _compile_words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
     """Compile the patterns of the words for either answer."""
-    answer_words = [{plain_text(word) or word.casefold() for word in words} for words in (yes, no)]
+    answer_words = [
+        {plain_text(word) or word.casefold() for word in words} for words in (yes, no)
+    ]
     if not answer_words[0] or not answer_words[1] or answer_words[0] & answer_words[1]:
         raise InputError(
             f"the words for yes are {yes} and for no {no}; give at least one for each, and none "
@@ -356,7 +393,8 @@ def _compile_words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
     english = "yes" in answer_words[0] and "no" in answer_words[1]
     extra = (_ENGLISH_YES, _ENGLISH_NO) if english else ((), ())
     sides = [
-        words | set(extra_words) for words, extra_words in zip(answer_words, extra, strict=True)
+        words | set(extra_words)
+        for words, extra_words in zip(answer_words, extra, strict=True)
     ]
     # Chinese has no spaces: a longer word of the other side takes precedence over a shorter one
     # inside it.
@@ -368,13 +406,17 @@ def _compile_words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
         )
     listed = r" ?(?:/|\|)+ ?|,? (?:or|nor|oder|ou|o) "
     spaced = r" |,? (?:and|&) |"
-    either = "|".join(f"(?:{a})(?:{listed})(?:{b})" for a, b in ((first, second), (second, first)))
+    either = "|".join(
+        f"(?:{a})(?:{listed})(?:{b})" for a, b in ((first, second), (second, first))
+    )
     bare = "|".join(
-        f"(?:{a})(?:{spaced})(?:{b})(?! \\w)" for a, b in ((first, second), (second, first))
+        f"(?:{a})(?:{spaced})(?:{b})(?! \\w)"
+        for a, b in ((first, second), (second, first))
     )
     both_answers = re.compile(f"(?:either |neither )?(?:{either})|(?P<bare>{bare})")
     long_words = [
-        {word for word in words if len(word) > 3 or ord(word[0]) >= 0x2E80} for words in sides
+        {word for word in words if len(word) > 3 or ord(word[0]) >= 0x2E80}
+        for words in sides
     ]
     alone = None
     if not english and long_words[0] and long_words[1]:
@@ -388,7 +430,9 @@ def _any_of(words: set[str], opposite_words: set[str]) -> str:
     parts = []
     for word in sorted(words, key=lambda w: (-len(w), w)):
         if ord(word[0]) >= 0x2E80:
-            longer = [other for other in opposite_words if word in other and word != other]
+            longer = [
+                other for other in opposite_words if word in other and word != other
+            ]
             before = "".join(
                 f"(?<!{re.escape(o[: o.index(word)])})" for o in longer if o.index(word)
             )
@@ -403,21 +447,27 @@ def _any_of(words: set[str], opposite_words: set[str]) -> str:
     return "|".join(parts)
 
 
-def _contradicted(lead: Reading, rest: str, sentences: list[str], polarity: int) -> bool:
+def _contradicted(
+    lead: Reading, rest: str, sentences: list[str], polarity: int
+) -> bool:
     """Tell whether a text goes on with the opposite, as in "Yes, there is no pattern".
 
     What follows "although" or "only" contradicts nothing.
     """
     follows = rest or "".join(sentences[1:2])
     statement = _combine_sentences([follows])
-    opposed = statement.explicit and statement.sign * polarity != (1 if lead == "yes" else -1)
+    opposed = statement.explicit and statement.sign * polarity != (
+        1 if lead == "yes" else -1
+    )
     return opposed and not _search("concession", follows)
 
 
 def _answered_question(words: _Words, text: str, polarity: int) -> Reading | None:
     """Read a question with the reply's own answer: "Uniform? I don't think so" says yes."""
     parts = _PART.findall(text)
-    question_signs = [_question_sign(_strip_marks(part)) if "?" in part else 0 for part in parts]
+    question_signs = [
+        _question_sign(_strip_marks(part)) if "?" in part else 0 for part in parts
+    ]
     for i in range(len(parts) - 2, -1, -1):
         sign = question_signs[i]
         # Of two questions in a row nobody knows which is answered.
@@ -429,8 +479,13 @@ def _answered_question(words: _Words, text: str, polarity: int) -> Reading | Non
         if sign is None:
             return "ambiguous"
         reading: Reading = "yes" if sign * answer_sign * polarity == 1 else "no"
-        before, after = (sentences_of("".join(piece)) for piece in (parts[:i], parts[i + 2 :]))
-        other_readings = {words.leading(before)[0], words.last(["", *after])} - {None, reading}
+        before, after = (
+            sentences_of("".join(piece)) for piece in (parts[:i], parts[i + 2 :])
+        )
+        other_readings = {words.leading(before)[0], words.last(["", *after])} - {
+            None,
+            reading,
+        }
         return (
             "ambiguous"
             if other_readings or _contradicted(reading, rest, ["", *after], polarity)
@@ -549,7 +604,9 @@ def _replace_exceptions(sentence: str) -> str:
     """Rewrite "nothing but" as "see only" and exceptions as statements, and drop asides."""
     sentence = _PHRASES["aside"].sub(r"\1", sentence)
     sentence = (
-        _PHRASES["nothing_but"].sub(" see only ", sentence).replace("anything but", "far from")
+        _PHRASES["nothing_but"]
+        .sub(" see only ", sentence)
+        .replace("anything but", "far from")
     )
     return _PHRASES["exception"].sub(", there is ", sentence)
 
@@ -561,7 +618,11 @@ def _split_clause(clause: str) -> list[str]:
     for piece in re.split("([,:]| - )", clause):
         words = piece.strip()
         stands_alone = flat_stated or (parts[-1] and _PHRASES["own_verb"].match(words))
-        if stands_alone and _search("target", words) and not _PHRASES["flat_first"].match(words):
+        if (
+            stands_alone
+            and _search("target", words)
+            and not _PHRASES["flat_first"].match(words)
+        ):
             parts = [*parts, ""]
             flat_stated = False
         flat_stated = flat_stated or bool(
@@ -579,13 +640,17 @@ def _read_clause(text: str) -> _Statement:
         return _Statement(0)
     bare = _PHRASES["bare_seen"].fullmatch(text)
     if bare:
-        return _Statement(-1 if bare[1] or text.endswith("absent") else 1, explicit=True)
+        return _Statement(
+            -1 if bare[1] or text.endswith("absent") else 1, explicit=True
+        )
     target = _search("target", text)
     flat = _search("is_flat", text)
     if target is not None:
         before = text[: target.start()]
         after = text[target.end() :]
-        denials = len(_PHRASES["negation"].findall(before)) + target[0].startswith("none")
+        denials = len(_PHRASES["negation"].findall(before)) + target[0].startswith(
+            "none"
+        )
         denied = _search("denied", after)
         aside = _search("of_its_own", after)
         # What is denied of a flat field, as in "not a plain image with stripes", is not denied of
@@ -598,7 +663,9 @@ def _read_clause(text: str) -> _Statement:
         )
         if denials > 1 or (denials and (denied or other)) or (denied and aside):
             return _UNDECIDED
-        if denials == 0 and (_search("flat_noun", text) or _search("contrasted", after)):
+        if denials == 0 and (
+            _search("flat_noun", text) or _search("contrasted", after)
+        ):
             return _UNDECIDED
         if denials or denied:
             return _Statement(-1, explicit=True)
@@ -646,7 +713,11 @@ def posterior_answers(answers: Sequence[float], readout: str) -> list[float]:
     >>> posterior_answers([1.0, 0.0, 1.0], "text"), posterior_answers([0.75, 0.25], "p_yes"), posterior_answers([], "text")
     ([1.0, 0.0, 1.0], [0.5], [])
     """
-    return [sum(answers) / len(answers)] if answers and readout == "p_yes" else list(answers)
+    return (
+        [sum(answers) / len(answers)]
+        if answers and readout == "p_yes"
+        else list(answers)
+    )
 
 
 def _log_sum(logs: Sequence[float]) -> float:
@@ -655,4 +726,8 @@ def _log_sum(logs: Sequence[float]) -> float:
 
 
 def _expit(logit: float) -> float:
-    return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
+    return (
+        1 / (1 + math.exp(-logit))
+        if logit >= 0
+        else math.exp(logit) / (1 + math.exp(logit))
+    )

@@ -140,7 +140,9 @@ def csf_robustness(
             "2 of each"
         )
     links = tuple(
-        _link(over, log_s, share, confidence, resamples, np.random.default_rng([seed, i]))
+        _link(
+            over, log_s, share, confidence, resamples, np.random.default_rng([seed, i])
+        )
         for i, over in enumerate(("all", "models", "bands"))
     )
     if corrupted is not None:
@@ -149,7 +151,9 @@ def csf_robustness(
             finite.any(axis=1), finite.sum(axis=1), np.nan
         )
         pair = mean[:, None], np.asarray(corrupted, float).reshape(-1, 1)
-        link = _link("all", *pair, confidence, resamples, np.random.default_rng([seed, 3]))
+        link = _link(
+            "all", *pair, confidence, resamples, np.random.default_rng([seed, 3])
+        )
         links = (*links, replace(link, over="corruptions"))
     rows = [tuple(map(tuple, values.tolist())) for values in (log_s, share)]
     return Robustness(
@@ -180,7 +184,11 @@ def _link(
     model_index = rng.integers(count, size=(resamples, count))
     samples = np.array([r_of(log_s[rows], share[rows]) for rows in model_index])
     z = np.arctanh(np.clip(samples[np.isfinite(samples)], -1 + 1e-12, 1 - 1e-12))
-    reach = stdtrit(count - 1, (1 + confidence) / 2) * z.std(ddof=1) * np.sqrt(count / (count - 1))
+    reach = (
+        stdtrit(count - 1, (1 + confidence) / 2)
+        * z.std(ddof=1)
+        * np.sqrt(count / (count - 1))
+    )
     centre = np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
     axis = 1 if over == "bands" else 0
     null = np.array(
@@ -190,7 +198,14 @@ def _link(
         ]
     )
     p = (1 + int((np.abs(null) >= abs(r) - 1e-12).sum())) / (1 + resamples)
-    return Link(over, r, float(np.tanh(centre - reach)), float(np.tanh(centre + reach)), p, cells)
+    return Link(
+        over,
+        r,
+        float(np.tanh(centre - reach)),
+        float(np.tanh(centre + reach)),
+        p,
+        cells,
+    )
 
 
 def _centred(over: str, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -239,13 +254,19 @@ def sensitivity_at(
     >>> sensitivity_at([1, 4], [10, 1000], [0.5, 1, 2, 4]).tolist()
     [nan, 1.0, 2.0, 3.0]
     """
-    f, s, centres = (np.asarray(values, float) for values in (frequency, sensitivity, bands))
+    f, s, centres = (
+        np.asarray(values, float) for values in (frequency, sensitivity, bands)
+    )
     defined = np.isfinite(s) & (s > 0)
     if not defined.any():
         return np.full(centres.shape, np.nan)
     return np.asarray(
         np.interp(
-            np.log2(centres), np.log2(f[defined]), np.log10(s[defined]), left=np.nan, right=np.nan
+            np.log2(centres),
+            np.log2(f[defined]),
+            np.log10(s[defined]),
+            left=np.nan,
+            right=np.nan,
         ),
         dtype=np.float64,
     )

@@ -20,7 +20,15 @@ import numpy as np
 
 from psyprobe._typing import FloatArray, JsonObject, Option
 from psyprobe.analysis.responses import levels_of, observer_of
-from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled, interval_text, number, percent
+from psyprobe.analysis.score import (
+    OBSERVER,
+    Recorded,
+    Row,
+    Tabled,
+    interval_text,
+    number,
+    percent,
+)
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.readers import Rereading, rereadings
@@ -91,7 +99,9 @@ def answer_agreement(result: xr.Dataset) -> Agreement | None:
     prompts = result["prompt"].values.astype(str)[legible]
     return Agreement(
         agreement=float(agree.mean()),
-        kappa=None if by_chance >= 1 else float((agree.mean() - by_chance) / (1 - by_chance)),
+        kappa=None
+        if by_chance >= 1
+        else float((agree.mean() - by_chance) / (1 - by_chance)),
         n=int(legible.sum()),
         unread=int((with_text & ~legible).sum()),
         by_prompt={
@@ -127,7 +137,9 @@ _KEY_OF_DIFFERENCES = (
     "0.954). Its inverse stands in place of a sensitivity.",
 )
 
-_KEY_OF_ACUITY = ("limit: 1 / that period, the highest frequency told from a uniform field.",)
+_KEY_OF_ACUITY = (
+    "limit: 1 / that period, the highest frequency told from a uniform field.",
+)
 
 _READOUTS = {"text": "text answers", "p_yes": "P(yes)"}
 #: Resamples where only the values are wanted.
@@ -166,17 +178,31 @@ class CsfPoint:
 
     def cells(self, unit: str, finest: bool) -> dict[str, str]:
         """Format the point: sensitivities, thresholds of a difference, or the highest frequency."""
-        remarks = [f"{n} {status}" for status, n in self.statuses.items() if status != "ok"]
+        remarks = [
+            f"{n} {status}" for status, n in self.statuses.items() if status != "ok"
+        ]
         remarks += [f"{self.low_validity} low validity"] if self.low_validity else []
-        remarks += [f"{self.not_shown} questions could not be shown"] if self.not_shown else []
+        remarks += (
+            [f"{self.not_shown} questions could not be shown"] if self.not_shown else []
+        )
         remarks += [UNSURE] * self.unsure
         sensitivities = [self.sensitivity, self.low, self.high]
         people = self.human
         if unit and not finest:
-            sensitivities = [_inverse(self.sensitivity), _inverse(self.high), _inverse(self.low)]
+            sensitivities = [
+                _inverse(self.sensitivity),
+                _inverse(self.high),
+                _inverse(self.low),
+            ]
             people = _inverse(people)
         value, low, high = map(plain_number, sensitivities)
-        heading = "limit (cpd)" if finest else f"threshold ({unit})" if unit else "sensitivity"
+        heading = (
+            "limit (cpd)"
+            if finest
+            else f"threshold ({unit})"
+            if unit
+            else "sensitivity"
+        )
         return {
             heading: "-" if self.sensitivity is None else f"{value} [{low}, {high}]",
             "people": plain_number(people),
@@ -250,16 +276,28 @@ class ChatScore(Tabled):
         loud = " (random weights)" * self.random_weights
         if not self.human:
             usable, prompts = (
-                sum(getattr(point, name) for point in self.curve) for name in ("usable", "prompts")
+                sum(getattr(point, name) for point in self.curve)
+                for name in ("usable", "prompts")
             )
             cells = {"thresholds": f"{usable}/{prompts}"}
             title = f"{self.experiment} ({readout})"
-            rows = [Row(title, OBSERVER, "", cells, self._record("", None), notes=self._remarks())]
+            rows = [
+                Row(
+                    title,
+                    OBSERVER,
+                    "",
+                    cells,
+                    self._record("", None),
+                    notes=self._remarks(),
+                )
+            ]
         else:
             rows = self._compared(
                 f"{self.experiment} ({readout}, against {comparison.curve_label(self.human)})"
             )
-        of_frequency = self.human and self.level == "frequency" and not self.difference_unit
+        of_frequency = (
+            self.human and self.level == "frequency" and not self.difference_unit
+        )
         axis = "CSF (cpd)" if of_frequency else f"{self.level} ({self.unit})"
         curve = f"{self.observer}{loud}: {axis}"
         for point in self.curve:
@@ -292,7 +330,8 @@ class ChatScore(Tabled):
             name: getattr(csf_scores, name) for name in comparison.STATISTICS
         }
         cells = {
-            HEADINGS[name]: interval_cell(statistic, name) for name, statistic in statistics.items()
+            HEADINGS[name]: interval_cell(statistic, name)
+            for name, statistic in statistics.items()
         }
         cells |= {
             "gain": number(csf_scores.gain, sign=True),
@@ -311,29 +350,38 @@ class ChatScore(Tabled):
         ]
         if csf_scores.n_prompts > 1:
             spread = {
-                HEADINGS[name]: _spread(statistic, name) for name, statistic in statistics.items()
+                HEADINGS[name]: _spread(statistic, name)
+                for name, statistic in statistics.items()
             }
             rows.append(Row(title, OBSERVER, "  single prompts", spread))
-        for label, values in (("flat curve", self.flat), ("blind observer", self.blind)):
+        for label, values in (
+            ("flat curve", self.flat),
+            ("blind observer", self.blind),
+        ):
             trivial = {
                 HEADINGS[name]: number(values[name], digits_of(name))
                 for name in comparison.STATISTICS
             }
             rows.append(Row(title, label, label, trivial))
         other_scores = [
-            (name, statistic) for name, statistic in self.scores.items() if name != self.human
+            (name, statistic)
+            for name, statistic in self.scores.items()
+            if name != self.human
         ]
         return rows + [
             Row("", OBSERVER, "", {}, self._record(name, statistic))
             for name, statistic in other_scores
         ]
 
-    def _record(self, human: str, csf_scores: comparison.CsfScores | None) -> JsonObject:
+    def _record(
+        self, human: str, csf_scores: comparison.CsfScores | None
+    ) -> JsonObject:
         statistics: JsonObject = {}
         for name in comparison.STATISTICS if csf_scores is not None else ():
             parts = vars(getattr(csf_scores, name)).items()
             statistics |= {
-                name if part == "value" else f"{name}_{part}": value for part, value in parts
+                name if part == "value" else f"{name}_{part}": value
+                for part, value in parts
             }
         return {
             "experiment": self.experiment,
@@ -462,8 +510,13 @@ def score_chat(
         name, curve = page
         curves = {name: {name: curve}}
     elif page is None and level == "frequency":
-        name, curve = comparison.human_curve(csf, human or comparison.default_human(csf))
-        curves = {fromkey: fromkey for fromkey in dict.fromkeys([name, *comparison.human_names()])}
+        name, curve = comparison.human_curve(
+            csf, human or comparison.default_human(csf)
+        )
+        curves = {
+            fromkey: fromkey
+            for fromkey in dict.fromkeys([name, *comparison.human_names()])
+        }
     if curves:
         for curve_name, human_curve in curves.items():
             scores[curve_name] = comparison.compare_with_human(
@@ -476,7 +529,9 @@ def score_chat(
             return {}
         csf_of_other = chat_csf(other, confidence=confidence, seed=seed, **options)
         return _values(
-            comparison.compare_with_human(csf_of_other, {name: curve}, resamples=_FEWEST, seed=seed)
+            comparison.compare_with_human(
+                csf_of_other, {name: curve}, resamples=_FEWEST, seed=seed
+            )
         )
 
     count = float(csf["trials"].sum() + csf["catch_trials"].sum())
@@ -511,7 +566,9 @@ def score_chat(
             lapse=_median(csf["lapse"].values),
             excluded=excluded / max(count + excluded, 1.0),
             agreement=answer_agreement(result),
-            readings=rereadings(result, _values(scores[name]) if curves else {}, statistics),
+            readings=rereadings(
+                result, _values(scores[name]) if curves else {}, statistics
+            ),
             instead=replaced_settings(result),
             sessions=session_notes(csf),
             spent=describe_result_cost(result.attrs),
@@ -545,7 +602,11 @@ def session_notes(csf: xr.Dataset) -> tuple[str, ...]:
     offset = float(csf.attrs["screen_offset"])
     notes.append(
         f"intervals hold the screen's error, {offset:.2g} log10 (1 SD) for all thresholds"
-        + ("" if measured else " and 0.15 below a contrast of 0.03 on one that nobody measured")
+        + (
+            ""
+            if measured
+            else " and 0.15 below a contrast of 0.03 on one that nobody measured"
+        )
     )
     return tuple(notes)
 
@@ -648,12 +709,18 @@ def plain_number(value: float | None) -> str:
 
 def interval_cell(statistic: comparison.Statistic, name: str) -> str:
     """Format a statistic with its interval."""
-    return interval_text(statistic.value, statistic.low, statistic.high, digits_of(name))
+    return interval_text(
+        statistic.value, statistic.low, statistic.high, digits_of(name)
+    )
 
 
 def _spread(statistic: comparison.Statistic, name: str) -> str:
     digits = digits_of(name)
-    spread = "" if statistic.prompt_sd is None else f" ± {number(statistic.prompt_sd, digits)}"
+    spread = (
+        ""
+        if statistic.prompt_sd is None
+        else f" ± {number(statistic.prompt_sd, digits)}"
+    )
     return number(statistic.prompt_mean, digits) + spread
 
 

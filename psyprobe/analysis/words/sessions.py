@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psyprobe._typing import BoolArray, FloatArray, JsonMapping
-from psyprobe.analysis.words.trial_table import arrange_trials, is_in_words, trial_count, trials
+from psyprobe.analysis.words.trial_table import (
+    arrange_trials,
+    is_in_words,
+    trial_count,
+    trials,
+)
 from psyprobe.errors import InputError
 from psyprobe.observers.human_screen import Screen
 
@@ -25,7 +30,14 @@ if TYPE_CHECKING:
 #: Standard deviation between sessions on different screens, log10.
 _BETWEEN_SCREENS = 0.05
 #: Attributes that a result of sessions on several screens does not have.
-_SINGLE_SESSION = ("design_estimates", "observer_card", "display", "delivery", "size", "ppd")
+_SINGLE_SESSION = (
+    "design_estimates",
+    "observer_card",
+    "display",
+    "delivery",
+    "size",
+    "ppd",
+)
 
 
 @dataclass(frozen=True)
@@ -49,14 +61,18 @@ def sessions_of(result: xr.Dataset) -> tuple[SessionRecord, ...]:
     if "sessions" in result.attrs:
         entries = json.loads(result.attrs["sessions"])
         return tuple(
-            SessionRecord(entry["session"], Screen.from_dict(entry["screen"]), entry["trials"])
+            SessionRecord(
+                entry["session"], Screen.from_dict(entry["screen"]), entry["trials"]
+            )
             for entry in entries
         )
     options = _options(result)
     if "person" not in options:
         return ()
     count = trial_count(result) if is_in_words(result) else int(result["trials"].sum())
-    return (SessionRecord(options["session"], Screen.from_dict(options["screen"]), count),)
+    return (
+        SessionRecord(options["session"], Screen.from_dict(options["screen"]), count),
+    )
 
 
 def is_remote(result: xr.Dataset) -> bool:
@@ -65,7 +81,9 @@ def is_remote(result: xr.Dataset) -> bool:
 
 
 def _options(result: xr.Dataset) -> JsonMapping:
-    options = json.loads(str(result.attrs.get("observer_card", "{}"))).get("options", {})
+    options = json.loads(str(result.attrs.get("observer_card", "{}"))).get(
+        "options", {}
+    )
     return options if isinstance(options, dict) else {}
 
 
@@ -103,7 +121,9 @@ def merge_sessions(results: Sequence[xr.Dataset]) -> xr.Dataset:
             rows = table.isel(trial=np.flatnonzero(numbers == number))
             session_numbers = np.full(rows.sizes["trial"], float(len(sessions)))
             session_attributes = {"units": "1", "long_name": "Session, from 0"}
-            parts.append(rows.assign(session=(("trial",), session_numbers, session_attributes)))
+            parts.append(
+                rows.assign(session=(("trial",), session_numbers, session_attributes))
+            )
             sessions[session.identifier] = session
     if len(parts) == 1:
         return results[0]
@@ -121,10 +141,13 @@ def merge_sessions(results: Sequence[xr.Dataset]) -> xr.Dataset:
         for session in sessions.values()
     ]
     screens = {
-        json.dumps(session.screen.to_dict(), sort_keys=True) for session in sessions.values()
+        json.dumps(session.screen.to_dict(), sort_keys=True)
+        for session in sessions.values()
     }
     dropped = ("design_estimates",) if len(screens) == 1 else _SINGLE_SESSION
-    attributes = {name: value for name, value in results[0].attrs.items() if name not in dropped}
+    attributes = {
+        name: value for name, value in results[0].attrs.items() if name not in dropped
+    }
     merged.attrs = {
         **attributes,
         "observer_card": json.dumps(card),
@@ -165,17 +188,27 @@ def screen_error(
     by_name: dict[str, Screen] = {}
     for screen, weight in zip(screens, weights, strict=True):
         # Another distance or another fit of the card is no other light.
-        light = {"display": screen.display.to_dict(), "known": screen.light, "size": screen.size}
+        light = {
+            "display": screen.display.to_dict(),
+            "known": screen.light,
+            "size": screen.size,
+        }
         name = json.dumps({**light, "ratio": screen.device_pixel_ratio}, sort_keys=True)
         by_name[name] = screen
         share[name] = share.get(name, 0.0) + weight / sum(weights)
     contrast = 10.0**threshold
-    offset = np.sqrt(sum((share[name] * screen.offset) ** 2 for name, screen in by_name.items()))
+    offset = np.sqrt(
+        sum((share[name] * screen.offset) ** 2 for name, screen in by_name.items())
+    )
     total = np.sqrt(
-        sum((share[name] * screen.threshold_sd(contrast)) ** 2 for name, screen in by_name.items())
+        sum(
+            (share[name] * screen.threshold_sd(contrast)) ** 2
+            for name, screen in by_name.items()
+        )
     )
     unsure = np.any(
-        [screen.threshold_sd(contrast) > screen.offset for screen in by_name.values()], axis=0
+        [screen.threshold_sd(contrast) > screen.offset for screen in by_name.values()],
+        axis=0,
     )
     return ScreenError(float(offset), np.asarray(total), np.asarray(unsure))
 

@@ -219,13 +219,17 @@ def d_prime_threshold(
     0.0316
     """
     try:
-        c, d = np.broadcast_arrays(np.asarray(contrast, float), np.asarray(d_prime, float))
+        c, d = np.broadcast_arrays(
+            np.asarray(contrast, float), np.asarray(d_prime, float)
+        )
     except ValueError:
         raise InputError(
             "contrast and d' do not broadcast; the last axis of each is levels"
         ) from None
     if not (np.all(np.isfinite(c)) and np.all(np.isfinite(d))):
-        raise InputError("a contrast or a d' is not a finite number; leave such levels out")
+        raise InputError(
+            "a contrast or a d' is not a finite number; leave such levels out"
+        )
     if c.ndim == 0 or not (np.all(c > 0) and np.all(np.diff(c, axis=-1) > 0)):
         raise InputError(
             "contrasts are not above 0 and rising along the last axis; sort the levels, and "

@@ -83,11 +83,17 @@ def arrange_trials(table: xr.Dataset) -> xr.Dataset:
 
     (level,) = levels_of(table)
     axis = stimulus_axis_of(table).name
-    columns = {str(name): table[name].values for name in table.variables if table[name].dims}
+    columns = {
+        str(name): table[name].values for name in table.variables if table[name].dims
+    }
     columns[_ORDER] = np.arange(table.sizes["trial"])
     catch = columns.pop("catch").astype(bool)
     facts = {name: columns.pop(name) for name in _PROMPT_COLUMNS if name in columns}
-    common = [name for name in ("session", "order") if _is_dimension(columns, name, level, axis)]
+    common = [
+        name
+        for name in ("session", "order")
+        if _is_dimension(columns, name, level, axis)
+    ]
     shared = [axis] if table.attrs.get("design") in _GRID_DESIGNS else []
     index = {name: np.unique(columns[name]) for name in common}
     prompts, first_rows = np.unique(columns["prompt"].astype(str), return_index=True)
@@ -99,7 +105,9 @@ def arrange_trials(table: xr.Dataset) -> xr.Dataset:
     index |= {name: np.unique(tests[name]) for name in (level, *shared, "repeat")}
     data = _grid(table, tests, index, {name: name for name in dims})
     if catch.any():  # NetCDF has no dimension of length 0.
-        catch_trials = {name: values[catch] for name, values in columns.items() if name != axis}
+        catch_trials = {
+            name: values[catch] for name, values in columns.items() if name != axis
+        }
         index["catch_trial"] = np.unique(catch_trials["repeat"])
         dims_of_catch = {"prompt": "prompt", "repeat": "catch_trial"}
         dims_of_catch |= {name: name for name in common}
@@ -132,7 +140,8 @@ def _grid(
     """
     shape = tuple(len(index[dimension]) for dimension in dims.values())
     cells = tuple(
-        _positions(columns[column], index[dimension]) for column, dimension in dims.items()
+        _positions(columns[column], index[dimension])
+        for column, dimension in dims.items()
     )
     variables: JsonObject = {}
     for name in (name for name in columns if name not in dims):
@@ -167,11 +176,17 @@ def trials(result: xr.Dataset) -> xr.Dataset:
         catch_trials = _flatten_part(result, "catch_")
         parts.append(catch_trials | {axis: np.zeros(len(catch_trials[_ORDER]))})
     counts = [len(part[_ORDER]) for part in parts]
-    order = np.argsort(np.concatenate([part.pop(_ORDER) for part in parts]), kind="stable")
-    columns = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
+    order = np.argsort(
+        np.concatenate([part.pop(_ORDER) for part in parts]), kind="stable"
+    )
+    columns = {
+        name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]
+    }
     columns["catch"] = np.repeat([False, True][: len(parts)], counts)[order]
     attributes = {
-        name: _plain_attributes(result[name].attrs) for name in columns if name in result.variables
+        name: _plain_attributes(result[name].attrs)
+        for name in columns
+        if name in result.variables
     }
     attributes["catch"] = {"units": "1", "long_name": "Whether nothing was shown"}
     table = xr.Dataset(
@@ -201,7 +216,9 @@ def _flatten_part(result: xr.Dataset, prefix: str) -> dict[str, npt.NDArray[Any]
 
 
 def _scalars(result: xr.Dataset) -> dict[str, xr.DataArray]:
-    return {str(name): result[name] for name in result.variables if not result[name].dims}
+    return {
+        str(name): result[name] for name in result.variables if not result[name].dims
+    }
 
 
 def _is_dimension(columns: Columns, name: str, level: str, axis: str) -> bool:
@@ -252,7 +269,9 @@ def _fill_value(name: str, values: npt.NDArray[Any]) -> Any:
 
 
 def _attributes(table: xr.Dataset, name: str) -> JsonObject:
-    attributes = {"units": "1", "long_name": _DESCRIPTIONS[name]} if name == _ORDER else {}
+    attributes = (
+        {"units": "1", "long_name": _DESCRIPTIONS[name]} if name == _ORDER else {}
+    )
     attributes = attributes or dict(table[name].attrs)
     if name in _FLAGS:
         return flag_attributes(_FLAGS[name], str(attributes.get("long_name", name)))
@@ -267,4 +286,8 @@ def _index_attributes(table: xr.Dataset, dimension: str) -> JsonObject:
 
 
 def _plain_attributes(attributes: JsonMapping) -> JsonObject:
-    return {name: value for name, value in attributes.items() if not name.startswith("flag_")}
+    return {
+        name: value
+        for name, value in attributes.items()
+        if not name.startswith("flag_")
+    }

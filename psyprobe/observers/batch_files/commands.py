@@ -11,10 +11,14 @@ from psyprobe.errors import InputError
 from psyprobe.observers.batch_files.observer import BatchObserver
 
 
-def batch_wrapper(arguments: argparse.Namespace) -> Callable[[Any], BatchObserver] | None:
+def batch_wrapper(
+    arguments: argparse.Namespace,
+) -> Callable[[Any], BatchObserver] | None:
     """Make what puts the questions of an observer into files; None without ``--batch``."""
     if arguments.probe and not (arguments.plan or arguments.batch):
-        raise InputError("--probe puts one question before many; add --plan or --batch FOLDER")
+        raise InputError(
+            "--probe puts one question before many; add --plan or --batch FOLDER"
+        )
     if arguments.submit and arguments.batch is None:
         raise InputError("--submit sends the files of a batch; add --batch FOLDER")
     if arguments.batch is None:
@@ -25,5 +29,8 @@ def batch_wrapper(arguments: argparse.Namespace) -> Callable[[Any], BatchObserve
             "what it costs, so leave one of them out"
         )
     return partial(
-        BatchObserver, folder=arguments.batch, submit=arguments.submit, probe=arguments.probe
+        BatchObserver,
+        folder=arguments.batch,
+        submit=arguments.submit,
+        probe=arguments.probe,
     )

@@ -107,7 +107,9 @@ class Folder:
         """Whether a question without an answer may still get one."""
         if key in self.answers or key not in self.file_names:
             return False
-        open_files = sum(not self.request_files[name].closed for name in self.file_names[key])
+        open_files = sum(
+            not self.request_files[name].closed for name in self.file_names[key]
+        )
         closed_files = len(self.file_names[key]) - open_files
         return open_files > max(len(self.failures.get(key, ())) - closed_files, 0)
 
@@ -142,7 +144,9 @@ def read_folder(path: Path, thinking: int) -> Folder:
     if (path / _STATE).is_file():
         states = parse_json(read_text(path / _STATE), str(path / _STATE))
         try:
-            request_files = {name: RequestFile.from_dict(state) for name, state in states.items()}
+            request_files = {
+                name: RequestFile.from_dict(state) for name, state in states.items()
+            }
         except (TypeError, KeyError, AttributeError):
             raise InputError(
                 f"{path / _STATE} is not what psyprobe wrote; take another folder"
@@ -181,8 +185,12 @@ def _read_results(folder: Folder, file: Path, thinking: int) -> None:
         outcome = result.outcome
         if isinstance(outcome, Answer) and thinking and cut_in_thought(outcome):
             # A result of a request with more room is as good as any will be.
-            request_files = [folder.request_files[name] for name in folder.file_names[key]]
-            without_room = sum(not request_file.dialect.room for request_file in request_files)
+            request_files = [
+                folder.request_files[name] for name in folder.file_names[key]
+            ]
+            without_room = sum(
+                not request_file.dialect.room for request_file in request_files
+            )
             if name in failures or len(failures) < without_room:
                 outcome = ProblemError("it was cut off in its thoughts", param=THINKING)
         if isinstance(outcome, Answer):
@@ -238,7 +246,11 @@ def _read_result(line: bytes | None) -> _Result:
     if not isinstance(name, str):
         name = ""
     if error or not isinstance(response, dict):
-        message = (error.get("message") or error.get("code")) if isinstance(error, dict) else error
+        message = (
+            (error.get("message") or error.get("code"))
+            if isinstance(error, dict)
+            else error
+        )
         text = harmless(str(message or "it holds no response")[:2000])
         return _Result(key, name, ProblemError(text, passing=True))
     status = response.get("status_code", 200) if has_body else 200
@@ -283,7 +295,8 @@ class RequestWriter:
             self.finish()
         if self._spool is None:
             # Without a name, so that nothing of it is left where this process is killed.
-            self._spool = self._open.enter_context(tempfile.TemporaryFile(dir=self._folder.path))  # noqa: SIM115
+            spool = tempfile.TemporaryFile(dir=self._folder.path)
+            self._spool = self._open.enter_context(spool)
         self._spool.write(line)
         self._keys.append(inquiry.key)
         self._added |= set(inquiry.decoding.extra_body or ())
@@ -297,7 +310,9 @@ class RequestWriter:
             return
         last_number = max((int(name[9:-6]) for name in folder.request_files), default=0)
         name = f"requests-{last_number + 1:04d}.jsonl"
-        folder.request_files[name] = RequestFile(self._model, self.dialect, sorted(self._added))
+        folder.request_files[name] = RequestFile(
+            self._model, self.dialect, sorted(self._added)
+        )
         folder.save()
         spool.seek(0)
 

@@ -19,7 +19,11 @@ from psyprobe.observers.batch_files.folder import (
 )
 from psyprobe.observers.batch_files.submitting import fetch, submit
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
-from psyprobe.observers.chat.openai_protocol import Dialect, ProblemError, with_substitutions
+from psyprobe.observers.chat.openai_protocol import (
+    Dialect,
+    ProblemError,
+    with_substitutions,
+)
 from psyprobe.observers.chat.openai_sending import request_body
 from psyprobe.observers.chat.prices import Budget, Price, priced
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
@@ -102,11 +106,15 @@ class BatchObserver(Answering):
         """Return what the first result says of the model that answered; nothing before."""
         folder = self._read()
         for key, line in folder.answers.items():
-            if folder.last_file(key).model == self.model and (answer := answer_at(line)):
+            if folder.last_file(key).model == self.model and (
+                answer := answer_at(line)
+            ):
                 return answer.named
         return {}
 
-    def put(self, answer: Any, observers: JsonMapping, agenda: Iterable[Any]) -> Iterator[Any]:
+    def put(
+        self, answer: Any, observers: JsonMapping, agenda: Iterable[Any]
+    ) -> Iterator[Any]:
         """Put batches of questions as an executor does, without those whose results are due.
 
         Raises
@@ -125,7 +133,9 @@ class BatchObserver(Answering):
         def unanswered_batches() -> Iterator[Any]:
             for batch in agenda:
                 questions = tuple(
-                    question for question in batch.questions if not folder.pending(question.key)
+                    question
+                    for question in batch.questions
+                    if not folder.pending(question.key)
                 )
                 self._waiting += len(batch.questions) - len(questions)
                 if questions:
@@ -160,12 +170,16 @@ class BatchObserver(Answering):
                         ((_, stored),) = self.directly.answers([inquiry])
                         self._dialect = self.directly.sending().dialect
                     else:
-                        writer = RequestWriter(folder, self.model, self._choose_dialect(folder))
+                        writer = RequestWriter(
+                            folder, self.model, self._choose_dialect(folder)
+                        )
                 if stored is not None:
                     yield inquiry, stored
                 elif writer is not None:
                     question = self.directly.question(self.directly.checked(inquiry))
-                    body = request_body(self.directly.endpoint, question, writer.dialect)
+                    body = request_body(
+                        self.directly.endpoint, question, writer.dialect
+                    )
                     writer.add(inquiry, body)
                     self._waiting += 1
             if writer is not None:
@@ -191,13 +205,17 @@ class BatchObserver(Answering):
         if answer is None:
             return None
         dialect = folder.last_file(inquiry.key).dialect
-        return priced(with_substitutions(answer, inquiry, dialect), self._price, inquiry)
+        return priced(
+            with_substitutions(answer, inquiry, dialect), self._price, inquiry
+        )
 
     def _choose_dialect(self, folder: Folder) -> Dialect:
         """Adapt the dialect of the last file to the failures that it met."""
         if self._dialect is not None:
             return self._dialect
-        files = [file for file in folder.request_files.values() if file.model == self.model]
+        files = [
+            file for file in folder.request_files.values() if file.model == self.model
+        ]
         if not files:
             return Dialect()
         last_file = files[-1]
@@ -227,7 +245,9 @@ class BatchObserver(Answering):
         if self._submit:
             return f"{text}; run the same command later"
         if not names:
-            return f"{text}; put the results into {folder.path}, and run the same command"
+            return (
+                f"{text}; put the results into {folder.path}, and run the same command"
+            )
         range_of_files = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
         kind = "a batch" if len(names) == 1 else "batches"
         return (

@@ -20,7 +20,11 @@ from psyprobe.files.output import write_whole
 from psyprobe.observers.batch_files.folder import ENDPOINT, Folder, RequestFile
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
 from psyprobe.observers.chat.openai_connection import Connection, break_reason
-from psyprobe.observers.chat.openai_protocol import error_of, harmless, problem_of_status
+from psyprobe.observers.chat.openai_protocol import (
+    error_of,
+    harmless,
+    problem_of_status,
+)
 
 #: Time in which a batch is answered; OpenAI offers no other.
 _WINDOW = "24h"
@@ -44,7 +48,9 @@ def submit(folder: Folder, observer: OpenAIObserver) -> None:
     for name, file in folder.request_files.items():
         if file.model == observer.endpoint.model and not file.batch and not file.closed:
             sending = observer.sending()
-            file.batch = sending.wait_for(_submit_file, sending.client, folder.path / name)
+            file.batch = sending.wait_for(
+                _submit_file, sending.client, folder.path / name
+            )
             # Written down at once: a file that is sent twice is paid for twice.
             folder.save()
 
@@ -70,20 +76,26 @@ async def _submit_file(client: Connection, file: Path) -> str:
     with file.open("rb") as requests:
         form = aiohttp.FormData()
         form.add_field("purpose", "batch")
-        form.add_field("file", requests, filename=file.name, content_type="application/jsonl")
+        form.add_field(
+            "file", requests, filename=file.name, content_type="application/jsonl"
+        )
         uploaded = await _exchange(client, "POST", "/files", form)
     request = {
         "input_file_id": _identifier(uploaded),
         "endpoint": ENDPOINT,
         "completion_window": _WINDOW,
     }
-    return _identifier(await _exchange(client, "POST", "/batches", json.dumps(request).encode()))
+    return _identifier(
+        await _exchange(client, "POST", "/batches", json.dumps(request).encode())
+    )
 
 
 async def _fetch_results(
     client: Connection, folder: Folder, name: str, request_file: RequestFile
 ) -> None:
-    batch = await _exchange(client, "GET", f"/batches/{quote(request_file.batch, safe='')}")
+    batch = await _exchange(
+        client, "GET", f"/batches/{quote(request_file.batch, safe='')}"
+    )
     status = batch.get("status")
     if status not in _ENDED:
         return
@@ -123,7 +135,9 @@ async def _download(client: Connection, file: str, path: Path) -> None:
         raise _refusal(reply.status, error_of(reply.body), reply.headers)
 
 
-async def _exchange(client: Connection, method: str, path: str, body: Any = None) -> JsonObject:
+async def _exchange(
+    client: Connection, method: str, path: str, body: Any = None
+) -> JsonObject:
     """Send a request, and return the server's reply as JSON."""
     try:
         async with asyncio.timeout(_TIMEOUT):
@@ -176,5 +190,7 @@ def _failure_message(batch: JsonMapping) -> str:
     """Return a server's message on a batch that failed."""
     errors = batch.get("errors")
     data = errors.get("data") if isinstance(errors, dict) else None
-    first = data[0] if isinstance(data, list) and data and isinstance(data[0], dict) else {}
+    first = (
+        data[0] if isinstance(data, list) and data and isinstance(data[0], dict) else {}
+    )
     return str(first.get("message") or "it does not say why")[:500]

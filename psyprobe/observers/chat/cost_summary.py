@@ -30,8 +30,12 @@ def describe_cost(cost: JsonMapping) -> str:
         parts.append(f"{short_count(cost['tokens_in'])} tokens in{cached}")
         parts.append(f"{short_count(cost['tokens_out'])} out{thinking}")
     if cost["cost"]:
-        paid = " and ".join(money(amount, currency) for currency, amount in cost["cost"].items())
-        unpriced = f" and {cost['unpriced']:,} of unknown price" if cost["unpriced"] else ""
+        paid = " and ".join(
+            money(amount, currency) for currency, amount in cost["cost"].items()
+        )
+        unpriced = (
+            f" and {cost['unpriced']:,} of unknown price" if cost["unpriced"] else ""
+        )
         parts.append(f"{paid}{unpriced}")
     return ", ".join(parts)
 
@@ -51,7 +55,11 @@ def describe_result_cost(attributes: JsonMapping) -> str:
     """
     cost = json.loads(attributes.get("spent", "{}"))
     words = describe_cost(cost) if cost else ""
-    return f"{cost['answers']:,} answer{'s' * (cost['answers'] != 1)} took {words}" if words else ""
+    return (
+        f"{cost['answers']:,} answer{'s' * (cost['answers'] != 1)} took {words}"
+        if words
+        else ""
+    )
 
 
 def short_count(count: float) -> str:
@@ -69,14 +77,18 @@ def short_count(count: float) -> str:
     return f"{count:.0f}"
 
 
-def show_cost(bar: Any, observers: JsonMapping, answered: Iterator[Any]) -> Iterator[Any]:
+def show_cost(
+    bar: Any, observers: JsonMapping, answered: Iterator[Any]
+) -> Iterator[Any]:
     """Yield answers as they come, and write behind a progress bar what they cost so far.
 
     A budget, where an observer has one, stands beside the cost.
     """
     total = TotalCost()
     paid_observers = (
-        observer for observer in observers.values() if isinstance(observer, PaidObserver)
+        observer
+        for observer in observers.values()
+        if isinstance(observer, PaidObserver)
     )
     budget = next((paid.budget for paid in paid_observers if paid.budget), None)
     limit = f" of {budget}" if budget else ""

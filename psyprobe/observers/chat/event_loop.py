@@ -25,16 +25,22 @@ class EventLoop:
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name=name, daemon=True
+        )
         self._thread.start()
 
-    def submit(self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future[T]:
+    def submit(
+        self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
+    ) -> Future[T]:
         """Start a coroutine in the loop; cancelling the future cancels it."""
         future: Future[T] = Future()
         self._loop.call_soon_threadsafe(self._start, future, work, arguments)
         return future
 
-    def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+    def close(
+        self, last: Callable[[], Coroutine[Any, Any, None]] | None = None
+    ) -> None:
         """Cancel what is under way, run one last coroutine in the loop, and end the thread."""
         if not self._thread.is_alive():  # closed before, or lost by a fork
             return
@@ -59,7 +65,9 @@ class EventLoop:
         task.add_done_callback(lambda done: _copy_outcome(done, future))
         # The loop holds no strong reference to a task; this callback of the future does.
         future.add_done_callback(
-            lambda done: done.cancelled() and self._loop.call_soon_threadsafe(task.cancel)
+            lambda done: (
+                done.cancelled() and self._loop.call_soon_threadsafe(task.cancel)
+            )
         )
 
 

@@ -18,7 +18,13 @@ from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.event_loop import EventLoop
-from psyprobe.observers.chat.protocol import Answer, Answering, Decoding, Inquiry, eight_bit
+from psyprobe.observers.chat.protocol import (
+    Answer,
+    Answering,
+    Decoding,
+    Inquiry,
+    eight_bit,
+)
 from psyprobe.observers.protocol import Card
 
 #: Tokens whose log-probabilities are asked for: as many as OpenAI's protocol lists.
@@ -38,7 +44,9 @@ def inspect_card(model: str, input_size: int | None = None) -> Card:
         Pixels a side at which the model looks, where that is known.
     """
     if input_size is not None and (type(input_size) is not int or input_size < 1):
-        raise InputError(f"input_size is {input_size!r} px; give a whole number of at least 1")
+        raise InputError(
+            f"input_size is {input_size!r} px; give a whole number of at least 1"
+        )
     return Card(
         f"inspect:{model}",
         "answer",
@@ -84,15 +92,21 @@ class InspectObserver(Answering):
         **model_args: Any,
     ) -> None:
         if type(concurrency) is not int or concurrency < 1:
-            raise InputError(f"concurrency is {concurrency!r}; give a whole number of at least 1")
+            raise InputError(
+                f"concurrency is {concurrency!r}; give a whole number of at least 1"
+            )
         self.card = inspect_card(model, input_size)
         self._concurrency = concurrency
         self._logprobs = logprobs
         config = _module("model").GenerateConfig(max_connections=concurrency)
         try:
             self._model = _module("model").get_model(model, config=config, **model_args)
-        except Exception as error:  # each provider has its own, for a missing package or key
-            raise PsyprobeError(f"inspect-ai has no {model!r}: {_line(error)}") from None
+        except (
+            Exception
+        ) as error:  # each provider has its own, for a missing package or key
+            raise PsyprobeError(
+                f"inspect-ai has no {model!r}: {_line(error)}"
+            ) from None
         self._loop = EventLoop("inspect-ai")
         weakref.finalize(self, self._loop.close)
 
@@ -102,7 +116,9 @@ class InspectObserver(Answering):
         pending: dict[Future[Answer], Inquiry] = {}
         try:
             while True:
-                for inquiry in itertools.islice(source, self._concurrency - len(pending)):
+                for inquiry in itertools.islice(
+                    source, self._concurrency - len(pending)
+                ):
                     pending[self._submit(self.checked(inquiry))] = inquiry
                 if not pending:
                     return
@@ -124,12 +140,16 @@ class InspectObserver(Answering):
         except PsyprobeError:
             raise
         except Exception as error:
-            raise PsyprobeError(f"{self.card.name} gave no answer: {_line(error)}") from None
+            raise PsyprobeError(
+                f"{self.card.name} gave no answer: {_line(error)}"
+            ) from None
 
     async def _generate(self, inquiry: Inquiry) -> Answer:
         fields = generate_config(inquiry.decoding, logprobs=self._logprobs)
         config = _module("model").GenerateConfig(**fields)
-        return answer_of(await self._model.generate(messages_of(inquiry), config=config))
+        return answer_of(
+            await self._model.generate(messages_of(inquiry), config=config)
+        )
 
 
 def messages_of(inquiry: Inquiry) -> list[Any]:
@@ -159,7 +179,9 @@ def generate_config(decoding: Decoding, *, logprobs: bool) -> JsonObject:
     """
     fields = decoding.to_dict()
     if fields.pop("response_format", None) is not None:
-        raise InputError("questions put by inspect-ai take no asking.response_format; leave it out")
+        raise InputError(
+            "questions put by inspect-ai take no asking.response_format; leave it out"
+        )
     if fields.pop("logprobs") and logprobs:
         fields |= {"logprobs": True, "top_logprobs": _LISTED}
     return {name: value for name, value in fields.items() if value is not None}
@@ -193,17 +215,23 @@ def answer_of(output: Any) -> Answer:
         "cost": usage.total_cost if usage else None,
         "model": output.model,
         "server": "inspect-ai",
-        "thinking": "\n".join(part.reasoning for part in parts if part.type == "reasoning"),
+        "thinking": "\n".join(
+            part.reasoning for part in parts if part.type == "reasoning"
+        ),
         "tokens_thinking": usage.reasoning_tokens if usage else None,
     }
-    first_tokens = tuple((token.token, token.logprob) for token in listed) if listed else None
+    first_tokens = (
+        tuple((token.token, token.logprob) for token in listed) if listed else None
+    )
     return Answer(output.completion, first_tokens, **{**fields, **logged_fields})
 
 
 def _user_message(images: tuple[FloatArray, ...], prompt: str) -> Any:
     model = _module("model")
     codes = [eight_bit(image) for image in images]
-    parts = [model.ContentImage(image=_url(code.shape, code.tobytes())) for code in codes]
+    parts = [
+        model.ContentImage(image=_url(code.shape, code.tobytes())) for code in codes
+    ]
     return model.ChatMessageUser(content=[*parts, model.ContentText(text=prompt)])
 
 

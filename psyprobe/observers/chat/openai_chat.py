@@ -29,9 +29,20 @@ from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, UnfinishedError
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.openai_protocol import OPENAI, URL_VARIABLE
-from psyprobe.observers.chat.openai_sending import Endpoint, LeftOutError, Question, Sender
+from psyprobe.observers.chat.openai_sending import (
+    Endpoint,
+    LeftOutError,
+    Question,
+    Sender,
+)
 from psyprobe.observers.chat.prices import Budget, Price
-from psyprobe.observers.chat.protocol import Answer, Answering, Decoding, Inquiry, eight_bit
+from psyprobe.observers.chat.protocol import (
+    Answer,
+    Answering,
+    Decoding,
+    Inquiry,
+    eight_bit,
+)
 from psyprobe.observers.protocol import Card
 
 #: Images whose PNG is remembered: 25 prompts share one.
@@ -146,7 +157,11 @@ class OpenAIObserver(Answering):
         input_size: int | Sequence[int] | None = None,
         server: str = "",
     ) -> None:
-        counts = (concurrency, "concurrency", 1), (retries, "retries", 0), (thinking, "thinking", 0)
+        counts = (
+            (concurrency, "concurrency", 1),
+            (retries, "retries", 0),
+            (thinking, "thinking", 0),
+        )
         for count, name, lowest in counts:
             if type(count) is not int or not lowest <= count <= _MOST:
                 raise InputError(
@@ -161,7 +176,9 @@ class OpenAIObserver(Answering):
         if detail not in ("high", "low", "auto"):
             raise InputError(f"detail is {detail!r}; give 'high', 'low' or 'auto'")
         url = os.environ.get(URL_VARIABLE) or None if base_url is None else base_url
-        self.endpoint = Endpoint(model, url, concurrency, rate, timeout, retries, detail, thinking)
+        self.endpoint = Endpoint(
+            model, url, concurrency, rate, timeout, retries, detail, thinking
+        )
         self._encoded: deque[tuple[FloatArray, bytes]] = deque(maxlen=_REMEMBERED)
         self._sender: Sender | None = None
         self._capabilities: Capabilities | None = None
@@ -207,7 +224,9 @@ class OpenAIObserver(Answering):
             prompt = "Is there a pattern visible in the image? Answer with yes or no."
             sender = self.sending()
             # A temperature of 1 is the one that every model takes.
-            inquiry = Inquiry(prompt, (grey,), decoding=Decoding(temperature=1.0, seed=0))
+            inquiry = Inquiry(
+                prompt, (grey,), decoding=Decoding(temperature=1.0, seed=0)
+            )
             answer = sender.submit(self.question(inquiry)).result()
             dialect = sender.dialect
             sender.notices.clear()  # the capabilities say the same
@@ -228,7 +247,11 @@ class OpenAIObserver(Answering):
                 model=answer.model,
                 server=answer.server,
             )
-            software = {"server": answer.server, "model": answer.model, "logprobs": logprobs}
+            software = {
+                "server": answer.server,
+                "model": answer.model,
+                "logprobs": logprobs,
+            }
             self.card = replace(self.card, software={**self.card.software, **software})
         return self._capabilities
 
@@ -288,7 +311,11 @@ class OpenAIObserver(Answering):
         budget_spent: UnfinishedError | None = None
         try:
             while is_open or pending:
-                while is_open and len(pending) < _AHEAD * self.concurrency and done.empty():
+                while (
+                    is_open
+                    and len(pending) < _AHEAD * self.concurrency
+                    and done.empty()
+                ):
                     inquiry = next(source, None)
                     if inquiry is None:
                         is_open = False
@@ -376,7 +403,9 @@ def _checked_input_size(size: int | Sequence[int] | None) -> tuple[int, int] | N
     if size is None:
         return None
     sides = (size, size) if not isinstance(size, Sequence) else tuple(size)
-    if len(sides) != 2 or not all(type(side) is int and 8 <= side <= 8192 for side in sides):
+    if len(sides) != 2 or not all(
+        type(side) is int and 8 <= side <= 8192 for side in sides
+    ):
         raise InputError(
             f"input_size is {size!r}; give pixels from 8 to 8192, or two such numbers as "
             "[height, width]"

@@ -73,10 +73,14 @@ class Connection:
                 async for chunk in response.content.iter_any():
                     output.write(chunk)
                     if output.tell() > max_bytes:
-                        raise ReplyError(f"the file is longer than {max_bytes / 2**20:g} MiB")
+                        raise ReplyError(
+                            f"the file is longer than {max_bytes / 2**20:g} MiB"
+                        )
             return Reply(200, response.headers, b"")
 
-    def _request(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Any:
+    def _request(
+        self, method: str, path: str, body: Any, headers: dict[str, str]
+    ) -> Any:
         import aiohttp
 
         if self._session is None:
@@ -91,7 +95,9 @@ class Connection:
         if isinstance(body, bytes):
             headers["Content-Type"] = "application/json"
         url = f"{self._base_url}{path}"
-        return self._session.request(method, url, data=body, headers=headers, allow_redirects=False)
+        return self._session.request(
+            method, url, data=body, headers=headers, allow_redirects=False
+        )
 
     async def close(self) -> None:
         """Close all connections."""
@@ -102,7 +108,9 @@ class Connection:
 def _proxy(url: str) -> str | None:
     """Look up the proxy that the environment names for an address, once for all requests."""
     parts = urlsplit(url)
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    return (
+        None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    )
 
 
 async def _read(response: Any) -> bytes:
@@ -110,7 +118,9 @@ async def _read(response: Any) -> bytes:
     encoding = response.headers.get("content-encoding", "identity").strip().casefold()
     if encoding not in ("identity", "", "gzip", "deflate"):
         raise ReplyError("the reply is packed in a way that was not asked for")
-    decompressor = None if encoding in ("identity", "") else zlib.decompressobj(_ANY_HEADER)
+    decompressor = (
+        None if encoding in ("identity", "") else zlib.decompressobj(_ANY_HEADER)
+    )
     body = bytearray()
     received = 0
     async for chunk in response.content.iter_any():
@@ -134,5 +144,7 @@ def break_reason(error: BaseException | None) -> str:
             return str(error)
         text += f" {type(error).__name__} {error}".casefold()
         error = error.__cause__ or error.__context__
-    reasons = (reason for pattern, reason in _REASONS.items() if re.search(pattern, text))
+    reasons = (
+        reason for pattern, reason in _REASONS.items() if re.search(pattern, text)
+    )
     return next(reasons, "the connection broke")

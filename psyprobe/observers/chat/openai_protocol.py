@@ -80,7 +80,9 @@ class Dialect:
     room: int = 0
     without: frozenset[str] = frozenset()
 
-    def after(self, problem: ProblemError, extra_names: Iterable[str] = ()) -> Dialect | None:
+    def after(
+        self, problem: ProblemError, extra_names: Iterable[str] = ()
+    ) -> Dialect | None:
         """Return the dialect that avoids what a server has just refused; None if there is none.
 
         Parameters
@@ -115,7 +117,11 @@ class Dialect:
         if problem.param in names:
             return self._leave_out(problem.param)
         return self._leave_out(
-            *(name for name in names if re.search(rf"\b{re.escape(name.casefold())}\b", text))
+            *(
+                name
+                for name in names
+                if re.search(rf"\b{re.escape(name.casefold())}\b", text)
+            )
         )
 
     def _bounded(self, text: str) -> Dialect | None:
@@ -198,7 +204,10 @@ def messages(
 
     def user_message(images: Sequence[Any], text: str) -> JsonObject:
         parts: list[JsonObject] = [
-            {"type": "image_url", "image_url": {"url": next(remaining_urls), "detail": detail}}
+            {
+                "type": "image_url",
+                "image_url": {"url": next(remaining_urls), "detail": detail},
+            }
             for _ in images
         ]
         return {"role": "user", "content": [*parts, {"type": "text", "text": text}]}
@@ -233,7 +242,9 @@ def settings(decoding: Decoding, dialect: Dialect) -> JsonObject:
         if (value := getattr(decoding, name)) is not None:
             fields[name] = value
     fields |= decoding.extra_body or {}
-    return {name: value for name, value in fields.items() if name not in dialect.without}
+    return {
+        name: value for name, value in fields.items() if name not in dialect.without
+    }
 
 
 def substitutions(inquiry: Inquiry, dialect: Dialect) -> dict[str, list[Any]]:
@@ -266,7 +277,9 @@ def substitutions(inquiry: Inquiry, dialect: Dialect) -> dict[str, list[Any]]:
 def with_substitutions(answer: Answer, inquiry: Inquiry, dialect: Dialect) -> Answer:
     """Add to an answer what was sent in place of what was asked for."""
     changes = substitutions(inquiry, dialect)
-    if answer.first_tokens is None and "logprobs" in settings(inquiry.decoding, dialect):
+    if answer.first_tokens is None and "logprobs" in settings(
+        inquiry.decoding, dialect
+    ):
         changes["logprobs"] = [True, None]
     return replace(answer, instead=changes) if changes else answer
 
@@ -304,7 +317,9 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
         if text is None or text == "":
             text = message.get("refusal") or ""
         if isinstance(text, list):
-            text = "".join(part.get("text", "") for part in text if isinstance(part, dict))
+            text = "".join(
+                part.get("text", "") for part in text if isinstance(part, dict)
+            )
         first_tokens = _first_tokens(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
         raise ProblemError("the reply holds no answer", passing=True) from None
@@ -313,7 +328,9 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
     # An answer counts even where what comes beside it cannot be read.
     usage = data["usage"] if isinstance(data.get("usage"), dict) else {}
     thoughts = (message.get(name) for name in _THINKING_FIELDS)
-    thinking = next((thought for thought in thoughts if thought and isinstance(thought, str)), "")
+    thinking = next(
+        (thought for thought in thoughts if thought and isinstance(thought, str)), ""
+    )
     tokens_out = _count(usage.get("completion_tokens"))
     server = data.get("system_fingerprint") or headers.get("openai-version")
     cost = _number(usage.get("cost", headers.get("x-litellm-response-cost")))
@@ -324,7 +341,9 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
         tokens_in=_count(usage.get("prompt_tokens")),
         tokens_out=tokens_out,
         thinking=thinking,
-        tokens_thinking=_detail(usage.get("completion_tokens_details"), "reasoning_tokens")
+        tokens_thinking=_detail(
+            usage.get("completion_tokens_details"), "reasoning_tokens"
+        )
         or _estimate_thinking(text, thinking, tokens_out),
         tokens_cached=_detail(usage.get("prompt_tokens_details"), "cached_tokens"),
         cost=None if cost is None or cost < 0 else cost,
@@ -354,7 +373,9 @@ def cut_in_thought(answer: Answer) -> bool:
         return False
     inside = _THINKING.match(answer.text)
     rest = answer.text[inside.end() :] if inside else answer.text
-    return not rest.strip() and bool(inside or answer.thinking or answer.tokens_thinking)
+    return not rest.strip() and bool(
+        inside or answer.thinking or answer.tokens_thinking
+    )
 
 
 def error_of(body: bytes) -> Any:
@@ -365,24 +386,33 @@ def error_of(body: bytes) -> Any:
         return body[:2000].decode(errors="replace")
 
 
-def problem_of_status(status: int, body: Any, headers: Mapping[str, str]) -> ProblemError:
+def problem_of_status(
+    status: int, body: Any, headers: Mapping[str, str]
+) -> ProblemError:
     """Say what a response with an error status means, in the words of the server."""
     if isinstance(body, list) and body:  # as Gemini's gateway wraps it
         body = body[0]
     error = body.get("error", body) if isinstance(body, dict) else body
     fields = error if isinstance(error, dict) else {}
-    message = error if isinstance(error, str) else fields.get("message") or fields.get("detail")
+    message = (
+        error
+        if isinstance(error, str)
+        else fields.get("message") or fields.get("detail")
+    )
     message = _text(message or "")
     is_spent = (fields.get("code") or fields.get("type")) in _SPENT
     is_redirect = 300 <= status < 400
-    passing = (status in _PASSING_STATUS or status >= 500 or is_redirect) and not is_spent
+    passing = (
+        status in _PASSING_STATUS or status >= 500 or is_redirect
+    ) and not is_spent
     wait = _retry_after(headers) if passing else None
     # A message about a key may hold the key, and one about a redirect the address.
     is_secret = status == 401 or is_redirect
     reason = "" if is_secret or not message else f": {harmless(message)}"
     if wait is not None and wait > _LONGEST_WAIT:
         return ProblemError(
-            f"HTTP {status}, and the server asks to wait {wait:.6g} s{reason}", status=status
+            f"HTTP {status}, and the server asks to wait {wait:.6g} s{reason}",
+            status=status,
         )
     return ProblemError(
         f"HTTP {status}{reason}",
@@ -421,7 +451,11 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
             return max(seconds * unit, 0.0)
     try:
         date = email.utils.parsedate_tz(headers.get("retry-after") or "")
-        return None if date is None else max(email.utils.mktime_tz(date) - time.time(), 0.0)
+        return (
+            None
+            if date is None
+            else max(email.utils.mktime_tz(date) - time.time(), 0.0)
+        )
     except (ValueError, OverflowError):
         return None
 
@@ -435,9 +469,12 @@ def _first_tokens(logprobs: Any) -> tuple[tuple[str, float], ...] | None:
         if not str(entry["token"]).strip():
             continue
         logprob_of = {
-            str(token["token"]): _number(token["logprob"]) for token in [*alternatives, entry]
+            str(token["token"]): _number(token["logprob"])
+            for token in [*alternatives, entry]
         }
-        pairs = [(token, value) for token, value in logprob_of.items() if value is not None]
+        pairs = [
+            (token, value) for token, value in logprob_of.items() if value is not None
+        ]
         return tuple(sorted(pairs, key=lambda pair: -pair[1])) or None
     return None
 

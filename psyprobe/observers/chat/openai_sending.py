@@ -26,7 +26,11 @@ from typing import Any, TypeVar
 from psyprobe._typing import JsonObject
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers.chat.event_loop import EventLoop
-from psyprobe.observers.chat.openai_connection import Connection, ReplyError, break_reason
+from psyprobe.observers.chat.openai_connection import (
+    Connection,
+    ReplyError,
+    break_reason,
+)
 from psyprobe.observers.chat.openai_protocol import (
     KEY_VARIABLE,
     OPENAI,
@@ -171,7 +175,9 @@ class Sender:
         """Cancel what is under way and close all connections."""
         self._loop.close(last=self.client.close)
 
-    def wait_for(self, exchange: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    def wait_for(
+        self, exchange: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
+    ) -> T:
         """Run an exchange with `client` in the thread that sends, and return its result."""
         return self._loop.submit(exchange, *arguments).result()
 
@@ -196,7 +202,9 @@ class Sender:
     async def _describe_model(self) -> str:
         models = await self.models()
         # A server of a single model answers with it to any name.
-        candidates = [model for model in models if model["id"] == self.endpoint.model] or models
+        candidates = [
+            model for model in models if model["id"] == self.endpoint.model
+        ] or models
         if len(candidates) != 1:
             return ""
         (model,) = candidates
@@ -204,7 +212,9 @@ class Sender:
         details = {"root": model.get("root")}
         details |= {name: meta.get(name) for name in ("n_params", "size")}
         usual = (None, "", model["id"])
-        texts = [f"{name} {value}" for name, value in details.items() if value not in usual]
+        texts = [
+            f"{name} {value}" for name, value in details.items() if value not in usual
+        ]
         line = ", ".join([model["id"], *texts])
         if len(line) <= _LONGEST_LINE:
             return line
@@ -265,14 +275,18 @@ class Sender:
         self._questions += 1
         if position and not self._dialect_settled.is_set():
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(position * _TRIAL_INTERVAL, _LONGEST_TRIAL)):
+                async with asyncio.timeout(
+                    min(position * _TRIAL_INTERVAL, _LONGEST_TRIAL)
+                ):
                     await self._dialect_settled.wait()
 
     def _learn(self, dialect: Dialect, reason: str) -> None:
         change = _describe_change(self.dialect, dialect)
         self.dialect = dialect
         if change:
-            self.notices.append(f"openai:{self.endpoint.model}: {change} from here on ({reason})")
+            self.notices.append(
+                f"openai:{self.endpoint.model}: {change} from here on ({reason})"
+            )
 
     async def _attempt(self, question: Question) -> Answer | ProblemError:
         """Send a question once, and a second time while the first request is overdue."""
@@ -295,7 +309,9 @@ class Sender:
                         if second is None:
                             factor *= _ANSWERING
                         else:
-                            await asyncio.wait({first}, timeout=_jittered(pause, second))
+                            await asyncio.wait(
+                                {first}, timeout=_jittered(pause, second)
+                            )
                             pause = _next_pause(pause, second, _ANSWERING)
                 return await first
             finally:
@@ -314,7 +330,9 @@ class Sender:
             if remaining <= 0:
                 return True
             timeout = min(remaining, _CHECK_INTERVAL)
-            await asyncio.wait(requests, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                requests, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+            )
         return False
 
     async def _send_beside(
@@ -370,7 +388,9 @@ class Sender:
             rest_until = _now() + _jittered(_FIRST_PAUSE, problem)
             self._rest_until = max(self._rest_until, rest_until)
 
-    async def _exchange(self, question: Question, dialect: Dialect) -> Answer | ProblemError:
+    async def _exchange(
+        self, question: Question, dialect: Dialect
+    ) -> Answer | ProblemError:
         import aiohttp
 
         body = request_body(self.endpoint, question, dialect)
@@ -379,12 +399,16 @@ class Sender:
                 reply = await self.client.exchange("POST", "/chat/completions", body)
             self._has_responded |= not 300 <= reply.status < 400
             if reply.status != 200:
-                return problem_of_status(reply.status, error_of(reply.body), reply.headers)
+                return problem_of_status(
+                    reply.status, error_of(reply.body), reply.headers
+                )
             answer = read_completion(reply.body, reply.headers)
         except ProblemError as problem:
             return problem
         except TimeoutError:
-            return ProblemError(f"no answer within {self.endpoint.timeout:g} s", passing=True)
+            return ProblemError(
+                f"no answer within {self.endpoint.timeout:g} s", passing=True
+            )
         # A RuntimeError comes as the process ends.
         except (ReplyError, aiohttp.ClientError, OSError, RuntimeError) as error:
             return ProblemError(break_reason(error), passing=True)
@@ -425,7 +449,8 @@ class Sender:
         server = "the server" if self.endpoint.base_url else "OpenAI's server"
         if problem.status == 401:
             reason = (
-                f"{server} refuses the key ({problem}); set {KEY_VARIABLE} to one that it takes"
+                f"{server} refuses the key ({problem}); set {KEY_VARIABLE} to one that it "
+                "takes"
             )
         elif problem.status == 403:
             reason = f"{server} does not let this key use the model ({problem})"

@@ -70,7 +70,9 @@ class Price:
             self,
             input=share * self.input,
             output=share * self.output,
-            cached_input=None if self.cached_input is None else share * self.cached_input,
+            cached_input=None
+            if self.cached_input is None
+            else share * self.cached_input,
             image=share * self.image,
             batch=1.0,
         )
@@ -100,13 +102,19 @@ class Price:
         )
         cached_price = self.input if self.cached_input is None else self.cached_input
         tokens = (
-            (tokens_in - cached) * self.input + cached * cached_price + tokens_out * self.output
+            (tokens_in - cached) * self.input
+            + cached * cached_price
+            + tokens_out * self.output
         )
         return tokens / 1e6 + sum(patches) * self.image
 
-    def of_answer(self, answer: Answer, images: Iterable[tuple[int, int]]) -> float | None:
+    def of_answer(
+        self, answer: Answer, images: Iterable[tuple[int, int]]
+    ) -> float | None:
         """Return the price of an answer; None where the server does not count tokens that cost."""
-        if (answer.tokens_in is None and self.input) or (answer.tokens_out is None and self.output):
+        if (answer.tokens_in is None and self.input) or (
+            answer.tokens_out is None and self.output
+        ):
             return None
         cached = answer.tokens_cached or 0
         return self.of(answer.tokens_in or 0, answer.tokens_out or 0, images, cached)
@@ -187,7 +195,9 @@ def read_prices(path: str | Path | None = None) -> Prices:
             raise unknown_name(f"key of prices in {path}", key, ["currency", "models"])
     currency = page.get("currency", USD)
     models = page.get("models", {})
-    if not (isinstance(currency, str) and 1 <= len(currency) <= 8 and currency.isprintable()):
+    if not (
+        isinstance(currency, str) and 1 <= len(currency) <= 8 and currency.isprintable()
+    ):
         raise InputError(
             f"{path}: currency is {currency!r:.40}; give up to 8 letters, such as 'USD'"
         )
@@ -196,7 +206,8 @@ def read_prices(path: str | Path | None = None) -> Prices:
             f"{path}: models is {models!r:.40}; write a table [models.NAME] for each model"
         )
     prices = {
-        name: _price(table, f"{path}: models.{name!r}", currency) for name, table in models.items()
+        name: _price(table, f"{path}: models.{name!r}", currency)
+        for name, table in models.items()
     }
     return Prices(prices, currency, str(path), must_hold_all)
 
@@ -222,12 +233,18 @@ def _price(table: Any, source: str, currency: str) -> Price:
         values |= {"image": image["price"], "patch": patch}
     for key in ("input", "output"):
         if key not in values:
-            raise InputError(f"{source} has no {key!r}; give the price of a million tokens, or 0")
+            raise InputError(
+                f"{source} has no {key!r}; give the price of a million tokens, or 0"
+            )
     for key, value in values.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         highest = 1 if key == "batch" else _MOST
         if not is_number or not 0 <= value <= highest:
-            allowed = "a share from 0 to 1" if key == "batch" else f"a price from 0 to {_MOST:g}"
+            allowed = (
+                "a share from 0 to 1"
+                if key == "batch"
+                else f"a price from 0 to {_MOST:g}"
+            )
             raise InputError(f"{source}.{key} is {value!r:.40}; give {allowed}")
     return Price(**values, currency=currency)
 
@@ -263,7 +280,9 @@ class Budget:
     def __init__(self, budget: float, currency: str = USD) -> None:
         is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
         if not is_number or not 0 < budget < math.inf:
-            raise InputError(f"the budget is {budget!r} {currency}; give an amount above 0")
+            raise InputError(
+                f"the budget is {budget!r} {currency}; give an amount above 0"
+            )
         self.budget = float(budget)
         self.currency = currency
         #: The amount that was spent, and how much of it at most on one question.
@@ -288,7 +307,9 @@ class Budget:
             )
         reserved = (self._under_way + 1) * self.dearest
         if self.spent + reserved > self.budget or self.spent >= self.budget:
-            under_way = f" beside {self._under_way} under way" if self._under_way else ""
+            under_way = (
+                f" beside {self._under_way} under way" if self._under_way else ""
+            )
             raise UnfinishedError(
                 f"the budget of {self} is spent: {money(self.spent, self.currency)}, and "
                 f"another question may cost {money(self.dearest, self.currency)}{under_way}; what "
@@ -296,7 +317,9 @@ class Budget:
             )
         self._under_way += 1
 
-    def settle(self, cost: float | None, currency: str = USD, *, answered: bool = True) -> None:
+    def settle(
+        self, cost: float | None, currency: str = USD, *, answered: bool = True
+    ) -> None:
         """Account for a question that was sent.
 
         Parameters
@@ -323,7 +346,9 @@ class Budget:
         return money(self.budget, self.currency)
 
 
-def charge(observers: Iterable[PaidObserver], prices: Prices, budget: Budget | None) -> None:
+def charge(
+    observers: Iterable[PaidObserver], prices: Prices, budget: Budget | None
+) -> None:
     """Give each paid observer its price and the budget."""
     for observer in observers:
         observer.price = prices.of(observer.card.name)

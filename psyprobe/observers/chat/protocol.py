@@ -70,20 +70,32 @@ class Decoding:
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature <= 2:
-            raise InputError(f"temperature is {self.temperature}; give a number from 0 to 2")
+            raise InputError(
+                f"temperature is {self.temperature}; give a number from 0 to 2"
+            )
         if self.max_tokens < 1:
-            raise InputError(f"max_tokens is {self.max_tokens}; give a whole number of at least 1")
+            raise InputError(
+                f"max_tokens is {self.max_tokens}; give a whole number of at least 1"
+            )
         if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise InputError(f"top_p is {self.top_p}; give a number above 0 and up to 1")
+            raise InputError(
+                f"top_p is {self.top_p}; give a number above 0 and up to 1"
+            )
 
     @property
     def special(self) -> JsonObject:
         """Return by name the settings that only servers take, as far as they are set."""
-        return {name: value for name in SPECIAL if (value := getattr(self, name)) is not None}
+        return {
+            name: value
+            for name in SPECIAL
+            if (value := getattr(self, name)) is not None
+        }
 
     def to_dict(self) -> JsonObject:
         """Return the settings for JSON, without unset ones that only servers take."""
-        usual = {name: value for name, value in vars(self).items() if name not in SPECIAL}
+        usual = {
+            name: value for name, value in vars(self).items() if name not in SPECIAL
+        }
         return usual | self.special
 
 
@@ -153,7 +165,9 @@ class Inquiry:
     @property
     def all_images(self) -> tuple[FloatArray, ...]:
         """The images of the examples, and then those of the question."""
-        example_images = [image for example in self.examples for image in example.images]
+        example_images = [
+            image for example in self.examples for image in example.images
+        ]
         return (*example_images, *self.images)
 
 
@@ -227,12 +241,18 @@ class Answer:
         for name in ("text", "finish", "model", "server", "thinking", "currency"):
             object.__setattr__(self, name, _escape_surrogates(getattr(self, name)))
         if self.first_tokens is not None:
-            pairs = tuple((_escape_surrogates(token), value) for token, value in self.first_tokens)
+            pairs = tuple(
+                (_escape_surrogates(token), value) for token, value in self.first_tokens
+            )
             object.__setattr__(self, "first_tokens", pairs)
 
     def to_dict(self) -> JsonObject:
         """Return the answer as values that JSON can hold, without rare fields that are not set."""
-        unset = {name for name, usual in _RARE.items() if getattr(self, name) in (None, usual)}
+        unset = {
+            name
+            for name, usual in _RARE.items()
+            if getattr(self, name) in (None, usual)
+        }
         return {name: value for name, value in vars(self).items() if name not in unset}
 
     @property
@@ -381,7 +401,9 @@ class Answering:
             If there is no answer.
         """
         words = (words,) if isinstance(words, str) else tuple(words)
-        return self._reply(self.checked(Inquiry(prompt, tuple(images), system, decoding, words)))
+        return self._reply(
+            self.checked(Inquiry(prompt, tuple(images), system, decoding, words))
+        )
 
     def checked(self, inquiry: Inquiry) -> Inquiry:
         """Return a question as it is, or raise if this observer cannot take it.
@@ -485,4 +507,6 @@ def eight_bit(image: FloatArray) -> np.ndarray[Any, np.dtype[np.uint8]]:
 def image_digest(image: FloatArray) -> str:
     """Return the SHA-256, hexadecimal, of an image's shape and values in float32."""
     values = np.ascontiguousarray(image, dtype="<f4")
-    return hashlib.sha256(json.dumps(values.shape).encode() + values.tobytes()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(values.shape).encode() + values.tobytes()
+    ).hexdigest()

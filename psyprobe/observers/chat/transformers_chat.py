@@ -15,7 +15,13 @@ import numpy as np
 
 from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.chat.protocol import Answer, Answering, Decoding, Inquiry, image_digest
+from psyprobe.observers.chat.protocol import (
+    Answer,
+    Answering,
+    Decoding,
+    Inquiry,
+    image_digest,
+)
 from psyprobe.observers.chat.transformers_model import (
     ChatModel,
     LocalOptions,
@@ -50,7 +56,9 @@ class ChatOptions(LocalOptions):
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
-            raise InputError(f"batch_size is {self.batch_size}; give a whole number of at least 1")
+            raise InputError(
+                f"batch_size is {self.batch_size}; give a whole number of at least 1"
+            )
         if "{prompt}" not in self.template:
             raise InputError(
                 f"the template {self.template!r} lacks {{prompt}}, where the question goes"
@@ -76,7 +84,9 @@ class TransformersChat(Answering):
 
     fewest_images = 1
 
-    def __init__(self, chat: ChatModel, pixels: PixelPath, options: ChatOptions) -> None:
+    def __init__(
+        self, chat: ChatModel, pixels: PixelPath, options: ChatOptions
+    ) -> None:
         self._chat = chat
         self._pixels = pixels
         self._template = options.template
@@ -86,18 +96,29 @@ class TransformersChat(Answering):
         self._processor = chat.processor
         self._tokenizer = chat.processor.tokenizer
         self._has_template = bool(getattr(chat.processor, "chat_template", None))
-        ids = (getattr(chat.model.config, f"image_token_{name}", None) for name in ("id", "index"))
-        self._image_token: int | None = next((id_ for id_ in ids if id_ is not None), None)
+        ids = (
+            getattr(chat.model.config, f"image_token_{name}", None)
+            for name in ("id", "index")
+        )
+        self._image_token: int | None = next(
+            (id_ for id_ in ids if id_ is not None), None
+        )
         self._lock = threading.Lock()  # the model holds state between tokens
         can_share = (
-            self._has_template and self._padding_side == "left" and self._image_token is not None
+            self._has_template
+            and self._padding_side == "left"
+            and self._image_token is not None
         )
         #: Whether prompts continue from the model's state after the image; None until the first
         #: trial.
         self.shares_prefix: bool | None = None if can_share else False
-        self.card = chat.card(pixels, template="chat" if self._has_template else options.template)
+        self.card = chat.card(
+            pixels, template="chat" if self._has_template else options.template
+        )
         image = np.zeros(0)
-        text_of_one, text_of_two = (self._text(Inquiry("", (image,) * count)) for count in (1, 2))
+        text_of_one, text_of_two = (
+            self._text(Inquiry("", (image,) * count)) for count in (1, 2)
+        )
         # A template with room for one image writes the same for two.
         self.images_at_once = None if len(text_of_two) > len(text_of_one) else 1
 
@@ -117,7 +138,9 @@ class TransformersChat(Answering):
         """
         return self._answers(map(self.checked, inquiries))
 
-    def _answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
+    def _answers(
+        self, inquiries: Iterable[Inquiry]
+    ) -> Iterator[tuple[Inquiry, Answer]]:
         source = iter(inquiries)
         while batch := list(itertools.islice(source, self._batch_size)):
             remaining: list[Inquiry] = []
@@ -157,7 +180,9 @@ class TransformersChat(Answering):
         if len(group) == 1 or self.shares_prefix is False:
             return None
         start = time.perf_counter()
-        parts = prefix_inputs(self._encode(group), self._image_token, self._tokenizer.pad_token_id)
+        parts = prefix_inputs(
+            self._encode(group), self._image_token, self._tokenizer.pad_token_id
+        )
         if parts is None:
             return None
         prefix, inputs = parts
@@ -167,7 +192,9 @@ class TransformersChat(Answering):
         try:
             with self._lock:
                 with torch.inference_mode(), exact_arithmetic(self._chat.device):
-                    state = self._model(**prefix, use_cache=True, logits_to_keep=1).past_key_values
+                    state = self._model(
+                        **prefix, use_cache=True, logits_to_keep=1
+                    ).past_key_values
                     state.batch_repeat_interleave(len(group))
                 inputs["past_key_values"] = state
                 answers, logprobs = self._generate(inputs, group, start)
@@ -192,7 +219,9 @@ class TransformersChat(Answering):
         """
         config = self._model.config
         configs = (config, config.get_text_config())
-        has_encoder = any(getattr(part, "is_encoder_decoder", False) for part in configs)
+        has_encoder = any(
+            getattr(part, "is_encoder_decoder", False) for part in configs
+        )
         return "right" if has_encoder else "left"
 
     def _text(self, inquiry: Inquiry) -> str:
@@ -219,20 +248,26 @@ class TransformersChat(Answering):
             if not inquiry.system:
                 raise
             reason = f"its chat template says {first_line(problem)!r}"
-            raise InputError(f"{self.card.name} takes no system instruction: {reason}") from None
+            raise InputError(
+                f"{self.card.name} takes no system instruction: {reason}"
+            ) from None
         return text
 
     def _encode(self, group: list[Inquiry]) -> JsonObject:
         """Make the model's inputs of some inquiries, padded to one length."""
         texts = [self._text(inquiry) for inquiry in group]
         images = {id(image): image for inquiry in group for image in inquiry.images}
-        codes = dict(zip(images, self._pixels.hand_over(list(images.values())), strict=True))
+        codes = dict(
+            zip(images, self._pixels.hand_over(list(images.values())), strict=True)
+        )
         begin = self._tokenizer.bos_token
         arguments: JsonObject = {}
         if begin and all(text.startswith(begin) for text in texts):
             arguments["add_special_tokens"] = False
         encoded = self._processor(
-            images=[[codes[id(image)] for image in inquiry.images] for inquiry in group],
+            images=[
+                [codes[id(image)] for image in inquiry.images] for inquiry in group
+            ],
             text=texts,
             padding=True,
             padding_side=self._padding_side,
@@ -265,9 +300,13 @@ class TransformersChat(Answering):
                 output_logits=True,
                 return_dict_in_generate=True,
             )
-            logprobs = torch.log_softmax(output.logits[0].double(), dim=-1).cpu().numpy()
+            logprobs = (
+                torch.log_softmax(output.logits[0].double(), dim=-1).cpu().numpy()
+            )
         if np.isnan(logprobs).any():
-            raise PsyprobeError(f"{self.card.name}: the first token's probabilities hold NaN")
+            raise PsyprobeError(
+                f"{self.card.name}: the first token's probabilities hold NaN"
+            )
         tokens = output.sequences[:, -len(output.logits) :].cpu().numpy()
         lengths = inputs["attention_mask"].sum(-1).cpu().tolist()
         latency = time.perf_counter() - start
@@ -288,7 +327,9 @@ class TransformersChat(Answering):
         has_logprobs = inquiry.decoding.logprobs
         return Answer(
             text=self._tokenizer.decode(tokens, skip_special_tokens=True),
-            first_tokens=self._first_tokens(inquiry.words, logprobs) if has_logprobs else None,
+            first_tokens=self._first_tokens(inquiry.words, logprobs)
+            if has_logprobs
+            else None,
             complete=has_logprobs,
             finish="stop" if ends.size else "length",
             tokens_in=int(tokens_in),
@@ -305,12 +346,16 @@ class TransformersChat(Answering):
         spellings = (self._spellings.get(word.strip().casefold(), ()) for word in words)
         tokens = set(np.argsort(logprobs)[-LIKELIEST:].tolist()).union(*spellings)
         ordered = sorted(tokens, key=lambda token: -logprobs[token])
-        return tuple((self._vocabulary[token], float(logprobs[token])) for token in ordered)
+        return tuple(
+            (self._vocabulary[token], float(logprobs[token])) for token in ordered
+        )
 
     @cached_property
     def _vocabulary(self) -> list[str]:
         """The text of every token; empty for those that only the network has."""
-        texts = self._tokenizer.batch_decode([[token] for token in range(len(self._tokenizer))])
+        texts = self._tokenizer.batch_decode(
+            [[token] for token in range(len(self._tokenizer))]
+        )
         size = self._model.get_output_embeddings().weight.shape[0]
         return [*texts, *[""] * (size - len(texts))]
 
@@ -324,7 +369,9 @@ class TransformersChat(Answering):
 
     @cached_property
     def _end_tokens(self) -> list[int]:
-        configs = (getattr(part, "generation_config", None) for part in self._model.modules())
+        configs = (
+            getattr(part, "generation_config", None) for part in self._model.modules()
+        )
         ids = (getattr(config, "eos_token_id", None) for config in configs)
         return [
             token
@@ -363,8 +410,12 @@ class Noise:
         noisy_scores = scores.double()
         for row, temperature in enumerate(self._temperatures):
             if temperature:
-                noise = torch.from_numpy(self._streams[row].gumbel(size=scores.shape[-1]))
-                noisy_scores[row] = noisy_scores[row] / temperature + noise.to(scores.device)
+                noise = torch.from_numpy(
+                    self._streams[row].gumbel(size=scores.shape[-1])
+                )
+                noisy_scores[row] = noisy_scores[row] / temperature + noise.to(
+                    scores.device
+                )
         return noisy_scores
 
 

@@ -22,7 +22,12 @@ import psyprobe.observers.encoders.network as nets
 from psyprobe._typing import Array, FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError, WeightsError, unknown_name
 from psyprobe.observers.chat.protocol import eight_bit
-from psyprobe.observers.images import check_finite, check_images, checked_size, size_text
+from psyprobe.observers.images import (
+    check_finite,
+    check_images,
+    checked_size,
+    size_text,
+)
 from psyprobe.observers.protocol import Card
 
 PACKAGES = ("transformers", "torch", "torchvision", "tokenizers")
@@ -74,7 +79,9 @@ class ChatModel:
     weights_digest: str
     random_weights: bool
 
-    def card(self, pixels: PixelPath, features: tuple[str, ...] = (), **options: Any) -> Card:
+    def card(
+        self, pixels: PixelPath, features: tuple[str, ...] = (), **options: Any
+    ) -> Card:
         """Make the card of an observer that gives `features`, or else answers.
 
         It holds the model's class and a digest of what the processor does.
@@ -109,7 +116,9 @@ class ChatModel:
     def inputs(self, batch: JsonMapping) -> JsonObject:
         """Move the tensors of a batch to the model's device, pixels in the model's format."""
         return {
-            key: value.to(self.device, self.model.dtype if value.is_floating_point() else None)
+            key: value.to(
+                self.device, self.model.dtype if value.is_floating_point() else None
+            )
             for key, value in batch.items()
         }
 
@@ -150,7 +159,9 @@ def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
             model, processor = _load(name, source, options)
         origin = f"transformers, {source}"
     # The configuration of a folder of random weights, as tests make them, says so.
-    is_random = options.random_weights or bool(getattr(model.config, "random_weights", False))
+    is_random = options.random_weights or bool(
+        getattr(model.config, "random_weights", False)
+    )
     digest = nets.state_digest(model.state_dict())
     _reset_decoding(model, processor.tokenizer)
     model = model.eval().to(device)
@@ -171,7 +182,9 @@ def _load(name: str, source: str, options: LocalOptions) -> tuple[Any, Any]:
             raise PsyprobeError(
                 f"{name}: its processor needs a package: {nets.first_line(problem)}"
             ) from problem
-        if not hasattr(processor, "image_processor") or not hasattr(processor, "tokenizer"):
+        if not hasattr(processor, "image_processor") or not hasattr(
+            processor, "tokenizer"
+        ):
             raise InputError(
                 f"{name} takes no images beside text: its processor is a {type(processor).__name__}"
             )
@@ -183,8 +196,12 @@ def _load(name: str, source: str, options: LocalOptions) -> tuple[Any, Any]:
             )
         if options.random_weights:
             with nets.seeded():
-                return AutoModelForImageTextToText.from_config(config, dtype=dtype), processor
-        return AutoModelForImageTextToText.from_pretrained(source, dtype=dtype), processor
+                return AutoModelForImageTextToText.from_config(
+                    config, dtype=dtype
+                ), processor
+        return AutoModelForImageTextToText.from_pretrained(
+            source, dtype=dtype
+        ), processor
 
 
 def _reset_decoding(model: Any, tokenizer: Any) -> None:
@@ -197,7 +214,9 @@ def _reset_decoding(model: Any, tokenizer: Any) -> None:
         config = getattr(part, "generation_config", None)
         if config is not None:
             settings = {key: getattr(config, key, None) for key in _SETTINGS}
-            settings["pad_token_id"] = settings["pad_token_id"] or tokenizer.pad_token_id
+            settings["pad_token_id"] = (
+                settings["pad_token_id"] or tokenizer.pad_token_id
+            )
             part.generation_config = GenerationConfig(**settings)
 
 
@@ -271,7 +290,9 @@ class PixelPath:
             # scales.
             self.options["do_image_splitting"] = False
         self._obstacle = self._measure()
-        self.input_size = None if self._obstacle else self._native_size(search=options is None)
+        self.input_size = (
+            None if self._obstacle else self._native_size(search=options is None)
+        )
         if input_size is not None:
             if self._obstacle or not self._preserves(input_size):
                 hint = ""
@@ -306,12 +327,20 @@ class PixelPath:
         for image in images:
             check_images(np.asarray(image)[None], self._name)
             if np.shape(image)[-1] != 3:
-                raise InputError(f"{self._name} takes three channels and got {np.shape(image)[-1]}")
+                raise InputError(
+                    f"{self._name} takes three channels and got {np.shape(image)[-1]}"
+                )
         if self.bits == 8:
             return [eight_bit(image) for image in images]
         # Codes in floating point, not drive: the processor pads and divides in units of codes.
-        codes = (np.asarray(image, dtype=np.float64).transpose(2, 0, 1) * 255 for image in images)
-        return [torch.from_numpy(np.ascontiguousarray(code, dtype=np.float32)) for code in codes]
+        codes = (
+            np.asarray(image, dtype=np.float64).transpose(2, 0, 1) * 255
+            for image in images
+        )
+        return [
+            torch.from_numpy(np.ascontiguousarray(code, dtype=np.float32))
+            for code in codes
+        ]
 
     def delivered(self, image: FloatArray) -> FloatArray:
         """Return the image that the network gets: drive (h, w, 3), resized and rounded.
@@ -331,7 +360,9 @@ class PixelPath:
 
     def _views(self, image: FloatArray) -> Any:
         """Run the processor on an image: normalised pixels, (views, 3, h, w)."""
-        batch = self._processor([self.hand_over([image])], return_tensors="pt", **self.options)
+        batch = self._processor(
+            [self.hand_over([image])], return_tensors="pt", **self.options
+        )
         return _pixels_of_views(batch, self._processor)
 
     def _drive(self, view: Any) -> FloatArray:
@@ -342,7 +373,11 @@ class PixelPath:
         return np.asarray(scaled / factor / 255)
 
     def _normalisation(self, setting: str, default: float) -> tuple[float, ...]:
-        values = getattr(self._processor, setting) if self._processor.do_normalize else default
+        values = (
+            getattr(self._processor, setting)
+            if self._processor.do_normalize
+            else default
+        )
         return tuple(np.broadcast_to(values, 3).tolist())
 
     def _measure(self) -> str:
@@ -388,7 +423,9 @@ class PixelPath:
         for extra in ({}, {"do_resize": False}) if search else ({},):
             self.options = options | extra
             try:
-                height, width = self._views(np.zeros((USUAL, USUAL, 3)))[self._overview].shape[-2:]
+                height, width = self._views(np.zeros((USUAL, USUAL, 3)))[
+                    self._overview
+                ].shape[-2:]
                 if self._preserves((height, width)):
                     return height, width
             except (ValueError, RuntimeError, TypeError):
@@ -408,7 +445,11 @@ def pixel_path(name: str, chat: ChatModel, options: LocalOptions) -> PixelPath:
     size = None if options.input_size is None else checked_size(options.input_size)
     image_processor = chat.processor.image_processor
     return PixelPath(
-        name, image_processor, chat.model.dtype, input_size=size, options=options.processor
+        name,
+        image_processor,
+        chat.model.dtype,
+        input_size=size,
+        options=options.processor,
     )
 
 
@@ -423,7 +464,9 @@ def _pixels_of_views(batch: JsonMapping, image_processor: Any) -> Any:
         # pixels in a patch.
         shape = (rows // merge, columns // merge, merge, merge, 3, -1, patch, patch)
         grid = pixels.reshape(shape)[:, :, :, :, :, 0]
-        return grid.permute(4, 0, 2, 5, 1, 3, 6).reshape(1, 3, rows * patch, columns * patch)
+        return grid.permute(4, 0, 2, 5, 1, 3, 6).reshape(
+            1, 3, rows * patch, columns * patch
+        )
     if pixels.ndim in (4, 5) and pixels.shape[-3] == 3:
         return pixels.reshape(-1, *pixels.shape[-3:])
     raise PsyprobeError(f"its pixels come in the shape {tuple(pixels.shape)}")
@@ -494,7 +537,8 @@ class TransformersVision:
         check_images(images, card.name, input_size=card.input_size, hint=hint)
         encoded_images = [self._encode(np.asarray(image)) for image in images]
         features = {
-            name: np.stack([layers[name] for layers in encoded_images]) for name in card.features
+            name: np.stack([layers[name] for layers in encoded_images])
+            for name in card.features
         }
         for name, rows in features.items():
             check_finite(card.name, name, rows, f" (in {card.dtype})")
@@ -507,12 +551,22 @@ class TransformersVision:
         model = self._chat.model
         processor = self._chat.processor.image_processor
         batch = processor(
-            [self._pixels.hand_over([image])], return_tensors="pt", **self._pixels.options
+            [self._pixels.hand_over([image])],
+            return_tensors="pt",
+            **self._pixels.options,
         )
         inputs = self._chat.inputs(
-            {key: value for key, value in batch.items() if isinstance(value, torch.Tensor)}
+            {
+                key: value
+                for key, value in batch.items()
+                if isinstance(value, torch.Tensor)
+            }
         )
-        with self._lock, torch.inference_mode(), nets.exact_arithmetic(self._chat.device):
+        with (
+            self._lock,
+            torch.inference_mode(),
+            nets.exact_arithmetic(self._chat.device),
+        ):
             if hasattr(self._chat.processor, "qformer_tokenizer"):
                 output = vision_tower(model)(inputs["pixel_values"], return_dict=True)
                 return _token_features("tower", output.last_hidden_state)

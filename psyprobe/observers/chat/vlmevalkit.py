@@ -14,7 +14,13 @@ from typing import Any
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import encode_png
-from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, eight_bit, image_digest
+from psyprobe.observers.chat.protocol import (
+    Answer,
+    Answering,
+    Inquiry,
+    eight_bit,
+    image_digest,
+)
 from psyprobe.observers.protocol import Card
 
 #: Image files that are cached: prompts about one image share its file.
@@ -76,7 +82,9 @@ class VLMEvalKitObserver(Answering):
 
     bits = 8
 
-    def __init__(self, model: Any, name: str, *, version: str = "1", system: bool = False) -> None:
+    def __init__(
+        self, model: Any, name: str, *, version: str = "1", system: bool = False
+    ) -> None:
         if not callable(getattr(model, "generate", None)):
             raise InputError(
                 f"vlmevalkit:{name}: a {type(model).__name__} has no method 'generate'"
@@ -87,13 +95,21 @@ class VLMEvalKitObserver(Answering):
         # image.
         self.images_at_once = None if getattr(model, "INTERLEAVE", False) else 1
         self._folder = Path(tempfile.mkdtemp(prefix="psyprobe-"))
-        self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        self._lock = threading.Lock()  # most of these models hold one conversation at a time
+        self._finalizer = weakref.finalize(
+            self, shutil.rmtree, self._folder, ignore_errors=True
+        )
+        self._lock = (
+            threading.Lock()
+        )  # most of these models hold one conversation at a time
         self.card = Card(
             f"vlmevalkit:{name}",
             "answer",
             weights=f"VLMEvalKit, {type(model).__module__}.{type(model).__qualname__}",
-            options={"version": version, "class": type(model).__qualname__, "system": system},
+            options={
+                "version": version,
+                "class": type(model).__qualname__,
+                "system": system,
+            },
         )
 
     def _reply(self, inquiry: Inquiry) -> Answer:
@@ -108,17 +124,22 @@ class VLMEvalKitObserver(Answering):
                 f"{name} takes no temperature: set it where its model object is made, and ask "
                 "with 0"
             )
-        text = f"{inquiry.system}\n{inquiry.prompt}" if inquiry.system else inquiry.prompt
+        text = (
+            f"{inquiry.system}\n{inquiry.prompt}" if inquiry.system else inquiry.prompt
+        )
         with self._lock:
             message = [
-                {"type": "image", "value": str(self._file(image))} for image in inquiry.images
+                {"type": "image", "value": str(self._file(image))}
+                for image in inquiry.images
             ]
             message.append({"type": "text", "value": text})
             start = time.perf_counter()
             reply = self._model.generate(message=message)
             latency = time.perf_counter() - start
         if not isinstance(reply, str):
-            raise PsyprobeError(f"{name} returned a {type(reply).__name__} instead of text")
+            raise PsyprobeError(
+                f"{name} returned a {type(reply).__name__} instead of text"
+            )
         if getattr(self._model, "fail_msg", FAILED) in reply:
             raise PsyprobeError(f"{name} got no answer: {reply!r}")
         return Answer(reply, latency=latency, model=name, server="VLMEvalKit")
@@ -126,7 +147,9 @@ class VLMEvalKitObserver(Answering):
     def _file(self, image: FloatArray) -> Path:
         path = self._folder / f"{image_digest(image)}.png"
         if not path.is_file():
-            files = sorted(self._folder.glob("*.png"), key=lambda file: file.stat().st_mtime_ns)
+            files = sorted(
+                self._folder.glob("*.png"), key=lambda file: file.stat().st_mtime_ns
+            )
             for file in files[: max(0, len(files) - CACHE_SIZE + 1)]:
                 file.unlink()
             path.write_bytes(encode_png(eight_bit(image), noise=True))

@@ -33,7 +33,9 @@ def hed() -> Any:
             before = 3
             for number, (channels, count) in enumerate(_BLOCKS, start=1):
                 # Keras pads by "same": a side that is odd keeps its last row.
-                layers: list[Any] = [] if number == 1 else [nn.MaxPool2d(2, 2, ceil_mode=True)]
+                layers: list[Any] = (
+                    [] if number == 1 else [nn.MaxPool2d(2, 2, ceil_mode=True)]
+                )
                 for _ in range(count):
                     layers += [nn.Conv2d(before, channels, 3, padding=1), nn.ReLU()]
                     before = channels
@@ -48,7 +50,9 @@ def hed() -> Any:
                 images = self.get_submodule(f"block{number}")(images)
                 side = self.get_submodule(f"dsn{number}")(images)
                 sides.append(
-                    nn.functional.interpolate(side, size, mode="bilinear", align_corners=False)
+                    nn.functional.interpolate(
+                        side, size, mode="bilinear", align_corners=False
+                    )
                 )
             return self.fuse(torch.cat(sides, dim=1))
 
@@ -65,7 +69,9 @@ def hed_state(path: Path, module: Any) -> JsonObject:
 
     state = {}
     with h5py.File(path, "r") as stored:
-        for name in dict.fromkeys(key.rpartition(".")[0] for key in module.state_dict()):
+        for name in dict.fromkeys(
+            key.rpartition(".")[0] for key in module.state_dict()
+        ):
             block, _, layer = name.partition(".")
             source = block
             if layer:

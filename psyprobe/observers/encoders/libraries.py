@@ -61,7 +61,9 @@ _MAE = {
 
 #: width, heads, blocks a stage, blocks that attend globally, side of the position background,
 #: windows: the published configurations of SAM 2.1.
-_SAM2: dict[str, tuple[int, int, tuple[int, ...], tuple[int, ...], int, tuple[int, ...]]] = {
+_SAM2: dict[
+    str, tuple[int, int, tuple[int, ...], tuple[int, ...], int, tuple[int, ...]]
+] = {
     "tiny": (96, 1, (1, 2, 7, 2), (5, 7, 9), 7, (8, 4, 14, 7)),
     "small": (96, 1, (1, 2, 11, 2), (7, 10, 13), 7, (8, 4, 14, 7)),
     "base-plus": (112, 2, (2, 3, 16, 3), (12, 16, 20), 14, (8, 4, 14, 7)),
@@ -121,7 +123,8 @@ def load_timm(name: str, options: FileOptions) -> NetworkObserver:
         with nets.hub_weights(full):
             module = create(full, name, size, arguments | {"pretrained": True})
         origin = (
-            f"timm, {module.pretrained_cfg.get('hf_hub_id') or module.pretrained_cfg.get('url')}"
+            "timm, "
+            f"{module.pretrained_cfg.get('hf_hub_id') or module.pretrained_cfg.get('url')}"
         )
     network = timm_network(full, module, input_size=size, weights=origin)
     return NetworkObserver(network, options)
@@ -145,7 +148,9 @@ def create(full: str, name: str, size: tuple[int, ...], arguments: JsonObject) -
         raise InputError(
             f"{full} cannot look at images of {size_text(size)}: {problem}"
         ) from problem
-    check_patches(full, size, getattr(getattr(module, "patch_embed", None), "patch_size", None))
+    check_patches(
+        full, size, getattr(getattr(module, "patch_embed", None), "patch_size", None)
+    )
     return module
 
 
@@ -167,7 +172,9 @@ def timm_network(full: str, module: Any, **network_fields: Any) -> Network:
         "mean": tuple(config["mean"]),
         "std": tuple(config["std"]),
         "licence": config.get("license"),
-        "paper": ", ".join(filter(None, (config.get("paper_name"), config.get("paper_ids"))))
+        "paper": ", ".join(
+            filter(None, (config.get("paper_name"), config.get("paper_ids")))
+        )
         or None,
         "packages": ("torch", "timm"),
         "channels_last": True,
@@ -231,11 +238,13 @@ def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
     timm_info = getattr(getattr(tower, "trunk", None), "feature_info", None)
     if timm_info is not None:
         stages = tuple(
-            f"trunk.{stage['module']}" for stage in getattr(timm_info, "info", timm_info)
+            f"trunk.{stage['module']}"
+            for stage in getattr(timm_info, "info", timm_info)
         )
     elif hasattr(tower, "transformer"):
         stages = tuple(
-            f"transformer.resblocks.{i}" for i in range(len(tower.transformer.resblocks))
+            f"transformer.resblocks.{i}"
+            for i in range(len(tower.transformer.resblocks))
         )
     else:
         stages = ("layer1", "layer2", "layer3", "layer4")
@@ -244,7 +253,9 @@ def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
         tower,
         model.encode_image,
         stages=stages,
-        tokens=(1, math.prod(tower.grid_size)) if hasattr(tower, "class_embedding") else None,
+        tokens=(1, math.prod(tower.grid_size))
+        if hasattr(tower, "class_embedding")
+        else None,
         input_size=size,
         resizable=True,
         mean=tuple(config.get("mean", open_clip.OPENAI_DATASET_MEAN)),
@@ -262,12 +273,18 @@ def _checked_name(full: str, name: str, *, needs_tag: bool) -> tuple[str, str]:
 
     architecture, _, tag = name.partition("/")
     if architecture not in open_clip.list_models():
-        near = difflib.get_close_matches(architecture, open_clip.list_models(), n=5, cutoff=0.5)
-        raise unknown_name("observer", full, (f"open_clip:{candidate}/TAG" for candidate in near))
+        near = difflib.get_close_matches(
+            architecture, open_clip.list_models(), n=5, cutoff=0.5
+        )
+        raise unknown_name(
+            "observer", full, (f"open_clip:{candidate}/TAG" for candidate in near)
+        )
     tags = open_clip.list_pretrained_tags_by_model(architecture)
     if (tag and tag not in tags) or (needs_tag and not tag):
         raise unknown_name(
-            "observer", full, (f"open_clip:{architecture}/{candidate}" for candidate in tags)
+            "observer",
+            full,
+            (f"open_clip:{architecture}/{candidate}" for candidate in tags),
         )
     return architecture, tag
 
@@ -310,14 +327,18 @@ def load_diffusers(name: str, options: AutoencoderOptions) -> NetworkObserver:
         if sample_seed is None:
             return posterior.mean
         generator = torch.Generator().manual_seed(sample_seed)
-        noise = torch.randn(posterior.mean.shape[1:], generator=generator).to(posterior.mean)
+        noise = torch.randn(posterior.mean.shape[1:], generator=generator).to(
+            posterior.mean
+        )
         return posterior.mean + posterior.std * noise
 
     network = Network(
         full,
         module,
         embed,
-        input_size=checked_size(224 if options.input_size is None else options.input_size),
+        input_size=checked_size(
+            224 if options.input_size is None else options.input_size
+        ),
         resizable=True,
         weights=nets.RANDOM if random else f"diffusers, {name}",
         options={} if sample_seed is None else {"sample_seed": sample_seed},
@@ -362,7 +383,9 @@ def vit_mae_config(name: str) -> Any:
     """Configure a masked autoencoder of He et al., whose name ends in "base", "large" or "huge"."""
     from transformers import ViTMAEConfig
 
-    return ViTMAEConfig(**dict(zip(_MAE_FIELDS, _architecture("vit_mae", name, _MAE), strict=True)))
+    return ViTMAEConfig(
+        **dict(zip(_MAE_FIELDS, _architecture("vit_mae", name, _MAE), strict=True))
+    )
 
 
 def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObserver:
@@ -395,7 +418,9 @@ def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObser
         weights=nets.RANDOM if random else f"transformers, {full.partition(':')[2]}",
         licence=None if random else "CC-BY-NC-4.0",
         paper="He et al. 2022, Masked autoencoders are scalable vision learners, CVPR",
-        options={} if mask_seed is None else {"mask_seed": mask_seed, "mask_ratio": MASK_RATIO},
+        options={}
+        if mask_seed is None
+        else {"mask_seed": mask_seed, "mask_ratio": MASK_RATIO},
         **_TRANSFORMERS,
     )
     return NetworkObserver(network, options)
@@ -412,7 +437,9 @@ def load_sam2(name: str, options: HubOptions) -> NetworkObserver:
     full = f"sam2:{name}"
     random = options.random_weights
     with nets.seeded() if random else nets.hub_weights(full):
-        module = Sam2Model(sam2_config(name)) if random else Sam2Model.from_pretrained(name)
+        module = (
+            Sam2Model(sam2_config(name)) if random else Sam2Model.from_pretrained(name)
+        )
     side = int(module.config.vision_config.backbone_config.image_size[0])
 
     network = Network(
@@ -432,7 +459,9 @@ def sam2_config(name: str) -> Any:
     """Configure a SAM 2.1 model, whose name ends in "tiny", "small", "base-plus" or "large"."""
     from transformers import Sam2Config, Sam2HieraDetConfig, Sam2VisionConfig
 
-    width, heads, blocks, everywhere, background, windows = _architecture("sam2", name, _SAM2)
+    width, heads, blocks, everywhere, background, windows = _architecture(
+        "sam2", name, _SAM2
+    )
     widths = [width * 2**stage for stage in range(4)]
     backbone = Sam2HieraDetConfig(
         hidden_size=width,
@@ -445,7 +474,9 @@ def sam2_config(name: str) -> Any:
         window_positional_embedding_background_size=[background, background],
     )
     return Sam2Config(
-        vision_config=Sam2VisionConfig(backbone_config=backbone, backbone_channel_list=widths[::-1])
+        vision_config=Sam2VisionConfig(
+            backbone_config=backbone, backbone_channel_list=widths[::-1]
+        )
     )
 
 

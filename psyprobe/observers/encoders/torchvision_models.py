@@ -54,7 +54,11 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
     _check_size(full, module, size, native)
     # Blocks are named by the beginnings of the names of their nodes.
     node_parts = [node.split(".") for node in nodes]
-    prefixes = [".".join(parts[:end]) for parts in node_parts for end in range(1, len(parts) + 1)]
+    prefixes = [
+        ".".join(parts[:end])
+        for parts in node_parts
+        for end in range(1, len(parts) + 1)
+    ]
     network = Network(
         full,
         module,
@@ -62,7 +66,9 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
         stages=_stages(module, nodes, nodes[last]),
         nodes=tuple(dict.fromkeys(prefixes)),
         extract=_extraction(module, nodes[last - 1]),
-        tokens=(1, module.seq_length - 1) if isinstance(module, models.VisionTransformer) else None,
+        tokens=(1, module.seq_length - 1)
+        if isinstance(module, models.VisionTransformer)
+        else None,
         input_size=size,
         resizable=True,
         mean=tuple(transforms.mean),
@@ -74,7 +80,9 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
     return NetworkObserver(network, options)
 
 
-def _module(full: str, architecture: str, weights: Any, options: FileOptions) -> tuple[Any, str]:
+def _module(
+    full: str, architecture: str, weights: Any, options: FileOptions
+) -> tuple[Any, str]:
     """Make the network in evaluation mode, and say where its weights come from."""
     import torch
     from torchvision import models
@@ -96,8 +104,12 @@ def _module(full: str, architecture: str, weights: Any, options: FileOptions) ->
     if file is None:
         return module, nets.RANDOM
     try:
-        module.load_state_dict(torch.load(file, map_location="cpu", weights_only=True), strict=True)
-    except Exception as problem:  # torch raises whatever it stumbles over in a damaged file
+        module.load_state_dict(
+            torch.load(file, map_location="cpu", weights_only=True), strict=True
+        )
+    except (
+        Exception
+    ) as problem:  # torch raises whatever it stumbles over in a damaged file
         raise InputError(
             f"{full}: {str(file)!r} does not hold its weights: {nets.first_line(problem)}"
         ) from problem
@@ -132,7 +144,9 @@ def _nodes(module: Any) -> tuple[list[str], int]:
     modules = dict(module.named_modules())
     layers = (torch.nn.Linear, torch.nn.Conv2d)
     return nodes, max(
-        number for number, node in enumerate(nodes) if isinstance(modules.get(node), layers)
+        number
+        for number, node in enumerate(nodes)
+        if isinstance(modules.get(node), layers)
     )
 
 
@@ -191,7 +205,9 @@ def _extraction(module: Any, embedding: str) -> Callable[[tuple[str, ...]], Any]
     return extract
 
 
-def _check_size(full: str, module: Any, size: tuple[int, int], native: tuple[int, int]) -> None:
+def _check_size(
+    full: str, module: Any, size: tuple[int, int], native: tuple[int, int]
+) -> None:
     """Refuse a size, other than the native one, at which the network fails."""
     import torch
 

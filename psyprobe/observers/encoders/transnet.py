@@ -34,10 +34,17 @@ def transnet() -> Any:
     from torch import nn
 
     def branch(channels: int, filters: int, dilation: int) -> Any:
-        space = nn.Conv3d(channels, 2 * filters, (1, 3, 3), padding=(0, 1, 1), bias=False)
+        space = nn.Conv3d(
+            channels, 2 * filters, (1, 3, 3), padding=(0, 1, 1), bias=False
+        )
         step = (dilation, 1, 1)
         time = nn.Conv3d(
-            2 * filters, filters, (3, 1, 1), dilation=step, padding=(dilation, 0, 0), bias=False
+            2 * filters,
+            filters,
+            (3, 1, 1),
+            dilation=step,
+            padding=(dilation, 0, 0),
+            bias=False,
         )
         return nn.ModuleDict({"layers": nn.ModuleList([space, time])})
 
@@ -45,12 +52,19 @@ def transnet() -> Any:
         def __init__(self, channels: int, filters: int) -> None:
             super().__init__()
             for dilation in _DILATIONS:
-                self.add_module(f"Conv3D_{dilation}", branch(channels, filters, dilation))
+                self.add_module(
+                    f"Conv3D_{dilation}", branch(channels, filters, dilation)
+                )
             self.bn = nn.BatchNorm3d(filters * len(_DILATIONS), eps=1e-3)
 
         def forward(self, clips: Any) -> Any:
-            branches = (self.get_submodule(f"Conv3D_{dilation}.layers") for dilation in _DILATIONS)
-            return self.bn(torch.cat([time(space(clips)) for space, time in branches], dim=1))
+            branches = (
+                self.get_submodule(f"Conv3D_{dilation}.layers")
+                for dilation in _DILATIONS
+            )
+            return self.bn(
+                torch.cat([time(space(clips)) for space, time in branches], dim=1)
+            )
 
     class Stage(nn.Module):  # type: ignore[misc]
         def __init__(self, channels: int, filters: int) -> None:

@@ -117,8 +117,14 @@ def read_number(values: JsonMapping, name: str, low: float, high: float) -> floa
 
 def check_number(value: Any, label: str, low: float, high: float) -> float:
     """Return a value if it is a number within a range; else raise an InputError that names it."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise InputError(f"{label} is {value!r:.40}; give a number from {low:g} to {high:g}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not low <= value <= high
+    ):
+        raise InputError(
+            f"{label} is {value!r:.40}; give a number from {low:g} to {high:g}"
+        )
     return float(value)
 
 
@@ -161,7 +167,9 @@ def _blind_spot_distance(values: JsonMapping, card: float) -> float | None:
     if not offsets:
         return None
     if not isinstance(offsets, list):
-        raise InputError("where the dot vanished is no list of places; load the page again")
+        raise InputError(
+            "where the dot vanished is no list of places; load the page again"
+        )
     label = "where the dot vanished"
     pixels = [check_number(offset, label, 1, 20000) for offset in offsets]
     return blind_spot_distance(sum(pixels) / len(pixels) * CARD_MM / card)

@@ -99,7 +99,9 @@ def fractions(
     >>> round(float(fractions(227, 274, 56, 777)), 8)
     0.9071269
     """
-    position = np.asarray(x, dtype=np.uint32) + np.uint32(4096) * np.asarray(y, dtype=np.uint32)
+    position = np.asarray(x, dtype=np.uint32) + np.uint32(4096) * np.asarray(
+        y, dtype=np.uint32
+    )
     if fresh:
         hashed = _hash(position, frame, seed)
     else:

@@ -48,7 +48,11 @@ class PersonObserver(Answering):
     screen: Screen | None = None
 
     def __init__(
-        self, person: str, session: str, screen: Screen | None, ask: Callable[[Inquiry], Answer]
+        self,
+        person: str,
+        session: str,
+        screen: Screen | None,
+        ask: Callable[[Inquiry], Answer],
     ) -> None:
         self.screen = screen
         self._ask = ask
@@ -56,7 +60,9 @@ class PersonObserver(Answering):
         if screen is not None:
             self.images_at_once = 1
             options["screen"] = screen.to_dict()
-        self.card = Card(f"person:{person}", "answer", weights="a person", options=options)
+        self.card = Card(
+            f"person:{person}", "answer", weights="a person", options=options
+        )
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
         """Ask one question after the other, and yield each with its answer."""
@@ -156,9 +162,13 @@ class QuestionExchange:
         display_fields = self._presenter.present(inquiry)
         with self._changed:
             self._show(inquiry, display_fields)
-            self._changed.wait_for(lambda: self._answer is not None or self._end is not None)
+            self._changed.wait_for(
+                lambda: self._answer is not None or self._end is not None
+            )
             if self._answer is None:
-                raise PsyprobeError("the session is paused; the same command continues it")
+                raise PsyprobeError(
+                    "the session is paused; the same command continues it"
+                )
             return self._answer
 
     def end(self, phase: str, **details: Any) -> None:
@@ -177,7 +187,10 @@ class QuestionExchange:
             if self._end is not None:
                 return self._end
             if self._inquiry is None or self._answer is not None:
-                return {"phase": "wait", "last": self._number == self.total and not self._is_retry}
+                return {
+                    "phase": "wait",
+                    "last": self._number == self.total and not self._is_retry,
+                }
             return {
                 "phase": "trial",
                 "number": self._number,
@@ -198,7 +211,10 @@ class QuestionExchange:
             inquiry = self._inquiry
             if inquiry is None or self._answer is not None or self._end is not None:
                 return
-            if values.get("number") != self._number or values.get("attempt") != self._attempt:
+            if (
+                values.get("number") != self._number
+                or values.get("attempt") != self._attempt
+            ):
                 return
             attempt = self._presenter.read_attempt(inquiry, values)
             self._is_retry = attempt.choice is None
@@ -215,7 +231,9 @@ class QuestionExchange:
         self._changed.notify_all()
 
     def _has_news(self) -> bool:
-        return self._end is not None or (self._inquiry is not None and self._answer is None)
+        return self._end is not None or (
+            self._inquiry is not None and self._answer is None
+        )
 
     def _make_answer(self, attempt: Attempt, key: str) -> Answer:
         session = {

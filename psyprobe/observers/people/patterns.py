@@ -74,7 +74,8 @@ class PatternPresenter:
     def read_attempt(self, inquiry: Inquiry, values: JsonMapping) -> Attempt:
         """Check the page's report of an attempt, as in `Presenter`."""
         record: JsonObject = {
-            name: read_number(values, name, *limits) for name, limits in _REPORT_RANGES.items()
+            name: read_number(values, name, *limits)
+            for name, limits in _REPORT_RANGES.items()
         }
         record["dither_seed"] = self._seed(inquiry)
         if values.get("choice") is None:
@@ -117,7 +118,9 @@ def read_word(values: JsonMapping, inquiry: Inquiry) -> str:
     """Return the word that was chosen."""
     choice = values.get("choice")
     if choice not in inquiry.words:
-        raise InputError(f"the answer is {choice!r:.40}; give {' or '.join(inquiry.words)}")
+        raise InputError(
+            f"the answer is {choice!r:.40}; give {' or '.join(inquiry.words)}"
+        )
     return str(choice)
 
 
@@ -128,7 +131,9 @@ def _pattern(inquiry: Inquiry) -> JsonMapping:
     return dict(stimulus)
 
 
-def shader_values(stimulus: JsonMapping, uniforms: JsonMapping, screen: Screen) -> JsonObject:
+def shader_values(
+    stimulus: JsonMapping, uniforms: JsonMapping, screen: Screen
+) -> JsonObject:
     """Return the shader's parameters for a Gabor, in device pixels and radians."""
     values = stimulus.get("parameters", stimulus)
     size = values["size"]

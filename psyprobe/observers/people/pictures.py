@@ -33,7 +33,10 @@ class PicturePresenter:
         Pictures are lossless and, as for models, without the colour profiles of their files.
         """
         text, labels = split_options(inquiry.prompt, inquiry.words)
-        urls = [base64.b64encode(encode_png(eight_bit(image))).decode() for image in inquiry.images]
+        urls = [
+            base64.b64encode(encode_png(eight_bit(image))).decode()
+            for image in inquiry.images
+        ]
         return {
             "text": printable("\n\n".join(filter(None, (inquiry.system, text)))),
             "words": list(inquiry.words),
@@ -55,7 +58,9 @@ class PicturePresenter:
                 f"the page does not say how large {len(inquiry.images)} pictures were; load it "
                 "again"
             )
-        record["scales"] = [check_number(scale, "scale of a picture", 0.001, 1) for scale in scales]
+        record["scales"] = [
+            check_number(scale, "scale of a picture", 0.001, 1) for scale in scales
+        ]
         choice = read_word(values, inquiry) if inquiry.words else _read_text(values)
         return Attempt(choice, record)
 
@@ -101,5 +106,7 @@ def _read_text(values: JsonMapping) -> str:
     choice = values.get("choice")
     text = " ".join(choice.split()) if isinstance(choice, str) else ""
     if not 1 <= len(text) <= _MAX_CHARACTERS:
-        raise InputError(f"the answer has {len(text)} characters; write 1 to {_MAX_CHARACTERS:,}")
+        raise InputError(
+            f"the answer has {len(text)} characters; write 1 to {_MAX_CHARACTERS:,}"
+        )
     return text

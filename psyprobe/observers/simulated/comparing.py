@@ -14,7 +14,12 @@ from psyprobe._typing import FloatArray
 _WORDS = {
     "orientation": ("counter-clockwise", "counterclockwise", "anticlockwise"),
     "frequency": ("finer", "spatial frequency"),
-    "contrast": ("higher contrast", "more contrast", "stronger contrast", "pattern added"),
+    "contrast": (
+        "higher contrast",
+        "more contrast",
+        "stronger contrast",
+        "pattern added",
+    ),
 }
 #: Rounds of the search for the centre of a wave, its reach to either side in coefficients of the
 #: spectrum, and how many positions it looks at.
@@ -57,7 +62,9 @@ def nearest_direction(wave: Wave, orientations: Sequence[float]) -> int:
     >>> [nearest_direction(Wave(0.1, turn), (0, 90, 135, 45)) for turn in (-20.0, 95.0, -40.0, 30.0)]
     [0, 1, 2, 3]
     """
-    return int(np.argmin([abs(_turn(wave.orientation, angle)) for angle in orientations]))
+    return int(
+        np.argmin([abs(_turn(wave.orientation, angle)) for angle in orientations])
+    )
 
 
 def _turn(orientation: float, reference: float) -> float:

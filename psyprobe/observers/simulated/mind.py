@@ -99,7 +99,10 @@ class Mind:
                 raise InputError(f"{name} is {value!r}; give a number")
             if name == "seed" and type(value) is not int:
                 raise InputError(f"{name} is {value!r}; give a whole number")
-            if name in ("scale", "width", "answer_mass", *COMPARING) and not 0 < value < math.inf:
+            if (
+                name in ("scale", "width", "answer_mass", *COMPARING)
+                and not 0 < value < math.inf
+            ):
                 raise InputError(f"{name} is {value}; give a number > 0")
             if name in ("prompt_sd", "logit_sd") and not 0 <= value < math.inf:
                 raise InputError(f"{name} is {value}; give a standard deviation >= 0")
@@ -110,7 +113,9 @@ class Mind:
         words = tuple(word.casefold() for word in self.reversed_words)
         object.__setattr__(self, "reversed_words", words)
         if not 0 < self.deg < math.inf:
-            raise InputError(f"deg is {self.deg}; give the width of an image in degrees, > 0")
+            raise InputError(
+                f"deg is {self.deg}; give the width of an image in degrees, > 0"
+            )
         if self.function not in FUNCTIONS:
             raise unknown_name("psychometric function", self.function, FUNCTIONS)
         if self.direction not in COLOURS:
@@ -118,14 +123,18 @@ class Mind:
         if self.text not in ("sampled", "greedy"):
             raise InputError(f"text is {self.text!r}; give 'sampled' or 'greedy'")
         if self.answer_mass > 1:
-            raise InputError(f"answer_mass is {self.answer_mass}; give a probability up to 1")
+            raise InputError(
+                f"answer_mass is {self.answer_mass}; give a probability up to 1"
+            )
         if not -1 < self.yes_bias < 1:
             raise InputError(
                 f"yes_bias is {self.yes_bias}; give a rate between -1 (always no) and 1 (always "
                 "yes)"
             )
         if self.guess + self.lapse >= 1 or self.refusal + self.unparsed >= 1:
-            raise InputError("guess + lapse, and refusal + unparsed, must each stay below 1")
+            raise InputError(
+                "guess + lapse, and refusal + unparsed, must each stay below 1"
+            )
 
 
 def psychometric(x: float, width: float, function: str) -> float:

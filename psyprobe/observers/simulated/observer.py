@@ -149,7 +149,11 @@ class SimulatedObserver(Answering):
         self._lock = threading.Lock()
         # A luminance that the CSF does not cover fails here, and not at the first question.
         self.sensitivity([1.0])
-        options = {"version": 1, **asdict(mind), "reversed_words": list(mind.reversed_words)}
+        options = {
+            "version": 1,
+            **asdict(mind),
+            "reversed_words": list(mind.reversed_words),
+        }
         for option in (*COMPARING, "direction"):
             # The card leaves out defaults that matter only where images are compared, or in colour.
             if options[option] == getattr(_IDEAL, option):
@@ -157,7 +161,11 @@ class SimulatedObserver(Answering):
         encoding = "sRGB" if mind.eotf == "srgb" else str(mind.eotf)
         del options["eotf"]
         self.card = Card(
-            f"simulated:{name}", "answer", encoding=encoding, dtype="float64", options=options
+            f"simulated:{name}",
+            "answer",
+            encoding=encoding,
+            dtype="float64",
+            options=options,
         )
 
     def __repr__(self) -> str:
@@ -177,7 +185,8 @@ class SimulatedObserver(Answering):
             as what stands still.
         """
         f, t = np.broadcast_arrays(
-            np.asarray(frequency, np.float64), np.asarray(temporal_frequency, np.float64)
+            np.asarray(frequency, np.float64),
+            np.asarray(temporal_frequency, np.float64),
         )
         if self.name == "flat":
             return np.full(f.shape, 100.0 * self.mind.scale)
@@ -214,7 +223,9 @@ class SimulatedObserver(Answering):
         >>> float(SimulatedObserver("watson-malo").true_sensitivity(grating).round(1))
         188.8
         """
-        if spec.kind == "annulus_noise" and not np.any(np.asarray(getattr(spec, "window", 0.0))):
+        if spec.kind == "annulus_noise" and not np.any(
+            np.asarray(getattr(spec, "window", 0.0))
+        ):
             return self._ring_sensitivity(spec)
         contrast = np.asarray(getattr(spec, "contrast", 0.0), dtype=np.float64)
         if not (contrast != 0).all():
@@ -237,7 +248,9 @@ class SimulatedObserver(Answering):
 
     def probability(self, images: Sequence[FloatArray], prompt: str) -> float:
         """Return the probability of the first answer: yes, "first" of two images, or "vertical"."""
-        views, fps = views_of(self.checked(Inquiry(prompt, tuple(images))).images, prompt)
+        views, fps = views_of(
+            self.checked(Inquiry(prompt, tuple(images))).images, prompt
+        )
         percepts = [self._percept(view, fps) for view in views]
         return self._probabilities(views, percepts, prompt)[0]
 
@@ -248,7 +261,12 @@ class SimulatedObserver(Answering):
         views, fps = views_of(inquiry.images, prompt)
         percepts = [self._percept(view, fps) for view in views]
         probabilities = self._probabilities(views, percepts, prompt)
-        question = (mind.seed, *(percept.digest for percept in percepts), prompt, decoding.seed)
+        question = (
+            mind.seed,
+            *(percept.digest for percept in percepts),
+            prompt,
+            decoding.seed,
+        )
         mood, choice, phrase = uniform(3, "answer", *question)
         kind = "answer"
         if mood < mind.refusal:
@@ -285,7 +303,9 @@ class SimulatedObserver(Answering):
         """Return the probability of each word that the prompt asks for, bias included."""
         words = words_for(prompt)
         if len(views) == 1 and words[0] in DIRECTIONS:
-            probabilities = self._direction_probabilities(views[0], percepts[0], prompt, words)
+            probabilities = self._direction_probabilities(
+                views[0], percepts[0], prompt, words
+            )
         elif len(views) == 2 and (name := compared_property(prompt)):
             probabilities = [self._comparison_probability(name, views, percepts)]
         else:
@@ -295,7 +315,10 @@ class SimulatedObserver(Answering):
         if len(probabilities) <= 2:
             return [p, 1 - p]
         other_bias = max(-bias, 0.0) / (len(words) - 1)
-        return [p, *((1 - abs(bias)) * other + other_bias for other in probabilities[1:])]
+        return [
+            p,
+            *((1 - abs(bias)) * other + other_bias for other in probabilities[1:]),
+        ]
 
     def _detection_probability(self, percepts: Sequence[Percept], prompt: str) -> float:
         """Return the probability of yes about one image, or of "first" about two."""
@@ -316,7 +339,9 @@ class SimulatedObserver(Answering):
         else:
             first, second = map(self._wave, views)
             d_prime = wave_dprime(name, first, second, getattr(mind, f"{name}_jnd"))
-        return mind.lapse / 2 + (1 - mind.lapse) * NormalDist().cdf(d_prime / math.sqrt(2))
+        return mind.lapse / 2 + (1 - mind.lapse) * NormalDist().cdf(
+            d_prime / math.sqrt(2)
+        )
 
     def _direction_probabilities(
         self, view: FloatArray, percept: Percept, prompt: str, words: tuple[str, ...]
@@ -326,7 +351,9 @@ class SimulatedObserver(Answering):
         if not percept.visible > 0:
             return [share] * len(words)
         p = self._visibility(percept, prompt)
-        nearest = nearest_direction(self._wave(view), [DIRECTIONS[word] for word in words])
+        nearest = nearest_direction(
+            self._wave(view), [DIRECTIONS[word] for word in words]
+        )
         probabilities = [share - p * share] * len(words)
         probabilities[nearest] = share + p * (1 - share)
         return probabilities
@@ -356,7 +383,11 @@ class SimulatedObserver(Answering):
             if recent_view is view:
                 return percept
         percept = self._measured(view, fps)
-        if isinstance(view, np.ndarray) and view.base is None and not view.flags.writeable:
+        if (
+            isinstance(view, np.ndarray)
+            and view.base is None
+            and not view.flags.writeable
+        ):
             self._recent.append((view, percept))
         return percept
 
@@ -369,7 +400,10 @@ class SimulatedObserver(Answering):
             It is no image.
         """
         drive = np.asarray(view)
-        has_shape = drive.ndim == (3 if fps is None else 4) and drive.shape[-1] in (1, 3)
+        has_shape = drive.ndim == (3 if fps is None else 4) and drive.shape[-1] in (
+            1,
+            3,
+        )
         if not has_shape or drive.dtype.kind != "f" or not drive.size:
             raise InputError(
                 f"{self.card.name} looks at display drive, floating point, of shape (H, W, 3), "
@@ -394,7 +428,9 @@ class SimulatedObserver(Answering):
     def _light(self, pixels: npt.NDArray[Any]) -> FloatArray:
         """Convert pixels to luminance, or to 1 plus the contrast along its direction of colour."""
         if not np.isfinite(pixels).all():
-            raise InputError(f"{self.card.name} was given an image with NaN or infinity in it")
+            raise InputError(
+                f"{self.card.name} was given an image with NaN or infinity in it"
+            )
         is_codes = pixels.dtype == np.uint8
         if self.mind.direction != COLOURS[0]:
             light = light_of_drive(pixels / 255 if is_codes else pixels, self._eotf)
@@ -403,12 +439,16 @@ class SimulatedObserver(Answering):
         weights = _LUMINANCE if pixels.shape[-1] == 3 else np.ones(1)
         if is_codes:
             table = light_of_drive(np.arange(256) / 255, self._eotf)
-            channels = [weight * table[pixels[..., i]] for i, weight in enumerate(weights)]
+            channels = [
+                weight * table[pixels[..., i]] for i, weight in enumerate(weights)
+            ]
             return np.asarray(np.sum(channels, axis=0))
         return np.asarray(light_of_drive(pixels, self._eotf) @ weights)
 
     def _colour_contrast(self, lms: FloatArray) -> FloatArray:
-        return 1 + contrast_along(self.mind.direction, lms) if lms.any() else lms[..., 0]
+        return (
+            1 + contrast_along(self.mind.direction, lms) if lms.any() else lms[..., 0]
+        )
 
     def _light_of_stimuli(self, spec: Specification) -> FloatArray:
         """Draw stimuli in the units of `_light`, batch axes first."""
@@ -421,7 +461,9 @@ class SimulatedObserver(Answering):
         contrasts = np.stack([self._colour_contrast(image) for image in images])
         return contrasts.reshape(*spec.batch, *spec.extent)
 
-    def _filtered(self, light: FloatArray, fps: float | None = None) -> tuple[float, float]:
+    def _filtered(
+        self, light: FloatArray, fps: float | None = None
+    ) -> tuple[float, float]:
         """Return twice the variance of the filtered contrast, and how much of it is white noise."""
         mean = float(light.mean())
         if not mean > 0:
@@ -469,11 +511,15 @@ class SimulatedObserver(Answering):
         f = radius * float(spec.ppd)
         bounds = zip(low.ravel(), high.ravel(), strict=True)
         rings = [(f > lower) & (f < upper) for lower, upper in bounds]
-        power = np.array([gain[ring].sum() / multiplicity[ring].sum() for ring in rings])
+        power = np.array(
+            [gain[ring].sum() / multiplicity[ring].sum() for ring in rings]
+        )
         return np.broadcast_to(np.sqrt(power).reshape(low.shape), spec.batch)
 
 
-def views_of(images: Sequence[FloatArray], prompt: str) -> tuple[list[FloatArray], float | None]:
+def views_of(
+    images: Sequence[FloatArray], prompt: str
+) -> tuple[list[FloatArray], float | None]:
     """Group the images of a question as films where the prompt says their frames a second.
 
     Parameters
@@ -512,7 +558,10 @@ def views_of(images: Sequence[FloatArray], prompt: str) -> tuple[list[FloatArray
             )
         return list(images), None
     count = len(images) // films
-    views = [np.stack(images[start : start + count]) for start in range(0, len(images), count)]
+    views = [
+        np.stack(images[start : start + count])
+        for start in range(0, len(images), count)
+    ]
     return views, float(frame_rate[1])
 
 
@@ -528,7 +577,9 @@ def _csf(name: str, mind: Mind) -> Callable[[FloatArray], FloatArray]:
     from psyprobe import human  # loads on use: it brings tables and scipy
 
     if name in ("watson-malo", "hpmh"):
-        return human.watson_malo_csf if name == "watson-malo" else human.watson_ahumada_csf
+        return (
+            human.watson_malo_csf if name == "watson-malo" else human.watson_ahumada_csf
+        )
     model = {
         "castlecsf": human.castle_csf,
         "stelacsf": human.stela_csf,
@@ -551,7 +602,9 @@ def _canonical_pixels(drive: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
     """
     values = drive * np.float32(255)
     codes = np.rint(values)
-    is_eight_bit = np.abs(values - codes).max() < 1e-3 and codes.min() >= 0 and codes.max() <= 255
+    is_eight_bit = (
+        np.abs(values - codes).max() < 1e-3 and codes.min() >= 0 and codes.max() <= 255
+    )
     pixels: npt.NDArray[Any] = codes.astype(np.uint8) if is_eight_bit else drive
     if np.array_equal(pixels, np.broadcast_to(pixels[..., :1], pixels.shape)):
         pixels = np.ascontiguousarray(pixels[..., :1])

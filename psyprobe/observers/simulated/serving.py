@@ -131,7 +131,9 @@ class Behaviour:
         for name, choices in _CHOICES.items():
             if (value := getattr(self, name)) not in choices:
                 options = ", ".join(map(repr, choices[:-1]))
-                raise InputError(f"{name} is {value!r}; give {options} or {choices[-1]!r}")
+                raise InputError(
+                    f"{name} is {value!r}; give {options} or {choices[-1]!r}"
+                )
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,9 @@ class Faults:
     def __post_init__(self) -> None:
         for kind, share in zip(KINDS, self.shares, strict=True):
             if not 0 <= share < 1:
-                raise InputError(f"the share of {kind} faults is {share}; give 0 to below 1")
+                raise InputError(
+                    f"the share of {kind} faults is {share}; give 0 to below 1"
+                )
         total = sum(self.shares)
         if total >= 1:
             raise InputError(
@@ -250,7 +254,11 @@ class RefusalError(PsyprobeError):
     """A request that the server refuses, with an HTTP status and a body of OpenAI's form."""
 
     def __init__(
-        self, message: str, param: str | None = None, code: str | None = None, status: int = 400
+        self,
+        message: str,
+        param: str | None = None,
+        code: str | None = None,
+        status: int = 400,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -361,10 +369,17 @@ class SimulatedServer:
                     self.counts[fault] += 1
                     fail = self._pour if fault in _CHUNKS else self._leave
                     return await fail(fault, request, send)
-                reply = _spoil(await self._complete(fault, body), fault, self.counts["odd_usage"])
+                reply = _spoil(
+                    await self._complete(fault, body), fault, self.counts["odd_usage"]
+                )
                 self.counts[fault or "answered"] += 1
             elif target == "GET /v1/models":
-                model = {"id": self.model, "object": "model", "created": 0, "owned_by": "psyprobe"}
+                model = {
+                    "id": self.model,
+                    "object": "model",
+                    "created": 0,
+                    "owned_by": "psyprobe",
+                }
                 model["root"] = self._observer.card.digest[:12]
                 reply = {"object": "list", "data": [model]}
                 self.counts["listed"] += 1
@@ -374,7 +389,9 @@ class SimulatedServer:
                 raise RefusalError(f"There is nothing at {target}.", status=404)
             status = 302 if fault == "redirect" else 200
         except RefusalError as refusal:
-            self.counts["unauthorised" if refusal.status == 401 else fault or "refused"] += 1
+            self.counts[
+                "unauthorised" if refusal.status == 401 else fault or "refused"
+            ] += 1
             status = refusal.status
             reply = refusal.body
             if status == 429:
@@ -398,8 +415,12 @@ class SimulatedServer:
     def _check_key(self, request: Any) -> None:
         key = self._behaviour.key
         authorization = request.headers.get("authorization", "").encode()
-        if key is not None and not hmac.compare_digest(authorization, f"Bearer {key}".encode()):
-            raise RefusalError("Incorrect API key provided.", code="invalid_api_key", status=401)
+        if key is not None and not hmac.compare_digest(
+            authorization, f"Bearer {key}".encode()
+        ):
+            raise RefusalError(
+                "Incorrect API key provided.", code="invalid_api_key", status=401
+            )
 
     async def _pour(self, fault: str, request: Any, send: Any) -> None:
         """Send a body without end, until the client gives up."""
@@ -433,7 +454,9 @@ class SimulatedServer:
         start = loop.time()
         if fault != "error":
             reply = await loop.run_in_executor(self._worker, self._answered, body)
-        await asyncio.sleep(max(0.0, start + self._random.uniform(*self._latency) - loop.time()))
+        await asyncio.sleep(
+            max(0.0, start + self._random.uniform(*self._latency) - loop.time())
+        )
         if fault == "error":
             message = "The server had an error while processing your request."
             raise RefusalError(message, status=500)
@@ -482,7 +505,9 @@ class SimulatedServer:
             message = f"The model `{request.get('model')}` does not exist."
             raise RefusalError(message, "model", "model_not_found", 404)
         if request.get("stream") or request.get("n") not in (None, 1):
-            raise RefusalError("Streams and several choices are not simulated here.", "stream")
+            raise RefusalError(
+                "Streams and several choices are not simulated here.", "stream"
+            )
         has_param = {
             "logprobs": bool(request.get("logprobs")),
             "seed": request.get("seed") is not None,
@@ -491,7 +516,10 @@ class SimulatedServer:
             if is_set and getattr(behaviour, param) == "refused":
                 message = f"'{param}' is not supported with this model."
                 raise RefusalError(message, param, "unsupported_parameter")
-        if behaviour.temperature == "one" and request.get("temperature") not in (None, 1):
+        if behaviour.temperature == "one" and request.get("temperature") not in (
+            None,
+            1,
+        ):
             message = (
                 "'temperature' does not support this value with this model. Only the "
                 "default (1) is supported."
@@ -513,11 +541,17 @@ class SimulatedServer:
             )
             raise RefusalError(message, "max_tokens", "invalid_value")
 
-    def _completion(self, answer: Answer, digest: str, request: JsonMapping) -> JsonObject:
+    def _completion(
+        self, answer: Answer, digest: str, request: JsonMapping
+    ) -> JsonObject:
         """Write an answer as a completion of the protocol."""
         answer, message = self._with_thinking(answer, _limit(request))
         logprobs = None
-        if request.get("logprobs") and answer.first_tokens and self._behaviour.logprobs == "given":
+        if (
+            request.get("logprobs")
+            and answer.first_tokens
+            and self._behaviour.logprobs == "given"
+        ):
             listed = answer.first_tokens[: request.get("top_logprobs") or 0]
             token = _token(*answer.first_tokens[0]) | {
                 "top_logprobs": [_token(*pair) for pair in listed]
@@ -537,7 +571,9 @@ class SimulatedServer:
             "total_tokens": tokens_in + tokens_out,
         }
         if answer.tokens_thinking:
-            usage["completion_tokens_details"] = {"reasoning_tokens": answer.tokens_thinking}
+            usage["completion_tokens_details"] = {
+                "reasoning_tokens": answer.tokens_thinking
+            }
         return {
             "id": f"chatcmpl-{digest[:24]}",
             "object": "chat.completion",
@@ -548,7 +584,9 @@ class SimulatedServer:
             "usage": usage,
         }
 
-    def _with_thinking(self, answer: Answer, limit: int | None) -> tuple[Answer, JsonObject]:
+    def _with_thinking(
+        self, answer: Answer, limit: int | None
+    ) -> tuple[Answer, JsonObject]:
         """Put thinking before an answer; returns the answer and its message.
 
         Where there are too few tokens, the thinking is cut off and there is no answer.
@@ -620,12 +658,16 @@ def serve(
     http://127.0.0.1:.../v1
     """
     packages = ("starlette", "uvicorn")
-    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    missing = [
+        package for package in packages if importlib.util.find_spec(package) is None
+    ]
     if missing:
         raise PsyprobeError(
             f"a simulated server needs {' and '.join(missing)}: pip install 'psyprobe[server]'"
         )
-    with contextlib.closing(SimulatedServer(observer, port, faults, latency, behaviour)) as server:
+    with contextlib.closing(
+        SimulatedServer(observer, port, faults, latency, behaviour)
+    ) as server:
         yield server
 
 
@@ -660,7 +702,9 @@ def _token(text: str, logprob: float) -> JsonObject:
 
 def _decoding(request: JsonMapping) -> Decoding:
     listed = request.get("top_logprobs")
-    if listed is not None and not (isinstance(listed, int) and 0 <= listed <= _MOST_LISTED):
+    if listed is not None and not (
+        isinstance(listed, int) and 0 <= listed <= _MOST_LISTED
+    ):
         message = f"top_logprobs must be between 0 and {_MOST_LISTED}."
         raise RefusalError(message, "top_logprobs")
     temperature = request.get("temperature")
@@ -697,7 +741,9 @@ def _read_messages(messages: Any) -> _Conversation:
     prompt: list[str] = []
     urls: list[str] = []
     if not isinstance(messages, list) or not messages:
-        raise RefusalError("'messages' must be a list of at least one message.", "messages")
+        raise RefusalError(
+            "'messages' must be a list of at least one message.", "messages"
+        )
     for message in messages:
         role = message.get("role") if isinstance(message, dict) else None
         if role == "assistant" and isinstance(message.get("content"), str):
@@ -709,7 +755,9 @@ def _read_messages(messages: Any) -> _Conversation:
             message = f"messages of the role {role!r} are not simulated here."
             raise RefusalError(message, "messages")
         content = message.get("content")
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        parts = (
+            [{"type": "text", "text": content}] if isinstance(content, str) else content
+        )
         for part in parts if isinstance(parts, list) else [None]:
             fields = part if isinstance(part, dict) else {}
             kind = fields.get("type")

@@ -15,7 +15,9 @@ INTERVAL_WORDS = ("First", "Second")
 DIRECTIONS = {"Vertical": 0.0, "Horizontal": 90.0, "Rising": 135.0, "Falling": 45.0}
 #: Lists of words and phrases; comments in ``speech.toml`` describe each.
 _PHRASES = tomllib.loads(
-    files("psyprobe.observers.simulated").joinpath("speech.toml").read_text(encoding="utf-8")
+    files("psyprobe.observers.simulated")
+    .joinpath("speech.toml")
+    .read_text(encoding="utf-8")
 )
 REVERSED_WORDS: tuple[str, ...] = tuple(_PHRASES["reversed"])
 _PAIRS: list[tuple[str, str]] = [(yes, no) for yes, no in _PHRASES["pairs"]]
@@ -47,7 +49,9 @@ def words_for(prompt: str) -> tuple[str, ...]:
     return _PAIRS[0]
 
 
-def draw_answer(probabilities: Sequence[float], temperature: float, quantile: float) -> int:
+def draw_answer(
+    probabilities: Sequence[float], temperature: float, quantile: float
+) -> int:
     """Draw the index of an answer; at temperature 0 the likeliest, and the last among equals.
 
     Parameters
@@ -70,10 +74,14 @@ def draw_answer(probabilities: Sequence[float], temperature: float, quantile: fl
     logs = [math.log(max(p, _MIN_PROBABILITY)) / temperature for p in probabilities]
     weights = [math.exp(log - max(logs)) for log in logs]
     ends = itertools.accumulate(weight / sum(weights) for weight in weights)
-    return next((index for index, end in enumerate(ends) if quantile < end), indices[-1])
+    return next(
+        (index for index, end in enumerate(ends) if quantile < end), indices[-1]
+    )
 
 
-def reply(kind: str, index: int, words: tuple[str, ...], quantile: float, is_reversed: bool) -> str:
+def reply(
+    kind: str, index: int, words: tuple[str, ...], quantile: float, is_reversed: bool
+) -> str:
     """Write a reply.
 
     Parameters
@@ -104,7 +112,10 @@ def reply(kind: str, index: int, words: tuple[str, ...], quantile: float, is_rev
 
 
 def first_tokens(
-    kind: str, probabilities: Sequence[float], words: tuple[str, ...], answer_mass: float
+    kind: str,
+    probabilities: Sequence[float],
+    words: tuple[str, ...],
+    answer_mass: float,
 ) -> tuple[tuple[str, float], ...]:
     """Return log-probabilities of the first token, likeliest first; all together have 1.
 
@@ -132,7 +143,9 @@ def first_tokens(
             token = spelling.format(word, lower=word.lower())
             token_probabilities[token] = mass * p / sum(bounded) * share
     openers = dict.fromkeys([_OPENERS[kind], *_PHRASES["openers"]])
-    weights = [1 / (rank + 1) ** (1 if kind == "answer" else 4) for rank in range(len(openers))]
+    weights = [
+        1 / (rank + 1) ** (1 if kind == "answer" else 4) for rank in range(len(openers))
+    ]
     for token, weight in zip(openers, weights, strict=True):
         token_probabilities[token] = max((1 - mass) * weight / sum(weights), 1e-12)
     pairs = [(token, math.log(p)) for token, p in token_probabilities.items()]

@@ -94,7 +94,11 @@ class StripeReader(Answering):
             codes = np.ascontiguousarray(codes[..., 0])
         picture = Image.fromarray(codes)
         if self._side is not None:
-            method = Image.Resampling.BICUBIC if self._smoothing else Image.Resampling.NEAREST
+            method = (
+                Image.Resampling.BICUBIC
+                if self._smoothing
+                else Image.Resampling.NEAREST
+            )
             picture = picture.resize((self._side, self._side), method)
         if self._jpeg is not None:
             file = io.BytesIO()
@@ -106,9 +110,13 @@ class StripeReader(Answering):
         across = down = 0.0
         if not self._guesses:
             across, down = _energies(self._delivered_codes(inquiry.images[0]))
-        is_visible = abs(across - down) > max(_MIN_SHARE * (across + down), _MIN_CODES**2)
+        is_visible = abs(across - down) > max(
+            _MIN_SHARE * (across + down), _MIN_CODES**2
+        )
         is_vertical = across > down if is_visible else self._rng.random() < 0.5
-        return Answer("Vertical." if is_vertical else "Horizontal.", model=self.card.name)
+        return Answer(
+            "Vertical." if is_vertical else "Horizontal.", model=self.card.name
+        )
 
 
 def _energies(codes: FloatArray) -> tuple[float, float]:
@@ -116,7 +124,9 @@ def _energies(codes: FloatArray) -> tuple[float, float]:
     planes = codes[None]
     if codes.ndim == 3:
         luma = codes @ np.array([0.299, 0.587, 0.114])
-        planes = np.stack([luma, (codes[..., 2] - luma) / 1.772, (codes[..., 0] - luma) / 1.402])
+        planes = np.stack(
+            [luma, (codes[..., 2] - luma) / 1.772, (codes[..., 0] - luma) / 1.402]
+        )
     across = np.mean(np.diff(planes, axis=2) ** 2)
     down = np.mean(np.diff(planes, axis=1) ** 2)
     return float(len(planes) * across), float(len(planes) * down)

@@ -93,7 +93,9 @@ class ZooModel:
         if source == "file":
             return f"needs a weights file from {address}: load it with weights=FILE"
         if source == "hub" and not _cached(address):
-            return f"its weights are not in the cache; the model hub has them ({address})"
+            return (
+                f"its weights are not in the cache; the model hub has them ({address})"
+            )
         return ""
 
 
@@ -109,7 +111,9 @@ def zoo_models() -> dict[str, ZooModel]:
     45
     """
     pages = tomllib.loads(
-        files("psyprobe.observers.zoo").joinpath("models.toml").read_text(encoding="utf-8")
+        files("psyprobe.observers.zoo")
+        .joinpath("models.toml")
+        .read_text(encoding="utf-8")
     )
     return {
         name: ZooModel(name, **{**page, "shape": tuple(page["shape"])})
@@ -144,17 +148,25 @@ def load_zoo(name: str, *, published: bool = False, **options: Any) -> Any:
     full = f"zoo:{name}"
     models = zoo_models()
     if name not in models:
-        raise unknown_name("observer", full, (f"zoo:{model_name}" for model_name in models))
+        raise unknown_name(
+            "observer", full, (f"zoo:{model_name}" for model_name in models)
+        )
     model = models[name]
     source, _, address = model.weights.partition(": ")
-    if source == "file" and not options.get("random_weights") and "weights" not in options:
+    if (
+        source == "file"
+        and not options.get("random_weights")
+        and "weights" not in options
+    ):
         # The library would quietly take weights of another training for the same architecture.
         raise WeightsError(
             f"{full}: no library here fetches its weights; load {address} and name it with "
             "weights=FILE"
         )
     as_published = model.published_options if published else {}
-    observer: Any = load_observer(model.observer, **{**model.options, **as_published, **options})
+    observer: Any = load_observer(
+        model.observer, **{**model.options, **as_published, **options}
+    )
     observer.card = dataclasses.replace(
         observer.card,
         name=full,
@@ -170,7 +182,9 @@ def _cached(repository: str) -> bool:
     cache = Path(os.environ.get("HF_HUB_CACHE", str(Path(home) / "hub"))).expanduser()
     snapshots = cache / f"models--{repository.replace('/', '--')}" / "snapshots"
     # An interrupted download leaves the folder, and links to files that are not there.
-    return any(path.suffix in _WEIGHTS and path.is_file() for path in snapshots.glob("*/**/*"))
+    return any(
+        path.suffix in _WEIGHTS and path.is_file() for path in snapshots.glob("*/**/*")
+    )
 
 
 KIND = ObserverKind(

@@ -17,7 +17,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.csf_posterior import CsfGrid, CsfPosterior, Prior, csf_posterior
+from psyprobe.analysis.psychometric.csf_posterior import (
+    CsfGrid,
+    CsfPosterior,
+    Prior,
+    csf_posterior,
+)
 from psyprobe.analysis.psychometric.posterior import (
     Function,
     Grid,
@@ -26,7 +31,13 @@ from psyprobe.analysis.psychometric.posterior import (
     detection_probability,
 )
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.probes.designs.protocol import DesignEstimate, Level, P, PosteriorDesign, check_levels
+from psyprobe.probes.designs.protocol import (
+    DesignEstimate,
+    Level,
+    P,
+    PosteriorDesign,
+    check_levels,
+)
 
 About: TypeAlias = Literal["threshold", "all"]
 
@@ -57,8 +68,8 @@ def information_on_threshold(
 ) -> FloatArray:
     """Compute how much one answer is expected to tell of the threshold, in nats, shape (X,).
 
-    All other parameters are marginalised. It is the mutual information of answer and threshold (Kontsevich &
-    Tyler 1999, Vision Research 39).
+    All other parameters are marginalised. It is the mutual information of answer and threshold
+    (Kontsevich & Tyler 1999, Vision Research 39).
 
     Parameters
     ----------
@@ -75,7 +86,9 @@ def information_on_threshold(
     return np.asarray(binary_entropy(yes.sum(axis=0)) - noise)
 
 
-def noise_table(visible: FloatArray, guess: FloatArray, lapse: FloatArray) -> FloatArray:
+def noise_table(
+    visible: FloatArray, guess: FloatArray, lapse: FloatArray
+) -> FloatArray:
     """Compute the entropy of an answer at all parameters, shape (T * W * G * L, X).
 
     The probabilities of seeing the pattern have the shape (T, W, X).
@@ -172,7 +185,9 @@ class Adaptive(PosteriorDesign[P]):
         self._stop = stop
         self._n_max = n_max
         self._top = top
-        self._order: list[int] = np.random.default_rng(seed).permutation(len(self.values)).tolist()
+        self._order: list[int] = (
+            np.random.default_rng(seed).permutation(len(self.values)).tolist()
+        )
 
     def ask(self, n: int = 1) -> list[Level]:
         """Choose up to `n` levels to ask about at once; see `Design`."""
@@ -185,7 +200,9 @@ class Adaptive(PosteriorDesign[P]):
                     if place not in information:
                         information[place] = self._information(place)
                 gains = {place: information[place] for place in places}
-                level = choose_level(gains, self.values, self.contrasts, self._ledger.pending)
+                level = choose_level(
+                    gains, self.values, self.contrasts, self._ledger.pending
+                )
             self._ledger.pending.append(level)
             levels.append(level)
         return levels
@@ -308,7 +325,11 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
             visible = detection_probability(
                 x, thresholds[:, None, None], grid.width[:, None], grid.function
             )
-            noise = noise_table(visible, grid.guess, grid.lapse) if self._about == "all" else None
+            noise = (
+                noise_table(visible, grid.guess, grid.lapse)
+                if self._about == "all"
+                else None
+            )
             self._tables[place] = (thresholds, visible, noise)
         _, visible, noise = self._tables[place]
         mass, guess, rise = self.posterior.expected(place)
@@ -397,9 +418,14 @@ class QuickCSF(Adaptive[CsfPosterior]):
         """Report what is known so far, with the area under the log CSF between the frequencies."""
         estimate = super().estimate()
         areas = self.posterior.areas(_DRAWS, self._seed)
-        low, high = np.quantile(areas, [(1 - estimate.level) / 2, (1 + estimate.level) / 2])
+        low, high = np.quantile(
+            areas, [(1 - estimate.level) / 2, (1 + estimate.level) / 2]
+        )
         return replace(
-            estimate, aulcsf=float(areas.mean()), aulcsf_low=float(low), aulcsf_high=float(high)
+            estimate,
+            aulcsf=float(areas.mean()),
+            aulcsf_low=float(low),
+            aulcsf_high=float(high),
         )
 
     def _open_places(self) -> list[int]:

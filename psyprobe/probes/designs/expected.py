@@ -53,7 +53,10 @@ class AssumedObserver:
 
     def __post_init__(self) -> None:
         good = (
-            self.width > 0 and self.guess >= 0 and self.lapse >= 0 and self.guess + self.lapse < 1
+            self.width > 0
+            and self.guess >= 0
+            and self.lapse >= 0
+            and self.guess + self.lapse < 1
         )
         if not good or (self.logit_sd is not None and not self.logit_sd > 0):
             raise InputError(
@@ -158,11 +161,19 @@ def expected_interval_width(
     relative = []
     for i, t in enumerate(thresholds):
         x, n = _expected_levels(
-            design, queries_per_value, float(t), (low, high), levels, observer.width, top
+            design,
+            queries_per_value,
+            float(t),
+            (low, high),
+            levels,
+            observer.width,
+            top,
         )
         slopes = np.zeros((size, x.size))
         f = detection_probability(x, t, np.array(observer.width))
-        rise = (1 - guess - observer.lapse) * f * (1 - f) * 2 * np.log(19) / observer.width
+        rise = (
+            (1 - guess - observer.lapse) * f * (1 - f) * 2 * np.log(19) / observer.width
+        )
         slopes[2 * i] = -rise
         slopes[2 * i + 1] = -rise * (x - t) / observer.width
         slopes[-2] = 1 - f
@@ -254,7 +265,9 @@ def _expected_levels(
     if design == "constant":
         return np.linspace(low, high, levels), np.full(levels, n / levels)
     if design == "ladder":
-        x = np.concatenate([np.linspace(low, high, 5), t + np.linspace(-0.3, 0.3, 4) * width])
+        x = np.concatenate(
+            [np.linspace(low, high, 5), t + np.linspace(-0.3, 0.3, 4) * width]
+        )
         return x, np.full(9, n / 9)
     # Adaptive: some to find the threshold, as in bisecting the range, the others where F goes from
     # 0.09 to 0.91.

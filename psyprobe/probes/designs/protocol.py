@@ -47,7 +47,9 @@ class Level:
         if not np.isfinite(self.value):
             raise InputError(f"the level is {self.value}; give a finite number")
         if not (np.isfinite(self.contrast) and self.contrast >= 0):
-            raise InputError(f"contrast is {self.contrast}; give 0 (a catch trial) or more")
+            raise InputError(
+                f"contrast is {self.contrast}; give 0 (a catch trial) or more"
+            )
 
     @property
     def catch(self) -> bool:
@@ -120,7 +122,10 @@ class Design(Protocol):
         """
 
     def tell(
-        self, level: Level, response: float | Sequence[float] | None, delivered: float | None = None
+        self,
+        level: Level,
+        response: float | Sequence[float] | None,
+        delivered: float | None = None,
     ) -> None:
         """Take the response to a level.
 
@@ -158,7 +163,10 @@ class DesignLevels(NamedTuple):
 
 
 def check_levels(
-    values: Iterable[float], contrasts: Iterable[float], catch: float, chance: float | None
+    values: Iterable[float],
+    contrasts: Iterable[float],
+    catch: float,
+    chance: float | None,
 ) -> DesignLevels:
     """Check the levels of a design, and sort its contrasts.
 
@@ -190,7 +198,9 @@ def check_levels(
             "None for yes or no"
         )
     if not 0 <= catch <= 0.9:
-        raise InputError(f"catch is {catch}; give the share of catch trials, from 0 to 0.9")
+        raise InputError(
+            f"catch is {catch}; give the share of catch trials, from 0 to 0.9"
+        )
     catch_share = float(catch) if chance is None else 0.0
     return DesignLevels(distinct_values, ascending, catch_share)
 
@@ -229,7 +239,9 @@ class Ledger:
 
     def count_value(self, value: float) -> int:
         """Count the questions about a value, pending or answered, without catch trials."""
-        pending = sum(level.value == value and not level.catch for level in self.pending)
+        pending = sum(
+            level.value == value and not level.catch for level in self.pending
+        )
         return self.by_value[value] + pending
 
     def count_contrast(self, contrast: float) -> int:
@@ -239,7 +251,9 @@ class Ledger:
 
     def is_due(self, contrast: float, share: float) -> bool:
         """Whether the next question must be of this contrast for it to keep its share of all."""
-        return self.count_contrast(contrast) < share * (self.responses + len(self.pending) + 1)
+        return self.count_contrast(contrast) < share * (
+            self.responses + len(self.pending) + 1
+        )
 
 
 #: Probability that the intervals of an estimate hold.
@@ -259,7 +273,10 @@ class PosteriorDesign(Generic[P]):
         self._ledger = Ledger()
 
     def tell(
-        self, level: Level, response: float | Sequence[float] | None, delivered: float | None = None
+        self,
+        level: Level,
+        response: float | Sequence[float] | None,
+        delivered: float | None = None,
     ) -> None:
         """Take the response to a level; see `Design`.
 
@@ -289,7 +306,9 @@ class PosteriorDesign(Generic[P]):
         ends = np.array([self.posterior.interval(place, INTERVAL) for place in places])
         return DesignEstimate(
             values=np.array(self.values),
-            log10_sensitivity=-np.array([self.posterior.mean(place) for place in places]),
+            log10_sensitivity=-np.array(
+                [self.posterior.mean(place) for place in places]
+            ),
             low=-ends[:, 1],
             high=-ends[:, 0],
             width=np.array([self.posterior.mean_width(place) for place in places]),
@@ -303,4 +322,6 @@ class PosteriorDesign(Generic[P]):
     def _take(self, level: Level) -> None:
         """Take a level off those that are still to be answered."""
         if level.value not in self.values:
-            raise InputError(f"the level is {level.value}; this design asks at {self.values}")
+            raise InputError(
+                f"the level is {level.value}; this design asks at {self.values}"
+            )

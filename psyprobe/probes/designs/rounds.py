@@ -13,12 +13,19 @@ from psyprobe.analysis.psychometric.posterior import (
     default_grid,
 )
 from psyprobe.errors import InputError
-from psyprobe.probes.designs.protocol import DesignLevels, Level, PosteriorDesign, check_levels
+from psyprobe.probes.designs.protocol import (
+    DesignLevels,
+    Level,
+    PosteriorDesign,
+    check_levels,
+)
 from psyprobe.stimulus.parameters import log_spaced, power_of_ten
 
 
 class Rounds(PosteriorDesign[ThresholdPosterior]):
-    """A design of one round of levels, or of two, the second made from the responses to the first."""
+    """A design of one round of levels, or of two, the second made from the responses to the
+    first.
+    """
 
     def __init__(
         self,
@@ -194,13 +201,20 @@ def catch_trials(others: int, share: float) -> int:
     return math.ceil(others * share / (1 - share) - 1e-9)
 
 
-def _combine(values: Sequence[float], contrasts: Sequence[float], repeats: int) -> list[Level]:
+def _combine(
+    values: Sequence[float], contrasts: Sequence[float], repeats: int
+) -> list[Level]:
     return [
-        Level(value, contrast) for value in values for contrast in contrasts for _ in range(repeats)
+        Level(value, contrast)
+        for value in values
+        for contrast in contrasts
+        for _ in range(repeats)
     ]
 
 
-def _shuffle(levels: list[Level], offered: DesignLevels, seed: int | list[int]) -> list[Level]:
+def _shuffle(
+    levels: list[Level], offered: DesignLevels, seed: int | list[int]
+) -> list[Level]:
     """Add the share of catch trials, over the values in turn, and bring all in random order."""
     count = catch_trials(len(levels), offered.catch_share)
     values = offered.values
@@ -211,7 +225,8 @@ def _shuffle(levels: list[Level], offered: DesignLevels, seed: int | list[int]) 
 def _contrasts_near_threshold(
     posterior: ThresholdPosterior, place: int, contrasts: tuple[float, float], fine: int
 ) -> list[float]:
-    """Space contrasts over the interval of a threshold, at least over the steep part of the function.
+    """Space contrasts over the interval of a threshold, at least over the steep part of the
+    function.
 
     Contrasts along the steep part fix the width, too.
     """

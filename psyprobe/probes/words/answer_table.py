@@ -79,14 +79,24 @@ def read_answer(answer: Answer, prompt: Prompt) -> Read:
     >>> read_answer(Answer("Yes.", (("Yes", -0.1), ("No", -2.4)), complete=True), Prompt("base", "Is it?")).text
     'yes'
     """
-    text = read_reply(answer.text, yes=prompt.yes, no=prompt.no, polarity=prompt.polarity)
+    text = read_reply(
+        answer.text, yes=prompt.yes, no=prompt.no, polarity=prompt.polarity
+    )
     if not answer.first_tokens:
         return Read(text)
-    token = read_first_token(answer.first_tokens, answer.complete, prompt.yes, prompt.no)
-    return Read(text, token.p_yes, token.logit, token.mass, token.censored) if token else Read(text)
+    token = read_first_token(
+        answer.first_tokens, answer.complete, prompt.yes, prompt.no
+    )
+    return (
+        Read(text, token.p_yes, token.logit, token.mass, token.censored)
+        if token
+        else Read(text)
+    )
 
 
-def choose_readout(answers: Iterable[Read], setting: Literal["auto", "text", "p_yes"]) -> Readout:
+def choose_readout(
+    answers: Iterable[Read], setting: Literal["auto", "text", "p_yes"]
+) -> Readout:
     """Choose which reading of the answers to one prompt counts.
 
     Parameters
@@ -145,7 +155,9 @@ def response_value(answer: Read, readout: Readout, polarity: int) -> float:
 #: Name to unit and description of each variable but the level; those whose unit is "text" hold
 #: text.
 VARIABLES: Mapping[str, tuple[str, str]] = tomllib.loads(
-    files("psyprobe.probes.words").joinpath("variables.toml").read_text(encoding="utf-8")
+    files("psyprobe.probes.words")
+    .joinpath("variables.toml")
+    .read_text(encoding="utf-8")
 )
 #: Fields of a reply that the result repeats. Its time and number of attempts stay in the store,
 #: since they differ between runs.
@@ -166,15 +178,21 @@ def _axis_variables(axis: StimulusAxis, currency: str) -> dict[str, tuple[str, s
             (axis.unit, f"{axis.label} in the images as they arrived"),
         ),
     }
-    return dict(renamed.get(name, (name, attributes)) for name, attributes in variables.items())
+    return dict(
+        renamed.get(name, (name, attributes)) for name, attributes in variables.items()
+    )
 
 
 def _replaced_settings(substitutions: Counter[str]) -> list[JsonObject]:
     """List the settings that were sent in place of others, and the number of answers of each."""
-    settings = [(json.loads(setting), count) for setting, count in substitutions.items()]
+    settings = [
+        (json.loads(setting), count) for setting, count in substitutions.items()
+    ]
     return [
         {"name": name, "requested": requested, "sent": replacement, "answers": count}
-        for (name, requested, replacement), count in sorted(settings, key=lambda pair: str(pair[0]))
+        for (name, requested, replacement), count in sorted(
+            settings, key=lambda pair: str(pair[0])
+        )
     ]
 
 
@@ -208,7 +226,10 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
         name: (
             ("trial",),
             np.array(columns[name], dtype=dtypes.get(unit, np.float64)),
-            {**unit_attributes("1" if unit in dtypes else unit), "long_name": long_name},
+            {
+                **unit_attributes("1" if unit in dtypes else unit),
+                "long_name": long_name,
+            },
         )
         for name, (unit, long_name) in variables.items()
     }
@@ -223,9 +244,17 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
             design_estimates=record.outcome["estimates"],
             size=layout["size"],
             spent=total_cost.to_dict(),
-            **({"replaced_settings": _replaced_settings(substitutions)} if substitutions else {}),
+            **(
+                {"replaced_settings": _replaced_settings(substitutions)}
+                if substitutions
+                else {}
+            ),
         ),
-        **{name: json.dumps(layout[name]) for name in ("prompts", "human") if name in layout},
+        **{
+            name: json.dumps(layout[name])
+            for name in ("prompts", "human")
+            if name in layout
+        },
         "readout": readouts.pop() if len(readouts) == 1 else "mixed",
         "design": layout["asking"]["design"],
         "ppd": layout["ppd"],
@@ -261,14 +290,23 @@ def _read_columns(
         reading = read_answer(reply, variant) if answered else Read("")
         readings.append(reading)
         polarities.append(polarity)
-        substitutions.update(json.dumps([name, *pair]) for name, pair in reply.instead.items())
+        substitutions.update(
+            json.dumps([name, *pair]) for name, pair in reply.instead.items()
+        )
         total_cost.add(answer["reply"])
-        tokens = json.dumps(reply.first_tokens, ensure_ascii=False) if reply.first_tokens else ""
+        tokens = (
+            json.dumps(reply.first_tokens, ensure_ascii=False)
+            if reply.first_tokens
+            else ""
+        )
         row = {
             axis.name: trial["contrast"],
             f"delivered_{axis.name}": answer["delivered_contrast"],
             **{name: trial[name] for name in ("repeat", "order", "image_seed")},
-            **{name: answer[name] for name in ("coherent_gain", "total_contrast", "refused")},
+            **{
+                name: answer[name]
+                for name in ("coherent_gain", "total_contrast", "refused")
+            },
             **{name: getattr(reply, name) for name in _REPLY_FIELDS},
             level["name"]: trial["value"],
             "catch": trial["contrast"] == 0,
@@ -289,11 +327,15 @@ def _read_columns(
         if reading.text:
             readings_by_prompt[prompt.id].append(reading)
     setting = layout["asking"]["readout"]
-    readouts = {name: choose_readout(readings_by_prompt[name], setting) for name in prompts}
+    readouts = {
+        name: choose_readout(readings_by_prompt[name], setting) for name in prompts
+    }
     columns["readout"] = [readouts[name] for name in columns["prompt"]]
     columns["response"] = [
         response_value(reading, readout, polarity)
-        for reading, readout, polarity in zip(readings, columns["readout"], polarities, strict=True)
+        for reading, readout, polarity in zip(
+            readings, columns["readout"], polarities, strict=True
+        )
     ]
     if "person" in record.observer_card.get("options", {}):
         columns["session"] = [0.0] * len(trials)

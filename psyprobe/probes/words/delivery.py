@@ -249,7 +249,8 @@ def delivered_contrast(
     values = np.asarray(drive, dtype=np.float64)
     if stimulus.batch:
         raise InputError(
-            f"{stimulus!r} stands for {math.prod(stimulus.batch)} images; give the one that was shown"
+            f"{stimulus!r} stands for {math.prod(stimulus.batch)} images; give the one that was "
+            "shown"
         )
     frames = stimulus.extent[:-2]
     if (
@@ -262,9 +263,13 @@ def delivered_contrast(
             if frames
             else "one image, (h, w, 3)"
         )
-        raise InputError(f"the delivered image has shape {values.shape}; give {expected_shape}")
+        raise InputError(
+            f"the delivered image has shape {values.shape}; give {expected_shape}"
+        )
     height, width = values.shape[-3:-1]
-    if abs(height * stimulus.shape[1] - width * stimulus.shape[0]) > max(stimulus.shape):
+    if abs(height * stimulus.shape[1] - width * stimulus.shape[0]) > max(
+        stimulus.shape
+    ):
         raise InputError(
             f"the delivered image has {height} x {width} px, the asked field {stimulus.shape[0]} x "
             f"{stimulus.shape[1]}: it was cropped or stretched, and its pixels have no size in "
@@ -276,7 +281,11 @@ def delivered_contrast(
     nyquist = min(height / stimulus.field[0], width / stimulus.field[1]) / 2
     contrast = difference
     if contrast is None:
-        contrast = float(stimulus.value("contrast")) if "contrast" in stimulus.levels() else 0.0
+        contrast = (
+            float(stimulus.value("contrast"))
+            if "contrast" in stimulus.levels()
+            else 0.0
+        )
     if contrast == 0:
         return Delivered(0.0, math.nan, total, nyquist)
     pattern_modulation = _modulation(stimulus)
@@ -284,14 +293,20 @@ def delivered_contrast(
     if not isinstance(reference, Uniform):
         # A target on a mask counts without its mask.
         reference_modulation = _modulation(reference)
-        image_modulation = image_modulation - _resample(reference_modulation, (height, width))
+        image_modulation = image_modulation - _resample(
+            reference_modulation, (height, width)
+        )
         pattern_modulation = pattern_modulation - reference_modulation
     energy = float(np.mean(pattern_modulation**2))
     if energy < 1e-20:
         gain = _colour_gain(values, stimulus, reference, display)
     else:
         gain = (
-            float(np.mean(image_modulation * _resample(pattern_modulation, (height, width))))
+            float(
+                np.mean(
+                    image_modulation * _resample(pattern_modulation, (height, width))
+                )
+            )
             / energy
         )
     return Delivered(gain * contrast, gain, total, nyquist)
@@ -304,7 +319,10 @@ def _modulation(stimulus: Specification) -> FloatArray:
 
 
 def _colour_gain(
-    drive: FloatArray, stimulus: Specification, reference: Specification, display: Display
+    drive: FloatArray,
+    stimulus: Specification,
+    reference: Specification,
+    display: Display,
 ) -> float:
     """Measure the gain of a pattern of colour alone, in the light of the display's primaries."""
 
@@ -313,8 +331,12 @@ def _colour_gain(
 
     image_light = display.decode(drive)
     shape = image_light.shape[-3:-1]
-    stimulus_light = np.asarray(display.decode(display.encode(stimulus.draw())), dtype=np.float64)
-    reference_light = np.asarray(display.decode(display.encode(reference.draw())), dtype=np.float64)
+    stimulus_light = np.asarray(
+        display.decode(display.encode(stimulus.draw())), dtype=np.float64
+    )
+    reference_light = np.asarray(
+        display.decode(display.encode(reference.draw())), dtype=np.float64
+    )
     difference_light = image_light - resample(reference_light)
     expected = resample(stimulus_light - reference_light)
     return float(np.sum(difference_light * expected) / np.sum(expected**2))
@@ -392,7 +414,9 @@ def one_bit_contrast(display: Display, luminance: float) -> float:
     drive = float(np.asarray(display.encode([[luminance]], dtype="float64"))[0, 0, 1])
     green = display.guns[1]
     tiny = 1e-6
-    light = [float(green.decode(np.float64(drive + change))) for change in (-tiny, tiny)]
+    light = [
+        float(green.decode(np.float64(drive + change))) for change in (-tiny, tiny)
+    ]
     return (light[1] - light[0]) / (2 * tiny) / luminance / 255 / 2
 
 
@@ -412,10 +436,16 @@ def _resample(pattern: FloatArray, shape: tuple[int, int]) -> FloatArray:
         source.append((cycles % old, np.exp(1j * np.pi * cycles * (old - 1) / old)))
         target.append((cycles % new, np.exp(-1j * np.pi * cycles * (new - 1) / new)))
     (rows, row_phase), (columns, column_phase) = source
-    coefficients = spectrum[..., rows[:, None], columns] * row_phase[:, None] * column_phase
+    coefficients = (
+        spectrum[..., rows[:, None], columns] * row_phase[:, None] * column_phase
+    )
     (rows, row_phase), (columns, column_phase) = target
-    result[..., rows[:, None], columns] = coefficients * row_phase[:, None] * column_phase
-    return np.asarray(np.fft.ifft2(result).real * (math.prod(shape) / math.prod(old_shape)))
+    result[..., rows[:, None], columns] = (
+        coefficients * row_phase[:, None] * column_phase
+    )
+    return np.asarray(
+        np.fft.ifft2(result).real * (math.prod(shape) / math.prod(old_shape))
+    )
 
 
 #: How many images decide by their mean gain about a level of which one image is unfaithful.
@@ -430,7 +460,10 @@ def derived_seed(*parts: Any) -> int:
     >>> derived_seed(0, "noise", 4.0, 1) == derived_seed(0, "noise", 4.0, 1)
     True
     """
-    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4], "big") >> 1
+    return (
+        int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4], "big")
+        >> 1
+    )
 
 
 @dataclass(frozen=True)
@@ -490,7 +523,9 @@ class Scene:
             axis = unit if unit == PERIOD.name else parameter
         return {self.level: value, axis: contrast}
 
-    def plan_trial(self, value: float, contrast: float, repeat: int, order: int) -> TrialImages:
+    def plan_trial(
+        self, value: float, contrast: float, repeat: int, order: int
+    ) -> TrialImages:
         """Choose the stimuli and seeds of a trial.
 
         Parameters
@@ -509,7 +544,11 @@ class Scene:
         pattern = order if self.intervals == 2 else 0
         key = ["catch", repeat] if catch else [value, contrast, repeat]
         image_seed = derived_seed(self.seed, "noise", *key[:1], repeat)
-        refusal = "" if catch else self._frequency_refusal(self._highest_frequency(value, contrast))
+        refusal = (
+            ""
+            if catch
+            else self._frequency_refusal(self._highest_frequency(value, contrast))
+        )
         if refusal:
             return TrialImages((), pattern, (), image_seed, refused=refusal)
         spec = self.spec
@@ -533,8 +572,12 @@ class Scene:
         seeds = [derived_seed(self.seed, "dither", *key)]
         if self.intervals == 2:
             specs.insert(1 - order, blank)
-            seeds.insert(1 - order, derived_seed(self.seed, "dither of the uniform field", *key))
-        return TrialImages(tuple(specs), pattern, tuple(seeds), image_seed, value, contrast)
+            seeds.insert(
+                1 - order, derived_seed(self.seed, "dither of the uniform field", *key)
+            )
+        return TrialImages(
+            tuple(specs), pattern, tuple(seeds), image_seed, value, contrast
+        )
 
     def describe(self, trial: TrialImages) -> JsonObject:
         """Describe all that determines the images of a trial, as JSON can hold it."""
@@ -583,7 +626,11 @@ class Scene:
             return (), measured
         if self.delivery.format == "page":
             # Dither in time delivers the contrast to a percent, so errors are those of the screen.
-            return (), {**measured, "delivered_contrast": trial.contrast, "coherent_gain": 1.0}
+            return (), {
+                **measured,
+                "delivered_contrast": trial.contrast,
+                "coherent_gain": 1.0,
+            }
         images, arrival = self._deliver_trial(trial, transform)
         measured |= {
             "delivered_contrast": arrival.contrast,
@@ -596,7 +643,9 @@ class Scene:
             }
         return images, measured
 
-    def check(self, name: str, observer: str, values: tuple[float, ...], strongest: float) -> None:
+    def check(
+        self, name: str, observer: str, values: tuple[float, ...], strongest: float
+    ) -> None:
         """Draw the strongest contrast of each level, so that errors come before any question.
 
         If there are many levels, check an evenly spaced sample.
@@ -618,7 +667,9 @@ class Scene:
         height, width = self.spec.shape
         unit = level_of(self.spec, self.level).unit
         description = f"drawn at {height} x {width} px for {observer}"
-        trials = {value: self.plan_trial(value, strongest, 0, 0) for value in spread(values)}
+        trials = {
+            value: self.plan_trial(value, strongest, 0, 0) for value in spread(values)
+        }
         if all(trial.refused for trial in trials.values()):
             raise InputError(f"{name}, {description}: {trials[values[0]].refused}")
         for value, trial in trials.items():
@@ -627,7 +678,8 @@ class Scene:
                     self.display.encode(spec.draw())
             except InputError as error:
                 raise type(error)(
-                    f"{name}, {self.level} {value:g} {unit}, contrast {strongest:g}, {description}: "
+                    f"{name}, {self.level} {value:g} {unit}, contrast {strongest:g}, "
+                    f"{description}: "
                     f"{error}"
                 ) from error
 
@@ -650,7 +702,9 @@ class Scene:
             self._deliver_stimulus(*pair)
             for pair in zip(trial.specs, trial.dither_seeds, strict=True)
         ]
-        images = tuple(image for stimulus_images in stimuli for image in stimulus_images)
+        images = tuple(
+            image for stimulus_images in stimuli for image in stimulus_images
+        )
         spec = trial.specs[trial.pattern]
         for image in images:
             # Questions with other prompts share the image; an observer may rely on that.
@@ -660,19 +714,29 @@ class Scene:
         if self.change is None:
             return images, delivered_contrast(received, spec, self.display)
         # Where the period varies, the whole pattern is the difference.
-        reference = None if self.change[1] == PERIOD.name else trial.specs[1 - trial.pattern]
-        return images, delivered_contrast(received, spec, self.display, reference, trial.contrast)
+        reference = (
+            None if self.change[1] == PERIOD.name else trial.specs[1 - trial.pattern]
+        )
+        return images, delivered_contrast(
+            received, spec, self.display, reference, trial.contrast
+        )
 
-    def _deliver_stimulus(self, spec: Specification, seed: int) -> tuple[FloatArray, ...]:
+    def _deliver_stimulus(
+        self, spec: Specification, seed: int
+    ) -> tuple[FloatArray, ...]:
         """Draw and deliver an image, or each frame of a clip with dither of its own."""
         if not spec.is_clip:
-            return (deliver(show([spec], self.display).drive.rgb[0], self.delivery, seed),)
+            return (
+                deliver(show([spec], self.display).drive.rgb[0], self.delivery, seed),
+            )
         seeds = [derived_seed(seed, "frame", frame) for frame in range(spec.frames)]
         return tuple(deliver(self.display.encode(spec.draw()), self.delivery, seeds))
 
     def _highest_frequency(self, value: float, contrast: float) -> float:
         """Return the highest frequency of a trial, cpd."""
-        frequency = value if self.level == "frequency" else _pattern_frequency(self.spec)
+        frequency = (
+            value if self.level == "frequency" else _pattern_frequency(self.spec)
+        )
         if self.change == ("frequency", PERIOD.name):
             return 1 / contrast
         if self.change is not None and self.change[0] == "frequency":
@@ -680,7 +744,10 @@ class Scene:
         return frequency
 
     def _refusal(
-        self, trial: TrialImages, arrival: Delivered, transform: Callable[[FloatArray], FloatArray]
+        self,
+        trial: TrialImages,
+        arrival: Delivered,
+        transform: Callable[[FloatArray], FloatArray],
     ) -> str:
         """Say why a pattern must not be shown; "" if it may."""
         frequency = _pattern_frequency(trial.specs[trial.pattern])
@@ -692,7 +759,11 @@ class Scene:
             for i in range(_JUDGED_IMAGES)
         )
         return (
-            refused([self._deliver_trial(other, transform)[1] for other in trials], frequency) or ""
+            refused(
+                [self._deliver_trial(other, transform)[1] for other in trials],
+                frequency,
+            )
+            or ""
         )
 
     def _frequency_refusal(self, frequency: float) -> str:
@@ -700,7 +771,9 @@ class Scene:
         nyquist = self.spec.ppd / 2
         if not self.refuse and frequency <= nyquist:
             return ""
-        faithful = Delivered(1.0, coherent_gain=1.0, total_contrast=1.0, nyquist=nyquist)
+        faithful = Delivered(
+            1.0, coherent_gain=1.0, total_contrast=1.0, nyquist=nyquist
+        )
         return refused(faithful, frequency) or ""
 
 

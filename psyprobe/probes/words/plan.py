@@ -159,7 +159,9 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
     refused_count = round(len(refused) * levels / sample_size)
     readout = "text" if schedule.asking.readout == "text" else "p_yes"
     # qCSF models sensitivity to contrast over frequency.
-    models_csf = schedule.level == "frequency" and schedule.experiment.difference is None
+    models_csf = (
+        schedule.level == "frequency" and schedule.experiment.difference is None
+    )
     candidates = [design for design in DESIGNS if models_csf or design != "quick_csf"]
     costs = {
         (design, reading): _design_cost(schedule, design, reading, refused_count, pace)
@@ -185,7 +187,11 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
         others=tuple(costs.values()),
         answered=answered,
         refused=_describe_refused(schedule, refused),
-        remarks=(*schedule.remarks, *_remarks(schedule), *_sample_remarks(sample_size, levels)),
+        remarks=(
+            *schedule.remarks,
+            *_remarks(schedule),
+            *_sample_remarks(sample_size, levels),
+        ),
         left=remaining,
         source=question_pace.source,
         measured=pace is not None,
@@ -195,7 +201,9 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
     )
 
 
-def refused_levels(schedule: WordsSchedule) -> tuple[dict[tuple[float, float], str], int]:
+def refused_levels(
+    schedule: WordsSchedule,
+) -> tuple[dict[tuple[float, float], str], int]:
     """Find levels (value, contrast) that cannot be shown faithfully, and why; count those drawn.
 
     If there are many levels, an evenly spaced sample is drawn.
@@ -241,7 +249,9 @@ def _sample_remarks(sample_size: int, levels: int) -> tuple[str, ...]:
 def _remarks(schedule: WordsSchedule) -> tuple[str, ...]:
     clip = schedule.scene.spec
     prompts = schedule.asking.prompts
-    if clip.is_clip and not any(fill_prompt(prompt, clip) != prompt.full for prompt in prompts):
+    if clip.is_clip and not any(
+        fill_prompt(prompt, clip) != prompt.full for prompt in prompts
+    ):
         return (
             f"a question shows {schedule.scene.images} frames, and no prompt tells how many come "
             "in a second; {frames}, {fps} and {seconds} in a prompt stand for the clip's",
@@ -253,7 +263,9 @@ def _remarks(schedule: WordsSchedule) -> tuple[str, ...]:
 def _dither_remarks(schedule: WordsSchedule) -> tuple[str, ...]:
     if schedule.scene.delivery.bits is None or schedule.scene.delivery.dither == "none":
         return ()
-    blank = schedule.scene.plan_trial(schedule.experiment.levels[schedule.level][0], 0.0, 0, 0)
+    blank = schedule.scene.plan_trial(
+        schedule.experiment.levels[schedule.level][0], 0.0, 0, 0
+    )
     (image, *_), _ = schedule.scene.draw(blank, np.asarray)
     noise = 255 * float(np.std(image))
     if noise >= _LEAST_NOISE:
@@ -266,7 +278,9 @@ def _dither_remarks(schedule: WordsSchedule) -> tuple[str, ...]:
     )
 
 
-def _read_progress(schedule: WordsSchedule, store: Store, timed: bool) -> tuple[int, Pace | None]:
+def _read_progress(
+    schedule: WordsSchedule, store: Store, timed: bool
+) -> tuple[int, Pace | None]:
     """Count the answered questions and estimate the pace, by replaying rounds from the store."""
     observer = schedule.observer
     layout = schedule.layout()
@@ -294,10 +308,14 @@ def _read_progress(schedule: WordsSchedule, store: Store, timed: bool) -> tuple[
         schedule.tell(stored_answers)
         batches = schedule.next()
     put_batches = schedule.probe.answer if timed else None
-    return answered, measured_pace(store, observer, replies, required_entries, put_batches, first)
+    return answered, measured_pace(
+        store, observer, replies, required_entries, put_batches, first
+    )
 
 
-def _question_pace(schedule: WordsSchedule, readout: str, measured: Pace | None) -> Pace:
+def _question_pace(
+    schedule: WordsSchedule, readout: str, measured: Pace | None
+) -> Pace:
     """Average the pace where some questions request only the first token of an answer."""
     pace = measured or _guess_pace(schedule)
     if not pace.whole_text or pace.tokens_out is None:
@@ -329,11 +347,19 @@ def _guess_pace(schedule: WordsSchedule) -> Pace:
 
 def _image_sizes(schedule: WordsSchedule) -> list[tuple[int, int]]:
     """List the sizes (H, W) of the images of a question, those of examples included."""
-    return [schedule.scene.spec.shape] * schedule.scene.images * (1 + len(schedule.asking.examples))
+    return (
+        [schedule.scene.spec.shape]
+        * schedule.scene.images
+        * (1 + len(schedule.asking.examples))
+    )
 
 
 def _design_cost(
-    schedule: WordsSchedule, design: DesignName, readout: str, refused: int, pace: Pace | None
+    schedule: WordsSchedule,
+    design: DesignName,
+    readout: str,
+    refused: int,
+    pace: Pace | None,
 ) -> DesignCost:
     orders = len(schedule.probe.orders)
     prompts = len(schedule.asking.prompts)
@@ -386,17 +412,30 @@ def _count_trials(
         coarse = options.get("coarse", 5) * repeats
         fine = options.get("fine", 4) * repeats
         first = coarse + catch_trials(coarse, share)
-        return first + fine + catch_trials(fine, share), first + catch_trials(fine, share)
+        return first + fine + catch_trials(fine, share), first + catch_trials(
+            fine, share
+        )
     per_value = design == "quest_plus"
-    limits = inspect.signature(designs.QuestPlus if per_value else designs.QuickCSF).parameters
-    stop, limit = (options.get(name, limits[name].default) for name in ("stop", "n_max"))
+    limits = inspect.signature(
+        designs.QuestPlus if per_value else designs.QuickCSF
+    ).parameters
+    stop, limit = (
+        options.get(name, limits[name].default) for name in ("stop", "n_max")
+    )
     if per_value:
         limit = math.ceil(limit * values / (1 - share))
     conditions_ = _design_conditions(schedule, readout)
     answers_per_trial = _answers_per_trial(schedule, readout)
-    if designs.expected_interval_width(design, limit * answers_per_trial, **conditions_) >= stop:
+    if (
+        designs.expected_interval_width(
+            design, limit * answers_per_trial, **conditions_
+        )
+        >= stop
+    ):
         return limit, 0
-    return math.ceil(designs.expected_queries(design, stop, **conditions_) / answers_per_trial), 0
+    return math.ceil(
+        designs.expected_queries(design, stop, **conditions_) / answers_per_trial
+    ), 0
 
 
 def _answers_per_trial(schedule: WordsSchedule, readout: str) -> int:
@@ -413,7 +452,9 @@ def _design_conditions(schedule: WordsSchedule, readout: str) -> DesignCondition
         "levels": len(contrasts),
         "chance": schedule.task.chance,
         "catch": schedule.asking.catch if schedule.task.chance is None else 0.0,
-        "observer": designs.AssumedObserver(logit_sd=None if readout == "text" else _LOGIT_SD),
+        "observer": designs.AssumedObserver(
+            logit_sd=None if readout == "text" else _LOGIT_SD
+        ),
     }
 
 
@@ -439,7 +480,11 @@ def _table_lines(costs: list[DesignCost]) -> list[str]:
                 for count in (cost.tokens_in, cost.tokens_out)
             ),
             duration(cost.seconds),
-            "-" if cost.cost is None else money(cost.cost, cost.currency) if cost.cost else "none",
+            "-"
+            if cost.cost is None
+            else money(cost.cost, cost.currency)
+            if cost.cost
+            else "none",
             f"{cost.interval_width:.2f}",
         )
         for cost in costs

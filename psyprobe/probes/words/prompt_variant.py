@@ -20,7 +20,12 @@ from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import plain
 from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
 from psyprobe.probes.differences import PERIOD, build_difference, to_periods
-from psyprobe.probes.words.answer_table import Read, Readout, choose_readout, response_value
+from psyprobe.probes.words.answer_table import (
+    Read,
+    Readout,
+    choose_readout,
+    response_value,
+)
 from psyprobe.probes.words.delivery import derived_seed
 from psyprobe.running.task import CONTRAST_AXIS, StimulusAxis, Task
 from psyprobe.stimulus import Specification
@@ -32,7 +37,16 @@ PILOT = 4
 _STEP = 0.05
 #: Arguments of designs that the page cannot set; nor "repeats" of constant stimuli, which depend
 #: on the read-out.
-_GIVEN_ARGUMENTS = ("values", "frequencies", "contrasts", "chance", "catch", "seed", "grid", "csf")
+_GIVEN_ARGUMENTS = (
+    "values",
+    "frequencies",
+    "contrasts",
+    "chance",
+    "catch",
+    "seed",
+    "grid",
+    "csf",
+)
 _UNLIMITED = 2**31
 #: Placeholders in a prompt for numbers of a clip.
 OF_CLIPS = ("frames", "fps", "seconds")
@@ -85,7 +99,9 @@ def fill_prompt(prompt: Prompt, stimulus: Specification) -> str:
     text = prompt.full
     if stimulus.is_clip:
         seconds = stimulus.frames / stimulus.fps
-        for name, value in zip(OF_CLIPS, (stimulus.frames, stimulus.fps, seconds), strict=True):
+        for name, value in zip(
+            OF_CLIPS, (stimulus.frames, stimulus.fps, seconds), strict=True
+        ):
             text = text.replace(f"{{{name}}}", f"{value:g}")
     return text
 
@@ -126,7 +142,9 @@ def axis_levels(experiment: Experiment, period: bool = False) -> AxisLevels:
         axis = CONTRAST_AXIS
         values = experiment.levels["contrast"]
     else:
-        raise InputError("[levels] has no 'contrast'; give for example { values = [0.01, 0.1] }")
+        raise InputError(
+            "[levels] has no 'contrast'; give for example { values = [0.01, 0.1] }"
+        )
     return AxisLevels(axis, values, _other_level(experiment, axis))
 
 
@@ -140,7 +158,9 @@ def _other_level(experiment: Experiment, axis: StimulusAxis) -> str:
                 name,
                 [level for level in experiment.levels if level != axis_level],
             )
-    names = [name for name in experiment.levels if name not in {axis_level, *fixed_levels}]
+    names = [
+        name for name in experiment.levels if name not in {axis_level, *fixed_levels}
+    ]
     if len(names) > 1:
         raise InputError(
             f"[levels] holds {', '.join(experiment.levels)}; an observer that answers in words is "
@@ -209,7 +229,9 @@ def build_design(
                 f"key in [asking.options] of design {asking.design!r}", option, options
             )
     arguments |= {"chance": task.chance, "catch": asking.catch, **asking.options}
-    arguments["seed"] = derived_seed(asking.seed, "design", part if fixed else prompt.id)
+    arguments["seed"] = derived_seed(
+        asking.seed, "design", part if fixed else prompt.id
+    )
     try:
         contrasts = levels.values if fixed else fine_contrasts(levels.values)
         return make(experiment.levels[levels.level], contrasts, **arguments)
@@ -256,7 +278,9 @@ class PromptVariant:
     ) -> None:
         asking = require_asking(experiment)
         #: The number of levels that a design gives at once.
-        self._at_once = at_once or (asking.at_once if adaptive(asking.design) else _UNLIMITED)
+        self._at_once = at_once or (
+            asking.at_once if adaptive(asking.design) else _UNLIMITED
+        )
         self.prompt = asking.prompts[index]
         self._experiment = experiment
         self._asking = asking
@@ -264,11 +288,15 @@ class PromptVariant:
         self._axis_levels = levels
         self._index = index
         #: The reading that counts; None until the pilot has decided it.
-        self.readout: Readout | None = None if asking.readout == "auto" else asking.readout
+        self.readout: Readout | None = (
+            None if asking.readout == "auto" else asking.readout
+        )
         self._remaining_repeats = (
             asking.repeats.text - asking.repeats.p_yes if self.readout is None else 0
         )
-        repeats = asking.repeats.text if self.readout == "text" else asking.repeats.p_yes
+        repeats = (
+            asking.repeats.text if self.readout == "text" else asking.repeats.p_yes
+        )
         self._design = build_design(experiment, task, levels, self.prompt, repeats)
         self._pilot: list[Read] = []
         settings = {
@@ -305,7 +333,9 @@ class PromptVariant:
             )
             self._remaining_repeats = 0
             levels = self._design.ask(self._at_once)
-        return self._mark([Trial(self._index, level, self._repeat(level)) for level in levels])
+        return self._mark(
+            [Trial(self._index, level, self._repeat(level)) for level in levels]
+        )
 
     def add_pilot(self, answers: list[Read]) -> None:
         """Add answers to marked trials, and choose the reading once there are enough."""
@@ -313,15 +343,23 @@ class PromptVariant:
         if self.readout is None and len(self._pilot) >= PILOT:
             self.readout = choose_readout(self._pilot, "auto")
 
-    def tell(self, trial: Trial, readings: Mapping[int, Read], delivered: float) -> None:
+    def tell(
+        self, trial: Trial, readings: Mapping[int, Read], delivered: float
+    ) -> None:
         """Tell the design the answers by the order of images, and the contrast that arrived."""
         readout = self.readout or choose_readout(self._pilot, "auto")
         values = [
             response_value(reading, readout, self.interpret(order)[1])
             for order, reading in readings.items()
         ]
-        answers = [value for value in posterior_answers(values, readout) if not math.isnan(value)]
-        self._design.tell(trial.level, answers or None, delivered if delivered > 0 else None)
+        answers = [
+            value
+            for value in posterior_answers(values, readout)
+            if not math.isnan(value)
+        ]
+        self._design.tell(
+            trial.level, answers or None, delivered if delivered > 0 else None
+        )
 
     def interpret(self, order: int) -> tuple[Prompt, int]:
         """Return how to read an answer, and the meaning of its yes; see `Prompt.interpret`."""
@@ -349,7 +387,13 @@ class PromptVariant:
         }
 
     def _repeat(self, level: Level) -> int:
-        place = "catch" if level.catch else level.value if adaptive(self._asking.design) else level
+        place = (
+            "catch"
+            if level.catch
+            else level.value
+            if adaptive(self._asking.design)
+            else level
+        )
         self._repeats[place] += 1
         return self._repeats[place] - 1
 
@@ -360,7 +404,9 @@ class PromptVariant:
             count = max(count, PILOT - len(self._pilot))
         # Seeds choose the trials, so that every prompt marks the same images in any order.
         seed = self._asking.seed
-        order = sorted(trials, key=lambda trial: derived_seed(seed, "check", *trial.place))
+        order = sorted(
+            trials, key=lambda trial: derived_seed(seed, "check", *trial.place)
+        )
         marked = set(order[: max(count, 0)])
         self._checked += len(marked)
         return [replace(trial, check=trial in marked) for trial in trials]

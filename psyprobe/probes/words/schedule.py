@@ -34,7 +34,12 @@ from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.protocol import SeatedObserver
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
-from psyprobe.probes.differences import PERIOD, contrast_kind, human_sensitivity, stimulus_remarks
+from psyprobe.probes.differences import (
+    PERIOD,
+    contrast_kind,
+    human_sensitivity,
+    stimulus_remarks,
+)
 from psyprobe.probes.displayed_images import at_native_size
 from psyprobe.probes.words.answer_table import Read, read_answer, words_result
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
@@ -79,7 +84,9 @@ class WordsSchedule(ExperimentSchedule):
         The observer cannot answer such questions, or something cannot be shown to it.
     """
 
-    def __init__(self, probe: WordsProbe, experiment: Experiment, observer: AnswerObserver) -> None:
+    def __init__(
+        self, probe: WordsProbe, experiment: Experiment, observer: AnswerObserver
+    ) -> None:
         super().__init__(experiment, observer)
         self.probe = probe
         levels = axis_levels(experiment, probe.period)
@@ -92,7 +99,8 @@ class WordsSchedule(ExperimentSchedule):
         self._check_observer()
         fixed_levels = self.asking.hold
         self._native = experiment.spec(
-            **{name: values[0] for name, values in experiment.levels.items()} | fixed_levels
+            **{name: values[0] for name, values in experiment.levels.items()}
+            | fixed_levels
         )
         self.scene = self._build_scene()
         self.scene.check(
@@ -127,10 +135,14 @@ class WordsSchedule(ExperimentSchedule):
         parameter = level_of(self.scene.spec, self.level)
         return {
             "version": self.probe.version,
-            "levels": [{"name": self.level, "unit": parameter.unit, "label": parameter.label}],
+            "levels": [
+                {"name": self.level, "unit": parameter.unit, "label": parameter.label}
+            ],
             "prompts": [prompt.to_dict() for prompt in self.asking.prompts],
             "asking": {
-                name: value for name, value in self.asking.settings().items() if name != "suffix"
+                name: value
+                for name, value in self.asking.settings().items()
+                if name != "suffix"
             },
             "delivery": asdict(self.scene.delivery),
             "display": digest(self.scene.display.to_dict()),
@@ -151,7 +163,9 @@ class WordsSchedule(ExperimentSchedule):
         super().narrow(holds)
         observer = self.observer.card.digest
         self._active_variants = [
-            variant for variant in self._variants if holds(digest([observer, variant.prompt.id]))
+            variant
+            for variant in self._variants
+            if holds(digest([observer, variant.prompt.id]))
         ]
 
     def next(self) -> list[Batch]:
@@ -164,15 +178,23 @@ class WordsSchedule(ExperimentSchedule):
             trials_left = self._waiting_trials
             self._waiting_trials = None
             return self._batches(trials_left)
-        self._trials = [trial for variant in self._active_variants for trial in variant.next()]
+        self._trials = [
+            trial for variant in self._active_variants for trial in variant.next()
+        ]
         self._questions = {}
         self._answers = {}
-        undecided = {i for i, variant in enumerate(self._variants) if variant.readout is None}
-        pilot = [trial for trial in self._trials if trial.check and trial.prompt in undecided]
+        undecided = {
+            i for i, variant in enumerate(self._variants) if variant.readout is None
+        }
+        pilot = [
+            trial for trial in self._trials if trial.check and trial.prompt in undecided
+        ]
         if not pilot:
             return self._batches(self._trials)
         pilot_trials = set(pilot)
-        self._waiting_trials = [trial for trial in self._trials if trial not in pilot_trials]
+        self._waiting_trials = [
+            trial for trial in self._trials if trial not in pilot_trials
+        ]
         return self._batches(pilot)
 
     def tell(self, answers: Mapping[str, JsonMapping]) -> None:
@@ -191,11 +213,15 @@ class WordsSchedule(ExperimentSchedule):
 
     def outcome(self) -> JsonObject:
         """Return the log of all trials, and the designs' own estimates by prompt."""
-        estimates = {variant.prompt.id: variant.estimate() for variant in self._variants}
+        estimates = {
+            variant.prompt.id: variant.estimate() for variant in self._variants
+        }
         return {
             "trials": self._log,
             "estimates": {
-                name: estimate for name, estimate in estimates.items() if estimate is not None
+                name: estimate
+                for name, estimate in estimates.items()
+                if estimate is not None
             },
         }
 
@@ -210,17 +236,25 @@ class WordsSchedule(ExperimentSchedule):
         observer = self.observer
         spec = experiment.spec()
         image_count = self.probe.intervals * spec.frames
-        if observer.images_at_once is not None and observer.images_at_once < image_count:
+        if (
+            observer.images_at_once is not None
+            and observer.images_at_once < image_count
+        ):
             clips = spec.is_clip
             several = self.probe.intervals > 1
             frames_note = (
-                f", the frames of {'two clips' if several else 'a clip'}," if clips else ""
+                f", the frames of {'two clips' if several else 'a clip'},"
+                if clips
+                else ""
             )
             remedy = (
-                "show shorter clips (frames of the stimulus)" if clips else "use the probe 'yes_no'"
+                "show shorter clips (frames of the stimulus)"
+                if clips
+                else "use the probe 'yes_no'"
             )
             raise InputError(
-                f"probe {experiment.probe!r} shows {image_count} images{frames_note} in a question, and "
+                f"probe {experiment.probe!r} shows {image_count} images{frames_note} in a "
+                "question, and "
                 f"{observer.card.name} takes "
                 f"{observer.images_at_once}; {remedy}, or another observer"
             )
@@ -231,9 +265,12 @@ class WordsSchedule(ExperimentSchedule):
                 f"give [delivery] bits = {observer.bits}"
             )
         if len(self.contrasts) < 2 or not self.contrasts[0] > 0:
-            where = "levels.contrast" if self.axis == CONTRAST_AXIS else "difference.levels"
+            where = (
+                "levels.contrast" if self.axis == CONTRAST_AXIS else "difference.levels"
+            )
             raise InputError(
-                f"{where} are {list(self.contrasts)}; give at least two levels above 0, in ascending "
+                f"{where} are {list(self.contrasts)}; give at least two levels above 0, in "
+                "ascending "
                 "order"
             )
         self._check_prompts()
@@ -242,7 +279,9 @@ class WordsSchedule(ExperimentSchedule):
         """Raise `InputError` for a prompt that belongs to another task, before it is paid for."""
         is_single = self.probe.intervals == 1
         probes = (yes_no, two_interval, orientation, orientation_4)
-        foreign = {word for probe in probes for word in probe.words} - {*self.probe.words}
+        foreign = {word for probe in probes for word in probe.words} - {
+            *self.probe.words
+        }
         for prompt in self.asking.prompts:
             if foreign & {*prompt.words} or (
                 len(self.probe.words) > 2 and prompt.words != self.probe.words
@@ -257,7 +296,8 @@ class WordsSchedule(ExperimentSchedule):
             placeholders = [name for name in OF_CLIPS if f"{{{name}}}" in prompt.full]
             if placeholders and not self.experiment.spec().is_clip:
                 raise InputError(
-                    f"{self.experiment.name}: prompt {prompt.id!r} speaks of {{{placeholders[0]}}}, "
+                    f"{self.experiment.name}: prompt {prompt.id!r} speaks of "
+                    f"{{{placeholders[0]}}}, "
                     "and what is shown is no "
                     f"clip; give a prompt about images, such as the set {self.probe.prompts!r}"
                 )
@@ -367,7 +407,8 @@ class WordsSchedule(ExperimentSchedule):
             and self.axis == CONTRAST_AXIS
         )
         if grey and (
-            reference is None or (native.kind == "annulus_noise" and reference.name in CSF_MODELS)
+            reference is None
+            or (native.kind == "annulus_noise" and reference.name in CSF_MODELS)
         ):
             return None, ()
         if reference is None:
@@ -393,7 +434,9 @@ class WordsSchedule(ExperimentSchedule):
         observer = self.observer.card.digest
         session = observer if self._one_at_a_time else ""
         batches = []
-        for (*_, order), members in groupby(pairs, key=lambda pair: (*pair[0].place, pair[1])):
+        for (*_, order), members in groupby(
+            pairs, key=lambda pair: (*pair[0].place, pair[1])
+        ):
             image_trials = [trial for trial, _ in members]
             first = image_trials[0]
             arguments = (first.level.value, first.level.contrast, first.repeat, order)
@@ -403,7 +446,9 @@ class WordsSchedule(ExperimentSchedule):
             requests = {}
             for trial in image_trials:
                 request = self._request(trial)
-                question = Question(stimulus, digest(request), observer, self.probe.version)
+                question = Question(
+                    stimulus, digest(request), observer, self.probe.version
+                )
                 questions.append(question)
                 requests[question.request] = request
                 self._questions[trial, order] = question
@@ -440,7 +485,9 @@ class WordsSchedule(ExperimentSchedule):
             "words": list(variant.prompt.words),
             "decoding": variant.decoding(trial),
             **({"examples": self._examples} if self._examples else {}),
-            **({"attempt": self._attempts.get(trial, 1)} if self._one_at_a_time else {}),
+            **(
+                {"attempt": self._attempts.get(trial, 1)} if self._one_at_a_time else {}
+            ),
         }
 
     def _reading(self, trial: Trial, order: int) -> Read | None:
@@ -448,7 +495,8 @@ class WordsSchedule(ExperimentSchedule):
         if answer is None or answer["refused"]:
             return None
         return read_answer(
-            Answer.from_dict(answer["reply"]), self._variants[trial.prompt].interpret(order)[0]
+            Answer.from_dict(answer["reply"]),
+            self._variants[trial.prompt].interpret(order)[0],
         )
 
     def _repeat_attempts(self, answers: Mapping[str, JsonMapping]) -> None:
@@ -460,10 +508,13 @@ class WordsSchedule(ExperimentSchedule):
         }
         if lost:
             self._repeated_trials = [
-                trial for (trial, _), question in self._questions.items() if question.key in lost
+                trial
+                for (trial, _), question in self._questions.items()
+                if question.key in lost
             ]
             self._attempts |= {
-                trial: self._attempts.get(trial, 1) + 1 for trial in self._repeated_trials
+                trial: self._attempts.get(trial, 1) + 1
+                for trial in self._repeated_trials
             }
             self._log = [entry for entry in self._log if entry["key"] not in lost]
 
@@ -484,9 +535,9 @@ class WordsSchedule(ExperimentSchedule):
                 for order in self._orders(trial)
                 if (reading := self._reading(trial, order)) is not None
             }
-            delivered = self._answers[self._questions[trial, self._orders(trial)[0]].key][
-                "delivered_contrast"
-            ]
+            delivered = self._answers[
+                self._questions[trial, self._orders(trial)[0]].key
+            ]["delivered_contrast"]
             self._variants[trial.prompt].tell(trial, readings, float(delivered or 0))
 
 
@@ -531,12 +582,15 @@ def put_questions(
                     continue
                 under_way[question.key] = answered
                 examples = [
-                    (example["place"], example["answer"]) for example in request.get("examples", ())
+                    (example["place"], example["answer"])
+                    for example in request.get("examples", ())
                 ]
                 yield Inquiry(
                     examples=tuple(
                         Example(
-                            _draw_example(example_images, work.scene, arguments, observer),
+                            _draw_example(
+                                example_images, work.scene, arguments, observer
+                            ),
                             request["prompt"],
                             response,
                         )
@@ -557,7 +611,9 @@ def put_questions(
             yield refused.popleft()
         answered = under_way.pop(inquiry.key)
         complete_answer = {**answered.answer, "reply": answer.to_dict()}
-        yield replace(answered, answer=complete_answer, origin=Origin(served=answer.named))
+        yield replace(
+            answered, answer=complete_answer, origin=Origin(served=answer.named)
+        )
     yield from refused
 
 
@@ -570,7 +626,9 @@ def _draw_example(
     """Draw the images of an example once, and return them."""
     key = (id(scene), *arguments)
     if key not in example_images:
-        example_images[key] = scene.draw(scene.plan_trial(*arguments), observer.delivered)[0]
+        example_images[key] = scene.draw(
+            scene.plan_trial(*arguments), observer.delivered
+        )[0]
     return example_images[key]
 
 
@@ -597,7 +655,14 @@ class WordsProbe:
     #: Whether the period of stripes is the stimulus axis, in place of contrast.
     period: bool = False
     ABILITIES: tuple[str, ...] = ("answer",)
-    SECTIONS: tuple[str, ...] = ("stimulus", "levels", "asking", "delivery", "human", "fit")
+    SECTIONS: tuple[str, ...] = (
+        "stimulus",
+        "levels",
+        "asking",
+        "delivery",
+        "human",
+        "fit",
+    )
     answer = staticmethod(put_questions)
     result = staticmethod(words_result)
     score = staticmethod(score_chat)
@@ -637,7 +702,8 @@ yes_no = WordsProbe(
     prompts="base",
     scored="yes",
 )
-#: Asked in both orders: a preference for one position affects both alike, so the mean is free of it.
+#: Asked in both orders: a preference for one position affects both alike, so the mean is free of
+#: it.
 two_interval = WordsProbe(
     "two_interval",
     "two_interval 1",

@@ -93,7 +93,9 @@ class AnnulusNoise(Modulation):
         low, high = np.broadcast_arrays(low, high)
         return low, high
 
-    def paint(self, amplitude: FloatArray, offset: FloatArray, backend: Backend) -> Array:
+    def paint(
+        self, amplitude: FloatArray, offset: FloatArray, backend: Backend
+    ) -> Array:
         """Draw ``offset + amplitude * noise of SD 1/sqrt(2)``, shape (n, H, W)."""
         low, high = (self._repeat(edge) for edge in self.band)
         windows = self.per_image("window")
@@ -108,24 +110,31 @@ class AnnulusNoise(Modulation):
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
         """Measure mean, contrast, the energy outside the ring and the flatness inside."""
         method = "SD over mean, times sqrt(2)"
-        ratio = measure_levels(self, planes, measurements, "contrast", method, np.sqrt(2))
+        ratio = measure_levels(
+            self, planes, measurements, "contrast", method, np.sqrt(2)
+        )
         if ratio is None or self.window:
             return
         low, high = (float(edge) for edge in self.band)
         amplitude = np.abs(np.fft.fft2(planes.pattern - planes.pattern.mean()))
         down, across = (
-            np.fft.fftfreq(pixels, 1 / pixels) * self.ppd / pixels for pixels in self.shape
+            np.fft.fftfreq(pixels, 1 / pixels) * self.ppd / pixels
+            for pixels in self.shape
         )
         radius = np.sqrt(down[:, None] ** 2 + across**2)
         inside = (radius > low) & (radius < high)
         power = float((amplitude**2).sum())
         outside = float((amplitude[~inside] ** 2).sum()) / power
         method = "Fourier sum, edges outside"
-        measurements.add("energy outside band", 0.0, outside, method, extra=10 * ratio**2)
+        measurements.add(
+            "energy outside band", 0.0, outside, method, extra=10 * ratio**2
+        )
         if ratio < 1e-5 and measurements.precision in ("float64", "float32"):
             spread = float(amplitude[inside].std() / amplitude[inside].mean())
             method = "SD over mean of the amplitudes in the band"
-            measurements.add("flatness", 0.0, spread, method, extra=STANDARD_ERRORS * ratio)
+            measurements.add(
+                "flatness", 0.0, spread, method, extra=STANDARD_ERRORS * ratio
+            )
 
 
 class _Components(NamedTuple):
@@ -183,7 +192,9 @@ def _unit_noise(
     down = down[representable]
     across = across[representable]
     # The phase is that at the centre of the field, where it is the same for every resolution.
-    phase = phase - np.pi * (down * ((height - 1) / height) + across * ((width - 1) / width))
+    phase = phase - np.pi * (
+        down * ((height - 1) / height) + across * ((width - 1) / width)
+    )
     spectrum = np.zeros((height, width // 2 + 1), np.complex128)
     spectrum[down % height, across] = np.exp(1j * phase)
     weight = np.full(spectrum.shape[1], 2.0)

@@ -60,7 +60,9 @@ class _Published(Specification):
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
         images = []
-        for numbers in zip(*(self.per_image(name) for name in self.numeric), strict=True):
+        for numbers in zip(
+            *(self.per_image(name) for name in self.numeric), strict=True
+        ):
             images.append(self._image(**dict(zip(self.numeric, numbers, strict=True))))
         space = "rgb" if images[0].ndim == 3 else "luminance"
         pixels = np.stack(images).reshape((*self.batch, *images[0].shape))
@@ -81,14 +83,18 @@ def _from_corner(pixels: int, ppd: float) -> FloatArray:
     return np.linspace(0.0, pixels / ppd, pixels)
 
 
-def _under_envelope(wave: FloatArray, x: FloatArray, y: FloatArray, radius: float) -> FloatArray:
+def _under_envelope(
+    wave: FloatArray, x: FloatArray, y: FloatArray, radius: float
+) -> FloatArray:
     """Put a wave along x under a round Gaussian about (0, 0), shape (H, W)."""
     envelope_x = np.exp(-(x**2) / (2 * radius**2))
     envelope_y = np.exp(-(y**2) / (2 * radius**2))
     return np.asarray(envelope_y[:, None] * (envelope_x * wave))
 
 
-def _light(luminance: float, change: FloatArray | float, darkest: float = _DARKEST) -> FloatArray:
+def _light(
+    luminance: float, change: FloatArray | float, darkest: float = _DARKEST
+) -> FloatArray:
     """Modulate the luminance, and cut the light off where it is too dark."""
     return np.asarray(np.maximum(luminance * (1 + change), darkest))
 
@@ -107,7 +113,9 @@ def _primaries() -> _Primaries:
     to_rgb = _XYZ_TO_RGB @ observer.to_xyz
     dkl = dkl_matrix(_DKL_GREY)
     background = dkl @ observer.from_xyz @ _BACKGROUND_XYZ
-    return _Primaries(to_rgb @ np.linalg.solve(dkl, background), to_rgb @ np.linalg.inv(dkl))
+    return _Primaries(
+        to_rgb @ np.linalg.solve(dkl, background), to_rgb @ np.linalg.inv(dkl)
+    )
 
 
 @stimulus_kind("cai2025_gabor")
@@ -119,7 +127,9 @@ class Cai2025Gabor(_Published):
     frequency is 224/223 of the nominal one.
     """
 
-    frequency: Levels = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)
+    frequency: Levels = parameter(
+        "cpd", "Spatial frequency", default=4.0, low=0, above=True
+    )
     radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
     axis: str = "achromatic"
     contrast_kind: ClassVar[str | None] = "dkl_over_luminance"
@@ -143,7 +153,9 @@ class Cai2025Gabor(_Published):
         background, axes = _primaries()
         axis = axes[:, AXES.index(self.axis)]
         change = values["contrast"] * gabor[..., None] * axis
-        return np.asarray(np.maximum(values["luminance"] * (background + change), _DARKEST))
+        return np.asarray(
+            np.maximum(values["luminance"] * (background + change), _DARKEST)
+        )
 
 
 @stimulus_kind("cai2025_background")
@@ -194,7 +206,9 @@ class Cai2025Noise(_Published):
     off, and the delivered RMS contrast is 0.84 to 0.88.
     """
 
-    frequency: Levels = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)
+    frequency: Levels = parameter(
+        "cpd", "Spatial frequency", default=4.0, low=0, above=True
+    )
     contrast_kind: ClassVar[str | None] = "rms"
 
     def _image(self, **values: float) -> FloatArray:
@@ -208,7 +222,9 @@ class Cai2025Noise(_Published):
 class Cai2025Grating(_Published):
     """The full-field sine grating of the published contrast-matching test."""
 
-    frequency: Levels = parameter("cpd", "Spatial frequency", default=5.0, low=0, above=True)
+    frequency: Levels = parameter(
+        "cpd", "Spatial frequency", default=5.0, low=0, above=True
+    )
     luminance: Levels = 10.0
     contrast_kind: ClassVar[str | None] = "michelson"
 
@@ -224,7 +240,9 @@ class _PublishedMask(_Published):
     """A Gabor target, in cosine phase from the image's corner, on a mask."""
 
     mask_contrast: Levels = parameter("1", "Mask contrast", default=0.1, low=0)
-    frequency: Levels = parameter("cpd", "Spatial frequency", default=2.0, low=0, above=True)
+    frequency: Levels = parameter(
+        "cpd", "Spatial frequency", default=2.0, low=0, above=True
+    )
     radius: Levels = parameter("deg", "Radius", default=0.5, low=0, above=True)
     contrast_kind: ClassVar[str | None] = "michelson"
 
@@ -255,7 +273,9 @@ class Cai2025MaskCoherent(_PublishedMask):
     def _image(self, **values: float) -> FloatArray:
         x = _from_corner(self.shape[1], self.ppd)
         wave = np.cos(2 * np.pi * values["frequency"] * x)
-        change = values["mask_contrast"] * wave + values["contrast"] * self._target(values)
+        change = values["mask_contrast"] * wave + values["contrast"] * self._target(
+            values
+        )
         return _light(values["luminance"], change, darkest=0.0)
 
 
@@ -270,5 +290,7 @@ class Cai2025MaskIncoherent(_PublishedMask):
 
     def _image(self, **values: float) -> FloatArray:
         noise = _filtered_noise(self.shape, self.ppd, 0.0, 12.0)
-        change = values["mask_contrast"] * noise + values["contrast"] * self._target(values)
+        change = values["mask_contrast"] * noise + values["contrast"] * self._target(
+            values
+        )
         return _light(values["luminance"], change)

@@ -98,9 +98,13 @@ class _TemporalGabor(TemporalModulation):
         """Return some frames: Gabors of other contrasts and phases."""
         contrast, lead = self._contrast_and_phase(start, stop)
         shared = {name: self.along_frames(name) for name in self._shared}
-        return Gabor(contrast=contrast, phase=self.along_frames("phase") + lead, **shared)
+        return Gabor(
+            contrast=contrast, phase=self.along_frames("phase") + lead, **shared
+        )
 
-    def _contrast_and_phase(self, start: int, stop: int) -> tuple[FloatArray, FloatArray]:
+    def _contrast_and_phase(
+        self, start: int, stop: int
+    ) -> tuple[FloatArray, FloatArray]:
         """Compute contrast of some frames, and how far they lead the middle one in phase, deg."""
         raise NotImplementedError
 
@@ -129,9 +133,13 @@ class Counterphase(_TemporalGabor):
     (2, 30, 64, 64)
     """
 
-    def _contrast_and_phase(self, start: int, stop: int) -> tuple[FloatArray, FloatArray]:
+    def _contrast_and_phase(
+        self, start: int, stop: int
+    ) -> tuple[FloatArray, FloatArray]:
         wave = self.window(start, stop) * np.cos(2 * np.pi * self.cycles(start, stop))
-        return self.along_frames("contrast") * np.abs(wave), np.where(wave < 0, 180.0, 0.0)
+        return self.along_frames("contrast") * np.abs(wave), np.where(
+            wave < 0, 180.0, 0.0
+        )
 
 
 @stimulus_kind("drift")
@@ -152,7 +160,9 @@ class Drift(_TemporalGabor):
 
     moves: ClassVar[bool] = True
 
-    def _contrast_and_phase(self, start: int, stop: int) -> tuple[FloatArray, FloatArray]:
+    def _contrast_and_phase(
+        self, start: int, stop: int
+    ) -> tuple[FloatArray, FloatArray]:
         # Complete turns are left out before degrees are made of them, which keeps phases exact in
         # long clips.
         lead = -360.0 * (self.cycles(start, stop) % 1.0)

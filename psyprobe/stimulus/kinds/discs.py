@@ -62,17 +62,23 @@ class Disc(Modulation):
         contrast = self.contrast
         depth = contrast * self.luminance_share
         place = {"x": self.x, "y": self.y}
-        disc = estimate.round_window(self.shape, self.ppd, self.radius, edge=self.edge, **place)
+        disc = estimate.round_window(
+            self.shape, self.ppd, self.radius, edge=self.edge, **place
+        )
         doubt = 0.0
         if self.edge == 0:
             doubt = estimate.edge_pixels(self.shape, self.ppd, self.radius, **place)
         mean = level * (1 + depth * disc.mean())
         extra = abs(depth) * doubt**2 * level / mean
-        measurements.add("mean luminance", mean, light.mean(), "mean over pixels", extra=extra)
+        measurements.add(
+            "mean luminance", mean, light.mean(), "mean over pixels", extra=extra
+        )
         peak = level * (1 + float((depth * disc).max()))
         measurements.add("peak luminance", peak, light.max(), "largest pixel")
         if np.ptp(disc) == 0 or contrast == 0:
-            measurements.add("uniformity", 0.0, light.std() / level, "SD over luminance")
+            measurements.add(
+                "uniformity", 0.0, light.std() / level, "SD over luminance"
+            )
             return
         error = measurements.pixel_error(abs(contrast))
         slack = STANDARD_ERRORS * error / (abs(contrast) * level)
@@ -86,15 +92,25 @@ class Disc(Modulation):
             base = level
             change = background / level - 1
             measurements.add(
-                "background modulation", 0.0, change, _ON_DISC, key="cone contrast", extra=extra
+                "background modulation",
+                0.0,
+                change,
+                _ON_DISC,
+                key="cone contrast",
+                extra=extra,
             )
         else:
             measurements.add("background", level, background, _ON_DISC, extra=extra)
         share = doubt**2 / min(float(disc.mean()), 1 - float(disc.mean()))
         # A flat disc rounds as one: its two levels may be off in opposite directions, by half a
         # step of drive, which display transfer functions make four times as large in light.
-        rounding = 5e-7 if measurements.display_gain else 8 * roundoff(measurements.precision)
-        extra = STANDARD_ERRORS * float(fit.gain[0]) * error / (abs(contrast) * level) + share
+        rounding = (
+            5e-7 if measurements.display_gain else 8 * roundoff(measurements.precision)
+        )
+        extra = (
+            STANDARD_ERRORS * float(fit.gain[0]) * error / (abs(contrast) * level)
+            + share
+        )
         extra += rounding / abs(contrast)
         delivered = float(np.divide(step, base))
         measurements.add("contrast", contrast, delivered, _ON_DISC, extra=extra)
@@ -102,7 +118,9 @@ class Disc(Modulation):
         requested = float(np.sqrt(disc.sum() / np.pi)) / self.ppd
         delivered = float(np.sqrt(max(weight.sum(), 0.0) / np.pi)) / self.ppd
         extra = share + slack / np.sqrt(disc.sum())
-        measurements.add("radius", requested, delivered, "of the circle of equal area", extra=extra)
+        measurements.add(
+            "radius", requested, delivered, "of the circle of equal area", extra=extra
+        )
         residual = float(fit.residual) / level
         method = "RMS that no disc explains, over background"
         extra = doubt * abs(contrast) + 2 * error / level

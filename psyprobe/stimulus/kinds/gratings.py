@@ -102,7 +102,9 @@ class _Wave(Modulation):
         that makes the sum zero, a third column. With `corner` only the upper left quarter is
         painted.
         """
-        dx, dy = pattern.offsets(self.shape, self.ppd, self.per_image("x"), self.per_image("y"))
+        dx, dy = pattern.offsets(
+            self.shape, self.ppd, self.per_image("x"), self.per_image("y")
+        )
         if corner:
             dx = dx[:, : dx.shape[1] // 2]
             dy = dy[:, : dy.shape[1] // 2]
@@ -117,7 +119,9 @@ class _Wave(Modulation):
             double_variance = (2 * radius**2)[:, None]
             envelope_x = np.exp(-(dx**2) / double_variance)
             envelope_y = np.exp(-(dy**2) / double_variance)
-        columns = np.stack([np.cos(across) * envelope_x, -np.sin(across) * envelope_x], axis=1)
+        columns = np.stack(
+            [np.cos(across) * envelope_x, -np.sin(across) * envelope_x], axis=1
+        )
         rows = np.stack([np.cos(down) * envelope_y, np.sin(down) * envelope_y], axis=2)
         if balanced:
             total = np.einsum("nhk,nkw->n", rows, columns)
@@ -140,9 +144,13 @@ class _Wave(Modulation):
         centre = {"x": self.x, "y": self.y}
         if self.window == "gaussian":
             ellipse = {"aspect": self.aspect, "orientation": self.orientation}
-            return estimate.gaussian(self.shape, self.ppd, self.radius, **ellipse, **centre)
+            return estimate.gaussian(
+                self.shape, self.ppd, self.radius, **ellipse, **centre
+            )
         edge = self.edge if self.window == "raised_cosine" else 0.0
-        return estimate.round_window(self.shape, self.ppd, self.radius, edge=edge, **centre)
+        return estimate.round_window(
+            self.shape, self.ppd, self.radius, edge=edge, **centre
+        )
 
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
         """Measure levels and contrast, and where the wave really lies."""
@@ -151,7 +159,9 @@ class _Wave(Modulation):
         depth = contrast * self.luminance_share
         wave = self._sine()
         phase = np.radians(self.phase)
-        average, spread, lowest, highest = _levels(wave.image(np.cos(phase), -np.sin(phase)))
+        average, spread, lowest, highest = _levels(
+            wave.image(np.cos(phase), -np.sin(phase))
+        )
         fit = wave.fit(planes.light)
         mean = level * (1 + depth * average)
         measurements.add("mean luminance", mean, float(fit.mean), "mean over pixels")
@@ -163,7 +173,9 @@ class _Wave(Modulation):
         if planes.in_colour:
             fit = wave.fit(planes.pattern)
             change = float(fit.background) / level - 1
-            measurements.add("background modulation", 0.0, change, _LINEAR, key="cone contrast")
+            measurements.add(
+                "background modulation", 0.0, change, _LINEAR, key="cone contrast"
+            )
         if contrast == 0:
             distortion = float(fit.deviation) / level
             measurements.add("distortion", 0.0, distortion, "SD over background")
@@ -176,7 +188,9 @@ class _Wave(Modulation):
             requested = level * depth * spread / mean
             delivered = float(np.divide(fit.deviation, fit.mean))
             extra = slack / np.sqrt(fit.residual.size) / max(spread, 1e-6)
-            measurements.add("rms contrast", requested, delivered, "SD over mean", extra=extra)
+            measurements.add(
+                "rms contrast", requested, delivered, "SD over mean", extra=extra
+            )
         peak = level * (1 + max(depth * highest, depth * lowest))
         measurements.add("peak luminance", peak, planes.light.max(), "largest pixel")
         if measurements.refined:
@@ -201,7 +215,9 @@ class _Wave(Modulation):
             error = STANDARD_ERRORS * fit.gain[name] * pixel_error / scale
             return error if np.isfinite(error) else 0.0
 
-        def add(quantity: str, requested: float, delivered: float, scale: float = 1.0) -> None:
+        def add(
+            quantity: str, requested: float, delivered: float, scale: float = 1.0
+        ) -> None:
             extra = slack(quantity, scale)
             measurements.add(quantity, requested, delivered, _REFINED, extra=extra)
 
@@ -212,9 +228,14 @@ class _Wave(Modulation):
         add("phase", self.phase, self.phase + lead)
         doubt = 0.0
         if self.window == "disc":
-            doubt = estimate.edge_pixels(self.shape, self.ppd, self.radius, self.x, self.y)
+            doubt = estimate.edge_pixels(
+                self.shape, self.ppd, self.radius, self.x, self.y
+            )
         elif self.window == "gaussian":
-            for axis, requested, delivered in (("x", self.x, fit.x), ("y", self.y, fit.y)):
+            for axis, requested, delivered in (
+                ("x", self.x, fit.x),
+                ("y", self.y, fit.y),
+            ):
                 measurements.add(
                     f"position {axis}",
                     requested * self.ppd,
@@ -276,7 +297,9 @@ class Gabor(_Wave):
         """Bound the pixels by full modulation, which a balanced Gabor may leave."""
         return None if self.balanced else super().bounds()
 
-    def paint(self, amplitude: FloatArray, offset: FloatArray, backend: Backend) -> Array:
+    def paint(
+        self, amplitude: FloatArray, offset: FloatArray, backend: Backend
+    ) -> Array:
         """Draw ``offset + amplitude * Gabor``, shape (n, H, W)."""
         if np.all(self.aspect == 1):
             radius = self.per_image("radius")
@@ -284,16 +307,22 @@ class Gabor(_Wave):
                 amplitude, offset, backend, radius=radius, balanced=self.balanced
             )
         # An oblique ellipse is no product of rows and columns: it is multiplied on.
-        dx, dy = pattern.offsets(self.shape, self.ppd, self.per_image("x"), self.per_image("y"))
+        dx, dy = pattern.offsets(
+            self.shape, self.ppd, self.per_image("x"), self.per_image("y")
+        )
         dx = dx[:, None, :]
         dy = dy[:, :, None]
-        cosine, sine = pattern.cos_sin_degrees(self.per_image("orientation")[:, None, None])
+        cosine, sine = pattern.cos_sin_degrees(
+            self.per_image("orientation")[:, None, None]
+        )
         across = dx * cosine + dy * sine
         along = dy * cosine - dx * sine
         sigma = self.per_image("radius")[:, None, None]
         ratio = self.per_image("aspect")[:, None, None]
         envelope = np.exp(-(across**2 + (along / ratio) ** 2) / (2 * sigma**2))
-        carrier = self._paint_separable(np.ones_like(amplitude), np.zeros_like(offset), Backend())
+        carrier = self._paint_separable(
+            np.ones_like(amplitude), np.zeros_like(offset), Backend()
+        )
         change = carrier * envelope
         if self.balanced:
             share = change.sum(axis=(1, 2)) / envelope.sum(axis=(1, 2))
@@ -320,7 +349,9 @@ class Grating(_Wave):
 
     window: str = "none"
     radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
-    edge: Levels = parameter("deg", "Width of the edge", default=0.25, low=0, above=True)
+    edge: Levels = parameter(
+        "deg", "Width of the edge", default=0.25, low=0, above=True
+    )
 
     contrast_kind: ClassVar[str | None] = "michelson"
     windows: ClassVar[tuple[str, ...]] = ("none", "gaussian", "raised_cosine", "disc")
@@ -332,7 +363,9 @@ class Grating(_Wave):
         allowed = "a raised cosine's ramp must be above 0 and at most twice the radius"
         self._require("edge", self.edge <= 2 * self.radius, allowed)
 
-    def paint(self, amplitude: FloatArray, offset: FloatArray, backend: Backend) -> Array:
+    def paint(
+        self, amplitude: FloatArray, offset: FloatArray, backend: Backend
+    ) -> Array:
         """Draw ``offset + amplitude * windowed grating``, shape (n, H, W)."""
         if self.window in ("none", "gaussian"):
             radius = self.per_image("radius") if self.window == "gaussian" else None
@@ -368,7 +401,9 @@ class Ring(_Wave):
 
     radius: Levels = parameter("deg", "Radius", default=1.5, low=0, above=True)
     inner: Levels = parameter("deg", "Inner radius", default=0.5625, low=0, above=True)
-    edge: Levels = parameter("deg", "Width of the edges", default=0.125, low=0, above=True)
+    edge: Levels = parameter(
+        "deg", "Width of the edges", default=0.125, low=0, above=True
+    )
 
     window = "ring"
     contrast_kind: ClassVar[str | None] = "michelson"
@@ -387,7 +422,9 @@ class Ring(_Wave):
         inner = estimate.round_window(self.shape, self.ppd, self.inner, **place)
         return outer - inner
 
-    def paint(self, amplitude: FloatArray, offset: FloatArray, backend: Backend) -> Array:
+    def paint(
+        self, amplitude: FloatArray, offset: FloatArray, backend: Backend
+    ) -> Array:
         """Draw ``offset + amplitude * ring of a grating``, shape (n, H, W)."""
         place = {name: self.per_image(name) for name in ("x", "y", "edge")}
         radius = self.per_image("radius")

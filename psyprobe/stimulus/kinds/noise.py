@@ -43,7 +43,9 @@ class Noise(Modulation):
     """
 
     frequency: Levels = parameter("cpd", "Spatial frequency", low=0, above=True)
-    bandwidth: Levels = parameter("octaves", "Bandwidth", default=1.0, low=0, above=True)
+    bandwidth: Levels = parameter(
+        "octaves", "Bandwidth", default=1.0, low=0, above=True
+    )
     exponent: Levels = parameter("1", "Spectral exponent", default=0.0)
     edge: Levels = parameter("octaves", "Width of the edge", default=0.0, low=0)
     seed: Levels = parameter("1", "Seed", default=0, low=0, whole=True)
@@ -62,7 +64,8 @@ class Noise(Modulation):
         self._require("frequency", top <= nyquist, allowed)
         step = 1 / min(self.field)
         allowed = (
-            f"the band lies below the field's lowest frequency of {step:.4g} cpd; enlarge the field"
+            f"the band lies below the field's lowest frequency of {step:.4g} cpd; enlarge "
+            "the field"
         )
         self._require("frequency", top >= step, allowed)
 
@@ -72,7 +75,9 @@ class Noise(Modulation):
         half = 2.0 ** (np.asarray(self.bandwidth, float) / 2)
         return np.asarray(self.frequency / half), np.asarray(self.frequency * half)
 
-    def paint(self, amplitude: FloatArray, offset: FloatArray, backend: Backend) -> Array:
+    def paint(
+        self, amplitude: FloatArray, offset: FloatArray, backend: Backend
+    ) -> Array:
         """Draw ``offset + amplitude * noise of unit standard deviation``, shape (n, H, W).
 
         Only the coefficients inside the ring are drawn, as normal deviates keyed by the image's
@@ -80,7 +85,9 @@ class Noise(Modulation):
         that hold any, does the rest.
         """
         low, high = (self._repeat(edge) for edge in self.band)
-        columns = zip(low, high, self.per_image("exponent"), self.per_image("edge"), strict=True)
+        columns = zip(
+            low, high, self.per_image("exponent"), self.per_image("edge"), strict=True
+        )
         bands = list(columns)
         rings = {}
         for band in dict.fromkeys(bands):
@@ -101,21 +108,32 @@ class Noise(Modulation):
 
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
         """Measure mean, RMS contrast, and the energy outside the ring."""
-        ratio = measure_levels(self, planes, measurements, "rms contrast", "SD over mean", 1.0)
+        ratio = measure_levels(
+            self, planes, measurements, "rms contrast", "SD over mean", 1.0
+        )
         if ratio is None:
             return
         low, high = (float(edge) for edge in self.band)
         soft = 2.0 ** (self.edge / 2)
         image = planes.pattern
-        outside = float(estimate.out_of_band_energy(image, self.ppd, low / soft, high * soft))
+        outside = float(
+            estimate.out_of_band_energy(image, self.ppd, low / soft, high * soft)
+        )
         extra = 10 * ratio**2
-        measurements.add("energy outside band", 0.0, outside, "Fourier sum", extra=extra)
+        measurements.add(
+            "energy outside band", 0.0, outside, "Fourier sum", extra=extra
+        )
         exact = ratio < 1e-5 and measurements.precision in ("float64", "float32")
         if self.edge == 0 and exact:
             self._measure_band_edges(image, low, high, ratio, measurements)
 
     def _measure_band_edges(
-        self, image: Float64, low: float, high: float, ratio: float, measurements: ImageMeasurements
+        self,
+        image: Float64,
+        low: float,
+        high: float,
+        ratio: float,
+        measurements: ImageMeasurements,
     ) -> None:
         """Compare the outermost coefficients that hold energy with those of the stated band."""
         height, width = self.shape
@@ -139,7 +157,11 @@ class Noise(Modulation):
         edges = (("low", innermost, lowest), ("high", outermost, highest))
         for name, requested, delivered in edges:
             measurements.add(
-                f"band edge {name}", requested, float(delivered), method, key="band edge"
+                f"band edge {name}",
+                requested,
+                float(delivered),
+                method,
+                key="band edge",
             )
 
 
@@ -167,7 +189,11 @@ def measure_levels(
     if planes.in_colour:
         change = planes.pattern.mean() / level - 1
         measurements.add(
-            "background modulation", 0.0, change, "mean over pixels", key="cone contrast"
+            "background modulation",
+            0.0,
+            change,
+            "mean over pixels",
+            key="cone contrast",
         )
     deviation = planes.pattern.std()
     if contrast == 0:
@@ -177,7 +203,9 @@ def measure_levels(
     delivered = unit * deviation / mean
     extra = STANDARD_ERRORS * ratio / np.sqrt(planes.pattern.size)
     key = "rms contrast of noise"
-    measurements.add_contrast(quantity, contrast, delivered, estimator, extra=extra, key=key)
+    measurements.add_contrast(
+        quantity, contrast, delivered, estimator, extra=extra, key=key
+    )
     return None if delivered < 1e-12 else ratio
 
 
@@ -195,7 +223,9 @@ def _transform(spectrum: npt.NDArray[Any], level: Array, out: Array) -> None:
         return
     import torch
 
-    columns = torch.fft.ifft(torch.from_numpy(spectrum).to(out.device), dim=0, norm="forward")
+    columns = torch.fft.ifft(
+        torch.from_numpy(spectrum).to(out.device), dim=0, norm="forward"
+    )
     torch.add(torch.fft.irfft(columns, width, dim=1, norm="forward"), level, out=out)
 
 
@@ -218,7 +248,9 @@ class _Ring:
 
 
 @lru_cache(maxsize=4)
-def _ring(shape: Size, ppd: float, low: float, high: float, exponent: float, edge: float) -> _Ring:
+def _ring(
+    shape: Size, ppd: float, low: float, high: float, exponent: float, edge: float
+) -> _Ring:
     height, width = shape
     frequencies, index = _sorted_frequencies(shape, ppd)
     reach = 2.0 ** (edge / 2)
@@ -273,7 +305,9 @@ def _sorted_frequencies(shape: Size, ppd: float) -> tuple[FloatArray, IntArray]:
 def _unit_coefficients(ring: _Ring, seed: int) -> npt.NDArray[Any]:
     """Draw the coefficients of one image whose standard deviation is 1."""
     # Deviates are always drawn in float32: a seed means the same image in every precision.
-    normal = np.random.default_rng(seed).standard_normal(2 * len(ring.index), dtype=np.float32)
+    normal = np.random.default_rng(seed).standard_normal(
+        2 * len(ring.index), dtype=np.float32
+    )
     values = normal.view(np.complex64).astype(np.complex128) * ring.amplitude
     values[ring.mirrored] = values[ring.mirrors].conj()
     squared = values.real**2 + values.imag**2

@@ -21,10 +21,21 @@ from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.kinds.gratings import Gabor, Grating
 from psyprobe.stimulus.kinds.noise import Noise
 from psyprobe.stimulus.measuring import luminance_of, to_lms
-from psyprobe.stimulus.parameters import AREA, DerivedLevel, Parameter, check_names, parameter
+from psyprobe.stimulus.parameters import (
+    AREA,
+    DerivedLevel,
+    Parameter,
+    check_names,
+    parameter,
+)
 from psyprobe.stimulus.pattern import Modulation
 from psyprobe.stimulus.registry import stimulus_kind
-from psyprobe.stimulus.specification import Specification, cache_by_kind, join_numbers, levels_of
+from psyprobe.stimulus.specification import (
+    Specification,
+    cache_by_kind,
+    join_numbers,
+    levels_of,
+)
 
 #: What the parts of a sum have in common: changed in one part, it is changed in all.
 BACKGROUND = ("luminance", "ppd", "size", "white", "observer")
@@ -108,7 +119,11 @@ class Sum(Specification):
     def varying(self) -> dict[str, FloatArray]:
         """Return the parameters of the parts that are arrays, by their names in the sum."""
         values = {name: self.value(name) for name in self._layout.parameters}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        return {
+            name: value
+            for name, value in values.items()
+            if isinstance(value, np.ndarray)
+        }
 
     def levels(self) -> Mapping[str, Parameter]:
         """Describe the levels of the target, and those of the other parts by prefixed names."""
@@ -131,7 +146,8 @@ class Sum(Specification):
             for part in range(len(self.parts)) if shared else [address.part]:
                 changes[part][address.name] = value
         return self._with_parts(
-            part.changed(**change) for part, change in zip(self.parts, changes, strict=True)
+            part.changed(**change)
+            for part, change in zip(self.parts, changes, strict=True)
         )
 
     def _with_parts(self, parts: Iterable[Modulation]) -> Self:
@@ -140,7 +156,10 @@ class Sum(Specification):
     def to_dict(self) -> JsonObject:
         """Return the kind and the parts as numbers, text and lists."""
         names = {"names": list(self.names)} if self.names else {}
-        return {"kind": self.kind, "parts": [part.to_dict() for part in self.parts]} | names
+        return {
+            "kind": self.kind,
+            "parts": [part.to_dict() for part in self.parts],
+        } | names
 
     def content(self) -> JsonObject:
         """Return what the digest is taken of: `to_dict`, with the contents of the parts."""
@@ -158,10 +177,17 @@ class Sum(Specification):
         return self.parts
 
     def measure_image(
-        self, image: Float64, space: str, measurements: ImageMeasurements, display: Display | None
+        self,
+        image: Float64,
+        space: str,
+        measurements: ImageMeasurements,
+        display: Display | None,
     ) -> list[Measurement]:
         """Measure each part by itself, with the others subtracted."""
-        layers = [self.luminance * np.asarray(part.modulation(Backend())) for part in self.parts]
+        layers = [
+            self.luminance * np.asarray(part.modulation(Backend()))
+            for part in self.parts
+        ]
         light = image
         if space != "luminance":
             image = to_lms(image, space, self.parts[0], display)
@@ -171,10 +197,16 @@ class Sum(Specification):
                 vector = part.background_lms * part.cone_contrast
                 layers[index] = layers[index][..., None] * vector
         peak = float(np.max(light))
-        entries = [Measurement("peak luminance", "cd/m²", None, peak, None, False, "largest pixel")]
+        entries = [
+            Measurement(
+                "peak luminance", "cd/m²", None, peak, None, False, "largest pixel"
+            )
+        ]
         for index, part in enumerate(self.parts):
             others = sum(layers[:index] + layers[index + 1 :], np.zeros(()))
-            measured = part.measure_image(image - others, space, measurements.empty(), display)
+            measured = part.measure_image(
+                image - others, space, measurements.empty(), display
+            )
             for measurement in measured:
                 quantity = f"part {index + 1} {measurement.quantity}"
                 entries.append(replace(measurement, quantity=quantity))
@@ -339,7 +371,9 @@ class MaskedGabor(Specification):
     #: {"grating", "noise"}: A grating like the target's, or white noise up to `highest`.
     mask: str = "grating"
     #: Highest frequency of noise, included; a brick wall.
-    highest: float = parameter("cpd", "Highest frequency of the mask", default=12.0, numeric=False)
+    highest: float = parameter(
+        "cpd", "Highest frequency of the mask", default=12.0, numeric=False
+    )
     #: Seed of noise.
     seed: Levels = parameter("1", "Seed", default=0, low=0, whole=True)
 
@@ -351,21 +385,27 @@ class MaskedGabor(Specification):
         super().__post_init__()
         if self.mask not in self.masks:
             raise unknown_name("mask", str(self.mask), self.masks)
-        self._require("highest", self.highest > 0, "the highest frequency of noise must be > 0")
+        self._require(
+            "highest", self.highest > 0, "the highest frequency of noise must be > 0"
+        )
         # The parts check their parameters, and that they fit on the pixels.
         self.as_sum()
 
     def as_sum(self) -> Sum:
         """Return the target and the mask as a `Sum`."""
         target = Gabor(
-            contrast=self.contrast, radius=self.radius, **self._shared(*_WAVE, *_BACKGROUND)
+            contrast=self.contrast,
+            radius=self.radius,
+            **self._shared(*_WAVE, *_BACKGROUND),
         )
         return Sum(parts=(target, self.reference()))
 
     def reference(self) -> Modulation:
         """Return the mask alone."""
         if self.mask == "grating":
-            return Grating(contrast=self.mask_contrast, **self._shared(*_WAVE, *_BACKGROUND))
+            return Grating(
+                contrast=self.mask_contrast, **self._shared(*_WAVE, *_BACKGROUND)
+            )
         return Noise(
             frequency=math.sqrt(_LOWEST * self.highest),
             bandwidth=math.log2(self.highest / _LOWEST),
@@ -380,7 +420,11 @@ class MaskedGabor(Specification):
         return self.as_sum()._draw_pixels(backend)
 
     def measure_image(
-        self, image: Float64, space: str, measurements: ImageMeasurements, display: Display | None
+        self,
+        image: Float64,
+        space: str,
+        measurements: ImageMeasurements,
+        display: Display | None,
     ) -> list[Measurement]:
         """Measure the target and the mask as a `Sum` does."""
         return self.as_sum().measure_image(image, space, measurements, display)

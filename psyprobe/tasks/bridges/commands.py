@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.files.terminal import settings, show
 from psyprobe.tasks.bridges import tables
 from psyprobe.tasks.bridges.turns import questions_of
@@ -20,10 +20,14 @@ _WRITERS: dict[str, Callable[..., list[Path]]] = {
 def questions_command(arguments: argparse.Namespace) -> int:
     """Write the questions of an experiment as a data set or task of another harness."""
     changes = {"asking.readout": "text", **settings(arguments.set, "--set")}
-    page = read_experiment(arguments.experiment).with_settings(changes)
+    page = load_experiment(arguments.experiment).with_settings(changes)
     card = tables.harness_card("MODEL", arguments.harness, arguments.input_size)
     turns = list(questions_of(page, card))
     files = _WRITERS[arguments.harness](turns, page, arguments.output)
     line = f"{files[0]}: {len(turns):,} questions of {page.name}; their page is {files[-1]}"
-    show({"files": list(map(str, files)), "questions": len(turns)}, line, as_json=arguments.json)
+    show(
+        {"files": list(map(str, files)), "questions": len(turns)},
+        line,
+        as_json=arguments.json,
+    )
     return 0

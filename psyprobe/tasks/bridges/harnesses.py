@@ -62,7 +62,9 @@ class AnswerTables:
             answers = tables.write_lmms_eval_results(record, store, folder, page_folder)
             return ExportedRun(folder, answers)
         path = folder / f"{_stem(record.observer, record.experiment)}.xlsx"
-        return ExportedRun(path, tables.write_predictions(record, store, path, page_folder))
+        return ExportedRun(
+            path, tables.write_predictions(record, store, path, page_folder)
+        )
 
     def read(
         self,
@@ -84,7 +86,9 @@ class AnswerTables:
 
 def _import(replies: Replies, store: Store) -> ImportedRun:
     counts = store_replies(replies, store)
-    return ImportedRun(replies.experiment.name, replies.card.name, len(replies.answers), *counts)
+    return ImportedRun(
+        replies.experiment.name, replies.card.name, len(replies.answers), *counts
+    )
 
 
 def _stem(first: str, second: str) -> str:
@@ -94,7 +98,9 @@ def _stem(first: str, second: str) -> str:
 
 def _need_inspect() -> None:
     if importlib.util.find_spec("inspect_ai") is None:
-        raise PsyprobeError("logs of inspect-ai need inspect-ai: pip install 'psyprobe[inspect]'")
+        raise PsyprobeError(
+            "logs of inspect-ai need inspect-ai: pip install 'psyprobe[inspect]'"
+        )
 
 
 INSPECT = InspectLogs()

@@ -39,7 +39,11 @@ KEY = "psyprobe"
 SUFFIXES = (".eval", ".json")
 _NO_TIME = "1970-01-01T00:00:00+00:00"
 #: inspect-ai's names of stop reasons, by those of `Answer`.
-_STOP_REASONS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
+_STOP_REASONS = {
+    "stop": "stop",
+    "length": "max_tokens",
+    "content_filter": "content_filter",
+}
 
 
 def write_inspect_log(
@@ -123,7 +127,9 @@ def write_inspect_log(
             total_samples=len(samples),
             completed_samples=len(samples),
             scores=[
-                log.EvalScore(name=record.probe, scorer="psyprobe/reply_reader", metrics=metrics)
+                log.EvalScore(
+                    name=record.probe, scorer="psyprobe/reply_reader", metrics=metrics
+                )
             ],
         ),
         stats=log.EvalStats(
@@ -135,7 +141,8 @@ def write_inspect_log(
     )
     log_format = path.suffix[1:]
     write_whole(
-        path, lambda partial: log.write_eval_log(evaluation, str(partial), format=log_format)
+        path,
+        lambda partial: log.write_eval_log(evaluation, str(partial), format=log_format),
     )
     return len(samples)
 
@@ -160,7 +167,9 @@ def read_inspect_log(path: str | Path, page: Experiment | None = None) -> Replie
     try:
         header = log.read_eval_log(str(file), header_only=True)
         samples = list(log.read_eval_log_samples(str(file), all_samples_required=False))
-    except Exception as error:  # a zip, JSON and pydantic end in errors of a dozen kinds
+    except (
+        Exception
+    ) as error:  # a zip, JSON and pydantic end in errors of a dozen kinds
         raise InputError(
             f"{file} is no log of inspect-ai: {' '.join(str(error).split())[:120]}"
         ) from None
@@ -185,7 +194,9 @@ def read_inspect_log(path: str | Path, page: Experiment | None = None) -> Replie
     else:
         card = Card.from_dict(metadata["card"])
     if page is None:
-        page = experiment_from_text(metadata["page"], metadata["experiment"], file.parent)
+        page = experiment_from_text(
+            metadata["page"], metadata["experiment"], file.parent
+        )
     answers = {
         str(sample.id): answer_of(sample.output)
         for sample in samples
@@ -238,7 +249,9 @@ def _sample(turn: Turn, model: str, target: str, score: JsonMapping | None) -> A
     if answer.thinking:
         reasoning = inspect_model.ContentReasoning(reasoning=answer.thinking)
         content = [reasoning, inspect_model.ContentText(text=answer.text)]
-    reply = inspect_model.ChatMessageAssistant(content=content, model=answer.model or model)
+    reply = inspect_model.ChatMessageAssistant(
+        content=content, model=answer.model or model
+    )
     input_tokens = answer.tokens_in or 0
     output_tokens = answer.tokens_out or 0
     usage = inspect_model.ModelUsage(
@@ -254,7 +267,9 @@ def _sample(turn: Turn, model: str, target: str, score: JsonMapping | None) -> A
     ]
     logprobs = [
         inspect_model.Logprob(
-            token=top_logprob.token, logprob=top_logprob.logprob, top_logprobs=top_logprobs
+            token=top_logprob.token,
+            logprob=top_logprob.logprob,
+            top_logprobs=top_logprobs,
         )
         for top_logprob in top_logprobs[:1]
     ]

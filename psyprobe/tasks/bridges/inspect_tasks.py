@@ -7,11 +7,20 @@ from pathlib import Path
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.scorer import (
+    Metric,
+    SampleScore,
+    Score,
+    Scorer,
+    Target,
+    Value,
+    metric,
+    scorer,
+)
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from psyprobe.errors import InputError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.experiment.experiment import experiment_from_text
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.terminal import settings
@@ -57,7 +66,9 @@ def csf(
         Other values of keys of the page, KEY=VALUE, as for ``psyprobe run --set``.
     """
     changes = settings([set] if isinstance(set, str) else list(set), "set")
-    page = read_experiment(experiment).with_settings({"asking.readout": readout, **changes})
+    page = load_experiment(experiment).with_settings(
+        {"asking.readout": readout, **changes}
+    )
     if page.asking is None:
         raise InputError(
             f"{page.name} asks nothing in words (probe {page.probe!r}); take one that does"
@@ -81,8 +92,14 @@ def csf(
         dataset=MemoryDataset(samples, name=page.name),
         solver=ask(),
         scorer=reply_reader(readout),
-        metrics=[sensitivity(page.toml, page.name, str(page.folder), input_size, len(samples))],
-        metadata={KEY: {"experiment": page.name, "page": page.toml, "input_size": input_size}},
+        metrics=[
+            sensitivity(
+                page.toml, page.name, str(page.folder), input_size, len(samples)
+            )
+        ],
+        metadata={
+            KEY: {"experiment": page.name, "page": page.toml, "input_size": input_size}
+        },
     )
 
 
@@ -106,7 +123,9 @@ def reply_reader(readout: Readout = "text") -> Scorer:
         prompt = Prompt.from_dict(metadata["wording"])
         answer = answer_of(state.output)
         order = metadata["order"]
-        return Score(**score_fields(answer, prompt, order, metadata["alternatives"], readout))
+        return Score(
+            **score_fields(answer, prompt, order, metadata["alternatives"], readout)
+        )
 
     return score
 

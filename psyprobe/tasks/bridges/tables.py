@@ -84,7 +84,12 @@ def write_vlmevalkit_task(
         # VLMEvalKit takes the index of an earlier row in place of the same image.
         cell = str(first_rows[image]) if image in first_rows else image
         first_rows.setdefault(image, index)
-        row = {"index": index, "id": turn.id, "image": cell, "question": turn.inquiry.prompt}
+        row = {
+            "index": index,
+            "id": turn.id,
+            "image": cell,
+            "question": turn.inquiry.prompt,
+        }
         # VLMEvalKit compares with "Yes", capital included.
         row["answer"] = correct_answer(turn, prompts).capitalize()
         rows.append(row | _description(turn))
@@ -149,7 +154,9 @@ def write_lmms_eval_task(
     code = destination / "psyprobe_questions.py"
     write_text(questions, "\n".join(lines) + "\n")
     templates = tomllib.loads(
-        files("psyprobe.tasks.bridges").joinpath("lmms_eval_task.toml").read_text(encoding="utf-8")
+        files("psyprobe.tasks.bridges")
+        .joinpath("lmms_eval_task.toml")
+        .read_text(encoding="utf-8")
     )
     fields = {
         "TASK": task,
@@ -159,7 +166,10 @@ def write_lmms_eval_task(
         "SAMPLED": str(temperature > 0).lower(),
     }
     field_pattern = r"\b(?:" + "|".join(fields) + r")\b"
-    write_text(page, re.sub(field_pattern, lambda match: fields[match.group()], templates["task"]))
+    write_text(
+        page,
+        re.sub(field_pattern, lambda match: fields[match.group()], templates["task"]),
+    )
     write_text(code, templates["code"])
     return [page, code, questions, _write_page(experiment, destination)]
 
@@ -185,7 +195,11 @@ def write_predictions(
         )
     rows = []
     for index, turn in enumerate(turns_of(record, store, Path(folder)), 1):
-        row: JsonObject = {"index": index, "id": turn.id, "question": turn.inquiry.prompt}
+        row: JsonObject = {
+            "index": index,
+            "id": turn.id,
+            "question": turn.inquiry.prompt,
+        }
         row["answer"] = correct_answer(turn, prompts).capitalize()
         row |= _description(turn)
         row["prediction"] = turn.answer.text if turn.answer else ""
@@ -260,7 +274,10 @@ def write_lmms_eval_results(
     numbers = score_numbers(build_result(record, store))
     results = {
         "results": {
-            task: {"alias": task, **{f"{name},none": value for name, value in numbers.items()}}
+            task: {
+                "alias": task,
+                **{f"{name},none": value for name, value in numbers.items()},
+            }
         },
         "versions": {task: record.layout["version"]},
         "n-samples": {task: {"original": len(lines), "effective": len(lines)}},
@@ -344,7 +361,9 @@ def _trial_score(turn: Turn, prompts: Mapping[str, Prompt]) -> dict[str, float]:
     trial = turn.description
     if turn.answer is None or "prompt" not in trial:
         return {}
-    prompt, polarity = prompts[trial["prompt"]].interpret(trial["order"], trial["alternatives"])
+    prompt, polarity = prompts[trial["prompt"]].interpret(
+        trial["order"], trial["alternatives"]
+    )
     response = response_value(read_answer(turn.answer, prompt), "text", polarity)
     if math.isnan(response):
         return {}
@@ -403,4 +422,8 @@ def _write_json(table: pd.DataFrame, path: Path) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-_PREDICTIONS: JsonMapping = {".xlsx": _write_xlsx, ".tsv": write_tsv, ".json": _write_json}
+_PREDICTIONS: JsonMapping = {
+    ".xlsx": _write_xlsx,
+    ".tsv": write_tsv,
+    ".json": _write_json,
+}

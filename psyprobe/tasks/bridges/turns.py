@@ -65,7 +65,9 @@ def correct_answer(turn: Turn, prompts: Mapping[str, Prompt]) -> str:
     trial = turn.description
     if "prompt" not in trial:
         return ""
-    prompt, polarity = prompts[trial["prompt"]].interpret(trial["order"], trial["alternatives"])
+    prompt, polarity = prompts[trial["prompt"]].interpret(
+        trial["order"], trial["alternatives"]
+    )
     is_present = trial["contrast"] > 0
     return prompt.yes[0] if is_present == (polarity > 0) else prompt.no[0]
 
@@ -88,7 +90,13 @@ class TurnIds:
             for example in inquiry.examples
         ]
         decoding = inquiry.decoding.to_dict()
-        contents = [self._image_digests, inquiry.prompt, inquiry.system, examples, decoding]
+        contents = [
+            self._image_digests,
+            inquiry.prompt,
+            inquiry.system,
+            examples,
+            decoding,
+        ]
         turn_id = digest(contents)[:16]
         self._counts[turn_id] += 1
         count = self._counts[turn_id]
@@ -154,7 +162,9 @@ def questions_of(experiment: Experiment, card: Card) -> Iterator[Turn]:
     descriptions = _describe_questions(schedule)
 
     def recall(inquiry: Inquiry) -> Answer:
-        turns.append(Turn(turn_id(inquiry), inquiry, None, descriptions.get(inquiry.key, {})))
+        turns.append(
+            Turn(turn_id(inquiry), inquiry, None, descriptions.get(inquiry.key, {}))
+        )
         return Answer("")
 
     for _ in probe.answer({card.digest: ReplayObserver(card, recall)}, batches):
@@ -190,7 +200,9 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
     turns = list[Turn]()
     schedule, probe = _plan(experiment, ReplayObserver(card, lambda _: None))
     schedule.begin(record)
-    while batches := [batch for batch in schedule.next() if _observer_digest(batch) == card.digest]:
+    while batches := [
+        batch for batch in schedule.next() if _observer_digest(batch) == card.digest
+    ]:
         keys = {question.key for batch in batches for question in batch.questions}
         if store.missing(keys):
             raise InputError(
@@ -214,7 +226,9 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
             turns.append(Turn(turn_id(inquiry), inquiry, answer, description))
             return answer
 
-        for answered in probe.answer({card.digest: ReplayObserver(card, recall)}, batches):
+        for answered in probe.answer(
+            {card.digest: ReplayObserver(card, recall)}, batches
+        ):
             stored_answer = stored_answers[answered.question.key]
             resized = any(
                 stored_answer[name] != value
@@ -233,7 +247,9 @@ class AnswerCounts(NamedTuple):
     unanswered: int
 
 
-def store_replies(replies: Replies, store: Store, *, progress: bool | None = None) -> AnswerCounts:
+def store_replies(
+    replies: Replies, store: Store, *, progress: bool | None = None
+) -> AnswerCounts:
     """Put answers of another harness into a store, as those of a run.
 
     Parameters
@@ -248,7 +264,9 @@ def store_replies(replies: Replies, store: Store, *, progress: bool | None = Non
     turn_id = TurnIds()
     experiment = replies.experiment
     card = replies.card
-    observer = ReplayObserver(card, lambda inquiry: replies.answers.get(turn_id(inquiry)))
+    observer = ReplayObserver(
+        card, lambda inquiry: replies.answers.get(turn_id(inquiry))
+    )
     schedule, probe = _plan(experiment, observer)
     store.add_contents(schedule.contents())
     record = store.begin_run(schedule.record(store))
@@ -259,14 +277,22 @@ def store_replies(replies: Replies, store: Store, *, progress: bool | None = Non
     with Writer(store) as writer, progress_bar(0, progress, "question") as bar:
         bar.set_description(f"{experiment.name}: {card.name}")
         while batches := schedule.next():
-            judged = [batch for batch in batches if _observer_digest(batch) != card.digest]
+            judged = [
+                batch for batch in batches if _observer_digest(batch) != card.digest
+            ]
             if judged:
-                return AnswerCounts(len(asked_keys), sum(len(batch.questions) for batch in judged))
-            keys = ask_round(store, probe.answer, observers, origins, batches, bar, writer)
+                return AnswerCounts(
+                    len(asked_keys), sum(len(batch.questions) for batch in judged)
+                )
+            keys = ask_round(
+                store, probe.answer, observers, origins, batches, bar, writer
+            )
             writer.write()
             asked_keys |= keys
             if missing_keys := store.missing(keys):
-                return AnswerCounts(len(asked_keys) - len(missing_keys), len(missing_keys))
+                return AnswerCounts(
+                    len(asked_keys) - len(missing_keys), len(missing_keys)
+                )
             schedule.tell(store.answers(keys))
     store.finish_run(record, schedule.outcome(), asked_keys)
     return AnswerCounts(len(asked_keys), 0)
@@ -284,13 +310,18 @@ def score_numbers(result: xarray.Dataset) -> dict[str, float]:
     numbers = dict(score.rows()[0].record)
     score_fields = score.to_dict()
     for point in score_fields.get("curve", ()):
-        numbers[f"sensitivity at {point['value']:g} {score_fields['unit']}"] = point["sensitivity"]
+        numbers[f"sensitivity at {point['value']:g} {score_fields['unit']}"] = point[
+            "sensitivity"
+        ]
     return {name: float(value) for name, value in numbers.items() if _is_number(value)}
 
 
 def prompts_of(record: RunRecord) -> dict[str, Prompt]:
     """Return the prompts of a run in words, by id; a benchmark has none."""
-    return {prompt.id: prompt for prompt in map(Prompt.from_dict, record.layout.get("prompts", ()))}
+    return {
+        prompt.id: prompt
+        for prompt in map(Prompt.from_dict, record.layout.get("prompts", ()))
+    }
 
 
 class _Plan(NamedTuple):
@@ -320,8 +351,14 @@ def _describe_questions(schedule: Any) -> dict[str, JsonObject]:
         for trial in schedule.outcome().get("trials", ())
     ]
     descriptions = [*trials, *getattr(schedule, "named", ())]
-    return {description.pop("key"): description for description in map(dict, descriptions)}
+    return {
+        description.pop("key"): description for description in map(dict, descriptions)
+    }
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )

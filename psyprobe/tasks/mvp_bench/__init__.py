@@ -37,7 +37,11 @@ _PUBLIC = {
     ),
 }
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
-_BIBTEX = files("psyprobe.tasks.mvp_bench").joinpath("reference.bib").read_text(encoding="utf-8")
+_BIBTEX = (
+    files("psyprobe.tasks.mvp_bench")
+    .joinpath("reference.bib")
+    .read_text(encoding="utf-8")
+)
 
 MVP_BENCH = ProbeKind(
     "psyprobe.tasks.mvp_bench.probe",
@@ -50,7 +54,9 @@ __all__ = [*_MODULES]
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return getattr(import_module(f"psyprobe.tasks.mvp_bench.{_MODULES[name]}"), name)
+        return getattr(
+            import_module(f"psyprobe.tasks.mvp_bench.{_MODULES[name]}"), name
+        )
     raise AttributeError(f"module 'psyprobe.tasks.mvp_bench' has no attribute {name!r}")
 
 

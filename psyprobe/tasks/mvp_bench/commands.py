@@ -24,7 +24,11 @@ from psyprobe.tasks.mvp_bench.metrics import (
     with_categories,
 )
 from psyprobe.tasks.mvp_bench.probe import read_run
-from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, with_rotations
+from psyprobe.tasks.mvp_bench.questions import (
+    check_questions,
+    read_questions,
+    with_rotations,
+)
 from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_replies, read_predictions
 
 if TYPE_CHECKING:
@@ -35,7 +39,9 @@ _CAPTIONS = {"N": "natural", "M": "manipulated", "pair": "both"}
 
 def mvp_bench_command(arguments: argparse.Namespace) -> int:
     """Check questions, or score prediction files and runs, and print the paper's tables."""
-    questions = pd.concat([read_questions(path) for path in arguments.questions], ignore_index=True)
+    questions = pd.concat(
+        [read_questions(path) for path in arguments.questions], ignore_index=True
+    )
     if not arguments.model and not arguments.results:
         report = check_questions(questions, arguments.images)
         if arguments.output is not None:
@@ -121,7 +127,9 @@ def _score_run(result: xarray.Dataset, arguments: argparse.Namespace) -> pd.Data
     files = [folder / f"{stem}.jsonl"]
     replies = table[["question_id", "reply", "judge", "place"]]
     replies = replies.rename(columns={"reply": "output", "judge": "extracted (GPT)"})
-    write_text(files[0], replies.to_json(orient="records", lines=True, force_ascii=False))
+    write_text(
+        files[0], replies.to_json(orient="records", lines=True, force_ascii=False)
+    )
     if arguments.images is not None:
         label = json.loads(result.attrs["observer_card"])["name"]
         files.append(folder / f"{stem}-failed.html")
@@ -156,7 +164,9 @@ def failed_pairs_page(
         group = answers[answers["pair"] == number]
         pictures = [
             (f"{_CAPTIONS[kind]}: {image}", *_picture(Path(images) / image))
-            for image, kind in dict.fromkeys(zip(group["image"], group["kind"], strict=True))
+            for image, kind in dict.fromkeys(
+                zip(group["image"], group["kind"], strict=True)
+            )
         ]
         rows = group.assign(caption=group["kind"].map(_CAPTIONS)).to_dict("records")
         pairs.append({"number": int(number), "images": pictures, "rows": rows})

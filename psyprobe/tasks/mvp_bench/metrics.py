@@ -51,7 +51,11 @@ ALL_LEVELS = "multi"
 
 
 def mvp_metrics(
-    table: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+    table: pd.DataFrame,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Compute all metrics that the answers of a table allow.
 
@@ -104,11 +108,16 @@ def mvp_metrics(
         if group["answer"].nunique() == 2:
             # Accuracy on either key, averaged: what an observer that always says the same gets 50 %
             # of.
-            keys = [_sum_by_pair(group[group["answer"] == key], pairs) for key in ("yes", "no")]
+            keys = [
+                _sum_by_pair(group[group["answer"] == key], pairs)
+                for key in ("yes", "no")
+            ]
             value = 100 * float(np.mean([_accuracy(sums) for sums in keys]))
             interval = _interval(draws, keys, confidence)
             cell = ("yes/no", ALL_LEVELS, f"balanced_{kind}")
-            rows.append((*cell, value, None, len(group), *interval, int(group["unread"].sum())))
+            rows.append(
+                (*cell, value, None, len(group), *interval, int(group["unread"].sum()))
+            )
     names = ["value", "numerator", "denominator", "low", "high", "unread"]
     metrics = pd.DataFrame(rows, columns=[*_CELL, *names])
     return metrics.astype({"numerator": "Int64"})
@@ -118,7 +127,9 @@ def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
     """Keep each answer once, and add columns right, asked and unread."""
     missing = [name for name in _COLUMNS if name not in table]
     if missing:
-        raise InputError(f"the table has no column {missing[0]!r}; it needs {', '.join(_COLUMNS)}")
+        raise InputError(
+            f"the table has no column {missing[0]!r}; it needs {', '.join(_COLUMNS)}"
+        )
     answers = table[[name for name in (*_COLUMNS, "category") if name in table]]
     if "place" in table:
         places = table.groupby(["run", "question_id"])["place"]
@@ -142,7 +153,10 @@ def ratios(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
 
     The table has one row for each thing counted: pair, right (0 or 1), asked (1), unread.
     """
-    for cell, counted in (*_yes_no(answers[answers["task"] == "yes_no"]), *_choices(answers)):
+    for cell, counted in (
+        *_yes_no(answers[answers["task"] == "yes_no"]),
+        *_choices(answers),
+    ):
         if len(counted):
             yield cell, counted
 
@@ -178,7 +192,9 @@ def _choices(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
         if "place" in rotations and len(rotations):
             first = rotations.groupby("mcq")["place"].idxmin()
             counted["VanillaEval (first in file)"] = rotations.loc[first]
-        counted["CircularEval"] = _all_right(rotations, ["pair", "mcq", "level"], at_least=1)
+        counted["CircularEval"] = _all_right(
+            rotations, ["pair", "mcq", "level"], at_least=1
+        )
         for level in ("low", "high"):
             for metric, group in counted.items():
                 yield (label, level, metric), _at_level(group, level)
@@ -203,7 +219,9 @@ def _bootstrap_pairs(
     check_resampling(confidence, resamples)
     pairs = np.unique(answers["pair"])
     even = np.full(len(pairs), 1 / len(pairs))
-    return pairs, np.random.default_rng(seed).multinomial(len(pairs), even, size=resamples)
+    return pairs, np.random.default_rng(seed).multinomial(
+        len(pairs), even, size=resamples
+    )
 
 
 def _sum_by_pair(counted: pd.DataFrame, pairs: np.ndarray) -> pd.DataFrame:
@@ -217,7 +235,9 @@ def _accuracy(sums: pd.DataFrame) -> float:
 
 def _resampled_accuracies(draws: np.ndarray, sums: pd.DataFrame) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(draws @ sums["right"].to_numpy() / (draws @ sums["asked"].to_numpy()))
+        return np.asarray(
+            draws @ sums["right"].to_numpy() / (draws @ sums["asked"].to_numpy())
+        )
 
 
 def _interval(
@@ -231,7 +251,9 @@ def _interval(
         return None, None
     value = float(np.mean([_accuracy(sums) for sums in parts]))
     pairs = min(int((sums["asked"] > 0).sum()) for sums in parts)
-    low, high = bounded_interval(value, _standard_error(finite, pairs), pairs, confidence)
+    low, high = bounded_interval(
+        value, _standard_error(finite, pairs), pairs, confidence
+    )
     return 100 * low, 100 * high
 
 
@@ -259,7 +281,9 @@ def constant_replies(questions: pd.DataFrame, answer: str) -> pd.DataFrame:
     if answer == "key":
         return questions.assign(response=questions["answer"])
     yes_no = questions["task"] == "yes_no"
-    return questions[yes_no if answer in ("yes", "no") else ~yes_no].assign(response=answer)
+    return questions[yes_no if answer in ("yes", "no") else ~yes_no].assign(
+        response=answer
+    )
 
 
 def compare_models(
@@ -295,7 +319,9 @@ def compare_models(
     Both models are resampled by the same pairs, so what makes a pair hard for both cancels.
     """
     tables = [checked_answers(table) for table in (first, second)]
-    questions = [set(zip(table["run"], table["question_id"], strict=True)) for table in tables]
+    questions = [
+        set(zip(table["run"], table["question_id"], strict=True)) for table in tables
+    ]
     if unpaired := questions[0] ^ questions[1]:
         raise InputError(
             f"{len(unpaired)} questions were answered by one of the two models alone; compare what "
@@ -303,7 +329,8 @@ def compare_models(
         )
     pairs, draws = _bootstrap_pairs(tables[0], confidence, resamples, seed)
     sums = [
-        {cell: _sum_by_pair(counted, pairs) for cell, counted in ratios(table)} for table in tables
+        {cell: _sum_by_pair(counted, pairs) for cell, counted in ratios(table)}
+        for table in tables
     ]
     rows = []
     for cell, first_sums in sums[0].items():
@@ -314,7 +341,9 @@ def compare_models(
         difference = 100 * (_accuracy(first_sums) - _accuracy(second_sums))
         count = int((first_sums["asked"] > 0).sum())
         error = _standard_error(samples, count)
-        low, high = bounded_interval(difference, error, count, confidence, (-100.0, 100.0))
+        low, high = bounded_interval(
+            difference, error, count, confidence, (-100.0, 100.0)
+        )
         p = min(1.0, 2 * float(min((samples <= 0).mean(), (samples >= 0).mean())))
         rows.append((*cell, difference, low, high, p))
     return pd.DataFrame(rows, columns=[*_CELL, "difference", "low", "high", "p"])
@@ -394,20 +423,28 @@ def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
     """
     printed = published()
     if model not in set(printed["model"]):
-        raise unknown_name("model of the MVP-Bench paper", model, sorted(set(printed["model"])))
+        raise unknown_name(
+            "model of the MVP-Bench paper", model, sorted(set(printed["model"]))
+        )
     values = _values(metrics)
     rows = []
     for row in printed[printed["model"] == model].itertuples():
         printed_cell = (row.task, row.level, row.metric)
         agreements = {
-            cell: _agreement(row.value, values, cell) for cell in _candidates(values, printed_cell)
+            cell: _agreement(row.value, values, cell)
+            for cell in _candidates(values, printed_cell)
         }
         if agreements:
-            cell = next((cell for cell, how in agreements.items() if how), next(iter(agreements)))
+            cell = next(
+                (cell for cell, how in agreements.items() if how),
+                next(iter(agreements)),
+            )
             agreement = agreements[cell]
             reason = "" if agreement else _reason(model, printed_cell)
             rows.append((row.table, *cell, row.value, values[cell], agreement, reason))
-    return pd.DataFrame(rows, columns=["table", *_CELL, "paper", "value", "agrees", "reason"])
+    return pd.DataFrame(
+        rows, columns=["table", *_CELL, "paper", "value", "agrees", "reason"]
+    )
 
 
 def _values(table: pd.DataFrame) -> dict[Cell, Any]:
@@ -431,8 +468,12 @@ def _agreement(paper: str, values: Mapping[Cell, Any], cell: Cell) -> str:
         return "rounded"
     if f"{int(values[cell] * step + 1e-9) / step:.{digits}f}" == paper:
         return "cut off"
-    names = {"aAcc": ("aAcc_N", "aAcc_M"), "iAcc_N+M": ("iAcc_N", "iAcc_M")}.get(metric, ())
-    parts = [values[task, level, name] for name in names if (task, level, name) in values]
+    names = {"aAcc": ("aAcc_N", "aAcc_M"), "iAcc_N+M": ("iAcc_N", "iAcc_M")}.get(
+        metric, ()
+    )
+    parts = [
+        values[task, level, name] for name in names if (task, level, name) in values
+    ]
     if len(parts) == 2:
         rounded = [int(part * step + 0.5 + 1e-9) for part in parts]
         if f"{int(sum(rounded) / 2 + 0.5) / step:.{digits}f}" == paper:
@@ -444,8 +485,12 @@ def _reason(model: str, cell: Cell) -> str:
     """Look up why a printed value differs."""
     place = (model, *cell)
     differences = read_packaged_table(_PACKAGE, "mvp_differences.csv")
-    for row in differences[["model", *_CELL, "reason"]].itertuples(index=False, name=None):
-        if all(pattern in ("*", value) for pattern, value in zip(row, place, strict=False)):
+    for row in differences[["model", *_CELL, "reason"]].itertuples(
+        index=False, name=None
+    ):
+        if all(
+            pattern in ("*", value) for pattern, value in zip(row, place, strict=False)
+        ):
             return str(row[-1])
     return "not known"
 
@@ -482,10 +527,14 @@ def mvp_tables(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str
         for model, model_metrics in metrics.items():
             values = _values(model_metrics)
             candidates = [_candidates(values, cell)[:1] for cell in cells]
-            texts_of_cells = [f"{values[cell[0]]:.2f}" if cell else "-" for cell in candidates]
+            texts_of_cells = [
+                f"{values[cell[0]]:.2f}" if cell else "-" for cell in candidates
+            ]
             rows.append([printable(model), *texts_of_cells])
             if table:
-                printed_rows, remarks = _printed_rows(model, model_metrics, table, cells)
+                printed_rows, remarks = _printed_rows(
+                    model, model_metrics, table, cells
+                )
                 rows += printed_rows
                 notes |= dict.fromkeys(remarks)
         texts.append(f"{title}\n{lay_out(format, rows, list(notes))}")
@@ -495,7 +544,10 @@ def mvp_tables(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str
 def _cells(table: str) -> list[Cell]:
     """List the cells of a table of the paper, or of the one beside the paper's."""
     if not table:
-        return [("yes/no", ALL_LEVELS, "balanced_N"), ("yes/no", ALL_LEVELS, "balanced_M")]
+        return [
+            ("yes/no", ALL_LEVELS, "balanced_N"),
+            ("yes/no", ALL_LEVELS, "balanced_M"),
+        ]
     printed = published()
     cells = printed.loc[printed["table"] == table, _CELL].drop_duplicates()
     return list(cells.itertuples(index=False, name=None))
@@ -538,8 +590,13 @@ def _printed_rows(
             continue
         if differs:
             notes.append(f"* {heading}: {compared.reason}.")
-        elif cell[2] == "VanillaEval" and compared.metric != _candidates(values, cell)[0][2]:
-            notes.append(f"{heading}: the printed value is that of {_VANILLA[compared.metric]}.")
+        elif (
+            cell[2] == "VanillaEval"
+            and compared.metric != _candidates(values, cell)[0][2]
+        ):
+            notes.append(
+                f"{heading}: the printed value is that of {_VANILLA[compared.metric]}."
+            )
         elif compared.agrees != "rounded":
             notes.append(f"{heading}: printed as {compared.agrees}.")
     return [row], notes
@@ -549,7 +606,10 @@ def _printed_rows(
 CONTRASTS: Mapping[str, tuple[str, Mapping[str, Cell]]] = {
     "level": (
         "Yes/no questions right on both images (qAcc)",
-        {"low level": ("yes/no", "low", "qAcc"), "high level": ("yes/no", "high", "qAcc")},
+        {
+            "low level": ("yes/no", "low", "qAcc"),
+            "high level": ("yes/no", "high", "qAcc"),
+        },
     ),
     "image": (
         "Single yes/no questions (aAcc)",
@@ -618,11 +678,21 @@ def plot_mvp(
             f"no model has the metrics of {contrast!r}; run the questions that they need"
         )
     ax = ax or axes.new_axes(5.2, 1.4 + 0.36 * len(models))
-    for offset, label, (colour, marker) in zip((-0.13, 0.13), cells, _STYLES, strict=True):
+    for offset, label, (colour, marker) in zip(
+        (-0.13, 0.13), cells, _STYLES, strict=True
+    ):
         rows = pd.DataFrame([tables[model].loc[cells[label]] for model in models])
         y = np.arange(len(models)) + offset
         ax.hlines(y, rows["low"], rows["high"], color=colour, linewidth=1.4)
-        ax.plot(rows["value"], y, marker, color=colour, markersize=5, label=label, clip_on=False)
+        ax.plot(
+            rows["value"],
+            y,
+            marker,
+            color=colour,
+            markersize=5,
+            label=label,
+            clip_on=False,
+        )
     ax.set_yticks(range(len(models)), [axes.printable(model) for model in models])
     ax.set_ylim(len(models) - 0.5, -0.5)
     ax.set(xlim=(0, 100), xlabel="Right (%)")
@@ -631,5 +701,11 @@ def plot_mvp(
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    ax.legend(frameon=False, fontsize="small", ncols=2, loc="lower left", bbox_to_anchor=(0, 1.08))
+    ax.legend(
+        frameon=False,
+        fontsize="small",
+        ncols=2,
+        loc="lower left",
+        bbox_to_anchor=(0, 1.08),
+    )
     return ax

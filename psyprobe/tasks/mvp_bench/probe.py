@@ -72,7 +72,13 @@ from psyprobe.tasks.mvp_bench.questions import (
 )
 from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_replies, parse_reply
 from psyprobe.tasks.parts import answers_table, by_parts
-from psyprobe.tasks.tables import MetricValues, ReadScore, axes_of, by_observer, compare_readings
+from psyprobe.tasks.tables import (
+    MetricValues,
+    ReadScore,
+    axes_of,
+    by_observer,
+    compare_readings,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -158,7 +164,8 @@ def plan(
         raise unknown_name("parser", options["parser"], PARSERS)
     folder = items_of(experiment)
     questions = pd.concat(
-        [read_questions(folder / name) for name in options["questions"]], ignore_index=True
+        [read_questions(folder / name) for name in options["questions"]],
+        ignore_index=True,
     )
     if options["rotations"]:
         questions = with_rotations(questions)
@@ -176,7 +183,10 @@ def _item_questions(
     questions: pd.DataFrame, folder: Path, options: JsonMapping
 ) -> list[ItemQuestion]:
     """Write the questions to ask, each named after its run and question_id."""
-    rows = [(row, _files(folder, row, options["cross"])) for row in questions.to_dict("records")]
+    rows = [
+        (row, _files(folder, row, options["cross"]))
+        for row in questions.to_dict("records")
+    ]
     paths = dict.fromkeys(path for _, files in rows for path in files)
     missing = sorted(str(path) for path in paths if not path.is_file())
     if missing:
@@ -247,7 +257,11 @@ def score(
         A measure or layer is named, which answers in words do not have.
     """
     refuse_features(measure=measure, layer=layer)
-    return (MvpScore(result.attrs, confidence, "", "", rereadings(result), read_run(result)),)
+    return (
+        MvpScore(
+            result.attrs, confidence, "", "", rereadings(result), read_run(result)
+        ),
+    )
 
 
 def plot(
@@ -261,7 +275,9 @@ def plot(
 ) -> Axes:
     """Draw low-level against high-level questions; see `plot_mvp` for other contrasts."""
     refuse_features(measure=measure, layer=layer)
-    metrics = {name: score(result)[0].metrics for name, result in by_observer(results).items()}
+    metrics = {
+        name: score(result)[0].metrics for name, result in by_observer(results).items()
+    }
     return plot_mvp(metrics, "level", axes_of(ax, figure))
 
 
@@ -299,7 +315,8 @@ def _read_by(result: xarray.Dataset, parser: str) -> pd.DataFrame:
     verdicts = read_verdicts(result.attrs["judged"])
     names = [_name(row) for row in questions.to_dict("records")]
     judge = [
-        str(verdicts[name].majority or "unknown") if name in verdicts else "" for name in names
+        str(verdicts[name].majority or "unknown") if name in verdicts else ""
+        for name in names
     ]
     predictions = questions[["question_id"]].assign(
         reply=result["reply"].to_numpy(), judge=judge, place=range(len(questions))
@@ -330,7 +347,9 @@ def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
         opposite = differ & (theirs != "") & (ours != "")
         metrics = _ranked(mvp_metrics(table.assign(response=theirs), resamples=_FEWEST))
         values = {metric.suffix: value for metric, (value, *_) in metrics.items()}
-        comparisons.append(compare_readings(reader, differ, opposite, theirs == "", values))
+        comparisons.append(
+            compare_readings(reader, differ, opposite, theirs == "", values)
+        )
     return tuple(comparisons)
 
 
@@ -347,7 +366,9 @@ def judge_replies(
         prompt = "yes_no" if row["task"] == "yes_no" else "choice_letter"
         cases.append(Case(_name(row), prompt, row["question"], "", row["reply"]))
     verdicts = judge_cases(cases, judge, store=store, progress=progress)
-    answers = np.array([str(verdicts[case.name].majority or "") for case in cases], dtype=object)
+    answers = np.array(
+        [str(verdicts[case.name].majority or "") for case in cases], dtype=object
+    )
     return result.assign({JUDGE_READING: ("item", answers, reader_of(judge))})
 
 
@@ -358,7 +379,9 @@ def marks(result: xarray.Dataset) -> dict[str, float]:
     return dict(zip(map(_name, table.to_dict("records")), right, strict=True))
 
 
-def score_together(results: Sequence[xarray.Dataset]) -> list[PeopleMean | PeopleAgreement]:
+def score_together(
+    results: Sequence[xarray.Dataset],
+) -> list[PeopleMean | PeopleAgreement]:
     """Score the mean of people, and their agreement on what they chose."""
     return people_scores(results, _TABLE, score, _ranked, _chosen_answers)
 
@@ -399,7 +422,9 @@ class MvpScore(ReadScore):
         unread = int((self.table["response"] == "").sum())
         notes = []
         if unread:
-            notes.append(f"{unread} of {len(self.table)} replies could not be read and are wrong")
+            notes.append(
+                f"{unread} of {len(self.table)} replies could not be read and are wrong"
+            )
         verdicts = self._count_verdicts()
         if verdicts["unread_replies"]:
             notes.append(
@@ -458,4 +483,7 @@ def _files(folder: Path, row: Mapping[Any, Any], cross: str) -> tuple[Path, ...]
         return (folder / row["image"],)
     # The pair's own files lie in the folder of single images, by the release's naming.
     suffix = Path(row["image"]).suffix
-    return tuple(folder / "Single_Images" / f"{row['pair']}_{kind}{suffix}" for kind in ("s", "e"))
+    return tuple(
+        folder / "Single_Images" / f"{row['pair']}_{kind}{suffix}"
+        for kind in ("s", "e")
+    )

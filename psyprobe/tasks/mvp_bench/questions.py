@@ -93,7 +93,9 @@ class QuestionReport:
     def to_dict(self) -> JsonObject:
         """Convert the report to plain values that JSON can hold."""
         names = ("run", "task", "level", "rows")
-        counts = [dict(zip(names, (*cell, n), strict=True)) for cell, n in self.counts.items()]
+        counts = [
+            dict(zip(names, (*cell, n), strict=True)) for cell, n in self.counts.items()
+        ]
         return {**vars(self), "counts": counts}
 
     def __str__(self) -> str:
@@ -158,7 +160,11 @@ def read_question_lines(path: str | Path) -> list[tuple[int, JsonObject]]:
     """Read the rows of a question file as they stand there, with their line numbers."""
     lines = read_json_lines(path)
     for number, values in lines:
-        missing = [name for name in _FIELDS if not isinstance(values, dict) or name not in values]
+        missing = [
+            name
+            for name in _FIELDS
+            if not isinstance(values, dict) or name not in values
+        ]
         if missing:
             raise InputError(
                 f"{path}, line {number}: there is no {missing[0]!r}; a line has "
@@ -172,7 +178,9 @@ def read_question_lines(path: str | Path) -> list[tuple[int, JsonObject]]:
 def _row(path: str | Path, number: int, values: JsonObject) -> tuple[Any, ...]:
     def wrong(field: str, allowed: str) -> InputError:
         value = values.get(field)
-        return InputError(f"{path}, line {number}: {field} is {value!r}; give {allowed}")
+        return InputError(
+            f"{path}, line {number}: {field} is {value!r}; give {allowed}"
+        )
 
     if values["type"] not in _TYPES:
         raise wrong("type", " or ".join(map(repr, _TYPES)))
@@ -196,8 +204,20 @@ def _row(path: str | Path, number: int, values: JsonObject) -> tuple[Any, ...]:
         allowed = ("yes", "no")
     if answer not in allowed:
         raise wrong("answer", " or ".join(allowed))
-    name, image, question = (str(values[field]) for field in ("question_id", "image", "question"))
-    return (name, values["id"], image, kind, task, values["level"], question, answer, *rotation)
+    name, image, question = (
+        str(values[field]) for field in ("question_id", "image", "question")
+    )
+    return (
+        name,
+        values["id"],
+        image,
+        kind,
+        task,
+        values["level"],
+        question,
+        answer,
+        *rotation,
+    )
 
 
 def split_choices(question: str) -> tuple[str, tuple[str, ...], str]:
@@ -223,7 +243,9 @@ def split_choices(question: str) -> tuple[str, tuple[str, ...], str]:
     ('What is it?', ('a dog', 'a cat'), 'Answer with the letter.')
     """
     lines = question.split("\n")
-    matches = {i: match for i, line in enumerate(lines) if (match := _OPTION.match(line))}
+    matches = {
+        i: match for i, line in enumerate(lines) if (match := _OPTION.match(line))
+    }
     first = min(matches, default=0)
     end = first + len(matches)
     # Options must stand on lines that follow each other, with letters in order.
@@ -293,7 +315,9 @@ def with_rotations(questions: pd.DataFrame) -> pd.DataFrame:
         There are rotations already, or a multiple choice has no options.
     """
     if (questions["run"] == "circular").any():
-        raise InputError("the questions hold rotations already; make them from the main run alone")
+        raise InputError(
+            "the questions hold rotations already; make them from the main run alone"
+        )
     rows = []
     choices = questions[questions["task"] != "yes_no"]
     for number, row in enumerate(choices.to_dict("records")):
@@ -310,10 +334,14 @@ def with_rotations(questions: pd.DataFrame) -> pd.DataFrame:
                 "rotations": count,
             }
             rows.append(row | rotation)
-    return pd.concat([questions, pd.DataFrame(rows, columns=questions.columns)], ignore_index=True)
+    return pd.concat(
+        [questions, pd.DataFrame(rows, columns=questions.columns)], ignore_index=True
+    )
 
 
-def check_questions(table: pd.DataFrame, images: str | Path | None = None) -> QuestionReport:
+def check_questions(
+    table: pd.DataFrame, images: str | Path | None = None
+) -> QuestionReport:
     """Count what a question table holds, and report what in it is odd.
 
     Parameters
@@ -338,9 +366,13 @@ def check_questions(table: pd.DataFrame, images: str | Path | None = None) -> Qu
     for row in choices.to_dict("records"):
         count = len(split_choices(row["question"])[1])
         if "ABCDE".index(row["answer"]) >= count:
-            malformed.append(f"{row['question_id']}: {count} options and the key {row['answer']}")
+            malformed.append(
+                f"{row['question_id']}: {count} options and the key {row['answer']}"
+            )
     rotations = table[table["run"] == "circular"].sort_values("rotation")
-    complete = {int(number): _every_rotation(item) for number, item in rotations.groupby("mcq")}
+    complete = {
+        int(number): _every_rotation(item) for number, item in rotations.groupby("mcq")
+    }
     files = sorted(set(table["image"]))
     missing: list[str] = []
     identical: list[int] = []
@@ -349,16 +381,20 @@ def check_questions(table: pd.DataFrame, images: str | Path | None = None) -> Qu
         identical = list(_identical_pairs(table, Path(images)))
     return QuestionReport(
         counts={
-            (str(run), str(task), str(level)): int(n) for (run, task, level), n in counts.items()
+            (str(run), str(task), str(level)): int(n)
+            for (run, task, level), n in counts.items()
         },
         pairs=int(table["pair"].nunique()),
         images=len(files),
         same_answer=tuple(
-            (int(pair), str(question)) for pair, question in same_answer.index[same_answer]
+            (int(pair), str(question))
+            for pair, question in same_answer.index[same_answer]
         ),
         malformed=tuple(malformed),
         rotations_checked=sum(complete.values()),
-        rotations_wrong=tuple(number for number, right in complete.items() if not right),
+        rotations_wrong=tuple(
+            number for number, right in complete.items() if not right
+        ),
         missing_images=tuple(missing),
         identical_pairs=tuple(identical),
     )
@@ -369,7 +405,11 @@ def _identical_pairs(table: pd.DataFrame, folder: Path) -> Iterator[int]:
     single = table[table["kind"].isin(["N", "M"])].drop_duplicates(["pair", "kind"])
     for pair, rows in single.groupby("pair"):
         paths = [folder / name for name in rows["image"]]
-        if len(paths) == 2 and all(path.is_file() for path in paths) and same_pixels(*paths):
+        if (
+            len(paths) == 2
+            and all(path.is_file() for path in paths)
+            and same_pixels(*paths)
+        ):
             yield int(pair)
 
 
@@ -378,8 +418,12 @@ def _every_rotation(item: pd.DataFrame) -> bool:
     first = item.iloc[0]
     if list(item["rotation"]) != list(range(1, int(first["rotations"]) + 1)):
         return False
-    for k, question, answer in zip(item["rotation"], item["question"], item["answer"], strict=True):
-        expected_question, expected_answer = rotated(first["question"], first["answer"], k - 1)
+    for k, question, answer in zip(
+        item["rotation"], item["question"], item["answer"], strict=True
+    ):
+        expected_question, expected_answer = rotated(
+            first["question"], first["answer"], k - 1
+        )
         options = split_choices(question)[1]
         if answer != expected_answer or options != split_choices(expected_question)[1]:
             return False

@@ -174,7 +174,9 @@ def parse_replies(
     if parser not in PARSERS:
         raise unknown_name("parser", parser, PARSERS)
     rule, judged = PARSERS[parser]
-    table = questions.merge(predictions, on="question_id", how="inner", validate="one_to_one")
+    table = questions.merge(
+        predictions, on="question_id", how="inner", validate="one_to_one"
+    )
     if not len(table):
         raise InputError(
             "none of the questions has a reply: the question_id of questions and predictions do "
@@ -183,8 +185,15 @@ def parse_replies(
         )
     answers = []
     for row in table.to_dict("records"):
-        answer = parse_reply(row["reply"], row["task"], row["run"], row["question"], rule)
-        if judged and not answer and row["task"] == "yes_no" and row["judge"] in ("yes", "no"):
+        answer = parse_reply(
+            row["reply"], row["task"], row["run"], row["question"], rule
+        )
+        if (
+            judged
+            and not answer
+            and row["task"] == "yes_no"
+            and row["judge"] in ("yes", "no")
+        ):
             answer = row["judge"]
         answers.append(answer)
     table["response"] = answers
@@ -202,7 +211,11 @@ def _one_letter(reply: str, question: str) -> str:
     letters: set[str] = set(_LONE_LETTER.findall(reply))
     if not letters:
         options = zip("ABCDE", split_choices(question)[1], strict=False)
-        letters = {letter for letter, option in options if option.casefold() in reply.casefold()}
+        letters = {
+            letter
+            for letter, option in options
+            if option.casefold() in reply.casefold()
+        }
     return letters.pop() if len(letters) == 1 else ""
 
 
@@ -239,7 +252,9 @@ def write_vlmevalkit(
     """
     folder = Path(output)
     if not folder.is_dir():
-        raise InputError(f"there is no folder {str(output)!r} to write to; make it first")
+        raise InputError(
+            f"there is no folder {str(output)!r} to write to; make it first"
+        )
     yes_no, choices = _by_task(questions)
     if (choices["run"] == "circular").any():
         choices = choices[choices["run"] == "circular"]
@@ -268,7 +283,8 @@ def vlmevalkit_index(questions: pd.DataFrame) -> pd.Series:
     yes_no, choices = _by_task(questions)
     rows = _yes_no_rows(yes_no) + _choice_rows(choices)
     return pd.Series(
-        [str(row["index"]) for row in rows], index=[*yes_no["question_id"], *choices["question_id"]]
+        [str(row["index"]) for row in rows],
+        index=[*yes_no["question_id"], *choices["question_id"]],
     )
 
 

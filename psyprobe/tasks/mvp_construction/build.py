@@ -131,7 +131,9 @@ def build_set(
             _draw(ready, folder, tools, region, seed, progress)
         else:
             step = steps.LANGUAGE_STEPS[name]
-            _ask(ready, folder, step, captioner if step.looks else chat, kinds, progress)
+            _ask(
+                ready, folder, step, captioner if step.looks else chat, kinds, progress
+            )
     return _finish(items, folder, {"captioner": captioner, "chat": chat}, tools, seed)
 
 
@@ -171,7 +173,9 @@ def _ask(
             name=str(item.number),
             prompt=prompt,
             images=((item.photograph, item.sha256),) if step.looks else (),
-            decoding=Decoding(TEMPERATURE, _MAX_TOKENS, logprobs=False, seed=len(failures)),
+            decoding=Decoding(
+                TEMPERATURE, _MAX_TOKENS, logprobs=False, seed=len(failures)
+            ),
         )
         image = item.sha256 if step.looks else ""
         key = digest([VERSION, question.request, image, observer.card.digest])
@@ -190,14 +194,21 @@ def _ask(
     for name, (item, _, key) in open_steps.items():
         try:
             limits = step.limits(item, kinds)
-            outcome = Step(key, steps.read_reply(answers[name].text, step.form, **limits))
+            outcome = Step(
+                key, steps.read_reply(answers[name].text, step.form, **limits)
+            )
         except steps.UnreadReply as error:
             outcome = Step(key, reason=str(error))
         _settle(item, step.name, outcome, folder)
 
 
 def _draw(
-    items: Sequence[Item], folder: Path, tools: Tools, region: str, seed: int, progress: bool | None
+    items: Sequence[Item],
+    folder: Path,
+    tools: Tools,
+    region: str,
+    seed: int,
+    progress: bool | None,
 ) -> None:
     """Draw the manipulated images that are not drawn yet."""
     pending: list[tuple[Item, Plan, JsonObject]] = []
@@ -217,16 +228,22 @@ def _draw(
                 "category": item.value("proposal")["category"],
                 "plan": plan.to_dict(),
                 "tools": cards,
-                "random_weights": any(card["random_weights"] for card in cards.values()),
+                "random_weights": any(
+                    card["random_weights"] for card in cards.values()
+                ),
             }
             pending.append((item, plan, account))
     with progress_bar(len(pending), progress, "image") as bar:
         for item, plan, account in pending:
-            _settle(item, "image", _draw_pair(item, plan, account, folder, tools), folder)
+            _settle(
+                item, "image", _draw_pair(item, plan, account, folder, tools), folder
+            )
             bar.update()
 
 
-def _draw_pair(item: Item, plan: Plan, account: JsonMapping, folder: Path, tools: Tools) -> Step:
+def _draw_pair(
+    item: Item, plan: Plan, account: JsonMapping, folder: Path, tools: Tools
+) -> Step:
     """Draw and write the images of one pair, unless the folder holds them."""
     key = account["key"]
     if not drawn_before(folder, item.number, key):
@@ -236,7 +253,9 @@ def _draw_pair(item: Item, plan: Plan, account: JsonMapping, folder: Path, tools
         except InputError as error:
             return Step(key, reason=str(error))
         write_pair(folder, item.number, photograph, manipulated, account)
-    return Step(key, {"random_weights": account["random_weights"], "editing": plan.editing})
+    return Step(
+        key, {"random_weights": account["random_weights"], "editing": plan.editing}
+    )
 
 
 def _plan(item: Item, region: str, seed: int) -> Plan:
@@ -255,7 +274,9 @@ def _plan(item: Item, region: str, seed: int) -> Plan:
 
 def _seed(seed: int, item: Item, step: str) -> int:
     """Derive a seed for each photograph, step and try, whatever their order."""
-    return int(digest([seed, item.sha256, step, len(item.failures.get(step, []))])[:8], 16)
+    return int(
+        digest([seed, item.sha256, step, len(item.failures.get(step, []))])[:8], 16
+    )
 
 
 def _finish(
@@ -266,7 +287,10 @@ def _finish(
         if item.state == "complete":
             code = item.value("proposal")["category"]
             rows += steps.question_rows(
-                item.number, code, item.value("questions"), _seed(seed, item, "questions")
+                item.number,
+                code,
+                item.value("questions"),
+                _seed(seed, item, "questions"),
             )
     cards = {name: tool.card for name, tool in vars(tools).items()}
     build = {
@@ -279,7 +303,10 @@ def _finish(
     write_text(folder / "build.json", json_text(build))
     states = {item.number: item.state for item in items}
     failed = Counter(
-        name for item in items for name, step in item.steps.items() if step.value is None
+        name
+        for item in items
+        for name, step in item.steps.items()
+        if step.value is None
     )
     random_weights = tuple(card.name for card in cards.values() if card.random_weights)
     return BuildReport(states, dict(failed), len(rows), random_weights)

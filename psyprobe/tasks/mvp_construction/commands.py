@@ -11,7 +11,11 @@ from psyprobe.observers.chat.protocol import AnswerObserver
 from psyprobe.tasks.mvp_construction.build import build_set
 from psyprobe.tasks.mvp_construction.manipulation import Tools
 from psyprobe.tasks.mvp_construction.steps import gather_items
-from psyprobe.tasks.mvp_construction.tools import load_editor, load_inpainter, load_segmenter
+from psyprobe.tasks.mvp_construction.tools import (
+    load_editor,
+    load_inpainter,
+    load_segmenter,
+)
 
 
 def mvp_build_command(arguments: argparse.Namespace) -> int:
@@ -42,9 +46,13 @@ def mvp_build_command(arguments: argparse.Namespace) -> int:
         load_inpainter(arguments.inpainter, **options["inpainter"]),
         load_editor(arguments.editor, **options["editor"]),
     )
-    chat = captioner = cast(AnswerObserver, load_observer(arguments.chat, **options["chat"]))
+    chat = captioner = cast(
+        AnswerObserver, load_observer(arguments.chat, **options["chat"])
+    )
     if arguments.captioner is not None:
-        captioner = cast(AnswerObserver, load_observer(arguments.captioner, **options["captioner"]))
+        captioner = cast(
+            AnswerObserver, load_observer(arguments.captioner, **options["captioner"])
+        )
     report = build_set(
         arguments.photographs,
         arguments.output,

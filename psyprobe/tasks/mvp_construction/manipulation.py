@@ -112,7 +112,9 @@ def overlap(masks: Mask, box: Box) -> npt.NDArray[np.int64]:
     2
     """
     masks = np.asarray(masks, dtype=bool)
-    return np.asarray(np.sum(masks & box.mask(*masks.shape[-2:]), axis=(-2, -1)), dtype=np.int64)
+    return np.asarray(
+        np.sum(masks & box.mask(*masks.shape[-2:]), axis=(-2, -1)), dtype=np.int64
+    )
 
 
 def choose_mask(masks: Mask, box: Box) -> int:
@@ -203,11 +205,17 @@ def place(image: Image, mask: Mask, placement: Placement) -> tuple[Image, Mask]:
     cover = mask[rows, columns].astype(np.float32)
     # Colours are averaged over the subject alone, so that no fringe of the old background comes
     # along.
-    small_cover = np.asarray(Picture.fromarray(cover).resize(size, Picture.Resampling.BOX))
+    small_cover = np.asarray(
+        Picture.fromarray(cover).resize(size, Picture.Resampling.BOX)
+    )
     subject = np.zeros((size[1], size[0], 3), dtype=np.float64)
     for channel in range(3):
-        weighted = Picture.fromarray(image[rows, columns, channel].astype(np.float32) * cover)
-        subject[..., channel] = np.asarray(weighted.resize(size, Picture.Resampling.BOX))
+        weighted = Picture.fromarray(
+            image[rows, columns, channel].astype(np.float32) * cover
+        )
+        subject[..., channel] = np.asarray(
+            weighted.resize(size, Picture.Resampling.BOX)
+        )
     covered = small_cover >= 0.5
     subject /= np.maximum(small_cover, 0.5)[..., None]
     window = (
@@ -229,7 +237,9 @@ def _bounds(mask: Mask) -> tuple[slice, slice]:
         raise InputError(
             "the subject's mask is empty; take another segmenter or other settings of it"
         )
-    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(
+        int(columns[0]), int(columns[-1]) + 1
+    )
 
 
 def _scaled(extent: slice, scale: float) -> int:
@@ -360,7 +370,9 @@ def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:
     inpainted = tools.inpainter.inpaint(blanked, hole, plan.caption, plan.seed)
     inpainted = _checked(inpainted, start, tools.inpainter.card)
     pasted = np.where(hole[..., None], inpainted, start)
-    return Manipulated(pasted, {**masks, "hole": hole}, {**facts, "hole_area": int(hole.sum())})
+    return Manipulated(
+        pasted, {**masks, "hole": hole}, {**facts, "hole_area": int(hole.sum())}
+    )
 
 
 def _checked(image: Image, photograph: Image, card: ToolCard) -> Image:
@@ -393,7 +405,9 @@ def drawn_before(folder: Path, number: int, key: str) -> bool:
     """Whether the images of a pair are there and were made from the same inputs."""
     files = {kind: folder / name for kind, name in image_names(number).items()}
     try:
-        account = json.loads(files["M"].with_suffix(".json").read_text(encoding="utf-8"))
+        account = json.loads(
+            files["M"].with_suffix(".json").read_text(encoding="utf-8")
+        )
     except (OSError, ValueError):
         return False
     same_key = isinstance(account, dict) and account.get("key") == key
@@ -422,7 +436,9 @@ def write_pair(
         _write_png(folder / "masks" / f"{number}_{kind}.png", pixels, facts)
     _write_png(folder / names["N"], photograph, natural)
     _write_png(folder / names["M"], manipulated.image, facts)
-    _write_png(folder / names["pair"], np.hstack([photograph, manipulated.image]), facts)
+    _write_png(
+        folder / names["pair"], np.hstack([photograph, manipulated.image]), facts
+    )
     write_text((folder / names["M"]).with_suffix(".json"), json_text(facts))
 
 

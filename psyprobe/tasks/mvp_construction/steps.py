@@ -102,7 +102,9 @@ def read_set_items(folder: str | Path) -> list[Item]:
     items = []
     for path in sorted((Path(folder) / "items").glob("[0-9]*.json")):
         try:
-            items.append(pydantic.TypeAdapter(Item).validate_json(path.read_bytes(), strict=True))
+            items.append(
+                pydantic.TypeAdapter(Item).validate_json(path.read_bytes(), strict=True)
+            )
         except (OSError, pydantic.ValidationError):
             raise StoreError(
                 f"{path} is no item of a set; move it away and it is made anew"
@@ -172,7 +174,9 @@ def categories() -> Mapping[str, Category]:
     columns = ["code", "high_level", "low_level", "editing_type"]
     return {
         code: Category(code, high, low, _EDITING[editing.partition(" ")[0]])
-        for code, high, low, editing in category_table()[columns].itertuples(index=False)
+        for code, high, low, editing in category_table()[columns].itertuples(
+            index=False
+        )
     }
 
 
@@ -319,9 +323,14 @@ class ProposalReply(Form):
             natural = getattr(self, f"{level}_natural")
             manipulated = getattr(self, f"{level}_manipulated")
             if natural.casefold() == manipulated.casefold():
-                raise ValueError(f"{level}_natural and {level}_manipulated are the same")
+                raise ValueError(
+                    f"{level}_natural and {level}_manipulated are the same"
+                )
         kind = (info.context or {})["editing"][self.category]
-        for name, needed in (("part", kind == "part"), ("instruction", kind == "direct")):
+        for name, needed in (
+            ("part", kind == "part"),
+            ("instruction", kind == "direct"),
+        ):
             if (getattr(self, name) is not None) != needed:
                 must = "given" if needed else "null"
                 raise ValueError(f"{name} must be {must} for category {self.category}")
@@ -335,7 +344,11 @@ class _Choice(Form):
 
     @pydantic.model_validator(mode="after")
     def _differ(self) -> Self:
-        options = [self.right, *self.wrong, *self.model_dump(include={"natural"}).values()]
+        options = [
+            self.right,
+            *self.wrong,
+            *self.model_dump(include={"natural"}).values(),
+        ]
         if len({option.casefold() for option in options}) < len(options):
             raise ValueError("has two options that are the same")
         return self
@@ -401,7 +414,9 @@ def _refuse_constant(name: str) -> Any:
 def _reason(error: pydantic.ValidationError) -> str:
     """Say what is wrong first, in a sentence that a model can be told."""
     first = error.errors(include_url=False)[0]
-    path = [step if isinstance(step, str) else f"number {step + 1}" for step in first["loc"]]
+    path = [
+        step if isinstance(step, str) else f"number {step + 1}" for step in first["loc"]
+    ]
     *outer, last = path or [""]
     around = " of ".join(reversed(outer))
     if first["type"] == "missing":
@@ -457,7 +472,9 @@ def subject(item: Item) -> JsonObject:
 
 
 def _numbered(things: Sequence[JsonMapping]) -> str:
-    return "\n".join(f"{number}. {thing['name']}" for number, thing in enumerate(things, start=1))
+    return "\n".join(
+        f"{number}. {thing['name']}" for number, thing in enumerate(things, start=1)
+    )
 
 
 def _caption_values(item: Item, _: Sequence[Category]) -> Mapping[str, str]:
@@ -513,13 +530,17 @@ LANGUAGE_STEPS = {
         LanguageStep("background", True, ValueReply, _subject_values),
         LanguageStep("object", True, BoxedReply, _subject_values),
         LanguageStep("emotion", True, BoxedReply, _subject_values),
-        LanguageStep("proposal", False, ProposalReply, _proposal_values, _proposal_limits),
+        LanguageStep(
+            "proposal", False, ProposalReply, _proposal_values, _proposal_limits
+        ),
         LanguageStep("questions", False, QuestionsReply, _question_values),
     )
 }
 
 
-def question_rows(number: int, category: str, written: JsonMapping, seed: int) -> list[JsonObject]:
+def question_rows(
+    number: int, category: str, written: JsonMapping, seed: int
+) -> list[JsonObject]:
     """Write the seven rows of questions about a pair.
 
     Two yes/no questions, each on both images (yes on the manipulated one, no on the natural one),
@@ -531,7 +552,10 @@ def question_rows(number: int, category: str, written: JsonMapping, seed: int) -
     questions = []
     for level in ("low", "high"):
         text = f"{written[level]}\n{endings['yes_no']}"
-        questions += [("y/n-s", level, "N", text, "no"), ("y/n-e", level, "M", text, "yes")]
+        questions += [
+            ("y/n-s", level, "N", text, "no"),
+            ("y/n-e", level, "M", text, "yes"),
+        ]
     for name, kind, level, image in (
         ("single", "mcq-e", "high", "M"),
         ("cross_low", "mcq-cross", "low", "pair"),

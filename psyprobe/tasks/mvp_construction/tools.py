@@ -94,7 +94,10 @@ def _loading(tool: str, library: str, extra: str, model: str = "") -> Iterator[N
 
 
 def _versions(*packages: str) -> dict[str, str]:
-    return {name: str(getattr(import_module(name), "__version__", "unknown")) for name in packages}
+    return {
+        name: str(getattr(import_module(name), "__version__", "unknown"))
+        for name in packages
+    }
 
 
 # -- without weights
@@ -150,7 +153,9 @@ class RegionSegmenter:
 
         segment = getattr(segmentation, self._method)
         labels = np.asarray(segment(image, channel_axis=-1, **self._settings))
-        return np.stack([binary_fill_holes(labels == label) for label in np.unique(labels)])
+        return np.stack(
+            [binary_fill_holes(labels == label) for label in np.unique(labels)]
+        )
 
 
 class SmoothInpainter:
@@ -188,9 +193,12 @@ def _resized(channels: FloatArray, size: tuple[int, ...], kind: Any) -> FloatArr
     """Resize channels (H, W, C) to another height and width, in float32."""
     height, width = size
     planes = [
-        Picture.fromarray(channels[..., k].astype(np.float32)) for k in range(channels.shape[-1])
+        Picture.fromarray(channels[..., k].astype(np.float32))
+        for k in range(channels.shape[-1])
     ]
-    return np.stack([np.asarray(plane.resize((width, height), kind)) for plane in planes], axis=-1)
+    return np.stack(
+        [np.asarray(plane.resize((width, height), kind)) for plane in planes], axis=-1
+    )
 
 
 class RecolourEditor:
@@ -208,7 +216,9 @@ class RecolourEditor:
         axes = np.array([[1, 1, 1], [1, -1, 0], [1, 1, -2]]) / np.sqrt([[3], [2], [6]])
         cosine = np.cos(angle)
         sine = np.sin(angle)
-        turn = np.array([[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]], dtype=np.float64)
+        turn = np.array(
+            [[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]], dtype=np.float64
+        )
         turned = np.asarray(image, dtype=np.float64) @ (axes.T @ turn @ axes).T
         return np.clip(np.rint(turned), 0, 255).astype(np.uint8)
 
@@ -274,7 +284,9 @@ class _DiffusionTool:
         with _loading(kind, "diffusers", "zoo", model):
             import diffusers
 
-            self._pipeline = getattr(diffusers, pipeline).from_pretrained(model).to(device)
+            self._pipeline = (
+                getattr(diffusers, pipeline).from_pretrained(model).to(device)
+            )
         self._pipeline.set_progress_bar_config(disable=True)
         self._longest = longest
         self._call = call
@@ -292,14 +304,17 @@ class _DiffusionTool:
         software = _versions("torch", "diffusers", "transformers")
         self.card = ToolCard(f"{kind}:{model}", settings, software, model, random)
 
-    def _run(self, image: Image, words: str, seed: int, hole: Mask | None = None) -> Image:
+    def _run(
+        self, image: Image, words: str, seed: int, hole: Mask | None = None
+    ) -> Image:
         """Run the network at a size that it takes, as near in proportion as can be."""
         import torch
 
         height, width = image.shape[:2]
         scale = self._longest / max(height, width)
         size = tuple(
-            max(_MULTIPLE, round(side * scale / _MULTIPLE) * _MULTIPLE) for side in (width, height)
+            max(_MULTIPLE, round(side * scale / _MULTIPLE) * _MULTIPLE)
+            for side in (width, height)
         )
         inputs: JsonObject = {}
         if hole is not None:
@@ -314,7 +329,9 @@ class _DiffusionTool:
             **inputs,
             **self._call,
         ).images[0]
-        picture = output.convert("RGB").resize((width, height), Picture.Resampling.LANCZOS)
+        picture = output.convert("RGB").resize(
+            (width, height), Picture.Resampling.LANCZOS
+        )
         return np.asarray(picture, dtype=np.uint8)
 
 
@@ -352,7 +369,9 @@ class DiffusionInpainter(_DiffusionTool):
         device: str = "cpu",
     ) -> None:
         call = {"num_inference_steps": steps, "guidance_scale": guidance}
-        super().__init__("inpaint", "StableDiffusionInpaintPipeline", model, device, longest, call)
+        super().__init__(
+            "inpaint", "StableDiffusionInpaintPipeline", model, device, longest, call
+        )
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
         """Fill the hole; outside of it the autoencoder changes the image slightly."""
@@ -399,7 +418,12 @@ class InstructEditor(_DiffusionTool):
             "image_guidance_scale": image_guidance,
         }
         super().__init__(
-            "instruct", "StableDiffusionInstructPix2PixPipeline", model, device, longest, call
+            "instruct",
+            "StableDiffusionInstructPix2PixPipeline",
+            model,
+            device,
+            longest,
+            call,
         )
 
     def edit(self, image: Image, instruction: str, seed: int) -> Image:

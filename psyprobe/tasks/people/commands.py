@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.files.output import make_folder
 from psyprobe.files.terminal import say, settings, show, stop_event
 from psyprobe.light.screen import display_from
@@ -43,9 +43,11 @@ def observe_command(arguments: argparse.Namespace) -> int:
 
 
 def _session(arguments: argparse.Namespace) -> ParticipantSession:
-    experiment = read_experiment(arguments.experiment)
+    experiment = load_experiment(arguments.experiment)
     changes = settings(arguments.set, "--set")
-    experiment = check_experiment(experiment.with_settings(changes) if changes else experiment)
+    experiment = check_experiment(
+        experiment.with_settings(changes) if changes else experiment
+    )
     person = checked_person(arguments.person)
     store = Path(arguments.store)
     if experiment.probe in PICTURE_PROBES:

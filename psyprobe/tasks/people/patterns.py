@@ -61,7 +61,11 @@ class PatternSession(ParticipantSession):
     single_session = False
 
     def __init__(
-        self, experiment: Experiment, person: str, store: Path, display: Display | None = None
+        self,
+        experiment: Experiment,
+        person: str,
+        store: Path,
+        display: Display | None = None,
     ) -> None:
         level = axis_levels(experiment).level
         if level != "frequency":
@@ -82,7 +86,9 @@ class PatternSession(ParticipantSession):
         self.display = display
         self._screen = None
         if self._earlier is not None:
-            self._screen = Screen.from_dict(self._earlier.observer_card["options"]["screen"])
+            self._screen = Screen.from_dict(
+                self._earlier.observer_card["options"]["screen"]
+            )
         self._presenter: PatternPresenter | None = None
 
     def facts(self) -> JsonMapping:
@@ -117,7 +123,9 @@ class PatternSession(ParticipantSession):
             read_screen({**values, "distance": 1000}, self.display)
             return {}
         screen = read_screen(values, self.display)
-        highest_levels = {name: levels[-1] for name, levels in self.experiment.levels.items()}
+        highest_levels = {
+            name: levels[-1] for name, levels in self.experiment.levels.items()
+        }
         finest_pattern = self.experiment.spec(**highest_levels)
         screen.drawn(finest_pattern, finest_pattern)
         if "light" not in values:
@@ -135,8 +143,12 @@ class PatternSession(ParticipantSession):
 
     def _make_presenter(self) -> PatternPresenter:
         if self._screen is None:
-            raise InputError("nobody has calibrated the screen yet; load the page again")
-        self._presenter = PatternPresenter(self._screen, self._session_id, self._clear_answer)
+            raise InputError(
+                "nobody has calibrated the screen yet; load the page again"
+            )
+        self._presenter = PatternPresenter(
+            self._screen, self._session_id, self._clear_answer
+        )
         return self._presenter
 
     def _practice(self, spec: Specification, screen: Screen) -> list[JsonObject]:
@@ -145,7 +157,9 @@ class PatternSession(ParticipantSession):
         orientations = self._probe.orientations
         patterns = []
         # Where the answer is yes or no, one in three of the easy trials has no pattern at all.
-        easy_contrasts = (*_EASY[:4], 0.0, 0.0) if self._probe.scored == "yes" else _EASY
+        easy_contrasts = (
+            (*_EASY[:4], 0.0, 0.0) if self._probe.scored == "yes" else _EASY
+        )
         contrasts = (*generator.sample(easy_contrasts, len(easy_contrasts)), *_FAINTER)
         for number, contrast in enumerate(contrasts):
             values: JsonObject = {"frequency": _PRACTICE_CPD, "contrast": contrast}
@@ -154,7 +168,10 @@ class PatternSession(ParticipantSession):
             pattern = spec.changed(**values).to_dict()
             patterns.append(
                 {
-                    "draw": {**shader_values(pattern, uniforms, screen), "seed": number},
+                    "draw": {
+                        **shader_values(pattern, uniforms, screen),
+                        "seed": number,
+                    },
                     "words": self._words,
                     "correct": self._correct_answer(pattern),
                     "easy": number < len(_EASY),
@@ -164,12 +181,17 @@ class PatternSession(ParticipantSession):
 
     def _correct_answer(self, pattern: JsonMapping) -> str:
         if self._probe.orientations:
-            return self._words[self._probe.orientations.index(float(pattern["orientation"]))]
+            return self._words[
+                self._probe.orientations.index(float(pattern["orientation"]))
+            ]
         return self._words[0 if pattern.get("contrast", 0.0) > 0 else 1]
 
     def _clear_answer(self, pattern: JsonMapping) -> str | None:
         """Return the right answer to a pattern of the highest contrast; None for any other."""
-        is_clear = pattern.get("contrast", 0.0) >= 0.999 * self.experiment.levels["contrast"][-1]
+        is_clear = (
+            pattern.get("contrast", 0.0)
+            >= 0.999 * self.experiment.levels["contrast"][-1]
+        )
         return self._correct_answer(pattern) if is_clear else None
 
     def _question_count(self) -> int | None:
@@ -183,11 +205,15 @@ class PatternSession(ParticipantSession):
             case "quick_csf":
                 return int(asking.options.get("n_max", 60))
             case "quest_plus":
-                return math.ceil(int(asking.options.get("n_max", 50)) * values / (1 - catch))
+                return math.ceil(
+                    int(asking.options.get("n_max", 50)) * values / (1 - catch)
+                )
             case "constant":
                 # With readout "auto", part of the questions wait until the readout is decided.
                 repeats = asking.repeats
-                first_repeats = repeats.p_yes if asking.readout == "auto" else repeats.text
+                first_repeats = (
+                    repeats.p_yes if asking.readout == "auto" else repeats.text
+                )
                 part_repeats = (first_repeats, repeats.text - first_repeats)
                 test_counts = [count * values * contrasts for count in part_repeats]
                 return sum(count + catch_trials(count, catch) for count in test_counts)
@@ -195,9 +221,13 @@ class PatternSession(ParticipantSession):
 
     def _summarize(self, result: xarray.Dataset) -> JsonObject:
         """Return the person's curve with its intervals, and the curve of people."""
-        assert self._screen is not None and self._presenter is not None  # there is a result
+        assert (
+            self._screen is not None and self._presenter is not None
+        )  # there is a result
         people = json.loads(result.attrs.get("human", "{}"))
-        people_curve = zip(people.get("values", ()), people.get("sensitivity", ()), strict=True)
+        people_curve = zip(
+            people.get("values", ()), people.get("sensitivity", ()), strict=True
+        )
         return {
             "curve": _curve(result),
             "people": list(people_curve),
@@ -215,7 +245,11 @@ def _false_alarm_percent(result: xarray.Dataset) -> int | None:
     if "catch_response" not in result:
         return None
     responses = result["catch_response"].values.astype(float)
-    return round(100 * float(np.nanmean(responses))) if np.isfinite(responses).any() else None
+    return (
+        round(100 * float(np.nanmean(responses)))
+        if np.isfinite(responses).any()
+        else None
+    )
 
 
 def _curve(result: xarray.Dataset) -> list[dict[str, float]]:
@@ -228,4 +262,6 @@ def _curve(result: xarray.Dataset) -> list[dict[str, float]]:
         columns["low"] = np.clip(np.log10(csf["mean_sensitivity_low"].values), 0, 3)
         columns["high"] = np.clip(np.log10(csf["mean_sensitivity_high"].values), 0, 3)
     rows = np.column_stack(list(columns.values())).astype(float).tolist()
-    return [dict(zip(columns, row, strict=True)) for row in rows if np.isfinite(row).all()]
+    return [
+        dict(zip(columns, row, strict=True)) for row in rows if np.isfinite(row).all()
+    ]

@@ -48,7 +48,9 @@ class PictureSession(ParticipantSession):
         observer = self._make_observer(refuse_questions)
         schedule = cast(ItemSchedule, probe.plan(experiment, observer))
         self._count = schedule.distinct
-        self._judge = None if schedule.judge is None else schedule.judge.observer.card.name
+        self._judge = (
+            None if schedule.judge is None else schedule.judge.observer.card.name
+        )
 
     def facts(self) -> JsonMapping:
         """Describe the session for its first page, as in `PageSession`."""

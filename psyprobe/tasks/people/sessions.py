@@ -13,7 +13,11 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.files.terminal import tell
 from psyprobe.observers.chat.protocol import GIVEN_UP
-from psyprobe.observers.people.observer import PersonObserver, Presenter, QuestionExchange
+from psyprobe.observers.people.observer import (
+    PersonObserver,
+    Presenter,
+    QuestionExchange,
+)
 from psyprobe.probes.experiments import run_experiment
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import open_store
@@ -89,7 +93,9 @@ class ParticipantSession(ABC):
                 beginning=beginning,
             )
             observer = self._make_observer(exchange.put)
-            threading.Thread(target=self._ask, args=(observer, exchange), daemon=True).start()
+            threading.Thread(
+                target=self._ask, args=(observer, exchange), daemon=True
+            ).start()
             self._exchange = exchange
 
     def state(self, seconds: float) -> JsonMapping:
@@ -159,9 +165,13 @@ class ParticipantSession(ABC):
 
     def _ask(self, observer: PersonObserver, exchange: QuestionExchange) -> None:
         try:
-            result = run_experiment(self.experiment, observer, store=self.store, progress=False)
+            result = run_experiment(
+                self.experiment, observer, store=self.store, progress=False
+            )
             summary = self._summarize(result)
-        except Exception as error:  # an error of a thread is shown on the page, or nowhere
+        except (
+            Exception
+        ) as error:  # an error of a thread is shown on the page, or nowhere
             exchange.end("failed", error=str(error))
             # The command itself reports a pause.
             if exchange.state()["phase"] == "failed":

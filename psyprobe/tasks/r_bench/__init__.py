@@ -25,7 +25,11 @@ _PUBLIC = {
     "scores": ("MCQ_RULES", "read_answers", "read_judgements", "score_items"),
 }
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
-_BIBTEX = files("psyprobe.tasks.r_bench").joinpath("reference.bib").read_text(encoding="utf-8")
+_BIBTEX = (
+    files("psyprobe.tasks.r_bench")
+    .joinpath("reference.bib")
+    .read_text(encoding="utf-8")
+)
 
 R_BENCH = ProbeKind(
     "psyprobe.tasks.r_bench.probe",

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def octave_band(image: npt.NDArray[np.uint8], centre: float, ppd: float) -> npt.NDArray[np.uint8]:
+def octave_band(
+    image: npt.NDArray[np.uint8], centre: float, ppd: float
+) -> npt.NDArray[np.uint8]:
     """Keep the mean and one octave band of an image.
 
     Parameters
@@ -68,7 +70,9 @@ def octave_band(image: npt.NDArray[np.uint8], centre: float, ppd: float) -> npt.
     """
     codes = image.astype(np.float64)
     height, width = codes.shape[:2]
-    radius = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None, :]) * ppd
+    radius = (
+        np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None, :]) * ppd
+    )
     octaves = np.abs(np.log2(np.where(radius > 0, radius, 1e-9) / centre))
     gain = np.where(octaves < 1, 0.5 * (1 + np.cos(np.pi * octaves)), 0.0)
     gain[0, 0] = 1.0
@@ -132,7 +136,9 @@ def _write_band(images: ImageSet, folder: Path, band: float, ppd: float) -> None
     """Write a set whose corrupted images are its references, filtered to one band."""
     for part in ("ref", "dis"):
         make_folder(folder / part)
-    write_whole(folder / "items.csv", partial(shutil.copyfile, images.folder / "items.csv"))
+    write_whole(
+        folder / "items.csv", partial(shutil.copyfile, images.folder / "items.csv")
+    )
     for reference, rows in images.items.groupby("reference", sort=False):
         path = images.folder / "ref" / str(reference)
         write_whole(folder / "ref" / path.name, partial(shutil.copyfile, path))
@@ -187,7 +193,9 @@ def link_results(
             "bands; give results of at least 2 of each (psyprobe r-bench bands makes the sets)"
         )
     sensitivity = np.array([sensitivity_at(*curves[name], bands) for name in models])
-    table = pd.DataFrame([accuracies[name] for name in models], columns=[*bands, 0.0], dtype=float)
+    table = pd.DataFrame(
+        [accuracies[name] for name in models], columns=[*bands, 0.0], dtype=float
+    )
     corrupted = table[0.0].to_numpy()
     return csf_robustness(
         models,
@@ -232,7 +240,13 @@ def plot_links(link: Robustness) -> Axes:
     accuracy = np.array(link.accuracy)
     colours = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(link.bands)))
     for i, band in enumerate(link.bands):
-        ax.plot(sensitivity[:, i], accuracy[:, i], "o", color=colours[i], label=f"{band:g} cpd")
+        ax.plot(
+            sensitivity[:, i],
+            accuracy[:, i],
+            "o",
+            color=colours[i],
+            label=f"{band:g} cpd",
+        )
     ax.set(
         xscale="log",
         xlabel="Contrast sensitivity (1 / contrast)",

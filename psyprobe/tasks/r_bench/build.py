@@ -27,7 +27,13 @@ from psyprobe.corruption.apply import (
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest, read_image
-from psyprobe.files.output import json_text, make_folder, software_versions, write_text, write_whole
+from psyprobe.files.output import (
+    json_text,
+    make_folder,
+    software_versions,
+    write_text,
+    write_whole,
+)
 from psyprobe.files.terminal import progress_bar
 from psyprobe.tasks.r_bench.items import TASKS, read_items, without_option, write_items
 from psyprobe.tasks.tables import read_table
@@ -66,7 +72,10 @@ def measure_reference(image: npt.NDArray[np.uint8]) -> dict[str, float]:
     luminance = small = luma(image)
     side = min(luminance.shape)
     if side > 256:
-        size = (round(luminance.shape[1] * 256 / side), round(luminance.shape[0] * 256 / side))
+        size = (
+            round(luminance.shape[1] * 256 / side),
+            round(luminance.shape[0] * 256 / side),
+        )
         small = np.asarray(cv2.resize(luminance, size, interpolation=cv2.INTER_AREA))
     clipped = (image == 0).all(axis=-1) | (image == 255).all(axis=-1)
     return {
@@ -92,7 +101,8 @@ def check_reference(
         f"{name} has {measured['clipped']:.0%} of its pixels black or white; a reference may "
         f"have {limits.clipped:.0%}": measured["clipped"] > limits.clipped,
         f"{name} is blurred: its Laplacian has the variance {measured['sharpness']:.1f}; a "
-        f"reference needs {limits.sharpness:g}": measured["sharpness"] < limits.sharpness,
+        f"reference needs {limits.sharpness:g}": measured["sharpness"]
+        < limits.sharpness,
     }
     for problem, failed in problems.items():
         if failed:
@@ -256,7 +266,9 @@ def build_set(
     references, skipped = _measure_references(Path(photographs), table, limits, skip)
     table = table[table["image"].isin(references)].reset_index(drop=True)
     if not len(table):
-        raise InputError(f"no question of {questions} is left; every photograph was left out")
+        raise InputError(
+            f"no question of {questions} is left; every photograph was left out"
+        )
     rows = _draw_items(table, items_per_cell, seed)
     folder = make_folder(output, empty=True)
     for part in ("ref", "dis"):
@@ -270,14 +282,20 @@ def build_set(
             f"{len(row['options'])} options"
         )
     for name in references:
-        write_whole(folder / "ref" / name, partial(shutil.copyfile, Path(photographs) / name))
+        write_whole(
+            folder / "ref" / name, partial(shutil.copyfile, Path(photographs) / name)
+        )
     # Each photograph in several jobs, so that all cores have work to the end.
-    by_reference = [[row for row in rows if row["reference"] == name] for name in references]
+    by_reference = [
+        [row for row in rows if row["reference"] == name] for name in references
+    ]
     jobs = [part[i : i + 16] for part in by_reference for i in range(0, len(part), 16)]
     corrupted: dict[str, JsonObject] = {}
     unchanged: list[str] = []
     with progress_bar(len(rows), progress) as bar:
-        for images in in_parallel(partial(_corrupt_rows, folder, seed, scale), jobs, executor):
+        for images in in_parallel(
+            partial(_corrupt_rows, folder, seed, scale), jobs, executor
+        ):
             corrupted |= {image.name: image.facts for image in images}
             unchanged += [image.name for image in images if image.unchanged]
             bar.update(len(images))
@@ -318,11 +336,15 @@ def _measure_references(
     return references, skipped
 
 
-def _draw_items(table: pd.DataFrame, items_per_cell: int, seed: int) -> list[JsonObject]:
+def _draw_items(
+    table: pd.DataFrame, items_per_cell: int, seed: int
+) -> list[JsonObject]:
     """Draw questions for each dimension and task; none comes again before all were drawn."""
     unknown = table["type"][~table["type"].isin(TASKS)]
     if len(unknown):
-        raise InputError(f"a question has the type {unknown.iloc[0]!r}; give {' or '.join(TASKS)}")
+        raise InputError(
+            f"a question has the type {unknown.iloc[0]!r}; give {' or '.join(TASKS)}"
+        )
     rows: list[JsonObject] = []
     for task_number, task in enumerate(TASKS):
         questions = table[table["type"] == task].to_dict("records")
@@ -333,7 +355,10 @@ def _draw_items(table: pd.DataFrame, items_per_cell: int, seed: int) -> list[Jso
                 queue = rng.permutation(len(questions)).tolist()
             question = questions[queue.pop()]
             dimension = dimension_numbered(1 + turn // items_per_cell)
-            row = {name: question[name] for name in ("question", "choice", "answer", "type")}
+            row = {
+                name: question[name]
+                for name in ("question", "choice", "answer", "type")
+            }
             row |= {
                 "name": f"{len(rows) + 1:05d}-{Path(question['image']).stem}.png",
                 "reference": question["image"],
@@ -378,7 +403,9 @@ def _corrupt_rows(
             "simulated": dimension.captured,
             "sha256": file_digest(file),
         }
-        images.append(_CorruptedImage(row["name"], facts, np.array_equal(corrupted, reference)))
+        images.append(
+            _CorruptedImage(row["name"], facts, np.array_equal(corrupted, reference))
+        )
     return images
 
 
@@ -410,7 +437,8 @@ def contact_sheet(folder: str | Path, items: pd.DataFrame) -> Any:
     sheet = Image.new("RGB", (left + columns * width, 18 + len(rows) * height), "white")
     pen = ImageDraw.Draw(sheet)
     note = (
-        f"{len(sample)} of {len(items)} corrupted images; * simulated where R-Bench photographed it"
+        f"{len(sample)} of {len(items)} corrupted images; * simulated where R-Bench "
+        "photographed it"
     )
     pen.text((4, 3), note, fill="black")
     for i, (number, group) in enumerate(rows):
@@ -430,5 +458,7 @@ def contact_sheet(folder: str | Path, items: pd.DataFrame) -> Any:
             x = left + j * width
             sheet.paste(image, (x, y))
             sheet.paste(detail, (x + _WIDTH + 2, y))
-            pen.text((x, y + _HEIGHT), f"{item['task']} {item['strength']}", fill="black")
+            pen.text(
+                (x, y + _HEIGHT), f"{item['task']} {item['strength']}", fill="black"
+            )
     return sheet

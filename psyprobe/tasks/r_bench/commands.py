@@ -57,7 +57,11 @@ _TYPES = {"int": int, "float": float}
 
 def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
     """Add the actions of the command, with the options that actions.toml gives each."""
-    page = files("psyprobe.tasks.r_bench").joinpath("actions.toml").read_text(encoding="utf-8")
+    page = (
+        files("psyprobe.tasks.r_bench")
+        .joinpath("actions.toml")
+        .read_text(encoding="utf-8")
+    )
     actions = parser.add_subparsers(
         dest="action", metavar="ACTION", required=True, parser_class=type(parser)
     )
@@ -66,7 +70,10 @@ def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
         action_parser = actions.add_parser(
             name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
         )
-        for flag, purpose in (("--json", "print JSON"), ("--debug", "show traces of errors")):
+        for flag, purpose in (
+            ("--json", "print JSON"),
+            ("--debug", "show traces of errors"),
+        ):
             # Without a default of its own, a flag given before the action stays set.
             action_parser.add_argument(
                 flag, action="store_true", default=argparse.SUPPRESS, help=purpose
@@ -93,7 +100,9 @@ def check_action(arguments: argparse.Namespace) -> tuple[Any, str]:
 def score_action(arguments: argparse.Namespace) -> None:
     """Score answers and judgements, and print the paper's table."""
     items = read_items(arguments.items)
-    tell(f"{arguments.items}: {len(items)} items, read as {check_items(items).encoding}")
+    tell(
+        f"{arguments.items}: {len(items)} items, read as {check_items(items).encoding}"
+    )
     tasks = arguments.task or TASKS
     for task in tasks:
         if task not in TASKS:
@@ -105,7 +114,9 @@ def score_action(arguments: argparse.Namespace) -> None:
     for name, *paths in arguments.model:
         answers, judged = _read_files(name, paths)
         if judge is not None:
-            judged |= _judge_open_cases(name, items, answers, set(judged), judge, arguments)
+            judged |= _judge_open_cases(
+                name, items, answers, set(judged), judge, arguments
+            )
         tables[name] = score_items(
             items, answers=answers, judged=judged, mcq_rule=arguments.mcq_rule
         )
@@ -113,7 +124,9 @@ def score_action(arguments: argparse.Namespace) -> None:
     table_format = "json" if arguments.json else arguments.format
     say(rbench_table(with_people(metrics, arguments.people), table_format))
     if arguments.output:
-        _write_scores(metrics, tables, make_folder(arguments.output), arguments.confidence)
+        _write_scores(
+            metrics, tables, make_folder(arguments.output), arguments.confidence
+        )
 
 
 def _load_judge(arguments: argparse.Namespace) -> Judge:
@@ -174,7 +187,8 @@ def _write_scores(
     if len(tables) > 2:
         try:
             comparisons = {
-                f"correlations_{by}": correlations(metrics, by) for by in ("step", "group")
+                f"correlations_{by}": correlations(metrics, by)
+                for by in ("step", "group")
             }
             comparisons["components"] = components(metrics).loadings
             for name, table in comparisons.items():
@@ -189,7 +203,9 @@ def _write_scores(
     )
 
 
-def _read_files(model: str, words: list[str]) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:
+def _read_files(
+    model: str, words: list[str]
+) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:
     """Read the answers and the judgements of a model, each by what they are about."""
     answers = {}
     judged = {}
@@ -233,7 +249,9 @@ def report_action(arguments: argparse.Namespace) -> tuple[Any, str]:
             tell(f"{name}: {remark}")
     tell(f"{page}: the report; tables of each observer are in folders beside it")
     table = rbench_table({name: run.metrics for name, run in runs.items()})
-    return {name: dict(run.facts) for name, run in runs.items()} | {"report": str(page)}, table
+    return {name: dict(run.facts) for name, run in runs.items()} | {
+        "report": str(page)
+    }, table
 
 
 def build_action(arguments: argparse.Namespace) -> tuple[Any, str]:
@@ -255,7 +273,8 @@ def build_action(arguments: argparse.Namespace) -> tuple[Any, str]:
             "manifest.json lists them"
         )
     text = (
-        f"{built.items} items in {built.folder}; look at contact_sheet.png before you ask anybody."
+        f"{built.items} items in {built.folder}; look at contact_sheet.png before you ask "
+        "anybody."
     )
     return vars(built) | {"folder": str(built.folder)}, text
 
@@ -270,7 +289,10 @@ def export_action(arguments: argparse.Namespace) -> tuple[Any, str]:
 def import_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Make a set of VLMEvalKit's tables."""
     items = import_tsv(arguments.corrupted, arguments.reference, arguments.output)
-    return {"folder": arguments.output, "items": items}, f"{items} items in {arguments.output}"
+    return {
+        "folder": arguments.output,
+        "items": items,
+    }, f"{items} items in {arguments.output}"
 
 
 def example_action(arguments: argparse.Namespace) -> tuple[Any, str]:

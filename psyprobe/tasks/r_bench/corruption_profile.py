@@ -91,9 +91,15 @@ class ProfileSchedule(ExperimentSchedule):
     def __init__(self, experiment: Experiment, observer: FeatureObserver) -> None:
         self.baseline = cast("FeatureObserver", load_observer("pixels"))
         super().__init__(experiment, observer, self.baseline)
-        defaults = {"corruptions": list(dimensions()), "strengths": list(STRENGTHS), "seed": 0}
+        defaults = {
+            "corruptions": list(dimensions()),
+            "strengths": list(STRENGTHS),
+            "seed": 0,
+        }
         self.options = options_of(experiment, defaults)
-        cells = tuple(itertools.product(self.options["corruptions"], self.options["strengths"]))
+        cells = tuple(
+            itertools.product(self.options["corruptions"], self.options["strengths"])
+        )
         for name, strength in cells:
             dimension_of(name).level(strength)
         self._size = observer.card.input_size or (_ANY_SIZE, _ANY_SIZE)
@@ -104,7 +110,9 @@ class ProfileSchedule(ExperimentSchedule):
         for path in self._photographs:
             sha256 = file_digest(path)
             drawing = [seed, list(self._size), "centre crop, bicubic"]
-            stimuli = tuple(digest([sha256, path.name, *cell, *drawing]) for cell in cells)
+            stimuli = tuple(
+                digest([sha256, path.name, *cell, *drawing]) for cell in cells
+            )
             self._stimuli += stimuli
             for start in range(0, len(cells), _BATCH):
                 part = slice(start, start + _BATCH)
@@ -131,7 +139,9 @@ class ProfileSchedule(ExperimentSchedule):
         batches = []
         for work in self._batches:
             questions = [
-                question for name in self.observers for question in _questions(work.stimuli, name)
+                question
+                for name in self.observers
+                for question in _questions(work.stimuli, name)
             ]
             # Rounding depends on which images share a batch.
             batches.append(Batch(tuple(questions), work, atomic=True))
@@ -143,7 +153,9 @@ class ProfileSchedule(ExperimentSchedule):
         questions = _questions(self._stimuli, self.observer.card.digest)
         missing = len(store.missing(question.key for question in questions))
         photographs = len(self._photographs)
-        seconds = seconds_an_image(self.observer, self._size, 0.0, _BATCH) if missing else 0.0
+        seconds = (
+            seconds_an_image(self.observer, self._size, 0.0, _BATCH) if missing else 0.0
+        )
         return TaskPlan(
             experiment=self.experiment.name,
             observer=self.observer.card.name,
@@ -181,11 +193,15 @@ def answer(
         corrupted = ImagePlanes(_encoder_input(versions, work.size))
         references = [0] * len(corrupted)
         for name, observer in observers.items():
-            questions = [question for question in batch.questions if question.observer == name]
+            questions = [
+                question for question in batch.questions if question.observer == name
+            ]
             if not questions:
                 continue
             original_features = features(observer, original)
-            values = respond(observer, corrupted, original_features, references, MEASURES, ppd=0.0)
+            values = respond(
+                observer, corrupted, original_features, references, MEASURES, ppd=0.0
+            )
             for question, value, cell in zip(
                 questions, json_lists(values), work.cells, strict=True
             ):
@@ -210,7 +226,9 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
 
     layout = record.layout
     known_dimensions = [dimensions()[name] for name in layout["corruptions"]]
-    shape = tuple(len(layout[name]) for name in ("photographs", "corruptions", "strengths"))
+    shape = tuple(
+        len(layout[name]) for name in ("photographs", "corruptions", "strengths")
+    )
 
     def read(observer: str) -> FloatArray:
         keys = [question.key for question in _questions(layout["shown"], observer)]
@@ -290,7 +308,9 @@ def plot(
     if len(results) == 1 and figure is None:
         return draw(results[0], ax)
     canvas: Figure | SubFigure
-    canvas, panels = panels_in(figure, len(results), len(results), (4.2, 8.0), (0.0, 0.0))
+    canvas, panels = panels_in(
+        figure, len(results), len(results), (4.2, 8.0), (0.0, 0.0)
+    )
     for result, panel in zip(results, panels, strict=True):
         draw(result, panel)
     return canvas
@@ -306,11 +326,15 @@ def report(results: Sequence[xarray.Dataset]) -> list[Part]:
             for strength in means["strength"].values:
                 values = means.sel(strength=strength).values
                 table = pd.DataFrame(
-                    {"value": values, "low": np.nan, "high": np.nan}, means["dimension"].values
+                    {"value": values, "low": np.nan, "high": np.nan},
+                    means["dimension"].values,
                 )
                 rows.setdefault(f"angular, {strength}", {})[label] = table
     figure = by_parts("Response to each corruption", "Mean angular distance S_ac", rows)
-    return [figure, *corruption_gallery([str(name) for name in results[0]["dimension"].values])]
+    return [
+        figure,
+        *corruption_gallery([str(name) for name in results[0]["dimension"].values]),
+    ]
 
 
 @dataclass(frozen=True)
@@ -356,7 +380,11 @@ class ProfileScore(TaskScore):
             if np.ptp(column) > 0:
                 quantile = student_quantile(len(column), self.confidence)
                 half = quantile * column.std(ddof=1) / np.sqrt(len(column))
-                values[metric] = (mean, float(column.mean() - half), float(column.mean() + half))
+                values[metric] = (
+                    mean,
+                    float(column.mean() - half),
+                    float(column.mean() + half),
+                )
         return self.row("Robustness to corruption", responder, values)
 
 
@@ -386,7 +414,9 @@ def plot_profile(
         Means over photographs; a star marks a dimension that is simulated where R-Bench
         photographed it.
     """
-    selected = profile[f"response_{measure}"].sel(layer=layer or str(profile["layer"].values[-1]))
+    selected = profile[f"response_{measure}"].sel(
+        layer=layer or str(profile["layer"].values[-1])
+    )
     means = selected.mean("photograph").values
     simulated = profile["simulated"].values
     ax = coloured_cells(
@@ -413,7 +443,9 @@ def _encoder_input(images: Any, size: tuple[int, int]) -> FloatArray:
     from PIL import Image, ImageOps
 
     drives = [
-        np.asarray(ImageOps.fit(Image.fromarray(image), size[::-1], Image.Resampling.BICUBIC))
+        np.asarray(
+            ImageOps.fit(Image.fromarray(image), size[::-1], Image.Resampling.BICUBIC)
+        )
         for image in images
     ]
     return np.stack(drives).astype(np.float32) / np.float32(255)

@@ -69,16 +69,22 @@ def radar(
     """
     names, parts, simulated = _parts(metrics, by, measure)
     if len(names) < 3:
-        raise InputError(f"a radar needs at least 3 spokes and {by} has {len(names)}; draw bars")
+        raise InputError(
+            f"a radar needs at least 3 spokes and {by} has {len(names)}; draw bars"
+        )
     if ax is None:
         import matplotlib.pyplot as plt
 
-        ax = plt.figure(figsize=(5.2, 5.2), layout="constrained").add_subplot(projection="polar")
+        ax = plt.figure(figsize=(5.2, 5.2), layout="constrained").add_subplot(
+            projection="polar"
+        )
     angles = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
     closed_angles = np.append(angles, angles[0])
     for model, colour, part in _coloured(parts):
         value, low, high = np.append(part, part[:, :1], axis=1)
-        ax.plot(closed_angles, value, "o-", color=colour, linewidth=1.6, ms=4, label=model)
+        ax.plot(
+            closed_angles, value, "o-", color=colour, linewidth=1.6, ms=4, label=model
+        )
         ax.fill_between(closed_angles, low, high, color=colour, alpha=0.15, linewidth=0)
     ax.set_theta_offset(np.pi / 2)
     ax.set_theta_direction(-1)
@@ -89,12 +95,21 @@ def radar(
         label.set_horizontalalignment("center" if abs(x) < 0.1 else side)
     ax.set_ylim(0, 1)
     ax.set_yticks(
-        [0.25, 0.5, 0.75, 1.0], ["0.25", "0.5", "0.75", "1"], fontsize="x-small", color="#555"
+        [0.25, 0.5, 0.75, 1.0],
+        ["0.25", "0.5", "0.75", "1"],
+        fontsize="x-small",
+        color="#555",
     )
     note = f"\n{_STAR}" if simulated else ""
-    ax.set_title(f"{measure.capitalize()} robustness by {by}{note}", fontsize="medium", pad=18)
+    ax.set_title(
+        f"{measure.capitalize()} robustness by {by}{note}", fontsize="medium", pad=18
+    )
     ax.legend(
-        loc="upper left", bbox_to_anchor=(-0.12, -0.04), fontsize="small", frameon=False, ncols=2
+        loc="upper left",
+        bbox_to_anchor=(-0.12, -0.04),
+        fontsize="small",
+        frameon=False,
+        ncols=2,
     )
     return ax
 
@@ -132,9 +147,14 @@ def bars(
         x = np.arange(len(names)) + (i - (len(parts) - 1) / 2) * width
         ax.bar(x, value, width, color=colour, label=model)
         whiskers = [value - low, high - value]
-        ax.errorbar(x, value, whiskers, fmt="none", ecolor="#222", elinewidth=0.9, capsize=2)
+        ax.errorbar(
+            x, value, whiskers, fmt="none", ecolor="#222", elinewidth=0.9, capsize=2
+        )
     titles = [dimensions()[name].title if by == "dimension" else name for name in names]
-    labels = [starred(title, name in simulated) for title, name in zip(titles, names, strict=True)]
+    labels = [
+        starred(title, name in simulated)
+        for title, name in zip(titles, names, strict=True)
+    ]
     rotation: JsonObject = {"rotation": 60, "ha": "right"} if len(names) > 8 else {}
     ax.set_xticks(range(len(names)), labels, fontsize="small", **rotation)
     ax.set_ylim(0, 1)
@@ -185,7 +205,10 @@ def strength_map(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax = coloured_cells(
         means.to_numpy(dtype=np.float64),
         texts.unstack().reindex(columns=STRENGTHS).to_numpy(),
-        {dimension_numbered(number).name: number in simulated for number in means.index},
+        {
+            dimension_numbered(number).name: number in simulated
+            for number in means.index
+        },
         STRENGTHS,
         colours="viridis",
         limit=1.0,
@@ -218,13 +241,20 @@ def coloured_cells(
     colormap = mpl.colormaps[colours].with_extremes(bad=BLANK)
     masked = np.ma.masked_invalid(values)
     image = ax.imshow(
-        masked, cmap=colormap, vmin=0, vmax=limit, aspect="auto", interpolation="nearest"
+        masked,
+        cmap=colormap,
+        vmin=0,
+        vmax=limit,
+        aspect="auto",
+        interpolation="nearest",
     )
     dark = luma(image.to_rgba(masked)[..., :3]) < 0.5
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
             colour = "white" if dark[i, j] else "black"
-            ax.text(j, i, texts[i][j], ha="center", va="center", fontsize=6, color=colour)
+            ax.text(
+                j, i, texts[i][j], ha="center", va="center", fontsize=6, color=colour
+            )
     row_dimensions = [dimensions()[name] for name in rows]
     labels = [
         starred(dimension.title, simulated)
@@ -247,7 +277,9 @@ def _parts(
     rows = rows_by(metrics, by, measure)
     tables = {model: table for model, table in rows.items() if len(table)}
     if not tables:
-        raise InputError(f"there are no {measure} scores by {by}; there is nothing to draw")
+        raise InputError(
+            f"there are no {measure} scores by {by}; there is nothing to draw"
+        )
     rows_of_all = pd.concat(tables.values())
     names = [name for name in BREAKDOWNS[by] if name in rows_of_all.index]
     parts = {model: table.reindex(names) for model, table in tables.items()}
@@ -255,10 +287,18 @@ def _parts(
     return names, parts, simulated
 
 
-def _coloured(parts: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, FloatArray]]:
+def _coloured(
+    parts: Mapping[str, pd.DataFrame],
+) -> Iterator[tuple[str, str, FloatArray]]:
     """Give each model its colour, and an array with the rows value, low and high."""
-    for (model, part), colour in zip(parts.items(), itertools.cycle(COLOURS), strict=False):
-        yield printable(model), colour, part[["value", "low", "high"]].to_numpy(dtype=np.float64).T
+    for (model, part), colour in zip(
+        parts.items(), itertools.cycle(COLOURS), strict=False
+    ):
+        yield (
+            printable(model),
+            colour,
+            part[["value", "low", "high"]].to_numpy(dtype=np.float64).T,
+        )
 
 
 def starred(title: str, simulated: bool) -> str:
@@ -299,7 +339,9 @@ def attributes(image: npt.NDArray[np.uint8]) -> dict[str, float]:
     from skimage.measure import blur_effect
 
     codes = image.astype(np.float64)
-    light = light_of_drive(codes / 255, "srgb") @ np.array([0.2126729, 0.7151522, 0.0721750])
+    light = light_of_drive(codes / 255, "srgb") @ np.array(
+        [0.2126729, 0.7151522, 0.0721750]
+    )
     mean = float(light.mean())
     red_green = codes[..., 0] - codes[..., 1]
     yellow_blue = (codes[..., 0] + codes[..., 1]) / 2 - codes[..., 2]
@@ -335,7 +377,9 @@ def attribute_table(images: ImageSet) -> pd.DataFrame:
     """
     rows: dict[Path, JsonObject] = {}
     for item in images.items.to_dict("records"):
-        corrupted = {name: item[name] for name in ("dimension", "strength", "simulated")}
+        corrupted = {
+            name: item[name] for name in ("dimension", "strength", "simulated")
+        }
         reference = {"dimension": 0, "strength": "", "simulated": 0}
         for kind, facts in (("ref", reference), ("dis", corrupted)):
             path = images.path(kind, item)
@@ -367,15 +411,26 @@ def plot_attributes(table: pd.DataFrame) -> Any:
             values: FloatArray = np.sort(images[name].to_numpy(dtype=np.float64))
             if len(values):
                 share = np.arange(1, len(values) + 1) / len(values)
-                ax.step(values, share, where="post", color=colour, label=f"{part} ({len(values)})")
+                ax.step(
+                    values,
+                    share,
+                    where="post",
+                    color=colour,
+                    label=f"{part} ({len(values)})",
+                )
         ax.set_xlabel(label, fontsize="small")
         ax.set_ylabel("Share of images", fontsize="small")
         ax.set_ylim(0, 1.02)
         ax.spines[["top", "right"]].set_visible(False)
     axes[-1].axis("off")
     axes[-1].legend(
-        *axes[0].get_legend_handles_labels(), loc="center", frameon=False, title="Images (number)"
+        *axes[0].get_legend_handles_labels(),
+        loc="center",
+        frameon=False,
+        title="Images (number)",
     )
     if table["simulated"].any():
-        axes[-1].text(0.5, 0.1, "five dimensions are simulated", ha="center", fontsize="small")
+        axes[-1].text(
+            0.5, 0.1, "five dimensions are simulated", ha="center", fontsize="small"
+        )
     return figure

@@ -35,10 +35,24 @@ from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image, file_digest, read_image
 from psyprobe.files.output import make_folder, write_text, write_whole
-from psyprobe.tasks.tables import encode_images, read_table, refuse_duplicates, write_tsv
+from psyprobe.tasks.tables import (
+    encode_images,
+    read_table,
+    refuse_duplicates,
+    write_tsv,
+)
 
 TASKS = ("MCQ", "VQA", "CAP")
-COLUMNS = ("name", "question", "choice", "answer", "type", "score", "distortion", "strength")
+COLUMNS = (
+    "name",
+    "question",
+    "choice",
+    "answer",
+    "type",
+    "score",
+    "distortion",
+    "strength",
+)
 #: Start of an option: the released table writes "B." and once "B:"; options end with ";", ASCII or
 #: full-width.
 _OPTION = re.compile(r"\s*([A-E])\s*[.:]\s*")
@@ -66,12 +80,20 @@ class ItemReport:
         return {**vars(self), "counts": counts}
 
     def __str__(self) -> str:
-        lines = [f"{task}, {strength}: {n} items" for (task, strength), n in self.counts.items()]
+        lines = [
+            f"{task}, {strength}: {n} items"
+            for (task, strength), n in self.counts.items()
+        ]
         low, high = self.cells
         count = f"{low} to {high}" if high > low else str(high)
         count += " item" if high == 1 else " items"
-        lines.append(f"{count} of each dimension and task; the file is in {self.encoding}")
-        lines += [f"the key of {name} is none of its options" for name in self.keys_without_option]
+        lines.append(
+            f"{count} of each dimension and task; the file is in {self.encoding}"
+        )
+        lines += [
+            f"the key of {name} is none of its options"
+            for name in self.keys_without_option
+        ]
         return "\n".join(lines)
 
 
@@ -125,8 +147,16 @@ def _item(path: str | Path, row: dict[str, str]) -> JsonObject:
         ("strength", row["strength"] in ("1", "2", "3"), "1, 2 or 3"),
         ("score", rated, "a number, or nothing"),
         ("simulated", simulated in ("0", "1"), "0 or 1"),
-        ("answer", task != "MCQ" or lettered_key, "a letter, and options in the column choice"),
-        ("answer", task != "CAP" or captions, "reference captions, as a list in Python's notation"),
+        (
+            "answer",
+            task != "MCQ" or lettered_key,
+            "a letter, and options in the column choice",
+        ),
+        (
+            "answer",
+            task != "CAP" or captions,
+            "reference captions, as a list in Python's notation",
+        ),
     ):
         if not valid:
             raise InputError(
@@ -264,7 +294,9 @@ def read_set(folder: str | Path, *, skip: bool = False) -> ImageSet:
             skipped.append(f"{item['name']}: {error}")
         readable.append(digests.keys() >= set(paths))
     if not any(readable):
-        raise InputError(f"no item of {folder} is left; every one has an image that cannot be read")
+        raise InputError(
+            f"no item of {folder} is left; every one has an image that cannot be read"
+        )
     remaining = items[readable].reset_index(drop=True)
     remaining.attrs.update(items.attrs)
     return ImageSet(root, remaining, digests, tuple(skipped))
@@ -283,7 +315,9 @@ def _file_name(name: str) -> str:
 def wordings() -> JsonMapping:
     """Read the prompts: their "version", and the "text" and "max_tokens" of each task."""
     return tomllib.loads(
-        files("psyprobe.tasks.r_bench").joinpath("prompts.toml").read_text(encoding="utf-8")
+        files("psyprobe.tasks.r_bench")
+        .joinpath("prompts.toml")
+        .read_text(encoding="utf-8")
     )
 
 
@@ -338,7 +372,9 @@ def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
     """
     choices = images.items[images.items["task"] == "MCQ"].to_dict("records")
     if not choices:
-        raise InputError("the set has no multiple choice, and VLMEvalKit's R-Bench is nothing else")
+        raise InputError(
+            "the set has no multiple choice, and VLMEvalKit's R-Bench is nothing else"
+        )
     target = make_folder(folder)
     letters = "ABCDE"[: max(len(item["options"]) for item in choices)]
     written = {}

@@ -85,7 +85,9 @@ def rbench_metrics(table: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFr
     needed = ("name", "task", "dimension", "strength", "absolute", "relative")
     missing = [name for name in needed if name not in table]
     if missing:
-        raise InputError(f"the table has no column {missing[0]!r}; it needs {', '.join(needed)}")
+        raise InputError(
+            f"the table has no column {missing[0]!r}; it needs {', '.join(needed)}"
+        )
     if not len(table):
         raise InputError("the table is empty; there is nothing to score")
     refuse_duplicates(table["name"], "item")
@@ -99,7 +101,9 @@ def rbench_metrics(table: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFr
     rows = []
     for measure in MEASURES:
         scores = ordered[measure].to_numpy(dtype=np.float64)
-        for row, members, values in _mean_rows(ordered, scores, confidence, (0.0, 1.0), "value"):
+        for row, members, values in _mean_rows(
+            ordered, scores, confidence, (0.0, 1.0), "value"
+        ):
             count = len(values)
             half = quantile * values.std(ddof=1) / np.sqrt(count) if count > 1 else None
             row |= {
@@ -193,9 +197,22 @@ def paired_difference(
     for measure in MEASURES:
         scores = [table[measure].to_numpy(dtype=np.float64) for table in tables]
         differences = scores[0] - scores[1]
-        for row, *_ in _mean_rows(tables[0], differences, confidence, (-1.0, 1.0), "difference"):
-            rows.append(row | {"measure": measure, "clear": row["low"] > 0 or row["high"] < 0})
-    columns = ["measure", "breakdown", "name", "difference", "n", "low", "high", "clear"]
+        for row, *_ in _mean_rows(
+            tables[0], differences, confidence, (-1.0, 1.0), "difference"
+        ):
+            rows.append(
+                row | {"measure": measure, "clear": row["low"] > 0 or row["high"] < 0}
+            )
+    columns = [
+        "measure",
+        "breakdown",
+        "name",
+        "difference",
+        "n",
+        "low",
+        "high",
+        "clear",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -219,11 +236,15 @@ def correlations(metrics: Mapping[str, pd.DataFrame], by: str = "step") -> pd.Da
     """
     table = across(metrics, by)
     if len(table) < 3:
-        raise InputError(f"a correlation over {len(table)} models says nothing; give at least 3")
+        raise InputError(
+            f"a correlation over {len(table)} models says nothing; give at least 3"
+        )
     ranks = table.rank()
     ranks = ranks.loc[:, ranks.std() > 0]
     if not ranks.size:
-        raise InputError("all models have the same scores; there is nothing to correlate")
+        raise InputError(
+            "all models have the same scores; there is nothing to correlate"
+        )
     values = np.atleast_2d(np.corrcoef(ranks.to_numpy(), rowvar=False))
     return pd.DataFrame(values, index=ranks.columns, columns=ranks.columns)
 
@@ -246,7 +267,10 @@ def across(metrics: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:
         A model has no score in some part.
     """
     table = pd.DataFrame(
-        {model: rows["value"] for model, rows in rows_by(metrics, by, "absolute").items()}
+        {
+            model: rows["value"]
+            for model, rows in rows_by(metrics, by, "absolute").items()
+        }
     ).T
     if not table.size or table.isna().to_numpy().any():
         raise InputError(
@@ -255,14 +279,18 @@ def across(metrics: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:
     return table
 
 
-def rows_by(metrics: Mapping[str, pd.DataFrame], by: str, measure: str) -> dict[str, pd.DataFrame]:
+def rows_by(
+    metrics: Mapping[str, pd.DataFrame], by: str, measure: str
+) -> dict[str, pd.DataFrame]:
     """Select one breakdown and measure of each model, indexed by the names of parts."""
     if by not in BREAKDOWNS:
         raise unknown_name("breakdown", by, BREAKDOWNS)
     if measure not in MEASURES:
         raise unknown_name("measure", measure, MEASURES)
     return {
-        model: table[(table["measure"] == measure) & (table["breakdown"] == by)].set_index("name")
+        model: table[
+            (table["measure"] == measure) & (table["breakdown"] == by)
+        ].set_index("name")
         for model, table in metrics.items()
     }
 
@@ -296,19 +324,25 @@ def components(metrics: Mapping[str, pd.DataFrame]) -> Components:
     """
     table = across(metrics, "dimension")
     if len(table) < 3:
-        raise InputError(f"components of {len(table)} models say nothing; give at least 3")
+        raise InputError(
+            f"components of {len(table)} models say nothing; give at least 3"
+        )
     values = table.to_numpy(dtype=np.float64)
     centred = values - values.mean(axis=0)
     u, s, vt = np.linalg.svd(centred, full_matrices=False)
     k = int((s > 1e-12 * max(s[0], 1e-300)).sum()) if s[0] > 1e-12 else 0
     if not k:
-        raise InputError("all models have the same scores; there is nothing to tell apart")
+        raise InputError(
+            "all models have the same scores; there is nothing to tell apart"
+        )
     largest = np.abs(vt[:k]).argmax(axis=1)
     sign = np.sign(vt[np.arange(k), largest])
     names = [f"PC{i + 1}" for i in range(k)]
     return Components(
         explained=s[:k] ** 2 / (s**2).sum(),
-        loadings=pd.DataFrame((sign[:, None] * vt[:k]).T, index=table.columns, columns=names),
+        loadings=pd.DataFrame(
+            (sign[:, None] * vt[:k]).T, index=table.columns, columns=names
+        ),
         scores=pd.DataFrame(u[:, :k] * s[:k] * sign, index=table.index, columns=names),
     )
 
@@ -349,7 +383,9 @@ def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
     """
     printed = published()
     if model not in set(printed["model"]):
-        raise unknown_name("model of the R-Bench paper", model, sorted(set(printed["model"])))
+        raise unknown_name(
+            "model of the R-Bench paper", model, sorted(set(printed["model"]))
+        )
     measured = metrics[metrics["breakdown"].isin(["cell", "overall"])]
     table = printed[printed["model"] == model].rename(columns={"value": "paper"})
     table = table.merge(measured[["measure", "name", "value"]], on=["measure", "name"])
@@ -384,7 +420,8 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
     if format in ("csv", "json"):
         return all_metrics(metrics, format)
     return "\n\n".join(
-        f"{title}\n{lay_out(format, rows, notes)}" for title, rows, notes in rbench_rows(metrics)
+        f"{title}\n{lay_out(format, rows, notes)}"
+        for title, rows, notes in rbench_rows(metrics)
     )
 
 
@@ -418,7 +455,10 @@ def rbench_rows(metrics: Mapping[str, pd.DataFrame]) -> list[TableRows]:
 
 def _measured_row(model: str, values: pd.DataFrame) -> list[str]:
     overall = values.loc["overall"]
-    cells = [f"{values.loc[name, 'value']:.4f}" if name in values.index else "-" for name in _CELLS]
+    cells = [
+        f"{values.loc[name, 'value']:.4f}" if name in values.index else "-"
+        for name in _CELLS
+    ]
     interval = f"{overall['value']:.4f} [{overall['low']:.3f}, {overall['high']:.3f}]"
     return [printable(model), *cells, interval]
 
@@ -427,7 +467,9 @@ def _item_notes(model: str, overall: pd.Series) -> list[str]:
     """Warn of items that nothing can answer right, and of simulated ones."""
     notes = []
     if overall["odd_keys"]:
-        notes.append(f"{model}: {overall['odd_keys']} item has a key that is none of its options.")
+        notes.append(
+            f"{model}: {overall['odd_keys']} item has a key that is none of its options."
+        )
     if overall.get("simulated"):
         notes.append(
             f"{model}: {overall['simulated']} items are simulated where R-Bench photographed them."
@@ -451,5 +493,7 @@ def _printed_row(
         # The paper's overall value is of all cells, and beside fewer it says nothing.
         cells["overall"] = "-"
     label = "  as printed" if name == model else f"  as printed ({name})"
-    notes = [f"{model}: {note}." for note in printed["note"].unique() if "order" in note]
+    notes = [
+        f"{model}: {note}." for note in printed["note"].unique() if "order" in note
+    ]
     return [[label, *cells.values()]], notes

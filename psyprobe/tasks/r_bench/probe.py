@@ -131,11 +131,15 @@ def plan(
             "letter_then_judge"
         )
     if judge is None and not (images.items["task"] == "MCQ").any():
-        raise InputError("short answers and captions cannot be scored without a judge; name one")
+        raise InputError(
+            "short answers and captions cannot be scored without a judge; name one"
+        )
 
     def cases(replies: Mapping[str, str]) -> Sequence[Case]:
         names = images.items["name"]
-        texts = {kind: [replies[f"{kind}\n{name}"] for name in names] for kind in _KINDS}
+        texts = {
+            kind: [replies[f"{kind}\n{name}"] for name in names] for kind in _KINDS
+        }
         return open_cases(images.items, _answers(images.items, texts), mcq_rule=rule)
 
     task = ItemTask(
@@ -143,7 +147,11 @@ def plan(
         questions=item_questions(images),
         cases=cases,
         items=json.loads(images.items.to_json(orient="records")),
-        options={**options, "wording": wordings()["version"], "skipped": list(images.skipped)},
+        options={
+            **options,
+            "wording": wordings()["version"],
+            "skipped": list(images.skipped),
+        },
         # A person who saw the reference knows what is on its corrupted twin.
         afterwards=lambda name: name.startswith("ref\n"),
     )
@@ -159,13 +167,17 @@ def item_questions(images: ImageSet) -> list[ItemQuestion]:
     questions = []
     for item in images.items.to_dict("records"):
         text = prompt(item["task"], item["question"], item["options"])
-        decoding = Decoding(max_tokens=wordings()[item["task"]]["max_tokens"], logprobs=False)
+        decoding = Decoding(
+            max_tokens=wordings()[item["task"]]["max_tokens"], logprobs=False
+        )
         letters = tuple("ABCDE"[: len(item["options"])])
         for kind in _KINDS:
             path = images.path(kind, item)
             image = (str(path), images.digests[path])
             name = f"{kind}\n{item['name']}"
-            questions.append(ItemQuestion(name, text, decoding, images=(image,), words=letters))
+            questions.append(
+                ItemQuestion(name, text, decoding, images=(image,), words=letters)
+            )
     return questions
 
 
@@ -183,10 +195,18 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     columns["quality"] = items["quality"].to_numpy(dtype=np.float64)
     for i, kind in enumerate(_KINDS):
         replies = answers[i::2]
-        columns[f"answer_{kind}"] = np.array([reply.text for reply in replies], dtype=object)
-        columns[f"finish_{kind}"] = np.array([reply.finish for reply in replies], dtype=object)
-        columns |= {f"{name}_{kind}": values for name, values in reaction_times(replies).items()}
-    return item_result(items["name"].tolist(), columns, judged_attributes(record, store))
+        columns[f"answer_{kind}"] = np.array(
+            [reply.text for reply in replies], dtype=object
+        )
+        columns[f"finish_{kind}"] = np.array(
+            [reply.finish for reply in replies], dtype=object
+        )
+        columns |= {
+            f"{name}_{kind}": values for name, values in reaction_times(replies).items()
+        }
+    return item_result(
+        items["name"].tolist(), columns, judged_attributes(record, store)
+    )
 
 
 def score(
@@ -205,7 +225,9 @@ def score(
     """
     refuse_features(measure=measure, layer=layer)
     run = read_run(result, confidence)
-    return (RBenchScore(result.attrs, confidence, "", "", rereadings(result, run), run),)
+    return (
+        RBenchScore(result.attrs, confidence, "", "", rereadings(result, run), run),
+    )
 
 
 def plot(
@@ -221,7 +243,9 @@ def plot(
     from psyprobe.tasks.r_bench.figures import bars
 
     refuse_features(measure=measure, layer=layer)
-    metrics = {name: read_run(result).metrics for name, result in by_observer(results).items()}
+    metrics = {
+        name: read_run(result).metrics for name, result in by_observer(results).items()
+    }
     return bars(metrics, "step", ax=axes_of(ax, figure))
 
 
@@ -235,11 +259,15 @@ def report(results: Sequence[xarray.Dataset]) -> list[Part]:
         parts.append(by_parts(f"Robustness by {by}", "Robustness", rows))
     tables = {
         name: run.table.assign(
-            dimension=[dimension_numbered(number).title for number in run.table["dimension"]]
+            dimension=[
+                dimension_numbered(number).title for number in run.table["dimension"]
+            ]
         )
         for name, run in runs.items()
     }
-    numbers = sorted({int(number) for run in runs.values() for number in run.table["dimension"]})
+    numbers = sorted(
+        {int(number) for run in runs.values() for number in run.table["dimension"]}
+    )
     corruptions = [dimension_numbered(number).name for number in numbers]
     return [*parts, answers_table(tables, _HEADINGS), *corruption_gallery(corruptions)]
 
@@ -280,22 +308,33 @@ def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
         )
     columns = {f"answer_{kind}": texts for kind, texts in answers.items()}
     columns |= {f"judged_{kind}": judged[kind] for kind in AGAINST}
-    table = table.assign(**{name: values.to_numpy() for name, values in columns.items()})
+    table = table.assign(
+        **{name: values.to_numpy() for name, values in columns.items()}
+    )
     metrics = rbench_metrics(table, confidence=confidence)
     facts = _facts(result, table, count_verdicts(verdicts.values()), confidence)
     return RBenchRun(table, verdict_table, metrics, facts)
 
 
-def _items_and_answers(result: xarray.Dataset) -> tuple[pd.DataFrame, dict[str, pd.Series]]:
+def _items_and_answers(
+    result: xarray.Dataset,
+) -> tuple[pd.DataFrame, dict[str, pd.Series]]:
     """Rebuild the item table of a result, and the answers about each kind of image."""
     items = pd.DataFrame(
-        {"name": result["item"].to_numpy(), **{name: result[name].to_numpy() for name in _PLAIN}}
+        {
+            "name": result["item"].to_numpy(),
+            **{name: result[name].to_numpy() for name in _PLAIN},
+        }
     )
     for name in _LISTED:
         values = map(json.loads, result[name].to_numpy())
-        items[name] = [tuple(value) if isinstance(value, list) else value for value in values]
+        items[name] = [
+            tuple(value) if isinstance(value, list) else value for value in values
+        ]
     items["quality"] = result["quality"].to_numpy()
-    return items, _answers(items, {kind: result[f"answer_{kind}"].to_numpy() for kind in _KINDS})
+    return items, _answers(
+        items, {kind: result[f"answer_{kind}"].to_numpy() for kind in _KINDS}
+    )
 
 
 def rereadings(result: xarray.Dataset, run: RBenchRun) -> tuple[Rereading, ...]:
@@ -304,7 +343,10 @@ def rereadings(result: xarray.Dataset, run: RBenchRun) -> tuple[Rereading, ...]:
         return ()
     items, answers = _items_and_answers(result)
     names = pd.Index(items["name"])
-    judged = {kind: pd.Series(run.table[f"judged_{kind}"].to_numpy(), names) for kind in AGAINST}
+    judged = {
+        kind: pd.Series(run.table[f"judged_{kind}"].to_numpy(), names)
+        for kind in AGAINST
+    }
     run_rule = run.facts["mcq_rule"]
     rules: tuple[str, ...] = ("letter", "letter_then_judge")
     if run_rule in ("published", "judge"):
@@ -313,12 +355,17 @@ def rereadings(result: xarray.Dataset, run: RBenchRun) -> tuple[Rereading, ...]:
     if not (items["task"] == "MCQ").any():
         rules = ()
     tables = {
-        f"rule {rule}": score_items(items, answers=answers, judged=judged, mcq_rule=rule)
+        f"rule {rule}": score_items(
+            items, answers=answers, judged=judged, mcq_rule=rule
+        )
         for rule in rules
         if rule != run_rule
     }
     if f"{JUDGE_READING}_absolute" in result:
-        scores = {measure: result[f"{JUDGE_READING}_{measure}"].to_numpy() for measure in MEASURES}
+        scores = {
+            measure: result[f"{JUDGE_READING}_{measure}"].to_numpy()
+            for measure in MEASURES
+        }
         reader = result[f"{JUDGE_READING}_absolute"].attrs["reader"]
         tables[reader] = run.table.assign(**scores)
     ours = run.table["absolute"].to_numpy()
@@ -328,7 +375,9 @@ def rereadings(result: xarray.Dataset, run: RBenchRun) -> tuple[Rereading, ...]:
         differ = ~np.isclose(theirs, ours, equal_nan=True)
         means = {measure: _mean(table[measure]) for measure in MEASURES}
         opposite = np.abs(theirs - ours) > 0.5
-        readings.append(compare_readings(reader, differ, opposite, np.isnan(theirs), means))
+        readings.append(
+            compare_readings(reader, differ, opposite, np.isnan(theirs), means)
+        )
     return tuple(readings)
 
 
@@ -346,10 +395,16 @@ def judge_replies(
     """Add the scores of items if a judge reads all: `judged_absolute`, `judged_relative`."""
     items, answers = _items_and_answers(result)
     cases = open_cases(items, answers, mcq_rule="judge")
-    judged, _ = judgements(items, judge_cases(cases, judge, store=store, progress=progress))
+    judged, _ = judgements(
+        items, judge_cases(cases, judge, store=store, progress=progress)
+    )
     table = score_items(items, answers=answers, judged=judged, mcq_rule="judge")
     scores = {
-        f"{JUDGE_READING}_{measure}": (("item",), table[measure].to_numpy(), reader_of(judge))
+        f"{JUDGE_READING}_{measure}": (
+            ("item",),
+            table[measure].to_numpy(),
+            reader_of(judge),
+        )
         for measure in MEASURES
     }
     return result.assign(scores)
@@ -361,16 +416,24 @@ def marks(result: xarray.Dataset) -> dict[str, float]:
     return {f"dis\n{name}": float(score) for name, score in scores.items()}
 
 
-def score_together(results: Sequence[xarray.Dataset]) -> list[PeopleMean | PeopleAgreement]:
+def score_together(
+    results: Sequence[xarray.Dataset],
+) -> list[PeopleMean | PeopleAgreement]:
     """Score the mean of people, and their agreement on multiple choice about both images."""
     return people_scores(results, _TABLE, score, _overall, _chosen_answers)
 
 
 def _overall(metrics: pd.DataFrame) -> MetricValues:
     """Select by measure the value over all items, and the ends of its interval."""
-    overall = metrics.loc[metrics["breakdown"] == "overall", ["measure", "value", "low", "high"]]
+    overall = metrics.loc[
+        metrics["breakdown"] == "overall", ["measure", "value", "low", "high"]
+    ]
     return {
-        Metric(name, f"{name.capitalize()} robustness", True, 4, name): (value, low, high)
+        Metric(name, f"{name.capitalize()} robustness", True, 4, name): (
+            value,
+            low,
+            high,
+        )
         for name, value, low, high in overall.itertuples(index=False, name=None)
     }
 
@@ -407,7 +470,9 @@ class RBenchScore(ReadScore):
             answers = dict.fromkeys(_KINDS, letters)
             table = score_items(choices, answers=answers, mcq_rule="letter")
             metrics = rbench_metrics(table, confidence=self.confidence)
-            rows.append(self.row(_TABLE, "always A (multiple choice alone)", _overall(metrics)))
+            rows.append(
+                self.row(_TABLE, "always A (multiple choice alone)", _overall(metrics))
+            )
         return rows + self.read_otherwise("items", 4)
 
     def notes(self) -> Sequence[str]:
@@ -435,7 +500,10 @@ def _answers(items: pd.DataFrame, texts: JsonMapping) -> dict[str, pd.Series]:
 
 
 def _facts(
-    result: xarray.Dataset, table: pd.DataFrame, verdicts: Mapping[str, int], confidence: float
+    result: xarray.Dataset,
+    table: pd.DataFrame,
+    verdicts: Mapping[str, int],
+    confidence: float,
 ) -> JsonObject:
     """Collect what a reader of the scores must know."""
     choices = (table["task"] == "MCQ").to_numpy()
@@ -466,7 +534,11 @@ def _facts(
         },
         "verdicts": verdicts,
         "unscored": {
-            measure: table[measure].isna().groupby(table["task"], sort=False).sum().to_dict()
+            measure: table[measure]
+            .isna()
+            .groupby(table["task"], sort=False)
+            .sum()
+            .to_dict()
             for measure in MEASURES
         },
         "software": json.loads(result.attrs["software"]),
@@ -477,7 +549,9 @@ def remarks(facts: JsonMapping) -> list[str]:
     """Write what a reader of the scores must know, as sentences."""
     judge = facts["judge"]
     verdicts = facts["verdicts"]
-    sentences = [f"{facts['items']} items; multiple choice by the rule {facts['mcq_rule']!r}."]
+    sentences = [
+        f"{facts['items']} items; multiple choice by the rule {facts['mcq_rule']!r}."
+    ]
     if facts["band"]:
         sentences.append(
             f"Images are filtered to the octave around {facts['band']:g} cpd in place of being "
@@ -489,7 +563,9 @@ def remarks(facts: JsonMapping) -> list[str]:
             f"{len(facts['skipped_items'])} items were left out, since their images cannot be read."
         )
     if judge is None:
-        sentences.append("No judge: short answers and captions are kept and not scored.")
+        sentences.append(
+            "No judge: short answers and captions are kept and not scored."
+        )
     else:
         sentences.append(
             f"Judge {judge['observer']['name']}, {judge['repeats']} times at temperature "
@@ -505,7 +581,9 @@ def remarks(facts: JsonMapping) -> list[str]:
                 "verdicts: give judge.max_tokens."
             )
     for measure, by_task in facts["unscored"].items():
-        counts = ", ".join(f"{count} {task}" for task, count in by_task.items() if count)
+        counts = ", ".join(
+            f"{count} {task}" for task, count in by_task.items() if count
+        )
         if counts:
             sentences.append(f"Not scored and in no mean ({measure}): {counts}.")
     answers = facts["answers"]
@@ -515,7 +593,9 @@ def remarks(facts: JsonMapping) -> list[str]:
         ("filtered", "were stopped by a content filter"),
     ):
         if answers[key]:
-            sentences.append(f"{answers[key]} of {answers['questions']} answers {ending}.")
+            sentences.append(
+                f"{answers[key]} of {answers['questions']} answers {ending}."
+            )
     if facts["simulated_items"]:
         sentences.append(
             f"{facts['simulated_items']} items have corruptions that are simulated where "
@@ -532,7 +612,12 @@ def remarks(facts: JsonMapping) -> list[str]:
 def write_run(run: RBenchRun, folder: str | Path) -> None:
     """Write a run's tables: items.csv, items.json, verdicts.json, metrics.csv and run.json."""
     target = make_folder(folder)
-    json_form = {"orient": "records", "indent": 1, "double_precision": 15, "force_ascii": False}
+    json_form = {
+        "orient": "records",
+        "indent": 1,
+        "double_precision": 15,
+        "force_ascii": False,
+    }
     keys = [key if isinstance(key, str) else _json(key) for key in run.table["key"]]
     rows = run.table.assign(options=run.table["options"].map(json.dumps), key=keys)
     texts = {

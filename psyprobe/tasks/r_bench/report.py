@@ -13,7 +13,13 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import JsonObject
-from psyprobe.corruption import STEPS, STRENGTHS, corrupt, dimension_numbered, dimensions
+from psyprobe.corruption import (
+    STEPS,
+    STRENGTHS,
+    corrupt,
+    dimension_numbered,
+    dimensions,
+)
 from psyprobe.files.images import read_image
 from psyprobe.files.output import write_text
 from psyprobe.plotting.axes import save_figure
@@ -176,7 +182,9 @@ def _differences(tables: Mapping[str, pd.DataFrame]) -> list[tuple[str, ...]]:
         differences = paired_difference(tables[first], tables[model])
         parts = differences["breakdown"].isin(["overall", "task", "step", "group"])
         for row in differences[parts].to_dict("records"):
-            interval = f"[{row['low']:+.3f}, {row['high']:+.3f}]{' !' if row['clear'] else ''}"
+            interval = (
+                f"[{row['low']:+.3f}, {row['high']:+.3f}]{' !' if row['clear'] else ''}"
+            )
             cells = (row["measure"], row["breakdown"], row["name"])
             value = f"{row['difference']:+.4f} {interval}"
             rows.append((f"{first} - {model}", *cells, value, str(row["n"])))
@@ -188,7 +196,9 @@ def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[JsonObject]:
     examples = []
     for row in listed(items, _MAX_EXAMPLES).to_dict("records"):
         title = dimension_numbered(row["dimension"]).title
-        corruption = f"{title}, {row['strength']}{' (simulated)' if row['simulated'] else ''}"
+        corruption = (
+            f"{title}, {row['strength']}{' (simulated)' if row['simulated'] else ''}"
+        )
         pictures = []
         for kind, caption in (("ref", "reference"), ("dis", corruption)):
             if images is not None:
@@ -196,13 +206,24 @@ def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[JsonObject]:
                 pictures.append((picture(image, 220), detail(image), caption))
         rows = [
             (row["task"], f"{row['question']}\n{lettered(row['options'])}".strip()),
-            ("key", row["key"] if isinstance(row["key"], str) else " / ".join(row["key"])),
+            (
+                "key",
+                row["key"] if isinstance(row["key"], str) else " / ".join(row["key"]),
+            ),
             ("about the reference", row["answer_ref"]),
             ("about the corrupted image", row["answer_dis"]),
-            ("absolute, relative", f"{_number(row['absolute'])}, {_number(row['relative'])}"),
+            (
+                "absolute, relative",
+                f"{_number(row['absolute'])}, {_number(row['relative'])}",
+            ),
         ]
         examples.append(
-            {"name": row["name"], "corruption": corruption, "images": pictures, "rows": rows}
+            {
+                "name": row["name"],
+                "corruption": corruption,
+                "images": pictures,
+                "rows": rows,
+            }
         )
     return examples
 
@@ -236,8 +257,12 @@ def gallery(image: Any, *, name: str = "", seed: int = 0, scale: bool = False) -
     for dimension in dimensions().values():
         images = []
         for strength, level in zip(STRENGTHS, dimension.levels, strict=True):
-            changed = corrupt(image, dimension.name, strength, seed, image_id=name, scale=scale)
-            images.append((picture(changed, _WIDTH), detail(changed), f"{strength}: {level:g}"))
+            changed = corrupt(
+                image, dimension.name, strength, seed, image_id=name, scale=scale
+            )
+            images.append(
+                (picture(changed, _WIDTH), detail(changed), f"{strength}: {level:g}")
+            )
         steps.setdefault(dimension.step, []).append((dimension, images))
     return render(
         "tasks/r_bench/gallery.html",

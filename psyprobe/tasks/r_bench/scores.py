@@ -18,7 +18,12 @@ from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.tasks.items import Case, Verdicts
 from psyprobe.tasks.r_bench.items import lettered
-from psyprobe.tasks.tables import first_column, read_answer_table, read_table, refuse_duplicates
+from psyprobe.tasks.tables import (
+    first_column,
+    read_answer_table,
+    read_table,
+    refuse_duplicates,
+)
 
 #: How a multiple-choice answer is scored. "published": right where its first character is the key,
 #: or where the judge says so (for the agreement of both answers the judge alone). "judge": the
@@ -187,7 +192,11 @@ def _aligned(items: pd.DataFrame, values: pd.Series, name: str) -> pd.Series:
 
 
 def _scores_against_key(
-    choice: BoolArray, key: FloatArray, aligned: Mapping[str, pd.Series], rule: str, kind: str
+    choice: BoolArray,
+    key: FloatArray,
+    aligned: Mapping[str, pd.Series],
+    rule: str,
+    kind: str,
 ) -> FloatArray | None:
     """Score answers against the key; None without answers and judgements."""
     answers = aligned.get(f"answers {kind}")
@@ -218,7 +227,9 @@ def _scores_against_key(
     return np.where(choice, by_rule, judged)
 
 
-def _agreement(choice: BoolArray, aligned: Mapping[str, pd.Series], rule: str) -> FloatArray | None:
+def _agreement(
+    choice: BoolArray, aligned: Mapping[str, pd.Series], rule: str
+) -> FloatArray | None:
     """Score how far both answers agree; None where only a judge could, and none did."""
     judgements = aligned.get("judged com")
     corrupted = aligned.get("answers dis")
@@ -237,7 +248,9 @@ def _agreement(choice: BoolArray, aligned: Mapping[str, pd.Series], rule: str) -
 
 
 def _judged_scores(judgements: pd.Series | None, count: int) -> FloatArray:
-    return np.zeros(count) if judgements is None else judgements.to_numpy(dtype=np.float64)
+    return (
+        np.zeros(count) if judgements is None else judgements.to_numpy(dtype=np.float64)
+    )
 
 
 def read_letters(answers: pd.Series) -> tuple[FloatArray, FloatArray]:
@@ -256,7 +269,9 @@ def read_letters(answers: pd.Series) -> tuple[FloatArray, FloatArray]:
     [['B', '', 'A'], ['B', 'B', '(']]
     """
     stripped = answers.str.strip()
-    letter = stripped.str.extract(r"^\(?([A-E])(?:[.):,;\s]|$)", expand=False).fillna("")
+    letter = stripped.str.extract(r"^\(?([A-E])(?:[.):,;\s]|$)", expand=False).fillna(
+        ""
+    )
     return letter.to_numpy(dtype=str), stripped.str[:1].fillna("").to_numpy(dtype=str)
 
 
@@ -302,12 +317,16 @@ def open_cases(
 def answerable(answers: Mapping[str, pd.Series]) -> list[str]:
     """List the kinds of judgement that are possible with some answers."""
     return [
-        kind for kind in AGAINST if ({"dis", "ref"} if kind == "com" else {kind}) <= set(answers)
+        kind
+        for kind in AGAINST
+        if ({"dis", "ref"} if kind == "com" else {kind}) <= set(answers)
     ]
 
 
 def judgements(
-    items: pd.DataFrame, verdicts: Mapping[str, Verdicts], against: Sequence[str] = AGAINST
+    items: pd.DataFrame,
+    verdicts: Mapping[str, Verdicts],
+    against: Sequence[str] = AGAINST,
 ) -> tuple[dict[str, pd.Series], pd.DataFrame]:
     """Score items by the verdicts on open cases, from 0 to 1; NaN where there is none.
 
@@ -327,14 +346,20 @@ def judgements(
     for case, case_verdicts in verdicts.items():
         kind, caption, name = case.split("\n", 2)
         by_item.setdefault((kind, name), []).append(case_verdicts)
-        rows.append((name, kind, int(caption), case_verdicts.values, case_verdicts.unread))
+        rows.append(
+            (name, kind, int(caption), case_verdicts.values, case_verdicts.unread)
+        )
     for (kind, name), group in by_item.items():
         if name in choices:
             majority = group[0].majority
             judged[kind][name] = np.nan if majority is None else float(majority)
-        elif means := [case_verdicts.mean for case_verdicts in group if not case_verdicts.failed]:
+        elif means := [
+            case_verdicts.mean for case_verdicts in group if not case_verdicts.failed
+        ]:
             judged[kind][name] = float(np.mean(means))
-    return judged, pd.DataFrame(rows, columns=["name", "against", "caption", "read", "unread"])
+    return judged, pd.DataFrame(
+        rows, columns=["name", "against", "caption", "read", "unread"]
+    )
 
 
 def _cases(
@@ -344,7 +369,10 @@ def _cases(
     name = item["name"]
     task = item["task"]
     options = item["options"]
-    texts = [str(answers[image][name]) for image in (("dis", "ref") if kind == "com" else (kind,))]
+    texts = [
+        str(answers[image][name])
+        for image in (("dis", "ref") if kind == "com" else (kind,))
+    ]
     question = item["question"]
     keys = [item["key"]]
     if task == "MCQ":

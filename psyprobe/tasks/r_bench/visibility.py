@@ -80,7 +80,9 @@ def visible_loss(
     float or ndarray
         JOD below 10; 0 is no difference.
     """
-    strengths = [strength] if isinstance(strength, str | int | float) else list(strength)
+    strengths = (
+        [strength] if isinstance(strength, str | int | float) else list(strength)
+    )
     observer = metric or cast(DifferenceObserver, load_observer("cvvdp"))
     original = np.asarray(image)
     corrupted = [_drive(corrupt(original, name, level, seed)) for level in strengths]
@@ -122,8 +124,8 @@ def parameter_for(
     Returns
     -------
     Visibility
-        Result of a bisection between no effect and an effect beyond the high strength, with the same chance
-        in every pass.
+        Result of a bisection between no effect and an effect beyond the high strength, with the
+        same chance in every pass.
 
     Raises
     ------
@@ -134,12 +136,17 @@ def parameter_for(
     """
     dimension = dimension_of(name)
     if not (loss > 0 and math.isfinite(loss)):
-        raise InputError(f"a loss of {loss:g} JOD is not above 0; usual are 1 (low) to 5 (high)")
+        raise InputError(
+            f"a loss of {loss:g} JOD is not above 0; usual are 1 (low) to 5 (high)"
+        )
     if not images:
         raise InputError("there is no image to look at; give at least one")
     observer = metric or cast(DifferenceObserver, load_observer("cvvdp"))
     mild, severe = dimension.span
-    wide = min(mild, severe) > 0 and max(mild, severe) / min(mild, severe) > _LARGEST_LINEAR_RATIO
+    wide = (
+        min(mild, severe) > 0
+        and max(mild, severe) / min(mild, severe) > _LARGEST_LINEAR_RATIO
+    )
 
     def measure(share: float) -> Visibility:
         """Measure the loss at a share of the span: 0 no effect, 1 the strongest searched."""
@@ -150,7 +157,13 @@ def parameter_for(
             parameter = float(round(parameter))
         losses = [
             visible_loss(
-                image, name, parameter, seed=seed, display=display, ppd=ppd, metric=observer
+                image,
+                name,
+                parameter,
+                seed=seed,
+                display=display,
+                ppd=ppd,
+                metric=observer,
             )
             for image in images
         ]
@@ -175,4 +188,6 @@ def parameter_for(
 
 def _drive(image: Any) -> Any:
     values = np.asarray(image)
-    return (values / np.float32(255) if values.dtype == np.uint8 else values).astype(np.float32)
+    return (values / np.float32(255) if values.dtype == np.uint8 else values).astype(
+        np.float32
+    )

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from psyprobe.analysis.words.trial_table import trial_count
-from psyprobe.experiment import read_experiment
+from psyprobe.experiment import load_experiment
 from psyprobe.files.output import make_folder
 from psyprobe.files.terminal import settings, show
 from psyprobe.tasks.remote_study.study import export_study, import_people
@@ -14,7 +14,7 @@ from psyprobe.tasks.remote_study.study import export_study, import_people
 
 def export_command(arguments: argparse.Namespace) -> int:
     """Write an experiment as a folder for jsPsych."""
-    experiment = read_experiment(arguments.experiment)
+    experiment = load_experiment(arguments.experiment)
     changes = settings(arguments.set, "--set")
     if changes:
         experiment = experiment.with_settings(changes)

@@ -26,7 +26,7 @@ import xarray
 
 from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.experiment import Experiment, read_experiment
+from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.experiment.page_errors import in_file
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.parsing import parse_json, parse_toml, read_text
@@ -78,7 +78,7 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
         Its probe or design is another, or it cannot be shown on a usual screen at one metre.
     """
     if not isinstance(experiment, Experiment):
-        experiment = read_experiment(experiment)
+        experiment = load_experiment(experiment)
     experiment = check_experiment(experiment)
     design = experiment.asking.design if experiment.asking else "none"
     if experiment.probe != "orientation" or design != "constant":
@@ -141,7 +141,14 @@ def _pattern(number: int, spec: Any, probe: Any) -> JsonObject:
     """Describe a pattern for the page, in degrees of visual angle."""
     values = {
         name: float(spec.value(name))
-        for name in ("luminance", "contrast", "frequency", "radius", "orientation", "phase")
+        for name in (
+            "luminance",
+            "contrast",
+            "frequency",
+            "radius",
+            "orientation",
+            "phase",
+        )
     }
     return {
         "number": number,
@@ -179,14 +186,19 @@ def import_people(path: str | Path, store: str | Path) -> xarray.Dataset:
     """
     session_file = parse_json(read_text(Path(path)), str(path))
     with in_file(str(path)):
-        if not isinstance(session_file, Mapping) or session_file.get("format") != FORMAT:
+        if (
+            not isinstance(session_file, Mapping)
+            or session_file.get("format") != FORMAT
+        ):
             raise InputError(
                 "this is no file of a study; give one that its page saved, of the format "
                 f"{FORMAT!r}"
             )
-        experiment = _read_experiment(session_file)
+        experiment = _session_experiment(session_file)
         trials = session_file.get("trials")
-        if not isinstance(trials, list) or not all(isinstance(trial, Mapping) for trial in trials):
+        if not isinstance(trials, list) or not all(
+            isinstance(trial, Mapping) for trial in trials
+        ):
             raise InputError("it has no trials; ask for the file anew")
         session = str(session_file.get("session", ""))
         if not (session.isascii() and session.isalnum() and len(session) <= 40):
@@ -194,31 +206,45 @@ def import_people(path: str | Path, store: str | Path) -> xarray.Dataset:
                 f"the session is called {session!r:.60}; it has up to 40 letters and digits"
             )
         if session_file.get("consent") is not True:
-            raise InputError("nobody agreed on its first page; its answers are not taken")
+            raise InputError(
+                "nobody agreed on its first page; its answers are not taken"
+            )
         person = checked_person(str(session_file.get("person")))
         screen = _read_screen(session_file)
-        observer = PersonObserver(person, session, screen, _SessionReplay(session, trials).put)
+        observer = PersonObserver(
+            person, session, screen, _SessionReplay(session, trials).put
+        )
         return run_experiment(experiment, observer, store=store, progress=False)
 
 
-def _read_experiment(session_file: JsonMapping) -> Experiment:
+def _session_experiment(session_file: JsonMapping) -> Experiment:
     page = session_file.get("experiment")
     if not isinstance(page, Mapping) or not isinstance(page.get("toml"), str):
-        raise InputError("it does not say of which experiment it is; ask for the file anew")
+        raise InputError(
+            "it does not say of which experiment it is; ask for the file anew"
+        )
     if ".py" in page["toml"]:
-        raise InputError("its experiment names code of a file, which a file from elsewhere may not")
-    letters = [letter for letter in str(page.get("name", "")) if letter.isalnum() or letter in "_-"]
+        raise InputError(
+            "its experiment names code of a file, which a file from elsewhere may not"
+        )
+    letters = [
+        letter
+        for letter in str(page.get("name", ""))
+        if letter.isalnum() or letter in "_-"
+    ]
     name = "".join(letters)[:80] or "study"
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / f"{name}.toml"
         copy.write_text(page["toml"], encoding="utf-8")
-        return read_experiment(copy)
+        return load_experiment(copy)
 
 
 def _read_screen(session_file: JsonMapping) -> Screen:
     values = session_file.get("screen")
     if not isinstance(values, Mapping):
-        raise InputError("it does not say how large the screen was; ask for the file anew")
+        raise InputError(
+            "it does not say how large the screen was; ask for the file anew"
+        )
     ratio = read_number(values, "device_pixel_ratio", 0.5, 8)
     return Screen(
         pitch=pixel_pitch(read_number(values, "card", 1, 5000), ratio),
@@ -248,10 +274,14 @@ class _SessionReplay:
         number = self._number
         trial = self._trials.get(number)
         if trial is None:
-            raise InputError(f"it breaks off before trial {number}; only whole sessions are taken")
+            raise InputError(
+                f"it breaks off before trial {number}; only whole sessions are taken"
+            )
         choice = trial.get("choice")
         if choice not in inquiry.words:
-            raise InputError(f"trial {number} is answered by {choice!r:.40}, not {inquiry.words}")
+            raise InputError(
+                f"trial {number} is answered by {choice!r:.40}, not {inquiry.words}"
+            )
         session: JsonObject = {"session": self._session, "number": number}
         for name, highest in _TRIAL_LIMITS.items():
             session[name] = read_number(trial, name, 0, highest)

@@ -42,9 +42,13 @@ def review_command(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.set)
     labels = lists.is_r_bench(folder)
     if not labels and not (folder / "questions.json").is_file():
-        raise InputError(f"folder {folder} has neither questions.json nor items.csv; give a set")
+        raise InputError(
+            f"folder {folder} has neither questions.json nor items.csv; give a set"
+        )
     if arguments.annotator is not None:
-        worklist = lists.worklist(folder, "label" if labels else "review", arguments.annotator)
+        worklist = lists.worklist(
+            folder, "label" if labels else "review", arguments.annotator
+        )
         return _serve(worklist, arguments.port)
     summary = _summarize_labels(folder) if labels else _summarize_reviews(folder)
     show(summary.result, "\n".join(summary.lines), as_json=arguments.json)
@@ -85,9 +89,15 @@ def _summarize_reviews(folder: Path) -> _Summary:
     for name, person_verdicts in verdicts.items():
         accepted = list(person_verdicts.values()).count("accept")
         count = len(person_verdicts)
-        lines.append(f"{name}: {accepted} of {count} accepted, {len(tasks) - count} to decide")
+        lines.append(
+            f"{name}: {accepted} of {count} accepted, {len(tasks) - count} to decide"
+        )
     reasons = lists.reasons_of(folder, tasks)
-    lines += [f"{name} rejected: {_list(counts)}" for name, counts in reasons.items() if counts]
+    lines += [
+        f"{name} rejected: {_list(counts)}"
+        for name, counts in reasons.items()
+        if counts
+    ]
     lines += map(str, pairs)
     kind_verdicts = lists.by_kind(tasks, verdicts)
     kinds = {kind: agreements(verdicts) for kind, verdicts in kind_verdicts.items()}
@@ -96,7 +106,9 @@ def _summarize_reviews(folder: Path) -> _Summary:
     row_count = 0
     if pairs:
         row_count = lists.write_kept(folder, verdicts)
-        lines.append(f"{row_count} rows kept, which both accepted; {folder / lists.KEPT}")
+        lines.append(
+            f"{row_count} rows kept, which both accepted; {folder / lists.KEPT}"
+        )
     else:
         lines.append("two annotators must review a set before questions of it are kept")
     result = {
@@ -104,7 +116,8 @@ def _summarize_reviews(folder: Path) -> _Summary:
         "reasons": reasons,
         "agreement": [pair.to_dict() for pair in pairs],
         "agreement_by_kind": {
-            kind: [pair.to_dict() for pair in kind_pairs] for kind, kind_pairs in kinds.items()
+            kind: [pair.to_dict() for pair in kind_pairs]
+            for kind, kind_pairs in kinds.items()
         },
         "kept": row_count,
     }
@@ -116,7 +129,9 @@ def _summarize_labels(folder: Path) -> _Summary:
     path = make_folder(folder / "people") / "labels.csv"
     write_text(path, csv_table(table))
     counts = lists.label_counts(table)
-    lines = [f"{name}: {_list(person_counts)}" for name, person_counts in counts.items()]
+    lines = [
+        f"{name}: {_list(person_counts)}" for name, person_counts in counts.items()
+    ]
     return _Summary(counts, [*lines, f"{len(table)} labels; {path}"])
 
 

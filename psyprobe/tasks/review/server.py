@@ -43,11 +43,15 @@ class ReviewServer(LoopbackServer):
 
 
 def _routes(worklist: Worklist) -> list[Route]:
-    page = files("psyprobe.tasks.review").joinpath("page.html").read_text(encoding="utf-8")
+    page = (
+        files("psyprobe.tasks.review").joinpath("page.html").read_text(encoding="utf-8")
+    )
 
     def image(request: Request) -> Response:
         try:
-            raw = worklist.image(request.path_params["number"], request.path_params["which"])
+            raw = worklist.image(
+                request.path_params["number"], request.path_params["which"]
+            )
         except (InputError, OSError):
             return JSONResponse({}, 404)
         for start, media_type in _MEDIA_TYPES.items():

@@ -39,7 +39,11 @@ from psyprobe.files.output import digest, write_text
 from psyprobe.files.parsing import parse_json
 from psyprobe.files.terminal import printable
 from psyprobe.tasks.agreement import agreements
-from psyprobe.tasks.mvp_bench.questions import read_question_lines, read_questions, split_choices
+from psyprobe.tasks.mvp_bench.questions import (
+    read_question_lines,
+    read_questions,
+    split_choices,
+)
 from psyprobe.tasks.mvp_construction.steps import json_lines
 from psyprobe.tasks.r_bench.items import ImageSet, read_set
 
@@ -49,7 +53,11 @@ KEPT = "kept.json"
 #: Longest answer, in words.
 MOST_WORDS = {"VQA": 10, "CAP": 40}
 _TITLES = {"review": "Review of questions", "label": "Labels to check"}
-_KINDS = {"N": "natural", "M": "manipulated", "pair": "both, the natural one on the left"}
+_KINDS = {
+    "N": "natural",
+    "M": "manipulated",
+    "pair": "both, the natural one on the left",
+}
 _HEADINGS = {
     "yes_no": "Yes or no",
     "single_mcq": "One image, multiple choice",
@@ -130,13 +138,17 @@ class Task:
         reasons = [choice.reason for choice in choices if choice.reason]
         if reasons:
             if text and text not in reasons:
-                raise InputError(f"the reason {text!r:.60} is none of {', '.join(reasons)}")
+                raise InputError(
+                    f"the reason {text!r:.60} is none of {', '.join(reasons)}"
+                )
             return text or reasons[-1]
         if not choices[0].with_text:
             return ""
         words = len(text.split())
         if not 1 <= words <= self.most_words:
-            raise InputError(f"the text has {words} words; write 1 to {self.most_words}")
+            raise InputError(
+                f"the text has {words} words; write 1 to {self.most_words}"
+            )
         return " ".join(text.split())
 
 
@@ -199,7 +211,9 @@ class Journal:
             with contextlib.suppress(InputError, KeyError, TypeError):
                 row = parse_json(line, str(self.path))
                 if isinstance(row["value"], str) and isinstance(row["text"], str):
-                    self._decisions[row["content"]] = Decision(row["value"], row["text"])
+                    self._decisions[row["content"]] = Decision(
+                        row["value"], row["text"]
+                    )
 
     def decision(self, task: Task) -> Decision | None:
         """Return the last decision on a task as it is now, or None."""
@@ -243,7 +257,9 @@ def decisions(
     for person in sorted(path.stem.partition("-")[2] for path in paths):
         journal = Journal(folder, kind, person)
         person_decisions = {task.name: journal.decision(task) for task in tasks}
-        people[person] = {name: value for name, value in person_decisions.items() if value}
+        people[person] = {
+            name: value for name, value in person_decisions.items() if value
+        }
     return people
 
 
@@ -268,9 +284,16 @@ def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]]) -> set[str]:
 
 _VERDICTS = (
     Choice("a", "accept", "Accept"),
-    Choice("q", "reject", "Reject: question", reason="the question is unclear or wrong"),
+    Choice(
+        "q", "reject", "Reject: question", reason="the question is unclear or wrong"
+    ),
     Choice("w", "reject", "Reject: answer", reason="the answer is not right"),
-    Choice("i", "reject", "Reject: image", reason="an image is not fit, or the two do not differ"),
+    Choice(
+        "i",
+        "reject",
+        "Reject: image",
+        reason="an image is not fit, or the two do not differ",
+    ),
     Choice("b", "reject", "Reject: blind", reason="it is answered without looking"),
     Choice("r", "reject", "Reject: other", reason="another reason"),
 )
@@ -320,7 +343,9 @@ class Worklist:
         elif decision.text:
             fields["draft"] = decision.text
             if task.locked:  # "agree" refers to the first text
-                fields["facts"] += [["Before it was edited", printable(task.draft or "")]]
+                fields["facts"] += [
+                    ["Before it was edited", printable(task.draft or "")]
+                ]
         return fields
 
     def image(self, number: int, index: int) -> bytes:
@@ -339,8 +364,14 @@ class Worklist:
 
     def _check_number(self, number: object) -> int:
         count = len(self.tasks)
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < count:
-            raise InputError(f"there is no task {number!r}; they are numbered 0 to {count - 1}")
+        if (
+            not isinstance(number, int)
+            or isinstance(number, bool)
+            or not 0 <= number < count
+        ):
+            raise InputError(
+                f"there is no task {number!r}; they are numbered 0 to {count - 1}"
+            )
         return number
 
 
@@ -368,7 +399,9 @@ def worklist(folder: str | Path, kind: str, person: str) -> Worklist:
 
     def note() -> str:
         pairs = agreements(verdicts_of(folder, tasks))
-        return "\n".join(str(pair) for pair in pairs if person in (pair.first, pair.second))
+        return "\n".join(
+            str(pair) for pair in pairs if person in (pair.first, pair.second)
+        )
 
     return Worklist(_TITLES[kind], tasks, journal, note)
 
@@ -434,8 +467,12 @@ def reasons_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, int
     """Count the reasons for which each annotator rejected, the most common first."""
     reasons = {}
     for person, person_decisions in decisions(folder, "review", tasks).items():
-        rejections = [value for value in person_decisions.values() if value.value == "reject"]
-        reasons[person] = dict(Counter(rejection.text for rejection in rejections).most_common())
+        rejections = [
+            value for value in person_decisions.values() if value.value == "reject"
+        ]
+        reasons[person] = dict(
+            Counter(rejection.text for rejection in rejections).most_common()
+        )
     return reasons
 
 
@@ -471,15 +508,21 @@ def _identical(paths: Sequence[Path]) -> bool:
     except InputError:
         return False
     half = image.shape[1] // 2
-    return image.shape[1] % 2 == 0 and bool(np.array_equal(image[:, :half], image[:, half:]))
+    return image.shape[1] % 2 == 0 and bool(
+        np.array_equal(image[:, :half], image[:, half:])
+    )
 
 
 def _path_inside(folder: Path, name: str) -> Path:
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise InputError(f"image {name!r} leads out of the folder {folder}; give a path inside it")
+        raise InputError(
+            f"image {name!r} leads out of the folder {folder}; give a path inside it"
+        )
     if not path.is_file():
-        raise InputError(f"image {path} is missing; give the folder that holds the images")
+        raise InputError(
+            f"image {path} is missing; give the folder that holds the images"
+        )
     return path
 
 
@@ -497,7 +540,9 @@ def label_tasks(folder: str | Path) -> list[Task]:
         rows = group.to_dict("records")
         shuffled.append([rows[index] for index in generator.permutation(len(rows))])
     turns = zip_longest(*shuffled)
-    return [_label_task(images, row) for turn in turns for row in turn if row is not None]
+    return [
+        _label_task(images, row) for turn in turns for row in turn if row is not None
+    ]
 
 
 def label_table(folder: str | Path) -> pd.DataFrame:
@@ -517,7 +562,9 @@ def label_table(folder: str | Path) -> pd.DataFrame:
 def label_counts(table: pd.DataFrame) -> dict[str, dict[str, int]]:
     """Count the decisions of each annotator by their values."""
     return {
-        str(person): {str(value): int(n) for value, n in group["decision"].value_counts().items()}
+        str(person): {
+            str(value): int(n) for value, n in group["decision"].value_counts().items()
+        }
         for person, group in table.groupby("annotator")
     }
 
@@ -535,7 +582,9 @@ def _label_task(images: ImageSet, row: Mapping[Any, Any]) -> Task:
         choices = (_AGREE, _EDIT, _REPORT)
         draft, *captions = key if task == "CAP" else [key]
         facts = tuple(("Also", caption) for caption in captions)
-    lines = [f"{letter}. {option}" for letter, option in zip("ABCDE", options, strict=False)]
+    lines = [
+        f"{letter}. {option}" for letter, option in zip("ABCDE", options, strict=False)
+    ]
     return Task(
         name=row["name"],
         heading=_HEADINGS[task],

@@ -9,7 +9,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from psyprobe.analysis.psychometric import WITH_THRESHOLD, fit_psychometric, psychometric_function
+from psyprobe.analysis.psychometric import (
+    WITH_THRESHOLD,
+    fit_psychometric,
+    psychometric_function,
+)
 
 CONTRAST = 10.0 ** np.linspace(-3, -1, 7)
 FREE: dict[str, Any] = {"guess": "fit", "lapse": "fit"}
@@ -17,7 +21,9 @@ counts = st.lists(st.integers(0, 12), min_size=7, max_size=7).map(np.array)
 rates = st.sampled_from([{}, FREE, {"guess": 0.5, "lapse": (0.0, 0.1)}])
 
 
-def same(first: Any, second: Any, *, shift: float = 0.0, tolerance: float = 1e-4) -> None:
+def same(
+    first: Any, second: Any, *, shift: float = 0.0, tolerance: float = 1e-4
+) -> None:
     """Equal statuses, and thresholds apart by `shift`."""
     assert np.array_equal(first.status, second.status)
     np.testing.assert_allclose(second.log_likelihood, first.log_likelihood, atol=1e-6)
@@ -79,7 +85,9 @@ def test_swapping_yes_and_no_mirrors(yes: np.ndarray, how: dict[str, Any]) -> No
     assert mirrored.status == names.get(str(fit.status), str(fit.status))
     np.testing.assert_allclose(mirrored.log_likelihood, fit.log_likelihood, atol=1e-5)
     if fit.status == "ok" and fit.log10_width < 4:
-        np.testing.assert_allclose(mirrored.log10_threshold, -fit.log10_threshold, atol=2e-3)
+        np.testing.assert_allclose(
+            mirrored.log10_threshold, -fit.log10_threshold, atol=2e-3
+        )
         np.testing.assert_allclose(
             [mirrored.log10_threshold_low, mirrored.log10_threshold_high],
             [-fit.log10_threshold_high, -fit.log10_threshold_low],
@@ -106,14 +114,17 @@ def test_a_curve_does_not_depend_on_the_others() -> None:
     for i in (0, 4, 5):
         alone = fit_psychometric(CONTRAST, yes[i], 15, **FREE)
         assert alone.status == together.status[i]
-        np.testing.assert_allclose(alone.log10_threshold, together.log10_threshold[i], atol=1e-6)
+        np.testing.assert_allclose(
+            alone.log10_threshold, together.log10_threshold[i], atol=1e-6
+        )
         np.testing.assert_allclose(
             alone.log10_threshold_low, together.log10_threshold_low[i], atol=1e-4
         )
 
 
 @pytest.mark.parametrize(
-    "function", ["logistic", "normal", "weibull", "gumbel_reversed", "hyperbolic_secant"]
+    "function",
+    ["logistic", "normal", "weibull", "gumbel_reversed", "hyperbolic_secant"],
 )
 def test_expected_counts_give_the_truth_back(function: str) -> None:
     x = np.linspace(-3, -1, 15)
@@ -135,7 +146,9 @@ def test_shared_rates_are_those_of_all_curves() -> None:
     x = np.linspace(-3, -1, 9)
     thresholds = np.array([[-2.4, -2.0, -1.6], [-2.2, -1.9, -1.5]])
     guess, lapse = np.array([[0.1], [0.3]]), np.array([[0.02], [0.05]])
-    rate = psychometric_function(x, thresholds[..., None], 0.8, guess[..., None], lapse[..., None])
+    rate = psychometric_function(
+        x, thresholds[..., None], 0.8, guess[..., None], lapse[..., None]
+    )
     fit = fit_psychometric(10**x, 200 * rate, 200, **FREE, shared=(-1,), interval=None)
     np.testing.assert_allclose(fit.log10_threshold, thresholds, atol=1e-4)
     np.testing.assert_allclose(fit.guess, np.broadcast_to(guess, (2, 3)), atol=1e-4)
@@ -143,14 +156,19 @@ def test_shared_rates_are_those_of_all_curves() -> None:
     flipped = fit_psychometric(
         10**x, 200 * np.swapaxes(rate, 0, 1), 200, **FREE, shared=(0,), interval=None
     )
-    np.testing.assert_allclose(flipped.log10_threshold, fit.log10_threshold.T, atol=1e-6)
+    np.testing.assert_allclose(
+        flipped.log10_threshold, fit.log10_threshold.T, atol=1e-6
+    )
 
 
 def test_curves_that_share_known_rates_are_fitted_as_well_as_alone() -> None:
     # Steep and shallow, unseen and seen throughout, side by side: what suits one curve need not
     # suit another.
     rng, x = np.random.default_rng(1), np.linspace(-3, 0, 9)
-    threshold, width = rng.uniform(-4, 0.7, (60, 5, 1)), 10.0 ** rng.uniform(-1.5, 0.7, (60, 5, 1))
+    threshold, width = (
+        rng.uniform(-4, 0.7, (60, 5, 1)),
+        10.0 ** rng.uniform(-1.5, 0.7, (60, 5, 1)),
+    )
     rate = psychometric_function(x, threshold, width, 0.1, 0.02)
     how: dict[str, Any] = {"guess": 0.1, "lapse": 0.02, "interval": None}
     for trials in (2, 30):
@@ -159,7 +177,9 @@ def test_curves_that_share_known_rates_are_fitted_as_well_as_alone() -> None:
         together = fit_psychometric(10**x, yes, trials, shared=(-1,), **how)
         # A curve that does not rise is not fitted in a group.
         fitted = ~np.isin(alone.status, ("reversed", "non_monotone"))
-        assert (together.log_likelihood[fitted] > alone.log_likelihood[fitted] - 1e-5).all()
+        assert (
+            together.log_likelihood[fitted] > alone.log_likelihood[fitted] - 1e-5
+        ).all()
 
 
 def test_catch_trials_tell_the_guess_rate_and_nothing_else() -> None:
@@ -175,19 +195,22 @@ def test_catch_trials_tell_the_guess_rate_and_nothing_else() -> None:
     )
     fixed = fit_psychometric(contrast, yes, trials, guess=0.3)
     np.testing.assert_array_equal(
-        fixed.log10_threshold, fit_psychometric(CONTRAST, yes[1:], 12, guess=0.3).log10_threshold
+        fixed.log10_threshold,
+        fit_psychometric(CONTRAST, yes[1:], 12, guess=0.3).log10_threshold,
     )
 
 
 def test_intervals_cover_the_truth_and_fits_agree_with_the_observer() -> None:
     rng = np.random.default_rng(7)
     threshold = rng.uniform(-2.3, -1.7, 300)
-    rate = psychometric_function(np.log10(CONTRAST), threshold[:, None], 0.9, 0.02, 0.02)
+    rate = psychometric_function(
+        np.log10(CONTRAST), threshold[:, None], 0.9, 0.02, 0.02
+    )
     fit = fit_psychometric(CONTRAST, rng.binomial(20, rate), 20, guess=0.02, lapse=0.02)
     told = np.isin(fit.status, WITH_THRESHOLD)
-    covered = ((fit.log10_threshold_low <= threshold) & (threshold <= fit.log10_threshold_high))[
-        told
-    ]
+    covered = (
+        (fit.log10_threshold_low <= threshold) & (threshold <= fit.log10_threshold_high)
+    )[told]
     assert told.mean() > 0.97
     assert 0.92 <= covered.mean() <= 0.98
     assert abs((fit.log10_threshold - threshold)[told].mean()) < 0.01
@@ -198,8 +221,14 @@ def test_glm_of_statsmodels_agrees() -> None:
     rng = np.random.default_rng(3)
     yes = rng.binomial(15, psychometric_function(np.log10(CONTRAST), -1.95, 1.3))
     x = sm.add_constant(np.log10(CONTRAST))
-    glm = sm.GLM(np.stack([yes, 15 - yes], axis=-1), x, family=sm.families.Binomial()).fit()
+    glm = sm.GLM(
+        np.stack([yes, 15 - yes], axis=-1), x, family=sm.families.Binomial()
+    ).fit()
     fit = fit_psychometric(CONTRAST, yes, 15, interval=None)
-    np.testing.assert_allclose(fit.log10_threshold, -glm.params[0] / glm.params[1], atol=1e-5)
-    np.testing.assert_allclose(fit.log10_width, 2 * np.log(19) / glm.params[1], atol=1e-5)
+    np.testing.assert_allclose(
+        fit.log10_threshold, -glm.params[0] / glm.params[1], atol=1e-5
+    )
+    np.testing.assert_allclose(
+        fit.log10_width, 2 * np.log(19) / glm.params[1], atol=1e-5
+    )
     np.testing.assert_allclose(fit.deviance, glm.deviance, atol=1e-6)

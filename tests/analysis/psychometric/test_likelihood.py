@@ -21,7 +21,10 @@ def _answers(rng: np.random.Generator) -> Counts:
     trials = rng.integers(1, 20, shape).astype(float)
     catch = np.array([0.0, 7.0, 12.0])
     one = np.ones((GROUPS, CURVES))
-    yes, catch_yes = np.rint(trials * rng.uniform(0, 1, shape)), np.array([0.0, 1.0, 0.0])
+    yes, catch_yes = (
+        np.rint(trials * rng.uniform(0, 1, shape)),
+        np.array([0.0, 1.0, 0.0]),
+    )
     return Counts(
         np.sort(rng.uniform(-0.5, 0.5, shape)),
         yes,
@@ -72,11 +75,14 @@ def _by_differences(
 @pytest.mark.parametrize("eta", [0.0, 0.2])
 @pytest.mark.parametrize("weak", [False, True], ids=["flat", "priors"])
 @pytest.mark.parametrize("family", sorted(SIGMOIDS))
-def test_derivatives_are_those_of_the_objective(family: str, weak: bool, eta: float) -> None:
+def test_derivatives_are_those_of_the_objective(
+    family: str, weak: bool, eta: float
+) -> None:
     rng = np.random.default_rng(7)
     counts, point = _answers(rng), _point(rng, eta)
     model = likelihood.Model(
-        SIGMOIDS[family], likelihood.stated_priors(None) if weak else likelihood.LogPriors()
+        SIGMOIDS[family],
+        likelihood.stated_priors(None) if weak else likelihood.LogPriors(),
     )
     found = likelihood.differentiate(
         model, counts, point, likelihood.levels_at(model.family, counts, point)
@@ -86,7 +92,9 @@ def test_derivatives_are_those_of_the_objective(family: str, weak: bool, eta: fl
     def agree(value: FloatArray, *places: tuple[str, int]) -> None:
         told = _by_differences(model, counts, point, *places)
         # The priors' own derivatives are differences, good to about 1e-5.
-        np.testing.assert_allclose(value, told, rtol=1e-4, atol=2e-4, err_msg=str(places))
+        np.testing.assert_allclose(
+            value, told, rtol=1e-4, atol=2e-4, err_msg=str(places)
+        )
 
     for i, rate in enumerate(RATES):
         agree(found.rates[i], (rate, 0))

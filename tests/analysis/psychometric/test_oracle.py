@@ -63,16 +63,25 @@ def folder(oracle_data: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def names(folder: Path) -> list[str]:
-    return list(dict.fromkeys(row["dataset"] for row in rows(folder / "psychometric_datasets.csv")))
+    return list(
+        dict.fromkeys(
+            row["dataset"] for row in rows(folder / "psychometric_datasets.csv")
+        )
+    )
 
 
 def batch(folder: Path, names: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Contrast, yes and trials of data sets, filled up with levels that have no trials."""
     levels: dict[str, list[tuple[float, ...]]] = defaultdict(list)
     for row in rows(folder / "psychometric_datasets.csv"):
-        levels[row["dataset"]].append((10 ** float(row["x"]), float(row["k"]), float(row["n"])))
+        levels[row["dataset"]].append(
+            (10 ** float(row["x"]), float(row["k"]), float(row["n"]))
+        )
     longest = max(len(levels[name]) for name in names)
-    filled = [levels[name] + [(1.0, 0.0, 0.0)] * (longest - len(levels[name])) for name in names]
+    filled = [
+        levels[name] + [(1.0, 0.0, 0.0)] * (longest - len(levels[name]))
+        for name in names
+    ]
     return tuple(np.array(filled)[..., i] for i in range(3))  # type: ignore[return-value]
 
 
@@ -86,7 +95,9 @@ def fitted(
         chosen = [
             row
             for row in rows(folder / "psychometric_oracle.csv")
-            if row["fitter"].startswith(fitter) and row["config"] == config and row["threshold"]
+            if row["fitter"].startswith(fitter)
+            and row["config"] == config
+            and row["threshold"]
         ]
         if chosen:
             fit = fit_psychometric(
@@ -113,7 +124,8 @@ def maximum_likelihood_options(folder: Path) -> dict[str, dict[str, Any]]:
 def test_sigmoids(folder: Path) -> None:
     for row in rows(folder / "sigmoid_oracle.csv"):
         given = (
-            float(row[name]) for name in ("x", "threshold(F=.5)", "width(5-95%)", "gamma", "lapse")
+            float(row[name])
+            for name in ("x", "threshold(F=.5)", "width(5-95%)", "gamma", "lapse")
         )
         found = psychometric_function(*given, function=FAMILIES[row["family"]])
         assert abs(found - float(row["psi"])) < 1e-9
@@ -124,7 +136,9 @@ def test_maximum_likelihood_and_profile_intervals(folder: Path) -> None:
     for row, fit, i in fitted(folder, "scipy-MLE", maximum_likelihood_options(folder)):
         what = f"{row['dataset']} {row['config']}"
         # The table has six significant digits.
-        printed = 1e-4 + 10.0 ** (np.floor(np.log10(abs(float(row["loglik"])) + 1e-300)) - 5)
+        printed = 1e-4 + 10.0 ** (
+            np.floor(np.log10(abs(float(row["loglik"])) + 1e-300)) - 5
+        )
         assert abs(fit.log_likelihood[i] - float(row["loglik"])) < printed, what
         assert abs(fit.deviance[i] - float(row["deviance"])) < printed, what
         assert fit.degrees_of_freedom[i] == float(row["df"]), what
@@ -146,7 +160,11 @@ def test_maximum_likelihood_and_profile_intervals(folder: Path) -> None:
             levels = np.log10(contrast[(trials > 0) & (contrast > 0)])
             table = float(row["thr_lo95"]), float(row["thr_hi95"])
             expected = as_told(
-                fit.status[i], fit.log10_threshold[i], fit.log10_width[i], levels, *table
+                fit.status[i],
+                fit.log10_threshold[i],
+                fit.log10_width[i],
+                levels,
+                *table,
             )
             np.testing.assert_allclose(ends, expected, atol=2e-3, rtol=0, err_msg=what)
             intervals += 1
@@ -155,7 +173,12 @@ def test_maximum_likelihood_and_profile_intervals(folder: Path) -> None:
 
 
 def as_told(
-    status: str, threshold: float, width: float, levels: np.ndarray, low: float, high: float
+    status: str,
+    threshold: float,
+    width: float,
+    levels: np.ndarray,
+    low: float,
+    high: float,
 ) -> list[float]:
     """Ends by likelihood alone, no nearer than half the spacing to a mixed level, and open far
     beyond the levels."""
@@ -173,21 +196,46 @@ def test_psignifit_without_priors_to_speak_of(folder: Path) -> None:
     fixed = {"yn-logistic-fixed0": {"guess": 0.0, "lapse": 0.0}}
     found = fitted(folder, "psignifit", fixed, interval=None)
     for row, fit, i in found:
-        if row["dataset"][:3] in ("D01", "D02", "D03", "D04", "D07", "D12", "D15", "D16", "D21"):
-            assert abs(fit.log10_threshold[i] - float(row["threshold"])) < 1e-3, row["dataset"]
+        if row["dataset"][:3] in (
+            "D01",
+            "D02",
+            "D03",
+            "D04",
+            "D07",
+            "D12",
+            "D15",
+            "D16",
+            "D21",
+        ):
+            assert abs(fit.log10_threshold[i] - float(row["threshold"])) < 1e-3, row[
+                "dataset"
+            ]
     assert len(found) > 5
 
 
 def test_psignifit_with_its_priors_and_overdispersion(folder: Path) -> None:
     options: dict[str, dict[str, Any]] = {
         "yn-logistic-fixed0": {"guess": 0.0, "lapse": 0.0},
-        "eqasym-logistic": {"guess": (0.0, 0.5), "lapse": "guess", "overdispersion": True},
+        "eqasym-logistic": {
+            "guess": (0.0, 0.5),
+            "lapse": "guess",
+            "overdispersion": True,
+        },
     }
-    for name, family in (("logistic", "logistic"), ("norm", "normal"), ("weibull", "weibull")):
+    for name, family in (
+        ("logistic", "logistic"),
+        ("norm", "normal"),
+        ("weibull", "weibull"),
+    ):
         how = {"function": family, "lapse": (0.0, 0.5), "overdispersion": True}
-        options |= {f"yn-{name}": how | {"guess": (0.0, 0.5)}, f"2afc-{name}": how | {"guess": 0.5}}
+        options |= {
+            f"yn-{name}": how | {"guess": (0.0, 0.5)},
+            f"2afc-{name}": how | {"guess": 0.5},
+        }
     compared = 0
-    for row, fit, i in fitted(folder, "psignifit", options, method="map", interval=None):
+    for row, fit, i in fitted(
+        folder, "psignifit", options, method="map", interval=None
+    ):
         if fit.status[i] in NO_THRESHOLD:
             continue
         what = f"{row['dataset']} {row['config']}"
@@ -200,9 +248,13 @@ def test_psignifit_with_its_priors_and_overdispersion(folder: Path) -> None:
 
 def test_statsmodels_rows(folder: Path) -> None:
     compared = 0
-    for row, fit, i in fitted(folder, "statsmodels", {"binomial-logit": {}}, interval=None):
+    for row, fit, i in fitted(
+        folder, "statsmodels", {"binomial-logit": {}}, interval=None
+    ):
         if fit.status[i] in ("ok", "extrapolated"):
-            assert abs(fit.log10_threshold[i] - float(row["threshold"])) < 1e-4, row["dataset"]
+            assert abs(fit.log10_threshold[i] - float(row["threshold"])) < 1e-4, row[
+                "dataset"
+            ]
             assert abs(fit.deviance[i] - float(row["deviance"])) < 1e-4, row["dataset"]
             compared += 1
     assert compared > 4
@@ -210,7 +262,9 @@ def test_statsmodels_rows(folder: Path) -> None:
 
 def test_what_data_say_without_a_function(folder: Path, names: list[str]) -> None:
     contrast, yes, trials = batch(folder, names)
-    table = {row["dataset"]: row for row in rows(folder / "psychometric_edge_oracle.csv")}
+    table = {
+        row["dataset"]: row for row in rows(folder / "psychometric_edge_oracle.csv")
+    }
     expected = [table[name] for name in names]
     assert list(separation(yes, trials)) == [row["separation"] for row in expected]
     rising, falling = rising_deviance(yes, trials), falling_deviance(yes, trials)
@@ -225,20 +279,30 @@ def test_what_data_say_without_a_function(folder: Path, names: list[str]) -> Non
         assert abs(rising[i] - float(row["deviance_isotonic_increasing"])) < 1e-5, what
         assert abs(falling[i] - float(row["deviance_isotonic_decreasing"])) < 1e-5, what
         assert (
-            abs(p_value[i] - float(row["bootstrap_p_monotone_increasing(B=2000,seed0)"])) < 0.04
+            abs(
+                p_value[i] - float(row["bootstrap_p_monotone_increasing(B=2000,seed0)"])
+            )
+            < 0.04
         ), what
         shown = [float(v) for v in row["isotonic_fit"].split()]
         np.testing.assert_allclose(
-            isotonic_fit(yes[i], trials[i])[: len(shown)], shown, atol=1e-5, err_msg=what
+            isotonic_fit(yes[i], trials[i])[: len(shown)],
+            shown,
+            atol=1e-5,
+            err_msg=what,
         )
         bracket = [float(row["iso_bracket_lo"]), float(row["iso_bracket_hi"])]
         at = [float(fits[i].log10_bracket_low), float(fits[i].log10_bracket_high)]
         np.testing.assert_allclose(at, bracket, atol=1e-5, err_msg=what)
         mean = float(row["spearman_karber_mean"] or "nan")
-        np.testing.assert_allclose(fits[i].log10_spearman_karber, mean, atol=1e-5, err_msg=what)
+        np.testing.assert_allclose(
+            fits[i].log10_spearman_karber, mean, atol=1e-5, err_msg=what
+        )
 
 
-@pytest.mark.parametrize("rates", [{}, {"guess": "fit", "lapse": "fit"}], ids=["fixed", "free"])
+@pytest.mark.parametrize(
+    "rates", [{}, {"guess": "fit", "lapse": "fit"}], ids=["fixed", "free"]
+)
 def test_statuses(folder: Path, names: list[str], rates: dict[str, Any]) -> None:
     expected = {
         "D01": "ok",
@@ -272,7 +336,9 @@ def test_statuses(folder: Path, names: list[str], rates: dict[str, Any]) -> None
             assert_as_the_page_says(name[:3], one, expected)
 
 
-def assert_as_the_page_says(short: str, fit: dict[str, Any], expected: dict[str, str]) -> None:
+def assert_as_the_page_says(
+    short: str, fit: dict[str, Any], expected: dict[str, str]
+) -> None:
     if short in expected:
         assert fit["status"] == expected[short], short
     if short in ("D06", "D07"):

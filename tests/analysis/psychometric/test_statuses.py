@@ -30,7 +30,13 @@ FREE: dict[str, Any] = {"guess": "fit", "lapse": "fit"}
         ("quasi_separable", CONTRAST, [0, 0, 3, 10, 10], 10, FREE),
         ("censored_above", CONTRAST, [0, 0, 0, 0, 0], 10, FREE),
         ("censored_above", CONTRAST, [5, 6, 4, 5, 6], 10, {"guess": 0.5}),
-        ("censored_above", CONTRAST, [5, 6, 4, 5, 6], 10, {"guess": 0.5, "lapse": (0.0, 0.5)}),
+        (
+            "censored_above",
+            CONTRAST,
+            [5, 6, 4, 5, 6],
+            10,
+            {"guess": 0.5, "lapse": (0.0, 0.5)},
+        ),
         ("censored_above", CONTRAST, [2, 1, 3, 2, 2], 10, FREE),
         ("censored_below", CONTRAST, [10, 10, 10, 10, 10], 10, FREE),
         ("censored_below", BLANK, [1, 10, 10, 10, 10, 10], 10, FREE),
@@ -49,7 +55,9 @@ FREE: dict[str, Any] = {"guess": "fit", "lapse": "fit"}
         ("empty", [], [], [], {}),
     ],
 )
-def test_statuses(status: str, contrast: Any, yes: Any, trials: Any, how: dict[str, Any]) -> None:
+def test_statuses(
+    status: str, contrast: Any, yes: Any, trials: Any, how: dict[str, Any]
+) -> None:
     fit = fit_psychometric(contrast, yes, trials, **how)
     assert fit.status == status
     assert fit.status.item() in STATUSES
@@ -61,7 +69,9 @@ def test_statuses(status: str, contrast: Any, yes: Any, trials: Any, how: dict[s
         == has
     )
     if has:
-        assert fit.log10_threshold_low <= fit.log10_threshold <= fit.log10_threshold_high
+        assert (
+            fit.log10_threshold_low <= fit.log10_threshold <= fit.log10_threshold_high
+        )
         assert fit.log10_width_low <= fit.log10_width <= fit.log10_width_high
 
 
@@ -70,14 +80,21 @@ def test_every_status_has_its_case() -> None:
     assert cases == set(STATUSES)
 
 
-@pytest.mark.parametrize(("trials", "low"), [(10, -1.0), (5, -1.0), (4, -1.5), (1, -3.0)])
-def test_never_yes_bounds_the_threshold_as_far_as_trials_reach(trials: int, low: float) -> None:
+@pytest.mark.parametrize(
+    ("trials", "low"), [(10, -1.0), (5, -1.0), (4, -1.5), (1, -3.0)]
+)
+def test_never_yes_bounds_the_threshold_as_far_as_trials_reach(
+    trials: int, low: float
+) -> None:
     # P(no yes in n | rate >= 0.5) < 0.05 needs five trials at or above the bound.
     fit = fit_psychometric(CONTRAST, 0, trials)
-    np.testing.assert_allclose([fit.log10_threshold_low, fit.log10_threshold_high], [low, np.inf])
+    np.testing.assert_allclose(
+        [fit.log10_threshold_low, fit.log10_threshold_high], [low, np.inf]
+    )
     mirrored = fit_psychometric(CONTRAST, trials, trials)
     np.testing.assert_allclose(
-        [mirrored.log10_threshold_low, mirrored.log10_threshold_high], [-np.inf, -4 - low]
+        [mirrored.log10_threshold_low, mirrored.log10_threshold_high],
+        [-np.inf, -4 - low],
     )
 
 
@@ -89,11 +106,16 @@ def test_yes_bias_is_not_sensitivity() -> None:
     x = np.linspace(-3, -1, 9)
     rate = psychometric_function(x, -1.8, 0.8, guess=0.25)
     contrast, yes, trials = np.r_[0.0, 10**x], np.r_[10, np.rint(40 * rate)], 40
-    assert abs(fit_psychometric(contrast, yes, trials, **FREE).log10_threshold + 1.8) < 0.05
+    assert (
+        abs(fit_psychometric(contrast, yes, trials, **FREE).log10_threshold + 1.8)
+        < 0.05
+    )
     assert fit_psychometric(contrast, yes, trials).log10_threshold < -2.1
 
 
-@pytest.mark.parametrize(("yes", "trials"), [([10, 9, 5, 1, 0], 10), ([0, 0, 0, 0, 0], 0)])
+@pytest.mark.parametrize(
+    ("yes", "trials"), [([10, 9, 5, 1, 0], 10), ([0, 0, 0, 0, 0], 0)]
+)
 def test_curves_that_hold_no_parameters_have_none(yes: list[int], trials: int) -> None:
     fit = fit_psychometric(CONTRAST, yes, trials, guess="fit", lapse="fit")
     for name in ("threshold", "width", "guess", "lapse", "eta"):
@@ -106,9 +128,15 @@ def test_rates_that_end_at_their_bounds_say_so() -> None:
     free = fit_psychometric(contrast, yes, 20, guess="fit", lapse=(0, 0.4))
     assert not free.guess_at_bound and not free.lapse_at_bound
     assert free.threshold == pytest.approx(1 / free.sensitivity)
-    assert fit_psychometric(contrast, yes, 20, guess=(0, 0.1), lapse="fit").guess_at_bound
-    assert fit_psychometric(contrast, yes, 20, guess="fit", lapse=(0, 0.05)).lapse_at_bound
-    assert not fit_psychometric(contrast, yes, 20, guess=0.25, lapse=0.15).guess_at_bound
+    assert fit_psychometric(
+        contrast, yes, 20, guess=(0, 0.1), lapse="fit"
+    ).guess_at_bound
+    assert fit_psychometric(
+        contrast, yes, 20, guess="fit", lapse=(0, 0.05)
+    ).lapse_at_bound
+    assert not fit_psychometric(
+        contrast, yes, 20, guess=0.25, lapse=0.15
+    ).guess_at_bound
 
 
 def test_reversed_curves_do_not_pull_what_others_share() -> None:
@@ -123,7 +151,13 @@ def test_bootstrap_interval_and_goodness_of_fit() -> None:
     x = np.linspace(-3, -1, 9)
     rate = psychometric_function(x, -2.0, 0.9)
     good = fit_psychometric(
-        10**x, np.rint(40 * rate), 40, interval="bootstrap", goodness=True, resamples=300, seed=4
+        10**x,
+        np.rint(40 * rate),
+        40,
+        interval="bootstrap",
+        goodness=True,
+        resamples=300,
+        seed=4,
     )
     assert abs(good.log10_threshold_low + 2.062) < 0.02
     assert abs(good.log10_threshold_high + 1.938) < 0.02
@@ -148,7 +182,11 @@ def test_overdispersion_widens_the_interval() -> None:
         plain.log10_threshold_high - plain.log10_threshold_low
     )
     even = fit_psychometric(
-        10**x, 100 * psychometric_function(x, -2.0, 0.9), 100, overdispersion=True, interval=None
+        10**x,
+        100 * psychometric_function(x, -2.0, 0.9),
+        100,
+        overdispersion=True,
+        interval=None,
     )
     assert even.eta == 0
 
@@ -173,16 +211,25 @@ def test_priors_are_stated_and_replaceable() -> None:
 
 
 def test_levels_without_trials_are_counted_and_left_out() -> None:
-    fit = fit_psychometric(np.r_[CONTRAST, 0.5], [0, 1, 5, 9, 10, 0], [10, 10, 10, 10, 10, 0])
+    fit = fit_psychometric(
+        np.r_[CONTRAST, 0.5], [0, 1, 5, 9, 10, 0], [10, 10, 10, 10, 10, 0]
+    )
     assert (fit.levels, fit.dropped_levels) == (5, 1)
-    assert fit.log10_threshold == fit_psychometric(CONTRAST, [0, 1, 5, 9, 10], 10).log10_threshold
+    assert (
+        fit.log10_threshold
+        == fit_psychometric(CONTRAST, [0, 1, 5, 9, 10], 10).log10_threshold
+    )
 
 
 def test_raw_threshold_counts_guesses_in() -> None:
     fit = fit_psychometric(CONTRAST, [1, 2, 5, 9, 10], 10, guess=0.1)
     assert fit.log10_raw_threshold < fit.log10_threshold
-    np.testing.assert_allclose(fit.predict(10 ** fit.log10_raw_threshold[None]), 0.5, atol=1e-9)
-    assert np.isnan(fit_psychometric(CONTRAST, [5, 5, 8, 9, 10], 10, guess=0.5).log10_raw_threshold)
+    np.testing.assert_allclose(
+        fit.predict(10 ** fit.log10_raw_threshold[None]), 0.5, atol=1e-9
+    )
+    assert np.isnan(
+        fit_psychometric(CONTRAST, [5, 5, 8, 9, 10], 10, guess=0.5).log10_raw_threshold
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,7 +253,9 @@ def test_raw_threshold_counts_guesses_in() -> None:
         ((CONTRAST, 1, 10), {"resamples": 0}, "resamples 0"),
     ],
 )
-def test_what_cannot_be_used_is_said(args: Any, how: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_used_is_said(
+    args: Any, how: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         fit_psychometric(*args, **how)
 

@@ -10,7 +10,9 @@ from types import ModuleType
 
 import pytest
 
-BENCHMARK = Path(__file__).resolve().parents[3] / "benchmarks" / "adaptive_efficiency.py"
+BENCHMARK = (
+    Path(__file__).resolve().parents[3] / "benchmarks" / "adaptive_efficiency.py"
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,9 @@ def holds(outcome, error: float) -> None:  # type: ignore[no-untyped-def]
     assert outcome.covered.mean() >= 0.91
 
 
-@pytest.mark.parametrize(("width", "queries", "error"), [(0.8, 17, 0.1), (0.4, 20, 0.055)])
+@pytest.mark.parametrize(
+    ("width", "queries", "error"), [(0.8, 17, 0.1), (0.4, 20, 0.055)]
+)
 def test_quest_plus_over_six_frequencies(
     efficiency: ModuleType, width: float, queries: int, error: float
 ) -> None:
@@ -44,7 +48,12 @@ def test_quest_plus_over_six_frequencies(
 def test_quest_plus_with_observers_of_all_sorts(efficiency: ModuleType) -> None:
     observer = efficiency.population(efficiency.FREQUENCIES)
     found = efficiency.simulate(
-        efficiency.quest_plus(efficiency.FREQUENCIES), observer, (120,), 15, seed=12, at_once=4
+        efficiency.quest_plus(efficiency.FREQUENCIES),
+        observer,
+        (120,),
+        15,
+        seed=12,
+        at_once=4,
     )
     holds(found[120], 0.15)
 

@@ -32,7 +32,9 @@ MAKERS: dict[str, Callable[..., Design]] = {
     "constant": lambda **k: constant(FREQUENCIES, CONTRASTS[::5], repeats=2, **k),
     "ladder": lambda **k: ladder(FREQUENCIES, CONTRASTS, repeats=2, **k),
     "quest_plus": lambda **k: QuestPlus(FREQUENCIES, CONTRASTS, n_max=20, **k),
-    "quest_plus_all": lambda **k: QuestPlus(FREQUENCIES, CONTRASTS, n_max=8, about="all", **k),
+    "quest_plus_all": lambda **k: QuestPlus(
+        FREQUENCIES, CONTRASTS, n_max=8, about="all", **k
+    ),
     "quick_csf": lambda **k: QuickCSF(FREQUENCIES, CONTRASTS, n_max=30, **k),
 }
 
@@ -43,7 +45,9 @@ def make(request: pytest.FixtureRequest) -> Callable[..., Design]:
 
 
 def drawn(level: Level, rng: np.random.Generator) -> float:
-    ratio = (THRESHOLD[level.value] / level.contrast) ** 3.2 if level.contrast else np.inf
+    ratio = (
+        (THRESHOLD[level.value] / level.contrast) ** 3.2 if level.contrast else np.inf
+    )
     return float(rng.random() < 0.03 + 0.95 / (1 + ratio))
 
 
@@ -59,14 +63,18 @@ def run(
     return told
 
 
-def test_it_is_a_design_that_ends_and_finds_the_thresholds(make: Callable[..., Design]) -> None:
+def test_it_is_a_design_that_ends_and_finds_the_thresholds(
+    make: Callable[..., Design],
+) -> None:
     design = make(seed=3)
     assert isinstance(design, Design)
     told = run(design, np.random.default_rng(1), 4)
     assert design.finished and design.ask(5) == []
     found = design.estimate()
     truth = np.array([-np.log10(THRESHOLD[f]) for f in found.values])
-    assert found.asked == len(told) and found.excluded == sum(said is None for _, said in told)
+    assert found.asked == len(told) and found.excluded == sum(
+        said is None for _, said in told
+    )
     assert np.abs(found.log10_sensitivity - truth).max() < 0.6
     assert (found.low < found.log10_sensitivity).all() and (
         found.log10_sensitivity < found.high
@@ -99,8 +107,13 @@ def test_catch_and_top_trials_keep_their_shares_throughout(
     for count in range(1, len(told) + 1) if adaptive else [len(told)]:
         assert sum(level.catch for level in told[:count]) >= 0.1 * count - 1e-9
         if adaptive:
-            assert sum(level.contrast == CONTRASTS[-1] for level in told[:count]) > 0.05 * count - 1
-    assert sum(np.isclose(level.contrast, CONTRASTS[-1]) for level in told) >= 0.05 * len(told)
+            assert (
+                sum(level.contrast == CONTRASTS[-1] for level in told[:count])
+                > 0.05 * count - 1
+            )
+    assert sum(
+        np.isclose(level.contrast, CONTRASTS[-1]) for level in told
+    ) >= 0.05 * len(told)
 
 
 def test_two_intervals_have_no_catch_trials_and_a_guess_rate_of_half(
@@ -111,7 +124,10 @@ def test_two_intervals_have_no_catch_trials_and_a_guess_rate_of_half(
     for _ in range(3):
         for level in design.ask(5):
             assert not level.catch
-            design.tell(level, float(level.contrast > THRESHOLD[level.value] or rng.random() < 0.5))
+            design.tell(
+                level,
+                float(level.contrast > THRESHOLD[level.value] or rng.random() < 0.5),
+            )
     assert design.estimate().guess == pytest.approx(0.5)
 
 
@@ -120,7 +136,9 @@ def test_seeds_change_the_order_alone(make: Callable[..., Design]) -> None:
     assert any(make(seed=1).ask(8) != make(seed=seed).ask(8) for seed in (2, 3, 4))
 
 
-def test_nothing_is_learned_from_an_excluded_answer(make: Callable[..., Design]) -> None:
+def test_nothing_is_learned_from_an_excluded_answer(
+    make: Callable[..., Design],
+) -> None:
     design = make()
     before = design.estimate()
     for level in design.ask(5):
@@ -130,7 +148,9 @@ def test_nothing_is_learned_from_an_excluded_answer(make: Callable[..., Design])
     np.testing.assert_array_equal(before.log10_sensitivity, after.log10_sensitivity)
 
 
-def test_the_delivered_contrast_counts_in_place_of_the_level(make: Callable[..., Design]) -> None:
+def test_the_delivered_contrast_counts_in_place_of_the_level(
+    make: Callable[..., Design],
+) -> None:
     as_asked, weaker = make(), make()
     for level, same in zip(as_asked.ask(12), weaker.ask(12), strict=True):
         said = float(level.contrast > 0.02)
@@ -141,19 +161,25 @@ def test_the_delivered_contrast_counts_in_place_of_the_level(make: Callable[...,
 
 
 @pytest.mark.parametrize("said", [-0.1, 1.1, np.nan])
-def test_answers_outside_0_to_1_are_refused(make: Callable[..., Design], said: float) -> None:
+def test_answers_outside_0_to_1_are_refused(
+    make: Callable[..., Design], said: float
+) -> None:
     design = make()
     with pytest.raises(InputError, match="response is"):
         design.tell(design.ask(1)[0], said)
 
 
 def test_several_answers_to_a_level_are_told_one_by_one() -> None:
-    grid = Grid(np.linspace(-3.0, 0.0, 61), np.array([0.6]), np.array([0.25]), np.array([0.02]))
+    grid = Grid(
+        np.linspace(-3.0, 0.0, 61), np.array([0.6]), np.array([0.25]), np.array([0.02])
+    )
     design = QuestPlus([4], (0.01, 0.1), chance=0.25, grid=grid, refine=False)
     wanted = np.ones(61)
     for contrast, said in ((0.01, [1, 0, 0, 0]), (0.1, [1, 1, 1, 1])):
         design.tell(Level(4, contrast), said)
-        visible = 1 / (1 + np.exp(-2 * np.log(19) * (np.log10(contrast) - grid.threshold) / 0.6))
+        visible = 1 / (
+            1 + np.exp(-2 * np.log(19) * (np.log10(contrast) - grid.threshold) / 0.6)
+        )
         wanted *= binom.pmf(sum(said), 4, 0.25 + 0.73 * visible)
     np.testing.assert_allclose(
         design.posterior.threshold_mass(0), wanted / wanted.sum(), atol=1e-12
@@ -170,7 +196,9 @@ def test_a_level_of_another_design_is_refused(make: Callable[..., Design]) -> No
 def test_levels_put_at_once_keep_apart(name: str) -> None:
     design = MAKERS[name]()
     run(design, np.random.default_rng(4), 1, 18)
-    levels = [level for level in design.ask(9) if not level.catch and level.contrast < 1]
+    levels = [
+        level for level in design.ask(9) if not level.catch and level.contrast < 1
+    ]
     assert len(set(levels)) >= 6
     for f in FREQUENCIES:
         x = np.sort([np.log10(level.contrast) for level in levels if level.value == f])
@@ -186,7 +214,9 @@ def test_without_deviation_qcsf_knows_frequencies_that_it_hardly_asked() -> None
         for x in (-2.4, -2.0, -1.6, -1.2):
             for f in (1.0, 4.0):
                 design.tell(
-                    Level(f, float(CONTRASTS[np.abs(np.log10(CONTRASTS) - x).argmin()])),
+                    Level(
+                        f, float(CONTRASTS[np.abs(np.log10(CONTRASTS) - x).argmin()])
+                    ),
                     float(x > -2.0),
                 )
     width = [
@@ -231,7 +261,9 @@ def test_whatever_is_said_estimates_are_finite_and_ordered(
         for level in design.ask(1):
             design.tell(level, value)
     found = design.estimate()
-    assert np.isfinite([found.low, found.high, found.log10_sensitivity, found.width]).all()
+    assert np.isfinite(
+        [found.low, found.high, found.log10_sensitivity, found.width]
+    ).all()
     assert (found.low < found.high).all()
 
 
@@ -240,8 +272,12 @@ def test_the_ladder_waits_between_its_rounds_and_closes_in() -> None:
     first = design.ask(100)
     assert design.ask(1) == [] and not design.finished
     for level in first:
-        design.tell(level, 0.02 if level.catch else 1 / (1 + (0.02 / level.contrast) ** 3))
-    x = np.sort([np.log10(level.contrast) for level in design.ask(100) if not level.catch])
+        design.tell(
+            level, 0.02 if level.catch else 1 / (1 + (0.02 / level.contrast) ** 3)
+        )
+    x = np.sort(
+        [np.log10(level.contrast) for level in design.ask(100) if not level.catch]
+    )
     assert x.size == 4 and x[0] < np.log10(0.02) < x[-1] and np.ptp(x) < 1.0
 
 
@@ -262,7 +298,11 @@ def test_probabilities_of_yes_narrow_intervals_without_misleading(name: str) -> 
         design = MAKERS[name](seed=seed)
         for _ in range(40):
             for level in design.ask(3):
-                x = np.log10(level.contrast / THRESHOLD[level.value]) if level.contrast else -np.inf
+                x = (
+                    np.log10(level.contrast / THRESHOLD[level.value])
+                    if level.contrast
+                    else -np.inf
+                )
                 logit = 2 * np.log(19) * x / 0.8 + 0.5 * rng.standard_normal()
                 design.tell(level, float(0.02 + 0.96 / (1 + np.exp(-logit))))
         found = design.estimate()
@@ -283,4 +323,6 @@ def test_rounding_chooses_no_level(seed: int) -> None:
     promise = np.array([0.1, 0.3, 0.3, 0.2])
     noise = np.random.default_rng(seed).uniform(-1e-13, 1e-13, (3, 4))
     information = {place: promise + noise[place] for place in (2, 0, 1)}
-    assert choose_level(information, FREQUENCIES, (0.01, 0.02, 0.04, 0.08), []) == Level(16.0, 0.02)
+    assert choose_level(
+        information, FREQUENCIES, (0.01, 0.02, 0.04, 0.08), []
+    ) == Level(16.0, 0.02)

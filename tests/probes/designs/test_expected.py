@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from psyprobe.errors import InputError
-from psyprobe.probes.designs import AssumedObserver, expected_interval_width, expected_queries
+from psyprobe.probes.designs import (
+    AssumedObserver,
+    expected_interval_width,
+    expected_queries,
+)
 
 
 def rows(oracle_data: Path, name: str) -> list[dict[str, str]]:
@@ -16,7 +20,9 @@ def rows(oracle_data: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_interval_widths_of_constant_stimuli_are_as_simulated(oracle_data: Path) -> None:
+def test_interval_widths_of_constant_stimuli_are_as_simulated(
+    oracle_data: Path,
+) -> None:
     checked = 0
     for row in rows(oracle_data, "adaptive_simulation.csv"):
         queries = int(row["queries"])
@@ -50,21 +56,32 @@ def test_errors_with_probabilities_of_yes_are_as_simulated(oracle_data: Path) ->
     for row in rows(oracle_data, "readout_efficiency.csv"):
         if row["readout"] != "P(yes) logistic fit":
             continue
-        who = AssumedObserver(0.8, 1e-3, 1e-3, logit_sd=float(row["logit_sd_between_images"]))
+        who = AssumedObserver(
+            0.8, 1e-3, 1e-3, logit_sd=float(row["logit_sd_between_images"])
+        )
         width = expected_interval_width(
             "constant", int(row["queries"]), values=1, observer=who, catch=0.0
         )
-        assert width / 3.92 == pytest.approx(float(row["rmse_log10_threshold"]), rel=0.3)
+        assert width / 3.92 == pytest.approx(
+            float(row["rmse_log10_threshold"]), rel=0.3
+        )
 
 
 @pytest.mark.parametrize("design", ["constant", "ladder", "quest_plus", "quick_csf"])
 def test_queries_are_the_fewest_that_do(design: str) -> None:
     n = expected_queries(design, 0.3)  # type: ignore[arg-type]
-    assert expected_interval_width(design, n) <= 0.3 < expected_interval_width(design, n - 1)  # type: ignore[arg-type]
+    assert (
+        expected_interval_width(design, n)
+        <= 0.3
+        < expected_interval_width(design, n - 1)
+    )  # type: ignore[arg-type]
 
 
 def test_the_order_of_designs_and_tasks() -> None:
-    cost = {name: expected_queries(name, 0.3) for name in ("constant", "quest_plus", "quick_csf")}  # type: ignore[arg-type]
+    cost = {
+        name: expected_queries(name, 0.3)
+        for name in ("constant", "quest_plus", "quick_csf")
+    }  # type: ignore[arg-type]
     assert cost["constant"] > 2.5 * cost["quest_plus"] > 1.5 * cost["quick_csf"]
     assert expected_queries("quest_plus", 0.3, chance=0.5) > 1.8 * cost["quest_plus"]
 

@@ -51,7 +51,9 @@ def test_shared_rates_and_width_are_those_of_the_whole_product() -> None:
     t, w, g, l = SMALL.threshold, SMALL.width, SMALL.guess, SMALL.lapse
     link = SMALL.width_given_centre()
     first = np.zeros(SMALL.shape)
-    for m, a, b, i, j, k, n in itertools.product(*map(range, (2, 2, 2, t.size, t.size, 2, 2))):
+    for m, a, b, i, j, k, n in itertools.product(
+        *map(range, (2, 2, 2, t.size, t.size, 2, 2))
+    ):
         mass = (
             SMALL.width_prior[m]
             * link[m, a]
@@ -64,22 +66,33 @@ def test_shared_rates_and_width_are_those_of_the_whole_product() -> None:
                 0.0
                 if frequency is None
                 else float(
-                    detection_probability(np.array(x), t[(i, j)[frequency]], w[(a, b)[frequency]])
+                    detection_probability(
+                        np.array(x), t[(i, j)[frequency]], w[(a, b)[frequency]]
+                    )
                 )
             )
             mass *= likelihood(said, g[k] + (1 - g[k] - l[n]) * f)
         first[i, a, k, n] += mass
     np.testing.assert_allclose(posterior.joint(0), first / first.sum(), atol=1e-13)
-    assert posterior.mean_guess() == pytest.approx((first.sum(axis=(0, 1, 3)) / first.sum()) @ g)
+    assert posterior.mean_guess() == pytest.approx(
+        (first.sum(axis=(0, 1, 3)) / first.sum()) @ g
+    )
     mass, guess, rise = posterior.expected(0)
     np.testing.assert_allclose(mass, posterior.joint(0).sum(axis=(2, 3)))
-    np.testing.assert_allclose(guess, (posterior.joint(0) * g[:, None]).sum(axis=(2, 3)))
-    np.testing.assert_allclose(rise, (posterior.joint(0) * (1 - g[:, None] - l)).sum(axis=(2, 3)))
+    np.testing.assert_allclose(
+        guess, (posterior.joint(0) * g[:, None]).sum(axis=(2, 3))
+    )
+    np.testing.assert_allclose(
+        rise, (posterior.joint(0) * (1 - g[:, None] - l)).sum(axis=(2, 3))
+    )
 
 
 def test_the_csf_is_that_of_the_whole_product() -> None:
     grid = Grid(
-        np.linspace(-3.0, 0.0, 13), np.array([0.5, 1.0]), np.array([0.02, 0.2]), np.array([0.02])
+        np.linspace(-3.0, 0.0, 13),
+        np.array([0.5, 1.0]),
+        np.array([0.02, 0.2]),
+        np.array([0.02]),
     )
     csf = CsfGrid(
         np.array([1.0, 2.0]),
@@ -99,21 +112,31 @@ def test_the_csf_is_that_of_the_whole_product() -> None:
     for parameters in csf.parameters():
         place = -log_parabola(np.array(frequencies), *parameters)
         cell = np.clip(np.rint((place - t[0]) / 0.25).astype(int), 0, t.size - 1)
-        for w, (g, weight) in itertools.product(grid.width, zip(grid.guess, (1, 1), strict=True)):
+        for w, (g, weight) in itertools.product(
+            grid.width, zip(grid.guess, (1, 1), strict=True)
+        ):
             tables = [spread[:, cell[0]].copy(), spread[:, cell[1]].copy()]
             shared = float(weight)
             for frequency, x, said in ANSWERS:
                 if frequency is None:
                     shared *= likelihood(said, g)
                 else:
-                    psi = g + (1 - g - 0.02) * detection_probability(np.array(x), t, np.array(w))
+                    psi = g + (1 - g - 0.02) * detection_probability(
+                        np.array(x), t, np.array(w)
+                    )
                     tables[frequency] *= psi if said == 1 else 1 - psi
             wanted += shared * np.outer(*tables)
     wanted /= wanted.sum()
-    np.testing.assert_allclose(posterior.threshold_mass(0), wanted.sum(axis=1), atol=1e-12)
-    np.testing.assert_allclose(posterior.threshold_mass(1), wanted.sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(
+        posterior.threshold_mass(0), wanted.sum(axis=1), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        posterior.threshold_mass(1), wanted.sum(axis=0), atol=1e-12
+    )
     draws = posterior.draw(40_000)
-    assert draws.mean(axis=0) == pytest.approx([-posterior.mean(0), -posterior.mean(1)], abs=0.02)
+    assert draws.mean(axis=0) == pytest.approx(
+        [-posterior.mean(0), -posterior.mean(1)], abs=0.02
+    )
     together = float(
         ((t[:, None] + posterior.mean(0) * -1) * (t - posterior.mean(1)) * wanted).sum()
     )
@@ -147,9 +170,14 @@ def test_a_finer_grid_gives_what_a_fine_grid_gives_at_once() -> None:
         coarse.lapse_prior,
         0.1,
     )
-    refined, reference = ThresholdPosterior(1, coarse), ThresholdPosterior(1, fine, refine=False)
+    refined, reference = (
+        ThresholdPosterior(1, coarse),
+        ThresholdPosterior(1, fine, refine=False),
+    )
     for x in rng.choice(np.linspace(-2.6, -1.4, 25), 90):
-        said = float(rng.random() < detection_probability(x, np.array(-2.0), np.array(0.5)))
+        said = float(
+            rng.random() < detection_probability(x, np.array(-2.0), np.array(0.5))
+        )
         refined.tell(0, x, said)
         reference.tell(0, x, said)
     low, high = reference.interval(0)
@@ -183,7 +211,10 @@ def test_dispersion_is_one_for_drawn_like_scatter_and_falls_with_less() -> None:
         for a, b in zip(x, p, strict=True)
     ]
     assert dispersion([near], psi) < 0.1
-    noisy = [Answer(a, 0.999 if rng.random() < b else 0.001) for a, b in zip(x, p, strict=True)]
+    noisy = [
+        Answer(a, 0.999 if rng.random() < b else 0.001)
+        for a, b in zip(x, p, strict=True)
+    ]
     assert dispersion([noisy], psi) == pytest.approx(1.0, abs=0.25)
     assert dispersion([[Answer(-2.0, 0.5)]], psi) == 1.0
 
@@ -211,12 +242,20 @@ def test_a_design_sees_by_scipy_s_functions_at_half_and_over_the_width() -> None
     ends = np.array([-1.7, 0.6])
     # Weibull's slope that takes so much log10 contrast from 5 % to 95 %.
     slope = np.log10(np.log(0.05) / np.log(0.95)) / ends[1]
-    by_scipy = stats.weibull_min.cdf(10**x, slope, scale=10 ** ends[0] / np.log(2) ** (1 / slope))
+    by_scipy = stats.weibull_min.cdf(
+        10**x, slope, scale=10 ** ends[0] / np.log(2) ** (1 / slope)
+    )
     np.testing.assert_allclose(
-        detection_probability(x, threshold, width, "weibull"), by_scipy, rtol=1e-12, atol=1e-15
+        detection_probability(x, threshold, width, "weibull"),
+        by_scipy,
+        rtol=1e-12,
+        atol=1e-15,
     )
     for function in ("logistic", "normal", "weibull"):
         own = psychometric_function(x, -1.7, 0.6, function=function)
         np.testing.assert_allclose(
-            detection_probability(x, threshold, width, function), own, rtol=1e-9, atol=1e-15
+            detection_probability(x, threshold, width, function),
+            own,
+            rtol=1e-9,
+            atol=1e-15,
         )

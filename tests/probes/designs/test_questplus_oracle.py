@@ -29,7 +29,8 @@ def theirs() -> Any:
         stim_domain={"intensity": X},
         param_domain={
             "mean": GRID.threshold,
-            "sd": GRID.width / 3.2897072539029435,  # from 5 % to 95 %, in standard deviations
+            "sd": GRID.width
+            / 3.2897072539029435,  # from 5 % to 95 %, in standard deviations
             "lower_asymptote": GRID.guess,
             "lapse_rate": GRID.lapse,
         },
@@ -81,7 +82,9 @@ def test_same_posterior_and_same_next_level(seed: int) -> None:
 
 def test_expected_information_is_the_fall_of_the_expected_entropy() -> None:
     reference = theirs()
-    ours = QuestPlus([4.0], 10**X, about="all", grid=GRID, refine=False, catch=0.0, top=0.0)
+    ours = QuestPlus(
+        [4.0], 10**X, about="all", grid=GRID, refine=False, catch=0.0, top=0.0
+    )
     for x, said in ((-1.4, 1.0), (-2.0, 0.0)):
         index = int(np.argmin(np.abs(X - x)))
         ours.tell(Level(4.0, float(10 ** X[index])), said)
