@@ -295,7 +295,7 @@ class RequestWriter:
             self.finish()
         if self._spool is None:
             # Without a name, so that nothing of it is left where this process is killed.
-            spool = tempfile.TemporaryFile(dir=self._folder.path)
+            spool = tempfile.TemporaryFile(dir=self._folder.path)  # noqa: SIM115
             self._spool = self._open.enter_context(spool)
         self._spool.write(line)
         self._keys.append(inquiry.key)
