@@ -106,7 +106,9 @@ def main(stores: Sequence[str]) -> None:
 
 def without_counts_of_matches(table: str) -> str:
     """Leave out the notes on single observers' matches, which the flags `s` and `a` say too."""
-    return "\n".join(line for line in table.split("\n") if "matches saturated" not in line)
+    return "\n".join(
+        line for line in table.split("\n") if "matches saturated" not in line
+    )
 
 
 def found_in(stores: Sequence[str]) -> Found:
