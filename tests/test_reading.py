@@ -1,0 +1,51 @@
+"""The code reads plainly: bounds on tokens, assignments of tuples and names that are no nouns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from reading import Reading, reading_of, readings_by_room
+
+PACKAGE = Path(__file__).resolve().parents[1] / "psyprobe"
+#: Tokens may only fall: 425,000 are wanted.
+TOKENS = 462_500
+TOKENS_A_LINE = 8.5
+TUPLE_ASSIGNMENTS_PER_THOUSAND = 4.0
+VAGUE_PERCENT = 1.5
+
+ROOMS = readings_by_room(PACKAGE)
+HOUSE = sum(ROOMS.values(), Reading())
+
+
+def test_tokens_of_the_house() -> None:
+    assert HOUSE.tokens <= TOKENS
+    assert HOUSE.tokens_a_line <= TOKENS_A_LINE
+
+
+def test_one_idea_a_line_in_the_house() -> None:
+    assert HOUSE.tuple_assignments_per_thousand <= TUPLE_ASSIGNMENTS_PER_THOUSAND
+
+
+def test_names_of_the_house_are_nouns() -> None:
+    assert HOUSE.vague_percent <= VAGUE_PERCENT
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_no_room_reads_twice_as_hard(room: str) -> None:
+    reading = ROOMS[room]
+    assert reading.tokens_a_line <= 2 * TOKENS_A_LINE
+    assert reading.tuple_assignments_per_thousand <= 2 * TUPLE_ASSIGNMENTS_PER_THOUSAND
+    assert reading.vague_percent <= 2 * VAGUE_PERCENT
+
+
+def test_what_is_counted() -> None:
+    text = '"""A file."""\n\n# Why.\nfound, told = 1, 2\n\n\ndef each(own: int) -> int:\n    return own\n'
+    assert reading_of(text) == Reading(
+        code_lines=3,
+        tokens=20,
+        statements=3,
+        tuple_assignments=1,
+        names=3,
+        vague_names=3,
+    )
