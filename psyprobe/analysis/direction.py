@@ -58,7 +58,10 @@ def angle_status(angle: npt.ArrayLike, lengths: npt.ArrayLike) -> FloatArray:
 
     Examples
     --------
-    >>> angle_status([0.5, 0.5, 1e-9, np.nan], [[1, 0.9, 1e-7], [1, 1e-8, 1e-7], [1, 1, 1e-7], [1, 0, 0]])
+    >>> angle_status(
+    ...     [0.5, 0.5, 1e-9, np.nan],
+    ...     [[1, 0.9, 1e-7], [1, 1e-8, 1e-7], [1, 1, 1e-7], [1, 0, 0]],
+    ... )
     array([0., 2., 2., 2.])
     >>> angle_status(0.5, [1, 0.001, 1e-7])
     array(1.)

@@ -67,7 +67,8 @@ _KEY = (
     "reached: levels with a threshold, of all.",
     "dip: the smallest threshold on a pedestal, over that on none.",
     "handle, slope: of log threshold over log level.",
-    "elevation: threshold at the strongest mask over that without a mask, at the first orientation.",
+    "elevation: threshold at the strongest mask over that without a mask, at the first "
+    "orientation.",
     "tuning: threshold at the strongest mask, parallel over orthogonal.",
     "response ratio: response to a target of contrast 0.1 with that mask, over that without.",
     "anisotropy: just noticeable change of frequency, as a fraction, over the just noticeable turn "

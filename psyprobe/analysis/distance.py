@@ -211,7 +211,8 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     >>> angular_distance([1.0, 0.0], [0.0, 0.0])
     Traceback (most recent call last):
         ...
-    psyprobe.errors.InputError: second feature vector (0,) has length 0, so it points nowhere and no angle ...
+    psyprobe.errors.InputError: second feature vector (0,) has length 0, so it points
+    nowhere and no angle ...
     """
     names = ("first", "second")
     angle = _measured(a, b, names)["angular"]

@@ -182,7 +182,8 @@ def fit_iso_response(
 
     >>> frequency, contrast = np.logspace(0, 1, 5), np.logspace(-3, 0, 10)
     >>> human = 100 / frequency
-    >>> fit = fit_iso_response(frequency, contrast, np.outer(2 * human, contrast) ** 2, human, criterion="shape")
+    >>> response = np.outer(2 * human, contrast) ** 2
+    >>> fit = fit_iso_response(frequency, contrast, response, human, criterion="shape")
     >>> round(fit.shape_rmse, 12), fit.reached
     (0.0, 5)
     """

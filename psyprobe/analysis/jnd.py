@@ -61,7 +61,8 @@ def jnd(
 
     Examples
     --------
-    >>> found, status = jnd([1, 2, 4], [[0.1, 0.2, 0.4], [0.1, 0.1, 0.1], [0.5, 0.6, 0.7]], [0.3, 0.3, 0.3])
+    >>> distances = [[0.1, 0.2, 0.4], [0.1, 0.1, 0.1], [0.5, 0.6, 0.7]]
+    >>> found, status = jnd([1, 2, 4], distances, [0.3, 0.3, 0.3])
     >>> found.round(3), status.tolist()
     (array([ 3., nan, nan]), ['reached', 'never reached', 'above'])
     """

@@ -439,7 +439,8 @@ def labelled(
 
     Examples
     --------
-    >>> found = labelled({"response": (("contrast",), [0.1, 0.2], "1", "Response")}, {}, {"observer": "pixels"})
+    >>> variables = {"response": (("contrast",), [0.1, 0.2], "1", "Response")}
+    >>> found = labelled(variables, {}, {"observer": "pixels"})
     >>> str(found["observer"].values), found["response"].attrs["units"]
     ('pixels', '1')
     """

@@ -37,7 +37,8 @@ FLAGS = {
     "a": "ambiguous matches",
     "f": "more than 10 % of its points at the paper's float32 floor",
     "n": "more than 10 % of its points not above the noise floor",
-    "u": "more than 10 % of its points undefined, since features all but vanish; score measure='l2'",
+    "u": "more than 10 % of its points undefined, since features all but vanish; "
+    "score measure='l2'",
     "t": "more than 10 % of its points with a feature of the reference under a tenth as long as "
     "the test's; compare measure='l2'",
     "e": "no score exists: all responses are equal, too many of them undefined, or too few "
@@ -232,7 +233,8 @@ class Scoreboard:
         Examples
         --------
         >>> board = scoreboard(published=True, sort="area")
-        >>> board.to_frame().query("experiment == 'area'")[["name", "value"]].head(1).values.tolist()
+        >>> area = board.to_frame().query("experiment == 'area'")
+        >>> area[["name", "value"]].head(1).values.tolist()
         [['SAM - ViT-B-SAM - SA-1B', 0.9714]]
         """
         import pandas

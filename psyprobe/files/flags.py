@@ -58,7 +58,8 @@ def flag_words(variable: xr.DataArray | xr.Variable) -> npt.NDArray[np.str_]:
     --------
     >>> import xarray as xr
     >>> meanings = ["ok", "flat"]
-    >>> variable = xr.Variable("curve", encode_flags(["flat", "ok"], meanings), flag_attributes(meanings, "Status"))
+    >>> codes = encode_flags(["flat", "ok"], meanings)
+    >>> variable = xr.Variable("curve", codes, flag_attributes(meanings, "Status"))
     >>> flag_words(variable).tolist()
     ['flat', 'ok']
     """

@@ -128,13 +128,17 @@ def observer(
     >>> observer(mean_colour).features(np.full((2, 8, 8, 3), 0.5, "float32"))["output"]
     array([[0.5, 0.5, 0.5],
            [0.5, 0.5, 0.5]], dtype=float32)
-    >>> says = observer(lambda images, prompt: "Yes" if images[0].std() > 0.01 else "No", name="contrast")
+    >>> says = observer(
+    ...     lambda images, prompt: "Yes" if images[0].std() > 0.01 else "No",
+    ...     name="contrast",
+    ... )
     >>> says.answer([np.full((8, 8, 3), 0.5)], "Is there a pattern?").text
     'No'
     >>> observer(lambda left, right: 0.0, name="mine")
     Traceback (most recent call last):
-    psyprobe.errors.InputError: what mine(left, right) is for cannot be told: call its second parameter 'prompt' or
-    'reference', or state ability='features', 'difference' or 'answer'
+    psyprobe.errors.InputError: what mine(left, right) is for cannot be told: call its
+    second parameter 'prompt' or 'reference', or state ability='features', 'difference'
+    or 'answer'
     """
     if isinstance(thing, type) or not callable(thing):
         raise InputError(

@@ -66,8 +66,8 @@ def check_images(
     --------
     >>> check_images(np.zeros((1, 64, 64, 3)), "timm:resnet18", input_size=(224, 224))
     Traceback (most recent call last):
-    psyprobe.errors.InputError: timm:resnet18 looks at images of 224 x 224 px and these have 64 x 64 px: draw
-    them at that size (nothing is resized here)
+    psyprobe.errors.InputError: timm:resnet18 looks at images of 224 x 224 px and these
+    have 64 x 64 px: draw them at that size (nothing is resized here)
     """
     if not hasattr(images, "shape") or not hasattr(images, "dtype"):
         images = np.asarray(images)
@@ -130,7 +130,8 @@ def check_light(test: Array, reference: Array, name: str) -> tuple[Array, Array]
     >>> light = np.full((1, 8, 8, 3), 100.0)
     >>> check_light(light, -light, "castlecsf")
     Traceback (most recent call last):
-    psyprobe.errors.InputError: castlecsf was given a reference with light of -100 cd/m²; light is 0 or more
+    psyprobe.errors.InputError: castlecsf was given a reference with light of -100 cd/m²;
+    light is 0 or more
     """
     images = {"test": np.asarray(test), "reference": np.asarray(reference)}
     for role, image in images.items():

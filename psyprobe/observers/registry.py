@@ -148,7 +148,8 @@ def register_observer(prefix: str, **fields: Option) -> Callable[[Loader], Loade
     ... def load(name):
     ...     pass
     Traceback (most recent call last):
-    psyprobe.errors.InputError: an observer kind 'pixels' exists already (pixels): choose another prefix
+    psyprobe.errors.InputError: an observer kind 'pixels' exists already (pixels): choose
+    another prefix
     """
 
     def register(load: Loader) -> Loader:
@@ -374,7 +375,8 @@ def list_observers(pattern: str = "*") -> Listing[ObserverRow]:
     Examples
     --------
     >>> list_observers("pix*")
-    [ObserverRow(name='pixels', summary='no encoder: the image itself', ability='features', obstacle='')]
+    [ObserverRow(name='pixels', summary='no encoder: the image itself',
+    ability='features', obstacle='')]
     """
     rows = [row for kind in _kinds().values() for row in kind.listing()]
     matches = (row for row in rows if fnmatch.fnmatchcase(row.name, pattern))

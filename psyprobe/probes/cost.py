@@ -194,7 +194,8 @@ def priced_plan(expenses: Sequence[Expense], budget: float | None) -> list[str]:
     Examples
     --------
     >>> priced_plan([Expense(100, 70_000, 500, 60.0, 4.0, "USD")], 1.0)
-    ['What is left costs about 4.00 USD; a budget of 1.00 USD lasts for about 25 of the 100 questions.']
+    ['What is left costs about 4.00 USD; a budget of 1.00 USD lasts for about 25 of the
+    100 questions.']
     """
     paid_expenses = [expense for expense in expenses if expense.cost != 0]
     if not paid_expenses:

@@ -80,7 +80,7 @@ def references_in(text: str) -> list[str]:
 
     Examples
     --------
-    >>> references_in("Cai, Yin, Hammou & Mantiuk (2025), CVPR; thresholds of Foley (1994), JOSA A 11, 1710")
+    >>> references_in("Cai, Yin, Hammou & Mantiuk (2025), CVPR; Foley (1994), JOSA A")
     ['cai2025', 'foley1994']
     """
     # A name behind a comma or an ampersand is not the first of its paper.

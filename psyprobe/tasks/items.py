@@ -318,7 +318,8 @@ class JudgePrompt:
         Examples
         --------
         >>> prompt = judge_prompts()["rbench_short"]
-        >>> [prompt.read(text) for text in ("2", "Score: 1.", "<think>0?</think>2", "0.5", "1 or 2")]
+        >>> replies = ("2", "Score: 1.", "<think>0?</think>2", "0.5", "1 or 2")
+        >>> [prompt.read(text) for text in replies]
         [1.0, 0.5, 1.0, None, None]
         """
         match = _VERDICT.fullmatch(without_reasoning(reply))
@@ -329,7 +330,8 @@ class JudgePrompt:
 
         Examples
         --------
-        >>> judge_prompts()["rbench_short"].verdicts_of([("2", "stop"), ("1", "length"), ("Hm", "stop")])
+        >>> replies = [("2", "stop"), ("1", "length"), ("Hm", "stop")]
+        >>> judge_prompts()["rbench_short"].verdicts_of(replies)
         Verdicts(values=(1.0,), unread=('1', 'Hm'), cut=1)
         """
         values = []

@@ -250,8 +250,10 @@ def printed_name(model: str, printed_names: Iterable[str]) -> str | None:
     --------
     >>> printed_name("llava_v1.5_7b", ["LLaVA-1.5 (7B)", "LLaVA-1.5 (13B)"])
     'LLaVA-1.5 (7B)'
-    >>> printed_name("liuhaotian/llava-v1.5-7b", ["LLaVA1.5", "LLaVANext"]), printed_name("llava", ["LLaVA1.5"])
-    ('LLaVA1.5', None)
+    >>> printed_name("liuhaotian/llava-v1.5-7b", ["LLaVA1.5", "LLaVANext"])
+    'LLaVA1.5'
+    >>> printed_name("llava", ["LLaVA1.5"]) is None
+    True
     """
     names = list(printed_names)
     for letters in ("", "vl"):

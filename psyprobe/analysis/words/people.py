@@ -46,8 +46,10 @@ def mean_of_people(metrics: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     Examples
     --------
     >>> def person(value):
-    ...     return pd.DataFrame({"task": ["yes/no"], "level": ["low"], "metric": ["aAcc"], "value": [value]})
-    >>> mean = mean_of_people({"a": person(80.0), "b": person(90.0), "c": person(20.0), "d": person(70.0)})
+    ...     row = {"task": "yes/no", "level": "low", "metric": "aAcc", "value": value}
+    ...     return pd.DataFrame([row])
+    >>> people = {"a": 80.0, "b": 90.0, "c": 20.0, "d": 70.0}
+    >>> mean = mean_of_people({name: person(value) for name, value in people.items()})
     >>> mean["value"].tolist(), mean["low"].tolist(), mean.attrs["left_out"]
     ([75.0], [70.0], ('b', 'c'))
     """

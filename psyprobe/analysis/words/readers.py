@@ -43,8 +43,10 @@ def first_word(text: str, yes: Sequence[str], no: Sequence[str]) -> Reading:
 
     Examples
     --------
-    >>> first_word("**Yes**, but not much", ["yes"], ["no"]), first_word("There is none", ["yes"], ["no"])
-    ('yes', 'invalid')
+    >>> first_word("**Yes**, but not much", ["yes"], ["no"])
+    'yes'
+    >>> first_word("There is none", ["yes"], ["no"])
+    'invalid'
     """
     word = next((word.casefold() for word in re.split(r"[\W_]+", text) if word), "")
     if word in {answer.casefold() for answer in yes}:
@@ -65,7 +67,8 @@ def vlmevalkit(text: str, yes: Sequence[str], no: Sequence[str]) -> Reading:
 
     Examples
     --------
-    >>> [vlmevalkit(text, ["yes"], ["no"]) for text in ("Yes.", "**Yes**", "Yes, there is no doubt")]
+    >>> texts = ("Yes.", "**Yes**", "Yes, there is no doubt")
+    >>> [vlmevalkit(text, ["yes"], ["no"]) for text in texts]
     ['yes', 'invalid', 'invalid']
     """
     lower = text.lower()

@@ -25,7 +25,10 @@ Reading: TypeAlias = Literal["yes", "no", "ambiguous", "refusal", "invalid"]
 _ENGLISH_YES = ("yes", "yeah", "yep", "yup", "yea", "aye", "affirmative", "true")
 _ENGLISH_NO = ("no", "nope", "nah", "nay", "negative", "false", "none")
 
-_REASONING = "think|thinking|thought|thoughts|reasoning|reason|reflection|analysis|scratchpad|begin_of_thought"
+_REASONING = (
+    "think|thinking|thought|thoughts|reasoning|reason|reflection|analysis|scratchpad|"
+    "begin_of_thought"
+)
 _TAG = rf"(?:{_REASONING})[|]?[>\]▷]"
 _BLOCK_END = re.compile(rf"[<\[◁][|]?(?:/{_TAG}|end_of_thought[|]?>)")
 _BLOCK_START = re.compile(rf"[<\[◁][|]?{_TAG}")
@@ -107,8 +110,10 @@ def read_reply(
     --------
     >>> read_reply("**No.**"), read_reply("I can see a faint pattern."), read_reply("Noise")
     ('no', 'yes', 'invalid')
-    >>> read_reply("I cannot view images."), read_reply("Maybe"), read_reply("I cannot see any pattern.")
-    ('refusal', 'ambiguous', 'no')
+    >>> read_reply("I cannot view images."), read_reply("Maybe")
+    ('refusal', 'ambiguous')
+    >>> read_reply("I cannot see any pattern.")
+    'no'
     >>> read_reply("Ja.", yes=("ja",), no=("nein",))
     'yes'
     """
@@ -710,8 +715,10 @@ def posterior_answers(answers: Sequence[float], readout: str) -> list[float]:
 
     Examples
     --------
-    >>> posterior_answers([1.0, 0.0, 1.0], "text"), posterior_answers([0.75, 0.25], "p_yes"), posterior_answers([], "text")
-    ([1.0, 0.0, 1.0], [0.5], [])
+    >>> posterior_answers([1.0, 0.0, 1.0], "text"), posterior_answers([], "text")
+    ([1.0, 0.0, 1.0], [])
+    >>> posterior_answers([0.75, 0.25], "p_yes")
+    [0.5]
     """
     return (
         [sum(answers) / len(answers)]

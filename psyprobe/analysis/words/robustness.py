@@ -121,7 +121,9 @@ def csf_robustness(
     --------
     >>> rng = np.random.default_rng(1)
     >>> log_s = rng.normal(1.8, 0.3, (12, 5))
-    >>> link = csf_robustness([f"m{i}" for i in range(12)], [1, 2, 4, 8, 16], log_s, 0.5 + 0.2 * (log_s - 1.8))
+    >>> names = [f"m{i}" for i in range(12)]
+    >>> accuracy = 0.5 + 0.2 * (log_s - 1.8)
+    >>> link = csf_robustness(names, [1, 2, 4, 8, 16], log_s, accuracy)
     >>> [(link.over, round(link.r, 3)) for link in link.links]
     [('all', 1.0), ('models', 1.0), ('bands', 1.0)]
     """

@@ -236,7 +236,11 @@ def session_offsets(
     Examples
     --------
     >>> from psyprobe.light.display import Display
-    >>> screens = [Screen(pitch=0.265, distance=other_name, display=Display(peak=200)) for other_name in (900, 1000)]
+    >>> display = Display(peak=200)
+    >>> screens = [
+    ...     Screen(pitch=0.265, distance=distance, display=display)
+    ...     for distance in (900, 1000)
+    ... ]
     >>> session_offsets(np.array([2.0, 1.9]), np.array([0.0, 0.0]), screens).round(3).tolist()
     [-0.05, 0.05]
     """

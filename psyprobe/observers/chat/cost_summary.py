@@ -17,7 +17,10 @@ def describe_cost(cost: JsonMapping) -> str:
 
     Examples
     --------
-    >>> replies = [{"tokens_in": 700, "tokens_out": 5, "cost": 0.25}, {"tokens_in": 800, "tokens_out": 6}]
+    >>> replies = [
+    ...     {"tokens_in": 700, "tokens_out": 5, "cost": 0.25},
+    ...     {"tokens_in": 800, "tokens_out": 6},
+    ... ]
     >>> describe_cost(TotalCost(replies).to_dict())
     '1.5k tokens in, 11 out, 0.25 USD and 1 of unknown price'
     """
@@ -50,7 +53,8 @@ def describe_result_cost(attributes: JsonMapping) -> str:
 
     Examples
     --------
-    >>> describe_result_cost({"spent": json.dumps(TotalCost([{"tokens_in": 700, "tokens_out": 5}]).to_dict())})
+    >>> total = TotalCost([{"tokens_in": 700, "tokens_out": 5}])
+    >>> describe_result_cost({"spent": json.dumps(total.to_dict())})
     '1 answer took 700 tokens in, 5 out'
     """
     cost = json.loads(attributes.get("spent", "{}"))

@@ -294,7 +294,8 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
 
     Examples
     --------
-    >>> read_completion(b'{"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}]}', {}).text
+    >>> choice = b'{"message": {"content": "Yes"}, "finish_reason": "stop"}'
+    >>> read_completion(b'{"choices": [' + choice + b"]}", {}).text
     'Yes'
     """
     try:
@@ -366,7 +367,8 @@ def cut_in_thought(answer: Answer) -> bool:
 
     Examples
     --------
-    >>> [cut_in_thought(Answer(text, finish="length")) for text in ("<think>Is there", "<think></think>Y")]
+    >>> texts = ("<think>Is there", "<think></think>Y")
+    >>> [cut_in_thought(Answer(text, finish="length")) for text in texts]
     [True, False]
     """
     if answer.finish != "length":

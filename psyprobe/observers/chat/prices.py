@@ -274,7 +274,8 @@ class Budget:
     (None, None)
     >>> budget.take()
     Traceback (most recent call last):
-    psyprobe.errors.UnfinishedError: the budget of 0.05 USD is spent: 0.03 USD, and another question may cost ...
+    psyprobe.errors.UnfinishedError: the budget of 0.05 USD is spent: 0.03 USD, and
+    another question may cost ...
     """
 
     def __init__(self, budget: float, currency: str = USD) -> None:

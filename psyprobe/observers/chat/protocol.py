@@ -275,7 +275,8 @@ class TotalCost:
 
     Examples
     --------
-    >>> total = TotalCost([{"tokens_in": 700, "tokens_out": 5, "cost": 0.25}, {"tokens_in": 800, "tokens_out": 6}])
+    >>> priced = {"tokens_in": 700, "tokens_out": 5, "cost": 0.25}
+    >>> total = TotalCost([priced, {"tokens_in": 800, "tokens_out": 6}])
     >>> total.to_dict()["tokens_in"], total.to_dict()["cost"], total.to_dict()["unpriced"]
     (1500, {'USD': 0.25}, 1)
     """

@@ -44,8 +44,10 @@ def compared_property(prompt: str) -> str:
 
     Examples
     --------
-    >>> compared_property("Which of the two images has the finer stripes?"), compared_property("Which has a pattern?")
-    ('frequency', '')
+    >>> compared_property("Which of the two images has the finer stripes?")
+    'frequency'
+    >>> compared_property("Which has a pattern?")
+    ''
     """
     text = prompt.casefold()
     for name, words in _WORDS.items():
@@ -59,7 +61,8 @@ def nearest_direction(wave: Wave, orientations: Sequence[float]) -> int:
 
     Examples
     --------
-    >>> [nearest_direction(Wave(0.1, turn), (0, 90, 135, 45)) for turn in (-20.0, 95.0, -40.0, 30.0)]
+    >>> waves = [Wave(0.1, turn) for turn in (-20.0, 95.0, -40.0, 30.0)]
+    >>> [nearest_direction(wave, (0, 90, 135, 45)) for wave in waves]
     [0, 1, 2, 3]
     """
     return int(
@@ -81,7 +84,8 @@ def wave_of(light: FloatArray) -> Wave:
     Examples
     --------
     >>> from psyprobe.stimulus import Gabor
-    >>> wave = wave_of(Gabor(frequency=6, orientation=30, contrast=0.2, radius=0.4).draw(dtype="float64").luminance)
+    >>> gabor = Gabor(frequency=6, orientation=30, contrast=0.2, radius=0.4)
+    >>> wave = wave_of(gabor.draw(dtype="float64").luminance)
     >>> round(60 * wave.frequency, 4), round(wave.orientation, 4)
     (6.0, 30.0)
     """

@@ -543,7 +543,8 @@ def views_of(
     Examples
     --------
     >>> frames = [np.zeros((8, 8, 3))] * 20
-    >>> views, fps = views_of(frames, "Here are 10 frames of each of two films, 60 frames a second. Which one moves?")
+    >>> prompt = "Here are 10 frames of each of two films, 60 frames a second. Which one moves?"
+    >>> views, fps = views_of(frames, prompt)
     >>> [view.shape for view in views], fps
     ([(10, 8, 8, 3), (10, 8, 8, 3)], 60.0)
     """

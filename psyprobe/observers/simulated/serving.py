@@ -175,7 +175,8 @@ class Faults:
     --------
     >>> Faults(overload=0.7, error=0.3)
     Traceback (most recent call last):
-    psyprobe.errors.InputError: faults add up to 1, which leaves no answer; their sum must stay below 1
+    psyprobe.errors.InputError: faults add up to 1, which leaves no answer; their sum must
+    stay below 1
     """
 
     overload: float = 0.0

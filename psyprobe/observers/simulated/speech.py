@@ -65,8 +65,10 @@ def draw_answer(
 
     Examples
     --------
-    >>> draw_answer((0.3, 0.7), 1.0, 0.2), draw_answer((0.3, 0.7), 1.0, 0.4), draw_answer((0.25, 0.25, 0.3, 0.2), 0.0, 0.1)
-    (0, 1, 2)
+    >>> draw_answer((0.3, 0.7), 1.0, 0.2), draw_answer((0.3, 0.7), 1.0, 0.4)
+    (0, 1)
+    >>> draw_answer((0.25, 0.25, 0.3, 0.2), 0.0, 0.1)
+    2
     """
     indices = range(len(probabilities))
     if not temperature:

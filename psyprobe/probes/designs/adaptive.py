@@ -120,7 +120,8 @@ def choose_level(
 
     Examples
     --------
-    >>> choose_level({0: np.array([0.1, 0.3]), 1: np.array([0.2, 0.2])}, (1, 4), (0.01, 0.1), [Level(1, 0.1)])
+    >>> scores = {0: np.array([0.1, 0.3]), 1: np.array([0.2, 0.2])}
+    >>> choose_level(scores, (1, 4), (0.01, 0.1), [Level(1, 0.1)])
     Level(value=4, contrast=0.01)
     """
     x = np.log10(contrasts)

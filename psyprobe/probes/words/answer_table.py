@@ -76,7 +76,8 @@ def read_answer(answer: Answer, prompt: Prompt) -> Read:
 
     Examples
     --------
-    >>> read_answer(Answer("Yes.", (("Yes", -0.1), ("No", -2.4)), complete=True), Prompt("base", "Is it?")).text
+    >>> answer = Answer("Yes.", (("Yes", -0.1), ("No", -2.4)), complete=True)
+    >>> read_answer(answer, Prompt("base", "Is it?")).text
     'yes'
     """
     text = read_reply(

@@ -72,7 +72,8 @@ class Delivery:
     >>> Delivery(format="jpeg")
     Traceback (most recent call last):
         ...
-    psyprobe.errors.InputError: image format is 'jpeg'; only png is lossless: JPEG takes most of a faint pattern away
+    psyprobe.errors.InputError: image format is 'jpeg'; only png is lossless: JPEG takes
+    most of a faint pattern away
     """
 
     bits: int | None = 8
@@ -363,7 +364,8 @@ def refused(delivered: Delivered | Sequence[Delivered], frequency: float) -> str
     >>> refused(Delivered(0.1, 1.0, 0.1, 32.0), frequency=4) is None
     True
     >>> refused(Delivered(0.1, 1.0, 0.1, 28.0), frequency=30)
-    '30 cpd is above 0.9 of the 28 cpd that the pixels the observer gets can hold; ask up to 25.2 cpd'
+    '30 cpd is above 0.9 of the 28 cpd that the pixels the observer gets can hold; ask up
+    to 25.2 cpd'
     """
     images = [delivered] if isinstance(delivered, Delivered) else list(delivered)
     patterns = [pattern for pattern in images if not math.isnan(pattern.coherent_gain)]

@@ -93,7 +93,8 @@ def fill_prompt(prompt: Prompt, stimulus: Specification) -> str:
     --------
     >>> from psyprobe.stimulus import Drift
     >>> clip = Drift(frequency=4, temporal_frequency=8, contrast=0.1, frames=30)
-    >>> fill_prompt(Prompt("moves", "These are {frames} frames, {fps} a second. Does anything move?"), clip)
+    >>> text = "These are {frames} frames, {fps} a second. Does anything move?"
+    >>> fill_prompt(Prompt("moves", text), clip)
     'These are 30 frames, 60 a second. Does anything move?'
     """
     text = prompt.full

@@ -3,14 +3,15 @@
 An experiment's page has ``probe = "mvp_bench"``, ``items`` (the folder that image paths start
 from), perhaps ``[judge]``, and in ``[options]``:
 
-=============  ======================================================================================================
+=============  =====================================================================================
 questions      question files in that folder, ["questions.json"] by default
 rotations      whether each multiple choice is asked in every rotation too; false
-cross          how both images of a pair are shown: "file", side by side, or "two_images", the natural one first
+cross          how both images of a pair are shown: "file", side by side, or "two_images", the
+               natural one first
 system         system text, or a name of `SYSTEMS`; ""
 max_tokens     where an answer is cut off; 64
 parser         how replies are read, see `PARSERS`; "rule+judge"
-=============  ======================================================================================================
+=============  =====================================================================================
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A question table has one row a question put to a model:
 
-==============  ======================================================================================================
+==============  ====================================================================================
 column          meaning
-==============  ======================================================================================================
+==============  ====================================================================================
 question_id     text; unique
 pair            number of the image pair
 image           path of the image file, relative to the folder of images
@@ -13,11 +13,12 @@ task            "yes_no", "single_mcq" (one image) or "cross_mcq" (both)
 level           "low" or "high"
 question        the full prompt: the question, one line an option, the form of the answer
 answer          "yes", "no" or the letter of an option
-run             "main", or "circular" for the file in which each multiple choice comes in every rotation
+run             "main", or "circular" for the file in which each multiple choice comes in every
+                rotation
 mcq             number of the multiple-choice item in the circular file, -1 elsewhere
 rotation        k of n, from 1, in the circular file; 0 elsewhere
 rotations       n; 0 elsewhere
-==============  ======================================================================================================
+==============  ====================================================================================
 
 References
 ----------

@@ -108,7 +108,8 @@ def parse_reply(
 
     Examples
     --------
-    >>> [parse_reply(text, "yes_no", "main") for text in ("Yes.", "yes, because", " no", "No the man")]
+    >>> texts = ("Yes.", "yes, because", " no", "No the man")
+    >>> [parse_reply(text, "yes_no", "main") for text in texts]
     ['yes', 'yes', 'no', '']
     >>> parse_reply("(B)", "single_mcq", "circular"), parse_reply("(B)", "single_mcq", "main")
     ('', 'B')
@@ -167,8 +168,11 @@ def parse_replies(
 
     Examples
     --------
-    >>> questions = pd.DataFrame({"question_id": [1], "task": "yes_no", "run": "", "question": "Is it red?"})
-    >>> parse_replies(questions, pd.DataFrame({"question_id": [1], "reply": ["Yes."]}))["response"].tolist()
+    >>> questions = pd.DataFrame(
+    ...     {"question_id": [1], "task": "yes_no", "run": "", "question": "Is it red?"}
+    ... )
+    >>> replies = pd.DataFrame({"question_id": [1], "reply": ["Yes."]})
+    >>> parse_replies(questions, replies)["response"].tolist()
     ['yes']
     """
     if parser not in PARSERS:

@@ -53,7 +53,8 @@ class Box:
     --------
     >>> Box(0.5, 0.0, 0.25, 1.0)
     Traceback (most recent call last):
-    psyprobe.errors.InputError: box [0.5, 0.0, 0.25, 1.0] is empty or leaves the image; ... 0 <= left < right <= 1 ...
+    psyprobe.errors.InputError: box [0.5, 0.0, 0.25, 1.0] is empty or leaves the image; ...
+    0 <= left < right <= 1 ...
     """
 
     #: From 0 at the left and top edges to 1 at the right and bottom ones.

@@ -332,7 +332,8 @@ def attributes(image: npt.NDArray[np.uint8]) -> dict[str, float]:
     Examples
     --------
     >>> flat = attributes(np.full((32, 32, 3), 188, np.uint8))
-    >>> [round(flat[name], 3) for name in ("luminance", "contrast", "colourfulness", "spatial_information")]
+    >>> names = ("luminance", "contrast", "colourfulness", "spatial_information")
+    >>> [round(flat[name], 3) for name in names]
     [0.503, 0.0, 0.0, 0.0]
     """
     import cv2

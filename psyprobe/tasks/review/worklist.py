@@ -268,7 +268,8 @@ def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]]) -> set[str]:
 
     Examples
     --------
-    >>> sorted(accepted_by_both({"Ann": {"a": "accept", "b": "accept"}, "Bob": {"a": "accept", "b": "reject"}}))
+    >>> ann, bob = {"a": "accept", "b": "accept"}, {"a": "accept", "b": "reject"}
+    >>> sorted(accepted_by_both({"Ann": ann, "Bob": bob}))
     ['a']
     """
     task_verdicts: dict[str, list[str]] = {}
