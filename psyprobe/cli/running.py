@@ -349,7 +349,7 @@ def _observer_names(arguments: argparse.Namespace) -> list[str]:
 
 
 def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> str:
-    """Name the files: safe on every system, and different for different options."""
+    """Build a file stem from names, variants and settings; a digest marks observer options."""
     parts = [experiment.name, card.name]
     options = (arguments.random_weights, arguments.layers, arguments.input)
     if (

@@ -125,6 +125,7 @@ class ModelReference:
     def _evaluate(
         self, conditions: JsonMapping, levels: Mapping[str, FloatArray]
     ) -> FloatArray:
+        """Call the model on all conditions, shaped like `levels`; refuse sensitivities <= 0."""
         shape = common_shape({name: level.shape for name, level in levels.items()})
         values = np.asarray(self.model(**conditions), dtype=np.float64)
         try:
@@ -508,6 +509,7 @@ def mismatches(reference: Reference, stimulus_parameters: JsonMapping) -> list[s
 
 
 def _load_model(name: str, entry: JsonMapping, folder: Path) -> ModelReference:
+    """Build the reference to a human model, built-in or in a file, from a page's [human]."""
     is_file = ".py" in name
     model: ContrastSensitivity = load_custom_csf(name, folder) if is_file else csf(name)
     limits = csf_limits(model)

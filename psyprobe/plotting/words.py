@@ -326,7 +326,7 @@ def _finish(
     human: Human,
     extra: FloatArray | None = None,
 ) -> None:
-    """Draw human data, and add axes that hold everything, labels and a legend.
+    """Draw human data, and set limits of axes, labels and a legend.
 
     `extra` are further sensitivities that the axes must hold.
     """

@@ -149,7 +149,7 @@ class ItemSchedule(ExperimentSchedule):
         return [{"key": key, "item": name} for name, key in self._keys.items()]
 
     def contents(self) -> Iterator[tuple[str, str, Any]]:
-        """Yield the items and the cards of the observers."""
+        """Yield (digest, kind, content) for the list of items, then for each observer card."""
         yield digest(self.task.items), "items", self.task.items
         yield from super().contents()
 

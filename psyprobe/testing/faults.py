@@ -105,7 +105,7 @@ class ExpectedImage:
             return np.asarray(
                 np.asarray(stimulus.pixels)[..., None] * self.spec.background_lms
             )
-        return self._in_rgb(stimulus)
+        return self._rgb_light(stimulus)
 
     def changed(self, **values: Any) -> Float64 | None:
         """Draw the light with other parameters; None where no stimulus has these."""
@@ -117,10 +117,13 @@ class ExpectedImage:
     def rgb(self) -> Float64:
         """Return the image as linear RGB light, or as grey."""
         return (
-            self.light if self.space == "luminance" else self._in_rgb(self.spec.draw())
+            self.light
+            if self.space == "luminance"
+            else self._rgb_light(self.spec.draw())
         )
 
-    def _in_rgb(self, stimulus: Stimulus) -> Float64:
+    def _rgb_light(self, stimulus: Stimulus) -> Float64:
+        """Convert to linear light as the display shows it, grey in three equal channels."""
         light = np.asarray(
             (self.display or Display()).light(stimulus), dtype=np.float64
         )

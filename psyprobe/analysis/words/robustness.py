@@ -142,7 +142,7 @@ def csf_robustness(
             "2 of each"
         )
     links = tuple(
-        _link(
+        _correlate(
             over, log_s, share, confidence, resamples, np.random.default_rng([seed, i])
         )
         for i, over in enumerate(("all", "models", "bands"))
@@ -153,7 +153,7 @@ def csf_robustness(
             finite.any(axis=1), finite.sum(axis=1), np.nan
         )
         pair = mean[:, None], np.asarray(corrupted, float).reshape(-1, 1)
-        link = _link(
+        link = _correlate(
             "all", *pair, confidence, resamples, np.random.default_rng([seed, 3])
         )
         links = (*links, replace(link, over="corruptions"))
@@ -163,7 +163,7 @@ def csf_robustness(
     )
 
 
-def _link(
+def _correlate(
     over: str,
     log_s: FloatArray,
     share: FloatArray,
@@ -171,6 +171,7 @@ def _link(
     resamples: int,
     rng: np.random.Generator,
 ) -> Link:
+    """Correlate log sensitivity with accuracy; bootstrap over models, permute for p."""
     from scipy.special import stdtrit
 
     def r_of(x: FloatArray, y: FloatArray) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from psyprobe._typing import JsonMapping
 from psyprobe.errors import InputError, UnfinishedError, clipped
@@ -189,7 +189,8 @@ class BatchObserver(Answering):
             if writer is not None:
                 writer.close()
 
-    def _reply(self, inquiry: Inquiry) -> Answer:
+    def _reply(self, inquiry: Inquiry) -> NoReturn:
+        """Refuse: an observer in batch files answers no single question."""
         raise InputError(
             f"{self.card.name} is asked in batches; leave the batch folder out to ask a single "
             "question"

@@ -363,7 +363,7 @@ def _design_cost(
 ) -> DesignCost:
     orders = len(schedule.probe.orders)
     prompts = len(schedule.asking.prompts)
-    trials, shared = _count_trials(schedule, design, readout, refused)
+    trials, shared = _estimate_trials(schedule, design, readout, refused)
     questions = trials * prompts * orders
     total = expense(
         schedule.observer,
@@ -388,10 +388,10 @@ def _design_cost(
     )
 
 
-def _count_trials(
+def _estimate_trials(
     schedule: WordsSchedule, design: DesignName, readout: str, refused: int
 ) -> tuple[int, int]:
-    """Count the trials with one prompt, and those of them whose images all prompts share."""
+    """Estimate the trials with one prompt, and how many of these share images with others."""
     asking = schedule.asking
     levels = schedule.experiment.levels
     share = asking.catch if schedule.task.chance is None else 0.0

@@ -221,7 +221,8 @@ class UnreadReply(InputError):
     """A reply that is not what was asked for; the message says why."""
 
 
-def _text(value: Any) -> str:
+def _check_line(value: Any) -> str:
+    """Check that a value is one printable line of text that is short enough, and strip it."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"is {_quoted(value)} and no text")
     text = value.strip()
@@ -269,7 +270,7 @@ def _check_length(low: int, high: int, things: str) -> pydantic.BeforeValidator:
     return pydantic.BeforeValidator(check)
 
 
-Text = Annotated[str, pydantic.PlainValidator(_text)]
+Text = Annotated[str, pydantic.PlainValidator(_check_line)]
 Number = Annotated[int, pydantic.PlainValidator(_number)]
 Corners = Annotated[list[float], pydantic.PlainValidator(_box)]
 
