@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,10 +15,6 @@ Array: TypeAlias = Any
 #: A parameter of a stimulus: a number, or an array that broadcasts against the others. A union
 #: would ask each reader of a single image to prove that it is one.
 Levels: TypeAlias = Any
-#: What JSON can hold, by name; readers know what stands under each.
-JsonObject: TypeAlias = dict[str, Any]
-#: The same where it is only read.
-JsonMapping: TypeAlias = Mapping[str, Any]
 #: The value of an option: what the kind, probe or figure that takes it says.
 Option: TypeAlias = Any
 #: The shape of an array.

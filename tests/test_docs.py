@@ -211,7 +211,15 @@ def test_names_that_pages_mention_exist(page: Path) -> None:
         unknown
         - {
             f"psyprobe.{room}"
-            for room in ("observers", "probes", "stimuli", "human", "experiments")
+            for room in (
+                "observers",
+                "probes",
+                "stimuli",
+                "human",
+                "experiments",
+                "commands",
+                "harnesses",
+            )
         }
         == set()
     )

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonObject, StrArray
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray, StrArray
 from psyprobe.analysis.detection import DetectionScore, score_detection
 from psyprobe.analysis.intervals import student_quantile
 from psyprobe.analysis.jnd import HANDLE, anisotropy, dip, jnd, slope

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import BoolArray, FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.direction import can_be_scored
 from psyprobe.analysis.intervals import (
     check_resampling,

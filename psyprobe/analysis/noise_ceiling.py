@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonMapping
+from psyprobe._json import JsonMapping
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.human_observer import FEWEST, ceiling, shape_alignment
 from psyprobe.analysis.words.comparison import STATISTICS, csf_statistics
 from psyprobe.human.datasets import observers

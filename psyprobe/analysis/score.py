@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import unknown_name
 from psyprobe.files.terminal import harmless, lay_out, printable
 

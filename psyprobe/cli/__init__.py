@@ -18,7 +18,7 @@ from importlib.metadata import entry_points
 from typing import NoReturn
 
 from psyprobe import __version__
-from psyprobe._typing import JsonMapping
+from psyprobe._json import JsonMapping
 from psyprobe.cli.commands import Commands, all_commands, extensions_of, load_function
 from psyprobe.errors import (
     ConditionWarning,

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 
 #: Tables that a page of commands may have, and keys that the table of a command may have.

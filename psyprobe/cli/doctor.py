@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import PsyprobeError, describe_failure
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import show

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe import __version__
-from psyprobe._typing import FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import csv_text
 from psyprobe.cli.checking import beside, measure_file, read_pixels, specification_from
 from psyprobe.corruption.apply import corrupt_files, dimensions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment import list_experiments
 from psyprobe.files.terminal import say, say_json

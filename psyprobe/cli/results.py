@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import xarray
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.analysis.published import replay
 from psyprobe.analysis.score import score_table
 from psyprobe.analysis.scoreboards import Scoreboard

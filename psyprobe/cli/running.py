@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.analysis.score import Score, score_table
 from psyprobe.cli.commands import extensions_of
 from psyprobe.errors import InputError, UnfinishedError

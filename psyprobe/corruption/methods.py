@@ -16,7 +16,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from psyprobe._typing import FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.corruption import colour_planes as planes
 from psyprobe.corruption.denoising import non_local_means
 from psyprobe.corruption.filters import (

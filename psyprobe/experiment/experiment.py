@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment.page import Page, Section
 from psyprobe.experiment.page_errors import in_file, one_line

@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment.prompts import Prompt, load_prompts
 from psyprobe.files.output import plain

@@ -29,7 +29,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.output import plain
 from psyprobe.files.parsing import parse_toml, read_text

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import PsyprobeError
 from psyprobe.files.output import make_folder, write_whole
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import JsonMapping
+from psyprobe._json import JsonMapping
 from psyprobe.files.images import encode_png
 from psyprobe.files.terminal import printable
 

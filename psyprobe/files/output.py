@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from psyprobe import __version__
-from psyprobe._typing import JsonMapping
+from psyprobe._json import JsonMapping
 from psyprobe.errors import InputError, PsyprobeError
 
 #: Names of files that are being written: final name, process, machine.

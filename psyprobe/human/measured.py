@@ -26,7 +26,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray, JsonMapping
+from psyprobe._json import JsonMapping
+from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 
 _FILES = files("psyprobe.human")

@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import array_namespace
 
-from psyprobe._typing import Array, FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import GamutError, InputError, unknown_name
 from psyprobe.files.output import plain
 from psyprobe.light.colour import (

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.parsing import parse_json, read_bytes, read_text
 from psyprobe.light.display import pixels_per_degree

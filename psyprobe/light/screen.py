@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonMapping
+from psyprobe._json import JsonMapping
+from psyprobe._typing import FloatArray
 from psyprobe.errors import ConditionWarning, InputError
 from psyprobe.files.terminal import settings as parse_settings
 from psyprobe.light.display import Display

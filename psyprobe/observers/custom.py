@@ -19,7 +19,8 @@ from typing import Any, cast, get_args
 
 import numpy as np
 
-from psyprobe._typing import Array, FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, describe_failure, unknown_name
 from psyprobe.files.programs import run_file
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry

@@ -11,7 +11,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.stimulus.specification import Specification

@@ -20,7 +20,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from psyprobe._typing import JsonObject, Option
+from psyprobe._json import JsonObject
+from psyprobe._typing import Option
 from psyprobe.errors import InputError, PsyprobeError, describe_failure, unknown_name
 from psyprobe.files.listing import Listing
 from psyprobe.files.parsing import parse_toml, read_text

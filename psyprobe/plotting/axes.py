@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import printable_line
 from psyprobe.files.units import unit_symbol

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray, JsonMapping, JsonObject, Option
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import FloatArray, Option
 from psyprobe.analysis.direction import ADVISED, UNDEFINED
 from psyprobe.analysis.matching import (
     MatchedCurves,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from psyprobe._typing import BoolArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import BoolArray
 from psyprobe.analysis.result_stimulus import conditions_of
 from psyprobe.errors import unknown_name
 from psyprobe.human.points import Conditions, MeasuredPoints, figure_points

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.jnd import ideal_jnd
 from psyprobe.analysis.measures import join_measures, split_measures
 from psyprobe.analysis.responses import Variable, with_flags, with_status

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import SummedDistances, distances
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment

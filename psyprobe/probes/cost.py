@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from psyprobe._typing import JsonMapping
+from psyprobe._json import JsonMapping
 from psyprobe.observers.chat.cost_summary import short_count
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.observers.protocol import PaidObserver, ServedObserver, SubmittingObserver

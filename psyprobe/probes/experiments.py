@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import JsonMapping
+from psyprobe._json import JsonMapping
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.experiment import Experiment, is_suite, load_experiment, load_suite
 from psyprobe.experiment.experiment import variant_label

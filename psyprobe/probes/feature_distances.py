@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import (
     MEASURES,
     angular_distance_float32,

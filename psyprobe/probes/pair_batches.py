@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.direction import angle_status
 from psyprobe.files.output import digest, digest_of_names
 from psyprobe.light.display import Display

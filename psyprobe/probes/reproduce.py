@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.analysis.measures import join_measures
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment, load_experiment

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.files.terminal import printable
 from psyprobe.plotting.figure_data import Axis, Figure, Grid, Line
 

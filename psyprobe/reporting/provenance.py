@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe import __version__
-from psyprobe._typing import FloatArray, JsonMapping
+from psyprobe._json import JsonMapping
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.result_stimulus import page_of, stimulus_on
 from psyprobe.errors import PsyprobeError

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from psyprobe._typing import JsonMapping
+from psyprobe._json import JsonMapping
 from psyprobe.analysis.result_stimulus import page_of
 from psyprobe.analysis.score import (
     OBSERVER,

@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Self
 
-from psyprobe._typing import JsonMapping
+from psyprobe._json import JsonMapping
 from psyprobe.errors import InputError
 from psyprobe.running.agenda import Agenda
 from psyprobe.running.jobs import Answer, pack_job, put_anywhere

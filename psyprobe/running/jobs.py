@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, NamedTuple, Self
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError, describe_failure
 from psyprobe.files.output import software_versions
 from psyprobe.observers.protocol import Card

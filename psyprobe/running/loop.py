@@ -20,7 +20,7 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
-from psyprobe._typing import JsonMapping
+from psyprobe._json import JsonMapping
 from psyprobe.errors import StoreError
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.cost_summary import show_cost

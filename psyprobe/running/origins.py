@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from psyprobe._typing import JsonMapping
+from psyprobe._json import JsonMapping
 from psyprobe.errors import ConditionWarning, PsyprobeError, StoreError, UnfinishedError
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import printable_line

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import time
 from typing import Any, Self
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import StoreError
 from psyprobe.running.database import COLUMNS, Database, Row
 from psyprobe.running.protocol import (

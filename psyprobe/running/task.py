@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 from typing import Any, Self
 
-from psyprobe._typing import JsonMapping
+from psyprobe._json import JsonMapping
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers.protocol import ServedObserver
 from psyprobe.running.agenda import Agenda

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.listing import Listing
 from psyprobe.files.parsing import parse_toml, read_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.errors import unknown_name
 from psyprobe.stimulus.certificate_table import format_measurements
 from psyprobe.stimulus.tolerances import TOLERANCES, roundoff, tolerance

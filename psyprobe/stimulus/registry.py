@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from psyprobe._typing import JsonMapping
+from psyprobe._json import JsonMapping
 from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.programs import run_file
 

@@ -16,17 +16,8 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
-from psyprobe._typing import (
-    Array,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    JsonMapping,
-    JsonObject,
-    Levels,
-    Shape,
-    Size,
-)
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import Array, BoolArray, FloatArray, IntArray, Levels, Shape, Size
 from psyprobe.errors import InputError
 from psyprobe.files.output import digest, plain
 from psyprobe.light.display import Display

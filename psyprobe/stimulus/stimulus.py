@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import Array, FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
 from psyprobe.files.units import unit_attributes
 from psyprobe.light.display import Display

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.analysis.human_observer import FEWEST
 from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled
 from psyprobe.analysis.words.people import mean_of_people

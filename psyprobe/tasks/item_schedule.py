@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, number
 from psyprobe.analysis.words.readers import Rereading
 from psyprobe.errors import InputError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.light.transfer import Eotf

@@ -17,7 +17,8 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import BoolArray, FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.psychometric import likelihood
 from psyprobe.analysis.psychometric.counts import (
     Counts,

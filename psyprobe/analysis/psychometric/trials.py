@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.fit import fit_psychometric
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.errors import InputError

@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    JsonMapping,
-    JsonObject,
-    StrArray,
-)
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import BoolArray, FloatArray, IntArray, StrArray
 from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.psychometric import STATUSES
 from psyprobe.analysis.responses import levels_of

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import BoolArray, FloatArray, IntArray, JsonObject, StrArray
+from psyprobe._json import JsonObject
+from psyprobe._typing import BoolArray, FloatArray, IntArray, StrArray
 from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.logit_fit import (

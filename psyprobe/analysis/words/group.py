@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._typing import BoolArray, FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.human_observer import FEWEST, Ceiling, ceiling
 from psyprobe.analysis.intervals import draw_counts, normal_quantile, student_reach
 from psyprobe.analysis.noise_ceiling import curve_scores, is_error

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray, IntArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray, IntArray
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, csf_posterior
 from psyprobe.analysis.psychometric.posterior import (
     Posterior,

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonObject, Option
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray, Option
 from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import (
     OBSERVER,

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._typing import BoolArray, FloatArray, JsonMapping
+from psyprobe._json import JsonMapping
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.words.trial_table import (
     arrange_trials,
     is_in_words,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from psyprobe._typing import JsonMapping
+from psyprobe._json import JsonMapping
 from psyprobe.errors import InputError, UnfinishedError, clipped
 from psyprobe.files.output import make_folder
 from psyprobe.observers.batch_files.folder import (

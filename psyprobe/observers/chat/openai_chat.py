@@ -25,7 +25,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, UnfinishedError
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.openai_protocol import OPENAI, URL_VARIABLE

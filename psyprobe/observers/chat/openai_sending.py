@@ -23,7 +23,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers.chat.event_loop import EventLoop
 from psyprobe.observers.chat.openai_connection import (

@@ -11,7 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.observers.images import check_images
 from psyprobe.observers.planes import ImagePlanes

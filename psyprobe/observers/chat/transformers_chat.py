@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.chat.protocol import (
     Answer,

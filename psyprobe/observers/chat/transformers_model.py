@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 import psyprobe.observers.encoders.network as nets
-from psyprobe._typing import Array, FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, WeightsError, unknown_name
 from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.observers.images import (

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, WeightsError, unknown_name
 from psyprobe.observers.encoders import network as nets
 from psyprobe.observers.encoders.network import (

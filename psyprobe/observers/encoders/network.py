@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import Array, FloatArray, JsonMapping
+from psyprobe._json import JsonMapping
+from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import (
     ConditionWarning,
     InputError,

@@ -17,7 +17,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from psyprobe._typing import Array, FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, WeightsError, unknown_name
 from psyprobe.files.images import file_digest
 from psyprobe.observers.clips import FeaturesOfClips, clip_network

@@ -10,7 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.errors import InputError, WeightsError, unknown_name
 from psyprobe.observers.encoders import network as nets
 from psyprobe.observers.encoders.network import FileOptions, Network, NetworkObserver

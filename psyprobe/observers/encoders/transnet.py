@@ -15,7 +15,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 
 #: Filters of each branch in the first stage, doubled from stage to stage; blocks of a stage; steps
 #: in time of branches.

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.observers.chat.protocol import Inquiry
 from psyprobe.observers.human_screen import Screen

@@ -31,7 +31,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import decode_image
 from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding

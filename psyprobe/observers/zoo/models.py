@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from psyprobe._typing import JsonMapping
+from psyprobe._json import JsonMapping
 from psyprobe.errors import WeightsError, unknown_name
 from psyprobe.observers.protocol import Ability
 from psyprobe.observers.registry import (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.analysis.words.trial_table import arrange_trials
 from psyprobe.experiment.prompts import Prompt

@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import encode_png
 from psyprobe.files.output import digest

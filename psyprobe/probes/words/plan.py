@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.probes import designs
 from psyprobe.probes.cost import Expense, Pace, duration, expense, measured_pace

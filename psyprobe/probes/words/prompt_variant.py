@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.analysis.words.reply import posterior_answers
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.words.group import score_people
 from psyprobe.analysis.words.score import score_chat
 from psyprobe.analysis.words.sessions import merge_sessions, part_of

@@ -11,7 +11,8 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from array_api_compat import array_namespace
 
-from psyprobe._typing import Array, FloatArray, IntArray, JsonObject, Levels, Shape
+from psyprobe._json import JsonObject
+from psyprobe._typing import Array, FloatArray, IntArray, Levels, Shape
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.output import plain
 from psyprobe.light.display import Display

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.prompts import Prompt

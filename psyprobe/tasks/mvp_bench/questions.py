@@ -36,7 +36,7 @@ from typing import Any
 
 import pandas as pd
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.files.images import same_pixels
 from psyprobe.tasks.tables import read_json_lines, refuse_duplicates

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.tasks.mvp_bench.questions import split_choices

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 import pydantic
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.images import file_digest, images_in
 from psyprobe.files.output import json_text, make_folder, write_text

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image as Picture
 
-from psyprobe._typing import FloatArray, JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, PsyprobeError, WeightsError, unknown_name
 

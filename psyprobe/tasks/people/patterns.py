@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.trial_table import trial_count
 from psyprobe.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.observers.people.observer import PersonObserver

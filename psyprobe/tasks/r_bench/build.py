@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.corruption.apply import (
     STRENGTHS,
     corrupt,

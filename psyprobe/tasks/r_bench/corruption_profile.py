@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
-from psyprobe._typing import FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES
 from psyprobe.analysis.intervals import student_quantile
 from psyprobe.analysis.measures import measures_of, split_measures

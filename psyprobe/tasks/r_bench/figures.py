@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from psyprobe._typing import FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import FloatArray
 from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError

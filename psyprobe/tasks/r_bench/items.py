@@ -30,7 +30,7 @@ from typing import Any
 
 import pandas as pd
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image, file_digest, read_image

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from psyprobe._typing import BoolArray, FloatArray, JsonObject
+from psyprobe._json import JsonObject
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.intervals import bounded_interval, check_confidence
 from psyprobe.analysis.score import check_format
 from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimension_numbered, dimensions

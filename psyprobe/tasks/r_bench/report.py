@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.corruption import (
     STEPS,
     STRENGTHS,

@@ -24,7 +24,7 @@ from typing import Any
 
 import xarray
 
-from psyprobe._typing import JsonMapping, JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.experiment.page_errors import in_file

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from psyprobe._typing import JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.images import file_digest, read_image, same_pixels
 from psyprobe.files.output import digest, write_text
