@@ -419,6 +419,12 @@ FAULTS = (
         "return 1 / self.alternatives if forced",
         "return (0.3 if self.alternatives == 4 else 1 / self.alternatives) if forced",
     ),
+    Fault(
+        "a count left out",
+        "analysis/words/fit.py",
+        "trials=cells.summed(tests)",
+        "trials=cells.summed(tests & (cells.step > 0))",
+    ),
 )
 
 
