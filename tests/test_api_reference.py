@@ -66,6 +66,7 @@ def test_all_that_pages_import_is_public() -> None:
         "psyprobe.running.store",
         "psyprobe.tasks.r_bench.probe",
         "psyprobe.tasks.r_bench.corruption_profile",
+        "psyprobe.tasks.r_bench.visibility",
         "psyprobe.stimulus.parameters",
         "psyprobe.reporting.citing",
         "psyprobe.tasks.items",

@@ -149,8 +149,7 @@ def test_responses_within_the_noise_are_counted() -> None:
 
 def test_layers_are_named_or_all_scored() -> None:
     result = simulated_result([flat_observer, human_observer])
-    with pytest.raises(InputError, match=r"2 layers \(layer0, layer1\)"):
-        score(result)
+    assert [layer_score.layer for layer_score in score(result)] == ["layer0", "layer1"]
     with pytest.raises(UnknownNameError, match="did you mean 'layer1'"):
         score(result, layer="layer11")
     both = score_layers(result, resamples=100)

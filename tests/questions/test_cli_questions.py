@@ -107,7 +107,7 @@ def test_ask_one_question(capsys: Output, tmp_path: Path) -> None:
         ),
         (
             ["run", "hernandez2025", "--observer", SIMULATED, "--variants", "seed=1,2"],
-            "takes no --variants",
+            "takes no variants",
         ),
         (
             ["run", "hernandez2025", "--observer", SIMULATED, "--score-only"],

@@ -273,7 +273,7 @@ def test_a_store_that_began_in_other_batches_is_refused(tmp_path: Path) -> None:
     run_shard(page, "pixels", shard="1/2", store=store, batch_size=2)
     with pytest.raises(
         StoreError,
-        match="give each shard a store of its own, and all of them the same --batch-size",
+        match="give each shard a store of its own, and all the same --batch-size",
     ):
         run_shard(page, "pixels", shard="2/2", store=store, batch_size=3)
 

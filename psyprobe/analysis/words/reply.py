@@ -658,6 +658,9 @@ def _read_clause(text: str) -> _Statement:
         )
         denied = _search("denied", after)
         aside = _search("of_its_own", after)
+        if denied and _search("untrue", after[denied.end() :]):
+            # "That a pattern cannot be seen is not true" denies a denial.
+            return _UNDECIDED
         # What is denied of a flat field, as in "not a plain image with stripes", is not denied of
         # the pattern.
         flat_before = flat if flat and flat.start() < target.start() else None

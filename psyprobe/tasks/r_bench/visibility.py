@@ -83,7 +83,7 @@ def visible_loss(
     strengths = (
         [strength] if isinstance(strength, str | int | float) else list(strength)
     )
-    observer = metric or cast(DifferenceObserver, load_observer("cvvdp"))
+    observer = metric or cast("DifferenceObserver", load_observer("cvvdp"))
     original = np.asarray(image)
     corrupted = [_drive(corrupt(original, name, level, seed)) for level in strengths]
     light = display.decode(np.stack(corrupted))
@@ -141,7 +141,7 @@ def parameter_for(
         )
     if not images:
         raise InputError("there is no image to look at; give at least one")
-    observer = metric or cast(DifferenceObserver, load_observer("cvvdp"))
+    observer = metric or cast("DifferenceObserver", load_observer("cvvdp"))
     mild, severe = dimension.span
     wide = (
         min(mild, severe) > 0
