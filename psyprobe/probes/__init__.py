@@ -155,14 +155,14 @@ def probe_bibtex(name: str) -> str:
     return probe.bibtex if isinstance(probe, ProbeKind) else ""
 
 
-def load_probe(name: str, *, own_files: bool = False) -> Probe:
+def load_probe(name: str, *, allow_files: bool = False) -> Probe:
     """Load a probe by name, one of `probe_names`, or one's own: FILE.py:NAME.
 
     Parameters
     ----------
     name : str
         Which probe.
-    own_files : bool
+    allow_files : bool
         Whether a file that `name` names may be run: for a page of the user's, not for a name that
         a store or a file from elsewhere holds. A probe whose file was run is found from then on.
 
@@ -179,7 +179,7 @@ def load_probe(name: str, *, own_files: bool = False) -> Probe:
     ('features', 'difference', 'answer')
     """
     if ".py:" in name:
-        return _probe_in_file(name, own_files)
+        return _probe_in_file(name, allow_files)
     probe = _find(name)
     if not isinstance(probe, ProbeKind):
         return probe
@@ -207,10 +207,10 @@ def _import(name: str, load: Callable[[], Loaded]) -> Loaded:
         ) from error
 
 
-def _probe_in_file(name: str, own_files: bool) -> Probe:
-    if name in _FROM_FILES and not own_files:
+def _probe_in_file(name: str, allow_files: bool) -> Probe:
+    if name in _FROM_FILES and not allow_files:
         return _FROM_FILES[name]
-    if not own_files:
+    if not allow_files:
         raise InputError(
             f"the probe {name} stands in a Python file, which is run for a page of yours alone: "
             "run "

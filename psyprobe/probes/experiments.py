@@ -204,7 +204,7 @@ def vary(
     if not variants:
         return list(experiments)
     for experiment in experiments:
-        if "variants" not in load_probe(experiment.probe, own_files=True).SECTIONS:
+        if "variants" not in load_probe(experiment.probe, allow_files=True).SECTIONS:
             raise InputError(
                 f"probe {experiment.probe!r} of {experiment.name} takes no variants; leave them out"
             )
@@ -494,7 +494,7 @@ def check_experiment(experiment: Experiment) -> Experiment:
     with in_file(experiment.name):
         allowed_names = (
             *_COMMON_KEYS,
-            *load_probe(experiment.probe, own_files=True).SECTIONS,
+            *load_probe(experiment.probe, allow_files=True).SECTIONS,
         )
         for name in Page.model_fields:
             if name in experiment.model_fields_set and name not in allowed_names:
