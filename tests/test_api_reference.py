@@ -23,6 +23,8 @@ import reference  # noqa: E402
 from psyprobe.testing import strategies  # noqa: E402
 
 NAMES = list(reference.public_names())
+#: Rooms of the package that ``psyprobe`` names.
+ROOMS = [name for name in pp.__all__ if inspect.ismodule(getattr(pp, name))]
 TAKING = [one for one in NAMES if one.kind == "function"]
 #: Parameters that are described once, where they belong, and named from elsewhere.
 BY_REFERENCE = re.compile(
@@ -37,11 +39,11 @@ def doc(name: reference.Name) -> str:
 
 def test_the_reference_has_every_public_name() -> None:
     listed = {(one.module, one.name) for one in NAMES}
-    assert {name for name in pp.__all__ if name in pp._PUBLIC} == {
+    assert set(pp.__all__) - set(ROOMS) == {
         one.name for one in NAMES if one.module == "psyprobe"
     }
     values = [one.value for one in NAMES]
-    for room in pp._ROOMS:
+    for room in ROOMS:
         module = import_module(f"psyprobe.{room}")
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
@@ -81,10 +83,7 @@ def test_all_that_pages_import_is_public() -> None:
         ):
             shown.add(module)
     assert (
-        shown
-        - set(reference.MODULES)
-        - inside
-        - {f"psyprobe.{room}" for room in pp._ROOMS}
+        shown - set(reference.MODULES) - inside - {f"psyprobe.{room}" for room in ROOMS}
         == set()
     )
 

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import psyprobe as pp
 
-ROOMS = ("psyprobe", *(f"psyprobe.{room}" for room in pp._ROOMS))
+ROOMS = [
+    "psyprobe",
+    *(f"psyprobe.{name}" for name in pp.__all__ if inspect.ismodule(getattr(pp, name))),
+]
 
 
 def public_signatures() -> Iterator[tuple[str, str]]:

@@ -44,7 +44,9 @@ from psyprobe.files.units import unit_symbol
 if TYPE_CHECKING:
     import xarray as xr
 
-ALIGNMENT = Metric("alignment", "Alignment $r_s$", more_is_better=True, digits=2)
+ALIGNMENT: Metric = Metric(
+    "alignment", "Alignment $r_s$", more_is_better=True, digits=2
+)
 
 _KEY = (
     "r_s: Spearman correlation of the response with the multiple of the human threshold, with "

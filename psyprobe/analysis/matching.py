@@ -342,14 +342,14 @@ def _estimate(
     return Estimate(value, value / reach, value * reach, confidence)
 
 
-ERROR_MEAN = Metric(
+ERROR_MEAN: Metric = Metric(
     "error_mean",
     "Error (log$_{10}$ contrast)",
     more_is_better=False,
     digits=3,
     suffix="mean",
 )
-ERROR_POOLED = Metric(
+ERROR_POOLED: Metric = Metric(
     "error_pooled",
     "Error (log$_{10}$ contrast)",
     more_is_better=False,

@@ -5,32 +5,6 @@ pyplot figure, which a notebook then shows. Nothing is shown or saved by itself:
 Names load when they are first used.
 """
 
-from __future__ import annotations
+from psyprobe.files.lazy import lazy_names
 
-from importlib import import_module
-from typing import Any
-
-#: Public names, by the module that defines them.
-_PUBLIC = {
-    "axes": ("save_figure",),
-    "features": ("contour", "contours", "matched_contrast", "scored_responses"),
-    "prompts": ("plot_prompts", "plot_yes_map"),
-    "psychometric_curves": ("plot_psychometric",),
-    "scores": ("bar_panels", "depth_curve", "heat_map", "score_bars"),
-    "strip": ("stimulus_strip",),
-    "trials": ("plot_trials",),
-    "words": ("plot_bridge", "plot_csf"),
-}
-_MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
-
-__all__ = [*_MODULES]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(f"psyprobe.plotting.{_MODULES[name]}"), name)
-    raise AttributeError(f"module 'psyprobe.plotting' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

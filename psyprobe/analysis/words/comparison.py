@@ -295,7 +295,7 @@ def _luminance(toml: str) -> float:
 
 #: Statistics, in this order: the two correlations are better the larger, the three errors the
 #: smaller.
-STATISTICS = (
+STATISTICS: tuple[str, ...] = (
     "pearson_linear",
     "rmse_linear",
     "pearson_log",

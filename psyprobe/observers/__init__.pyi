@@ -1,0 +1,15 @@
+from psyprobe.observers.custom import observer as observer
+from psyprobe.observers.encoders.network import Network as Network
+from psyprobe.observers.encoders.network import NetworkObserver as NetworkObserver
+from psyprobe.observers.encoders.network import NetworkOptions as NetworkOptions
+from psyprobe.observers.protocol import Card as Card
+from psyprobe.observers.protocol import DifferenceObserver as DifferenceObserver
+from psyprobe.observers.protocol import FeatureObserver as FeatureObserver
+from psyprobe.observers.protocol import Observer as Observer
+from psyprobe.observers.registry import DEFAULT_OBSERVER as DEFAULT_OBSERVER
+from psyprobe.observers.registry import ObserverKind as ObserverKind
+from psyprobe.observers.registry import ObserverRow as ObserverRow
+from psyprobe.observers.registry import as_observer as as_observer
+from psyprobe.observers.registry import list_observers as list_observers
+from psyprobe.observers.registry import load_observer as load_observer
+from psyprobe.observers.registry import register_observer as register_observer

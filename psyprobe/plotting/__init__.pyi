@@ -1,0 +1,16 @@
+from psyprobe.plotting.axes import save_figure as save_figure
+from psyprobe.plotting.features import contour as contour
+from psyprobe.plotting.features import contours as contours
+from psyprobe.plotting.features import matched_contrast as matched_contrast
+from psyprobe.plotting.features import scored_responses as scored_responses
+from psyprobe.plotting.prompts import plot_prompts as plot_prompts
+from psyprobe.plotting.prompts import plot_yes_map as plot_yes_map
+from psyprobe.plotting.psychometric_curves import plot_psychometric as plot_psychometric
+from psyprobe.plotting.scores import bar_panels as bar_panels
+from psyprobe.plotting.scores import depth_curve as depth_curve
+from psyprobe.plotting.scores import heat_map as heat_map
+from psyprobe.plotting.scores import score_bars as score_bars
+from psyprobe.plotting.strip import stimulus_strip as stimulus_strip
+from psyprobe.plotting.trials import plot_trials as plot_trials
+from psyprobe.plotting.words import plot_bridge as plot_bridge
+from psyprobe.plotting.words import plot_csf as plot_csf
