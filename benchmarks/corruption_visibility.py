@@ -12,18 +12,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from PIL import Image
+from scipy.optimize import brentq
 from skimage import data
 
 from psyprobe.corruption import STEPS, STRENGTHS, dimensions
 from psyprobe.observers import load_observer
 from psyprobe.plotting.axes import COLOURS, panels_in
 from psyprobe.tasks.r_bench.figures import starred
-from psyprobe.tasks.r_bench.visibility import SAME, parameter_for, visible_loss
+from psyprobe.tasks.r_bench.visibility import SAME, visible_loss
 
 
 def main() -> None:
@@ -58,16 +60,29 @@ def main() -> None:
             for photograph in photographs
         ]
         losses[name] = np.mean(found, axis=0)
-        one = parameter_for(photographs[1:2], name, 1.0, metric=metric, max_passes=6)
+        parameter = parameter_of_one_jod(photographs[1], name, metric)
         quality = " ".join(f"{10 - loss:6.2f}" for loss in losses[name])
-        reached = "" if one.reached else " (not reached)"
         print(
-            f"{name:24}     {quality}   {one.parameter:.3g} ({dimension.levels[0]:g}){reached}",
+            f"{name:24}     {quality}   {parameter} ({dimension.levels[0]:g})",
             flush=True,
         )
     mpl.use("agg")
     axes = plot_visibility(losses)
     axes[0].figure.savefig(options.output / "visibility.png", dpi=110)
+
+
+def parameter_of_one_jod(photograph: Any, name: str, metric: Any) -> str:
+    """Search the span of a dimension for the parameter that costs one JOD."""
+
+    def excess(parameter: float) -> float:
+        level = round(parameter) if dimension.whole else parameter
+        return visible_loss(photograph, name, level, metric=metric) - 1.0
+
+    dimension = dimensions()[name]
+    mild, severe = dimension.span
+    if excess(severe) < 0:
+        return f"{severe:.3g} (not reached)"
+    return f"{brentq(excess, mild, severe, rtol=0.05, maxiter=10, disp=False):.3g}"
 
 
 def plot_visibility(losses: dict[str, Sequence[float]]) -> list[Axes]:

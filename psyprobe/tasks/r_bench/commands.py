@@ -22,10 +22,12 @@ from psyprobe.observers import load_observer
 from psyprobe.observers.chat.protocol import AnswerObserver
 from psyprobe.probes.experiments import load_results
 from psyprobe.reporting.page import write_page
+from psyprobe.reporting.report import report
 from psyprobe.tasks.items import Judge, count_verdicts, judge_cases
 from psyprobe.tasks.r_bench.build import build_set, write_example
 from psyprobe.tasks.r_bench.items import (
     TASKS,
+    ImageSet,
     check_items,
     export_tsv,
     import_tsv,
@@ -124,9 +126,8 @@ def score_action(arguments: argparse.Namespace) -> None:
     table_format = "json" if arguments.json else arguments.format
     say(rbench_table(with_people(metrics, arguments.people), table_format))
     if arguments.output:
-        _write_scores(
-            metrics, tables, make_folder(arguments.output), arguments.confidence
-        )
+        folder = make_folder(arguments.output)
+        _write_scores(metrics, tables, folder, arguments.confidence)
 
 
 def _load_judge(arguments: argparse.Namespace) -> Judge:
@@ -168,12 +169,13 @@ def _write_scores(
     tables: dict[str, pd.DataFrame],
     folder: Path,
     confidence: float,
+    images: ImageSet | None = None,
 ) -> None:
     """Write metrics and figures of models, and what compares them."""
-    from psyprobe.tasks.r_bench.report import draw_figures
+    from psyprobe.tasks.r_bench.figures import draw_figures
 
     write_text(folder / "metrics.csv", rbench_table(metrics, "csv") + "\n")
-    figures = draw_figures(metrics, tables, folder)
+    figures = draw_figures(metrics, tables, folder, images)
     first, *rest = tables
     differences = [
         paired_difference(tables[first], tables[model], confidence=confidence).assign(
@@ -226,32 +228,33 @@ def _read_files(
 
 def report_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Write the tables, figures and page of what observers answered: the paper's table."""
-    from psyprobe.tasks.r_bench.report import write_report
-
-    runs = {
-        result.attrs["observer"]: read_run(result, arguments.confidence)
+    results = {
+        result.attrs["observer"]: result
         for path in arguments.results
         for result in load_results(path)
         if result.attrs["probe"] == "r_bench"
     }
-    if not runs:
+    if not results:
         raise InputError(
             f"{', '.join(arguments.results)}: there is no result of R-Bench; run an experiment "
             "with it"
         )
     folder = make_folder(arguments.output)
+    runs = {
+        name: read_run(result, arguments.confidence) for name, result in results.items()
+    }
     for number, (name, run) in enumerate(runs.items(), start=1):
         write_run(run, folder / f"{number}_{re.sub(r'[^A-Za-z0-9.-]+', '_', name)}")
-    images = read_set(arguments.set, skip=True) if arguments.set else None
-    page = write_report(runs, folder, images=images)
-    for name, run in runs.items():
         for remark in remarks(run.facts):
             tell(f"{name}: {remark}")
+    metrics = {name: run.metrics for name, run in runs.items()}
+    tables = {name: run.table for name, run in runs.items()}
+    images = read_set(arguments.set, skip=True) if arguments.set else None
+    _write_scores(metrics, tables, folder, arguments.confidence, images)
+    page = str(report(results.values(), folder / "report.html"))
     tell(f"{page}: the report; tables of each observer are in folders beside it")
-    table = rbench_table({name: run.metrics for name, run in runs.items()})
-    return {name: dict(run.facts) for name, run in runs.items()} | {
-        "report": str(page)
-    }, table
+    facts = {name: dict(run.facts) for name, run in runs.items()}
+    return facts | {"report": page}, rbench_table(metrics)
 
 
 def build_action(arguments: argparse.Namespace) -> tuple[Any, str]:
@@ -304,7 +307,7 @@ def example_action(arguments: argparse.Namespace) -> tuple[Any, str]:
 
 def gallery_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Write a page that shows an image under all 33 corruptions."""
-    from psyprobe.tasks.r_bench.report import gallery
+    from psyprobe.tasks.r_bench.gallery import gallery
 
     name = Path(arguments.image).stem
     image = read_image(arguments.image)

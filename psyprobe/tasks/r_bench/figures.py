@@ -11,7 +11,8 @@ luma.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,94 +26,26 @@ from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError
 from psyprobe.files.images import read_image
+from psyprobe.files.output import write_text
 from psyprobe.light.transfer import light_of_drive
-from psyprobe.plotting.axes import BLANK, COLOURS, new_axes, panels_in, printable
+from psyprobe.plotting.axes import (
+    BLANK,
+    COLOURS,
+    new_axes,
+    panels_in,
+    printable,
+    save_figure,
+)
 from psyprobe.tasks.r_bench.items import ImageSet
-from psyprobe.tasks.r_bench.metrics import BREAKDOWNS, rows_by
+from psyprobe.tasks.r_bench.metrics import BREAKDOWNS, MEASURES, rows_by
+from psyprobe.tasks.tables import csv_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+#: Items whose low-level attributes a report measures, spread over the set.
+_MAX_MEASURED = 300
 _STAR = "* simulated where R-Bench photographed it"
-
-
-def radar(
-    metrics: Mapping[str, pd.DataFrame],
-    by: str = "step",
-    *,
-    measure: str = "absolute",
-    ax: Any = None,
-) -> Any:
-    """Draw the robustness of models by step or group on spokes.
-
-    Parameters
-    ----------
-    metrics : mapping of str to pandas.DataFrame
-        Metrics as from `rbench_metrics`, by model.
-    by : {"step", "group", "task", "strength", "dimension"}
-        Breakdown whose parts are the spokes.
-    measure : {"absolute", "relative"}
-        Measure of robustness.
-    ax : matplotlib.projections.polar.PolarAxes, optional
-        Axes to draw on; by default those of a new pyplot figure.
-
-    Returns
-    -------
-    matplotlib.projections.polar.PolarAxes
-        Lines with the interval as a band; a star marks a spoke with simulated corruptions.
-
-    Raises
-    ------
-    InputError
-        There is nothing to draw, or fewer than three spokes.
-    UnknownNameError
-        There is no such breakdown.
-    """
-    names, parts, simulated = _parts(metrics, by, measure)
-    if len(names) < 3:
-        raise InputError(
-            f"a radar needs at least 3 spokes and {by} has {len(names)}; draw bars"
-        )
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.figure(figsize=(5.2, 5.2), layout="constrained").add_subplot(
-            projection="polar"
-        )
-    angles = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
-    closed_angles = np.append(angles, angles[0])
-    for model, colour, part in _coloured(parts):
-        value, low, high = np.append(part, part[:, :1], axis=1)
-        ax.plot(
-            closed_angles, value, "o-", color=colour, linewidth=1.6, ms=4, label=model
-        )
-        ax.fill_between(closed_angles, low, high, color=colour, alpha=0.15, linewidth=0)
-    ax.set_theta_offset(np.pi / 2)
-    ax.set_theta_direction(-1)
-    ax.set_xticks(angles, [starred(name, name in simulated) for name in names])
-    # Names stand beside the circle and not on it.
-    for label, x in zip(ax.get_xticklabels(), np.sin(angles), strict=True):
-        side = "left" if x > 0 else "right"
-        label.set_horizontalalignment("center" if abs(x) < 0.1 else side)
-    ax.set_ylim(0, 1)
-    ax.set_yticks(
-        [0.25, 0.5, 0.75, 1.0],
-        ["0.25", "0.5", "0.75", "1"],
-        fontsize="x-small",
-        color="#555",
-    )
-    note = f"\n{_STAR}" if simulated else ""
-    ax.set_title(
-        f"{measure.capitalize()} robustness by {by}{note}", fontsize="medium", pad=18
-    )
-    ax.legend(
-        loc="upper left",
-        bbox_to_anchor=(-0.12, -0.04),
-        fontsize="small",
-        frameon=False,
-        ncols=2,
-    )
-    return ax
 
 
 def bars(
@@ -126,8 +59,14 @@ def bars(
 
     Parameters
     ----------
-    metrics, by, measure, ax
-        As for `radar`.
+    metrics : mapping of str to pandas.DataFrame
+        Metrics as from `rbench_metrics`, by model.
+    by : {"step", "group", "task", "strength", "dimension"}
+        Breakdown into parts, one group of bars each.
+    measure : {"absolute", "relative"}
+        Measure of robustness.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new pyplot figure.
 
     Returns
     -------
@@ -141,15 +80,27 @@ def bars(
     UnknownNameError
         There is no such breakdown.
     """
-    names, parts, simulated = _parts(metrics, by, measure)
-    ax = ax or new_axes(max(7.0, 2.5 + 0.22 * len(names) * (len(parts) + 1)), 3.4)
-    width = 0.8 / len(parts)
-    for i, (model, colour, (value, low, high)) in enumerate(_coloured(parts)):
-        x = np.arange(len(names)) + (i - (len(parts) - 1) / 2) * width
-        ax.bar(x, value, width, color=colour, label=model)
-        whiskers = [value - low, high - value]
-        ax.errorbar(
-            x, value, whiskers, fmt="none", ecolor="#222", elinewidth=0.9, capsize=2
+    rows = rows_by(metrics, by, measure)
+    tables = {model: table for model, table in rows.items() if len(table)}
+    if not tables:
+        raise InputError(
+            f"there are no {measure} scores by {by}; there is nothing to draw"
+        )
+    rows_of_all = pd.concat(tables.values())
+    names = [name for name in BREAKDOWNS[by] if name in rows_of_all.index]
+    simulated = set(rows_of_all.index[rows_of_all["simulated"] > 0])
+    ax = ax or new_axes(max(7.0, 2.5 + 0.22 * len(names) * (len(tables) + 1)), 3.4)
+    width = 0.8 / len(tables)
+    for i, (model, table) in enumerate(tables.items()):
+        part = table.reindex(names)
+        ax.bar(
+            np.arange(len(names)) + (i - (len(tables) - 1) / 2) * width,
+            part["value"],
+            width,
+            yerr=[part["value"] - part["low"], part["high"] - part["value"]],
+            error_kw={"ecolor": "#222", "elinewidth": 0.9, "capsize": 2},
+            color=COLOURS[i % len(COLOURS)],
+            label=printable(model),
         )
     titles = [dimensions()[name].title if by == "dimension" else name for name in names]
     labels = [
@@ -182,7 +133,7 @@ def strength_map(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     table : pandas.DataFrame
         Output of `score_items`.
     ax
-        As for `radar`.
+        As for `bars`.
 
     Returns
     -------
@@ -196,10 +147,12 @@ def strength_map(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """
     if "absolute" not in table or not np.isfinite(table["absolute"]).any():
         raise InputError("the table has no absolute scores; there is nothing to draw")
-    scored = table[np.isfinite(table["absolute"])]
-    cells = scored.groupby(["dimension", "strength"])["absolute"].agg(["mean", "size"])
+    cells = table.groupby(["dimension", "strength"])["absolute"].agg(["mean", "count"])
+    cells = cells[cells["count"] > 0]
     means = cells["mean"].unstack().reindex(columns=STRENGTHS)
-    texts = cells.apply(lambda cell: f"{cell['mean']:.2f} ({cell['size']:.0f})", axis=1)
+    texts = cells.apply(
+        lambda cell: f"{cell['mean']:.2f} ({cell['count']:.0f})", axis=1
+    )
     simulated: set[int] = set()
     if "simulated" in table:
         simulated = set(table.loc[table["simulated"] == 1, "dimension"])
@@ -269,37 +222,6 @@ def coloured_cells(
             ax.axhline(i + 0.5, color="black", linewidth=0.8)
     ax.figure.colorbar(image, ax=ax, fraction=0.05, pad=0.02).set_label(label)
     return ax
-
-
-def _parts(
-    metrics: Mapping[str, pd.DataFrame], by: str, measure: str
-) -> tuple[list[str], dict[str, pd.DataFrame], set[str]]:
-    """Select the parts to draw: their names in order, a table by model, and the simulated ones."""
-    rows = rows_by(metrics, by, measure)
-    tables = {model: table for model, table in rows.items() if len(table)}
-    if not tables:
-        raise InputError(
-            f"there are no {measure} scores by {by}; there is nothing to draw"
-        )
-    rows_of_all = pd.concat(tables.values())
-    names = [name for name in BREAKDOWNS[by] if name in rows_of_all.index]
-    parts = {model: table.reindex(names) for model, table in tables.items()}
-    simulated = set(rows_of_all.index[rows_of_all["simulated"] > 0])
-    return names, parts, simulated
-
-
-def _coloured(
-    parts: Mapping[str, pd.DataFrame],
-) -> Iterator[tuple[str, str, FloatArray]]:
-    """Give each model its colour, and an array with the rows value, low and high."""
-    for (model, part), colour in zip(
-        parts.items(), itertools.cycle(COLOURS), strict=False
-    ):
-        yield (
-            printable(model),
-            colour,
-            part[["value", "low", "high"]].to_numpy(dtype=np.float64).T,
-        )
 
 
 def starred(title: str, simulated: bool) -> str:
@@ -377,18 +299,17 @@ def attribute_table(images: ImageSet) -> pd.DataFrame:
         Columns kind ("ref", "dis"), file, dimension and strength (of corrupted images; 0 and "" for
         references, each of which comes once), simulated, and the attributes.
     """
-    rows: dict[Path, JsonObject] = {}
-    for item in images.items.to_dict("records"):
-        corrupted = {
-            name: item[name] for name in ("dimension", "strength", "simulated")
-        }
-        reference = {"dimension": 0, "strength": "", "simulated": 0}
-        for kind, facts in (("ref", reference), ("dis", corrupted)):
-            path = images.path(kind, item)
-            if path not in rows:
-                row = {"kind": kind, "file": path.name, **facts}
-                rows[path] = row | attributes(read_image(path))
-    return pd.DataFrame(rows.values())
+    corrupted = images.items[["name", "dimension", "strength", "simulated"]]
+    corrupted = corrupted.rename(columns={"name": "file"}).assign(kind="dis")
+    references = pd.DataFrame({"file": images.items["reference"].unique()}).assign(
+        kind="ref", dimension=0, strength="", simulated=0
+    )
+    table = pd.concat([references, corrupted], ignore_index=True)
+    measured = [
+        attributes(read_image(images.folder / kind / file))
+        for kind, file in zip(table["kind"], table["file"], strict=True)
+    ]
+    return table.join(pd.DataFrame(measured))
 
 
 def plot_attributes(table: pd.DataFrame) -> Any:
@@ -405,34 +326,66 @@ def plot_attributes(table: pd.DataFrame) -> Any:
         A panel an attribute: the share of images with at most so much of it.
     """
     figure, axes = panels_in(None, 6, 3, (3.5, 2.6))
-    parts = {"reference": table[table["kind"] == "ref"]}
-    parts |= {strength: table[table["strength"] == strength] for strength in STRENGTHS}
     colours = ("black", "#56B4E9", "#E69F00", "#D55E00")
     for ax, (name, label) in zip(axes, ATTRIBUTES.items(), strict=False):
-        for (part, images), colour in zip(parts.items(), colours, strict=True):
-            values: FloatArray = np.sort(images[name].to_numpy(dtype=np.float64))
+        for strength, colour in zip(("", *STRENGTHS), colours, strict=True):
+            values = table.loc[table["strength"] == strength, name]
             if len(values):
-                share = np.arange(1, len(values) + 1) / len(values)
-                ax.step(
-                    values,
-                    share,
-                    where="post",
-                    color=colour,
-                    label=f"{part} ({len(values)})",
-                )
+                label_of_part = f"{strength or 'reference'} ({len(values)})"
+                ax.ecdf(values, color=colour, label=label_of_part)
         ax.set_xlabel(label, fontsize="small")
         ax.set_ylabel("Share of images", fontsize="small")
-        ax.set_ylim(0, 1.02)
         ax.spines[["top", "right"]].set_visible(False)
     axes[-1].axis("off")
-    axes[-1].legend(
-        *axes[0].get_legend_handles_labels(),
-        loc="center",
-        frameon=False,
-        title="Images (number)",
-    )
+    title = "Images (number)"
     if table["simulated"].any():
-        axes[-1].text(
-            0.5, 0.1, "five dimensions are simulated", ha="center", fontsize="small"
-        )
+        title += "\nfive dimensions are simulated"
+    handles = axes[0].get_legend_handles_labels()
+    axes[-1].legend(*handles, loc="center", frameon=False, title=title)
     return figure
+
+
+def draw_figures(
+    metrics: Mapping[str, pd.DataFrame],
+    tables: Mapping[str, pd.DataFrame],
+    folder: Path,
+    images: ImageSet | None = None,
+) -> list[Path]:
+    """Draw robustness by step and group, and the attributes of images, as PNG and PDF.
+
+    Parameters
+    ----------
+    metrics, tables : mapping of str to pandas.DataFrame
+        Output of `rbench_metrics` and `score_items`, by model.
+    folder : Path
+        Folder of the figures, and of attributes.csv.
+    images : ImageSet, optional
+        Images whose attributes are drawn.
+
+    Returns
+    -------
+    list of Path
+        The PNG files.
+    """
+    import matplotlib.pyplot as plt
+
+    paths: list[Path] = []
+
+    def save(figure: Any, name: str) -> None:
+        save_figure(figure, folder / f"{name}.pdf")
+        paths.append(save_figure(figure, folder / f"{name}.png", dpi=110))
+        plt.close(figure)
+
+    for measure, by in itertools.product(MEASURES, ("step", "group")):
+        if any(map(len, rows_by(metrics, by, measure).values())):
+            figure = bars(metrics, by, measure=measure).figure
+            save(figure, f"bars_{by}_{measure}")
+    for i, table in enumerate(tables.values(), start=1):
+        if table["absolute"].notna().any():
+            save(strength_map(table).figure, f"strengths_{i}")
+    if images is not None:
+        step = -(-len(images.items) // _MAX_MEASURED)
+        measured = attribute_table(replace(images, items=images.items.iloc[::step]))
+        write_text(folder / "attributes.csv", csv_table(measured))
+        save(plot_attributes(measured), "attributes")
+    return paths

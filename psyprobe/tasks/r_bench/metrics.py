@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -420,22 +419,6 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
     check_format(format)
     if format in ("csv", "json"):
         return all_metrics(metrics, format)
-    return "\n\n".join(
-        f"{title}\n{lay_out(format, rows, notes)}"
-        for title, rows, notes in rbench_rows(metrics)
-    )
-
-
-class TableRows(NamedTuple):
-    """A table for reading: its title, its rows with the headings first, and notes below it."""
-
-    title: str
-    rows: list[list[str]]
-    notes: list[str]
-
-
-def rbench_rows(metrics: Mapping[str, pd.DataFrame]) -> list[TableRows]:
-    """Write the rows of the tables of `rbench_table`, one table a measure."""
     tables = []
     for measure in MEASURES:
         rows = [["", *_CELLS, "overall [interval]"]]
@@ -450,8 +433,9 @@ def rbench_rows(metrics: Mapping[str, pd.DataFrame]) -> list[TableRows]:
                 rows += printed_row
                 notes += printed_notes
         if len(rows) > 1:
-            tables.append(TableRows(f"{measure.capitalize()} robustness", rows, notes))
-    return tables
+            title = f"{measure.capitalize()} robustness"
+            tables.append(f"{title}\n{lay_out(format, rows, notes)}")
+    return "\n\n".join(tables)
 
 
 def _measured_row(model: str, values: pd.DataFrame) -> list[str]:
