@@ -38,8 +38,6 @@ from psyprobe.analysis.words.comparison import human_names as human_names
 from psyprobe.analysis.words.csf import chat_csf as chat_csf
 from psyprobe.analysis.words.fit import ChatCounts as ChatCounts
 from psyprobe.analysis.words.fit import count_answers as count_answers
-from psyprobe.analysis.words.prompt_effects import PromptEffects as PromptEffects
-from psyprobe.analysis.words.prompt_effects import prompt_effects as prompt_effects
 from psyprobe.analysis.words.score import Agreement as Agreement
 from psyprobe.analysis.words.score import ChatScore as ChatScore
 from psyprobe.analysis.words.score import answer_agreement as answer_agreement

@@ -17,7 +17,6 @@ from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.comparison import bridge, human_curve, human_names
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.fit import count_answers
-from psyprobe.analysis.words.prompt_effects import prompt_effects
 from psyprobe.analysis.words.score import answer_agreement
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.probes.results import score_layers, scoreboard
@@ -385,33 +384,6 @@ def test_options_of_features_are_refused() -> None:
         pp.score(result, measure="angular")
     with pytest.raises(InputError, match="was asked in words"):
         scoreboard([result])
-
-
-def test_effects_of_wording_come_back() -> None:
-    groups = ["noun"] * 10 + ["order"] * 10
-    truth = log_thresholds(20, 0.2, seed=4)
-    truth[10:] += -0.4 + (truth[:10] - truth[10:]).mean()
-    wide = np.geomspace(2e-4, 0.5, 12)
-    csf = chat_csf(
-        chat_result(truth, readout="p_yes", repeats=3, contrast=wide, groups=groups),
-        resamples=20,
-    )
-    found = prompt_effects(csf)
-    assert found.converged and found.n == 120 and found.reference_group == "noun"
-    shift = next(effect for effect in found.effects if effect.name == "group order")
-    assert shift.low < 0.4 < shift.high and found.group_p < 0.01
-    within = np.concatenate(
-        [truth[:10] - truth[:10].mean(axis=0), truth[10:] - truth[10:].mean(axis=0)]
-    )[:, 0]
-    assert found.prompt_sd == pytest.approx(within.std(ddof=2), rel=0.1)
-    assert found.residual_sd < 0.03
-    assert "SD between wordings" in str(found) and "group order" in found.table("latex")
-    json.dumps(found.to_dict(), allow_nan=False)
-
-
-def test_effects_need_several_wordings() -> None:
-    with pytest.raises(InputError, match="needs three wordings"):
-        prompt_effects(chat_csf(p_yes_run(2)[0], resamples=20))
 
 
 def test_agreement_of_first_token_and_text() -> None:

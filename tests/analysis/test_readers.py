@@ -1,9 +1,7 @@
-"""Other readers of the same replies: VLMEvalKit's rule against the oracle, and what scores say of
-them."""
+"""A judge as another reader of the same replies, and what scores say of it."""
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -14,43 +12,13 @@ from chat_results import chat_result
 import psyprobe as pp
 from psyprobe.analysis import trials
 from psyprobe.analysis.score import percent
-from psyprobe.analysis.words.readers import first_word, readings_of, reread, vlmevalkit
+from psyprobe.analysis.words.readers import reread
 from psyprobe.analysis.words.score import score_chat
 from psyprobe.experiment import load_experiment
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.protocol import Card
 from psyprobe.tasks.items import Judge
 from psyprobe.tasks.judged_replies import judge_replies
-
-
-def test_vlmevalkit_reads_as_the_oracle_says(oracle_data: Path) -> None:
-    with (oracle_data / "chat_csf" / "yesno_parse_oracle.csv").open(
-        encoding="utf-8", newline=""
-    ) as file:
-        rows = list(csv.DictReader(file))
-    theirs = {"unknown": "invalid"}
-    wrong = [
-        (row["reply"], row["vlmevalkit_exact_rule"])
-        for row in rows
-        if vlmevalkit(row["reply"], ["yes"], ["no"])
-        != theirs.get(row["vlmevalkit_exact_rule"], row["vlmevalkit_exact_rule"])
-    ]
-    assert wrong == [] and len(rows) >= 40
-
-
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        ("Yes.", "yes"),
-        ("no, nothing", "no"),
-        ("Noise", "invalid"),
-        ("'Yes'", "yes"),
-        ("", "invalid"),
-        ("Ja", "invalid"),
-    ],
-)
-def test_first_word(reply: str, expected: str) -> None:
-    assert first_word(reply, ["yes"], ["no"]) == expected
 
 
 def said_otherwise(result: xr.Dataset) -> xr.Dataset:
@@ -60,43 +28,6 @@ def said_otherwise(result: xr.Dataset) -> xr.Dataset:
     text[turn & (text == "Yes")] = "**Yes**"
     text[turn & (text == "No")] = "There is none, so no yes from me: no"
     return result.assign(text=(("trial",), text))
-
-
-def test_a_score_tells_how_readers_differ_and_what_it_would_be_under_each() -> None:
-    result = chat_result()
-    (score,) = score_chat(result)
-    assert {each.reader: each.differ for each in score.readings} == {
-        "first word": 0.0,
-        "VLMEvalKit": 0.0,
-    }
-    assert all(
-        each.score["rmse_log10"] == score.scores[score.human].rmse_log10.value
-        for each in score.readings
-    )
-    other = said_otherwise(result)
-    (score,) = score_chat(other)
-    found = {each.reader: each for each in score.readings}
-    changed = float((other["text"].values != result["text"].values).mean())
-    noes = float(
-        (other["text"].values == "There is none, so no yes from me: no").mean()
-    )
-    assert (
-        found["VLMEvalKit"].differ == pytest.approx(changed)
-        and found["VLMEvalKit"].opposite == 0
-    )
-    assert found["first word"].differ == pytest.approx(noes)
-    # Under a reader the score is that of the run with what it left out taken out.
-    reading = readings_of(other)["VLMEvalKit"]
-    (again,) = score_chat(reread(other, reading))
-    assert (
-        found["VLMEvalKit"].score["rmse_log10"]
-        == again.scores[again.human].rmse_log10.value
-    )
-    assert float(
-        np.isnan(reread(other, reading)["response"].values).mean()
-    ) == pytest.approx(changed)
-    (row,) = (row for row in score.rows() if row.label == "VLMEvalKit")
-    assert row.cells["differs"] == percent(changed, 2)
 
 
 def test_of_four_directions_each_reply_is_read_by_the_word_that_is_right() -> None:
@@ -114,11 +45,12 @@ def test_of_four_directions_each_reply_is_read_by_the_word_that_is_right() -> No
     )
     rising = pp.observer(lambda images, prompt: "Rising", name="rising")
     result = trials(pp.run(experiment, rising, progress=False))
-    for reading in readings_of(result).values():
-        assert (reading == result["reading"].values).all()
-        np.testing.assert_array_equal(
-            reread(result, reading)["response"].values, result["order"].values == 2
-        )
+    right = result["order"].values == 2
+    np.testing.assert_array_equal(
+        result["reading"].values, np.where(right, "yes", "no")
+    )
+    again = reread(result, result["reading"].values)
+    np.testing.assert_array_equal(again["response"].values, right)
 
 
 class Literal(Answering):
@@ -149,9 +81,16 @@ def test_a_judge_is_one_more_reader_and_reads_each_reply_once(tmp_path: Path) ->
     )
     assert len(observer.asked) == len(np.unique(result["text"].values.astype(str)))
     (score,) = score_chat(judged)
-    found = {each.reader: each for each in score.readings}["judge"]
+    (found,) = score.readings
     turned = result["text"].values == "There is none, so no yes from me: no"
+    assert found.reader == "judge"
     assert found.opposite == found.differ == pytest.approx(float(turned.mean()))
+    # Under the judge the score is that of the run with its readings.
+    (again,) = score_chat(reread(judged, trials(judged)["judge_reading"].values))
+    assert found.score["rmse_log10"] == again.scores[again.human].rmse_log10.value
+    (row,) = (row for row in score.rows() if row.label == "judge")
+    assert row.cells["differs"] == percent(found.differ, 2)
+    assert any("the judge takes differently" in note for note in score.notes())
     judge_replies(
         result, Judge(observer), store=tmp_path / "judge.sqlite", progress=False
     )

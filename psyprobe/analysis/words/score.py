@@ -32,7 +32,7 @@ from psyprobe.analysis.score import (
 )
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
-from psyprobe.analysis.words.readers import Rereading, rereadings
+from psyprobe.analysis.words.readers import Rereading, judge_rereadings
 from psyprobe.analysis.words.sessions import is_remote, sessions_of
 from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
@@ -122,8 +122,10 @@ _KEY = (
     "prompts: those with a usable threshold at every scored frequency. frequencies: those "
     "scored, of all asked.",
     "CSF: geometric mean over prompts. usable: prompts in it.",
-    "read otherwise: of the replies read as text, those that another reader takes differently "
-    "(opposite: for the other answer; left out: for neither), and the score under that reader.",
+)
+_KEY_OF_JUDGE = (
+    "read otherwise: of the replies read as text, those that the judge takes differently "
+    "(opposite: for the other answer; left out: for neither), and the score under it.",
 )
 _KEY_WITHOUT_PEOPLE = (
     "thresholds: usable ones, of all prompts and levels.",
@@ -246,7 +248,7 @@ class ChatScore(Tabled):
     excluded: float
     #: Agreement of first tokens and text, where both were read.
     agreement: Agreement | None
-    #: How other readers differ from the rules, and the same statistics under each.
+    #: How a judge differs from the rules, and the same statistics under it.
     readings: tuple[Rereading, ...]
     #: What was sent in place of what was asked for, as sentences.
     instead: tuple[str, ...]
@@ -448,6 +450,7 @@ class ChatScore(Tabled):
         key = _KEY if self.human else _KEY_WITHOUT_PEOPLE
         return [
             *key,
+            *_KEY_OF_JUDGE * bool(self.readings),
             *_KEY_OF_DIFFERENCES * bool(self.difference_unit),
             *_KEY_OF_ACUITY * self.finest,
         ]
@@ -567,7 +570,7 @@ def score_chat(
             lapse=_median(csf["lapse"].values),
             excluded=excluded / max(count + excluded, 1.0),
             agreement=answer_agreement(result),
-            readings=rereadings(
+            readings=judge_rereadings(
                 result, _values(scores[name]) if curves else {}, statistics
             ),
             instead=replaced_settings(result),
