@@ -344,7 +344,7 @@ def staircases(tmp_path: Path) -> Path:
 
 def test_a_staircase_becomes_the_curve_that_was_put_in(staircases: Path) -> None:
     trials = read_trials(staircases)
-    assert trials.asked.sum(axis=1).tolist() == [120] * 5
+    assert trials.total.sum(axis=1).tolist() == [120] * 5
     fit = fit_trials(trials)
     truth = np.log10(
         castle_csf(trials.values, luminance=100.0, area=np.pi, direction="achromatic")

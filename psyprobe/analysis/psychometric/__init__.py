@@ -12,7 +12,6 @@ from psyprobe.analysis.psychometric.isotonic import (
 from psyprobe.analysis.psychometric.sigmoids import (
     psychometric_function,
     threshold_at,
-    weibull_parameters,
 )
 from psyprobe.analysis.psychometric.statuses import STATUSES, WITH_THRESHOLD, separation
 from psyprobe.analysis.psychometric.trials import Trials, fit_trials, read_trials
@@ -31,5 +30,4 @@ __all__ = [
     "separation",
     "spearman_karber",
     "threshold_at",
-    "weibull_parameters",
 ]

@@ -188,33 +188,6 @@ def psychometric_function(
     return np.asarray(g + (1 - g - l) * np.exp(family.log_lower(z)))
 
 
-def weibull_parameters(
-    threshold: npt.ArrayLike, width: npt.ArrayLike
-) -> tuple[FloatArray, FloatArray]:
-    """Convert to scale and exponent of the Weibull function 1 - exp(-(contrast / alpha)^beta).
-
-    Parameters
-    ----------
-    threshold, width : array_like of float
-        Parameters of function "weibull", log10 contrast and log10 units.
-
-    Returns
-    -------
-    tuple of numpy.ndarray
-        alpha (contrast where F = 1 - 1/e) and beta (dimensionless steepness).
-
-    Examples
-    --------
-    >>> alpha, beta = weibull_parameters(-2.0, 1.0)
-    >>> round(float(alpha * np.log(2) ** (1 / beta)), 6), round(float(beta), 3)
-    (0.01, 1.766)
-    """
-    family = SIGMOIDS["weibull"]
-    scale = np.asarray(width, dtype=np.float64) / family.span
-    mode = np.asarray(threshold, dtype=np.float64) - scale * family.median
-    return np.asarray(10.0**mode), np.asarray(1 / (scale * math.log(10)))
-
-
 def threshold_at(
     proportion: npt.ArrayLike,
     threshold: npt.ArrayLike,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
@@ -30,10 +30,10 @@ class Trials:
     level: Level
     #: Rising, shape (F,).
     values: FloatArray
-    #: Shapes (F, L); `asked` is the number of trials, 0 where a contrast was not shown at a value.
+    #: Shapes (F, L); `total` is the number of trials, 0 where a contrast was not shown at a value.
     contrast: FloatArray
     yes: FloatArray
-    asked: FloatArray
+    total: FloatArray
     #: Meaning of `yes`: "correct" or "yes".
     answer: str
 
@@ -54,67 +54,47 @@ def read_trials(path: str | Path) -> Trials:
         A column is missing, or a value is not allowed.
     """
     lines = read_text(Path(path)).splitlines()
-    table = [line for line in lines if line.strip() and not line.startswith("#")]
-    rows = list(csv.DictReader(table, skipinitialspace=True))
-    columns = {name.strip(): name for name in (rows[0] if rows else {}) if name}
-    level = _single_column(path, columns, LEVELS)
-    answer = _single_column(path, columns, _ANSWER_COLUMNS)
-    if "contrast" not in columns:
+    rows = [line for line in lines if line.strip() and not line.startswith("#")]
+    table = pd.DataFrame(csv.DictReader(rows, skipinitialspace=True, restkey=""))
+    table = table.rename(columns=str.strip)
+    level: Level = _single_column(path, table, LEVELS)
+    answer: str = _single_column(path, table, _ANSWER_COLUMNS)
+    if "contrast" not in table:
         raise InputError(
             f"{path} has no column contrast; give one row a trial with {level}, contrast and "
             f"{answer}"
         )
-
-    def numbers(name: str) -> FloatArray:
-        return np.array([_number(path, row, columns[name]) for row in rows])
-
-    level_values = numbers(level)
-    contrasts = numbers("contrast")
-    answers = numbers(answer)
-    for name, column in ((level, level_values), ("contrast", contrasts)):
-        if not (column > 0).all():
+    numbers = table[[level, "contrast", answer]].apply(pd.to_numeric, errors="coerce")
+    for name, column in numbers.items():
+        if column.isna().any():
+            text = table.loc[column.isna().idxmax(), name]
+            raise InputError(f"{path} has {text!r} as {name}; give a number")
+        if name != answer and not (column > 0).all():
             raise InputError(
                 f"{path} has a {name} of {column.min():g}; give values above 0"
             )
-    valid = np.isin(answers, (0, 1))
-    if not valid.all():
-        raise InputError(
-            f"{path} has a {answer} of {answers[~valid][0]:g}; give 1 or 0"
-        )
-    values, row_index = np.unique(level_values, return_inverse=True)
-    contrast, column_index = np.unique(contrasts, return_inverse=True)
-    shape = (len(values), len(contrast))
-    yes = np.zeros(shape)
-    np.add.at(yes, (row_index, column_index), answers)
-    asked = np.zeros(shape)
-    np.add.at(asked, (row_index, column_index), 1)
-    return Trials(level, values, np.broadcast_to(contrast, shape), yes, asked, answer)
-
-
-_Name = TypeVar("_Name", bound=str)
+    invalid = numbers[answer][~numbers[answer].isin((0, 1))]
+    if len(invalid):
+        raise InputError(f"{path} has a {answer} of {invalid.iloc[0]:g}; give 1 or 0")
+    counts = numbers.pivot_table(
+        answer, level, "contrast", aggfunc=["sum", "count"], fill_value=0
+    ).astype(float)
+    yes, total = (counts[name].to_numpy() for name in ("sum", "count"))
+    contrast = np.broadcast_to(counts["sum"].columns.to_numpy(float), yes.shape)
+    values = counts.index.to_numpy(float)
+    return Trials(level, values, contrast, yes, total, answer)
 
 
 def _single_column(
-    path: str | Path,
-    columns: Mapping[str, str],
-    names: Sequence[_Name],
-) -> _Name:
+    path: str | Path, table: pd.DataFrame, names: tuple[Any, ...]
+) -> Any:
     """Find which of several columns a table has, and raise unless there is just one."""
-    present = [name for name in names if name in columns]
+    present = [name for name in names if name in table]
     if len(present) != 1:
         raise InputError(
             f"{path} has {len(present)} of the columns {', '.join(names)}; give one of them"
         )
     return present[0]
-
-
-def _number(path: str | Path, row: dict[str, str], column: str) -> float:
-    try:
-        return float(row[column])
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{path} has {row[column]!r} as {column.strip()}; give a number"
-        ) from None
 
 
 def fit_trials(trials: Trials, **options: Any) -> PsychometricFit:
@@ -132,5 +112,5 @@ def fit_trials(trials: Trials, **options: Any) -> PsychometricFit:
     guess = 0.5 if trials.answer == "correct" else "fit"
     defaults: JsonObject = {"guess": guess, "lapse": "fit", "shared": (-1,)}
     return fit_psychometric(
-        trials.contrast, trials.yes, trials.asked, **(defaults | options)
+        trials.contrast, trials.yes, trials.total, **(defaults | options)
     )

@@ -111,5 +111,5 @@ def judge_rereadings(
     if (result["readout"] == "text").any() and not invalid.all():
         other_statistics = score(reread(result, judge)) if differ.any() else statistics
     opposite = differ & ~invalid & (rules != "invalid")
-    shares = (float(mask.mean()) for mask in (differ, opposite, invalid))
-    return (Rereading(JUDGE, len(rules), *shares, score=other_statistics),)
+    shares = [float(mask.mean()) for mask in (differ, opposite, invalid)]
+    return (Rereading(JUDGE, len(rules), *shares, other_statistics),)
