@@ -111,5 +111,6 @@ def judge_rereadings(
     if (result["readout"] == "text").any() and not invalid.all():
         other_statistics = score(reread(result, judge)) if differ.any() else statistics
     opposite = differ & ~invalid & (rules != "invalid")
-    shares = [float(mask.mean()) for mask in (differ, opposite, invalid)]
-    return (Rereading(JUDGE, len(rules), *shares, other_statistics),)
+    shares = {"differ": differ, "opposite": opposite, "excluded": invalid}
+    means = {name: float(mask.mean()) for name, mask in shares.items()}
+    return (Rereading(JUDGE, len(rules), score=other_statistics, **means),)
