@@ -30,30 +30,67 @@ array([ 58. , 106.4,  21.4])
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.human.castle import Condition, achromatic_mechanism
-from psyprobe.human.signature import Limits, achromatic_csf
-
-_STELA = achromatic_mechanism("stela")
-STELA_LIMITS = Limits(
-    "stelaCSF",
-    needs=("frequency", "luminance", "area"),
-    takes=("temporal_frequency", "eccentricity", "visual_field"),
-    valid={
-        "frequency": (1 / 16, 64.0),
-        "luminance": (0.001, 10_000.0),
-        "eccentricity": (0.0, 120.0),
-    },
-    source="Mantiuk, Ashraf, Chapiro (2022), ACM Transactions on Graphics 41(4):145",
+from psyprobe.human.castle import STELA, Condition, castle_csf
+from psyprobe.human.signature import (
+    LIMITS,
+    PHOTOPIC_LUMINANCE,
+    QUANTITIES,
+    ContrastSensitivity,
+    common_shape,
+    floating_dtype,
 )
 
+_CALL = inspect.signature(castle_csf)
 
-@achromatic_csf(STELA_LIMITS)
+
+def achromatic_csf(formula: Callable[..., FloatArray]) -> ContrastSensitivity:
+    """Give a formula of ``models.toml`` the call of `castle_csf`.
+
+    The formula gets those of its inputs that are not None, as arrays of one precision; one for
+    daylight gets no luminance. The result is float32 if all arrays are float32, else float64, in
+    the shape to which all arguments broadcast.
+    """
+    limits = LIMITS[formula.__name__]
+
+    @functools.wraps(formula)
+    def sensitivity(
+        frequency: npt.ArrayLike | None = None, **conditions: Any
+    ) -> FloatArray:
+        call = _CALL.bind(frequency, **conditions)
+        call.apply_defaults()
+        arguments = {name: v for name, v in call.arguments.items() if v is not None}
+        inputs = limits.check(arguments)
+        dtype = floating_dtype(*arguments.values())
+        if limits.daylight and "luminance" in inputs:
+            PHOTOPIC_LUMINANCE.read(inputs.pop("luminance"), dtype)
+        arrays = {
+            name: QUANTITIES[name].read(value, dtype) for name, value in inputs.items()
+        }
+        shape = common_shape(
+            {name: np.shape(value) for name, value in arguments.items()}
+        )
+        # Values that underflow, or noise that is infinite, end as no sensitivity.
+        with np.errstate(under="ignore", over="ignore", divide="ignore"):
+            values = formula(**arrays)
+        result: FloatArray = np.broadcast_to(values, shape).astype(dtype)[()]
+        return result
+
+    vars(sensitivity)["__signature__"] = _CALL
+    return sensitivity
+
+
+@achromatic_csf
 def stela_csf(**condition: FloatArray) -> FloatArray:
     """Compute the achromatic sensitivity of the human eye by stelaCSF (Mantiuk et al. 2022).
 
@@ -66,7 +103,7 @@ def stela_csf(**condition: FloatArray) -> FloatArray:
     >>> float(stela_csf(4.0, luminance=100.0, area=1.0).round(1))
     157.0
     """
-    return _STELA.sensitivity(Condition(**condition))
+    return STELA.sensitivity(Condition(**condition))
 
 
 _SIGNAL_TO_NOISE = 3.0  # k, at threshold
@@ -80,14 +117,8 @@ _LATERAL_INHIBITION = 7.0  # u0, cpd
 _BLUR = 0.5 / 60  # sigma0, deg
 _BLUR_PER_PUPIL = 0.08 / 60  # Cab, deg per mm
 
-BARTEN_LIMITS = Limits(
-    "Barten 1999",
-    needs=("frequency", "luminance", "area"),
-    source="Barten (1999), constants of Report ITU-R BT.2246",
-)
 
-
-@achromatic_csf(BARTEN_LIMITS)
+@achromatic_csf
 def barten_csf(
     frequency: FloatArray, luminance: FloatArray, area: FloatArray
 ) -> FloatArray:
@@ -115,16 +146,7 @@ def barten_csf(
     return np.asarray(optics / (_SIGNAL_TO_NOISE * noise))
 
 
-WATSON_MALO_LIMITS = Limits(
-    "Watson-Malo",
-    needs=("frequency",),
-    takes=("luminance",),
-    daylight=True,
-    source="Watson, Malo (2002), ICIP 3:41-44",
-)
-
-
-@achromatic_csf(WATSON_MALO_LIMITS)
+@achromatic_csf
 def watson_malo_csf(frequency: FloatArray) -> FloatArray:
     """Compute the gain of the Watson-Malo contrast filter.
 
@@ -163,16 +185,8 @@ _CYCLE_MEAN = math.gamma((_POOLING + 1) / 2) / (
 #: Cycles per sigma below which a Gabor is too broad-band for one gain to stand for its filtering.
 _FEWEST_CYCLES = 0.5
 
-WATSON_AHUMADA_LIMITS = Limits(
-    "Watson-Ahumada",
-    needs=("frequency",),
-    takes=("luminance", "area"),
-    daylight=True,
-    source="Watson, Ahumada (2005), Journal of Vision 5(9):6, standard model A",
-)
 
-
-@achromatic_csf(WATSON_AHUMADA_LIMITS)
+@achromatic_csf
 def watson_ahumada_csf(
     frequency: FloatArray, area: FloatArray | None = None
 ) -> FloatArray:

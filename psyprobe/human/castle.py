@@ -19,15 +19,16 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.human import signature
-from psyprobe.human.signature import QUANTITIES, Limits
+from psyprobe.human.signature import QUANTITIES
 
 #: LMS directions by name: those of Cai et al. (CVPR 2025), each of which isolates one mechanism.
 DIRECTIONS: Mapping[str, tuple[float, float, float]] = {
@@ -144,28 +145,29 @@ class SpatialChannel:
     """Constants of a channel's dependence on spatial frequency and area, in the papers' units."""
 
     bandwidth: float  # log2 of the parabola's scale in squared log10 units
-    truncation: (
-        float  # how far the parabola may fall below its peak on the low-frequency side
-    )
     critical_area: float  # deg²
     critical_frequency: float  # cpd
+    #: How far the parabola may fall below its peak on the low-frequency side.
+    truncation: float = 0.0
 
-    def shape(
-        self,
-        log_frequency: FloatArray,
-        log_peak: FloatArray | float,
-        condition: Condition,
-    ) -> FloatArray:
+    def shape(self, log_peak: FloatArray | float, condition: Condition) -> FloatArray:
         """Compute sensitivity over frequency and area, for a peak sensitivity of 1."""
         parabola = log_parabola(
-            log_frequency, log_peak, self.bandwidth, self.truncation
+            np.log10(condition.frequency), log_peak, self.bandwidth, self.truncation
         )
-        return parabola * area_summation(
+        summation = area_summation(
             condition.frequency,
             condition.area,
             self.critical_area,
             self.critical_frequency,
         )
+        return parabola * summation
+
+
+def temporal_decay(condition: Condition, constants: tuple[float, float]) -> FloatArray:
+    """Compute exp(-w**exponent / scale) of the temporal frequency w in Hz, 0 to 1."""
+    exponent, scale = constants
+    return np.exp(np.power(condition.temporal_frequency, exponent) / -scale)
 
 
 @dataclass(frozen=True)
@@ -182,9 +184,7 @@ class AchromaticMechanism:
         float, float
     ]  # (exponent, factor) of factor * luminance**exponent
     transient_peak: float  # cpd
-    sustained_decay: tuple[
-        float, float
-    ]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
+    sustained_decay: tuple[float, float]  # (exponent, scale) of `temporal_decay`
     transient_tuning: tuple[
         float, float
     ]  # (exponent B, scale) of exp(-|w**B - w0**B|**2 / scale), w in Hz
@@ -198,9 +198,6 @@ class AchromaticMechanism:
     def temporal_responses(self, condition: Condition) -> tuple[FloatArray, FloatArray]:
         """Compute the sustained and the transient channel's response to the temporal frequency."""
         frequency = condition.temporal_frequency
-        decay, scale = self.sustained_decay
-        sustained = np.exp(np.power(frequency, decay) / -scale)
-
         exponent, scale = self.transient_tuning
         slope, intercept = self.transient_centre
         # Always float64: the power is infinitely steep where the centre crosses 0 Hz.
@@ -211,6 +208,7 @@ class AchromaticMechanism:
         turn_below_0 = 2.0 - 2.0 * math.cos(math.pi * exponent)
         turn = np.where(centre < 0, turn_below_0, 0.0).astype(frequency.dtype)
         distance = (position - tuned) ** 2 + turn * position * tuned
+        sustained = temporal_decay(condition, self.sustained_decay)
         return sustained, np.exp(distance / -scale)
 
     def sensitivity(self, condition: Condition) -> FloatArray:
@@ -226,14 +224,10 @@ class AchromaticMechanism:
         )
         transient_gain = transient_response * factor * np.power(luminance, exponent)
 
-        log_frequency = np.log10(condition.frequency)
         log_peak = log10_saturating(luminance, *self.sustained_peak)
-        total = sustained_gain * self.sustained.shape(
-            log_frequency, log_peak, condition
-        )
-        total = total + transient_gain * self.transient.shape(
-            log_frequency, math.log10(self.transient_peak), condition
-        )
+        sustained = self.sustained.shape(log_peak, condition)
+        transient = self.transient.shape(math.log10(self.transient_peak), condition)
+        total = sustained_gain * sustained + transient_gain * transient
         return total * eccentricity_loss(condition, self.eccentricity)
 
 
@@ -241,61 +235,48 @@ class AchromaticMechanism:
 class ChromaticMechanism:
     """Constants of a chromatic mechanism, a sustained low-pass channel, by the paper's names."""
 
+    channel: SpatialChannel
     peak_sensitivity: tuple[float, float, float]  # maximum, knee cd/m², exponent
     peak_frequency: float  # cpd; sensitivity is flat below it
-    bandwidth: float  # log2 of the parabola's scale in squared log10 units
-    critical_area: float  # deg²
-    critical_frequency: float  # cpd
-    temporal_decay: tuple[
-        float, float
-    ]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
+    sustained_decay: tuple[float, float]  # (exponent, scale) of `temporal_decay`
     eccentricity: tuple[
         float, float, float, float
     ]  # (k0, k0n, k1, k1n), see `eccentricity_loss`
 
     def temporal_response(self, condition: Condition) -> FloatArray:
         """Compute the response to the temporal frequency, 0 to 1."""
-        exponent, scale = self.temporal_decay
-        return np.exp(np.power(condition.temporal_frequency, exponent) / -scale)
+        return temporal_decay(condition, self.sustained_decay)
 
     def sensitivity(self, condition: Condition) -> FloatArray:
         """Compute sensitivity in the contrast unit of the mechanism."""
         gain = self.temporal_response(condition) * saturating(
             condition.luminance, *self.peak_sensitivity
         )
-        log_frequency = np.log10(condition.frequency)
-        low_pass = log_parabola(
-            log_frequency, math.log10(self.peak_frequency), self.bandwidth
-        )
-        summation = area_summation(
-            condition.frequency,
-            condition.area,
-            self.critical_area,
-            self.critical_frequency,
-        )
-        return (
-            gain
-            * (low_pass * summation)
-            * eccentricity_loss(condition, self.eccentricity)
-        )
+        shape = self.channel.shape(math.log10(self.peak_frequency), condition)
+        return gain * shape * eccentricity_loss(condition, self.eccentricity)
 
+
+Mechanism = TypeVar("Mechanism", AchromaticMechanism, ChromaticMechanism)
 
 _CONSTANTS = tomllib.loads(
     (files("psyprobe.human") / "mechanisms.toml").read_text(encoding="utf-8")
 )
 
 
-def achromatic_mechanism(model: str) -> AchromaticMechanism:
-    """Build the achromatic mechanism of "castle" or "stela"."""
-    constants = dict(_CONSTANTS[f"{model}_achromatic"])
-    sustained = SpatialChannel(**constants.pop("sustained"))
-    transient = SpatialChannel(**constants.pop("transient"))
-    return AchromaticMechanism(sustained, transient, **constants)
+def _mechanism(kind: type[Mechanism], name: str) -> Mechanism:
+    """Build a mechanism from its table of ``mechanisms.toml``, a channel from each table in it."""
+    constants: JsonObject = {
+        key: SpatialChannel(**value) if isinstance(value, dict) else value
+        for key, value in _CONSTANTS[name].items()
+    }
+    return kind(**constants)
 
 
-ACHROMATIC = achromatic_mechanism("castle")
-RED_GREEN = ChromaticMechanism(**_CONSTANTS["castle_red_green"])
-YELLOW_VIOLET = ChromaticMechanism(**_CONSTANTS["castle_yellow_violet"])
+ACHROMATIC = _mechanism(AchromaticMechanism, "castle_achromatic")
+RED_GREEN = _mechanism(ChromaticMechanism, "castle_red_green")
+YELLOW_VIOLET = _mechanism(ChromaticMechanism, "castle_yellow_violet")
+#: The achromatic mechanism of stelaCSF.
+STELA = _mechanism(AchromaticMechanism, "stela_achromatic")
 
 #: LMS to the responses of the achromatic, red-green and yellow-violet mechanism.
 _LMS_TO_MECHANISMS = np.array(
@@ -308,27 +289,6 @@ _DISC_AREA = 2.42437
 _DISC_FREQUENCIES = np.geomspace(0.125, 16.0, 64)
 #: ... and its sensitivity grows with the radius (deg) to this power.
 _DISC_EXPONENT = 1.0 / 3.01142
-#: Discs evaluated together, so that 64 frequencies of each stay in the processor's cache.
-_DISC_BLOCK = 512
-
-LIMITS = Limits(
-    "castleCSF",
-    needs=("frequency", "luminance", "area"),
-    takes=(
-        "direction",
-        "background",
-        "disc_radius",
-        "temporal_frequency",
-        "eccentricity",
-        "visual_field",
-    ),
-    valid={
-        "frequency": (1 / 16, 64.0),
-        "luminance": (0.001, 10_000.0),
-        "eccentricity": (0.0, 120.0),
-    },
-    source="Ashraf, Mantiuk, Chapiro, Wuerger (2024), Journal of Vision 24(4):5",
-)
 
 
 @dataclass(frozen=True)
@@ -480,7 +440,7 @@ def castle_csf(
         if disc_radius is None:
             sensitivity = _pooled_sensitivity(condition, weights)
         else:
-            best = _best_gabor(condition, weights, shape)
+            best = np.broadcast_to(_best_gabor(condition, weights), shape)
             sensitivity = np.power(radius, _DISC_EXPONENT) * best
     result: FloatArray = sensitivity.astype(dtype, copy=False)[()]
     return result
@@ -557,15 +517,7 @@ def castle_shares(
     light, surround = _read_background(None, background, dtype)
     condition = Condition.read(dtype, frequency, light, area, 0.0, 0.0, 180.0)
     weights = _mechanism_weights(_read_direction(direction, dtype), surround, dtype)
-    mechanisms: tuple[AchromaticMechanism | ChromaticMechanism, ...] = (
-        ACHROMATIC,
-        RED_GREEN,
-        YELLOW_VIOLET,
-    )
-    responses = [
-        (weight * mechanism.sensitivity(condition)) ** 2
-        for weight, mechanism in zip(weights, mechanisms, strict=True)
-    ]
+    responses = [response**2 for response in _responses(condition, weights)]
     shares = np.stack(np.broadcast_arrays(*responses), axis=-1)
     return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
@@ -635,44 +587,28 @@ def _mechanism_weights(
     return tuple((responses[..., i] / length).astype(dtype) for i in range(3))
 
 
-def _pooled_sensitivity(
+def _responses(
     condition: Condition, weights: tuple[FloatArray, ...]
-) -> FloatArray:
+) -> tuple[FloatArray, ...]:
+    """Compute the weighted sensitivity of each mechanism."""
     achromatic, red_green, yellow_violet = weights
-    chromatic = np.hypot(
+    return (
+        achromatic * ACHROMATIC.sensitivity(condition),
         red_green * RED_GREEN.sensitivity(condition),
         yellow_violet * YELLOW_VIOLET.sensitivity(condition),
     )
-    return np.hypot(achromatic * ACHROMATIC.sensitivity(condition), chromatic)
 
 
-def _best_gabor(
-    condition: Condition, weights: tuple[FloatArray, ...], shape: tuple[int, ...]
+def _pooled_sensitivity(
+    condition: Condition, weights: tuple[FloatArray, ...]
 ) -> FloatArray:
-    """Find the highest sensitivity over the condition's frequencies, in blocks for the cache."""
+    achromatic, red_green, yellow_violet = _responses(condition, weights)
+    return np.hypot(achromatic, np.hypot(red_green, yellow_violet))
 
-    def column(value: FloatArray) -> FloatArray:
-        # A value for all discs stays single, and so do all values computed from it.
-        return (
-            value.reshape(1, 1)
-            if value.size == 1
-            else np.broadcast_to(value, shape).reshape(-1, 1)
-        )
 
-    def block(value: FloatArray, start: int) -> FloatArray:
-        return value if value.shape[0] == 1 else value[start : start + _DISC_BLOCK]
-
-    columns = {
-        name: column(value)
-        for name, value in vars(condition).items()
-        if name != "frequency"
-    }
-    weight_columns = [column(weight) for weight in weights]
-    best = np.empty(math.prod(shape), condition.luminance.dtype)
-    for start in range(0, best.size, _DISC_BLOCK):
-        values = {name: block(value, start) for name, value in columns.items()}
-        part = Condition(condition.frequency, **values)
-        part_weights = tuple(block(weight, start) for weight in weight_columns)
-        pooled = _pooled_sensitivity(part, part_weights)
-        best[start : start + _DISC_BLOCK] = pooled.max(axis=-1)
-    return best.reshape(shape)
+def _best_gabor(condition: Condition, weights: tuple[FloatArray, ...]) -> FloatArray:
+    """Find the highest sensitivity over the condition's frequencies."""
+    columns = {name: value[..., None] for name, value in vars(condition).items()}
+    grid = Condition(**columns | {"frequency": condition.frequency})
+    weight_columns = tuple(weight[..., None] for weight in weights)
+    return np.asarray(_pooled_sensitivity(grid, weight_columns).max(axis=-1))

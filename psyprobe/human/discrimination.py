@@ -19,7 +19,7 @@ are made here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -218,24 +218,12 @@ def frequency_jnd_constructed() -> FloatArray:
     return np.asarray(1 / _FREQUENCY_JND)
 
 
-#: Models by the name that experiments give them, with their source.
-MODELS: Mapping[str, tuple[Callable[..., FloatArray], str]] = {
-    "legge_foley1980": (legge_foley1980, "Legge, Foley (1980), JOSA 70:1458"),
-    "meese2007_rjs": (
-        meese2007_rjs,
-        "Meese et al. (2007), J. Vision 7(4):7; constants of psychoCRFdemo, CC BY 4.0",
-    ),
-    "foley1994_fit": (foley1994_fit, "fitted to Foley (1994), JOSA A 11:1710"),
-    "dipper": (
-        dipper,
-        "Legge, Foley (1980), scaled after Bird et al. (2002), JOSA A 19:1267",
-    ),
-    "orientation_jnd_constructed": (
-        orientation_jnd_constructed,
-        "constructed from Heeley 1990; Westheimer 1999",
-    ),
-    "frequency_jnd_constructed": (
-        frequency_jnd_constructed,
-        "constructed from Burbeck 1983; Greenlee 1992",
-    ),
-}
+#: Functions that are models of an experiment by their names.
+MODELS = (
+    legge_foley1980,
+    meese2007_rjs,
+    foley1994_fit,
+    dipper,
+    orientation_jnd_constructed,
+    frequency_jnd_constructed,
+)

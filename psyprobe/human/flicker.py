@@ -17,13 +17,14 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.human.signature import Limits, achromatic_csf
+from psyprobe.human.achromatic import achromatic_csf
+from psyprobe.human.signature import LIMITS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LICENCE = "MIT, Copyright (c) 2024 Graphics and Displays group, University of Cambridge"
-SOURCE = "Cai, Bozorgian, Ashraf, Wanat, Mantiuk (2024), SIGGRAPH Asia 2024"
+SOURCE = LIMITS["ela_tcsf"].source
 _UNITS = {
     "temporal_frequency": "Hz",
     "luminance": "cd/m²",
@@ -35,12 +36,6 @@ _UNITS = {
 #: Radius of an unbounded field in the table, deg.
 _UNBOUNDED = 99999.0
 
-ELA_LIMITS = Limits(
-    "elaTCSF",
-    needs=("luminance", "disc_radius"),
-    takes=("temporal_frequency", "eccentricity"),
-    source=SOURCE,
-)
 #: Gain, the share of the transient part, and its slowness against the sustained one; time constant,
 #: s.
 _GAIN = 154.133
@@ -59,7 +54,7 @@ _DIMMEST = 0.002
 _NODES = 96
 
 
-@achromatic_csf(ELA_LIMITS)
+@achromatic_csf
 def ela_tcsf(
     luminance: FloatArray,
     disc_radius: FloatArray,

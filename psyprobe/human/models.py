@@ -19,49 +19,22 @@ from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.listing import Listing
 from psyprobe.files.programs import run_file
 from psyprobe.human import achromatic, castle, flicker
-from psyprobe.human.signature import ContrastSensitivity, Limits
+from psyprobe.human.measured import STUDIES
+from psyprobe.human.signature import LIMITS, ContrastSensitivity, Limits
 
 ENTRY_POINTS = "psyprobe.human"
 
-_BUILT_IN: Mapping[str, tuple[ContrastSensitivity, Limits]] = {
-    "castle_csf": (castle.castle_csf, castle.LIMITS),
-    "stela_csf": (achromatic.stela_csf, achromatic.STELA_LIMITS),
-    "barten_csf": (achromatic.barten_csf, achromatic.BARTEN_LIMITS),
-    "watson_malo_csf": (achromatic.watson_malo_csf, achromatic.WATSON_MALO_LIMITS),
-    "watson_ahumada_csf": (
-        achromatic.watson_ahumada_csf,
-        achromatic.WATSON_AHUMADA_LIMITS,
-    ),
-    "ela_tcsf": (flicker.ela_tcsf, flicker.ELA_LIMITS),
-}
 #: Built-in models by the name that experiments give them.
 CSF_MODELS: Mapping[str, ContrastSensitivity] = {
-    name: model for name, (model, _) in _BUILT_IN.items()
-}
-
-
-#: Names for readers of figures, tables and pages, where the typed name is none.
-_LABELS = {
-    "castle_csf": "castleCSF",
-    "stela_csf": "stelaCSF",
-    "barten_csf": "Barten",
-    "watson_malo_csf": "Watson-Malo",
-    "watson_ahumada_csf": "Watson-Ahumada HPmH",
-    "ela_tcsf": "elaTCSF",
-    "foley1994": "Foley 1994",
-    "foley1994_orientation": "Foley 1994",
-    "gegenfurtner_kiper1992": "Gegenfurtner & Kiper 1992",
-    "georgeson_sullivan1975": "Georgeson & Sullivan 1975",
-    "legge_foley1980": "Legge & Foley 1980",
-    "meese2007": "Meese et al. 2007",
-    "meese2007_cross": "Meese et al. 2007",
-    "meese2007_rjs": "Meese et al. 2007",
-    "foley1994_fit": "fit to Foley 1994",
-    "dipper": "dipper, after Legge & Foley 1980",
-    "orientation_jnd_constructed": "constructed from two studies",
-    "frequency_jnd_constructed": "constructed from two studies",
-    "resolution_limit": "Ashraf et al. 2025",
-    "modelfest_gabors": "ModelFest",
+    model.__name__: model
+    for model in (
+        castle.castle_csf,
+        achromatic.stela_csf,
+        achromatic.barten_csf,
+        achromatic.watson_malo_csf,
+        achromatic.watson_ahumada_csf,
+        flicker.ela_tcsf,
+    )
 }
 
 
@@ -73,7 +46,9 @@ def human_label(name: str) -> str:
     >>> human_label("castle_csf"), human_label("my_csf")
     ('castleCSF', 'my_csf')
     """
-    return _LABELS.get(name, name)
+    if name in LIMITS:
+        return LIMITS[name].label or LIMITS[name].name
+    return str(STUDIES.get(name, {}).get("label", name))
 
 
 @dataclass(frozen=True)
@@ -116,11 +91,7 @@ def csf(name: str) -> ContrastSensitivity:
 
 def csf_limits(model: ContrastSensitivity) -> Limits:
     """Return the inputs and ranges of a model that `csf` or `load_custom_csf` returned."""
-    return (
-        model.limits
-        if isinstance(model, CustomCsf)
-        else dict(_BUILT_IN.values())[model]
-    )
+    return model.limits if isinstance(model, CustomCsf) else LIMITS[model.__name__]
 
 
 def csf_names() -> tuple[str, ...]:
@@ -139,8 +110,8 @@ def list_csf() -> Listing[HumanRow]:
     ('castle_csf', 'Ashraf, Mantiuk, Chapiro, Wuerger (2024), Journal of Vision 24(4):5')
     """
     rows = [
-        HumanRow(name, _first_line(model), limits.source)
-        for name, (model, limits) in _BUILT_IN.items()
+        HumanRow(name, _first_line(model), LIMITS[name].source)
+        for name, model in CSF_MODELS.items()
     ]
     rows += [
         HumanRow(name, _first_line(model.function), model.limits.source)
@@ -155,11 +126,11 @@ def _discrimination() -> Mapping[str, CustomCsf]:
     from psyprobe.human.acuity import resolution_limit
     from psyprobe.human.discrimination import MODELS
 
-    source = "Ashraf, Chapiro, Mantiuk (2025), Nature Communications 16:9086, MIT"
-    models = {**MODELS, "resolution_limit": (resolution_limit, source)}
     return {
-        name: custom_csf(name, function, source)
-        for name, (function, source) in models.items()
+        function.__name__: custom_csf(
+            function.__name__, function, LIMITS[function.__name__].source
+        )
+        for function in (*MODELS, resolution_limit)
     }
 
 

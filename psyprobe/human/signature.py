@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
 import reprlib
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from importlib.resources import files
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,29 +17,14 @@ from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 
+#: A human contrast sensitivity function: it is called as `psyprobe.human.castle_csf`, and raises
+#: `psyprobe.errors.InputError` for a condition that it lacks, rather than ignoring it.
+ContrastSensitivity: TypeAlias = Callable[..., FloatArray]
 
-class ContrastSensitivity(Protocol):
-    """A human contrast sensitivity function of the stimulus' conditions.
 
-    All arguments broadcast and are described in `psyprobe.human.castle_csf`. A model raises
-    `psyprobe.errors.InputError` for a condition that it lacks, rather than ignoring it.
-    """
-
-    def __call__(
-        self,
-        frequency: npt.ArrayLike | None = None,
-        *,
-        luminance: npt.ArrayLike | None = None,
-        background: npt.ArrayLike | None = None,
-        direction: npt.ArrayLike | None = None,
-        area: npt.ArrayLike | None = None,
-        disc_radius: npt.ArrayLike | None = None,
-        temporal_frequency: npt.ArrayLike = 0.0,
-        eccentricity: npt.ArrayLike = 0.0,
-        visual_field: npt.ArrayLike = 180.0,
-    ) -> FloatArray:
-        """Compute sensitivity, 1 / contrast at threshold."""
-        ...
+def _read_page(name: str) -> JsonObject:
+    text = (files("psyprobe.human") / name).read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 @dataclass(frozen=True)
@@ -95,39 +80,7 @@ PHOTOPIC_LUMINANCE = Quantity(
 )
 #: Inputs of models, by name.
 QUANTITIES = {
-    quantity.name: quantity
-    for quantity in (
-        Quantity(
-            "frequency",
-            "cpd",
-            open_low=True,
-            remedy="for a uniform patch give disc_radius and no frequency",
-        ),
-        Quantity(
-            "luminance", "cd/m²", open_low=True, remedy="give the adapting luminance"
-        ),
-        Quantity(
-            "area",
-            "deg²",
-            open_low=True,
-            remedy="a Gabor of Gaussian sigma s deg has area pi * s**2",
-        ),
-        Quantity(
-            "disc_radius", "deg", open_low=True, remedy="give the radius of the disc"
-        ),
-        Quantity("temporal_frequency", "Hz", remedy="0 is a static stimulus"),
-        Quantity(
-            "eccentricity",
-            "deg",
-            remedy="0 is the fovea; its direction is visual_field",
-        ),
-        Quantity(
-            "visual_field",
-            "deg",
-            high=360.0,
-            remedy="0 is temporal, 90 superior, 180 nasal, 270 inferior",
-        ),
-    )
+    name: Quantity(name, **row) for name, row in _read_page("quantities.toml").items()
 }
 
 
@@ -213,15 +166,17 @@ class Limits:
     #: Name of the model in its paper, for messages.
     name: str
     #: Inputs that it must have.
-    needs: tuple[str, ...]
+    needs: Sequence[str] = ()
     #: Inputs that it may have; it has no others.
-    takes: tuple[str, ...] = ()
+    takes: Sequence[str] = ()
     #: Ranges that its authors declare; beyond them the formula is evaluated all the same.
-    valid: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    valid: Mapping[str, Sequence[float]] = field(default_factory=dict)
     #: Whether it is one curve for all light from 10 cd/m², and refuses less.
     daylight: bool = False
     #: Paper or package of the model.
     source: str = ""
+    #: Name for readers of figures, tables and pages.
+    label: str = ""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -283,46 +238,8 @@ _LACKS = {
 }
 
 
-_CALL = inspect.signature(ContrastSensitivity.__call__)
-_CALL = _CALL.replace(parameters=list(_CALL.parameters.values())[1:])  # without self
-
-
-def achromatic_csf(
-    limits: Limits,
-) -> Callable[[Callable[..., FloatArray]], ContrastSensitivity]:
-    """Make a decorator that gives a formula the shared call.
-
-    The formula gets those of the limits' inputs that are not None, as arrays of one precision; one
-    for daylight gets no luminance. The result is float32 if all arrays are float32, else float64,
-    in the shape to which all arguments broadcast.
-    """
-
-    def decorate(formula: Callable[..., FloatArray]) -> ContrastSensitivity:
-        @functools.wraps(formula)
-        def sensitivity(
-            frequency: npt.ArrayLike | None = None, **conditions: Any
-        ) -> FloatArray:
-            call = _CALL.bind(frequency, **conditions)
-            call.apply_defaults()
-            arguments = {name: v for name, v in call.arguments.items() if v is not None}
-            inputs = limits.check(arguments)
-            dtype = floating_dtype(*arguments.values())
-            if limits.daylight and "luminance" in inputs:
-                PHOTOPIC_LUMINANCE.read(inputs.pop("luminance"), dtype)
-            arrays = {
-                name: QUANTITIES[name].read(value, dtype)
-                for name, value in inputs.items()
-            }
-            shape = common_shape(
-                {name: np.shape(value) for name, value in arguments.items()}
-            )
-            # Values that underflow, or noise that is infinite, end as no sensitivity.
-            with np.errstate(under="ignore", over="ignore", divide="ignore"):
-                values = formula(**arrays)
-            result: FloatArray = np.broadcast_to(values, shape).astype(dtype)[()]
-            return result
-
-        vars(sensitivity)["__signature__"] = _CALL
-        return sensitivity
-
-    return decorate
+#: Inputs and ranges of built-in models, by the name that an experiment gives.
+LIMITS = {
+    name: Limits(**{"name": name} | row)
+    for name, row in _read_page("models.toml").items()
+}
