@@ -15,12 +15,13 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from psyprobe._typing import Option
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_FILES = files("psyprobe.human") / "data" / "castlecsf"
+_FILES = files("psyprobe.human") / "data"
 LICENCE = "MIT, Copyright (c) 2023 Graphics and Displays group, University of Cambridge"
 _COMPILED = "as compiled by Ashraf et al. (2024), Journal of Vision 24(4):5, doi:10.1167/jov.24.4.5"
 #: Units of columns.
@@ -49,7 +50,7 @@ def datasets() -> Mapping[str, Mapping[str, str]]:
     >>> datasets()["modelfest"]["persons"], datasets()["modelfest"]["frequency"]
     ('16', '1.12..30')
     """
-    with (_FILES / "datasets.csv").open(encoding="utf-8") as file:
+    with (_FILES / "castlecsf" / "datasets.csv").open(encoding="utf-8") as file:
         lines = (line for line in file if not line.startswith("#"))
         return {row["dataset"]: row for row in csv.DictReader(lines)}
 
@@ -187,16 +188,18 @@ def observers(dataset: str | None = None) -> pd.DataFrame:
     return _with_attributes(pd.concat(tables, ignore_index=True), names)
 
 
-def _read(name: str) -> pd.DataFrame:
-    """Read a table; variances of 0 mean unknown, as empty ones do."""
+def read_table(path: str, **options: Option) -> pd.DataFrame:
+    """Read a table of ``psyprobe/human/data``; options are those of `pandas.read_csv`."""
     import pandas as pd
 
-    with (_FILES / name).open(encoding="utf-8") as file:
-        table = pd.read_csv(
-            file,
-            comment="#",
-            dtype=dict.fromkeys((*_UNITS, "log10_threshold_variance"), float),
-        )
+    with (_FILES / path).open(encoding="utf-8") as file:
+        return pd.read_csv(file, comment="#", **options)
+
+
+def _read(name: str) -> pd.DataFrame:
+    """Read a table of castleCSF; variances of 0 mean unknown, as empty ones do."""
+    columns = (*_UNITS, "log10_threshold_variance")
+    table = read_table(f"castlecsf/{name}", dtype=dict.fromkeys(columns, float))
     column = "log10_threshold_variance"
     return table.assign(**{column: table[column].where(table[column] > 0)})
 

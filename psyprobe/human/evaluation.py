@@ -111,13 +111,10 @@ def evaluate_csf(
             f"the table has no column {', '.join(missing)}; give the columns of "
             "psyprobe.human.thresholds()"
         )
-    columns: dict[str, npt.NDArray[Any]] = {
-        name: np.asarray(table[name]) for name in COLUMNS
-    }
-    measured = _positive("measured", columns["sensitivity"])
-    predicted = _positive("predicted", predicted_sensitivity(columns, model))
+    measured = _positive("measured", np.asarray(table["sensitivity"]))
+    predicted = _positive("predicted", predicted_sensitivity(table, model))
     error = 20.0 * np.log10(predicted / measured)
-    datasets = columns["dataset"]
+    datasets = np.asarray(table["dataset"])
     scores = {
         str(name): _score(error[datasets == name])
         for name in dict.fromkeys(datasets.tolist())
@@ -145,16 +142,11 @@ def predicted_sensitivity(
         name: np.asarray(table[name]) for name in COLUMNS
     }
     is_disk = columns["stimulus"] == "disk"
-    conditions = {
-        name: columns[name]
-        for name in ("temporal_frequency", "eccentricity", "visual_field")
-    }
-    conditions["background"] = np.stack(
-        [columns["L"], columns["M"], columns["S"]], axis=-1
-    )
-    conditions["direction"] = np.stack(
-        [columns["dL"], columns["dM"], columns["dS"]], axis=-1
-    )
+    places = ("temporal_frequency", "eccentricity", "visual_field")
+    conditions = {name: columns[name] for name in places}
+    for name, cones in (("background", "L M S"), ("direction", "dL dM dS")):
+        lms = [columns[cone] for cone in cones.split()]
+        conditions[name] = np.stack(lms, axis=-1)
     disk = {"disc_radius": columns["sigma"]}
     grating = {"frequency": columns["frequency"], "area": columns["area"]}
     predicted = np.empty(is_disk.shape)

@@ -10,7 +10,6 @@ gfxdisp/elaTCSF (MIT licence, in ``psyprobe/human/data/flicker/LICENSE``).
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.human.achromatic import achromatic_csf
+from psyprobe.human.datasets import read_table
 from psyprobe.human.signature import LIMITS
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ _UNITS = {
     "area": "deg²",
     "eccentricity": "deg",
 }
-#: Radius of an unbounded field in the table, deg.
-_UNBOUNDED = 99999.0
 
 #: Gain, the share of the transient part, and its slowness against the sustained one; time constant,
 #: s.
@@ -170,21 +168,7 @@ def flicker_thresholds(dataset: str | None = None) -> pd.DataFrame:
     >>> len(table), table.attrs["units"]["temporal_frequency"]
     (100, 'Hz')
     """
-    import pandas as pd
-
-    path = files("psyprobe.human") / "data" / "flicker" / "thresholds.csv"
-    with path.open(encoding="utf-8") as file:
-        table = pd.read_csv(file, comment="#")
-    new_names = {
-        name: name.removesuffix(unit)
-        for name in table
-        for unit in _ENDS
-        if name.endswith(unit)
-    }
-    table = table.rename(columns=new_names)
-    is_unbounded = table["radius"] == _UNBOUNDED
-    for name in ("radius", "area"):
-        table[name] = table[name].mask(is_unbounded, np.inf)
+    table = read_table("flicker/thresholds.csv")
     names = sorted(table["dataset"].unique())
     if dataset is not None:
         if dataset not in names:
@@ -192,7 +176,3 @@ def flicker_thresholds(dataset: str | None = None) -> pd.DataFrame:
         table = table[table["dataset"] == dataset].reset_index(drop=True)
     table.attrs = {"units": dict(_UNITS), "citation": SOURCE, "licence": LICENCE}
     return table
-
-
-#: Units in the names of the file's columns.
-_ENDS = ("_hz", "_cd_m2", "_cpd", "_deg2", "_deg")

@@ -16,7 +16,8 @@ import pytest
 from psyprobe._typing import FloatArray
 from psyprobe.analysis import angular_distance
 from psyprobe.analysis.jnd import ideal_dprime, jnd
-from psyprobe.human.acuity import castle_limit, resolution_limit, resolution_limits
+from psyprobe.human.acuity import resolution_limit, resolution_limits
+from psyprobe.human.castle import castle_csf
 from psyprobe.human.discrimination import (
     foley_response,
     increment,
@@ -350,16 +351,14 @@ def test_fine_stripes_against_uniform(rows: Callable[[str], list[Row]]) -> None:
 
 def test_limits_of_castlecsf(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("acuity_castlecsf"):
-        at = {
-            "luminance": row["luminance_cd_m2"],
-            "area": row["area_deg2"],
-            "eccentricity": row["eccentricity_deg"],
-        }
-        found = castle_limit(row["sensitivity"], row["direction"], **at)
-        assert found is not None and found.frequency == pytest.approx(
-            row["limit_cpd"], rel=1e-11
+        sensitivity = castle_csf(
+            row["limit_cpd"],
+            direction=row["direction"],
+            luminance=row["luminance_cd_m2"],
+            area=row["area_deg2"],
+            eccentricity=row["eccentricity_deg"],
         )
-        assert found.extrapolated == (row["limit_cpd"] > 64)
+        assert sensitivity == pytest.approx(row["sensitivity"], rel=1e-9)
 
 
 def test_the_fit_of_measured_limits() -> None:
