@@ -28,7 +28,6 @@ _TARGETS = {
     "red_green": {("colorfest", 3), ("hdr_csf", 10), ("kim2013", 17)},
     "yellow_violet": {("colorfest", 4), ("hdr_csf", 11), ("kim2013", 18)},
 }
-_MECHANISMS = tuple(_TARGETS)
 #: Smallest share of the mechanism in seeing a colour that aimed at it, and another colour.
 _MIN_TARGET_SHARE = 0.5
 _MIN_SHARE = 0.8
@@ -310,7 +309,7 @@ def _foveal_thresholds() -> pd.DataFrame:
     rows["castle"] = castle_csf(**inputs)
     shares = castle_shares(**inputs)
     return rows.assign(
-        **{f"share_{name}": shares[:, i] for i, name in enumerate(_MECHANISMS)}
+        **{f"share_{name}": shares[:, i] for i, name in enumerate(_TARGETS)}
     )
 
 

@@ -47,15 +47,6 @@ TOLERANCE = 0.01
 _ORIENTATION_TOLERANCE = 1.0
 #: Relative difference within which two conditions are the same.
 _SAME = 1e-9
-#: Units of conditions that are no input of a model.
-_UNITS = {
-    "radius": "deg",
-    "orientation": "deg",
-    "mask_orientation": "deg",
-    "phase": "deg",
-    "x": "deg",
-    "y": "deg",
-}
 
 
 @dataclass(frozen=True)
@@ -517,7 +508,7 @@ def _load_model(name: str, entry: JsonMapping, folder: Path) -> ModelReference:
     digest = file_digest(limits.source) if is_file else ""
     options = ("model", "contrast", "table")
     inputs = {key: value for key, value in entry.items() if key not in options}
-    is_rms = _contrast(entry) == "rms"
+    is_rms = _is_rms(entry)
     table = _checked_table(entry["table"]) if "table" in entry else None
     conditions = _checked_conditions(
         inputs, (*options, *_accepted_inputs(model, limits))
@@ -525,24 +516,23 @@ def _load_model(name: str, entry: JsonMapping, folder: Path) -> ModelReference:
     return ModelReference(name, model, limits, conditions, is_rms, table, digest)
 
 
-def _contrast(entry: JsonMapping) -> str:
+def _is_rms(entry: JsonMapping) -> bool:
     contrast = entry.get("contrast", "peak")
     if contrast not in ("peak", "rms"):
         raise InputError(f"human.contrast is {contrast!r}; give 'peak' or 'rms'")
-    return str(contrast)
+    return bool(contrast == "rms")
 
 
 def _load_data(name: str, entry: JsonMapping, folder: Path) -> DataReference:
     fixed = {key: value for key, value in entry.items() if key != "data"}
     if not name.endswith(".csv"):
         if name in datasets():
-            is_rms = _contrast(entry) == "rms"
             fixed.pop("contrast", None)
             conditions = _checked_conditions(
                 fixed, ("data", "contrast", "direction", *LEVELS)
             )
             return MatchedReference(
-                name, {}, np.empty(0), {}, fixed=conditions, rms=is_rms
+                name, {}, np.empty(0), {}, fixed=conditions, rms=_is_rms(entry)
             )
         if name not in STUDIES:
             raise unknown_name("human data", name, STUDIES)
@@ -558,9 +548,7 @@ def _load_data(name: str, entry: JsonMapping, folder: Path) -> DataReference:
             raise InputError(
                 f"human.{key} is given, and so is a column {key} of {name}; leave one out"
             )
-    conditions |= _checked_conditions(
-        fixed, ("data", "direction", *QUANTITIES, *_UNITS)
-    )
+    conditions |= _checked_conditions(fixed, ("data", "direction", *QUANTITIES))
     return DataReference(
         name, measured, sensitivity, conditions, file_digest(folder / name)
     )
@@ -648,7 +636,7 @@ def _levels(inputs: JsonMapping, conditions: tuple[str, ...]) -> list[str]:
 
 
 def _unit(name: str) -> str:
-    return QUANTITIES[name].unit if name in QUANTITIES else _UNITS.get(name, "")
+    return QUANTITIES[name].unit if name in QUANTITIES else ""
 
 
 def _condition(values: JsonMapping) -> str:

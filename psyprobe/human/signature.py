@@ -78,7 +78,7 @@ PHOTOPIC_LUMINANCE = Quantity(
     low=10.0,
     remedy="this model is one curve for daylight; for dimmer light use castle_csf",
 )
-#: Inputs of models, by name.
+#: Inputs of models and other conditions, by name.
 QUANTITIES = {
     name: Quantity(name, **row) for name, row in _read_page("quantities.toml").items()
 }
