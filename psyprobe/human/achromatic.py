@@ -46,7 +46,6 @@ from psyprobe.human.signature import (
     LIMITS,
     PHOTOPIC_LUMINANCE,
     QUANTITIES,
-    ContrastSensitivity,
     common_shape,
     floating_dtype,
 )
@@ -54,7 +53,7 @@ from psyprobe.human.signature import (
 _CALL = inspect.signature(castle_csf)
 
 
-def achromatic_csf(formula: Callable[..., FloatArray]) -> ContrastSensitivity:
+def achromatic_csf(formula: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
     """Give a formula of ``models.toml`` the call of `castle_csf`.
 
     The formula gets those of its inputs that are not None, as arrays of one precision; one for

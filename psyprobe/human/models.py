@@ -89,11 +89,6 @@ def csf(name: str) -> ContrastSensitivity:
     return _load(points[name])
 
 
-def csf_limits(model: ContrastSensitivity) -> Limits:
-    """Return the inputs and ranges of a model that `csf` or `load_custom_csf` returned."""
-    return model.limits if isinstance(model, CustomCsf) else LIMITS[model.__name__]
-
-
 def csf_names() -> tuple[str, ...]:
     """Return the names of all models, built-in and of entry points ``psyprobe.human``."""
     built_in = (*CSF_MODELS, *_discrimination())

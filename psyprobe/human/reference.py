@@ -29,13 +29,13 @@ from psyprobe.human.models import (
     CustomCsf,
     HumanRow,
     csf,
-    csf_limits,
     csf_names,
     list_csf,
     load_custom_csf,
 )
 from psyprobe.human.points import LEVELS, Conditions, mean_of_people
 from psyprobe.human.signature import (
+    LIMITS,
     QUANTITIES,
     ContrastSensitivity,
     Limits,
@@ -504,7 +504,7 @@ def _load_model(name: str, entry: JsonMapping, folder: Path) -> ModelReference:
     """Build the reference to a human model, built-in or in a file, from a page's [human]."""
     is_file = ".py" in name
     model: ContrastSensitivity = load_custom_csf(name, folder) if is_file else csf(name)
-    limits = csf_limits(model)
+    limits = model.limits if isinstance(model, CustomCsf) else LIMITS[name]
     digest = file_digest(limits.source) if is_file else ""
     options = ("model", "contrast", "table")
     inputs = {key: value for key, value in entry.items() if key not in options}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import reprlib
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,15 @@ from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 
-#: A human contrast sensitivity function: it is called as `psyprobe.human.castle_csf`, and raises
-#: `psyprobe.errors.InputError` for a condition that it lacks, rather than ignoring it.
-ContrastSensitivity: TypeAlias = Callable[..., FloatArray]
+
+class ContrastSensitivity(Protocol):
+    """A human contrast sensitivity function, which is called as `psyprobe.human.castle_csf`.
+
+    It raises `psyprobe.errors.InputError` for a condition that it lacks, rather than ignoring it.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> FloatArray:
+        """Compute sensitivity, 1 / contrast at threshold."""
 
 
 def _read_page(name: str) -> JsonObject:
