@@ -357,18 +357,17 @@ def images_over_passes(observer: Any, network: Any) -> float:
         pp.stimulus.Gabor(frequency=frequency, contrast=0.5)
         for frequency in np.geomspace(0.5, 20, 32)
     ]
-    (reference,) = show([specs[0].reference()], DISPLAY).pieces
+    reference = show([specs[0].reference()], DISPLAY)
     images = torch.rand(8, 3, SIDE, SIDE)
 
     def ours() -> None:
         shown = show(specs, DISPLAY)
-        (quarters,) = shown.pieces
         distances(
-            quarters.planes[..., 0].reshape(len(specs), -1),
+            shown.planes[..., 0].reshape(len(specs), -1),
             reference.planes[..., 0].reshape(1, -1),
         )
         for start in range(0, len(specs), len(images)):
-            observer.features(shown.part(start, start + len(images)).drive.rgb)
+            observer.features(shown[start : start + len(images)].rgb)
 
     def bare() -> None:
         with torch.inference_mode():

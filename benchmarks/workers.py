@@ -200,14 +200,12 @@ def draw_when_told(connection: Connection) -> None:
         pp.stimulus.Gabor(frequency=frequency, contrast=0.5)
         for frequency in np.geomspace(0.5, 20, 8)
     ]
-    reference = (
-        show([specs[0].reference()], display).drive.planes[..., 0].reshape(1, -1)
-    )
+    reference = show([specs[0].reference()], display).planes[..., 0].reshape(1, -1)
     while count := connection.recv():
         start = time.monotonic()
         for _ in range(count):
             distances(
-                show(specs, display).drive.planes[..., 0].reshape(len(specs), -1),
+                show(specs, display).planes[..., 0].reshape(len(specs), -1),
                 reference,
             )
         connection.send(time.monotonic() - start)

@@ -43,9 +43,7 @@ def test_srgb_equals_colour_science() -> None:
 
 @pytest.mark.parametrize("size", [8, 9, (2, 5), (6, 7)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_what_mirrors_itself_is_encoded_as_each_of_its_pixels(
-    size: object, dtype: str
-) -> None:
+def test_an_image_is_encoded_as_each_of_its_pixels(size: object, dtype: str) -> None:
     display = Display(peak=400, black=0.3)
     for stimulus in (
         gabor(frequency=[2, 3], contrast=0.4, ppd=16, size=size, radius=0.1),
@@ -86,7 +84,7 @@ def test_what_mirrors_itself_is_encoded_as_each_of_its_pixels(
 
 
 @pytest.mark.parametrize("light", [np.nan, np.inf, 500.0])
-def test_light_that_cannot_be_shown_is_found_in_any_half(light: float) -> None:
+def test_light_that_cannot_be_shown_is_found_wherever_it_is(light: float) -> None:
     for places in (
         [(0, 0)],
         [(5, 3)],

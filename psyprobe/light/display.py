@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from importlib.resources import files
@@ -35,7 +35,6 @@ from psyprobe.light.colour import (
     rgb_to_xyz_matrix,
     white_xyz,
 )
-from psyprobe.light.mirroring import fold, paired_chunks, unfold
 from psyprobe.light.primaries import Primaries, checked_primaries, chromaticities
 from psyprobe.light.transfer import (
     SRGB_JUNCTION,
@@ -454,17 +453,15 @@ class Display:
             return xp.stack(drives, axis=-1)
         # Drive lies in memory as pixels do, those of stimuli in colour plane by plane.
         drive = xp.empty_like(pixels, dtype=getattr(xp, dtype))
-        image_axes = (-2, -1) if space == "luminance" else (-3, -2)
-        for some_pixels, some_drive in paired_chunks(pixels, drive, -image_axes[0]):
+        image_dimensions = 2 if space == "luminance" else 3
+        for some_pixels, some_drive in _paired_chunks(pixels, drive, image_dimensions):
             light = self.light(some_pixels, space, observer)
-            light, part, mirrors = fold(light, some_drive, image_axes)
             inside = self.gamut(light, "luminance")
             if inside.outside and not clip:
                 raise GamutError(
                     self._refusal(self.gamut(pixels, space, observer), image)
                 )
-            self._encode_light(light, inside, part)
-            unfold(mirrors)
+            self._encode_light(light, inside, some_drive)
         if space != "luminance":
             return drive
         return xp.broadcast_to(drive[..., None], (*drive.shape, 3))
@@ -623,6 +620,26 @@ class Display:
                 relative, 0.0, None if self.extended else 1.0
             )
         return relative
+
+
+#: Values that are converted and checked at once, so that they stay in the processor's cache.
+_CHUNK_VALUES = 1 << 19
+
+
+def _paired_chunks(
+    pixels: Array, drive: Array, image_dimensions: int
+) -> Iterator[tuple[Array, Array]]:
+    """Yield two batches a few images at a time.
+
+    That keeps numpy within the processor's cache; a GPU takes all images at once.
+    """
+    if not isinstance(pixels, np.ndarray) or pixels.ndim <= image_dimensions:
+        yield pixels, drive
+        return
+    values_per_image = max(1, math.prod(pixels.shape[1:]))
+    count = max(1, _CHUNK_VALUES // values_per_image)
+    for start in range(0, len(pixels), count):
+        yield pixels[start : start + count], drive[start : start + count]
 
 
 def pixels_per_degree(pixel_pitch: float, distance: float) -> float:

@@ -1,82 +1,23 @@
-"""Draw stimuli as drive values of a display, and convert these to an observer's input.
-
-Of images that are symmetric along both axes only a quarter is drawn, encoded and held until the
-full image is needed.
-"""
+"""Draw stimuli as drive values of a display, and convert these to an observer's input."""
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from psyprobe.errors import GamutError, InputError
+from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.observers import Card
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.stimulus import Specification
-from psyprobe.stimulus.measuring import observer_of
 
 
-@dataclass(frozen=True)
-class DisplayedImages:
-    """Images of one size as drive values."""
-
-    #: Runs of whole images of one kind, (n, H, W), or of the upper left quarters of symmetric
-    #: images, (n, H/2, W/2).
-    pieces: tuple[ImagePlanes, ...]
-    #: The size (H, W) of a whole image.
-    shape: tuple[int, int]
-
-    def __len__(self) -> int:
-        return sum(map(len, self.pieces))
-
-    @cached_property
-    def drive(self) -> ImagePlanes:
-        """The drive values of all images in full."""
-        return ImagePlanes.joined(
-            [
-                _unfold(piece) if self.by_quarter(piece) else piece
-                for piece in self.pieces
-            ]
-        )
-
-    @property
-    def quarters(self) -> DisplayedImages:
-        """The images that are held by a quarter, as images of that size."""
-        height, width = self.shape
-        quarters = filter(self.by_quarter, self.pieces)
-        return DisplayedImages(tuple(quarters), (height // 2, width // 2))
-
-    def by_quarter(self, piece: ImagePlanes) -> bool:
-        """Tell whether a piece holds quarters."""
-        return bool(piece.planes.shape[1:3] != self.shape)
-
-    def part(self, start: int, stop: int) -> DisplayedImages:
-        """Select the images from `start` up to `stop`."""
-        if "drive" in vars(self):
-            return DisplayedImages((self.drive[start:stop],), self.shape)
-        pieces = []
-        first = 0
-        for piece in self.pieces:
-            pieces.append(piece[max(start - first, 0) : max(stop - first, 0)])
-            first += len(piece)
-        return DisplayedImages(tuple(filter(len, pieces)), self.shape)
-
-
-def show(
-    specs: Sequence[Specification],
-    display: Display,
-    quarters: npt.NDArray[np.bool_] | None = None,
-) -> DisplayedImages:
+def show(specs: Sequence[Specification], display: Display) -> ImagePlanes:
     """Draw stimuli and encode them for a display.
 
     Parameters
@@ -86,9 +27,11 @@ def show(
         only in numbers are drawn in one call.
     display : Display
         The display that shows them.
-    quarters : array of bool, shape (n,), optional
-        Which images are drawn and held by a quarter; by default the symmetric ones. The drive
-        values are the same either way.
+
+    Returns
+    -------
+    ImagePlanes
+        Drive values of all images, shape (n, H, W).
 
     Raises
     ------
@@ -98,74 +41,28 @@ def show(
     Examples
     --------
     >>> from psyprobe.stimulus import Gabor
-    >>> shown = show([Gabor(frequency=4, contrast=0.5)], Display(peak=400))
-    >>> [piece.planes.shape for piece in shown.pieces], shown.drive.rgb.shape
-    ([(1, 112, 112, 1)], (1, 224, 224, 3))
+    >>> show([Gabor(frequency=4, contrast=[0.1, 0.5])], Display(peak=400)).rgb.shape
+    (2, 224, 224, 3)
     """
     pieces = []
-    runs = _runs(specs, mirroring(specs) if quarters is None else quarters)
-    for (_, by_quarter), neighbours in groupby(
-        runs, key=lambda run: (run[0].family(), run[1])
-    ):
-        members = [spec for spec, _ in neighbours]
-        pieces.append(_drive(members[0].joined(members), display, by_quarter))
-    return DisplayedImages(tuple(pieces), specs[0].shape)
-
-
-def mirroring(specs: Sequence[Specification]) -> npt.NDArray[np.bool_]:
-    """Tell which images are symmetric along both axes, shape (n,); see `Specification.mirrors`."""
-    return np.concatenate([np.ravel(spec.mirrors()) for spec in specs])
-
-
-def _runs(
-    specs: Sequence[Specification], quarters: npt.NDArray[np.bool_]
-) -> Iterator[tuple[Specification, bool]]:
-    """Split specifications so that each is held wholly by quarters or wholly in full."""
-    start = 0
-    for spec in specs:
-        spec_quarters = quarters[start : start + math.prod(spec.batch)]
-        start += len(spec_quarters)
-        if spec_quarters.all() or not spec_quarters.any():
-            yield spec, bool(spec_quarters[0])
-            continue
-        for by_quarter, indices in groupby(
-            range(len(spec_quarters)), spec_quarters.__getitem__
-        ):
-            yield spec.select(spec.batch, [*indices]), bool(by_quarter)
-
-
-def _drive(spec: Specification, display: Display, by_quarter: bool) -> ImagePlanes:
-    if by_quarter:
-        pixels, space = spec.corner()
-        try:
-            drive = display.encode(pixels, space=space, observer=observer_of(spec))
-            return ImagePlanes.of(np.asarray(drive))
-        except GamutError:
-            pass  # the whole image is encoded below, so that the message counts all its pixels
-    return ImagePlanes.of(np.asarray(display.encode(spec.draw())))
-
-
-def _unfold(quarters: ImagePlanes) -> ImagePlanes:
-    """Complete symmetric images from their upper left quarters."""
-    planes = np.moveaxis(quarters.planes, -1, 1)
-    *leading, height, width = planes.shape
-    drive = np.empty((*leading, 2 * height, 2 * width), planes.dtype)
-    drive[..., :height, :width] = planes
-    drive[..., :height, width:] = planes[..., ::-1]
-    drive[..., height:, :] = drive[..., height - 1 :: -1, :]
-    return ImagePlanes(np.moveaxis(drive, 1, -1))
+    for _, neighbours in groupby(specs, Specification.family):
+        members = [*neighbours]
+        drive = display.encode(members[0].joined(members).draw())
+        pieces.append(ImagePlanes.of(np.asarray(drive)))
+    return ImagePlanes.joined(pieces)
 
 
 T = TypeVar("T")
+Images = TypeVar("Images")
 
 
 def draw_in_turn(
     work: Iterable[T],
-    draw: Callable[[T], DisplayedImages],
+    draw: Callable[[T], Images],
     has_next: Callable[[], bool],
     *,
     ahead: bool,
-) -> Iterator[tuple[T, DisplayedImages]]:
+) -> Iterator[tuple[T, Images]]:
     """Yield items of work one by one, each with the images that are drawn for it.
 
     Parameters
@@ -183,19 +80,10 @@ def draw_in_turn(
     if not ahead:
         yield from ((item, draw(item)) for item in work)
         return
-
-    def draw_fully(item: T) -> DisplayedImages:
-        images = draw(item)
-        if images.pieces:
-            _ = (
-                images.drive
-            )  # cached, so that the caller's thread need not unfold quarters
-        return images
-
     with ThreadPoolExecutor(1) as thread:
-        waiting: deque[tuple[T, Future[DisplayedImages]]] = deque()
+        waiting: deque[tuple[T, Future[Images]]] = deque()
         for item in work:
-            waiting.append((item, thread.submit(draw_fully, item)))
+            waiting.append((item, thread.submit(draw, item)))
             while waiting and (len(waiting) > 1 or not has_next()):
                 finished_item, future = waiting.popleft()
                 yield finished_item, future.result()

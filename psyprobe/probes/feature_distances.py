@@ -115,7 +115,6 @@ def respond(
     measures: Sequence[str] = MEASURES,
     *,
     ppd: float,
-    parts: int = 1,
 ) -> FloatArray:
     """Measure how far test images are from their references for an observer.
 
@@ -134,9 +133,6 @@ def respond(
         response, or the angular distance of features) or "length" (of the test's feature).
     ppd : float
         Pixels per degree of the images.
-    parts : int
-        Number of equal parts that each whole image consists of, of which `images` and `references`
-        hold one: 4 for quarters of symmetric images. Other than 1 only where `separable`.
 
     Returns
     -------
@@ -181,9 +177,7 @@ def respond(
             )
         distance_by_measure[DIFFERENCE] = distance_by_measure["angular"]
         for growing_measure in GROWING.keys() & distance_by_measure.keys():
-            distance_by_measure[growing_measure] *= (planes * parts) ** GROWING[
-                growing_measure
-            ]
+            distance_by_measure[growing_measure] *= planes ** GROWING[growing_measure]
         for measure, key in enumerate(measures):
             responses[:, layer, measure] = distance_by_measure[key]
     return responses
@@ -221,23 +215,17 @@ def measure_lengths(
     return np.asarray(np.moveaxis(np.array(lengths_and_steps) * growth, -1, 0))
 
 
-#: The power of the number of equal planes or parts with which a measure grows.
+#: The power of the number of equal planes with which a measure grows.
 GROWING = {"l1": 1.0, "l2": 0.5, LENGTH: 0.5}
 
 
 def by_pixel(observer: Any) -> bool:
     """Tell whether an observer's features are the pixels, one for one.
 
-    Then equal planes or parts have equal features, and the features of an image do not depend on
+    Then equal planes have equal features, and the features of an image do not depend on
     the other images of its batch.
     """
     return isinstance(observer, Pixels)
-
-
-def separable(observer: Any, measures: Sequence[str]) -> bool:
-    """Tell whether these measures of an image follow from those of one of its equal parts."""
-    # The published arithmetic depends on the order of its sum.
-    return by_pixel(observer) and "angular_float32" not in measures
 
 
 def equal_planes(observer: FeatureObserver, images: ImagePlanes) -> int:

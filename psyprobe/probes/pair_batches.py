@@ -24,15 +24,10 @@ from psyprobe.analysis.direction import angle_status
 from psyprobe.files.output import digest, digest_of_names
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.registry import loaded_as
 from psyprobe.probes.clips import DisplayedClips, clip_answers
-from psyprobe.probes.displayed_images import (
-    DisplayedImages,
-    draw_in_turn,
-    mirroring,
-    presented,
-    show,
-)
+from psyprobe.probes.displayed_images import draw_in_turn, presented, show
 from psyprobe.probes.feature_distances import (
     LENGTH,
     answers_with_lengths,
@@ -41,7 +36,6 @@ from psyprobe.probes.feature_distances import (
     keep_freed_memory,
     measure_lengths,
     respond,
-    separable,
 )
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.schedule import run_attributes
@@ -114,7 +108,7 @@ def answer(observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answere
         lambda: _has_next(batches),
         ahead=accelerated,
     ):
-        if neighbours[0].work.tests[0].is_clip:
+        if tests is None:
             for batch in neighbours:
                 yield from _answer_clips(observers, batch)
             continue
@@ -180,24 +174,20 @@ def _group_neighbours(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
         yield neighbours
 
 
-def draw_tests(batches: Sequence[Batch]) -> DisplayedImages:
-    """Draw the tests of some batches; draw no clips, whose frames are drawn on access."""
+def draw_tests(batches: Sequence[Batch]) -> ImagePlanes | None:
+    """Draw the tests of some batches; return None for clips, whose frames are drawn on access."""
     specs = [test for batch in batches for test in batch.work.tests]
-    if specs[0].is_clip:
-        return DisplayedImages((), specs[0].shape)
-    rows = [row for batch in batches for row in batch.work.rows]
-    quarters = mirroring(specs) & mirroring(batches[0].work.references)[rows]
-    return show(specs, batches[0].work.display, quarters)
+    return None if specs[0].is_clip else show(specs, batches[0].work.display)
 
 
 def _split_tests(
-    batches: Sequence[Batch], tests: DisplayedImages
-) -> Iterator[tuple[Sequence[Batch], DisplayedImages]]:
+    batches: Sequence[Batch], tests: ImagePlanes
+) -> Iterator[tuple[Sequence[Batch], ImagePlanes]]:
     """Yield one batch after the other, each with its own tests."""
     start = 0
     for batch in batches:
         stop = start + len(batch.work.rows)
-        yield [batch], tests.part(start, stop)
+        yield [batch], tests[start:stop]
         start = stop
 
 
@@ -211,7 +201,7 @@ def _compare(
     name: str,
     observer: Any,
     batches: Sequence[Batch],
-    tests: DisplayedImages,
+    tests: ImagePlanes,
     references: _References,
 ) -> list[JsonObject]:
     """Compare each test of some batches with its reference, and return an observer's answers."""
@@ -219,26 +209,14 @@ def _compare(
     rows = [row for batch in batches for row in batch.work.rows]
     reference_lengths = references.lengths(name, observer)
     measures = work.measures if reference_lengths is None else (*work.measures, LENGTH)
-    responses = []
-    start = 0
-    for drive in tests.pieces if separable(observer, measures) else [tests.drive]:
-        by_quarter = tests.by_quarter(drive)
-        piece_rows = rows[start : start + len(drive)]
-        reference_features, reference_rows = references.features(
-            name, observer, piece_rows, by_quarter=by_quarter
-        )
-        piece_responses = respond(
-            observer,
-            presented(drive, work.display, observer.card.ability),
-            reference_features,
-            reference_rows,
-            measures,
-            ppd=work.tests[0].ppd,
-            parts=4 if by_quarter else 1,
-        )
-        responses.append(piece_responses)
-        start += len(drive)
-    values = np.concatenate(responses)
+    values = respond(
+        observer,
+        presented(tests, work.display, observer.card.ability),
+        references.features(name, observer),
+        rows,
+        measures,
+        ppd=work.tests[0].ppd,
+    )
     if reference_lengths is None:
         return [{"values": test_values} for test_values in values.tolist()]
     lengths = np.concatenate([values[..., -1:], reference_lengths[rows]], axis=-1)
@@ -258,32 +236,22 @@ class _References:
             return
         self._names = names
         self._display = work.display
-        self._images = show(work.references, work.display)
-        # The index of each among the references that are held by a quarter.
-        self._quarter_rows = np.cumsum(mirroring(work.references)) - 1
-        self._features: dict[tuple[str, bool], Mapping[str, FloatArray]] = {}
+        self._drive = show(work.references, work.display)
+        self._features: dict[str, Mapping[str, FloatArray]] = {}
         self._lengths: dict[str, FloatArray | None] = {}
 
-    def features(
-        self, name: str, observer: Any, rows: Sequence[int], *, by_quarter: bool
-    ) -> tuple[Mapping[str, FloatArray], Sequence[int]]:
-        """Compute features of whole references or of quarters, and the index of each row in
-        them.
-        """
-        if (name, by_quarter) not in self._features:
-            images = self._images.quarters if by_quarter else self._images
-            observed = presented(images.drive, self._display, observer.card.ability)
-            self._features[name, by_quarter] = features(observer, observed)
-        if by_quarter:
-            rows = self._quarter_rows[list(rows)].tolist()
-        return self._features[name, by_quarter], rows
+    def features(self, name: str, observer: Any) -> Mapping[str, FloatArray]:
+        """Compute an observer's features of the references."""
+        if name not in self._features:
+            images = presented(self._drive, self._display, observer.card.ability)
+            self._features[name] = features(observer, images)
+        return self._features[name]
 
     def lengths(self, name: str, observer: Any) -> FloatArray | None:
         """Measure the lengths of the references' features; see `measure_lengths`."""
         if name not in self._lengths:
-            reference_features, _ = self.features(name, observer, (), by_quarter=False)
             self._lengths[name] = measure_lengths(
-                observer, reference_features, self._images.drive
+                observer, self.features(name, observer), self._drive
             )
         return self._lengths[name]
 
@@ -470,9 +438,7 @@ def _angles(
     pairs: Sequence[tuple[Specification, Specification]],
     display: Display,
 ) -> FloatArray:
-    tests, references = (
-        show(specs, display).drive for specs in zip(*pairs, strict=True)
-    )
+    tests, references = (show(specs, display) for specs in zip(*pairs, strict=True))
     reference_features = features(observer, references)
     rows = range(len(pairs))
     ppd = pairs[0][0].ppd

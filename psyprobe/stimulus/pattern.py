@@ -10,7 +10,6 @@ its images (n, H, W).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -19,7 +18,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
-from psyprobe._typing import Array, BoolArray, FloatArray, Levels, Size
+from psyprobe._typing import Array, FloatArray, Levels, Size
 from psyprobe.errors import InputError
 from psyprobe.light.colour import (
     ConeObserver,
@@ -78,17 +77,6 @@ def offsets(
     dx = pixel_positions(width, ppd) - x[:, None]
     dy = -pixel_positions(height, ppd) - y[:, None]
     return dx, dy
-
-
-def has_even_sides(shape: Size) -> bool:
-    """Tell whether both sides of an image have an even number of pixels.
-
-    Examples
-    --------
-    >>> has_even_sides((224, 224)), has_even_sides((224, 33))
-    (True, False)
-    """
-    return shape[0] % 2 == shape[1] % 2 == 0
 
 
 def cos_sin_degrees(angle: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -180,30 +168,17 @@ class Uniform(Specification):
         """Return itself: there is no target."""
         return self
 
-    def mirrors(self) -> BoolArray:
-        """Tell that all images mirror themselves, if sides are even."""
-        # A kind from elsewhere that inherits from this may paint something else.
-        return np.full(self.batch, type(self) is Uniform and has_even_sides(self.shape))
-
-    def corner(self) -> tuple[Array, str]:
-        """Draw the upper left quarters."""
-        height, width = self.shape
-        return self._draw_field((height // 2, width // 2), Backend())
-
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
-        return self._draw_field(self.shape, backend)
-
-    def _draw_field(self, shape: Size, backend: Backend) -> tuple[Array, str]:
         values = self.per_image("luminance")[:, None, None, None]
         if self.chromatic:
             values = values * (
                 cone_observer(self.observer).from_xyz @ white_xyz(self.white)
             )
         light = backend.array(values)
-        pixels = array_namespace(light).tile(light, (1, *shape, 1))
+        pixels = array_namespace(light).tile(light, (1, *self.shape, 1))
         if self.chromatic:
-            return pixels.reshape((*self.batch, *shape, 3)), "lms"
-        return pixels.reshape((*self.batch, *shape)), "luminance"
+            return pixels.reshape((*self.batch, *self.shape, 3)), "lms"
+        return pixels.reshape((*self.batch, *self.shape)), "luminance"
 
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
         """Measure the level, uniformity and colour of a field."""
@@ -337,23 +312,17 @@ class Modulation(Specification):
         return change.reshape((*self.batch, *self.shape))
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
-        return self._draw_light(self.paint, backend)
-
-    def _draw_light(
-        self, paint: Callable[..., Array], backend: Backend
-    ) -> tuple[Array, str]:
-        """Draw the background with the pattern of some `paint`, and name the space."""
         luminance = self.per_image("luminance")
         contrast = self.per_image("contrast")
         if self.in_colour:
             level = luminance[:, None] * self.background_lms
-            change = paint(contrast, np.zeros_like(contrast), backend)
+            change = self.paint(contrast, np.zeros_like(contrast), backend)
             planes = in_planes(change, level * self.cone_contrast, level, backend)
             pixels = planes.reshape((*self.batch, *planes.shape[1:]))
             pixels = array_namespace(pixels).moveaxis(pixels, -3, -1)
             space = "lms"
         else:
-            images = paint(contrast * luminance, luminance, backend)
+            images = self.paint(contrast * luminance, luminance, backend)
             pixels = images.reshape((*self.batch, *images.shape[1:]))
             space = "luminance"
         if self.deepest is None or space == "lms":

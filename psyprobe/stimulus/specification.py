@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 import numpy as np
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe._typing import Array, BoolArray, FloatArray, IntArray, Levels, Shape, Size
+from psyprobe._typing import Array, FloatArray, IntArray, Levels, Shape, Size
 from psyprobe.errors import InputError
 from psyprobe.files.output import digest, plain
 from psyprobe.light.display import Display
@@ -44,7 +44,6 @@ _MACHINERY = {
     "cautions",
     "chunks",
     "content",
-    "corner",
     "cycles",
     "dicts",
     "digests",
@@ -56,7 +55,6 @@ _MACHINERY = {
     "measure_frames",
     "measure_image",
     "measure_planes",
-    "mirrors",
     "modulation",
     "paint",
     "patterns",
@@ -344,38 +342,6 @@ class Specification:
     def cautions(self) -> tuple[str, ...]:
         """Return what a reader should know before the stimulus is shown, a sentence each."""
         return ()
-
-    def mirrors(self) -> BoolArray:
-        """Tell which images of the batch are known to mirror themselves along both axes.
-
-        The right half is the left one mirrored and the lower the upper, so that `corner` holds all
-        of it; sides are even. The array has the shape of the batch.
-
-        Examples
-        --------
-        >>> from psyprobe.stimulus import Gabor
-        >>> Gabor(frequency=4, contrast=0.1, phase=[0, 90]).mirrors()
-        array([ True, False])
-        """
-        return np.zeros(self.batch, bool)
-
-    def corner(self) -> tuple[Array, str]:
-        """Draw the upper left quarters of images that all mirror themselves.
-
-        Returns
-        -------
-        pixels : array, shape (..., H/2, W/2) or (..., H/2, W/2, 3), float64
-            As `draw` gives them, at a quarter of the cost.
-        space : str
-            As `Stimulus.space`.
-
-        Examples
-        --------
-        >>> from psyprobe.stimulus import Gabor
-        >>> Gabor(frequency=4, contrast=0.1, size=(64, 32)).corner()[0].shape
-        (32, 16)
-        """
-        raise NotImplementedError
 
     def reference(self) -> Specification:
         """Return what the target is told apart from: the same field without it."""

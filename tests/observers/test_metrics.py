@@ -231,7 +231,7 @@ def test_dim_light_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
 def test_metric_sees_the_light_of_the_display() -> None:
     display = Display(peak=200.0, black=0.5)
     spec = Gabor(frequency=4, contrast=0.3, luminance=50, radius=0.2, ppd=PPD, size=32)
-    shown = show([spec], display).drive
+    shown = show([spec], display)
     seen = presented(shown, display, "difference")
     np.testing.assert_allclose(seen.planes[..., 0], spec.draw().pixels[None], rtol=1e-5)
     assert seen.is_grey and seen.rgb.strides[-1] == 0

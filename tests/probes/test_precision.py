@@ -14,8 +14,8 @@ import pytest
 from small_experiment import Counting, write_experiment
 
 import psyprobe as pp
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.probes import pair_batches
-from psyprobe.probes.displayed_images import DisplayedImages
 from psyprobe.running.protocol import Batch
 
 pytest.importorskip("timm")
@@ -55,7 +55,7 @@ def test_beside_an_accelerator_the_next_batch_is_drawn_meanwhile(
     page, drawn_by = write_experiment(tmp_path), []
     draw = pair_batches.draw_tests
 
-    def noted(batches: Sequence[Batch]) -> DisplayedImages:
+    def noted(batches: Sequence[Batch]) -> ImagePlanes | None:
         drawn_by.append(threading.current_thread().name)
         return draw(batches)
 

@@ -122,4 +122,4 @@ def test_dir_shows_parameters_and_what_a_user_calls(kind: type[Specification]) -
     assert not [
         name for name in names if name.startswith("_") or not hasattr(spec, name)
     ]
-    assert "measure_planes" not in names and "mirrors" not in names
+    assert "measure_planes" not in names and "bounds" not in names

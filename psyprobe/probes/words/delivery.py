@@ -729,9 +729,7 @@ class Scene:
     ) -> tuple[FloatArray, ...]:
         """Draw and deliver an image, or each frame of a clip with dither of its own."""
         if not spec.is_clip:
-            return (
-                deliver(show([spec], self.display).drive.rgb[0], self.delivery, seed),
-            )
+            return (deliver(show([spec], self.display).rgb[0], self.delivery, seed),)
         seeds = [derived_seed(seed, "frame", frame) for frame in range(spec.frames)]
         return tuple(deliver(self.display.encode(spec.draw()), self.delivery, seeds))
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psyprobe._typing import Array, BoolArray, FloatArray, Levels, Size
+from psyprobe._typing import Array, FloatArray, Levels, Size
 from psyprobe.errors import unknown_name
 from psyprobe.light.colour import Direction
 from psyprobe.stimulus import estimate, pattern
@@ -65,26 +64,6 @@ class _Wave(Modulation):
         )
         self._require("frequency", self.frequency * longest >= _FEWEST_CYCLES, allowed)
 
-    def mirrors(self) -> BoolArray:
-        """Tell which waves mirror themselves along both axes.
-
-        They are upright or level, have a peak or a trough at the middle of the field, and a round
-        envelope or none.
-        """
-        central = (self.x == 0) & (self.y == 0) & (self.aspect == 1)
-        upright = central & (self.phase % 180 == 0) & (self.orientation % 90 == 0)
-        # A kind from elsewhere that inherits from these may paint something else.
-        built_in = type(self) in (Gabor, Grating)
-        separable = self.window in ("none", "gaussian") and not self.balanced
-        even = pattern.has_even_sides(self.shape)
-        return np.broadcast_to(upright & (built_in and separable and even), self.batch)
-
-    def corner(self) -> tuple[Array, str]:
-        """Draw the upper left quarters."""
-        radius = self.per_image("radius") if self.window == "gaussian" else None
-        paint = partial(self._paint_separable, radius=radius, corner=True)
-        return self._draw_light(paint, Backend())
-
     def _paint_separable(
         self,
         amplitude: FloatArray,
@@ -93,21 +72,16 @@ class _Wave(Modulation):
         *,
         radius: FloatArray | None = None,
         balanced: bool = False,
-        corner: bool = False,
     ) -> Array:
         """Paint the wave under a round envelope of some radius, or under none.
 
         cos(a + b) = cos a cos b - sin a sin b, and a round Gaussian is a product: so each image is
         a product of an H x 2 and a 2 x W matrix. Balancing subtracts the multiple of the envelope
-        that makes the sum zero, a third column. With `corner` only the upper left quarter is
-        painted.
+        that makes the sum zero, a third column.
         """
         dx, dy = pattern.offsets(
             self.shape, self.ppd, self.per_image("x"), self.per_image("y")
         )
-        if corner:
-            dx = dx[:, : dx.shape[1] // 2]
-            dy = dy[:, : dy.shape[1] // 2]
         frequency = self.per_image("frequency")
         cosine, sine = pattern.cos_sin_degrees(self.per_image("orientation"))
         phase = np.deg2rad(self.per_image("phase"))[:, None]
