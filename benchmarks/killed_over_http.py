@@ -25,7 +25,7 @@ from killed_runs import KEY, MODEL, Witness, asked_again, run_and_kill
 import psyprobe as pp
 from psyprobe.analysis import trials
 from psyprobe.experiment import load_experiment
-from psyprobe.observers.simulated.serving import Faults, serve
+from psyprobe.observers.simulated.serving import Faults, SimulatedServer
 from psyprobe.stimulus.catalogue import catalogue_folder
 
 FAULTS = Faults(
@@ -70,7 +70,7 @@ def write_experiment(folder: Path) -> Path:
 
 def timed(path: Path, folder: Path, faults: Faults) -> tuple[float, int]:
     """Seconds and questions of one unbroken run."""
-    with serve(Witness(), faults=faults, latency=LATENCY) as server:
+    with SimulatedServer(Witness(), faults=faults, latency=LATENCY) as server:
         observer = pp.load_observer(
             f"openai:{MODEL}", base_url=server.base_url, **OPTIONS
         )
@@ -91,7 +91,7 @@ def killed(path: Path, folder: Path) -> None:
     witness = Witness()
     total = trials(pp.run(path, local, progress=False)).sizes["trial"]
     moments = np.sort(np.random.default_rng(3).integers(100, total - 200, 3)).tolist()
-    with serve(witness, faults=FAULTS, latency=LATENCY) as server:
+    with SimulatedServer(witness, faults=FAULTS, latency=LATENCY) as server:
         course = run_and_kill(
             path,
             folder,

@@ -48,7 +48,7 @@ from small_questions import write_questions
 
 import psyprobe as pp
 from psyprobe.observers.chat.protocol import image_digest
-from psyprobe.observers.simulated.serving import serve
+from psyprobe.observers.simulated.serving import SimulatedServer
 
 #: The command that writes into an output folder.
 Command = Callable[[Path], list[str]]
@@ -92,7 +92,7 @@ class NotedInFile:
 @contextmanager
 def asked(say: Callable[[list[Any], str], str]) -> Iterator[tuple[str, Noted]]:
     noted = Noted(say)
-    with serve(pp.observer(noted, name="m", bits=8)) as server:
+    with SimulatedServer(pp.observer(noted, name="m", bits=8)) as server:
         yield server.base_url, noted
 
 

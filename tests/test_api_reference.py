@@ -61,7 +61,6 @@ def test_all_that_pages_import_is_public() -> None:
         "psyprobe.observers.chat.protocol",
         "psyprobe.tasks.r_bench.build",
         "psyprobe.observers.simulated.serving",
-        "psyprobe.observers.simulated.stripes",
         "psyprobe.probes.detection",
         "psyprobe.probes.pairs",
         "psyprobe.probes.words.schedule",

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
+from stripe_reader import StripeReader
 
 from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.protocol import Answer
-from psyprobe.observers.simulated.stripes import StripeReader
 from psyprobe.tasks import calibration
 from psyprobe.tasks.calibration import (
     CHANCE,

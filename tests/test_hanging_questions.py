@@ -22,7 +22,7 @@ pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
 from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.protocol import Card
-from psyprobe.observers.simulated.serving import serve
+from psyprobe.observers.simulated.serving import SimulatedServer
 
 #: What is asked of whom, from a process of its own.
 RUN = (
@@ -111,11 +111,11 @@ def test_items(pair_set: Path, tmp_path: Path) -> None:
     )
     stuck = Stuck("stuck", most=20)
     command = [sys.executable, "-c", RUN, str(page), "stuck", str(store)]
-    with serve(stuck) as server:
+    with SimulatedServer(stuck) as server:
         killed_when(command, store, 20, server.base_url)
         stuck.go.set()
     again = Stuck("stuck")
-    with serve(again) as server:
+    with SimulatedServer(again) as server:
         finished(command, server.base_url)
     assert len(again.prompts) == 4  # of two images of twelve items
 
@@ -123,7 +123,7 @@ def test_items(pair_set: Path, tmp_path: Path) -> None:
 @pytest.mark.needs("tasks/r_bench")
 def test_judge(pair_set: Path, tmp_path: Path) -> None:
     store, stuck = tmp_path / "runs.sqlite", Stuck("judge", most=7)
-    with serve(stuck) as judging, serve(Stuck("seer")) as server:
+    with SimulatedServer(stuck) as judging, SimulatedServer(Stuck("seer")) as server:
         reader = {"observer": "openai:judge", "options": {"base_url": judging.base_url}}
         page = write_page(tmp_path / "page.toml", "r_bench", pair_set, judge=reader)
         command = [sys.executable, "-c", RUN, str(page), "seer", str(store)]
@@ -150,10 +150,10 @@ def test_construction(tmp_path: Path) -> None:
     ]
     command += ["--output", str(output)]
     stuck = Stuck("stuck", most=4)
-    with serve(stuck) as server:
+    with SimulatedServer(stuck) as server:
         killed_when(command, output / "runs.sqlite", 4, server.base_url)
         stuck.go.set()
     again = Stuck("stuck")
-    with serve(again) as server:
+    with SimulatedServer(again) as server:
         finished(command, server.base_url)
     assert len(again.prompts) == 2

@@ -9,14 +9,13 @@ import json
 import math
 import os
 import sys
-from dataclasses import fields
 from typing import cast
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.cli.checking import specification_from
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import read_image
 from psyprobe.files.terminal import say, settings, show, stop_event, tell
@@ -26,7 +25,6 @@ from psyprobe.observers.chat.cost_summary import describe_cost
 from psyprobe.observers.chat.prices import charge, money, read_prices
 from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding
 from psyprobe.observers.protocol import PaidObserver
-from psyprobe.observers.simulated.serving import Behaviour, Faults, serve
 from psyprobe.probes.displayed_images import at_native_size
 from psyprobe.probes.words.answer_table import read_answer
 from psyprobe.probes.words.delivery import Delivery, deliver
@@ -160,6 +158,12 @@ def _cost(answer: Answer) -> list[str]:
 
 def serve_simulated_command(parsed: argparse.Namespace) -> int:
     """Serve a simulated observer until Ctrl-C or SIGTERM, and print where when it is ready."""
+    try:
+        from psyprobe.observers.simulated.serving import Faults, SimulatedServer
+    except ImportError:
+        raise PsyprobeError(
+            "the server needs starlette and uvicorn: pip install 'psyprobe[server]'"
+        ) from None
     if len(parsed.latency) > 2:
         raise InputError(
             f"--latency takes one or two numbers of seconds, not {len(parsed.latency)}"
@@ -178,28 +182,15 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
             **settings(parsed.set, "--set"),
         ),
     )
-    refusals = settings(parsed.refuse, "--refuse")
-    allowed = {field.name for field in fields(Behaviour)} - {
-        "logprobs",
-        "images_at_once",
-        "key",
-    }
-    for name in refusals:
-        if name not in allowed:
-            raise unknown_name("refusal of a simulated server", name, sorted(allowed))
-    behaviour = Behaviour(
-        logprobs=parsed.logprobs, images_at_once=parsed.images, key=key, **refusals
-    )
-    latency = (parsed.latency[0], parsed.latency[-1])
-    faults = Faults.parse(parsed.faults)
     with (
         stop_event() as stopped,
-        serve(
+        SimulatedServer(
             observer,
-            port=parsed.port,
-            faults=faults,
-            latency=latency,
-            behaviour=behaviour,
+            parsed.port,
+            faults=Faults.parse(parsed.faults),
+            latency=(parsed.latency[0], parsed.latency[-1]),
+            logprobs=parsed.logprobs,
+            key=key,
         ) as server,
     ):
         if parsed.json:

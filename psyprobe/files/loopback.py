@@ -7,7 +7,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import uvicorn
 from starlette.applications import Starlette
@@ -16,6 +16,7 @@ from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoin
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
 
 from psyprobe._json import JsonObject
 from psyprobe.errors import InputError, PsyprobeError
@@ -30,30 +31,32 @@ _BASE_POLICY = (
 )
 
 
-class LoopbackServer:
-    """A server of routes on loopback under a secret address, for as long as it is entered.
+class LocalServer:
+    """A server of an application on loopback, in a thread, for as long as it is entered.
 
     Parameters
     ----------
-    routes : sequence of Route
-        Routes with their paths behind the token.
+    app : ASGI application
+        What answers the requests.
     port : int
         Port to listen at; 0 for any that is free.
+    **settings
+        Those of ``uvicorn.Config``.
 
     Raises
     ------
     PsyprobeError
         The port cannot be used.
 
-    Notes
-    -----
-    The address holds a random token, and only requests for this machine by name are answered, so no
-    other page in the same browser can read or decide anything. The page loads nothing from
-    elsewhere, and is isolated from all others, which gives its clocks steps of 5 µs.
+    Attributes
+    ----------
+    port : int
+        The port.
+    origin : str
+        The server's address: ``http://127.0.0.1:PORT``.
     """
 
-    def __init__(self, routes: Sequence[Route], port: int = 0) -> None:
-        token = secrets.token_urlsafe(18)
+    def __init__(self, app: ASGIApp, port: int = 0, **settings: Any) -> None:
         try:
             self._socket = socket.create_server((_HOST, port))
         except (OSError, OverflowError) as error:
@@ -64,16 +67,18 @@ class LoopbackServer:
         # Otherwise head and body of a reply wait 40 ms for each other: asyncio does not see that
         # this socket is TCP.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.address = f"http://{_HOST}:{self._socket.getsockname()[1]}/{token}/"
-        # No log: the address is a secret, and requests of others do not belong on a terminal.
+        self.port: int = self._socket.getsockname()[1]
+        self.origin = f"http://{_HOST}:{self.port}"
+        # No log: an address may be a secret, and requests of others do not belong on a terminal.
         self._server = uvicorn.Server(
             uvicorn.Config(
-                _app(routes, token),
+                app,
                 lifespan="off",
                 ws="none",
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                **settings,
             )
         )
 
@@ -88,6 +93,29 @@ class LoopbackServer:
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
+
+
+class LoopbackServer(LocalServer):
+    """A server of routes on loopback under a secret address, for as long as it is entered.
+
+    Parameters
+    ----------
+    routes : sequence of Route
+        Routes with their paths behind the token.
+    port : int
+        Port to listen at; 0 for any that is free.
+
+    Notes
+    -----
+    The address holds a random token, and only requests for this machine by name are answered, so no
+    other page in the same browser can read or decide anything. The page loads nothing from
+    elsewhere, and is isolated from all others, which gives its clocks steps of 5 µs.
+    """
+
+    def __init__(self, routes: Sequence[Route], port: int = 0) -> None:
+        token = secrets.token_urlsafe(18)
+        super().__init__(_app(routes, token), port)
+        self.address = f"{self.origin}/{token}/"
 
 
 def page_response(page: str) -> Response:

@@ -332,8 +332,14 @@ def calibrate(
 
     Examples
     --------
-    >>> from psyprobe.observers.simulated.stripes import StripeReader
-    >>> found = calibrate(StripeReader(side=90), trials=7)
+    >>> import psyprobe as pp
+    >>> from PIL import Image
+    >>> def reader(images, prompt):
+    ...     codes = np.rint(255 * images[0]).astype("uint8")
+    ...     light = np.asarray(Image.fromarray(codes).resize((90, 90)), float)
+    ...     across, down = (np.square(np.diff(light, axis=axis)).mean() for axis in (1, 0))
+    ...     return "Vertical" if across > down else "Horizontal"
+    >>> found = calibrate(pp.observer(reader, bits=8), trials=7)
     >>> found.at_least, found.below
     (87, 104)
     """

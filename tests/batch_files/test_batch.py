@@ -21,6 +21,7 @@ pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 pytest.importorskip("uvicorn", reason="the server extra is not installed")
 
 import xarray as xr
+from odd_server import Behaviour, OddServer
 from small_questions import write_questions
 
 import psyprobe as pp
@@ -31,7 +32,6 @@ from psyprobe.observers.batch_files import folder as batch_folder
 from psyprobe.observers.batch_files import observer as batch_observer
 from psyprobe.observers.batch_files.observer import BatchObserver
 from psyprobe.observers.chat.prices import Price, Prices
-from psyprobe.observers.simulated.serving import Behaviour, SimulatedServer, serve
 from psyprobe.running.store import Store
 
 Output = pytest.CaptureFixture[str]
@@ -39,7 +39,7 @@ MODEL = "simulated:watson-malo"
 KEY = "sk-batch-secret-0123456789"
 
 
-def post(server: SimulatedServer, body: Any) -> tuple[int, Any]:
+def post(server: OddServer, body: Any) -> tuple[int, Any]:
     """What the server answers to the body of a request."""
     request = urllib.request.Request(
         f"{server.base_url}/chat/completions", json.dumps(body).encode(), method="POST"
@@ -52,9 +52,7 @@ def post(server: SimulatedServer, body: Any) -> tuple[int, Any]:
             return error.code, json.load(error)
 
 
-def answered(
-    server: SimulatedServer, requests: bytes, number: str
-) -> list[dict[str, Any]]:
+def answered(server: OddServer, requests: bytes, number: str) -> list[dict[str, Any]]:
     """A line of a result for each line of requests, as OpenAI has it."""
     lines = []
     for i, line in enumerate(requests.splitlines()):
@@ -95,8 +93,8 @@ def lines_of(requests: Path) -> list[bytes]:
 
 
 @pytest.fixture
-def served() -> Iterator[SimulatedServer]:
-    with serve(pp.load_observer(MODEL, refusal=0.1)) as server:
+def served() -> Iterator[OddServer]:
+    with OddServer(pp.load_observer(MODEL, refusal=0.1)) as server:
         yield server
 
 
@@ -107,7 +105,7 @@ def unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
-def directly(server: SimulatedServer, path: Path) -> xr.Dataset:
+def directly(server: OddServer, path: Path) -> xr.Dataset:
     """The result of the same questions, asked one by one."""
     with (
         pp.load_observer(f"openai:{MODEL}", base_url=server.base_url) as observer,
@@ -128,7 +126,7 @@ def same(first: xr.Dataset, second: xr.Dataset) -> None:
 
 
 @pytest.mark.usefixtures("unreachable")
-def test_days_of_a_batch(tmp_path: Path, served: SimulatedServer) -> None:
+def test_days_of_a_batch(tmp_path: Path, served: OddServer) -> None:
     path, folder, store = (
         write_questions(tmp_path),
         tmp_path / "batch",
@@ -216,7 +214,7 @@ def test_days_of_a_batch(tmp_path: Path, served: SimulatedServer) -> None:
 @pytest.mark.usefixtures("unreachable")
 @pytest.mark.parametrize("design", ["ladder", "quest_plus"])
 def test_an_adaptive_design_is_one_batch_a_round(
-    tmp_path: Path, served: SimulatedServer, design: str
+    tmp_path: Path, served: OddServer, design: str
 ) -> None:
     options = ", n_max = 3" if design == "quest_plus" else ""
     changed = f'seed = 3\ndesign = "{design}"' + (
@@ -245,7 +243,7 @@ def test_an_adaptive_design_is_one_batch_a_round(
 
 @pytest.mark.usefixtures("unreachable")
 def test_files_are_no_larger_than_they_may_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served: SimulatedServer
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served: OddServer
 ) -> None:
     path = write_questions(tmp_path, ("seed = 3", 'seed = 3\nreadout = "text"'))
 
@@ -330,7 +328,7 @@ def one_round(path: Path, folder: Path) -> xr.Dataset:
 
 
 @pytest.mark.usefixtures("unreachable")
-def test_lines_that_nobody_meant(tmp_path: Path, served: SimulatedServer) -> None:
+def test_lines_that_nobody_meant(tmp_path: Path, served: OddServer) -> None:
     path, folder = write_questions(tmp_path, TEXT), tmp_path / "batch"
     with pytest.raises(UnfinishedError):
         one_round(path, folder)
@@ -372,7 +370,7 @@ def test_lines_that_nobody_meant(tmp_path: Path, served: SimulatedServer) -> Non
 @pytest.mark.usefixtures("unreachable")
 def test_what_a_server_refuses_is_left_out_of_the_next_file(tmp_path: Path) -> None:
     path, folder = write_questions(tmp_path), tmp_path / "batch"
-    with serve(
+    with OddServer(
         pp.load_observer(MODEL),
         behaviour=Behaviour(temperature="one", logprobs="refused"),
     ) as server:
@@ -397,7 +395,7 @@ def test_what_a_server_refuses_is_left_out_of_the_next_file(tmp_path: Path) -> N
 
 def test_one_question_put_directly_saves_those_rounds(tmp_path: Path) -> None:
     path, folder = write_questions(tmp_path, TEXT), tmp_path / "batch"
-    with serve(
+    with OddServer(
         pp.load_observer(MODEL),
         behaviour=Behaviour(temperature="one", logprobs="refused"),
     ) as server:
@@ -438,7 +436,9 @@ def test_one_question_put_directly_saves_those_rounds(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("unreachable")
 def test_a_model_that_thinks_is_given_room_in_the_next_file(tmp_path: Path) -> None:
     path, folder = write_questions(tmp_path, TEXT), tmp_path / "batch"
-    with serve(pp.load_observer(MODEL), behaviour=Behaviour(thinking="tags")) as server:
+    with OddServer(
+        pp.load_observer(MODEL), behaviour=Behaviour(thinking="tags")
+    ) as server:
         for number in range(2):
             with pytest.raises(UnfinishedError):
                 one_round(path, folder)
@@ -482,7 +482,7 @@ def test_what_is_half_written_is_not_there(
 
 
 @pytest.mark.usefixtures("unreachable")
-def test_a_batch_has_its_own_price(tmp_path: Path, served: SimulatedServer) -> None:
+def test_a_batch_has_its_own_price(tmp_path: Path, served: OddServer) -> None:
     path, folder = write_questions(tmp_path, TEXT), tmp_path / "batch"
     prices = Prices({MODEL: Price(1000.0, 5000.0, batch=0.5)})
     plain = pp.plan(path, pp.load_observer(f"openai:{MODEL}"), prices=prices)
@@ -547,7 +547,7 @@ class BatchServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, behind: SimulatedServer) -> None:
+    def __init__(self, behind: OddServer) -> None:
         super().__init__(("127.0.0.1", 0), BatchHandler)
         self.behind = behind
         self.files: dict[str, bytes] = {}
@@ -665,7 +665,7 @@ class BatchHandler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def taking_batches(behind: SimulatedServer) -> Iterator[BatchServer]:
+def taking_batches(behind: OddServer) -> Iterator[BatchServer]:
     with BatchServer(behind) as server:
         thread = threading.Thread(
             target=server.serve_forever, args=(0.02,), daemon=True
@@ -678,7 +678,7 @@ def taking_batches(behind: SimulatedServer) -> Iterator[BatchServer]:
 
 def test_submitted_fetched_and_asked_again(
     tmp_path: Path,
-    served: SimulatedServer,
+    served: OddServer,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Output,
 ) -> None:

@@ -24,7 +24,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.files.images import decode_image
 from psyprobe.observers.chat.protocol import Decoding, eight_bit
-from psyprobe.observers.simulated.serving import serve
+from psyprobe.observers.simulated.serving import SimulatedServer
 from psyprobe.probes.experiments import load_results
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.turns import questions_of, store_replies
@@ -59,7 +59,7 @@ SAME = (
 def evaluated(page: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The log of ``inspect eval psyprobe/csf`` with an observer of known truth behind HTTP."""
     folder = tmp_path_factory.mktemp("logs")
-    with serve(pp.load_observer("simulated:watson-malo")) as server:
+    with SimulatedServer(pp.load_observer("simulated:watson-malo")) as server:
         command = [
             sys.executable,
             "-m",

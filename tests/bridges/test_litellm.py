@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 from asked import QUESTIONS, ran, small_page
 from children import child
+from odd_server import Behaviour, OddServer
 
 import psyprobe as pp
 from psyprobe.analysis import trials
 from psyprobe.errors import ConditionWarning
-from psyprobe.observers.simulated.serving import Behaviour, serve
 from psyprobe.probes.experiments import load_results
 from psyprobe.running.store import Store
 
@@ -52,8 +52,8 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
     observer, folder = pp.load_observer(MODEL), tmp_path_factory.mktemp("litellm")
     odd = Behaviour(logprobs="refused", temperature="one", thinking="apart")
     with (
-        serve(observer) as server,
-        serve(observer, behaviour=odd) as thinker,
+        OddServer(observer) as server,
+        OddServer(observer, behaviour=odd) as thinker,
         socket.create_server(("", 0)) as free,
     ):
         port = free.getsockname()[1]

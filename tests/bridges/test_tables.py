@@ -413,11 +413,11 @@ def test_through_lmms_eval_itself(
         "lmms_eval.baselines", reason="pip install lmms-eval"
     )
     pytest.importorskip("uvicorn", reason="the server extra is not installed")
-    from psyprobe.observers.simulated.serving import serve
+    from psyprobe.observers.simulated.serving import SimulatedServer
 
     (own,) = load_results(store)
     _task(page, tmp_path)
-    with serve(pp.load_observer("simulated:watson-malo")) as server:
+    with SimulatedServer(pp.load_observer("simulated:watson-malo")) as server:
         told = {
             "model": "openai",
             "model_args": f"model_version={server.model},base_url={server.base_url}",

@@ -22,7 +22,7 @@ from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.protocol import Card
-from psyprobe.observers.simulated.serving import serve
+from psyprobe.observers.simulated.serving import SimulatedServer
 from psyprobe.tasks.items import Judge
 from psyprobe.tasks.judged_replies import judge_replies
 from psyprobe.tasks.mvp_bench import (
@@ -290,7 +290,7 @@ def test_from_questions_to_tables_through_a_server(
     bench: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
-    with serve(Sighted()) as server:
+    with SimulatedServer(Sighted()) as server:
         page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench, rotations=True)
         command = ["run", str(page), "--output", str(bench / "out")]
         command += [

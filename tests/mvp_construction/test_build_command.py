@@ -19,7 +19,7 @@ from simulated_models import Asked, photographs
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.observers.chat.protocol import AnswerObserver
-from psyprobe.observers.simulated.serving import serve
+from psyprobe.observers.simulated.serving import SimulatedServer
 from psyprobe.running import origins
 from psyprobe.tasks.review.worklist import worklist
 
@@ -39,7 +39,7 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     folder, asked = tmp_path / "set", Asked()
-    with serve(both(asked)) as server:
+    with SimulatedServer(both(asked)) as server:
         command = [
             "mvp-build",
             str(photographs(tmp_path / "photographs")),
@@ -84,7 +84,9 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
     kept = ["mvp-bench", str(folder / "kept.json"), "--images", str(folder)]
     assert main(kept) == 0
     assert "3 image pairs, 9 image files" in capsys.readouterr().out
-    with serve(pp.observer(lambda images, prompt: "Yes", name="yes", bits=8)) as server:
+    with SimulatedServer(
+        pp.observer(lambda images, prompt: "Yes", name="yes", bits=8)
+    ) as server:
         page = write_page(
             tmp_path / "kept.toml",
             "mvp_bench",
@@ -133,7 +135,7 @@ def test_other_software_is_said_as_a_line(
         "--output",
         str(tmp_path / "set"),
     ]
-    with serve(both(Asked())) as server:
+    with SimulatedServer(both(Asked())) as server:
         for path, version in ((first, "2.0"), (second, "2.1")):
             shutil.copy(path, tmp_path / "some")
             versions = {"python": "3.12", "psyprobe": "0.1.0", "numpy": version}
@@ -154,7 +156,7 @@ def test_killed_in_the_middle_it_goes_on(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     folder, asked = tmp_path / "set", Asked()
-    with serve(both(asked), latency=0.05) as server:
+    with SimulatedServer(both(asked), latency=0.05) as server:
         command = [
             "mvp-build",
             str(photographs(tmp_path / "photographs", longest=64)),

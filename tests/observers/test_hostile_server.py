@@ -16,6 +16,8 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
+from odd_server import Faults, OddServer
+
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
@@ -27,7 +29,6 @@ from psyprobe.observers.chat.openai_protocol import (
 from psyprobe.observers.chat.openai_sending import Endpoint, Question, Sender
 from psyprobe.observers.chat.protocol import Answer, Decoding, Inquiry
 from psyprobe.observers.protocol import Card
-from psyprobe.observers.simulated.serving import Faults, serve
 
 MODEL = "simulated:watson-malo"
 IMAGE = (np.random.default_rng(1).integers(120, 136, (64, 64, 3)) / 255).astype(
@@ -59,7 +60,7 @@ def questions(count: int) -> list[Inquiry]:
 )
 def test_every_question_is_answered_once_and_rightly(fault: str) -> None:
     truth, asked = load_observer(MODEL), questions(24)
-    with serve(truth, faults=Faults(**{fault: 0.3}, seed=2)) as server:
+    with OddServer(truth, faults=Faults(**{fault: 0.3}, seed=2)) as server:
         with OpenAIObserver(MODEL, base_url=server.base_url, timeout=1.0) as observer:
             replies = list(observer.answers(asked))
         assert server.counts[fault] and not server.counts["followed"]
@@ -99,7 +100,7 @@ def test_every_question_is_answered_once_and_rightly(fault: str) -> None:
 )
 def test_one_line_however_long_a_reply_goes_on(fault: str, says: str) -> None:
     timeout = 0.5 if fault == "drip" else 30.0
-    with serve(load_observer(MODEL), faults=Faults(**{fault: 0.999})) as server:
+    with OddServer(load_observer(MODEL), faults=Faults(**{fault: 0.999})) as server:
         # Without bounds this would never end.
         with (
             OpenAIObserver(
@@ -130,7 +131,7 @@ def test_a_question_that_fails_alone_is_left_out_and_the_run_goes_on() -> None:
     asked = [Inquiry(f"{'bad' if i == 3 else 'good'} {i}", (IMAGE,)) for i in range(40)]
     answered = []
     with (
-        serve(Failing()) as server,
+        OddServer(Failing()) as server,
         OpenAIObserver("failing", base_url=server.base_url, retries=2) as observer,
     ):
         with pytest.raises(

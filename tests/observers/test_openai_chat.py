@@ -26,6 +26,8 @@ from children import child
 
 pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
+from odd_server import Behaviour, Faults, OddServer
+
 from psyprobe._typing import FloatArray
 from psyprobe.errors import ConditionWarning, InputError, PsyprobeError
 from psyprobe.files.images import decode_png
@@ -42,12 +44,6 @@ from psyprobe.observers.chat.protocol import (
     ask_all,
 )
 from psyprobe.observers.simulated.observer import SimulatedObserver
-from psyprobe.observers.simulated.serving import (
-    Behaviour,
-    Faults,
-    SimulatedServer,
-    serve,
-)
 
 MODEL = "simulated:watson-malo"
 KEY = "sk-very-secret-0123456789"
@@ -84,7 +80,7 @@ def images() -> list[FloatArray]:
     ]
 
 
-def client(server: SimulatedServer, **options: Any) -> OpenAIObserver:
+def client(server: OddServer, **options: Any) -> OpenAIObserver:
     loaded: OpenAIObserver = load_observer(
         f"openai:{MODEL}", base_url=server.base_url, **options
     )
@@ -121,7 +117,7 @@ def all_at_once(
 def test_answers_as_the_observer_behind_the_server(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
-    with serve(simulated) as server, client(server) as observer:
+    with OddServer(simulated) as server, client(server) as observer:
         observer.price = Price(2.0, 10.0)
         assert isinstance(observer, AnswerObserver)
         decoding = Decoding(1.0, max_tokens=3, seed=4)
@@ -197,7 +193,7 @@ def test_many_questions_are_under_way_and_few_are_held(
                 yield Inquiry(f"{PROMPT} {i}", (image,), decoding=SAMPLED)
 
     with (
-        serve(simulated, latency=0.05) as server,
+        OddServer(simulated, latency=0.05) as server,
         client(server, concurrency=8) as observer,
     ):
         for _ in observer.answers(source()):
@@ -212,7 +208,7 @@ def test_every_question_is_answered_once_whatever_goes_wrong(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
     with (
-        serve(simulated, latency=(0.01, 0.03), faults=ALL_FAULTS) as server,
+        OddServer(simulated, latency=(0.01, 0.03), faults=ALL_FAULTS) as server,
         client(server, concurrency=16) as observer,
     ):
         answers = all_at_once(observer, inquiries(images, 300), simulated)
@@ -230,7 +226,7 @@ def test_what_hangs_is_asked_again_long_before_the_time_out(
 ) -> None:
     faults = Faults(hang=0.1, seed=2)
     with (
-        serve(simulated, latency=0.01, faults=faults) as server,
+        OddServer(simulated, latency=0.01, faults=faults) as server,
         client(server, concurrency=8) as observer,
     ):
         start = time.monotonic()
@@ -242,7 +238,7 @@ def test_a_slow_server_is_not_asked_twice(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
     with (
-        serve(simulated, latency=(0.2, 0.4)) as server,
+        OddServer(simulated, latency=(0.2, 0.4)) as server,
         client(server, concurrency=16) as observer,
     ):
         answers = all_at_once(observer, inquiries(images, 64), simulated)
@@ -258,7 +254,7 @@ def test_waits_as_long_as_it_is_told(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
     faults = Faults(overload=0.5, retry_after=0.3, seed=1)
-    with serve(simulated, faults=faults) as server, client(server) as observer:
+    with OddServer(simulated, faults=faults) as server, client(server) as observer:
         start = time.monotonic()
         for _ in range(20):
             attempts = observer.answer(images[:1], PROMPT).attempts
@@ -275,7 +271,7 @@ def test_gives_a_server_that_refuses_all_a_rest(
 ) -> None:
     faults = Faults(overload=0.95, retry_after=0.1, seed=1)
     with (
-        serve(simulated, faults=faults) as server,
+        OddServer(simulated, faults=faults) as server,
         client(server, concurrency=16, retries=3) as observer,
     ):
         with pytest.raises(
@@ -289,7 +285,7 @@ def test_keeps_to_a_rate(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
     with (
-        serve(simulated) as server,
+        OddServer(simulated) as server,
         client(server, rate=40.0, concurrency=32) as observer,
     ):
         start = time.monotonic()
@@ -297,55 +293,12 @@ def test_keeps_to_a_rate(
         assert time.monotonic() - start >= 20 / 40
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "logprobs", "listed", "several", "seed"),
-    [
-        (Behaviour(), "given", 20, True, True),
-        (
-            Behaviour(logprobs="refused", images_at_once=1, seed="refused"),
-            "refused",
-            0,
-            False,
-            False,
-        ),
-        (Behaviour(logprobs="absent"), "absent", 0, True, True),
-    ],
-)
-def test_finds_out_what_a_server_can(
-    simulated: SimulatedObserver,
-    images: list[FloatArray],
-    behaviour: Behaviour,
-    logprobs: str,
-    listed: int,
-    several: bool,
-    seed: bool,
-) -> None:
-    with serve(simulated, behaviour=behaviour) as server, client(server) as observer:
-        before = observer.card.digest
-        found = observer.capabilities()
-        assert (found.logprobs, found.listed, found.several_images, found.seed) == (
-            logprobs,
-            listed,
-            several,
-            seed,
-        )
-        assert observer.images_at_once == (None if several else 1)
-        assert observer.card.digest == before, (
-            "what a server can is no part of what is stored under its card"
-        )
-        assert observer.card.software["logprobs"] == logprobs
-        asked = server.counts.total()
-        assert observer.capabilities() is found and server.counts.total() == asked
-        for answer in all_at_once(observer, inquiries(images, 20), simulated):
-            assert (answer.first_tokens is not None) == (logprobs == "given")
-
-
 def test_falls_back_to_text_and_tells_so_once(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
     behaviour = Behaviour(logprobs="refused", seed="refused")
     with (
-        serve(simulated, behaviour=behaviour) as server,
+        OddServer(simulated, behaviour=behaviour) as server,
         client(server, concurrency=8) as observer,
     ):
         asked = inquiries(images, 30, Decoding(1.0, seed=3))
@@ -397,7 +350,7 @@ def test_a_clear_end_at_once(
     count: int,
     says: str,
 ) -> None:
-    with serve(simulated, behaviour=behaviour) as server:
+    with OddServer(simulated, behaviour=behaviour) as server:
         with OpenAIObserver(model, base_url=server.base_url) as observer:
             with pytest.raises(PsyprobeError, match=says) as caught:
                 observer.answer(images[:count], PROMPT)
@@ -413,7 +366,9 @@ def test_no_more_tokens_are_asked_for_than_a_server_has(
     """It thinks, and caps tokens below what that takes: the thinking counts as it came, and no room
     is promised."""
     with (
-        serve(simulated, behaviour=Behaviour(thinking="tags", most_tokens=8)) as server,
+        OddServer(
+            simulated, behaviour=Behaviour(thinking="tags", most_tokens=8)
+        ) as server,
         client(server) as observer,
         pytest.warns(ConditionWarning, match="kept within 1 and 8") as told,
     ):
@@ -442,7 +397,7 @@ def test_gives_up_after_the_time_out(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
     with (
-        serve(simulated, faults=Faults(hang=0.999)) as server,
+        OddServer(simulated, faults=Faults(hang=0.999)) as server,
         client(server, timeout=0.2, retries=1) as observer,
         pytest.raises(PsyprobeError, match=r"no answer within 0.2 s"),
     ):
@@ -457,7 +412,7 @@ def test_what_was_answered_is_yielded_before_the_end(
         Inquiry(PROMPT, tuple(images[:3])),
         *inquiries(images, 5),
     ]
-    with serve(simulated) as server, client(server, concurrency=1) as observer:
+    with OddServer(simulated) as server, client(server, concurrency=1) as observer:
         got = []
         with pytest.raises(PsyprobeError, match="was shown 3 images"):
             for inquiry, _ in observer.answers(asked):
@@ -469,7 +424,7 @@ def test_closing_the_generator_takes_back_what_is_under_way(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
     with (
-        serve(simulated, latency=0.05) as server,
+        OddServer(simulated, latency=0.05) as server,
         client(server, concurrency=4) as observer,
     ):
         replies = observer.answers(inquiries(images, 1000))
@@ -486,7 +441,7 @@ def test_threads_may_ask_side_by_side(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
     with (
-        serve(simulated, latency=0.02) as server,
+        OddServer(simulated, latency=0.02) as server,
         client(server) as observer,
         ThreadPoolExecutor(8) as threads,
     ):
@@ -512,7 +467,7 @@ def test_threads_may_ask_side_by_side(
 def test_closes_and_opens_again_and_travels(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
-    with serve(simulated) as server:
+    with OddServer(simulated) as server:
         observer = client(server)
         text = observer.answer(images[:1], PROMPT).text
         observer.close()
@@ -538,7 +493,7 @@ def test_the_key_is_nowhere(
     errors = []
     try:
         for behaviour in (Behaviour(key=KEY), Behaviour(key="another")):
-            with serve(
+            with OddServer(
                 simulated, behaviour=behaviour, faults=Faults(error=0.3, seed=2)
             ) as server:
                 monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
@@ -581,7 +536,7 @@ def test_ctrl_c_ends_cleanly(simulated: SimulatedObserver) -> None:
         "except KeyboardInterrupt:\n"
         "    sys.exit(130)\n"
     )
-    with serve(simulated, latency=0.05) as server:
+    with OddServer(simulated, latency=0.05) as server:
         environment = {**os.environ, "OPENAI_BASE_URL": server.base_url}
         with child(
             [sys.executable, "-W", "error", "-c", program],

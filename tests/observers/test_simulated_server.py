@@ -24,12 +24,7 @@ from psyprobe.files.images import encode_png
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.protocol import Decoding
 from psyprobe.observers.simulated.observer import SimulatedObserver
-from psyprobe.observers.simulated.serving import (
-    Behaviour,
-    Faults,
-    SimulatedServer,
-    serve,
-)
+from psyprobe.observers.simulated.serving import Faults, SimulatedServer
 
 CODES = np.random.default_rng(1).integers(120, 136, (64, 64, 3)).astype(np.uint8)
 PROMPT = "Is there a pattern visible in the image?"
@@ -79,7 +74,7 @@ def send(
 
 
 def test_answers_as_the_observer_does(observer: SimulatedObserver) -> None:
-    with serve(observer) as server:
+    with SimulatedServer(observer) as server:
         status, reply, _ = send(
             server, question(logprobs=True, top_logprobs=5, seed=7, max_tokens=9)
         )
@@ -107,7 +102,7 @@ def test_answers_as_the_observer_does(observer: SimulatedObserver) -> None:
 def test_the_openai_client_understands_it(observer: SimulatedObserver) -> None:
     openai = pytest.importorskip("openai", reason="the chat extra is not installed")
     with (
-        serve(observer) as server,
+        SimulatedServer(observer) as server,
         openai.OpenAI(base_url=server.base_url, api_key="any") as client,
     ):
         assert [each.id for each in client.models.list()] == [MODEL]
@@ -123,12 +118,12 @@ def test_the_openai_client_understands_it(observer: SimulatedObserver) -> None:
 @pytest.mark.parametrize(
     ("value", "status", "says"),
     [
-        (b"{", 400, "not JSON"),
-        ([], 400, "not a JSON object"),
+        (b"{", 400, "Invalid JSON"),
+        ([], 400, "an object"),
         ({**question(), "model": "another"}, 404, "does not exist"),
-        ({**question(), "messages": []}, 400, "at least one message"),
-        (question(stream=True), 400, "not simulated"),
-        (question(top_logprobs=21), 400, "between 0 and 20"),
+        ({**question(), "messages": []}, 400, "at least 1 item"),
+        (question(stream=True), 400, "stream"),
+        (question(top_logprobs=21), 400, "less than or equal to 20"),
         (question(temperature=3), 400, "temperature"),
         (question(*[data_url()] * 3), 400, "was shown 3 images"),
         (question("https://example.org/a.png"), 400, "nothing is fetched"),
@@ -144,49 +139,46 @@ def test_the_openai_client_understands_it(observer: SimulatedObserver) -> None:
                 "messages": [{"role": "user", "content": [{"type": "sound"}]}],
             },
             400,
-            "'sound'",
+            "'text' or 'image_url'",
         ),
         (
             {**question(), "messages": [{"role": "robot", "content": "?"}]},
             400,
-            "'robot'",
+            "role: Input should be 'system'",
         ),
     ],
 )
 def test_refuses_in_the_protocol_s_own_form(
     observer: SimulatedObserver, value: Any, status: int, says: str
 ) -> None:
-    with serve(observer) as server:
+    with SimulatedServer(observer) as server:
         found, reply, _ = send(server, value)
         assert (found, says in reply["error"]["message"]) == (status, True), reply
         assert server.counts == {"refused": 1}
 
 
 def test_other_paths(observer: SimulatedObserver) -> None:
-    with serve(observer) as server:
+    with SimulatedServer(observer) as server:
         assert send(server, "", "/v1/models", "GET")[1]["data"][0]["id"] == MODEL
         assert send(server, "", "/v2", "GET")[0] == 404
 
 
 def test_asks_for_its_key(observer: SimulatedObserver) -> None:
-    with serve(observer, behaviour=Behaviour(key="secret")) as server:
+    with SimulatedServer(observer, key="secret") as server:
         assert send(server, question())[0] == 401
         assert send(server, question(), Authorization="Bearer wrong")[0] == 401
         assert send(server, question(), Authorization="Bearer secret")[0] == 200
         assert server.counts == {"unauthorised": 2, "answered": 1}
-        assert "secret" not in repr(Behaviour(key="secret"))
+        assert "secret" not in repr(server)
 
 
 def test_refuses_or_leaves_out_log_probabilities(observer: SimulatedObserver) -> None:
     asked = question(logprobs=True, top_logprobs=5)
-    with serve(
-        observer, behaviour=Behaviour(logprobs="refused", seed="refused")
-    ) as server:
+    with SimulatedServer(observer, logprobs="refused") as server:
         status, reply, _ = send(server, asked)
         assert (status, reply["error"]["param"]) == (400, "logprobs")
-        assert send(server, question(seed=1))[1]["error"]["param"] == "seed"
         assert send(server, question())[0] == 200
-    with serve(observer, behaviour=Behaviour(logprobs="absent")) as server:
+    with SimulatedServer(observer, logprobs="absent") as server:
         assert send(server, asked)[1]["choices"][0]["logprobs"] is None
 
 
@@ -211,26 +203,28 @@ def test_faults_come_at_their_rates_and_in_their_order() -> None:
 
 
 def test_each_fault_is_what_it_says(observer: SimulatedObserver) -> None:
-    with serve(observer, faults=Faults(overload=0.999, retry_after=2)) as server:
+    with SimulatedServer(
+        observer, faults=Faults(overload=0.999, retry_after=2)
+    ) as server:
         status, reply, response = send(server, question())
         assert (status, response.headers["Retry-After"], reply["error"]["code"]) == (
             429,
             "2",
             "rate_limit_exceeded",
         )
-    with serve(observer, faults=Faults(error=0.999)) as server:
+    with SimulatedServer(observer, faults=Faults(error=0.999)) as server:
         assert send(server, question())[0] == 500
     with (
-        serve(observer, faults=Faults(truncated=0.999)) as server,
+        SimulatedServer(observer, faults=Faults(truncated=0.999)) as server,
         pytest.raises(json.JSONDecodeError),
     ):
         send(server, question())
     with (
-        serve(observer, faults=Faults(reset=0.999)) as server,
+        SimulatedServer(observer, faults=Faults(reset=0.999)) as server,
         pytest.raises(ConnectionResetError),
     ):
         send(server, question())
-    with serve(observer, faults=Faults(hang=0.999)) as server:
+    with SimulatedServer(observer, faults=Faults(hang=0.999)) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=0.2)
         connection.request("POST", "/v1/chat/completions", json.dumps(question()))
         with pytest.raises(TimeoutError):
@@ -239,7 +233,7 @@ def test_each_fault_is_what_it_says(observer: SimulatedObserver) -> None:
 
 
 def test_takes_its_time(observer: SimulatedObserver) -> None:
-    with serve(observer, latency=(0.1, 0.15)) as server:
+    with SimulatedServer(observer, latency=(0.1, 0.15)) as server:
         start = time.monotonic()
         send(server, question())
         assert time.monotonic() - start >= 0.1
@@ -253,12 +247,8 @@ def test_takes_its_time(observer: SimulatedObserver) -> None:
         (lambda: Faults(retry_after=-1), "seconds >= 0"),
         (lambda: Faults.parse(["hang"]), "not NAME=NUMBER"),
         (lambda: Faults.parse(["hung=0.1"]), "one of overload"),
-        (lambda: Behaviour(logprobs="none"), "'given', 'refused' or 'absent'"),  # type: ignore[arg-type]
-        (lambda: Behaviour(seed="none"), "'accepted' or 'refused'"),  # type: ignore[arg-type]
         (
-            lambda: SimulatedServer(
-                load_observer(MODEL), 0, Faults(), (0.2, 0.1), Behaviour()
-            ),
+            lambda: SimulatedServer(load_observer(MODEL), latency=(0.2, 0.1)),
             "latency",
         ),
     ],
@@ -270,9 +260,9 @@ def test_one_clear_line(make: Any, says: str) -> None:
 
 def test_says_that_a_port_is_taken(observer: SimulatedObserver) -> None:
     with (
-        serve(observer) as server,
-        pytest.raises(PsyprobeError, match="give another port"),
-        serve(observer, port=server.port),
+        SimulatedServer(observer) as server,
+        pytest.raises(PsyprobeError, match="give another --port"),
+        SimulatedServer(observer, port=server.port),
     ):
         pass
 
@@ -313,7 +303,7 @@ def test_the_command_serves_until_it_is_told_to_end(ending: signal.Signals) -> N
         (["flat", "--set", "guess"], "write --set NAME=VALUE"),
         (["flat", "--set", "guess=much"], "guess is 'much'; give a number"),
         (["flat", "--latency", "1", "2", "3"], "one or two numbers"),
-        (["flat", "--port", "99999"], "port is 99999; give a whole number from 0"),
+        (["flat", "--port", "99999"], "port 99999 cannot be used"),
         (["flat", "--key-variable", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE is empty"),
     ],
 )

@@ -22,7 +22,7 @@ from psyprobe.errors import InputError, UnfinishedError
 from psyprobe.observers.chat.openai_protocol import read_completion
 from psyprobe.observers.chat.prices import Budget, Price, Prices, read_prices
 from psyprobe.observers.chat.protocol import Answer
-from psyprobe.observers.simulated.serving import Faults, serve
+from psyprobe.observers.simulated.serving import Faults, SimulatedServer
 from psyprobe.running.store import Store
 
 Output = pytest.CaptureFixture[str]
@@ -142,7 +142,7 @@ def test_where_prices_are_found(
 def test_a_budget_stops_a_run_and_the_same_run_goes_on(tmp_path: Path) -> None:
     path, store = write_questions(tmp_path), tmp_path / "runs.sqlite"
     with (
-        serve(pp.load_observer(MODEL, **ALIKE), latency=0.01) as server,
+        SimulatedServer(pp.load_observer(MODEL, **ALIKE), latency=0.01) as server,
         pp.load_observer(
             f"openai:{MODEL}", base_url=server.base_url, concurrency=4
         ) as observer,
@@ -188,7 +188,7 @@ def test_with_a_budget_nothing_is_sent_twice_beside_itself(tmp_path: Path) -> No
     path = write_questions(tmp_path)
     faults = Faults(overload=0.2, error=0.1, truncated=0.1, retry_after=0.01, seed=4)
     with (
-        serve(
+        SimulatedServer(
             pp.load_observer(MODEL, **ALIKE), latency=(0.0, 0.4), faults=faults
         ) as server,
         pp.load_observer(
@@ -203,7 +203,7 @@ def test_with_a_budget_nothing_is_sent_twice_beside_itself(tmp_path: Path) -> No
 def test_a_budget_without_prices_stops_at_the_first_answer(tmp_path: Path) -> None:
     path = write_questions(tmp_path)
     with (
-        serve(pp.load_observer(MODEL)) as server,
+        SimulatedServer(pp.load_observer(MODEL)) as server,
         pp.load_observer(f"openai:{MODEL}", base_url=server.base_url) as observer,
         pytest.raises(
             UnfinishedError,
@@ -240,7 +240,7 @@ def test_a_budget_counts_what_is_under_way() -> None:
 def test_a_plan_says_from_where_it_knows(tmp_path: Path) -> None:
     path, store = write_questions(tmp_path), tmp_path / "runs.sqlite"
     with (
-        serve(pp.load_observer(MODEL, **ALIKE)) as server,
+        SimulatedServer(pp.load_observer(MODEL, **ALIKE)) as server,
         pp.load_observer(f"openai:{MODEL}", base_url=server.base_url) as observer,
     ):
         guessed = pp.plan(path, observer, prices=PRICES)
@@ -291,7 +291,7 @@ def test_the_command_line_plans_stops_and_goes_on(
 ) -> None:
     path, prices = write_questions(tmp_path), tmp_path / "prices.toml"
     prices.write_text(PAGE, encoding="utf-8")
-    with serve(pp.load_observer(MODEL, **ALIKE), latency=0.01) as server:
+    with SimulatedServer(pp.load_observer(MODEL, **ALIKE), latency=0.01) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         run = [
             "run",
@@ -342,7 +342,7 @@ def test_the_bar_tells_what_is_spent_of_the_budget(
 ) -> None:
     path = write_questions(tmp_path)
     with (
-        serve(pp.load_observer(MODEL, **ALIKE)) as server,
+        SimulatedServer(pp.load_observer(MODEL, **ALIKE)) as server,
         pp.load_observer(f"openai:{MODEL}", base_url=server.base_url) as observer,
     ):
         pp.run(path, observer, prices=PRICES, budget=50.0, progress=True)

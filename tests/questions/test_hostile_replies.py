@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
+from odd_server import Faults, OddServer
 from small_questions import write_questions
 
 import psyprobe as pp
 from psyprobe.analysis import trials
 from psyprobe.cli import main
-from psyprobe.observers.simulated.serving import Faults, serve
 
 MODEL = "simulated:watson-malo"
 
@@ -22,7 +22,7 @@ def test_half_a_character_in_a_reply(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, folder = write_questions(tmp_path), tmp_path / "results"
-    with serve(
+    with OddServer(
         pp.load_observer(MODEL), faults=Faults(surrogate=0.3, odd_usage=0.2, seed=1)
     ) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)

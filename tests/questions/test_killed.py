@@ -27,7 +27,7 @@ import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.analysis import trials
 from psyprobe.observers.chat.protocol import Answer
-from psyprobe.observers.simulated.serving import Faults, serve
+from psyprobe.observers.simulated.serving import Faults, SimulatedServer
 
 FAULTS = Faults(
     overload=0.1,
@@ -54,7 +54,7 @@ def test_killed_three_times_nothing_is_lost_or_asked_again(tmp_path: Path) -> No
     total = expected.sizes["trial"]
     moments = np.sort(np.random.default_rng(7).integers(20, total - 40, 3))
     witness = Witness(deg=2)
-    with serve(witness, faults=FAULTS, latency=0.01) as server:
+    with SimulatedServer(witness, faults=FAULTS, latency=0.01) as server:
         course = run_and_kill(
             path,
             folder,
@@ -117,7 +117,7 @@ def test_a_question_that_hangs_and_a_kill_lose_no_answer(tmp_path: Path) -> None
         f"openai:{MODEL}",
     ]
     command += ["--output", str(folder), "--observer-option", "concurrency=1"]
-    with serve(stuck) as server:
+    with SimulatedServer(stuck) as server:
         environment = {
             **os.environ,
             "OPENAI_BASE_URL": server.base_url,
@@ -135,7 +135,7 @@ def test_a_question_that_hangs_and_a_kill_lose_no_answer(tmp_path: Path) -> None
         kept = answered(folder / "runs.sqlite")
     assert len(kept) == 20
     witness = Witness(deg=2)
-    with serve(witness) as server:
+    with SimulatedServer(witness) as server:
         environment["OPENAI_BASE_URL"] = server.base_url
         assert (
             subprocess.run(
@@ -150,10 +150,8 @@ def test_a_question_that_hangs_and_a_kill_lose_no_answer(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("trouble", ["wrong key", "no server"])
 def test_the_key_is_in_no_error(tmp_path: Path, trouble: str) -> None:
-    from psyprobe.observers.simulated.serving import Behaviour
-
     path, witness = write_questions(tmp_path), Witness(deg=2)
-    with serve(witness, behaviour=Behaviour(key="another")) as server:
+    with SimulatedServer(witness, key="another") as server:
         url = server.base_url if trouble == "wrong key" else "http://127.0.0.1:9/v1"
         found = subprocess.run(
             [

@@ -101,9 +101,11 @@ def test_a_bias_to_say_yes_is_told_by_catch_trials(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_same_over_http(tmp_path: Path) -> None:
     pytest.importorskip("aiohttp", reason="the chat extra is not installed")
-    from psyprobe.observers.simulated.serving import serve
+    from psyprobe.observers.simulated.serving import SimulatedServer
 
-    with serve(pp.load_observer("simulated:watson-malo", logit_sd=0.5)) as server:
+    with SimulatedServer(
+        pp.load_observer("simulated:watson-malo", logit_sd=0.5)
+    ) as server:
         observer = pp.load_observer(
             "openai:simulated:watson-malo", base_url=server.base_url
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from odd_server import Behaviour, OddServer
 from small_questions import write_questions
 
 import psyprobe as pp
@@ -20,7 +21,6 @@ from psyprobe.errors import ConditionWarning, InputError, UnknownNameError
 from psyprobe.experiment import load_experiment
 from psyprobe.observers import load_observer
 from psyprobe.observers.registry import read_observers
-from psyprobe.observers.simulated.serving import Behaviour, serve
 from psyprobe.probes.results import score_layers
 
 #: hernandez2025 as shipped, of which fewer levels and wordings are asked.
@@ -52,7 +52,7 @@ def test_a_run_finishes_on_servers_that_refuse_and_tells_what_it_asked(
     few = load_experiment("hernandez2025").with_settings(FEW)
     truth = load_observer(SEEING)
     with (
-        serve(truth, behaviour=behaviour) as server,
+        OddServer(truth, behaviour=behaviour) as server,
         load_observer(f"openai:{SEEING}", base_url=server.base_url) as observer,
     ):
         with (
@@ -108,7 +108,7 @@ def test_what_a_server_takes_is_asked_as_it_stands(tmp_path: Path) -> None:
         }
     )
     bodies: list[dict[str, Any]] = []
-    with serve(load_observer("simulated:flat")) as server:
+    with OddServer(load_observer("simulated:flat")) as server:
         answered = server._answered
         server._answered = lambda body: (
             bodies.append(json.loads(body)),
@@ -155,7 +155,7 @@ def test_who_takes_no_such_thing_says_so(tmp_path: Path) -> None:
 def test_system_text_goes_before_the_question_where_it_is_refused() -> None:
     grey = np.full((32, 32, 3), 128 / 255, np.float32)
     with (
-        serve(
+        OddServer(
             load_observer("simulated:flat"), behaviour=Behaviour(system="refused")
         ) as server,
         load_observer("openai:simulated:flat", base_url=server.base_url) as observer,
@@ -236,7 +236,7 @@ def test_observers_come_from_a_page(tmp_path: Path) -> None:
 def test_stimuli_are_drawn_at_the_size_that_is_told(tmp_path: Path) -> None:
     page = write_questions(tmp_path)
     with (
-        serve(load_observer("simulated:flat")) as server,
+        OddServer(load_observer("simulated:flat")) as server,
         load_observer(
             f"openai:simulated:flat?base_url={server.base_url}&input_size=64"
         ) as observer,

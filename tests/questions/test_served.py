@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
+from odd_server import Faults, OddServer
 from small_questions import write_questions
 
 import psyprobe as pp
@@ -23,7 +24,6 @@ from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning, PsyprobeError, StoreError
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.protocol import Decoding
-from psyprobe.observers.simulated.serving import Faults, serve
 from psyprobe.running.maintenance import summary
 from psyprobe.running.store import Store
 from psyprobe.tasks.items import ItemQuestion, ask_items
@@ -184,7 +184,7 @@ def test_a_server_that_changes_its_model_on_the_way_is_refused(tmp_path: Path) -
         for i in range(20)
     ]
     with (
-        serve(truth, faults=Faults(wrong_model=0.3, seed=2)) as server,
+        OddServer(truth, faults=Faults(wrong_model=0.3, seed=2)) as server,
         load_observer("openai:m", base_url=server.base_url) as observer,
         pytest.raises(StoreError, match="another-model"),
     ):

@@ -13,7 +13,7 @@ from small_questions import write_questions
 
 import psyprobe as pp
 from psyprobe.experiment import Experiment, load_experiment
-from psyprobe.observers.simulated.serving import serve
+from psyprobe.observers.simulated.serving import SimulatedServer
 
 DETECTION = (
     "gabor_achromatic",
@@ -38,11 +38,11 @@ def chat_is_the_same(folder: Path, run: Callable[[Path, Any], Any]) -> None:
     as much."""
     page = write_questions(folder)
     local, witness = Witness(deg=2), Witness(deg=2)
-    with serve(local) as server:
+    with SimulatedServer(local) as server:
         alone = pp.run(
             page, pp.load_observer(f"openai:{MODEL}", base_url=server.base_url)
         )
-    with serve(witness, latency=0.02) as server:
+    with SimulatedServer(witness, latency=0.02) as server:
         result = run(
             page, pp.load_observer(f"openai:{MODEL}", base_url=server.base_url)
         )

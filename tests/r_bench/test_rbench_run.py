@@ -21,7 +21,7 @@ import psyprobe as pp
 from psyprobe.analysis.score import percent
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.simulated.serving import serve
+from psyprobe.observers.simulated.serving import SimulatedServer
 from psyprobe.tasks.items import Judge
 from psyprobe.tasks.judged_replies import judge_replies
 from psyprobe.tasks.r_bench import (
@@ -468,7 +468,7 @@ def test_command_against_a_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     judge = pp.observer(lambda images, prompt, system: judge_of(prompt), name="judge")
-    with serve(OBSERVER) as server, serve(judge) as judging:
+    with SimulatedServer(OBSERVER) as server, SimulatedServer(judge) as judging:
         reader = {
             "observer": f"openai:{judging.model}",
             "options": {"base_url": judging.base_url},
@@ -664,7 +664,7 @@ def test_answers_made_elsewhere_are_judged(
         answers.to_csv(tmp_path / f"{kind}.csv", index=False)
     files = [f"{kind}={tmp_path}/{kind}.csv" for kind in ("dis", "ref")]
     judge = pp.observer(lambda images, prompt, system: "1", name="judge")
-    with serve(judge) as server:
+    with SimulatedServer(judge) as server:
         command = [
             "r-bench",
             "score",

@@ -20,7 +20,6 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -56,33 +55,6 @@ _MOST = 1e6
 _LONGEST_ADDRESS = 2000
 #: Locked while a sender is made, so that threads share one.
 _OPENING = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Capabilities:
-    """What a server can do, as it showed when it was asked with a small image.
-
-    Parameters
-    ----------
-    logprobs : {"given", "refused", "absent"}
-        Whether log-probabilities of the first token come back, are refused, or are silently left
-        out.
-    listed : int
-        How many of them are listed at most; 0 where there are none.
-    several_images : bool
-        Whether it takes a question with two images.
-    seed : bool
-        Whether it takes a seed; whether that has an effect is the server's business.
-    model, server : str
-        The names that the model and the server give themselves.
-    """
-
-    logprobs: str
-    listed: int
-    several_images: bool
-    seed: bool
-    model: str
-    server: str
 
 
 class OpenAIObserver(Answering):
@@ -131,8 +103,8 @@ class OpenAIObserver(Answering):
     Examples
     --------
     >>> from psyprobe.observers import load_observer
-    >>> from psyprobe.observers.simulated.serving import serve
-    >>> with serve(load_observer("simulated:flat")) as server:
+    >>> from psyprobe.observers.simulated.serving import SimulatedServer
+    >>> with SimulatedServer(load_observer("simulated:flat")) as server:
     ...     with OpenAIObserver("simulated:flat", base_url=server.base_url) as observer:
     ...         answer = observer.answer([np.full((64, 64, 3), 128 / 255)], "Is there a pattern?")
     >>> answer.text, answer.first_tokens[0]
@@ -182,7 +154,6 @@ class OpenAIObserver(Answering):
         )
         self._encoded: deque[tuple[FloatArray, bytes]] = deque(maxlen=_REMEMBERED)
         self._sender: Sender | None = None
-        self._capabilities: Capabilities | None = None
         options = {"version": 1, "detail": detail, "endpoint": _endpoint_digest(url)}
         if server:
             options["server"] = str(server)
@@ -217,44 +188,6 @@ class OpenAIObserver(Answering):
     def rate(self) -> float | None:
         """Requests a second at most."""
         return self.endpoint.rate
-
-    def capabilities(self) -> Capabilities:
-        """Find out what the server can do: it is asked once, with two small questions."""
-        if self._capabilities is None:
-            grey = np.full((64, 64, 3), 128 / 255, np.float32)
-            prompt = "Is there a pattern visible in the image? Answer with yes or no."
-            sender = self.sending()
-            # A temperature of 1 is the one that every model takes.
-            inquiry = Inquiry(
-                prompt, (grey,), decoding=Decoding(temperature=1.0, seed=0)
-            )
-            answer = sender.submit(self.question(inquiry)).result()
-            dialect = sender.dialect
-            sender.notices.clear()  # the capabilities say the same
-            decoding = Decoding(temperature=1.0, logprobs=False)
-            try:
-                self.answer([grey, grey], prompt, decoding=decoding)
-                self.images_at_once = None
-            except PsyprobeError:
-                self.images_at_once = 1
-            logprobs = "given" if answer.first_tokens else "absent"
-            if not dialect.listed:
-                logprobs = "refused"
-            self._capabilities = Capabilities(
-                logprobs,
-                dialect.listed if logprobs == "given" else 0,
-                several_images=self.images_at_once is None,
-                seed="seed" not in dialect.without,
-                model=answer.model,
-                server=answer.server,
-            )
-            software = {
-                "server": answer.server,
-                "model": answer.model,
-                "logprobs": logprobs,
-            }
-            self.card = replace(self.card, software={**self.card.software, **software})
-        return self._capabilities
 
     def served(self, certain: bool) -> dict[str, str]:
         """Say what the server serves: "listed", or else "model" and "fingerprint".
