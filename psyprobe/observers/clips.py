@@ -5,32 +5,28 @@ Clips are drawn a few frames at a time where that is enough, or all at once.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.errors import InputError
 from psyprobe.observers.encoders.network import (
     checked_device,
     exact_arithmetic,
-    state_digest,
+    module_digest,
 )
+from psyprobe.observers.functions import DifferenceOfFunction, FeaturesOfFunction, Size
 from psyprobe.observers.images import (
     RAW_RANGE,
-    as_numpy,
-    check_finite,
     check_images,
     check_light,
-    checked_size,
+    three_channels,
 )
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card, Clips
-
-Function = Callable[..., Any]
 
 
 def whole(clips: Clips) -> FloatArray:
@@ -38,24 +34,16 @@ def whole(clips: Clips) -> FloatArray:
     return clips.frames(0, clips.shape[1])
 
 
-class FeaturesOfClips:
+class FeaturesOfClips(FeaturesOfFunction):
     """A function from clips to features: ``function(clips)``, as in
     `psyprobe.observers.observer`.
     """
-
-    def __init__(
-        self, function: Function, card: Card, takes: tuple[str, ...] = ()
-    ) -> None:
-        self._function = function
-        self._takes = takes
-        self.card = replace(card, clips=True)
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
         """Refuse still images."""
         raise InputError(
             f"{self.card.name} takes clips (N, T, H, W, 3) and was given still images: show it "
-            "a stimulus of a kind "
-            "such as flicker or drift"
+            "a stimulus of a kind such as flicker or drift"
         )
 
     def clip_features(self, clips: Clips) -> Mapping[str, FloatArray]:
@@ -75,43 +63,14 @@ class FeaturesOfClips:
         check_images(
             frames, card.name, input_size=card.input_size, pixel_range=RAW_RANGE
         )
-        returned = self._function(
-            drive, **{name: getattr(clips, name) for name in self._takes}
-        )
-        named_features = (
-            returned if isinstance(returned, Mapping) else {card.features[0]: returned}
-        )
-        if set(named_features) != set(card.features):
-            raise InputError(
-                f"{card.name} returned {sorted(named_features)} and its card says "
-                f"{sorted(card.features)}: name what it returns "
-                "with features=(...)"
-            )
-        rows = {}
-        for name in card.features:
-            values = as_numpy(named_features[name])
-            if values.ndim < 2 or len(values) != len(drive) or values.dtype.kind != "f":
-                raise InputError(
-                    f"{card.name}: {name!r} has shape {values.shape} and format {values.dtype} "
-                    f"for {len(drive)} clips; "
-                    "wanted is one row of floating-point numbers a clip"
-                )
-            check_finite(card.name, name, values)
-            rows[name] = values.reshape(len(drive), -1)
-        return rows
+        options = {name: getattr(clips, name) for name in self._takes}
+        return self._rows(self._function(drive, **options), len(drive))
 
 
-class DifferenceOfClips:
+class DifferenceOfClips(DifferenceOfFunction):
     """A function of two batches of clips: ``function(test, reference)``, as in
     `psyprobe.observers.observer`.
     """
-
-    def __init__(
-        self, function: Function, card: Card, takes: tuple[str, ...] = ()
-    ) -> None:
-        self._function = function
-        self._takes = takes
-        self.card = replace(card, clips=True, encoding="linear light, cd/m²")
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
         """Refuse still images."""
@@ -132,57 +91,55 @@ class DifferenceOfClips:
         PsyprobeError
             If a difference is not finite.
         """
-        name = self.card.name
-        fps = test.fps
         clips = [whole(batch) for batch in (test, reference)]
         test_frames, reference_frames = (
             clip.reshape(-1, *clip.shape[2:]) for clip in clips
         )
-        check_light(test_frames, reference_frames, name)
-        options = {
-            key: value
-            for key, value in (("ppd", ppd), ("fps", fps))
-            if key in self._takes
-        }
-        differences = as_numpy(self._function(*clips, **options))
-        if differences.shape != (len(clips[0]),) or differences.dtype.kind != "f":
-            raise InputError(
-                f"{name} returned shape {differences.shape} and format {differences.dtype} for "
-                f"{len(clips[0])} pairs of clips; "
-                "wanted is one floating-point number a pair"
-            )
-        if not np.isfinite(differences).all():
-            raise PsyprobeError(f"{name}: a difference is NaN or infinity")
-        return differences
+        check_light(test_frames, reference_frames, self.card.name)
+        return self._differences(*clips, ppd=ppd, fps=test.fps)
 
 
 def clip_network(
     module: Any,
     card: Card,
-    *,
+    mean: Iterable[float] = (0.0, 0.0, 0.0),
+    std: Iterable[float] = (1.0, 1.0, 1.0),
     device: str | None = None,
-    input_size: int | tuple[int, int] | None = None,
+    input_size: Size = None,
+    features: tuple[str, ...] = ("output",),
 ) -> FeaturesOfClips:
     """Make an observer of a torch module that takes clips (N, 3, T, H, W).
 
-    Its input is drive, normalised by mean and standard deviation of the card.
+    Its input is drive, normalised.
 
     Parameters
     ----------
     module : torch.nn.Module
-        Returns one tensor (N, ...), or one for each of ``card.features``, by name.
+        Returns one tensor (N, ...), or one for each of `features`, by name.
     card : Card
-        Without device and size; without a digest, that of the module's state is taken.
+        Its name, and whence it comes; without a digest, that of the module's state is taken.
+    mean, std : iterable of float
+        The normalisation that the module was trained with, a value a channel, for drive in [0, 1].
     device : str, optional
         A torch device; by default "cuda" where there is one, else "cpu".
     input_size : int or tuple of int, optional
         Side, or (height, width), in px that clips are drawn at; any size if not given.
+    features : tuple of str
+        Names of what the module returns.
     """
     import torch
 
     torch_device = checked_device(card.name, device)
     network = module.eval().to(device=torch_device, dtype=torch.float32)
-    mean, std = (
+    card = replace(
+        card,
+        mean=three_channels(card.name, "mean", mean),
+        std=three_channels(card.name, "std", std),
+        device=str(torch_device),
+        input="normalised",
+        clips=True,
+    )
+    shift, scale = (
         torch.tensor(values, dtype=torch.float32, device=torch_device)[
             :, None, None, None
         ]
@@ -193,24 +150,13 @@ def clip_network(
         channels_first = np.moveaxis(ImagePlanes.of(clips).planes, -1, 1)
         planes = torch.from_numpy(channels_first.astype(np.float32)).to(torch_device)
         with torch.inference_mode(), exact_arithmetic(torch_device):
-            output = network((planes - mean).div_(std).contiguous())
+            output = network((planes - shift).div_(scale).contiguous())
         return (
             {name: tensor.cpu() for name, tensor in output.items()}
             if isinstance(output, Mapping)
             else output.cpu()
         )
 
-    digest = card.weights_digest
-    if digest is None:
-        digest = hashlib.sha256(
-            f"{module}{state_digest(module.state_dict())}".encode()
-        ).hexdigest()
-    size = None if input_size is None else checked_size(input_size)
-    network_card = replace(
-        card,
-        input_size=size,
-        device=str(torch_device),
-        weights_digest=digest,
-        input="normalised",
-    )
-    return FeaturesOfClips(look, network_card)
+    if card.weights_digest is None:
+        card = replace(card, weights_digest=module_digest(module))
+    return FeaturesOfClips(look, card, features, input_size)

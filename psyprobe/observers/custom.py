@@ -9,45 +9,40 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
-import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast, get_args
 
-import numpy as np
-
-from psyprobe._json import JsonMapping, JsonObject
-from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, PsyprobeError, describe_failure, unknown_name
+from psyprobe._json import JsonObject
+from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.programs import run_file
-from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.clips import DifferenceOfClips, FeaturesOfClips, clip_network
 from psyprobe.observers.encoders.network import (
     Network,
     NetworkObserver,
     NetworkOptions,
+    module_digest,
     state_digest,
     weights_file,
 )
-from psyprobe.observers.images import (
-    as_numpy,
-    check_finite,
-    check_images,
-    check_light,
-    checked_size,
-    drive_range,
-    three_channels,
+from psyprobe.observers.functions import (
+    AnswersOfFunction,
+    DifferenceOfFunction,
+    FeaturesOfFunction,
+    parameters_of,
 )
+from psyprobe.observers.images import checked_size, three_channels
 from psyprobe.observers.protocol import Ability, Card, Observer, is_observer
 
-Function = Callable[..., Any]
-Size = int | tuple[int, int] | None
-Names = tuple[str, ...]
 #: The ability of a function by the name of its second parameter.
-_SECOND = {"prompt": "answer", "question": "answer", "reference": "difference"}
+_SECOND: dict[str, Ability] = {
+    "prompt": "answer",
+    "question": "answer",
+    "reference": "difference",
+}
 #: Parameters that a function may have besides.
 _OPTIONAL = ("ppd", "fps")
 
@@ -148,15 +143,14 @@ def observer(
     name = _name(thing) if name is None else name
     if ability is not None and ability not in get_args(Ability):
         raise unknown_name("ability", ability, get_args(Ability))
-    torch = sys.modules.get(
-        "torch"
-    )  # where torch was never imported there is no module of its
-    module = (
+    # Where torch was never imported there is no module of its.
+    torch = sys.modules.get("torch")
+    is_module = (
         torch is not None
         and isinstance(thing, torch.nn.Module)
         and ability in (None, "features")
     )
-    purpose = "features" if module else ability or _ability(thing, name)
+    purpose: Ability = "features" if is_module else ability or _ability(thing, name)
     options: JsonObject = {
         "input_size": input_size,
         "features": features,
@@ -171,67 +165,45 @@ def observer(
         "complete": complete,
     }
     options = {key: value for key, value in options.items() if value is not None}
-    if clips:
-        role = "module" if module else purpose
-        return cast(Observer, _of_clips(thing, name, version, role, options))
-    make = _OF_FUNCTION[purpose]
-    takes = list(inspect.signature(make).parameters)[3:]
+    make = _OF_CLIPS.get(purpose) if clips else _OF_FUNCTION[purpose]
     subject = f"function with the ability {purpose!r}"
-    if module:
-        takes = [field.name for field in fields(TorchOptions)]
+    if is_module:
+        make = clip_network if clips else _network
         subject = "torch module"
-    _check_options(options, takes, f"{name}: a {subject}")
-    if not module:
-        return cast(Observer, make(thing, name, version, **options))
-    digest = hashlib.sha256(
-        f"{thing}{state_digest(cast(Any, thing).state_dict())}".encode()
-    ).hexdigest()
-    return _module_observer(
-        name,
-        thing,
-        TorchOptions(**options),
-        stages=_children(thing),
-        weights_digest=digest,
-        options={"version": version},
-    )
-
-
-def _check_options(options: Iterable[str], takes: Sequence[str], subject: str) -> None:
-    for option in options:
-        if option not in takes:
-            raise InputError(
-                f"{subject} takes no option {option!r}; it takes {', '.join(takes) or 'none'}"
-            )
-
-
-def _of_clips(
-    thing: Any, name: str, version: str, purpose: str, options: JsonMapping
-) -> Any:
-    """Make an observer of a function or a torch module that takes clips."""
-    takes = {
-        "module": ("mean", "std", "device", "input_size", "features"),
-        "features": ("input_size", "features"),
-    }
-    if purpose == "answer":
+    if make is None:
         raise InputError(
             f"{name} answers in words, which are asked about images; leave clips=True out"
         )
-    _check_options(options, takes.get(purpose, ()), f"{name}: what takes clips")
-    size = options.get("input_size")
-    if purpose == "difference":
-        card = _card("difference", name, version, ("difference",))
-        return DifferenceOfClips(thing, card, _parameters_among(thing, "ppd", "fps"))
-    card = _card(
-        "features", name, version, tuple(options.get("features", ("output",))), size
+    takes = (
+        list(inspect.signature(TorchOptions).parameters)
+        if make is _network
+        else list(inspect.signature(make).parameters)[2:]
     )
-    if purpose == "features":
-        return FeaturesOfClips(thing, card, _parameters_among(thing, "fps"))
-    mean, std = (
-        three_channels(name, key, options.get(key, default))
-        for key, default in (("mean", card.mean), ("std", card.std))
+    for option in options:
+        if option not in takes:
+            raise InputError(
+                f"{name}: a {subject} takes no option {option!r}; it takes "
+                f"{', '.join(takes) or 'none'}"
+            )
+    card = Card(
+        name,
+        purpose,
+        weights="given by the caller" if is_module else "inside the function",
+        options={"version": version},
+        clips=clips,
     )
-    card = replace(card, weights="given by the caller", mean=mean, std=std)
-    return clip_network(thing, card, device=options.get("device"), input_size=size)
+    return cast(Observer, make(thing, card, **options))
+
+
+def _network(module: Any, card: Card, **options: Any) -> NetworkObserver:
+    return _module_observer(
+        card.name,
+        module,
+        TorchOptions(**options),
+        stages=_children(module),
+        weights_digest=module_digest(module),
+        options=card.options,
+    )
 
 
 def _name(thing: Any) -> str:
@@ -245,7 +217,7 @@ def _name(thing: Any) -> str:
     return function_name
 
 
-def _ability(function: Callable[..., Any], name: str) -> str:
+def _ability(function: Callable[..., Any], name: str) -> Ability:
     """Infer the ability of a function from its parameters."""
     parameters = parameters_of(function)
     if len(parameters) > 1 and parameters[1].name in _SECOND:
@@ -265,190 +237,14 @@ def _ability(function: Callable[..., Any], name: str) -> str:
     )
 
 
-class FeaturesOfFunction:
-    """A function from a batch of images to features; see `psyprobe.observers.observer`."""
-
-    def __init__(
-        self,
-        function: Function,
-        name: str,
-        version: str,
-        features: Names = ("output",),
-        input_size: Size = None,
-    ) -> None:
-        self._function = function
-        self.card = _card("features", name, version, tuple(features), input_size)
-
-    def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Return the function's features of images, one array (N, D) a name in ``card.features``.
-
-        Raises
-        ------
-        InputError
-            If the images are not what it takes, or the function returns something else than its
-            card says.
-        PsyprobeError
-            If a feature is not finite.
-        """
-        card = self.card
-        images = check_images(
-            images, card.name, input_size=card.input_size, pixel_range=drive_range(card)
-        )
-        drive = np.asarray(images, dtype=np.float32)
-        features = self._function(drive)
-        if not isinstance(features, Mapping):
-            features = {card.features[0]: features}
-        if set(features) != set(card.features):
-            raise InputError(
-                f"{card.name} returned {sorted(features)} and its card says "
-                f"{sorted(card.features)}: name what it returns with features=(...)"
-            )
-        return {
-            name: self._rows(name, as_numpy(features[name]), len(drive))
-            for name in card.features
-        }
-
-    def _rows(self, name: str, rows: FloatArray, count: int) -> FloatArray:
-        if rows.ndim < 2 or len(rows) != count or rows.dtype.kind != "f":
-            raise InputError(
-                f"{self.card.name}: {name!r} has shape {rows.shape} and format {rows.dtype} for "
-                f"{count} images; wanted is one row of floating-point numbers an image"
-            )
-        check_finite(self.card.name, name, rows)
-        return rows.reshape(count, -1)
-
-
-class DifferenceOfFunction:
-    """A function that compares two batches of images; see `psyprobe.observers.observer`."""
-
-    def __init__(self, function: Function, name: str, version: str) -> None:
-        self._function = function
-        self._takes = _parameters_among(function, "ppd")
-        card = _card("difference", name, version, ("difference",))
-        self.card = replace(card, encoding="linear light, cd/m²")
-
-    def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
-        """Return the function's differences of test images from their references, shape (N,).
-
-        Raises
-        ------
-        InputError
-            If the images are no light, or the function returns something else than one number a
-            pair.
-        PsyprobeError
-            If a difference is not finite.
-        """
-        name = self.card.name
-        test, reference = check_light(test, reference, name)
-        arguments = dict.fromkeys(self._takes, ppd)
-        differences = as_numpy(self._function(test, reference, **arguments))
-        if differences.shape != (len(test),) or differences.dtype.kind != "f":
-            raise InputError(
-                f"{name} returned shape {differences.shape} and format {differences.dtype} for "
-                f"{len(test)} pairs of images; wanted is one floating-point number a pair"
-            )
-        if not np.isfinite(differences).all():
-            raise PsyprobeError(f"{name}: a difference is NaN or infinity")
-        return differences
-
-
-class AnswersOfFunction(Answering):
-    """A function from images and a question to an answer; see `psyprobe.observers.observer`."""
-
-    def __init__(
-        self,
-        function: Function,
-        name: str,
-        version: str,
-        bits: int | None = None,
-        images_at_once: int | None = None,
-        input_size: Size = None,
-        complete: bool = False,
-    ) -> None:
-        if bits not in (None, 8):
-            raise InputError(f"bits is {bits}; give 8, or None for any float")
-        self._function = function
-        self._takes = _parameters_among(function, "system", "decoding", "words")
-        self._complete = complete
-        self.bits = bits
-        self.images_at_once = images_at_once
-        self.card = _card("answer", name, version, (), input_size)
-
-    def _reply(self, inquiry: Inquiry) -> Answer:
-        name = self.card.name
-        if inquiry.system and "system" not in self._takes:
-            raise InputError(
-                f"{name} takes no system instruction: its function has no parameter 'system'"
-            )
-        arguments = {
-            parameter: getattr(inquiry, parameter) for parameter in self._takes
-        }
-        start = time.perf_counter()
-        reply = self._function(list(inquiry.images), inquiry.prompt, **arguments)
-        latency = time.perf_counter() - start
-        answer = _answer(name, reply, self._complete)
-        return replace(
-            answer, latency=answer.latency or latency, model=answer.model or name
-        )
-
-
-def _card(
-    ability: Ability,
-    name: str,
-    version: str,
-    features: tuple[str, ...],
-    input_size: Size = None,
-) -> Card:
-    size = None if input_size is None else checked_size(input_size)
-    return Card(
-        name,
-        ability,
-        features,
-        size,
-        weights="inside the function",
-        options={"version": version},
-    )
-
-
-def parameters_of(function: Function) -> list[inspect.Parameter]:
-    """List the parameters of a function in order; none for some functions written in C."""
-    try:
-        return list(inspect.signature(function).parameters.values())
-    except ValueError:
-        return []
-
-
-def _parameters_among(function: Function, *names: str) -> tuple[str, ...]:
-    """Return those of some names that are parameters of a function."""
-    parameters = {parameter.name for parameter in parameters_of(function)}
-    return tuple(name for name in names if name in parameters)
-
-
-def _answer(name: str, reply: Any, complete: bool) -> Answer:
-    """Convert what a function returned to an answer."""
-    match reply:
-        case Answer():
-            return reply
-        case str():
-            return Answer(reply)
-        case (str() as text, Mapping() as tokens):
-            pairs = [(str(token), float(value)) for token, value in tokens.items()]
-            if not all(value <= 1e-6 for _, value in pairs):
-                raise InputError(
-                    f"{name} returned {dict(tokens)} as log-probabilities: they lie at or below 0"
-                )
-            pairs.sort(key=lambda pair: -pair[1])
-            return Answer(text, tuple(pairs), complete)
-    raise InputError(
-        f"{name} returned a {type(reply).__name__}; wanted is the reply as a string, or (text, "
-        "{token: logprob}), or an Answer"
-    )
-
-
 _OF_FUNCTION: dict[str, Callable[..., Any]] = {
     "features": FeaturesOfFunction,
     "difference": DifferenceOfFunction,
     "answer": AnswersOfFunction,
+}
+_OF_CLIPS: dict[str, Callable[..., Any]] = {
+    "features": FeaturesOfClips,
+    "difference": DifferenceOfClips,
 }
 
 

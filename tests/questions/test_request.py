@@ -109,8 +109,8 @@ def test_what_a_server_takes_is_asked_as_it_stands(tmp_path: Path) -> None:
     )
     bodies: list[dict[str, Any]] = []
     with OddServer(load_observer("simulated:flat")) as server:
-        answered = server._answered
-        server._answered = lambda body: (
+        answered = server._answer
+        server._answer = lambda body: (
             bodies.append(json.loads(body)),
             answered(body),
         )[1]  # type: ignore[method-assign]

@@ -592,6 +592,12 @@ def state_digest(state: JsonMapping) -> str:
     return digest.hexdigest()
 
 
+def module_digest(module: torch.nn.Module) -> str:
+    """Return the SHA-256, hexadecimal, of a module's layers and of their state."""
+    text = f"{module}{state_digest(module.state_dict())}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 @contextmanager
 def seeded() -> Iterator[None]:
     """Seed the random weights of networks built inside a block; restore the random state after."""

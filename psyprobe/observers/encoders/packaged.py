@@ -227,9 +227,6 @@ def _of_clips(full: str, package: Package, options: EncoderOptions) -> FeaturesO
     card = Card(
         name=full,
         ability="features",
-        features=("embedding",),
-        mean=tuple(package.mean),
-        std=tuple(package.std),
         weights=origin,
         weights_digest=state_digest(module.state_dict()),
         random_weights=options.random_weights,
@@ -238,7 +235,15 @@ def _of_clips(full: str, package: Package, options: EncoderOptions) -> FeaturesO
         software={"torch": importlib.metadata.version("torch")},
     )
     size = package.input_size if options.input_size is None else options.input_size
-    return clip_network(module, card, device=options.device, input_size=size)
+    return clip_network(
+        module,
+        card,
+        package.mean,
+        package.std,
+        options.device,
+        size,
+        features=("embedding",),
+    )
 
 
 def _origin(package: Package) -> str:

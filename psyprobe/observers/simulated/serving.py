@@ -401,7 +401,7 @@ class SimulatedServer(LocalServer):
         try:
             request = ChatRequest.model_validate_json(body)
         except ValidationError as error:
-            problem = error.errors()[0]
+            problem = error.errors()[-1]
             place = ".".join(map(str, problem["loc"]))
             raise RefusalError(f"{place}: {problem['msg']}", place) from None
         self.check(request)
