@@ -25,7 +25,7 @@ def lazy_names(
         import NAME as NAME".
     """
     stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
-    imports = re.findall(r"^from (\S+) import (\w+) as", stub, re.MULTILINE)
+    imports = re.findall(r"^from (\S+) import (?:\(\s+)?(\w+) as", stub, re.MULTILINE)
     modules = {name: module for module, name in imports}
 
     def load(name: str) -> Any:
