@@ -93,11 +93,12 @@ def remove_abandoned(folder: Path) -> None:
                     continue
                 pid = int(match[1])
                 # Our own number is that of a dead process here: we have written nothing yet.
-                if pid == os.getpid() or not _is_running(pid):
+                if pid == os.getpid() or not is_running(pid):
                     path.unlink(missing_ok=True)
 
 
-def _is_running(pid: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Return whether a process of this machine is running."""
     if os.name == "nt":
         return True  # where `os.kill` would end it
     try:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING
 
-from psyprobe.running.protocol import Batch, Question
+from psyprobe.running.protocol import Batch, Question, question_keys
 from psyprobe.running.store import Store
 
 if TYPE_CHECKING:
@@ -38,21 +38,20 @@ class Agenda:
     def __init__(self, store: Store, batches: Sequence[Batch], writer: Writer) -> None:
         self._store = store
         self._writer = writer
-        missing = self._missing(batches)
+        #: Keys of the questions that have no answer and were not handed out.
+        self._missing = self._find_missing(batches)
         #: How many questions had no answer when the round began.
-        self.missing_count = len(missing)
+        self.missing_count = len(self._missing)
         #: Batches by group: those of which this process must still take a lease ...
-        self._free: dict[str, deque[Batch]] = {}
+        self._free: dict[str, deque[Batch]] = defaultdict(deque)
         for batch in batches:
-            if not missing.isdisjoint(_keys(batch)):
-                self._free.setdefault(batch.group, deque()).append(batch)
-        #: ... those that it has on lease, each with the keys of what is missing of it ...
-        self._leased: dict[str, deque[tuple[Batch, set[str]]]] = {}
+            if self._missing_of(batch):
+                self._free[batch.group].append(batch)
+        #: ... those that it has on lease ...
+        self._leased: dict[str, deque[Batch]] = defaultdict(deque)
         #: ... and, of all groups, those that other processes have.
         self._elsewhere: list[Batch] = []
-        self._groups = list(self._free)
         self._workers: Counter[str] = Counter()
-        self._handed_out: set[str] = set()
 
     def __iter__(self) -> Iterator[Batch]:
         batch = self.take()
@@ -62,25 +61,22 @@ class Agenda:
 
     def __len__(self) -> int:
         """Batches that may be left to take."""
-        free = sum(map(len, self._free.values()))
-        return free + sum(map(len, self._leased.values()))
+        return sum(map(len, [*self._free.values(), *self._leased.values()]))
 
     def take(self, group: str = "") -> Batch | None:
         """Return what is missing of the next batch, of a group if it has one; None at the end."""
         while self:
             next_group = self._choose(group)
-            if next_group not in self._leased:
+            if not self._leased[next_group]:
                 self._take_on_lease(next_group)
                 continue
-            batch, missing = _popleft(self._leased, next_group)
-            missing = missing - self._handed_out
-            if missing:
+            batch = self._leased[next_group].popleft()
+            if missing := self._missing_of(batch):
                 self._workers[next_group] += next_group != group
                 # Whoever takes the next batch has answered the last one: it is written whole.
                 self._writer.write_if_due()
-                questions = _questions_to_ask(batch, missing)
-                self._handed_out |= {question.key for question in questions}
-                return replace(batch, questions=questions)
+                self._missing -= missing
+                return replace(batch, questions=_questions_to_ask(batch, missing))
         return None
 
     def wait(self) -> bool:
@@ -88,12 +84,8 @@ class Agenda:
         take.
         """
         while self._elsewhere and not self:
-            missing = self._missing(self._elsewhere)
-            batches = [
-                batch
-                for batch in self._elsewhere
-                if not missing.isdisjoint(_keys(batch))
-            ]
+            self._missing = self._find_missing(self._elsewhere)
+            batches = [batch for batch in self._elsewhere if self._missing_of(batch)]
             self._elsewhere = self._lease(batches)
             if self._elsewhere and not self:
                 self._writer.lease.report_wait()
@@ -102,19 +94,17 @@ class Agenda:
 
     def _choose(self, group: str) -> str:
         """Return the group if it has batches left, else the one at which fewest workers are."""
-        if group in self._free or group in self._leased:
+        if self._free[group] or self._leased[group]:
             return group
-        groups = [
-            name for name in self._groups if name in self._free or name in self._leased
-        ]
+        groups = (name for name in self._free if self._free[name] or self._leased[name])
         return min(groups, key=self._workers.__getitem__)
 
     def _take_on_lease(self, group: str) -> None:
-        batches = self._lease(self._free.pop(group))
-        if group not in self._leased:
-            self._elsewhere += batches
-        elif batches:
-            self._free[group] = deque(batches)
+        rest = self._lease(self._free[group])
+        if not self._leased[group]:
+            self._elsewhere += rest
+            rest = []
+        self._free[group] = deque(rest)
 
     def _lease(self, batches: Sequence[Batch]) -> list[Batch]:
         """Take some batches on lease if others have not all of them; return the rest."""
@@ -124,23 +114,17 @@ class Agenda:
         leased = [batch for batch in batches if _piece(batch) in pieces]
         # Another process may have answered some just before it gave them back; from now on none
         # will.
-        missing = self._missing(leased)
+        answered = question_keys(leased) - self._find_missing(leased)
+        self._missing -= answered
         for batch in leased:
-            queue = self._leased.setdefault(batch.group, deque())
-            queue.append((batch, missing.intersection(_keys(batch))))
+            self._leased[batch.group].append(batch)
         return [batch for batch in batches if _piece(batch) not in pieces]
 
-    def _missing(self, batches: Iterable[Batch]) -> set[str]:
-        return self._store.missing(key for batch in batches for key in _keys(batch))
+    def _find_missing(self, batches: Iterable[Batch]) -> set[str]:
+        return self._store.missing(question_keys(batches))
 
-
-def _popleft(
-    queues: dict[str, deque[tuple[Batch, set[str]]]], name: str
-) -> tuple[Batch, set[str]]:
-    item = queues[name].popleft()
-    if not queues[name]:
-        del queues[name]
-    return item
+    def _missing_of(self, batch: Batch) -> set[str]:
+        return self._missing & question_keys([batch])
 
 
 def _questions_to_ask(batch: Batch, missing: set[str]) -> tuple[Question, ...]:
@@ -158,10 +142,6 @@ def _questions_to_ask(batch: Batch, missing: set[str]) -> tuple[Question, ...]:
         if question.observer in observers or question.key in missing
     }
     return tuple(questions.values())
-
-
-def _keys(batch: Batch) -> list[str]:
-    return [question.key for question in batch.questions]
 
 
 def _piece(batch: Batch) -> str:

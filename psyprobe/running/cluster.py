@@ -7,11 +7,11 @@ answer is taken. What a run has come to stands in its store and never in the clu
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Any, Self
+from typing import Any
 
 from psyprobe._json import JsonMapping
 from psyprobe.errors import InputError
@@ -20,8 +20,6 @@ from psyprobe.running.jobs import Answer, pack_job, put_anywhere
 from psyprobe.running.protocol import Answered
 from psyprobe.running.units import Round, Unit, deadly_unit_error
 
-#: Seconds of a unit: the scheduler needs some milliseconds for each.
-_UNIT_SECONDS = 1.0
 #: Units under way for each thread of the workers.
 _UNITS_PER_THREAD = 2
 #: How often Dask may lose all that it tries with a unit.
@@ -42,39 +40,17 @@ def is_client(value: Any) -> bool:
     )
 
 
-@dataclass(eq=False)
-class _SubmittedUnit(Unit):
-    """A unit with what became of it."""
-
-    futures: list[Any] = field(default_factory=list)
-    submitted_at: float = 0.0
-    done: bool = False
-
-
 class Cluster:
     """The workers of a Dask scheduler.
 
     Parameters
     ----------
-    client : str or dask.distributed.Client
-        The scheduler's address, or a client, which is left open.
-
-    Raises
-    ------
-    InputError
-        Dask is not installed, or no scheduler answers there.
+    client : dask.distributed.Client
+        Is left open.
     """
 
     def __init__(self, client: Any) -> None:
-        self._owns_client = isinstance(client, str)
-        self._client = _connect(client) if self._owns_client else client
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._owns_client:
-            self._client.close()
+        self._client = client
 
     def put(
         self, answer: Answer, observers: JsonMapping, agenda: Agenda
@@ -94,25 +70,24 @@ class _ClusterRound(Round):
     def __init__(
         self, agenda: Agenda, job: bytes, client: Any, resources: dict[str, int] | None
     ) -> None:
-        super().__init__(agenda, _UNIT_SECONDS)
+        super().__init__(agenda, 1)
         self._client = client
         self._job = job
         self._options = {} if resources is None else {"resources": resources}
-        self._thread_count = 1
         self._counted_at = 0.0
-        self._units: dict[Any, _SubmittedUnit] = {}
+        self._units: dict[Any, Unit] = {}
         self._done: SimpleQueue[Any] = SimpleQueue()
 
     def give(self) -> None:
         # Workers may have come meanwhile.
         if monotonic() - self._counted_at > _GLANCE:
-            self._thread_count = max(1, sum(self._client.nthreads().values()))
+            self.worker_count = max(1, sum(self._client.nthreads().values()))
             self._counted_at = monotonic()
-        while len(self._units) < _UNITS_PER_THREAD * self._thread_count:
-            unit = self.pace.take_unit(self.agenda, self._thread_count)
+        while len(self._units) < _UNITS_PER_THREAD * self.worker_count:
+            unit = self.take_unit()
             if unit is None:
                 return
-            self._submit(_SubmittedUnit(unit.batches))
+            self._submit(unit)
 
     def is_under_way(self) -> bool:
         return bool(self._units)
@@ -135,7 +110,7 @@ class _ClusterRound(Round):
         from distributed.client import FutureCancelledError
 
         unit = self._units.pop(future, None)
-        if unit is None or unit.done:
+        if unit is None:
             return []
         try:
             result = future.result()
@@ -146,32 +121,27 @@ class _ClusterRound(Round):
                 raise deadly_unit_error(unit, type(problem).__name__) from None
             self._submit(unit)
             return []
-        unit.done = True
-        self.pace.learn(result.seconds, unit)
-        self._drop([other for other in unit.futures if other is not future])
-        answers: list[Answered] = result.answers
-        return answers
+        self._drop([other for other in self._units if self._units[other] is unit])
+        return self.receive(unit, result)
 
     def _submit_late_units_again(self) -> None:
         """Give each unit that takes far too long to a second worker."""
-        limit = max(_LATE, _TIMES_LATE * (self.pace.seconds_per_batch or 0.0))
-        for unit in set(self._units.values()):
+        limit = max(_LATE, _TIMES_LATE * (self.seconds_per_batch or 0.0))
+        for unit, worker_count in Counter(self._units.values()).items():
             elapsed = monotonic() - unit.submitted_at
-            if len(unit.futures) == 1 and elapsed > limit * len(unit.batches):
+            if worker_count == 1 and elapsed > limit * len(unit.batches):
                 self._submit(unit)
 
     def _drop(self, futures: list[Any]) -> None:
-        waiting = [
-            future for future in futures if self._units.pop(future, None) is not None
-        ]
-        if waiting:
-            self._client.cancel(waiting, force=True)
+        for future in futures:
+            del self._units[future]
+        if futures:
+            self._client.cancel(futures, force=True)
 
-    def _submit(self, unit: _SubmittedUnit) -> None:
+    def _submit(self, unit: Unit) -> None:
         future = self._client.submit(
             put_anywhere, self._job, unit.batches, pure=False, **self._options
         )
-        unit.futures.append(future)
         unit.submitted_at = monotonic()
         self._units[future] = unit
         future.add_done_callback(self._done.put)
@@ -184,7 +154,14 @@ def _resources(observers: JsonMapping) -> dict[str, int] | None:
     return {"GPU": 1} if needs_accelerator else None
 
 
-def _connect(address: str) -> Any:
+def connect(address: str) -> Any:
+    """Connect to the scheduler at an address; return the client, which its context closes.
+
+    Raises
+    ------
+    InputError
+        Dask is not installed, or no scheduler answers there.
+    """
     try:
         from distributed import Client
     except ImportError:

@@ -477,12 +477,11 @@ _EMPTY = _Identity(0, 0, 0)
 
 
 def _identify(connection: sqlite3.Connection) -> _Identity:
-    queries = (
-        "PRAGMA user_version",
-        "PRAGMA application_id",
-        "SELECT count(*) FROM sqlite_master",
+    query = (
+        "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_master) "
+        "FROM pragma_user_version, pragma_application_id"
     )
-    return _Identity(*(connection.execute(query).fetchone()[0] for query in queries))
+    return _Identity(*connection.execute(query).fetchone())
 
 
 def explanation(error: sqlite3.Error) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from psyprobe.errors import InputError
-from psyprobe.running.cluster import Cluster, is_client
+from psyprobe.running.cluster import Cluster, connect, is_client
 from psyprobe.running.loop import Executor
 from psyprobe.running.workers import WorkerPool
 
@@ -36,9 +36,11 @@ def open_executor(executor: Any) -> Iterator[Executor | None]:
             return
         with WorkerPool(executor) as pool:
             yield pool
-    elif isinstance(executor, str) or is_client(executor):
-        with Cluster(executor) as cluster:
-            yield cluster
+    elif isinstance(executor, str):
+        with connect(executor) as client:
+            yield Cluster(client)
+    elif is_client(executor):
+        yield Cluster(executor)
     elif isinstance(executor, Executor):
         yield executor
     else:

@@ -24,7 +24,7 @@ from psyprobe.errors import InputError, PsyprobeError, describe_failure
 from psyprobe.files.output import software_versions
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import load_observer, loaded_as
-from psyprobe.running.protocol import Answered, Batch, Origin
+from psyprobe.running.protocol import Answered, Batch, Origin, question_keys
 
 Answer = Callable[..., Iterator[Answered]]
 
@@ -86,25 +86,19 @@ def pack_job(
     )
 
 
-class _BatchQueue:
-    """Batches as they are put, which tells how many are known.
+class _BatchQueue(deque[Batch]):
+    """Batches as they are put, each handed out once; its length tells how many are known.
 
     What a probe keeps between batches outlives a unit.
     """
-
-    def __init__(self) -> None:
-        self.batches: deque[Batch] = deque()
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Batch:
-        if not self.batches:
+        if not self:
             raise StopIteration
-        return self.batches.popleft()
-
-    def __length_hint__(self) -> int:
-        return len(self.batches)
+        return self.popleft()
 
 
 class JobRunner:
@@ -141,9 +135,9 @@ class JobRunner:
 
     def put(self, batches: Sequence[Batch]) -> list[Answered]:
         """Return all answers to some batches."""
-        missing = {question.key for batch in batches for question in batch.questions}
+        missing = question_keys(batches)
         answers: list[Answered] = []
-        self._queue.batches.extend(batches)
+        self._queue.extend(batches)
         try:
             while missing:
                 if self._answers is None:
@@ -152,13 +146,13 @@ class JobRunner:
                 if answered is not None:
                     missing.discard(answered.question.key)
                     answers.append(replace(answered, origin=self._origin(answered)))
-                elif not self._queue.batches:
+                elif not self._queue:
                     break
                 else:
                     self._answers = None
         except BaseException:
             self._answers = None
-            self._queue.batches.clear()
+            self._queue.clear()
             raise
         return answers
 

@@ -18,6 +18,7 @@ from itertools import islice
 from time import monotonic
 
 from psyprobe.errors import ConditionWarning
+from psyprobe.files.output import is_running
 from psyprobe.running.database import Database, Process
 
 #: Seconds between two signs of life.
@@ -159,12 +160,4 @@ class Lease:
 
 def has_ended(process: Process) -> bool:
     """Whether a process was one of this machine and has ended."""
-    if os.name != "posix" or process.host != socket.gethostname():
-        return False
-    try:
-        os.kill(process.pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return True
-    except PermissionError:
-        return False
-    return False
+    return process.host == socket.gethostname() and not is_running(process.pid)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from threading import Event, Lock, Thread
+from threading import Event, RLock, Thread
 from time import monotonic
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
@@ -27,13 +27,22 @@ from psyprobe.observers.chat.cost_summary import show_cost
 from psyprobe.running.agenda import Agenda
 from psyprobe.running.lease import Lease
 from psyprobe.running.origins import Origins
-from psyprobe.running.protocol import Answered, Batch, Probe, RunRecord, Schedule
+from psyprobe.running.protocol import (
+    Answered,
+    Batch,
+    Probe,
+    RunRecord,
+    Schedule,
+    question_keys,
+)
 from psyprobe.running.store import Store
 
 T = TypeVar("T")
 
 #: Seconds between two times of writing.
 _INTERVAL = 0.5
+#: Seconds between looks at whether it is time to.
+_GLANCE = 0.1
 #: Puts batches to observers, as `Probe.answer` does.
 Put = Callable[[JsonMapping, Agenda], Iterator[Answered]]
 
@@ -134,7 +143,7 @@ def ask_round(
     Their answers are written when the writer is.
     """
     writer.write()
-    keys = {question.key for batch in batches for question in batch.questions}
+    keys = question_keys(batches)
     bar.total = (bar.total or 0) + len(keys)
     agenda = Agenda(store, batches, writer)
     missing_count = agenda.missing_count
@@ -201,7 +210,7 @@ class Writer:
         )
         self._store = store
         self._waiting: deque[Answered] = deque()
-        self._lock = Lock()
+        self._lock = RLock()
         self._end = Event()
         self._failure: Exception | None = None
         self._written_at = monotonic()
@@ -227,20 +236,28 @@ class Writer:
 
     def write_if_due(self) -> None:
         """Write what has come, if the last time is long enough ago."""
-        with self._lock:
-            if self._waiting and monotonic() - self._written_at >= _INTERVAL:
-                self._write_with(lambda: None)
+        if monotonic() - self._written_at >= _INTERVAL:
+            self.write()
 
     def write(self) -> None:
         """Write what has come."""
-        with self._lock:
-            if self._waiting:
-                self._write_with(lambda: None)
+        if self._waiting:
+            self.write_with(lambda: None)
 
     def write_with(self, action: Callable[[], T]) -> T:
         """Write what has come and do something else with it, all or nothing."""
         with self._lock:
-            return self._write_with(action)
+            # By index and not by iteration: another thread may append meanwhile.
+            answered = [self._waiting[i] for i in range(len(self._waiting))]
+            with self._store.transaction():
+                if answered:
+                    self._store.add(answered)
+                result = action()
+            # Not before: a failure forgets nothing, and all is tried again.
+            for _ in answered:
+                self._waiting.popleft()
+            self._written_at = monotonic()
+        return result
 
     def end(self, action: Callable[[], T]) -> T:
         """Write what is left, give back the lease and do a last thing, all or nothing."""
@@ -252,31 +269,15 @@ class Writer:
 
         return self.write_with(give_back_and_act)
 
-    def _write_with(self, action: Callable[[], T]) -> T:
-        # By index and not by iteration: another thread may append meanwhile.
-        answered = [self._waiting[i] for i in range(len(self._waiting))]
-        with self._store.transaction():
-            if answered:
-                self._store.add(answered)
-            result = action()
-        # Not before: a failure forgets nothing, and all is tried again.
-        for _ in answered:
-            self._waiting.popleft()
-        self._written_at = monotonic()
-        return result
-
     def _stop(self) -> None:
         self._end.set()
         self._thread.join()
 
     def _write_by_the_clock(self) -> None:
-        pause = _INTERVAL
-        while not self._end.wait(pause):
+        while not self._end.wait(_GLANCE):
             try:
                 self.write_if_due()
                 self.lease.beat()
             except Exception as failure:
                 self._failure = failure
                 return
-            elapsed = monotonic() - self._written_at
-            pause = _INTERVAL - elapsed if elapsed < _INTERVAL else _INTERVAL

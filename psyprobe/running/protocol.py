@@ -131,6 +131,11 @@ class Batch:
     session: str = ""
 
 
+def question_keys(batches: Iterable[Batch]) -> set[str]:
+    """Return the keys of all questions of some batches."""
+    return {question.key for batch in batches for question in batch.questions}
+
+
 @dataclass(frozen=True)
 class RunRecord:
     """One run: enough to rebuild its result without the observer or the catalogue."""

@@ -29,9 +29,17 @@ from psyprobe.running.protocol import (
 
 #: Answers that are read in turn are read so many at once.
 _CHUNK = 500
-#: The columns of a run that hold JSON from its beginning, and all that do in the end.
-_JSON_WHEN_BEGUN = ("observer_card", "layout", "software", "grouping")
-_JSON_OF_RUN = (*_JSON_WHEN_BEGUN, "outcome", "origins")
+#: The columns of a run that hold JSON.
+_JSON_OF_RUN = (
+    "observer_card",
+    "layout",
+    "software",
+    "grouping",
+    "outcome",
+    "origins",
+)
+#: What of a run is known when it is finished.
+_ENDING = ("finished", "outcome", "origins")
 #: Writes JSON; made once, and not at each call.
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
@@ -142,21 +150,19 @@ class Store:
     def add_timed(self, answered: Iterable[tuple[Answered, int]]) -> None:
         """Write answers as `add` does, each with its time: milliseconds since 1970, UTC."""
         timed_answers = list(answered)
-        contents = {
-            content[0]: content
-            for answer, _ in timed_answers
-            for content in answer.contents
-        }
         with self.transaction():
-            self.add_contents(contents.values())
+            self.add_contents(
+                content for answer, _ in timed_answers for content in answer.contents
+            )
             self.database.insert("procedure", self._procedures(timed_answers))
             origins: dict[tuple[str, int], int] = {}
             rows = []
             for answer, milliseconds in timed_answers:
                 # An origin is one object for many answers: it is spelt out once.
-                origin = (answer.question.observer, id(answer.origin))
+                observer = answer.question.observer
+                origin = (observer, id(answer.origin))
                 if origin not in origins:
-                    origins[origin] = self._origin_id(*origin[:1], answer.origin)
+                    origins[origin] = self._origin_id(observer, answer.origin)
                 rows.append(
                     (
                         answer.question.key,
@@ -212,18 +218,19 @@ class Store:
         by_digest = {
             _shorten(digest): (kind, value) for digest, kind, value in contents
         }
+        # In order: rows that are appended lie close, and those that are put between others leave a
+        # third of the file empty.
+        rows = [(name, *by_digest[name]) for name in sorted(by_digest)]
         with self.transaction():
             present = self.database.distinct("content", "digest", "digest", by_digest)
-            # In order: rows that are appended lie close, and those that are put between others
-            # leave a third of the file empty.
-            rows = [
-                (digest, kind, _encode(value))
-                for digest, (kind, value) in sorted(
-                    by_digest.items(), key=lambda item: item[0]
-                )
-                if digest not in present
-            ]
-            self.database.insert("content", rows)
+            self.database.insert(
+                "content",
+                [
+                    (name, kind, _encode(value))
+                    for name, kind, value in rows
+                    if name not in present
+                ],
+            )
 
     def content(self, digest: str) -> Any:
         """Return what a digest stands for.
@@ -286,13 +293,12 @@ class Store:
             The finished run; one that was finished before keeps its time and origins.
         """
         with self.transaction():
-            (row,) = self.database.select("run", "key", [_shorten(begun.key)])
-            cells = dict(zip(COLUMNS["run"], row, strict=True))
-            if cells["finished"] is not None:
-                return replace(self._run(row), outcome=outcome)
+            stored = self.find_run(begun.key)
+            if stored is not None and stored.finished is not None:
+                return replace(stored, outcome=outcome)
             origins = tuple(self._origins_of_answers(set(keys)))
             finished = replace(begun, finished=_now(), outcome=outcome, origins=origins)
-            self.database.replace("run", tuple((cells | _ending(finished)).values()))
+            self.database.replace("run", _run_row(finished))
         return finished
 
     def adopt_run(self, record: RunRecord) -> None:
@@ -300,11 +306,12 @@ class Store:
         it.
         """
         with self.transaction():
-            self.database.insert("run", [_run_row(record)])
-            (row,) = self.database.select("run", "key", [_shorten(record.key)])
-            cells = dict(zip(COLUMNS["run"], row, strict=True))
-            if cells["finished"] is None and record.finished is not None:
-                self.database.replace("run", tuple((cells | _ending(record)).values()))
+            stored = self.find_run(record.key)
+            if stored is None:
+                self.database.insert("run", [_run_row(record)])
+            elif stored.finished is None:
+                ending = {name: getattr(record, name) for name in _ENDING}
+                self.database.replace("run", _run_row(replace(stored, **ending)))
 
     def find_run(self, key: str) -> RunRecord | None:
         """Return the run with a key as it was begun, or None."""
@@ -389,18 +396,10 @@ def _encode_response(answer: JsonMapping) -> str:
 
 def _run_row(record: RunRecord) -> Row:
     cells = {name: getattr(record, name) for name in COLUMNS["run"]}
-    cells |= {"key": _shorten(record.key), **_ending(record)}
-    cells |= {name: _encode(cells[name]) for name in _JSON_WHEN_BEGUN}
+    cells["key"] = _shorten(record.key)
+    cells["origins"] = [asdict(origin) for origin in record.origins]
+    cells |= {name: _encode(cells[name]) for name in _JSON_OF_RUN}
     return tuple(cells.values())
-
-
-def _ending(record: RunRecord) -> JsonObject:
-    """Return the cells of a run that change when it is finished."""
-    return {
-        "finished": record.finished,
-        "outcome": _encode(record.outcome),
-        "origins": _encode([asdict(origin) for origin in record.origins]),
-    }
 
 
 def _shorten(digest: str) -> str:

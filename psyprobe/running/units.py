@@ -13,7 +13,11 @@ from dataclasses import dataclass
 
 from psyprobe.errors import PsyprobeError
 from psyprobe.running.agenda import Agenda
+from psyprobe.running.jobs import TimedAnswers
 from psyprobe.running.protocol import Answered, Batch
+
+#: Seconds of a unit: a store and a scheduler need some milliseconds for each.
+_UNIT_SECONDS = 0.5
 
 
 @dataclass(eq=False)
@@ -23,44 +27,8 @@ class Unit:
     batches: list[Batch]
     #: How often its worker died over it.
     deaths: int = 0
-
-    @property
-    def group(self) -> str:
-        """The group of its last batch."""
-        return self.batches[-1].group
-
-
-@dataclass
-class Pace:
-    """How long a batch takes, measured as units come back, and so how many batches are a unit."""
-
-    seconds_per_unit: float
-    #: Of a batch; None before the first unit came back.
-    seconds_per_batch: float | None = None
-
-    def learn(self, seconds: float, unit: Unit) -> None:
-        """Take the time of a unit into account."""
-        seconds_per_batch = seconds / len(unit.batches)
-        if self.seconds_per_batch is not None:
-            seconds_per_batch = 0.7 * self.seconds_per_batch + 0.3 * seconds_per_batch
-        self.seconds_per_batch = seconds_per_batch
-
-    def take_unit(
-        self, agenda: Agenda, worker_count: int, group: str = ""
-    ) -> Unit | None:
-        """Take a unit for one of several workers from an agenda; None if it is empty.
-
-        Units become smaller towards the end, so that all workers end together.
-        """
-        size = 1
-        if self.seconds_per_batch is not None:
-            size = int(self.seconds_per_unit / max(self.seconds_per_batch, 1e-6))
-        size = max(1, min(size, -(-len(agenda) // (2 * worker_count))))
-        batches: list[Batch] = []
-        while len(batches) < size and (batch := agenda.take(group)) is not None:
-            batches.append(batch)
-            group = batch.group
-        return Unit(batches) if batches else None
+    #: When it was given to a worker last, by the clock of this process.
+    submitted_at: float = 0.0
 
 
 class Round(ABC):
@@ -70,15 +38,40 @@ class Round(ABC):
     ----------
     agenda : Agenda
         What is to be asked.
-    seconds_per_unit : float
-        Length of a unit.
+    worker_count : int
+        Number of workers that put one unit each.
     """
 
-    def __init__(self, agenda: Agenda, seconds_per_unit: float) -> None:
+    def __init__(self, agenda: Agenda, worker_count: int) -> None:
         self.agenda = agenda
-        self.pace = Pace(seconds_per_unit)
+        self.worker_count = worker_count
+        #: As units took it; None before the first came back.
+        self.seconds_per_batch: float | None = None
         #: The first error; from then on nothing more is given out.
         self.failure: PsyprobeError | None = None
+
+    def take_unit(self, group: str = "") -> Unit | None:
+        """Take a unit for a worker from the agenda, of a group if it has one; None at the end.
+
+        Units become smaller towards the end, so that all workers end together.
+        """
+        size = 1
+        if self.seconds_per_batch is not None:
+            size = int(_UNIT_SECONDS / max(self.seconds_per_batch, 1e-6))
+        size = max(1, min(size, -(-len(self.agenda) // (2 * self.worker_count))))
+        batches: list[Batch] = []
+        while len(batches) < size and (batch := self.agenda.take(group)) is not None:
+            batches.append(batch)
+            group = batch.group
+        return Unit(batches) if batches else None
+
+    def receive(self, unit: Unit, answers: TimedAnswers) -> list[Answered]:
+        """Take the time of a unit into account, and return its answers."""
+        seconds = answers.seconds / len(unit.batches)
+        if self.seconds_per_batch is not None:
+            seconds = 0.7 * self.seconds_per_batch + 0.3 * seconds
+        self.seconds_per_batch = seconds
+        return answers.answers
 
     def answers(self) -> Iterator[Answered]:
         """Give out all units and yield their answers as they come; an error is raised at the

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import pickle
 import signal
-import threading
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from queue import SimpleQueue
 from typing import Any, Self
 
 from psyprobe._json import JsonMapping
@@ -22,14 +19,11 @@ from psyprobe.running.jobs import Answer, JobRunner, pack_job, portable_error, p
 from psyprobe.running.protocol import Answered
 from psyprobe.running.units import Round, Unit, deadly_unit_error
 
-#: Seconds of a unit; a worker whose units are shorter has a second one waiting.
-_UNIT_SECONDS = 0.2
 #: Deaths of its worker after which a unit is given up.
 _DEATHS = 2
-#: Workers in a row that ended before they were ready, after which all is given up: workers that
-#: ended by themselves, and workers that were killed by somebody who has reasons of their own.
-_STILLBORN = 3
-_STILLBORN_BY_KILL = 20
+#: Workers in a row that were killed before they were ready, after which all is given up: whoever
+#: kills one may have reasons of their own.
+_STILLBORN = 20
 
 
 @dataclass(eq=False)
@@ -40,8 +34,8 @@ class _Worker:
     job: bytes = b""
     #: Whether it has loaded the observers of the job.
     ready: bool = False
-    #: What it was given and has not answered; it is at the first.
-    units: deque[Unit] = field(default_factory=deque)
+    #: What it was given and has not answered.
+    unit: Unit | None = None
     #: The group of the last batch that it was given.
     group: str = ""
 
@@ -104,17 +98,16 @@ class _PoolRound(Round):
     def __init__(
         self, agenda: Agenda, job: bytes, workers: list[_Worker], worker_count: int
     ) -> None:
-        super().__init__(agenda, _UNIT_SECONDS)
+        super().__init__(agenda, worker_count)
         self._job = job
         self._workers = workers
-        self._worker_count = worker_count
         #: Units of dead workers.
-        self._lost = deque[Unit]()
+        self._lost: list[Unit] = []
         self._stillborn = 0
 
     def give(self) -> None:
         batch_count = len(self.agenda) + len(self._lost)
-        while len(self._workers) < min(self._worker_count, batch_count):
+        while len(self._workers) < min(self.worker_count, batch_count):
             self._workers.append(_start_worker())
         for worker in self._workers:
             if worker.job != self._job:
@@ -122,11 +115,12 @@ class _PoolRound(Round):
                 worker.ready = False
                 worker.group = ""
                 worker.send(self._job)
-            self._give_units(worker)
+            elif worker.ready and worker.unit is None:
+                self._give_unit(worker)
 
     def is_under_way(self) -> bool:
         has_more = bool(self._lost) or len(self.agenda) > 0
-        return any(worker.units for worker in self._workers) or (
+        return any(worker.unit for worker in self._workers) or (
             self.failure is None and has_more
         )
 
@@ -134,7 +128,7 @@ class _PoolRound(Round):
         busy_workers = [
             worker
             for worker in self._workers
-            if worker.units or (self.failure is None and not worker.ready)
+            if worker.unit or (self.failure is None and not worker.ready)
         ]
         readable = wait([worker.connection for worker in busy_workers])
         for worker in busy_workers:
@@ -144,24 +138,14 @@ class _PoolRound(Round):
     def cancel(self) -> None:
         # What was interrupted, or is about to fail, would answer the next round.
         for worker in list(self._workers):
-            if worker.units or (self.failure and not worker.ready):
+            if worker.unit or (self.failure and not worker.ready):
                 self._dismiss(worker)
 
-    def _give_units(self, worker: _Worker) -> None:
-        seconds = self.pace.seconds_per_batch
-        has_short_units = seconds is not None and seconds < _UNIT_SECONDS
-        while worker.ready and len(worker.units) < 1 + has_short_units:
-            if self._lost:
-                unit: Unit | None = self._lost.popleft()
-            else:
-                unit = self.pace.take_unit(
-                    self.agenda, self._worker_count, worker.group
-                )
-            if unit is None:
-                return
-            worker.units.append(unit)
-            worker.group = unit.group
-            worker.send(unit.batches)
+    def _give_unit(self, worker: _Worker) -> None:
+        worker.unit = self._lost.pop() if self._lost else self.take_unit(worker.group)
+        if worker.unit is not None:
+            worker.group = worker.unit.batches[-1].group
+            worker.send(worker.unit.batches)
 
     def _receive(self, worker: _Worker) -> Iterator[Answered]:
         """Take a message of a worker: an error, that it is ready, or answers."""
@@ -170,18 +154,17 @@ class _PoolRound(Round):
         except (EOFError, OSError):
             self._bury(worker)
             return
+        unit = worker.unit
+        worker.unit = None
         if isinstance(message, PsyprobeError):
-            if worker.ready:
-                worker.units.popleft()
-            else:
+            if not worker.ready:
                 self._dismiss(worker)
             raise message
-        if message is None:
+        if unit is None:
             worker.ready = True
             self._stillborn = 0
-            return
-        self.pace.learn(message.seconds, worker.units.popleft())
-        yield from message.answers
+        else:
+            yield from self.receive(unit, message)
 
     def _dismiss(self, worker: _Worker) -> None:
         self._workers.remove(worker)
@@ -193,22 +176,16 @@ class _PoolRound(Round):
         exit_code = worker.process.exitcode
         if not worker.ready:
             self._stillborn += 1
-            if self._stillborn >= (
-                _STILLBORN_BY_KILL if exit_code == -9 else _STILLBORN
-            ):
+            if exit_code != -9 or self._stillborn >= _STILLBORN:
                 raise PsyprobeError(
-                    f"{self._stillborn} workers in a row ended before they were ready (exit code "
-                    f"{exit_code}); a script that runs with workers does so under "
-                    "if __name__ == '__main__':"
+                    f"a worker ended before it was ready (exit code {exit_code}); a script that "
+                    "runs with workers does so under if __name__ == '__main__':"
                 )
-            return
-        self._lost.extendleft(reversed(worker.units))
-        if worker.units:
-            unit = worker.units[0]
-            worker.units = deque()
-            unit.deaths += 1
-            if unit.deaths >= _DEATHS:
-                raise deadly_unit_error(unit, f"exit code {exit_code}")
+        elif worker.unit:
+            self._lost.append(worker.unit)
+            worker.unit.deaths += 1
+            if worker.unit.deaths >= _DEATHS:
+                raise deadly_unit_error(worker.unit, f"exit code {exit_code}")
 
 
 def _start_worker() -> _Worker:
@@ -228,32 +205,19 @@ def _serve(connection: Connection) -> None:
     """
     # Ctrl-C reaches the whole process group, and the process that called ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    incoming: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(
-        target=_receive_messages, args=(connection, incoming), daemon=True
-    ).start()
     runner: JobRunner | None = None
-    while True:
-        packed_message = incoming.get()
-        try:
-            message = pickle.loads(packed_message)
-            if isinstance(message, bytes):
-                runner = JobRunner(message, runner)
-                reply = pickle.dumps(None)
-            else:
-                assert runner is not None
-                reply = pickle.dumps(put_timed(runner, message))
-        except (Exception, SystemExit) as problem:
-            reply = pickle.dumps(portable_error(problem))
-        connection.send_bytes(reply)
-
-
-def _receive_messages(connection: Connection, incoming: SimpleQueue[bytes]) -> None:
-    """Take in messages even while the worker is busy: neither side ever waits for the other to
-    read.
-    """
-    while True:
-        try:
-            incoming.put(connection.recv_bytes())
-        except (EOFError, OSError):
-            os._exit(0)
+    # An error here means that the other side has ended.
+    with suppress(EOFError, OSError):
+        while True:
+            packed_message = connection.recv_bytes()
+            try:
+                message = pickle.loads(packed_message)
+                if isinstance(message, bytes):
+                    runner = JobRunner(message, runner)
+                    reply = pickle.dumps(None)
+                else:
+                    assert runner is not None
+                    reply = pickle.dumps(put_timed(runner, message))
+            except (Exception, SystemExit) as problem:
+                reply = pickle.dumps(portable_error(problem))
+            connection.send_bytes(reply)
