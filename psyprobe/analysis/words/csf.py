@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +44,9 @@ UNREADABLE = "unreadable"
 METHODS = ("counts", "logits", "posterior")
 #: Fewer prompts than this say nothing of others.
 FEW = 3
+#: Endings of the names of a value and of the ends of its interval.
+_ENDS = ("", "_low", "_high")
+_THRESHOLDS = tuple(f"threshold{end}" for end in _ENDS)
 
 _COPIED = (
     "experiment",
@@ -154,15 +159,14 @@ def chat_csf(
             f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95"
         )
     arguments = {"guess": guess, "lapse": lapse, "function": function, "axis": axis}
-    design = (
-        adaptive_design(result)
-        if all(value is None for value in arguments.values())
-        else ""
-    )
-    cells = fit.locate_trials(
-        result, design_frequencies(result) if design == "quick_csf" else ()
-    )
+    arguments = {name: value for name, value in arguments.items() if value is not None}
+    design = "" if arguments else adaptive_design(result)
+    frequencies = design_frequencies(result) if design == "quick_csf" else ()
+    cells = fit.locate_trials(result, frequencies)
+    options = design_options(result) if design else {}
     rates = _rates(result, arguments)
+    if design:
+        rates |= {"function": options["function"], "axis": "log"}
     settings = fit.FitSettings(
         **rates,
         confidence=confidence,
@@ -171,10 +175,6 @@ def chat_csf(
         seed=seed,
     )
     counts = fit.count_cells(cells)
-    options = {}
-    if design:
-        options = design_options(result)
-        settings = replace(settings, function=options["function"], axis="log")
     method = _methods(cells, counts, design, settings)
     sessions = sessions_of(result) if design == "quick_csf" else ()
     curves = session_curves(result, cells, sessions, settings) if sessions else None
@@ -244,45 +244,28 @@ def _fit(
     offsets: FloatArray | None,
 ) -> fit.ChatFit:
     """Fit the prompts of each method, and join the fits."""
-    parts: list[tuple[IntArray, fit.ChatFit]] = []
-    by_logit, by_count, by_design = (
-        np.flatnonzero(method == name) for name in ("logits", "counts", "posterior")
-    )
-    if by_design.size:
-        parts.append(
-            (
-                by_design,
-                fit_posterior(
-                    cells.result, cells, counts, settings, by_design, offsets
-                ),
-            )
-        )
-    if by_logit.size:
-        parts.append(
-            (by_logit, fit.fit_p_yes(cells, counts.contrast, by_logit, settings))
-        )
-    if by_count.size:
-        names = (
-            "contrast",
-            "yes",
-            "trials",
-            "excluded",
-            "catch_yes",
-            "catch_trials",
-            "catch_excluded",
-        )
-        own_counts = replace(
-            counts, **{name: getattr(counts, name)[by_count] for name in names}
-        )
+
+    def by_posterior(rows: IntArray) -> fit.ChatFit:
+        return fit_posterior(cells.result, cells, counts, settings, rows, offsets)
+
+    def by_logits(rows: IntArray) -> fit.ChatFit:
+        return fit.fit_p_yes(cells, counts.contrast, rows, settings)
+
+    def by_counts(rows: IntArray) -> fit.ChatFit:
+        own_counts = counts.take(rows)
         resampled = None
         if (own_counts.yes % 1 != 0).any() or (own_counts.catch_yes % 1 != 0).any():
+            resamples = max(settings.resamples // 4, 2)
             resampled = fit.resampled_yes(
-                cells,
-                by_count,
-                resamples=max(settings.resamples // 4, 2),
-                seed=settings.seed,
+                cells, rows, resamples=resamples, seed=settings.seed
             )
-        parts.append((by_count, fit.fit_counts(own_counts, settings, resampled)))
+        return fit.fit_counts(own_counts, settings, resampled)
+
+    fits = {"posterior": by_posterior, "logits": by_logits, "counts": by_counts}
+    rows_by_method = {name: np.flatnonzero(method == name) for name in fits}
+    parts = [
+        (rows, fits[name](rows)) for name, rows in rows_by_method.items() if rows.size
+    ]
     return parts[0][1] if len(parts) == 1 else _joined(parts, counts.trials.shape[:2])
 
 
@@ -297,14 +280,9 @@ def _rates(result: xr.Dataset, arguments: JsonMapping) -> JsonObject:
     chance = task_of(result).chance
     if chance is not None:
         defaults["guess"] = chance
-    page_rates = defaults | {
-        name: value
-        for name, value in fit.experiment_table(result, "fit").items()
-        if name in defaults
-    }
-    rates = page_rates | {
-        name: value for name, value in arguments.items() if value is not None
-    }
+    page_rates = fit.experiment_table(result, "fit").items()
+    rates = defaults | {name: rate for name, rate in page_rates if name in defaults}
+    rates |= arguments
     for name in ("guess", "lapse"):
         bounds = rates[name]
         rates[name] = (
@@ -324,7 +302,7 @@ def _rates(result: xr.Dataset, arguments: JsonMapping) -> JsonObject:
 
 
 def _joined(
-    parts: list[tuple[IntArray, fit.ChatFit]], shape: tuple[int, ...]
+    parts: Sequence[tuple[IntArray, fit.ChatFit]], shape: tuple[int, ...]
 ) -> fit.ChatFit:
     """Join fits of different prompts."""
     values: JsonObject = {}
@@ -383,8 +361,7 @@ def _add_screen_error(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Datas
     # An open interval ends at 0.
     with np.errstate(divide="ignore"):
         mean, low, high = (
-            np.log10(csf[f"mean_sensitivity{end}"].values)
-            for end in ("", "_low", "_high")
+            np.log10(csf[f"mean_sensitivity{end}"].values) for end in _ENDS
         )
     error = screen_error(
         [session.screen for session in sessions],
@@ -392,43 +369,19 @@ def _add_screen_error(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Datas
         -mean,
     )
     reach = normal_quantile(float(csf.attrs["confidence"])) * error.total
-    attributes = {
-        name: csf[name].attrs
-        for name in ("mean_sensitivity_low", "mean_sensitivity_high")
-    }
-    shares = {
-        "units": "1",
-        "long_name": "Standard deviation, log10 contrast, of the error that stays with the screen",
-    }
-    unsure_attributes = {
-        "units": "1",
-        "long_name": "Whether so little of the panel is known that its single steps may decide",
-    }
-    ends = {
+    values: JsonObject = {
         "mean_sensitivity_low": 10.0 ** (mean - np.hypot(mean - low, reach)),
         "mean_sensitivity_high": 10.0 ** (mean + np.hypot(high - mean, reach)),
-    }
-    variables: JsonObject = {
-        name: ((level,), values, attributes[name]) for name, values in ends.items()
-    }
-    variables |= {
-        "log10_screen_sd": ((level,), error.total, shares),
-        "unsure": ((level,), error.unsure, unsure_attributes),
+        "log10_screen_sd": error.total,
+        "unsure": error.unsure,
     }
     if curves is not None:
-        areas = {"units": "1", "long_name": "Area under the log CSF"}
-        offsets = {
-            "units": "1",
-            "long_name": "log10 of thresholds of the session over those of all",
-        }
-        variables["log10_session_offset"] = (("session",), curves.offset, offsets)
-        for name, values in zip(
-            ("session_area", "session_area_low", "session_area_high"),
-            curves.area,
-            strict=True,
-        ):
-            variables[name] = (("session",), values, areas)
-    return csf.assign(variables).assign_attrs(screen_offset=error.offset)
+        values["log10_session_offset"] = curves.offset
+        areas = (f"session_area{end}" for end in _ENDS)
+        values |= zip(areas, curves.area, strict=True)
+    return csf.assign(_variables(csf, level, values)).assign_attrs(
+        screen_offset=error.offset
+    )
 
 
 def prompt_mean(
@@ -508,14 +461,22 @@ def _sum_halves(half: FloatArray, mask: BoolArray, *, keep_open: bool) -> FloatA
     return np.asarray(np.where(finite_count < np.minimum(count, 1), np.inf, total))
 
 
-def _threshold_variables(
-    dims: tuple[str, ...], log10_contrast: FloatArray, unit: str, name: str, label: str
-) -> dict[str, tuple[tuple[str, ...], Any, str, str]]:
-    """Describe the variables of a threshold: contrast, and its log10 under a name of its own."""
-    return {
-        name: (dims, 10.0**log10_contrast, unit, label),
-        f"log10_{name}": (dims, log10_contrast, "1", f"{label}, log10"),
-    }
+def _variables(dataset: xr.Dataset, level: str, values: JsonMapping) -> JsonObject:
+    """Describe values as variables over the level, as the table csf_variables.toml has them."""
+    axis = stimulus_axis_of(dataset).name
+    unit = unit_symbol(dataset[axis].attrs)
+    units = {"": "", "axis": unit, "1/axis": inverse_symbol(unit)}
+    table = files(__package__).joinpath("csf_variables.toml").read_text("utf-8")
+    variables: JsonObject = {}
+    for name, (dims, unit_name, text) in tomllib.loads(table).items():
+        if values.get(name) is not None:
+            label = text.replace("AXIS", axis.replace("_", " "))
+            variables[name.replace("AXIS", axis)] = (
+                dims.replace("LEVEL", level).split(),
+                values[name],
+                {**unit_attributes(units[unit_name]), "long_name": label},
+            )
+    return variables
 
 
 def _dataset(
@@ -531,159 +492,41 @@ def _dataset(
 
     from psyprobe.analysis.words.signal_detection import dprime_thresholds
 
-    dims = ("prompt", counts.level)
     usable = np.isin(chat_fit.status, fit.USABLE)
-    mean, low, high, over = prompt_mean(chat_fit, settings.confidence)
-    stimulus_axis = stimulus_axis_of(result).name
-    rate = ""
-    unit = unit_symbol(result[stimulus_axis].attrs)
-    of_contrast = inverse_symbol(unit)
-    fields: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
-        "status": (dims, chat_fit.status, "", "What can be said of the curve"),
-        "usable": (dims, usable, "", "Whether the threshold enters means and scores"),
-        **_threshold_variables(
-            dims, chat_fit.log10_threshold, unit, "threshold", "Threshold, F = 0.5"
-        ),
-        **_threshold_variables(
-            dims,
-            chat_fit.log10_threshold_low,
-            unit,
-            "threshold_low",
-            "Lower end of the interval",
-        ),
-        **_threshold_variables(
-            dims,
-            chat_fit.log10_threshold_high,
-            unit,
-            "threshold_high",
-            "Upper end of the interval",
-        ),
-        "sensitivity": (
-            dims,
-            10.0**-chat_fit.log10_threshold,
-            of_contrast,
-            "Sensitivity",
-        ),
-        "sensitivity_low": (
-            dims,
-            10.0**-chat_fit.log10_threshold_high,
-            of_contrast,
-            "Lower end of the interval",
-        ),
-        "sensitivity_high": (
-            dims,
-            10.0**-chat_fit.log10_threshold_low,
-            of_contrast,
-            "Upper end of the interval",
-        ),
-        "log10_width": (
-            dims,
-            chat_fit.log10_width,
-            "1",
-            "Width in log10 units, F = 0.05 to 0.95",
-        ),
-        "guess": (dims, chat_fit.guess, rate, "Guess rate: yes without a pattern"),
-        "lapse": (dims, chat_fit.lapse, rate, "Lapse rate: no to any contrast"),
-        "p_value": (dims, chat_fit.p_value, "", "Of the deviance"),
-        **_threshold_variables(
-            dims,
-            chat_fit.log10_raw_threshold,
-            unit,
-            "raw_threshold",
-            "Where half of the answers are yes",
-        ),
-        **_threshold_variables(
-            dims,
-            dprime_thresholds(counts),
-            unit,
-            "dprime_threshold",
-            "Where d' = 1 against the catch trials",
-        ),
-        "method": (dims[:1], method, "", "What was fitted"),
-        "group": (dims[:1], np.array(counts.groups), "", "Kind of wording"),
-        stimulus_axis: (
-            (*dims, "contrast_level"),
-            counts.contrast,
-            unit,
-            f"Delivered {stimulus_axis.replace('_', ' ')}",
-        ),
-        "trials": ((*dims, "contrast_level"), counts.trials, "", "Answers that count"),
-        "yes": (
-            (*dims, "contrast_level"),
-            counts.yes,
-            "",
-            "Yes, or the sum of its probabilities",
-        ),
-        "excluded": (
-            (*dims, "reading"),
-            counts.excluded.sum(axis=2),
-            "",
-            "Replies that say neither",
-        ),
-        "excluded_rate": (
-            dims,
-            counts.excluded_rate,
-            "",
-            "Share of replies that say neither",
-        ),
-        "low_validity": (
-            dims,
-            counts.excluded_rate > LOW_VALIDITY,
-            "",
-            "Whether that is more than 10 %",
-        ),
-        "catch_yes": (dims[:1], counts.catch_yes, "", "Yes to catch trials"),
-        "catch_trials": (dims[:1], counts.catch_trials, "", "Catch trials that count"),
-        "not_shown": (
-            dims[1:],
-            counts.not_shown,
-            "",
-            "Questions whose contrast could not be delivered",
-        ),
-        "mean_sensitivity": (
-            dims[1:],
-            10.0**mean,
-            of_contrast,
-            "Geometric mean over wordings",
-        ),
-        "mean_sensitivity_low": (
-            dims[1:],
-            10.0**low,
-            of_contrast,
-            "Lower end of the interval",
-        ),
-        "mean_sensitivity_high": (
-            dims[1:],
-            10.0**high,
-            of_contrast,
-            "Upper end of the interval",
-        ),
-        "n_usable": (dims[1:], usable.sum(axis=0), "", "Wordings in the mean"),
+    *means, over = prompt_mean(chat_fit, settings.confidence)
+    values: JsonObject = {
+        **vars(counts),
+        **vars(chat_fit),
+        "usable": usable,
+        "log10_dprime_threshold": dprime_thresholds(counts),
+        "sensitivity": 10.0**-chat_fit.log10_threshold,
+        "sensitivity_low": 10.0**-chat_fit.log10_threshold_high,
+        "sensitivity_high": 10.0**-chat_fit.log10_threshold_low,
+        "method": method,
+        "group": np.array(counts.groups),
+        "AXIS": counts.contrast,
+        "excluded": counts.excluded.sum(axis=2),
+        "excluded_rate": counts.excluded_rate,
+        "low_validity": counts.excluded_rate > LOW_VALIDITY,
+        "n_usable": usable.sum(axis=0),
+        "log10_threshold_samples": chat_fit.samples,
     }
-    if chat_fit.samples is not None:
-        fields["log10_threshold_samples"] = (
-            ("sample", *dims),
-            chat_fit.samples,
-            "1",
-            "Thresholds from resampled images",
-        )
+    for end, mean in zip(_ENDS, means, strict=True):
+        values[f"mean_sensitivity{end}"] = 10.0**mean
+    for name in (*_THRESHOLDS, "raw_threshold", "dprime_threshold"):
+        values[name] = 10.0 ** values[f"log10_{name}"]
+    variables = _variables(result, counts.level, values)
+    flags = {"status": (*STATUSES, UNREADABLE), "method": METHODS}
+    for name, meanings in flags.items():
+        dims, words, attributes = variables[name]
+        flagged = flag_attributes(meanings, attributes["long_name"])
+        variables[name] = (dims, encode_flags(words, meanings), flagged)
     level_attributes = result[counts.level].attrs
     # Without what the column of a run says of catch trials.
     label = str(level_attributes.get("long_name", counts.level)).split(";")[0]
     fitted = {
         name: getattr(settings, name) for name in ("guess", "lapse", "function", "axis")
     } | dict(options)
-    variables: JsonObject = {
-        name: (dims, values, {**unit_attributes(unit), "long_name": text})
-        for name, (dims, values, unit, text) in fields.items()
-    }
-    for name, meanings in {
-        "status": (*STATUSES, UNREADABLE),
-        "method": METHODS,
-    }.items():
-        flagged, words, _, text = fields[name]
-        flags = encode_flags(words, meanings)
-        variables[name] = (flagged, flags, flag_attributes(meanings, text))
     return xr.Dataset(
         variables,
         coords={

@@ -14,7 +14,7 @@ import json
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal
@@ -91,6 +91,12 @@ class ChatCounts:
         """Share of replies that say neither yes nor no, shape (P, F); 0 where nothing was asked."""
         lost = self.excluded.sum(axis=(-2, -1))
         return np.asarray(lost / np.maximum(lost + self.trials.sum(axis=-1), 1))
+
+    def take(self, rows: IntArray) -> ChatCounts:
+        """Select the counts of some prompts."""
+        names = ["contrast", "yes", "trials", "excluded"]
+        names += ["catch_yes", "catch_trials", "catch_excluded"]
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
 
 @dataclass(frozen=True, eq=False)
