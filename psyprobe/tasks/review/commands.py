@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from psyprobe._json import JsonMapping
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, show, stop_event, tell
@@ -40,7 +41,7 @@ def add_review_options(parser: argparse.ArgumentParser) -> None:
 def review_command(arguments: argparse.Namespace) -> int:
     """Serve the page to a person, or summarise the decisions."""
     folder = Path(arguments.set)
-    labels = lists.is_r_bench(folder)
+    labels = (folder / "items.csv").is_file()
     if not labels and not (folder / "questions.json").is_file():
         raise InputError(
             f"folder {folder} has neither questions.json nor items.csv; give a set"
@@ -92,16 +93,30 @@ def _summarize_reviews(folder: Path) -> _Summary:
         lines.append(
             f"{name}: {accepted} of {count} accepted, {len(tasks) - count} to decide"
         )
-    reasons = lists.reasons_of(folder, tasks)
-    lines += [
-        f"{name} rejected: {_list(counts)}"
-        for name, counts in reasons.items()
-        if counts
-    ]
+    reasons = {}
+    for name, decisions in lists.decisions(folder, "review", tasks).items():
+        reasons[name] = _counts(
+            decision.text
+            for decision in decisions.values()
+            if decision.value == "reject"
+        )
+        if reasons[name]:
+            lines.append(f"{name} rejected: {_list(reasons[name])}")
     lines += map(str, pairs)
-    kind_verdicts = lists.by_kind(tasks, verdicts)
-    kinds = {kind: agreements(verdicts) for kind, verdicts in kind_verdicts.items()}
-    for kind, kind_pairs in kinds.items():
+    kinds: dict[str, list[JsonObject]] = {}
+    for kind in dict.fromkeys(task.kind for task in tasks):
+        names = {task.name for task in tasks if task.kind == kind}
+        kind_pairs = agreements(
+            {
+                person: {
+                    name: person_verdicts[name]
+                    for name in person_verdicts
+                    if name in names
+                }
+                for person, person_verdicts in verdicts.items()
+            }
+        )
+        kinds[kind] = [pair.to_dict() for pair in kind_pairs]
         lines += [f"  {kind}: {pair}" for pair in kind_pairs if pair.both]
     row_count = 0
     if pairs:
@@ -115,10 +130,7 @@ def _summarize_reviews(folder: Path) -> _Summary:
         "annotators": verdicts,
         "reasons": reasons,
         "agreement": [pair.to_dict() for pair in pairs],
-        "agreement_by_kind": {
-            kind: [pair.to_dict() for pair in kind_pairs]
-            for kind, kind_pairs in kinds.items()
-        },
+        "agreement_by_kind": kinds,
         "kept": row_count,
     }
     return _Summary(result, lines)
@@ -128,11 +140,16 @@ def _summarize_labels(folder: Path) -> _Summary:
     table = lists.label_table(folder)
     path = make_folder(folder / "people") / "labels.csv"
     write_text(path, csv_table(table))
-    counts = lists.label_counts(table)
-    lines = [
-        f"{name}: {_list(person_counts)}" for name, person_counts in counts.items()
-    ]
+    counts = {
+        str(name): _counts(decisions)
+        for name, decisions in table.groupby("annotator")["decision"]
+    }
+    lines = [f"{name}: {_list(counts[name])}" for name in counts]
     return _Summary(counts, [*lines, f"{len(table)} labels; {path}"])
+
+
+def _counts(values: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(values).most_common())
 
 
 def _list(counts: Mapping[str, int]) -> str:

@@ -20,7 +20,6 @@ import json
 import os
 import re
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -45,14 +44,13 @@ from psyprobe.tasks.mvp_bench.questions import (
     split_choices,
 )
 from psyprobe.tasks.mvp_construction.steps import json_lines
-from psyprobe.tasks.r_bench.items import ImageSet, read_set
+from psyprobe.tasks.r_bench.items import ImageSet, lettered, read_set
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 CANDIDATES = "questions.json"
 KEPT = "kept.json"
 #: Longest answer, in words.
 MOST_WORDS = {"VQA": 10, "CAP": 40}
-_TITLES = {"review": "Review of questions", "label": "Labels to check"}
 _KINDS = {
     "N": "natural",
     "M": "manipulated",
@@ -102,10 +100,13 @@ class Task:
     facts: tuple[tuple[str, str], ...] = ()
     #: First content of the text field; None for no field.
     draft: str | None = None
-    #: Whether the field must be unlocked before it can be changed.
-    locked: bool = False
     #: Most words in the field.
     most_words: int = 0
+
+    @property
+    def kind(self) -> str:
+        """Kind of question, as the heading of a candidate question names it."""
+        return self.heading.split(" · ")[1]
 
     @cached_property
     def content(self) -> str:
@@ -122,7 +123,8 @@ class Task:
             "facts": [[printable(name), printable(text)] for name, text in self.facts],
             "choices": [vars(choice) for choice in self.choices],
             "draft": self.draft,
-            "locked": self.locked,
+            # A person must unlock the field before it can be changed.
+            "locked": self.draft is not None,
             "most_words": self.most_words,
         }
 
@@ -272,15 +274,10 @@ def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]]) -> set[str]:
     >>> sorted(accepted_by_both({"Ann": ann, "Bob": bob}))
     ['a']
     """
-    task_verdicts: dict[str, list[str]] = {}
-    for person_verdicts in verdicts.values():
-        for name, value in person_verdicts.items():
-            task_verdicts.setdefault(name, []).append(value)
-    return {
-        name
-        for name, values in task_verdicts.items()
-        if len(values) >= 2 and set(values) == {"accept"}
-    }
+    table = pd.DataFrame(verdicts)
+    decided = table.notna().sum(axis=1)
+    accepted = (table == "accept").sum(axis=1)
+    return set(table.index[(decided >= 2) & (accepted == decided)])
 
 
 _VERDICTS = (
@@ -318,20 +315,17 @@ class Worklist:
 
     def state(self) -> JsonObject:
         """Return the decisions on all tasks, as plain values for the page."""
-        values = []
-        for task in self.tasks:
-            decision = self.journal.decision(task)
-            values.append(None if decision is None else decision.value)
+        decisions = map(self.journal.decision, self.tasks)
         return {
             "title": printable(self.title),
             "person": self.journal.person,
-            "decided": values,
+            "decided": [decision and decision.value for decision in decisions],
             "note": printable(self.note()),
         }
 
     def task(self, number: int) -> JsonObject:
         """Return a task with the decision on it, as plain values for the page."""
-        task = self.tasks[self._check_number(number)]
+        task = self._task(number)
         fields = {**task.to_dict(), "number": number, "decided": None, "reason": ""}
         if task.choices == _VERDICTS and _identical([path for _, path in task.images]):
             fields["warning"] = "The two images are identical, pixel for pixel."
@@ -343,15 +337,13 @@ class Worklist:
             fields["reason"] = decision.text
         elif decision.text:
             fields["draft"] = decision.text
-            if task.locked:  # "agree" refers to the first text
-                fields["facts"] += [
-                    ["Before it was edited", printable(task.draft or "")]
-                ]
+            # "agree" refers to the first text.
+            fields["facts"] += [["Before it was edited", printable(task.draft or "")]]
         return fields
 
     def image(self, number: int, index: int) -> bytes:
         """Read the file of an image of a task."""
-        images = self.tasks[self._check_number(number)].images
+        images = self._task(number).images
         if not 0 <= index < len(images):
             raise InputError(f"there is no image {index}")
         return images[index][1].read_bytes()
@@ -360,20 +352,16 @@ class Worklist:
         """Write down a decision, and return the new state."""
         if not isinstance(value, str) or not isinstance(text, str):
             raise InputError("a decision has a value and a text")
-        self.journal.decide(self.tasks[self._check_number(number)], value, text)
+        self.journal.decide(self._task(number), value, text)
         return self.state()
 
-    def _check_number(self, number: object) -> int:
+    def _task(self, number: object) -> Task:
         count = len(self.tasks)
-        if (
-            not isinstance(number, int)
-            or isinstance(number, bool)
-            or not 0 <= number < count
-        ):
+        if type(number) is not int or not 0 <= number < count:
             raise InputError(
                 f"there is no task {number!r}; they are numbered 0 to {count - 1}"
             )
-        return number
+        return self.tasks[number]
 
 
 def worklist(folder: str | Path, kind: str, person: str) -> Worklist:
@@ -395,7 +383,7 @@ def worklist(folder: str | Path, kind: str, person: str) -> Worklist:
     """
     journal = Journal(folder, kind, person)
     if kind != "review":
-        return Worklist(_TITLES[kind], label_tasks(folder), journal)
+        return Worklist("Labels to check", label_tasks(folder), journal)
     tasks = review_tasks(folder)
 
     def note() -> str:
@@ -404,12 +392,7 @@ def worklist(folder: str | Path, kind: str, person: str) -> Worklist:
             str(pair) for pair in pairs if person in (pair.first, pair.second)
         )
 
-    return Worklist(_TITLES[kind], tasks, journal, note)
-
-
-def is_r_bench(folder: str | Path) -> bool:
-    """Whether a set is in the form of R-Bench."""
-    return (Path(folder) / "items.csv").is_file()
+    return Worklist("Review of questions", tasks, journal, note)
 
 
 def _option_text(key: str, options: Sequence[str], default: str) -> str:
@@ -428,13 +411,12 @@ def review_tasks(folder: str | Path) -> list[Task]:
     table = read_questions(set_folder / CANDIDATES)
     # A multiple choice is a task by itself; the rows of a yes/no question share pair, level and
     # text.
-    groups: dict[tuple[Any, ...], list[JsonObject]] = {}
-    for row in table.to_dict("records"):
-        single_id = row["question_id"] if row["task"] != "yes_no" else ""
-        group = (row["pair"], row["task"], row["level"], row["question"], single_id)
-        groups.setdefault(group, []).append(row)
+    keys = ["pair", "task", "level", "question"]
+    single_ids = table["question_id"].where(table["task"] != "yes_no", "")
     tasks = []
-    for (pair, task, level, question, _), rows in groups.items():
+    for group, group_rows in table.groupby([*keys, single_ids], sort=False):
+        pair, task, level, question, _ = group
+        rows = group_rows.to_dict("records")
         options = split_choices(question)[1]
         facts = []
         images = []
@@ -462,33 +444,6 @@ def verdicts_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, st
         person: {name: decision.value for name, decision in person_decisions.items()}
         for person, person_decisions in decisions(folder, "review", tasks).items()
     }
-
-
-def reasons_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, int]]:
-    """Count the reasons for which each annotator rejected, the most common first."""
-    reasons = {}
-    for person, person_decisions in decisions(folder, "review", tasks).items():
-        rejections = [
-            value for value in person_decisions.values() if value.value == "reject"
-        ]
-        reasons[person] = dict(
-            Counter(rejection.text for rejection in rejections).most_common()
-        )
-    return reasons
-
-
-def by_kind(
-    tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]
-) -> dict[str, dict[str, dict[str, str]]]:
-    """Group verdicts by kind of question: yes or no, one image, or both images."""
-    groups: dict[str, dict[str, dict[str, str]]] = {}
-    for task in tasks:
-        kind = task.heading.split(" · ")[1]
-        group = groups.setdefault(kind, {person: {} for person in verdicts})
-        for person, person_verdicts in verdicts.items():
-            if task.name in person_verdicts:
-                group[person][task.name] = person_verdicts[task.name]
-    return groups
 
 
 def write_kept(folder: str | Path, verdicts: Mapping[str, Mapping[str, str]]) -> int:
@@ -560,16 +515,6 @@ def label_table(folder: str | Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["annotator", "name", "decision", "text"])
 
 
-def label_counts(table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Count the decisions of each annotator by their values."""
-    return {
-        str(person): {
-            str(value): int(n) for value, n in group["decision"].value_counts().items()
-        }
-        for person, group in table.groupby("annotator")
-    }
-
-
 def _label_task(images: ImageSet, row: Mapping[Any, Any]) -> Task:
     task = row["task"]
     key = row["key"]
@@ -583,17 +528,13 @@ def _label_task(images: ImageSet, row: Mapping[Any, Any]) -> Task:
         choices = (_AGREE, _EDIT, _REPORT)
         draft, *captions = key if task == "CAP" else [key]
         facts = tuple(("Also", caption) for caption in captions)
-    lines = [
-        f"{letter}. {option}" for letter, option in zip("ABCDE", options, strict=False)
-    ]
     return Task(
         name=row["name"],
         heading=_HEADINGS[task],
         images=(("Image", images.path("ref", row)),),
-        text="\n".join([row["question"], *lines]),
+        text="\n".join(filter(None, [row["question"], lettered(options)])),
         choices=choices,
         facts=facts,
         draft=draft,
-        locked=draft is not None,
         most_words=MOST_WORDS.get(task, 0),
     )
