@@ -322,7 +322,7 @@ class JudgePrompt:
         >>> [prompt.read(text) for text in replies]
         [1.0, 0.5, 1.0, None, None]
         """
-        match = _VERDICT.fullmatch(without_reasoning(reply))
+        match = _VERDICT.fullmatch(without_reasoning(reply).casefold())
         return self.verdicts.get(match["verdict"]) if match else None
 
     def verdicts_of(self, replies: Sequence[tuple[str, str]]) -> Verdicts:

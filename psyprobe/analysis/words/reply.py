@@ -30,8 +30,8 @@ _REASONING = (
     "begin_of_thought"
 )
 _TAG = rf"(?:{_REASONING})[|]?[>\]▷]"
-_BLOCK_END = re.compile(rf"[<\[◁][|]?(?:/{_TAG}|end_of_thought[|]?>)")
-_BLOCK_START = re.compile(rf"[<\[◁][|]?{_TAG}")
+_BLOCK_END = re.compile(rf"(?i)[<\[◁][|]?(?:/{_TAG}|end_of_thought[|]?>)")
+_BLOCK_START = re.compile(rf"(?i)[<\[◁][|]?{_TAG}")
 #: Characters of a reply that are read at its start, and as many at its end: nobody decides later in
 #: more.
 _READ = 2000
@@ -219,7 +219,7 @@ def read_first_token(
 
 
 def without_reasoning(text: str) -> str:
-    """Strip reasoning blocks from a reply, and lower its case.
+    """Strip reasoning blocks from a reply.
 
     Nothing is left where the reasoning never ends.
 
@@ -237,7 +237,7 @@ def without_reasoning(text: str) -> str:
         c
         for c in unicodedata.normalize("NFKC", text)
         if unicodedata.category(c) != "Cf"
-    ).casefold()
+    )
     ends = [match.end() for match in _BLOCK_END.finditer(text)]
     text = text[ends[-1] :] if ends else text
     unfinished = _BLOCK_START.search(text)
@@ -257,7 +257,7 @@ def plain_text(text: str) -> str:
     >>> plain_text("<think>Hmm, no.</think> **Yes**, it isn\u2019t blank")
     'yes, it is not blank'
     """
-    text = re.sub("[\u2018\u2019\u02bc\u00b4]", "'", without_reasoning(text))
+    text = re.sub("[\u2018\u2019\u02bc\u00b4]", "'", without_reasoning(text).casefold())
     text = text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
     tagged = _ANSWER_TAG.findall(text)
     text = tagged[-1] if tagged else text

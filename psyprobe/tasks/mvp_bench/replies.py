@@ -7,7 +7,6 @@ names the item. Yes/no questions are named so that its rating of HallusionBench 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pandas as pd
 from psyprobe._json import JsonObject
 from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.tasks.letters import read_letter
 from psyprobe.tasks.mvp_bench.questions import split_choices
 from psyprobe.tasks.tables import (
     encode_images,
@@ -205,22 +205,12 @@ def parse_replies(
     return table
 
 
-#: Capitals that stand apart; "A" before a further word is an article.
-_LONE_LETTER = re.compile(
-    r"(?<![A-Za-z'])(?:A(?=\W*$|[^\w\s']|\s+(?:or|and)\b)|[B-E](?![A-Za-z']))"
-)
-
-
 def _one_letter(reply: str, question: str) -> str:
-    letters: set[str] = set(_LONE_LETTER.findall(reply))
-    if not letters:
-        options = zip("ABCDE", split_choices(question)[1], strict=False)
-        letters = {
-            letter
-            for letter, option in options
-            if option.casefold() in reply.casefold()
-        }
-    return letters.pop() if len(letters) == 1 else ""
+    letter = read_letter(reply)
+    options = zip("ABCDE", split_choices(question)[1], strict=False)
+    text = reply.casefold()
+    named = [name for name, option in options if option.casefold() in text]
+    return letter or (named[0] if len(named) == 1 else "")
 
 
 # -- VLMEvalKit

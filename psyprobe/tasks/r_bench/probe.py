@@ -508,7 +508,7 @@ def _facts(
     """Collect what a reader of the scores must know."""
     choices = (table["task"] == "MCQ").to_numpy()
     unread = {
-        kind: int((choices & (read_letters(table[f"answer_{kind}"])[0] == "")).sum())
+        kind: int((choices & (read_letters(table[f"answer_{kind}"]) == "")).sum())
         for kind in _KINDS
     }
     texts = np.concatenate([result[f"answer_{kind}"] for kind in _KINDS])

@@ -7,7 +7,7 @@ both answers. A judge's failures are counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pandas as pd
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.tasks.items import Case, Verdicts
+from psyprobe.tasks.letters import read_letter
 from psyprobe.tasks.r_bench.items import lettered
 from psyprobe.tasks.tables import (
     first_column,
@@ -216,11 +217,11 @@ def _scores_against_key(
     judged = _judged_scores(judgements, len(choice))
     if rule == "judge" or answers is None:
         return judged
-    letters, initials = read_letters(answers)
     if rule == "letter_then_judge":
+        letters = read_letters(answers)
         by_rule = np.where(letters != "", letters == key, judged)
     else:
-        by_rule = (initials == key).astype(np.float64)
+        by_rule = (_initials(answers) == key).astype(np.float64)
     if rule == "published":
         # Right by its first character is right, whatever the judge could not say.
         by_rule = np.where(by_rule == 1, 1.0, judged)
@@ -239,12 +240,12 @@ def _agreement(
     judged = _judged_scores(judgements, len(choice))
     if rule in ("published", "judge") or corrupted is None or reference is None:
         return judged
-    corrupted_letters, corrupted_initials = read_letters(corrupted)
-    reference_letters, reference_initials = read_letters(reference)
     if rule == "letter":
-        return np.where(choice, corrupted_initials == reference_initials, judged)
-    lettered_choice = choice & (corrupted_letters != "") & (reference_letters != "")
-    return np.where(lettered_choice, corrupted_letters == reference_letters, judged)
+        return np.where(choice, _initials(corrupted) == _initials(reference), judged)
+    letters = read_letters(corrupted)
+    reference_letters = read_letters(reference)
+    by_letter = choice & (letters != "") & (reference_letters != "")
+    return np.where(by_letter, letters == reference_letters, judged)
 
 
 def _judged_scores(judgements: pd.Series | None, count: int) -> FloatArray:
@@ -253,26 +254,19 @@ def _judged_scores(judgements: pd.Series | None, count: int) -> FloatArray:
     )
 
 
-def read_letters(answers: pd.Series) -> tuple[FloatArray, FloatArray]:
-    """Read the letter that each answer is, and its first character.
-
-    Returns
-    -------
-    letter : ndarray of str
-        "" where an answer is no letter.
-    first : ndarray of str
-        The first character, which the published rule reads.
+def read_letters(answers: Iterable[str]) -> FloatArray:
+    """Read the letter that each answer gives, "" where it gives none or several.
 
     Examples
     --------
-    >>> [column.tolist() for column in read_letters(pd.Series(["B.", "Black", "(A) left"]))]
-    [['B', '', 'A'], ['B', 'B', '(']]
+    >>> read_letters(["B.", "Black", "(A) left", "A cat.", "The answer is **B**"]).tolist()
+    ['B', '', 'A', '', 'B']
     """
-    stripped = answers.str.strip()
-    letter = stripped.str.extract(r"^\(?([A-E])(?:[.):,;\s]|$)", expand=False).fillna(
-        ""
-    )
-    return letter.to_numpy(dtype=str), stripped.str[:1].fillna("").to_numpy(dtype=str)
+    return np.array([read_letter(answer) for answer in answers], dtype=str)
+
+
+def _initials(answers: pd.Series) -> FloatArray:
+    return np.array([answer.strip()[:1] for answer in answers], dtype=str)
 
 
 def open_cases(
@@ -376,8 +370,9 @@ def _cases(
     question = item["question"]
     keys = [item["key"]]
     if task == "MCQ":
-        letters, _ = read_letters(pd.Series(texts, dtype=str))
-        if rule == "letter" or (rule == "letter_then_judge" and (letters != "").all()):
+        if rule == "letter" or (
+            rule == "letter_then_judge" and all(map(read_letter, texts))
+        ):
             return []
         question += f"\n{lettered(options)}"
         option = dict(zip("ABCDE", options, strict=False)).get(item["key"])

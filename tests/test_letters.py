@@ -1,0 +1,119 @@
+"""Letters of options in replies: which one a reply gives, and when it gives none."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from psyprobe.tasks.letters import read_letter
+from psyprobe.tasks.mvp_bench.replies import parse_reply
+from psyprobe.tasks.r_bench import score_items
+from psyprobe.tasks.r_bench.scores import open_cases
+
+LETTERS = (
+    ("B", "B"),
+    ("B.", "B"),
+    ("(B)", "B"),
+    ("b)", "B"),
+    ("b", "B"),
+    ("**B**", "B"),
+    ("Answer: B", "B"),
+    ("The answer is B.", "B"),
+    ("A", "A"),
+    ("A.", "A"),
+    ("A) left", "A"),
+    ("A cat.", ""),
+    ("A horse is shown", ""),
+    ("The answer is A.", "A"),
+    ("The answer is A, a cat.", "A"),
+    ("The answer is a cat.", ""),
+    ("The answer is A cat", ""),
+    ("The correct answer is (C).", "C"),
+    ("Option D", "D"),
+    ("option d", "D"),
+    ("I would choose B.", "B"),
+    ("I think B", "B"),
+    ("B is wrong, the answer is C", "C"),
+    ("B is wrong.", ""),
+    ("B isn't right", ""),
+    ("It is not B.", ""),
+    ("A or B", ""),
+    ("A, B", ""),
+    ("A and B", ""),
+    ("Both A and B", ""),
+    ("Neither A nor B", ""),
+    ("E.g. a dog", ""),
+    ("A.Left", "A"),
+    ("A: one", "A"),
+    ("B black cat", "B"),
+    ("Black", ""),
+    ("(A) left", "A"),
+    ("U.S.A.", ""),
+    ("Vitamin C", ""),
+    ("Type A blood", ""),
+    ("The letter is B", "B"),
+    ("The answer is not B", ""),
+    ("The answer is B, not A.", "B"),
+    ("A. dog\nB. cat\nC. horse", ""),
+    ("<think>maybe A</think>B", "B"),
+    ("Let me see. The lamp is lit.\n\nAnswer: **C**", "C"),
+    ("Final answer: $\\boxed{D}$", "D"),
+    ("A is correct", "A"),
+    ("A is the right option", "A"),
+    ("A, because it is dark", "A"),
+    ("A - a dog", "A"),
+    ("A dog, I think", ""),
+    ("D-day", ""),
+    ("B&W photo", ""),
+    ("The picture is B&W", ""),
+    ("I don't think B is right", ""),
+    ("option B is wrong", ""),
+    ("C. The man", "C"),
+    ("Correct option: C", "C"),
+    ("I'd go with E", "E"),
+    ("It's D.", "D"),
+    ("the first", ""),
+    ("A!", "A"),
+    ('"B"', "B"),
+    ("Answer is: (B) Right", "B"),
+    ("ANSWER: B", "B"),
+    ("Answer: b", "B"),
+    ("answer: a dog", ""),
+    ("My choice is (a)", "A"),
+    ("[B]", "B"),
+    ("Cat", ""),
+    ("None of them", ""),
+    ("C", "C"),
+    ("The man in the image is A", ""),
+    ("Image A is darker than image B", ""),
+)
+
+
+@pytest.mark.parametrize(("reply", "letter"), LETTERS)
+def test_a_letter_is_read_where_a_reply_gives_one(reply: str, letter: str) -> None:
+    assert read_letter(reply) == letter
+
+
+def test_both_benchmarks_read_letters_alike() -> None:
+    for reply, letter in LETTERS:
+        assert parse_reply(reply, "single_mcq", "main", rule="lenient") == letter
+
+
+def test_an_article_is_no_option_and_goes_to_the_judge() -> None:
+    items = pd.DataFrame(
+        {
+            "name": ["a", "b"],
+            "question": "What is shown?",
+            "options": [("a horse", "a cat")] * 2,
+            "key": ["B", "B"],
+            "task": "MCQ",
+        }
+    )
+    answers = {"dis": pd.Series(["A cat.", "**B**"], index=["a", "b"])}
+    cases = open_cases(items, answers, against=["dis"])
+    assert [(case.name, case.answer) for case in cases] == [("dis\n-1\na", "A cat.")]
+    judged = {"dis": pd.Series([1.0, float("nan")], index=["a", "b"])}
+    assert score_items(items, answers=answers, judged=judged)["absolute"].tolist() == [
+        1.0,
+        1.0,
+    ]
