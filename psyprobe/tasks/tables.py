@@ -22,7 +22,7 @@ import pandas as pd
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, number
 from psyprobe.analysis.words.readers import Rereading
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.arrays import check_unpacked
 from psyprobe.files.output import write_whole
 from psyprobe.files.parsing import parse_json, read_bytes, read_text
@@ -271,16 +271,31 @@ def printed_name(model: str, printed_names: Iterable[str]) -> str | None:
     return None
 
 
-def near_names(model: str, printed_names: Iterable[str]) -> list[str]:
-    """Write a note for a model that a paper does not print, if the paper has some like it."""
+def find_printed(model: str, printed: pd.DataFrame) -> tuple[str | None, list[str]]:
+    """Find a model in a paper's table; without it, write a note if the paper has some like it."""
+    printed_names = list(printed["model"].unique())
+    name = printed_name(model, printed_names)
     names = {_plain_name(name): name for name in printed_names}
     matches = difflib.get_close_matches(_plain_name(model), names, n=3, cutoff=0.7)
+    if name is not None or not matches:
+        return name, []
     near = ", ".join(names[match] for match in matches)
-    return (
-        [f"{model}: no printed values stand under this name; near: {near}."]
-        if near
-        else []
-    )
+    note = f"{model}: no printed values stand under this name; near: {near}."
+    return None, [note]
+
+
+def printed_rows(printed: pd.DataFrame, model: str, paper: str) -> pd.DataFrame:
+    """Select the rows of a model in a paper's table; raise an UnknownNameError without any."""
+    rows = printed[printed["model"] == model]
+    if not len(rows):
+        names = sorted(set(printed["model"]))
+        raise unknown_name(f"model of the {paper} paper", model, names)
+    return rows
+
+
+def printed_label(model: str, name: str) -> str:
+    """Write the label of a row as printed, with the printed name if it is another one."""
+    return "  as printed" if name == model else f"  as printed ({name})"
 
 
 def _stem_and_size(model: str, letters: str) -> tuple[str, str]:

@@ -477,14 +477,13 @@ def test_the_figure_has_a_row_for_each_model(answered: pd.DataFrame) -> None:
     mpl = pytest.importorskip("matplotlib")
     mpl.use("agg")
     metrics = {name: mvp_metrics(answered, resamples=100) for name in ("one", "two")}
-    ax = plot_mvp(metrics, "image")
+    ax = plot_mvp(metrics)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["one", "two"]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-        "natural",
-        "manipulated",
+        "low level",
+        "high level",
     ]
     mpl.pyplot.close(ax.figure)
-    with pytest.raises(InputError, match="no model has the metrics of 'cross'"):
-        plot_mvp(metrics, "cross")
-    with pytest.raises(UnknownNameError, match="did you mean 'level'"):
-        plot_mvp(metrics, "levels")
+    low_alone = metrics["one"][metrics["one"]["level"] != "high"]
+    with pytest.raises(InputError, match="no model has answered yes/no questions"):
+        plot_mvp({"one": low_alone})

@@ -3,6 +3,7 @@ reported."""
 
 from __future__ import annotations
 
+import base64
 import errno
 import json
 import re
@@ -34,7 +35,7 @@ from psyprobe.tasks.r_bench import (
 )
 from psyprobe.tasks.r_bench.build import ReferenceLimits, build_set, write_example
 from psyprobe.tasks.r_bench.gallery import gallery
-from psyprobe.tasks.r_bench.items import export_tsv, import_tsv
+from psyprobe.tasks.r_bench.items import export_tsv
 from psyprobe.tasks.r_bench.probe import RBenchRun, read_run, remarks, write_run
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
@@ -236,26 +237,31 @@ def test_wrong_questions_are_one_sentence(
             )
 
 
-def test_vlmevalkit_and_back(built: Path, tmp_path: Path) -> None:
-    written = export_tsv(read_set(built), tmp_path)
+def test_vlmevalkit_gets_the_multiple_choice_with_its_images(
+    built: Path, tmp_path: Path
+) -> None:
+    images = read_set(built)
+    written = export_tsv(images, tmp_path)
     assert [path.name for path in written.values()] == [
         "R-Bench-Dis.tsv",
         "R-Bench-Ref.tsv",
     ]
-    assert import_tsv(written["dis"], written["ref"], tmp_path / "set") == 33
-    back, items = read_set(tmp_path / "set"), read_items(built / "items.csv")
-    ours = items[items["task"] == "MCQ"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(back.items.astype(object), ours.astype(object))
-    for row in back.items.to_dict("records"):
-        for kind in ("ref", "dis"):
-            assert (
-                back.path(kind, row).read_bytes()
-                == read_set(built).path(kind, row).read_bytes()
+    choices = images.items[images.items["task"] == "MCQ"].to_dict("records")
+    for kind, path in written.items():
+        table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+        assert len(table) == len(choices) == 33
+        encoded = table["image"]
+        for row, item in zip(table.to_dict("records"), choices, strict=True):
+            # An image that comes again is the index of its first row.
+            image = (
+                row["image"] if len(row["image"]) > 64 else encoded[int(row["image"])]
             )
-    text = written["ref"].read_text(encoding="utf-8").replace('"index"', '"idx"', 1)
-    (tmp_path / "bad.tsv").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match="no column 'index'"):
-        import_tsv(written["dis"], tmp_path / "bad.tsv", tmp_path / "other")
+            assert base64.b64decode(image) == images.path(kind, item).read_bytes()
+            assert (row["name"], row["answer"]) == (item["name"], item["key"])
+            assert (
+                tuple(row[letter] for letter in "ABCDE" if row.get(letter))
+                == (item["options"])
+            )
 
 
 def test_a_table_and_a_sheet_are_written_whole_or_not_at_all(

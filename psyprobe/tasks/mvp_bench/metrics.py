@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,13 +24,14 @@ import pandas as pd
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.intervals import bounded_interval, check_resampling
 from psyprobe.analysis.score import check_format
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError
 from psyprobe.files.terminal import lay_out, printable
 from psyprobe.plotting import axes
 from psyprobe.tasks.tables import (
     all_metrics,
-    near_names,
-    printed_name,
+    find_printed,
+    printed_label,
+    printed_rows,
     read_packaged_table,
     round_half_up,
 )
@@ -421,25 +423,16 @@ def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
     UnknownNameError
         The paper has no such model.
     """
-    printed = published()
-    if model not in set(printed["model"]):
-        raise unknown_name(
-            "model of the MVP-Bench paper", model, sorted(set(printed["model"]))
-        )
     values = _values(metrics)
     rows = []
-    for row in printed[printed["model"] == model].itertuples():
+    for row in printed_rows(published(), model, "MVP-Bench").itertuples():
         printed_cell = (row.task, row.level, row.metric)
-        agreements = {
-            cell: _agreement(row.value, values, cell)
+        agreements = [
+            (_agreement(row.value, values, cell), cell)
             for cell in _candidates(values, printed_cell)
-        }
+        ]
         if agreements:
-            cell = next(
-                (cell for cell, how in agreements.items() if how),
-                next(iter(agreements)),
-            )
-            agreement = agreements[cell]
+            agreement, cell = next(filter(itemgetter(0), agreements), agreements[0])
             reason = "" if agreement else _reason(model, printed_cell)
             rows.append((row.table, *cell, row.value, values[cell], agreement, reason))
     return pd.DataFrame(
@@ -468,14 +461,10 @@ def _agreement(paper: str, values: Mapping[Cell, Any], cell: Cell) -> str:
         return "rounded"
     if f"{int(values[cell] * step + 1e-9) / step:.{digits}f}" == paper:
         return "cut off"
-    names = {"aAcc": ("aAcc_N", "aAcc_M"), "iAcc_N+M": ("iAcc_N", "iAcc_M")}.get(
-        metric, ()
-    )
-    parts = [
-        values[task, level, name] for name in names if (task, level, name) in values
-    ]
-    if len(parts) == 2:
-        rounded = [int(part * step + 0.5 + 1e-9) for part in parts]
+    name = {"aAcc": "aAcc", "iAcc_N+M": "iAcc"}.get(metric)
+    cells = [(task, level, f"{name}_{kind}") for kind in ("N", "M")]
+    if all(cell in values for cell in cells):
+        rounded = [int(values[cell] * step + 0.5 + 1e-9) for cell in cells]
         if f"{int(sum(rounded) / 2 + 0.5) / step:.{digits}f}" == paper:
             return "mean of rounded"
     return ""
@@ -483,16 +472,11 @@ def _agreement(paper: str, values: Mapping[Cell, Any], cell: Cell) -> str:
 
 def _reason(model: str, cell: Cell) -> str:
     """Look up why a printed value differs."""
-    place = (model, *cell)
-    differences = read_packaged_table(_PACKAGE, "mvp_differences.csv")
-    for row in differences[["model", *_CELL, "reason"]].itertuples(
-        index=False, name=None
-    ):
-        if all(
-            pattern in ("*", value) for pattern, value in zip(row, place, strict=False)
-        ):
-            return str(row[-1])
-    return "not known"
+    table = read_packaged_table(_PACKAGE, "mvp_differences.csv")
+    place = np.array([model, *cell])
+    patterns = table[["model", *_CELL]].to_numpy(dtype=str)
+    fits = ((patterns == "*") | (patterns == place)).all(axis=1)
+    return str(table["reason"][fits].iloc[0]) if fits.any() else "not known"
 
 
 def mvp_tables(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str:
@@ -568,21 +552,23 @@ def _printed_rows(
 ) -> tuple[list[list[str]], list[str]]:
     """Write the row of a model as printed, if the paper has the model, and notes."""
     printed = published()
-    models = list(printed["model"].unique())
-    name = printed_name(model, models)
+    name, notes = find_printed(model, printed)
     if name is None:
-        return [], near_names(model, models)
+        return [], notes
     values = _values(metrics)
-    comparisons = {}
-    comparison = beside_published(metrics, name)
-    for compared in comparison[comparison["table"] == table].itertuples():
-        cell = (compared.task, compared.level, compared.metric.partition(" ")[0])
-        comparisons[cell] = compared
+    comparisons = {
+        (
+            compared.table,
+            compared.task,
+            compared.level,
+            compared.metric.split(" ")[0],
+        ): compared
+        for compared in beside_published(metrics, name).itertuples()
+    }
     papers = _values(printed[(printed["model"] == name) & (printed["table"] == table)])
-    row = ["  as printed" if name == model else f"  as printed ({name})"]
-    notes = []
+    row = [printed_label(model, name)]
     for cell in cells:
-        compared = comparisons.get(cell)
+        compared = comparisons.get((table, *cell))
         heading = f"{name}, {_heading(cell)}"
         differs = compared is not None and not compared.agrees
         row.append(f"{papers[cell]}{'*' if differs else ''}" if cell in papers else "-")
@@ -602,53 +588,20 @@ def _printed_rows(
     return [row], notes
 
 
-#: Pairs of metrics that a figure compares: its title, and a cell by label.
-CONTRASTS: Mapping[str, tuple[str, Mapping[str, Cell]]] = {
-    "level": (
-        "Yes/no questions right on both images (qAcc)",
-        {
-            "low level": ("yes/no", "low", "qAcc"),
-            "high level": ("yes/no", "high", "qAcc"),
-        },
-    ),
-    "image": (
-        "Single yes/no questions (aAcc)",
-        {
-            "natural": ("yes/no", ALL_LEVELS, "aAcc_N"),
-            "manipulated": ("yes/no", ALL_LEVELS, "aAcc_M"),
-        },
-    ),
-    "image_balanced": (
-        "Single yes/no questions, mean over both keys",
-        {
-            "natural": ("yes/no", ALL_LEVELS, "balanced_N"),
-            "manipulated": ("yes/no", ALL_LEVELS, "balanced_M"),
-        },
-    ),
-    "cross": (
-        "Cross-image multiple choice (CircularEval)",
-        {
-            "low level": ("cross-image MCQ", "low", "CircularEval"),
-            "high level": ("cross-image MCQ", "high", "CircularEval"),
-        },
-    ),
+#: What the figure compares, and a colour each (Okabe and Ito 2008).
+_LEVELS: Mapping[str, tuple[Cell, str]] = {
+    "low level": (("yes/no", "low", "qAcc"), "#0072B2"),
+    "high level": (("yes/no", "high", "qAcc"), "#D55E00"),
 }
-#: Colours of Okabe and Ito (2008), and a marker each.
-_STYLES = (("#0072B2", "o"), ("#D55E00", "s"))
 
 
-def plot_mvp(
-    metrics: Mapping[str, pd.DataFrame], contrast: str = "level", ax: Axes | None = None
-) -> Axes:
-    """Plot two accuracies of each model beside each other.
+def plot_mvp(metrics: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
+    """Plot the accuracies of each model in low-level and high-level questions.
 
     Parameters
     ----------
     metrics : mapping of str to pandas.DataFrame
         Output of `mvp_metrics`, by model.
-    contrast : {"level", "image", "image_balanced", "cross"}
-        Low against high level, natural against manipulated images (as published, or balanced over
-        the keys, which differ between both kinds), or the levels of cross-image multiple choice.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new pyplot figure.
 
@@ -659,43 +612,30 @@ def plot_mvp(
 
     Raises
     ------
-    UnknownNameError
-        There is no such contrast.
     InputError
         No model has both metrics.
     """
-    if contrast not in CONTRASTS:
-        raise unknown_name("contrast of MVP-Bench", contrast, CONTRASTS)
-    title, cells = CONTRASTS[contrast]
     tables = {model: table.set_index(_CELL) for model, table in metrics.items()}
     models = [
         model
         for model, table in tables.items()
-        if all(cell in table.index for cell in cells.values())
+        if all(cell in table.index for cell, _ in _LEVELS.values())
     ]
     if not models:
         raise InputError(
-            f"no model has the metrics of {contrast!r}; run the questions that they need"
+            "no model has answered yes/no questions of both levels on both images of a pair"
         )
     ax = ax or axes.new_axes(5.2, 1.4 + 0.36 * len(models))
-    for offset, label, (colour, marker) in zip(
-        (-0.13, 0.13), cells, _STYLES, strict=True
-    ):
-        rows = pd.DataFrame([tables[model].loc[cells[label]] for model in models])
+    offsets = (-0.13, 0.13)
+    for offset, (label, (cell, colour)) in zip(offsets, _LEVELS.items(), strict=True):
+        rows = pd.DataFrame([tables[model].loc[cell] for model in models])
         y = np.arange(len(models)) + offset
         ax.hlines(y, rows["low"], rows["high"], color=colour, linewidth=1.4)
-        ax.plot(
-            rows["value"],
-            y,
-            marker,
-            color=colour,
-            markersize=5,
-            label=label,
-            clip_on=False,
-        )
+        ax.plot(rows["value"], y, "o", color=colour, label=label, clip_on=False)
     ax.set_yticks(range(len(models)), [axes.printable(model) for model in models])
     ax.set_ylim(len(models) - 0.5, -0.5)
     ax.set(xlim=(0, 100), xlabel="Right (%)")
+    title = "Yes/no questions right on both images (qAcc)"
     ax.set_title(title, fontsize=9, loc="left")
     ax.grid(axis="x", color="0.9", linewidth=0.6)
     ax.set_axisbelow(True)

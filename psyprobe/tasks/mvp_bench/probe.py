@@ -274,12 +274,12 @@ def plot(
     layer: str | None = None,
     **_: Any,
 ) -> Axes:
-    """Draw low-level against high-level questions; see `plot_mvp` for other contrasts."""
+    """Draw low-level against high-level questions."""
     refuse_features(measure=measure, layer=layer)
     metrics = {
         name: score(result)[0].metrics for name, result in by_observer(results).items()
     }
-    return plot_mvp(metrics, "level", axes_of(ax, figure))
+    return plot_mvp(metrics, axes_of(ax, figure))
 
 
 def report(results: Sequence[xarray.Dataset]) -> list[Part]:

@@ -30,7 +30,6 @@ from psyprobe.tasks.r_bench.items import (
     ImageSet,
     check_items,
     export_tsv,
-    import_tsv,
     read_items,
     read_set,
 )
@@ -289,15 +288,6 @@ def export_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     return paths, "\n".join(paths.values())
 
 
-def import_action(arguments: argparse.Namespace) -> tuple[Any, str]:
-    """Make a set of VLMEvalKit's tables."""
-    items = import_tsv(arguments.corrupted, arguments.reference, arguments.output)
-    return {
-        "folder": arguments.output,
-        "items": items,
-    }, f"{items} items in {arguments.output}"
-
-
 def example_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Write photographs and questions to try things with."""
     photographs, questions = write_example(arguments.output)
@@ -347,7 +337,6 @@ _ACTIONS: dict[str, Callable[[argparse.Namespace], tuple[Any, str] | None]] = {
     "report": report_action,
     "build": build_action,
     "export": export_action,
-    "import": import_action,
     "example": example_action,
     "bands": bands_action,
     "csf": csf_action,

@@ -16,8 +16,6 @@ Li et al. (2024). R-Bench: are your large multimodal models robust to real-world
 from __future__ import annotations
 
 import ast
-import base64
-import binascii
 import functools
 import itertools
 import re
@@ -33,8 +31,8 @@ import pandas as pd
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
 from psyprobe.errors import InputError
-from psyprobe.files.images import decode_image, file_digest, read_image
-from psyprobe.files.output import make_folder, write_text, write_whole
+from psyprobe.files.images import file_digest, read_image
+from psyprobe.files.output import make_folder, write_text
 from psyprobe.tasks.tables import (
     encode_images,
     read_table,
@@ -345,8 +343,6 @@ def lettered(options: Sequence[str]) -> str:
 
 #: Files of the corrupted and of the reference images, named as VLMEvalKit names the data sets.
 FILES = {"dis": "R-Bench-Dis.tsv", "ref": "R-Bench-Ref.tsv"}
-#: Text of at most this length in the column image is the index of a row with the same image.
-_POINTER = 64
 
 
 def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
@@ -402,97 +398,3 @@ def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
         written[kind] = target / file
         write_tsv(pd.DataFrame(rows), written[kind])
     return written
-
-
-def import_tsv(corrupted: str | Path, reference: str | Path, output: str | Path) -> int:
-    """Make a set of VLMEvalKit's two tables.
-
-    Parameters
-    ----------
-    corrupted, reference : str or Path
-        TSV files with the columns index, image, question, A, B, ..., answer, and in that of
-        corrupted images distortion (1 to 33) and strength (1 to 3); name may be there. Rows belong
-        together by index.
-    output : str or Path
-        Folder of the set, new or empty.
-
-    Returns
-    -------
-    int
-        Number of items.
-
-    Raises
-    ------
-    InputError
-        A column is missing, an index is in one file only or there twice, or an image cannot be
-        read.
-    """
-    tables = {"dis": _read_rows(corrupted), "ref": _read_rows(reference)}
-    for column in ("distortion", "strength"):
-        if column not in next(iter(tables["dis"].values())):
-            raise InputError(
-                f"{corrupted} has no column {column!r}; add the dimension's number (1 to 33) and "
-                "the strength (1 to 3)"
-            )
-    unpaired = set(tables["dis"]) ^ set(tables["ref"])
-    if unpaired:
-        raise InputError(
-            f"index {min(unpaired)} is in one of the files only; both need the same items"
-        )
-    folder = make_folder(output, empty=True)
-    for kind in tables:
-        (folder / kind).mkdir()
-    rows = []
-    for index, row in tables["dis"].items():
-        name = Path(row.get("name") or f"{index}.png").name
-        reference_name = Path(row.get("reference") or name).name
-        for kind, source, file in (
-            ("dis", corrupted, name),
-            ("ref", reference, reference_name),
-        ):
-            raw = _decode_image(tables[kind], index, str(source))
-            _write_bytes(folder / kind / file, raw)
-        options = [f"{letter}.{row[letter]}" for letter in "ABCDE" if row.get(letter)]
-        item = {
-            "name": name,
-            "choice": "; ".join(options),
-            "type": "MCQ",
-            "reference": reference_name,
-            "score": row.get("score", ""),
-            "simulated": row.get("simulated") or "0",
-        }
-        rows.append(row | item)
-    write_items(folder, rows)
-    return len(rows)
-
-
-def _write_bytes(path: Path, raw: bytes) -> None:
-    write_whole(path, lambda partial: partial.write_bytes(raw))
-
-
-def _read_rows(path: str | Path) -> dict[str, JsonObject]:
-    """Read the rows of a table of VLMEvalKit by their index."""
-    table, _ = read_table(path, ("index", "image", "question", "A", "answer"), "\t")
-    short = table["index"][table.isna().any(axis=1)]
-    if len(short):
-        raise InputError(
-            f"{path}: the row of index {short.iloc[0]} has fewer cells than the heading"
-        )
-    refuse_duplicates(table["index"], f"{path}: index")
-    return {row["index"]: row for row in table.to_dict("records")}
-
-
-def _decode_image(rows: dict[str, JsonObject], index: str, path: str) -> bytes:
-    text = rows[index]["image"]
-    if len(text) <= _POINTER:
-        if text not in rows or len(rows[text]["image"]) <= _POINTER:
-            raise InputError(
-                f"{path}: the image of index {index} is {text!r}, which is no row with an image"
-            )
-        text = rows[text]["image"]
-    try:
-        raw = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise InputError(f"{path}: the image of index {index} is no base64") from None
-    decode_image(raw, f"{path}, index {index}")
-    return raw

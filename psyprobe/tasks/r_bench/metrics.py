@@ -25,8 +25,9 @@ from psyprobe.files.terminal import lay_out, printable
 from psyprobe.tasks.r_bench.items import TASKS
 from psyprobe.tasks.tables import (
     all_metrics,
-    near_names,
-    printed_name,
+    find_printed,
+    printed_label,
+    printed_rows,
     read_packaged_table,
     refuse_duplicates,
     round_half_up,
@@ -381,13 +382,9 @@ def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
     UnknownNameError
         The paper has no such model.
     """
-    printed = published()
-    if model not in set(printed["model"]):
-        raise unknown_name(
-            "model of the R-Bench paper", model, sorted(set(printed["model"]))
-        )
     measured = metrics[metrics["breakdown"].isin(["cell", "overall"])]
-    table = printed[printed["model"] == model].rename(columns={"value": "paper"})
+    table = printed_rows(published(), model, "R-Bench")
+    table = table.rename(columns={"value": "paper"})
     table = table.merge(measured[["measure", "name", "value"]], on=["measure", "name"])
     table["agrees"] = [
         round_half_up(value, 4) == f"{float(paper):.4f}"
@@ -466,10 +463,9 @@ def _printed_row(
     model: str, metrics: pd.DataFrame, measure: str
 ) -> tuple[list[list[str]], list[str]]:
     """Write the row of a model as printed, if the paper has the model, and notes."""
-    names = list(published()["model"].unique())
-    name = printed_name(model, names)
+    name, notes = find_printed(model, published())
     if name is None:
-        return [], near_names(model, names)
+        return [], notes
     comparison = beside_published(metrics, name)
     printed = comparison[comparison["measure"] == measure].set_index("name")
     cells = dict.fromkeys([*_CELLS, "overall"], "-")
@@ -477,8 +473,7 @@ def _printed_row(
     if "-" in cells.values():
         # The paper's overall value is of all cells, and beside fewer it says nothing.
         cells["overall"] = "-"
-    label = "  as printed" if name == model else f"  as printed ({name})"
     notes = [
         f"{model}: {note}." for note in printed["note"].unique() if "order" in note
     ]
-    return [[label, *cells.values()]], notes
+    return [[printed_label(model, name), *cells.values()]], notes
