@@ -44,20 +44,15 @@ DIRECTIONS = ("achromatic", "red_green", "yellow_violet")
 WHITES = {"D65": (0.3127, 0.3290), "D50": (0.3457, 0.3585), "E": (1 / 3, 1 / 3)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ConeObserver:
     """A named observer's cone fundamentals, as a matrix from XYZ."""
 
     name: str
-    #: Rows of the 3 x 3 matrix from XYZ (Y in cd/m²) to LMS.
-    rows: tuple[tuple[float, float, float], ...]
+    #: The 3 x 3 matrix from XYZ (Y in cd/m²) to LMS.
+    from_xyz: FloatArray
     #: Where the matrix comes from, and what kind of XYZ it expects.
     source: str
-
-    @property
-    def from_xyz(self) -> FloatArray:
-        """The 3 x 3 matrix XYZ -> LMS."""
-        return np.array(self.rows)
 
     @cached_property
     def to_xyz(self) -> FloatArray:
@@ -65,19 +60,11 @@ class ConeObserver:
         return np.asarray(np.linalg.inv(self.from_xyz))
 
 
-def _cie2006_rows() -> tuple[tuple[float, float, float], ...]:
-    xyz_from_lms = np.array(
-        [
-            [1.94735469, -1.41445123, 0.36476327],
-            [0.68990272, 0.34832189, 0.0],
-            [0.0, 0.0, 1.93485343],
-        ]
-    )
-    # Scale L and M so that their sum is luminance; the scale of S is free, and contrasts do not
-    # depend on it.
-    scale = np.diag([xyz_from_lms[1, 0], xyz_from_lms[1, 1], 1.0])
-    lms_from_xyz = scale @ np.linalg.inv(xyz_from_lms)
-    return tuple((float(x), float(y), float(z)) for x, y, z in lms_from_xyz)
+def _inverse(xyz_from_lms: Any) -> FloatArray:
+    """Invert a matrix from LMS to XYZ, and scale L and M so that their sum is luminance."""
+    l, m, _ = xyz_from_lms[1]
+    # The scale of S is free, and contrasts do not depend on it.
+    return np.diag([l, m, 1.0]) @ np.linalg.inv(xyz_from_lms)
 
 
 _PAGE = tomllib.loads(
@@ -85,7 +72,9 @@ _PAGE = tomllib.loads(
 )
 CONE_OBSERVERS = {
     name: ConeObserver(
-        name, tuple(map(tuple, row.get("rows") or _cie2006_rows())), row["source"]
+        name,
+        np.array(row["rows"]) if "rows" in row else _inverse(row["xyz_from_lms"]),
+        row["source"],
     )
     for name, row in _PAGE.items()
 }

@@ -15,10 +15,10 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -57,22 +57,6 @@ _TOLERANCES = {"float64": 1e-12, "float32": 1e-6}
 
 #: Values that the arithmetic of encoding works on at a time, in the processor's cache.
 _BLOCK_VALUES = 1 << 15
-
-
-class DescribedImage(Protocol):
-    """An image that knows its space and cone observer, as a `psyprobe.Stimulus` does."""
-
-    @property
-    def pixels(self) -> Array:
-        """Pixels in `space`."""
-
-    @property
-    def space(self) -> str:
-        """Space of the pixels: "luminance", "lms" or "rgb"."""
-
-    @property
-    def observer(self) -> str:
-        """Cone observer of LMS pixels."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +257,7 @@ class Display:
 
     def light(
         self,
-        image: DescribedImage | Array,
+        image: Array,
         space: str | None = None,
         observer: str | None = None,
     ) -> Array:
@@ -313,7 +297,7 @@ class Display:
 
     def gamut(
         self,
-        image: DescribedImage | Array,
+        image: Array,
         space: str | None = None,
         observer: str | None = None,
     ) -> Gamut:
@@ -329,12 +313,13 @@ class Display:
         >>> Display(peak=200).gamut([[100.0, 300.0]]).above
         1
         """
-        light = self.light(image, space, observer)
+        pixels, space, observer = _resolve_image(image, space, observer)
+        light = self.light(pixels, space, observer)
         if self.guns_differ:
-            planes = zip(self.guns, _planes(light, image, space), strict=True)
+            planes = self._planes(light, space)
             return _join_gamuts([gun.gamut(plane) for gun, plane in planes])
         xp = array_namespace(light)
-        tolerance = _TOLERANCES[_dtype_name(light)] * self.peak
+        tolerance = _TOLERANCES[_dtype_name(light.dtype)] * self.peak
         darkest = float(xp.min(light))
         brightest = float(xp.max(light))
         if not (math.isfinite(darkest) and math.isfinite(brightest)):
@@ -375,13 +360,11 @@ class Display:
         [True, False]
         """
         light = np.asarray(self.light(pixels, space, observer))
-        if self.guns_differ and space != "luminance":
-            by_gun = [
-                gun.holds(light[..., k], "luminance", observer)
-                for k, gun in enumerate(self.guns)
-            ]
+        if self.guns_differ:
+            planes = self._planes(light, space)
+            by_gun = [gun.holds(plane, "luminance", observer) for gun, plane in planes]
             return np.asarray(np.logical_and.reduce(by_gun))
-        tolerance = _TOLERANCES[_dtype_name(light)] * self.peak
+        tolerance = _TOLERANCES[_dtype_name(light.dtype)] * self.peak
         inside = (light >= self.floor - tolerance) & (light <= self.ceiling + tolerance)
         return np.asarray(
             inside.all(axis=(-2, -1) if space == "luminance" else (-3, -2, -1))
@@ -389,7 +372,7 @@ class Display:
 
     def encode(
         self,
-        image: DescribedImage | Array,
+        image: Array,
         *,
         space: str | None = None,
         observer: str | None = None,
@@ -445,10 +428,9 @@ class Display:
             inside = self.gamut(pixels, space, observer)
             if inside.outside and not clip:
                 raise GamutError(self._refusal(inside, image))
-            planes = zip(self.guns, _planes(light, pixels, space), strict=True)
             drives = [
                 gun.encode(plane, clip=True, dtype=dtype)[..., 0]
-                for gun, plane in planes
+                for gun, plane in self._planes(light, space)
             ]
             return xp.stack(drives, axis=-1)
         # Drive lies in memory as pixels do, those of stimuli in colour plane by plane.
@@ -536,7 +518,15 @@ class Display:
         limits = room[change != 0] / np.abs(change[change != 0])
         return max(0.0, float(limits.min()))
 
-    def _refusal(self, gamut: Gamut, image: DescribedImage | Array) -> str:
+    def _planes(self, light: Array, space: str) -> list[tuple[Display, Array]]:
+        """Pair each gun with its plane of linear light, or with the one plane of a grey image."""
+        is_grey = space == "luminance"
+        return [
+            (gun, light if is_grey else light[..., k])
+            for k, gun in enumerate(self.guns)
+        ]
+
+    def _refusal(self, gamut: Gamut, image: Array) -> str:
         """Explain by how much an image leaves the gamut, and what would fit."""
         excess = gamut.brightest - self.ceiling
         if gamut.above and excess >= self.floor - gamut.darkest:
@@ -558,7 +548,7 @@ class Display:
             "with more range, or pass clip=True to show the nearest light"
         )
 
-    def _fitting_scale(self, image: DescribedImage | Array) -> float:
+    def _fitting_scale(self, image: Array) -> float:
         """Compute the factor on the modulation that just fits; 0 if the background does not."""
         background = getattr(image, "background", None)
         if background is None:
@@ -598,23 +588,16 @@ class Display:
         )
         with blocks:
             for block, out in blocks:
+                relative = self._relative(block, gamut)
                 if quick:
-                    srgb_float32(self._relative(block, gamut), has_toe, out)
-                    continue
-                relative = self._relative(
-                    block, gamut, out if block.dtype == out.dtype else None
-                )
-                encoded = drive_of_light(relative, self._curve, has_toe)
-                if encoded is not out:
-                    out[...] = encoded
+                    srgb_float32(relative, has_toe, out)
+                else:
+                    out[...] = drive_of_light(relative, self._curve, has_toe)
 
-    def _relative(
-        self, light: Array, gamut: Gamut, out: FloatArray | None = None
-    ) -> Array:
-        """Compute light as a fraction of the display's range, as a new array or in `out`."""
-        scale = 1 / self.span
+    def _relative(self, light: Array, gamut: Gamut) -> Array:
+        """Compute light as a fraction of the display's range, as a new array."""
         above = light - self.floor if self.floor else light
-        relative = above * scale if out is None else np.multiply(above, scale, out=out)
+        relative = above * (1 / self.span)
         if gamut.margin < 0:
             relative = array_namespace(light).clip(
                 relative, 0.0, None if self.extended else 1.0
@@ -731,28 +714,17 @@ def _are_three(eotf: Any) -> bool:
     )
 
 
-def _planes(
-    light: Array, image: DescribedImage | Array, space: str | None
-) -> tuple[Array, ...]:
-    """Return red, green and blue of linear light; the one plane of a grey image for each."""
-    if (getattr(image, "space", None) or space or "luminance") == "luminance":
-        return (light,) * 3
-    return light[..., 0], light[..., 1], light[..., 2]
-
-
 def _join_gamuts(gamuts: Sequence[Gamut]) -> Gamut:
+    below, above, values, darkest, brightest, margin = zip(
+        *map(astuple, gamuts), strict=True
+    )
     return Gamut(
-        below=sum(gamut.below for gamut in gamuts),
-        above=sum(gamut.above for gamut in gamuts),
-        values=sum(gamut.values for gamut in gamuts),
-        darkest=min(gamut.darkest for gamut in gamuts),
-        brightest=max(gamut.brightest for gamut in gamuts),
-        margin=min(gamut.margin for gamut in gamuts),
+        sum(below), sum(above), sum(values), min(darkest), max(brightest), min(margin)
     )
 
 
 def _resolve_image(
-    image: DescribedImage | Array, space: str | None, observer: str | None
+    image: Array, space: str | None, observer: str | None
 ) -> tuple[Array, str, str]:
     """Return pixels, their space and their cone observer, of a stimulus or a bare array."""
     if hasattr(image, "pixels"):
@@ -766,7 +738,7 @@ def _resolve_image(
 
 def _as_floating(values: Array) -> Array:
     """Return arrays of float32 and float64 as they are, and all else as numpy of float64."""
-    if hasattr(values, "dtype") and _dtype_name(values) in _TOLERANCES:
+    if hasattr(values, "dtype") and _dtype_name(values.dtype) in _TOLERANCES:
         return values
     try:
         return np.asarray(values, dtype=np.float64)
@@ -776,10 +748,6 @@ def _as_floating(values: Array) -> Array:
         ) from None
 
 
-def _dtype_name(values: Array) -> str:
-    return _name_of_dtype(values.dtype)
-
-
 @cache
-def _name_of_dtype(dtype: Any) -> str:
+def _dtype_name(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]

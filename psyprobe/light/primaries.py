@@ -79,12 +79,8 @@ def chromaticities(primaries: Primaries) -> Chromaticities:
     if primaries == "sRGB":
         return Chromaticities(SRGB_PRIMARIES, "D65")
     if primaries == "PerceptualTests":
-        guns = np.array(_PERCEPTUAL_TESTS_XYZ)
-        lights = (*guns, guns.sum(axis=0))
-        *points, white = (
-            (float(x / (x + y + z)), float(y / (x + y + z))) for x, y, z in lights
-        )
-        return Chromaticities(tuple(points), white)
+        *guns, white = _xy_of_xyz(_PERCEPTUAL_TESTS_XYZ)
+        return Chromaticities(tuple(guns), white)
     try:
         # colour-science changes how numpy prints arrays when it is imported, for everybody.
         with np.printoptions():

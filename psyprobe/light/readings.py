@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -96,10 +96,14 @@ def read_readings(path: str | Path, cmfs: str = "cie1931") -> Readings:
                 f"{name}, row {number} has {len(row)} values for {len(header)} columns; give one "
                 "for each"
             )
-    columns = dict(zip(header, zip(*rows[1:], strict=True), strict=False))
+    columns = {word: [row[i] for row in rows[1:]] for i, word in enumerate(header)}
+    if len(columns) < len(header):
+        raise InputError(
+            f"{name} has the columns {', '.join(header)[:100]}; name each by another name"
+        )
     if header and header[0].lower() in ("wavelength_nm", "wavelength", "nm"):
-        return _readings_of_spectra(columns, header, name, cmfs)
-    return _readings_of_table(columns, header, name, cmfs)
+        return _readings_of_spectra(columns, name, cmfs)
+    return _readings_of_table(columns, name, cmfs)
 
 
 def spectra_to_xyz(
@@ -162,46 +166,34 @@ def spectra_to_xyz(
 
 
 def _readings_of_table(
-    columns: JsonObject, header: list[str], name: str, cmfs: str
+    columns: Mapping[str, list[str]], name: str, cmfs: str
 ) -> Readings:
     """Read a table with one reading a row: luminance, tristimulus values or a spectrum."""
-    drive_columns = [word for word in _DRIVE_COLUMNS if word in header]
-    wavelengths = [word for word in header if _is_number(word)]
-    colour = next((names for names in (_XYZ, _XYY) if set(names) <= set(header)), ())
+    drive_columns = [word for word in _DRIVE_COLUMNS if word in columns]
+    wavelengths = [word for word in columns if math.isfinite(_parsed(word))]
+    colour = next((names for names in (_XYZ, _XYY) if columns.keys() >= set(names)), ())
     light_columns = colour or wavelengths or ["luminance_cd_m2"]
     valid = {*_DRIVE_COLUMNS, "gun", "luminance_cd_m2", *light_columns}
-    are_known = set(header) <= valid and len(set(header)) == len(header)
-    if (
-        not are_known
-        or not set(light_columns) <= set(header)
-        or len(drive_columns) != 1
-    ):
+    if not valid >= columns.keys() >= set(light_columns) or len(drive_columns) != 1:
         raise InputError(
-            f"{name} has the columns {', '.join(header)[:100] or 'of an empty file'}; {_COLUMNS}"
+            f"{name} has the columns {', '.join(columns)[:100] or 'of an empty file'}; {_COLUMNS}"
         )
     scale = drive_columns[0]
-    drive = _numbers(columns.get(scale, ()), scale, name)
+    drive = _numbers(columns, scale, name)
     gun_words = columns.get("gun", ["white"] * len(drive))
     gun = np.array([word.strip().lower() for word in gun_words])
     xyz = None
     if wavelengths:
-        spectra = [
-            _numbers(columns.get(word, ()), f"{word} nm", name) for word in wavelengths
-        ]
+        spectra = [_numbers(columns, word, name) for word in wavelengths]
         xyz = spectra_to_xyz(
             np.array(wavelengths, float), np.stack(spectra, axis=1), cmfs
         )
     elif colour:
-        values = [_numbers(columns.get(word, ()), word, name) for word in colour]
+        values = [_numbers(columns, word, name) for word in colour]
         xyz = np.stack(values, axis=1)
         if colour == _XYY:
             xyz = _xyz_of_xyy(xyz, name)
-    if xyz is None:
-        luminance = _numbers(
-            columns.get("luminance_cd_m2", ()), "luminance_cd_m2", name
-        )
-    else:
-        luminance = xyz[:, 1]
+    luminance = _numbers(columns, "luminance_cd_m2", name) if xyz is None else xyz[:, 1]
     if not (luminance > 0).all():
         darkest = int(np.argmin(luminance))
         raise InputError(
@@ -230,18 +222,18 @@ def _xyz_of_xyy(xyy: FloatArray, name: str) -> FloatArray:
 
 
 def _readings_of_spectra(
-    columns: JsonObject, header: list[str], name: str, cmfs: str
+    columns: Mapping[str, list[str]], name: str, cmfs: str
 ) -> Readings:
     """Read spectra at full drive, one a column: red, green, blue, white, black."""
-    wavelengths = _numbers(columns.get(header[0], ()), header[0], name)
-    words = header[1:]
+    wavelength_column, *words = columns
+    wavelengths = _numbers(columns, wavelength_column, name)
     gun = np.array([word.strip().lower() for word in words])
     if not set(GUNS) <= set(gun.tolist()):
         raise InputError(
             f"{name} has spectra of {', '.join(words)[:100] or 'nothing'}; give red, green, blue, "
             "and white and black if measured, at full drive"
         )
-    radiance = np.stack([_numbers(columns.get(word, ()), word, name) for word in words])
+    radiance = np.stack([_numbers(columns, word, name) for word in words])
     xyz = spectra_to_xyz(wavelengths, radiance, cmfs)
     drive = np.where(gun == "black", 0.0, 1.0)
     return _with_black_as_white(Readings(name, gun, drive, xyz[:, 1], xyz))
@@ -384,24 +376,22 @@ def _lift_zeros(light: FloatArray) -> FloatArray:
     return np.where(light > 0, light, least / 1000 if np.isfinite(least) else light)
 
 
-def _is_number(word: str) -> bool:
+def _parsed(word: str) -> float:
+    """Parse a number; NaN for any other text."""
     try:
-        return math.isfinite(float(word))
+        return float(word)
     except ValueError:
-        return False
+        return math.nan
 
 
-def _numbers(words: Sequence[str], column: str, name: str) -> FloatArray:
-    values = np.empty(len(words))
-    for index, word in enumerate(words):
-        try:
-            values[index] = float(word)
-        except ValueError:
-            values[index] = np.nan
-        if not np.isfinite(values[index]):
-            raise InputError(
-                f"{name} has {word.strip()[:40]!r} as {column}; give a finite number without a unit"
-            )
+def _numbers(columns: Mapping[str, list[str]], column: str, name: str) -> FloatArray:
+    words = columns[column]
+    values = np.array([_parsed(word) for word in words])
+    if not np.isfinite(values).all():
+        word = words[int(np.argmin(np.isfinite(values)))].strip()
+        raise InputError(
+            f"{name} has {word[:40]!r} as {column}; give a finite number without a unit"
+        )
     return values
 
 

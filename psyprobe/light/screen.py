@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -166,11 +166,13 @@ def read_screen(
     additivity = None
     gun_curves = None
     if len(white.levels) > 1:
-        guns = {gun: _light_by_drive(readings, gun) for gun in GUNS}
-        gun_curves = _largest_curve_difference(guns, white)
-        # A white that was added up from the guns says nothing of how they add up.
-        if readings is file_readings:
-            additivity = _largest_sum_difference(guns, white)
+        gun_lights = np.stack([_light_at(readings, gun, white.levels) for gun in GUNS])
+        # A white that does not rise is refused below.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gun_curves = _largest_curve_difference(gun_lights, white)
+            # A white that was added up from the guns says nothing of how they add up.
+            if readings is file_readings:
+                additivity = _largest_sum_difference(gun_lights, white)
     levels = white.levels
     means = white.means
     residual: float | None = None
@@ -447,40 +449,34 @@ def _residual(knots: FloatArray, relative: FloatArray) -> float:
     return float(np.sqrt(np.mean(np.square(departures))))
 
 
-def _light_by_drive(readings: Readings, gun: str) -> dict[float, float]:
-    """Return the mean luminance of a gun at each of its drives."""
+def _light_at(readings: Readings, gun: str, levels: FloatArray) -> FloatArray:
+    """Return the mean luminance of a gun at each drive; NaN where it was not measured."""
     is_gun = readings.gun == gun
     curve = _mean_curve(readings.drive[is_gun], readings.luminance[is_gun])
-    return dict(zip(curve.levels.tolist(), curve.means.tolist(), strict=True))
+    light = np.full(len(levels), np.nan)
+    _, places, measured = np.intersect1d(levels, curve.levels, return_indices=True)
+    light[places] = curve.means[measured]
+    return light
 
 
-def _largest_sum_difference(
-    guns: Mapping[str, Mapping[float, float]], white: _Curve
-) -> float | None:
+def _largest_sum_difference(gun_lights: FloatArray, white: _Curve) -> float | None:
     """Compute the largest departure of the guns' sum from white; None if they share no drive."""
     black = white.means[0]
     span = white.means[-1] - black
-    differences = []
-    for drive, light in zip(white.levels, white.means, strict=True):
-        if drive > 0 and all(drive in gun for gun in guns.values()):
-            total = sum(gun[drive] for gun in guns.values())
-            differences.append(abs(total - 2 * black - light) / span)
-    return max(differences, default=None)
+    differences = np.abs(gun_lights.sum(axis=0) - 2 * black - white.means) / span
+    return _largest(differences[white.levels > 0])
 
 
-def _largest_curve_difference(
-    guns: Mapping[str, Mapping[float, float]], white: _Curve
-) -> float | None:
+def _largest_curve_difference(gun_lights: FloatArray, white: _Curve) -> float | None:
     """Compute the largest departure of a gun's relative light from white's; None if unknown."""
     black = white.means[0]
-    span = white.means[-1] - black
-    differences = []
-    for gun in guns.values():
-        peak = gun.get(1.0, black)
-        if not peak > black:
-            continue
-        for drive, light in zip(white.levels, white.means, strict=True):
-            if drive in gun and 0 < drive < 1:
-                relative = (gun[drive] - black) / (peak - black)
-                differences.append(abs(relative - (light - black) / span))
-    return max(differences, default=None)
+    above_black = gun_lights - black
+    peaks = np.where(above_black[:, -1:] > 0, above_black[:, -1:], np.nan)
+    white_curve = (white.means - black) / (white.means[-1] - black)
+    is_inner = (white.levels > 0) & (white.levels < 1)
+    return _largest(np.abs(above_black / peaks - white_curve)[:, is_inner])
+
+
+def _largest(values: FloatArray) -> float | None:
+    """Return the largest value that is not NaN; None without one."""
+    return max(values[~np.isnan(values)].tolist(), default=None)
