@@ -10,32 +10,50 @@ import inspect
 import math
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from psyprobe._json import JsonMapping
+from psyprobe.analysis.variants import average_variants
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.experiment import Experiment, is_suite, load_experiment, load_suite
 from psyprobe.experiment.experiment import variant_label
 from psyprobe.experiment.page import Page
 from psyprobe.experiment.page_errors import in_file
 from psyprobe.files.output import digest
+from psyprobe.observers import DEFAULT_OBSERVER, as_observer, load_observer
 from psyprobe.observers.chat.prices import Budget, Prices, charge, read_prices
-from psyprobe.observers.protocol import PaidObserver, SubmittingObserver
+from psyprobe.observers.protocol import (
+    STIMULUS_PPD,
+    PaidObserver,
+    SubmittingObserver,
+)
+from psyprobe.observers.registry import takes_option
 from psyprobe.probes import build_result, load_probe
+from psyprobe.running.executors import open_executor
 from psyprobe.running.loop import Executor, ask
 from psyprobe.running.protocol import Plan, RunRecord, Schedule
 from psyprobe.running.store import Store, open_store
 
 if TYPE_CHECKING:
-    import xarray
     from distributed import Client
+    from xarray import Dataset
 
     from psyprobe.observers.protocol import Observer
+
+    #: What the arguments of `run` and its relatives may be.
+    PageSource: TypeAlias = str | Path | Experiment
+    ObserverSource: TypeAlias = str | Observer | None
+    StoreSource: TypeAlias = str | Path | Store | None
+    Variants: TypeAlias = Mapping[str, Sequence[float]]
+    ExecutorSource: TypeAlias = int | str | Executor | Client | None
+    PriceSource: TypeAlias = str | Path | Prices | None
+    BudgetSource: TypeAlias = float | Budget | None
 
 #: Keys that every page may have, in addition to the sections of its probe.
 _COMMON_KEYS = (
@@ -55,18 +73,18 @@ _LARGEST_BATCH = 1_000_000
 
 
 def run(
-    experiment: str | Path | Experiment,
-    observer: str | Observer | None = None,
+    experiment: PageSource,
+    observer: ObserverSource = None,
     *,
-    store: str | Path | Store | None = None,
+    store: StoreSource = None,
     batch_size: int | None = None,
     score_only: bool = False,
-    variants: Mapping[str, Sequence[float]] | None = None,
-    executor: int | str | Executor | Client | None = None,
+    variants: Variants | None = None,
+    executor: ExecutorSource = None,
     progress: bool | None = None,
-    prices: str | Path | Prices | None = None,
-    budget: float | Budget | None = None,
-) -> xarray.Dataset | list[xarray.Dataset]:
+    prices: PriceSource = None,
+    budget: BudgetSource = None,
+) -> Dataset | list[Dataset]:
     """Run an experiment, or all experiments of a suite; a run that was interrupted is resumed.
 
     Parameters
@@ -144,16 +162,16 @@ def run(
 
 def run_experiment(
     experiment: Experiment,
-    observer: str | Observer | None = None,
+    observer: ObserverSource = None,
     *,
-    store: str | Path | Store | None = None,
+    store: StoreSource = None,
     batch_size: int | None = None,
     score_only: bool = False,
-    executor: int | str | Executor | Client | None = None,
+    executor: ExecutorSource = None,
     progress: bool | None = None,
-    prices: str | Path | Prices | None = None,
-    budget: float | Budget | None = None,
-) -> xarray.Dataset:
+    prices: PriceSource = None,
+    budget: BudgetSource = None,
+) -> Dataset:
     """Run one experiment that was read before; see `run` for parameters, result and errors."""
     page = _prepare(experiment, score_only, None)
     participant = observer_for(page, observer)
@@ -163,33 +181,29 @@ def run_experiment(
             "a budget is kept by one process, which asks a server many questions at once: leave "
             "workers out"
         )
-    variants = page.expanded()
     results = []
     with (
         open_store(store) as opened,
         executor_context(_choose_executor(participant, executor)) as workers,
     ):
-        for variant in variants:
-            schedule = _schedule(variant, participant, batch_size)
-            _charge(schedule, prices, total)
+        for variant, schedule in _schedules(
+            page, participant, batch_size, prices, total
+        ):
             record = _run_schedule(opened, schedule, variant, workers, progress)
             results.append(build_result(record, opened))
     if not page.variants or page.variant:
         return results[0]
-    return _average(results, page.variants, [variant.variant for variant in variants])
+    labels = [variant_label(variant.variant) for variant in page.expanded()]
+    return average_variants(results, page.variants, labels)
 
 
-def _total_budget(
-    budget: float | Budget | None, prices: str | Path | Prices | None
-) -> Budget | None:
+def _total_budget(budget: BudgetSource, prices: PriceSource) -> Budget | None:
     if budget is None or isinstance(budget, Budget):
         return budget
     return Budget(budget, _load_prices(prices).currency)
 
 
-def vary(
-    experiments: Sequence[Experiment], variants: Mapping[str, Sequence[float]]
-) -> list[Experiment]:
+def vary(experiments: Sequence[Experiment], variants: Variants) -> list[Experiment]:
     """Vary in each experiment those parameters that its stimulus has.
 
     Noise has a seed but no phase; a grating has a phase but no seed.
@@ -223,17 +237,17 @@ def vary(
 
 
 def run_shard(
-    experiment: str | Path | Experiment,
-    observer: str | Observer | None = None,
+    experiment: PageSource,
+    observer: ObserverSource = None,
     *,
     shard: str,
     store: str | Path | Store,
     batch_size: int | None = None,
     score_only: bool = False,
-    variants: Mapping[str, Sequence[float]] | None = None,
-    executor: int | str | Executor | Client | None = None,
+    variants: Variants | None = None,
+    executor: ExecutorSource = None,
     progress: bool | None = None,
-    prices: str | Path | Prices | None = None,
+    prices: PriceSource = None,
 ) -> None:
     """Ask one share of the questions of `run` with the same arguments, into a store of its own.
 
@@ -261,9 +275,7 @@ def run_shard(
         open_store(store) as opened,
         executor_context(_choose_executor(participant, executor)) as workers,
     ):
-        for variant in page.expanded():
-            schedule = _schedule(variant, participant, batch_size)
-            _charge(schedule, prices, None)
+        for variant, schedule in _schedules(page, participant, batch_size, prices):
             schedule.narrow(holds)
             _run_schedule(opened, schedule, variant, workers, progress, part=True)
 
@@ -294,13 +306,12 @@ def _run_schedule(
 ) -> RunRecord:
     for remark in schedule.remarks:
         warnings.warn(f"{experiment.name}: {remark}", ConditionWarning, stacklevel=3)
-    label = f"{experiment.name}: {next(iter(schedule.observers.values())).card.name}"
-    probe = load_probe(experiment.probe)
+    observer = next(iter(schedule.observers.values()))
     return ask(
         store,
-        probe,
+        load_probe(experiment.probe),
         schedule,
-        label=label,
+        label=f"{experiment.name}: {observer.card.name}",
         progress=progress,
         executor=workers,
         part=part,
@@ -308,14 +319,14 @@ def _run_schedule(
 
 
 def plan(
-    experiment: str | Path | Experiment,
-    observer: str | Observer | None = None,
+    experiment: PageSource,
+    observer: ObserverSource = None,
     *,
-    store: str | Path | Store | None = None,
+    store: StoreSource = None,
     batch_size: int | None = None,
     score_only: bool = False,
-    variants: Mapping[str, Sequence[float]] | None = None,
-    prices: str | Path | Prices | None = None,
+    variants: Variants | None = None,
+    prices: PriceSource = None,
     timed: bool = False,
 ) -> Plan:
     """Plan what `run` with the same arguments would show and ask, and what that costs.
@@ -341,16 +352,15 @@ def plan(
     participant = observer_for(page, observer)
     if isinstance(store, str | Path) and not Path(store).exists():
         store = None
-    plans = []
     with open_store(store) as opened:
-        for variant in page.expanded():
-            schedule = _schedule(variant, participant, batch_size)
-            _charge(schedule, prices, None)
-            plans.append(schedule.cost(opened, timed=timed))
+        plans = [
+            schedule.cost(opened, timed=timed)
+            for _, schedule in _schedules(page, participant, batch_size, prices)
+        ]
     return plans[0] if len(plans) == 1 else plans[0].with_all(plans[1:])
 
 
-def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
+def load_results(path: str | Path | Store) -> list[Dataset]:
     """Load the results of all finished runs of a store, or that of a result file.
 
     Parameters
@@ -384,7 +394,7 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
     return merge_results(finished)
 
 
-def merge_results(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
+def merge_results(results: Sequence[Dataset]) -> list[Dataset]:
     """Merge results that their probe takes for one, such as the sessions of a person.
 
     A result that another one includes is dropped: a run again, or one with `score_only` before the
@@ -395,30 +405,26 @@ def merge_results(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
     results : sequence of xarray.Dataset
         Results of any runs, from any files.
     """
-    groups: dict[Any, list[xarray.Dataset]] = {}
-    for index, result in enumerate(_drop_duplicates(results)):
-        part_of = getattr(load_probe(str(result.attrs["probe"])), "part_of", None)
-        name = None if part_of is None else part_of(result)
-        key = index if name is None else (result.attrs["probe"], name)
-        groups.setdefault(key, []).append(result)
-    return [
-        members[0] if len(members) == 1 else _merge(members)
-        for members in groups.values()
-    ]
-
-
-def _drop_duplicates(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
-    distinct: list[xarray.Dataset] = []
+    distinct: list[Dataset] = []
     for result in results:
         if not any(_includes(other, result) for other in distinct):
-            distinct = [
-                *(other for other in distinct if not _includes(result, other)),
-                result,
-            ]
-    return distinct
+            distinct = [other for other in distinct if not _includes(result, other)]
+            distinct.append(result)
+    groups: defaultdict[tuple[str, Any], list[Dataset]] = defaultdict(list)
+    for index, result in enumerate(distinct):
+        probe_name = str(result.attrs["probe"])
+        part_of = getattr(load_probe(probe_name), "part_of", None)
+        name = None if part_of is None else part_of(result)
+        key = (probe_name, index if name is None else name)
+        groups[key].append(result)
+    merged = []
+    for (probe_name, _), members in groups.items():
+        probe: Any = load_probe(probe_name)
+        merged.append(members[0] if len(members) == 1 else probe.merge(members))
+    return merged
 
 
-def _includes(result: xarray.Dataset, part: xarray.Dataset) -> bool:
+def _includes(result: Dataset, part: Dataset) -> bool:
     """Tell whether a result includes all of another one of the same run, but for rounding."""
     return all(
         result.attrs.get(name) == part.attrs.get(name) for name in _RUN_ATTRIBUTES
@@ -429,24 +435,15 @@ def _includes(result: xarray.Dataset, part: xarray.Dataset) -> bool:
 
 
 def _equal(values: Any, other_values: Any) -> bool:
-    if values.shape != other_values.shape:
-        return False
-    if values.dtype.kind == "f" and other_values.dtype.kind == "f":
-        return bool(
-            np.allclose(values, other_values, rtol=1e-9, atol=1e-12, equal_nan=True)
-        )
-    return bool(np.all(values == other_values))
-
-
-def _merge(members: list[xarray.Dataset]) -> xarray.Dataset:
-    """Have the probe merge results that are parts of one."""
-    probe: Any = load_probe(str(members[0].attrs["probe"]))
-    merged: xarray.Dataset = probe.merge(members)
-    return merged
+    if not values.dtype.kind == other_values.dtype.kind == "f":
+        return np.array_equal(values, other_values)
+    return values.shape == other_values.shape and np.allclose(
+        values, other_values, rtol=1e-9, atol=1e-12, equal_nan=True
+    )
 
 
 def observer_for(
-    experiment: Experiment, observer: str | Observer | None = None, /, **options: Any
+    experiment: Experiment, observer: ObserverSource = None, /, **options: Any
 ) -> Any:
     """Load an observer by name with the input that an experiment demands.
 
@@ -460,10 +457,6 @@ def observer_for(
     **options
         Options of `load_observer`; an ``input`` or ``ppd`` here overrides the experiment's.
     """
-    from psyprobe.observers import DEFAULT_OBSERVER, as_observer, load_observer
-    from psyprobe.observers.protocol import STIMULUS_PPD
-    from psyprobe.observers.registry import takes_option
-
     if observer is not None and not isinstance(observer, str):
         return as_observer(observer)
     abilities = load_probe(experiment.probe).ABILITIES
@@ -506,23 +499,17 @@ def check_experiment(experiment: Experiment) -> Experiment:
 
 def executor_context(executor: Any) -> AbstractContextManager[Executor | None]:
     """Open an executor as `run` takes it, unless it is open; None stands for this process."""
-    if executor is None:
-        return nullcontext()
-    from psyprobe.running.executors import open_executor
-
-    return open_executor(executor)
+    return nullcontext() if executor is None else open_executor(executor)
 
 
 def _prepare(
-    experiment: str | Path | Experiment,
+    experiment: PageSource,
     score_only: bool,
-    variants: Mapping[str, Sequence[float]] | None,
+    variants: Variants | None,
 ) -> Experiment:
-    page = check_experiment(
-        experiment
-        if isinstance(experiment, Experiment)
-        else load_experiment(experiment)
-    )
+    if not isinstance(experiment, Experiment):
+        experiment = load_experiment(experiment)
+    page = check_experiment(experiment)
     takes = load_probe(page.probe).SECTIONS
     for name, is_set, section in (
         ("score_only", score_only, "score"),
@@ -537,6 +524,26 @@ def _prepare(
     if variants is not None:
         page = page.with_variants(variants)
     return page
+
+
+def _schedules(
+    page: Experiment,
+    observer: Any,
+    batch_size: int | None,
+    prices: PriceSource,
+    budget: Budget | None = None,
+) -> Iterator[tuple[Experiment, Schedule]]:
+    """Plan each variant of an experiment, and set prices and budget of its paid observers."""
+    for variant in page.expanded():
+        schedule = _schedule(variant, observer, batch_size)
+        paid_observers = [
+            asked
+            for asked in schedule.observers.values()
+            if isinstance(asked, PaidObserver)
+        ]
+        if paid_observers or prices is not None:
+            charge(paid_observers, _load_prices(prices), budget)
+        yield variant, schedule
 
 
 def _schedule(
@@ -581,40 +588,15 @@ def _choose_executor(observer: Any, executor: Any) -> Any:
     return observer
 
 
-def _charge(
-    schedule: Schedule, prices: str | Path | Prices | None, budget: Budget | None
-) -> None:
-    """Set the prices and the budget of the schedule's paid observers."""
-    paid_observers = [
-        observer
-        for observer in schedule.observers.values()
-        if isinstance(observer, PaidObserver)
-    ]
-    if paid_observers or prices is not None:
-        charge(paid_observers, _load_prices(prices), budget)
-
-
-def _load_prices(prices: str | Path | Prices | None) -> Prices:
+def _load_prices(prices: PriceSource) -> Prices:
     return prices if isinstance(prices, Prices) else read_prices(prices)
 
 
-def _average(
-    results: list[xarray.Dataset], variants: JsonMapping, variant_levels: Sequence[Any]
-) -> xarray.Dataset:
-    from psyprobe.analysis.variants import average_variants
-
-    return average_variants(
-        results, variants, [variant_label(variant) for variant in variant_levels]
-    )
-
-
-def _finished_results(
-    store: Store, records: Sequence[RunRecord]
-) -> list[xarray.Dataset]:
+def _finished_results(store: Store, records: Sequence[RunRecord]) -> list[Dataset]:
     """Build the results of finished runs; average all variants of one experiment."""
-    groups: dict[str, list[RunRecord]] = {}
+    groups: defaultdict[str, list[RunRecord]] = defaultdict(list)
     for record in records:
-        groups.setdefault(_group_key(record), []).append(record)
+        groups[_group_key(record)].append(record)
     results = []
     for members in groups.values():
         if any(record.finished is None for record in members):
@@ -623,11 +605,9 @@ def _finished_results(
         member_results = [build_result(record, store) for record in members]
         if "variant" not in layout:
             results += member_results
-        elif len(members) == math.prod(
-            len(values) for values in layout["variants"].values()
-        ):
-            variants = [record.layout["variant"] for record in members]
-            results.append(_average(member_results, layout["variants"], variants))
+        elif len(members) == math.prod(map(len, layout["variants"].values())):
+            labels = [variant_label(record.layout["variant"]) for record in members]
+            results.append(average_variants(member_results, layout["variants"], labels))
     return results
 
 
@@ -639,12 +619,11 @@ def _group_key(record: RunRecord) -> str:
     return digest([record.experiment_toml, record.observer_digest, shared])
 
 
-def _read_result(path: Path) -> xarray.Dataset:
+def _read_result(path: Path) -> Dataset:
     import xarray
 
     try:
-        with xarray.open_dataset(path, engine="scipy") as file:
-            result = file.load()
+        result = xarray.load_dataset(path, engine="scipy")
     except FileNotFoundError:
         raise InputError(f"there is no result file {str(path)!r}") from None
     except (TypeError, ValueError, KeyError, IndexError) as error:
