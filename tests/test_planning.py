@@ -55,7 +55,7 @@ def test_pairs_are_those_of_the_levels_one_by_one(name: str) -> None:
     )
     for place, index in zip(
         np.ndindex(*map(len, levels.values())),
-        np.reshape(conditions.grid, (-1, len(by.values))),
+        np.reshape(conditions.indices["grid"], (-1, len(by.values))),
         strict=True,
     ):
         base = with_levels(

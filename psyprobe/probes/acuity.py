@@ -15,7 +15,9 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.probes import detection
-from psyprobe.probes.detection import (
+
+# Further parts of this probe are those of detection.
+from psyprobe.probes.detection import (  # noqa: F401
     ABILITIES,
     SECTIONS,
     answer,
@@ -28,18 +30,6 @@ from psyprobe.probes.differences import PERIOD, StimulusDifference, to_periods
 from psyprobe.probes.pairs import Grid, PairSchedule
 from psyprobe.running.task import task_of
 from psyprobe.stimulus import Specification
-
-__all__ = [
-    "ABILITIES",
-    "SECTIONS",
-    "answer",
-    "plan",
-    "plot",
-    "report",
-    "result",
-    "score",
-    "task",
-]
 
 
 @dataclass(frozen=True)
@@ -85,7 +75,7 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
 
 def plot(results: Sequence[Any], ax: Any = None, **options: Any) -> Any:
     """Plot responses over contrast and period, or thresholds of answers."""
-    if all(task_of(result).answered for result in results):
+    if all(task_of(dataset).answered for dataset in results):
         return words_probe().plot(results, ax, **options)
     from psyprobe.plotting.features import contour_panels
 

@@ -54,19 +54,6 @@ from psyprobe.stimulus.specification import level_of, with_levels
 if TYPE_CHECKING:
     import xarray
 
-__all__ = [
-    "ABILITIES",
-    "SECTIONS",
-    "VERSION",
-    "answer",
-    "plan",
-    "plot",
-    "report",
-    "result",
-    "score",
-    "task",
-]
-
 ABILITIES = (*pairs.ABILITIES, "answer")
 SECTIONS = (
     "stimulus",
@@ -249,29 +236,32 @@ def grid_conditions(
         if experiment.score_only and experiment.score.anchor is None:
             grid_levels = {name: values[:0] for name, values in levels.items()}
             values = np.array([])
-        grid = difference.grid(displayed, grid_levels, values)
-        scored = difference.grid(displayed, scored_levels, scored_values)
-        extra_grids, anchor_entries = _anchor_grids(
-            experiment, difference, displayed, native, levels
-        )
-    pairs, grid_indices, scored_indices, repeated, extra = pair_up(
-        grid, scored, extra_grids
-    )
+        grids: dict[str, Grid | None] = {
+            "grid": difference.grid(displayed, grid_levels, values),
+            "scored": difference.grid(displayed, scored_levels, scored_values),
+        }
+        anchor_entries: JsonObject = {}
+        if experiment.score.anchor is not None:
+            from psyprobe.probes.anchored import anchored_grids
+
+            anchor_grids, anchor_entries = anchored_grids(
+                experiment, difference, displayed, native, levels
+            )
+            grids |= anchor_grids
+    pairs, indices = pair_up(grids)
     parameters = {name: level_of(native, name) for name in levels}
-    strongest = {}
-    if grid_indices:
-        strongest = _strongest(
-            difference, parameters, grid_levels, values, grid_indices
-        )
-    if scored_indices:
-        strongest |= _strongest(
-            difference, parameters, scored_levels, scored_values, scored_indices
-        )
+    strongest: dict[int, str] = {}
+    for name, axes, amounts in (
+        ("grid", grid_levels, values),
+        ("scored", scored_levels, scored_values),
+    ):
+        if indices[name]:
+            strongest |= _strongest(
+                difference, parameters, axes, amounts, indices[name]
+            )
     return Conditions(
         pairs=pairs,
-        grid=grid_indices,
-        scored=scored_indices,
-        noise_floor=repeated,
+        indices=indices,
         measures=measures,
         axes={
             "levels": [
@@ -280,7 +270,7 @@ def grid_conditions(
                     "unit": parameter.unit,
                     "label": parameter.label,
                     "values": grid_levels[name].tolist(),
-                    "scored": scored_levels[name].tolist() if scored_indices else [],
+                    "scored": scored_levels[name].tolist() if indices["scored"] else [],
                 }
                 for name, parameter in parameters.items()
             ],
@@ -299,23 +289,7 @@ def grid_conditions(
         },
         strongest=strongest,
         remarks=stimulus_remarks(experiment, native),
-        extra=extra,
     )
-
-
-def _anchor_grids(
-    experiment: Experiment,
-    difference: StimulusDifference,
-    displayed: Specification,
-    native: Specification,
-    levels: Mapping[str, FloatArray],
-) -> tuple[Mapping[str, Grid], JsonMapping]:
-    """Build grids and layout entries of just noticeable differences; empty without an anchor."""
-    if experiment.score.anchor is None:
-        return {}, {}
-    from psyprobe.probes.anchored import anchored_grids
-
-    return anchored_grids(experiment, difference, displayed, native, levels)
 
 
 def check_levels(levels: Mapping[str, FloatArray]) -> None:

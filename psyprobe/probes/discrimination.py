@@ -13,7 +13,9 @@ from typing import Any
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.probes import detection
-from psyprobe.probes.detection import (
+
+# The other parts of this probe are those of detection.
+from psyprobe.probes.detection import (  # noqa: F401
     ABILITIES,
     answer,
     plot,
@@ -21,21 +23,7 @@ from psyprobe.probes.detection import (
     result,
     score,
     task,
-    words_probe,
 )
-from psyprobe.probes.pairs import PairSchedule
-
-__all__ = [
-    "ABILITIES",
-    "SECTIONS",
-    "answer",
-    "plan",
-    "plot",
-    "report",
-    "result",
-    "score",
-    "task",
-]
 
 SECTIONS = (*detection.SECTIONS, "difference")
 
@@ -47,7 +35,4 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
             "there is no [difference]; give the parameter in which test and reference differ, such "
             'as parameter = "orientation", and its levels'
         )
-    if observer.card.ability == "answer":
-        return words_probe().plan(experiment, observer)
-    conditions = detection.grid_conditions(experiment, observer.card)
-    return PairSchedule(experiment, observer, conditions, detection.VERSION, batch_size)
+    return detection.plan(experiment, observer, batch_size)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from psyprobe._json import JsonMapping
 from psyprobe.analysis.variants import average_variants
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.experiment import Experiment, is_suite, load_experiment, load_suite

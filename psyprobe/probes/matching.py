@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.matching import score_matching as score
+from psyprobe.analysis.matching import score_matching as score  # noqa: F401
 from psyprobe.analysis.responses import Variable, labelled, with_status
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.human.measured import matching_data
 from psyprobe.human.reference import DataReference
 from psyprobe.observers import Card
-from psyprobe.plotting.feature_parts import match_parts as report
-from psyprobe.plotting.features import match_panels as plot
+from psyprobe.plotting.feature_parts import match_parts as report  # noqa: F401
+from psyprobe.plotting.features import match_panels as plot  # noqa: F401
 
 # A grating on a uniform field is asked about as it is in detection: both probes share the answers
 # of a store.
@@ -38,27 +38,21 @@ from psyprobe.probes.detection import (
 )
 from psyprobe.probes.displayed_images import at_native_size
 from psyprobe.probes.feature_distances import noise_floor
-from psyprobe.probes.pair_batches import answer, responses
-from psyprobe.probes.pairs import ABILITIES, Conditions, Grid, PairSchedule, pair_up
-from psyprobe.probes.pairs import response_task as task
+from psyprobe.probes.pair_batches import answer, responses  # noqa: F401
+from psyprobe.probes.pairs import (  # noqa: F401
+    ABILITIES,
+    Conditions,
+    Grid,
+    PairSchedule,
+    pair_up,
+)
+from psyprobe.probes.pairs import response_task as task  # noqa: F401
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus.specification import with_levels
 
 if TYPE_CHECKING:
     import xarray
-
-__all__ = [
-    "ABILITIES",
-    "SECTIONS",
-    "answer",
-    "plan",
-    "plot",
-    "report",
-    "result",
-    "score",
-    "task",
-]
 
 SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 #: The one study of matches that ships.
@@ -84,7 +78,6 @@ def plan(
 def _conditions(experiment: Experiment, card: Card) -> Conditions:
     """Plan test gratings (frequencies, contrasts) as the grid, and reference gratings as scored."""
     human = matching_data()
-    name = experiment.name
     levels = {
         parameter: np.array(values) for parameter, values in experiment.levels.items()
     }
@@ -100,12 +93,9 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
     check_levels(levels)
     frequency = levels["frequency"]
     contrast = levels["contrast"]
-    lacking = [
-        f
-        for f in human.frequency
-        if not np.isclose(frequency, f, rtol=1e-9, atol=0).any()
-    ]
-    if lacking:
+    present = np.isclose(frequency[:, None], human.frequency, rtol=1e-9, atol=0)
+    lacking = human.frequency[~present.any(axis=0)]
+    if lacking.size:
         raise InputError(
             f"people matched at {', '.join(f'{f:g}' for f in lacking)} cpd too; add it to "
             "levels.frequency"
@@ -118,25 +108,23 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
         frequency=human.reference_frequency,
         contrast=float(contrast[0]),
     )
-    displayed = at_native_size(name, native, card)
+    displayed = at_native_size(experiment.name, native, card)
 
     def grid_of(frequencies: FloatArray, contrasts: FloatArray) -> Grid:
         grids = np.meshgrid(frequencies, contrasts, indexing="ij")
         tests = with_levels(displayed, frequency=grids[0], contrast=grids[1])
         return Grid(tests, tests.reference())
 
-    with explain_redrawing(name, native, displayed, card):
+    with explain_redrawing(experiment.name, native, displayed, card):
         references = grid_of(
             np.array([human.reference_frequency]), human.reference_contrast
         )
-        pairs, grid, scored, repeated, _ = pair_up(
-            grid_of(frequency, contrast), references
+        pairs, indices = pair_up(
+            {"grid": grid_of(frequency, contrast), "scored": references}
         )
     return Conditions(
         pairs=pairs,
-        grid=grid,
-        scored=scored,
-        noise_floor=repeated,
+        indices=indices,
         measures=measures,
         axes={
             "levels": [
@@ -156,7 +144,7 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
         },
         strongest={
             row[-1]: f"frequency {f:.4g}, contrast {contrast[-1]:.4g}"
-            for f, row in zip(frequency, grid, strict=True)
+            for f, row in zip(frequency, indices["grid"], strict=True)
         },
     )
 
@@ -183,30 +171,44 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     curves = ("measure", level["name"], difference["name"])
     targets = ("measure", "reference_contrast")
     measured = f"measured_{level['name']}"
-    values = {
-        "response": (("layer", *curves), np.moveaxis(observer[grid], (2, 3), (0, 1))),
+    floor = noise_floor(observer[np.array(layout["noise_floor"])], measures)
+    data: dict[str, Variable] = {
+        "response": (
+            ("layer", *curves),
+            np.moveaxis(observer[grid], (2, 3), (0, 1)),
+            "1",
+            "Response to gratings",
+        ),
         "reference_response": (
             ("layer", *targets),
             np.moveaxis(observer[reference], 0, -1),
+            "1",
+            "Response to the reference gratings",
         ),
-        "pixels_response": (curves, np.moveaxis(pixels[grid], 2, 0)),
-        "pixels_reference_response": (targets, pixels[reference].T),
-        "human_match": (("reference_contrast", measured), layout["human_match"]),
+        "pixels_response": (
+            curves,
+            np.moveaxis(pixels[grid], 2, 0),
+            "1",
+            "Response of the pixels to gratings",
+        ),
+        "pixels_reference_response": (
+            targets,
+            pixels[reference].T,
+            "1",
+            "Response of the pixels to the reference gratings",
+        ),
+        "human_match": (
+            ("reference_contrast", measured),
+            layout["human_match"],
+            "1",
+            "Contrast that people match",
+        ),
         "noise_floor": (
             ("layer", "measure"),
-            noise_floor(observer[np.array(layout["noise_floor"])], measures),
+            floor,
+            "1",
+            "Largest response to identical images",
         ),
-    }
-    labels = {
-        "response": "Response to gratings",
-        "reference_response": "Response to the reference gratings",
-        "pixels_response": "Response of the pixels to gratings",
-        "pixels_reference_response": "Response of the pixels to the reference gratings",
-        "human_match": "Contrast that people match",
-        "noise_floor": "Largest response to identical images",
-    }
-    data: dict[str, Variable] = {
-        name: (*variable, "1", labels[name]) for name, variable in values.items()
     }
     data = with_status(
         data,
@@ -214,10 +216,11 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
         run_responses.status,
         run_responses.baseline_status,
     )
+    level_unit = (level["unit"], level["label"])
     axes = {
         "layer": (list(run_responses.layers), "1", "Features"),
         "measure": (list(measures), "1", "Measure"),
-        level["name"]: (level["values"], level["unit"], level["label"]),
+        level["name"]: (level["values"], *level_unit),
         difference["name"]: (
             difference["values"],
             difference["unit"],
@@ -228,7 +231,7 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
             difference["unit"],
             f"{difference['label']} of the reference grating",
         ),
-        measured: (layout["measured"], level["unit"], level["label"]),
+        measured: (layout["measured"], *level_unit),
     }
     coordinates: dict[str, Variable] = {
         name: ((name,), *axis) for name, axis in axes.items()

@@ -8,10 +8,9 @@ interrupted and resumed ends with the same bytes as an uninterrupted one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from itertools import groupby
-from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -75,7 +74,7 @@ class Pairs(Sequence[Pair]):
     """Distinct pairs of test and reference, built on access; planning needs only their digests."""
 
     def __init__(
-        self, sources: Iterable[tuple[tuple[str, str], tuple[Grid, int, bool]]]
+        self, sources: Iterable[tuple[tuple[str, str], tuple[Grid, int]]]
     ) -> None:
         entries = list(sources)
         #: The digests of test and reference of each pair.
@@ -87,10 +86,10 @@ class Pairs(Sequence[Pair]):
         displayable: dict[int, Any] = {}
         undecided = []
         for i in pair_indices:
-            grid, place, alone = self._sources[i]
+            grid, place = self._sources[i]
             if id(grid) not in displayable:
                 displayable[id(grid)] = grid.surely_displayable(display).ravel()
-            if alone or not displayable[id(grid)][place]:
+            if not displayable[id(grid)][place]:
                 undecided.append(i)
         return undecided
 
@@ -98,14 +97,12 @@ class Pairs(Sequence[Pair]):
         return len(self._sources)
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return tuple(map(self.__getitem__, range(*index.indices(len(self)))))
         return self.spec(index, reference=False), self.spec(index, reference=True)
 
     def spec(self, index: int, *, reference: bool) -> Specification:
         """Return the test or the reference of a pair."""
-        grid, place, alone = self._sources[index]
-        specification = grid.references if reference or alone else grid.tests
+        grid, place = self._sources[index]
+        specification = grid.references if reference else grid.tests
         shape = grid.tests.batch
         return specification.single(
             shape, tuple(map(int, np.unravel_index(place, shape)))
@@ -117,38 +114,29 @@ class Pairs(Sequence[Pair]):
         Each clip is a specification of its own.
         """
         specifications: list[Specification] = []
-        sources = ((i, *self._sources[i]) for i in indices)
-        for _, neighbours in groupby(
-            sources, key=lambda source: (id(source[1]), source[3])
-        ):
-            pair_indices, grids, places, alone = zip(*neighbours, strict=True)
-            grid: Grid = grids[0]
-            specification = grid.references if alone[0] else grid.tests
-            if specification.is_clip or len(pair_indices) == 1:
+        for _, neighbours in groupby(indices, key=lambda i: id(self._sources[i][0])):
+            pair_indices = list(neighbours)
+            tests = self._sources[pair_indices[0]][0].tests
+            if tests.is_clip or len(pair_indices) == 1:
                 specifications += [self.spec(i, reference=False) for i in pair_indices]
             else:
-                specifications.append(specification.select(grid.tests.batch, places))
+                places = [self._sources[i][1] for i in pair_indices]
+                specifications.append(tests.select(tests.batch, places))
         return tuple(specifications)
 
     def contents(self) -> Iterator[tuple[str, JsonObject]]:
         """Yield each distinct digest once, with the specification that it stands for."""
-        seen_digests: set[str] = set()
-        for grid in {id(grid): grid for grid, *_ in self._sources}.values():
-            test_digests = [test for test, _ in grid.digests]
-            for digests, stack in (
-                (test_digests, grid.tests),
-                (grid.references.digests(), grid.references),
-            ):
-                for name, values in zip(digests, stack.dicts(), strict=True):
-                    if name not in seen_digests:
-                        seen_digests.add(name)
-                        yield name, values
+        contents: dict[str, JsonObject] = {}
+        for grid in {id(grid): grid for grid, _ in self._sources}.values():
+            for stack in (grid.tests, grid.references):
+                contents |= zip(stack.digests(), stack.dicts(), strict=True)
+        yield from contents.items()
 
 
 def paired(pairs: Iterable[Pair]) -> Pairs:
     """Collect pairs that a probe has made itself, in their order."""
     return Pairs(
-        ((test.digest, reference.digest), (Grid(test, reference), 0, False))
+        ((test.digest, reference.digest), (Grid(test, reference), 0))
         for test, reference in pairs
     )
 
@@ -162,58 +150,46 @@ def response_task(record: RunRecord) -> Task:
     return Task(axis=axis)
 
 
-def pair_up(
-    grid: Grid | None,
-    scored: Grid | None,
-    extra_grids: Mapping[str, Grid] = MappingProxyType({}),
-) -> tuple[Pairs, Any, Any, list[int], JsonObject]:
+def pair_up(grids: Mapping[str, Grid | None]) -> tuple[Pairs, JsonObject]:
     """Collect the distinct pairs of several grids, and index them at every point of each grid.
 
     Parameters
     ----------
-    grid, scored : Grid or None
-        The level grid, and the grid of scored stimuli; one may be missing.
-    extra_grids : mapping of str to Grid, optional
-        Further grids to show, by name.
+    grids : mapping of str to Grid or None
+        By name: "grid", the level grid, and "scored", that of scored stimuli, of which one may be
+        missing; and further grids to show.
 
     Returns
     -------
     pairs : Pairs
         The first of them, up to three, are references of the scored grid, or else of the level
         grid, paired with themselves, for the noise floor.
-    grid, scored : nested list of int
-        Indices into ``pairs``.
-    noise_floor : list of int
-        Indices into ``pairs``.
-    extra : dict of str to nested list of int
-        Indices into ``pairs``, by name.
+    indices : dict of str to nested list of int
+        Indices into ``pairs``, by the names of the grids; those for the noise floor as
+        "noise_floor".
     """
-    first = scored or grid
+    first = grids["scored"] or grids["grid"]
     assert first is not None
     references: dict[str, int] = {}
-    for place, (_, name) in enumerate(first.digests):
+    for place, name in enumerate(first.references.digests()):
         references.setdefault(name, place)
     names = list(references)
     spaced = np.linspace(0, len(names) - 1, _REPEATED).round()
     repeated = [names[i] for i in np.unique(spaced.astype(int))]
-    sources = {(name, name): (first, references[name], True) for name in repeated}
+    repeats = Grid(first.references, first.references)
+    sources = {(name, name): (repeats, references[name]) for name in repeated}
     index = {pair: i for i, pair in enumerate(sources)}
-
-    def index_grid(points: Grid | None) -> Any:
-        if points is None:
-            return []
-        for place, pair in enumerate(points.digests):
-            sources.setdefault(pair, (points, place, False))
+    indices: JsonObject = {"noise_floor": list(range(len(repeated)))}
+    for grid_name, grid in grids.items():
+        if grid is None:
+            indices[grid_name] = []
+            continue
+        for place, pair in enumerate(grid.digests):
+            sources.setdefault(pair, (grid, place))
             index.setdefault(pair, len(index))
-        return np.reshape(
-            [index[pair] for pair in points.digests], points.tests.batch
-        ).tolist()
-
-    grid_indices = index_grid(grid)
-    scored_indices = index_grid(scored)
-    extra = {name: index_grid(extra_grid) for name, extra_grid in extra_grids.items()}
-    noise_floor = list(range(len(repeated)))
-    return Pairs(sources.items()), grid_indices, scored_indices, noise_floor, extra
+        places = [index[pair] for pair in grid.digests]
+        indices[grid_name] = np.reshape(places, grid.tests.batch).tolist()
+    return Pairs(sources.items()), indices
 
 
 #: How many references are shown twice to measure the noise floor, evenly spread over all of them.
@@ -227,11 +203,9 @@ class Conditions:
     #: Distinct pairs of test and reference; those of the noise floor, whose test is the reference,
     #: come first.
     pairs: Pairs
-    #: Indices into `pairs` of the level grid, of the scored grid and of the repeated references;
-    #: nested lists of int.
-    grid: Any
-    scored: Any
-    noise_floor: list[int]
+    #: Indices into `pairs`, by name: of the level grid ("grid"), of the scored grid ("scored"), of
+    #: the repeated references ("noise_floor") and of further grids; nested lists of int.
+    indices: JsonMapping
     #: Names of the measures of each response.
     measures: tuple[str, ...]
     #: Whatever else the result needs and is known before the run, as JSON can hold it.
@@ -240,8 +214,6 @@ class Conditions:
     strongest: Mapping[int, str]
     #: Remarks for a reader before the run begins.
     remarks: tuple[str, ...] = ()
-    #: Indices into `pairs` of further grids, by name; nested lists of int.
-    extra: JsonMapping = field(default_factory=dict)
 
     @property
     def first_test(self) -> Specification:
@@ -283,10 +255,7 @@ class PairSchedule(ExperimentSchedule):
         self._layout = {
             **conditions.axes,
             "pairs": conditions.pairs.digests,
-            "grid": conditions.grid,
-            "scored": conditions.scored,
-            "noise_floor": conditions.noise_floor,
-            **conditions.extra,
+            **conditions.indices,
             "size": list(first_test.shape),
             "ppd": first_test.ppd,
             "measures": list(conditions.measures),
@@ -395,7 +364,7 @@ class PairSchedule(ExperimentSchedule):
         """
         if not self._outcome and not self.conditions.first_test.is_clip:
             pairs = self.conditions.pairs
-            first = len(self.conditions.noise_floor)
+            first = len(self.conditions.indices["noise_floor"])
             effect = effect_of_format(
                 self.observer, pairs, first, self.experiment.display
             )
@@ -409,14 +378,12 @@ class PairSchedule(ExperimentSchedule):
         record = store.find_run(planned.key) or planned
         conditions = self.conditions
         grouping = record.grouping
-        grid, *other_grids = (
-            set(np.ravel(nested).tolist())
-            for nested in (
-                conditions.grid,
-                conditions.scored,
-                *conditions.extra.values(),
-            )
-        )
+        grids = {
+            name: set(np.ravel(indices).tolist())
+            for name, indices in conditions.indices.items()
+        }
+        repeated = grids.pop("noise_floor")
+        grid = grids.pop("grid")
         references = {reference for _, reference in conditions.pairs.digests}
         seconds = 0.0 if timed else None
         if missing and timed:
@@ -428,9 +395,9 @@ class PairSchedule(ExperimentSchedule):
             experiment=self.experiment.name,
             observer=self.observer.card.name,
             grid=len(grid),
-            score=len(set().union(*other_grids) - grid),
+            score=len(set().union(*grids.values()) - grid),
             references=len(references),
-            repeated=len(conditions.noise_floor),
+            repeated=len(repeated),
             questions=len(conditions.pairs),
             answered=len(conditions.pairs) - len(missing),
             batches=sum(

@@ -40,16 +40,22 @@ def test_counts_of_the_main_experiment() -> None:
     planned = conditions(load_experiment("gabor_achromatic"), ANY_SIZE)
     tests = {test for test, reference in planned.pairs if test != reference}
     references = {reference for _, reference in planned.pairs}
-    assert (len(tests), len(references), len(planned.noise_floor)) == (600, 1, 1)
-    assert np.shape(planned.grid) == (20, 20) and np.shape(planned.scored) == (20, 10)
+    assert (len(tests), len(references), len(planned.indices["noise_floor"])) == (
+        600,
+        1,
+        1,
+    )
+    assert np.shape(planned.indices["grid"]) == (20, 20) and np.shape(
+        planned.indices["scored"]
+    ) == (20, 10)
 
 
 def test_luminance_has_a_reference_for_each_level() -> None:
     planned = conditions(load_experiment("luminance"), ANY_SIZE)
     references = {reference for _, reference in planned.pairs}
-    assert len(references) == 20 and len(planned.noise_floor) == 3
+    assert len(references) == 20 and len(planned.indices["noise_floor"]) == 3
     levels = load_experiment("luminance").levels["luminance"]
-    for row, level in zip(planned.grid, levels, strict=True):
+    for row, level in zip(planned.indices["grid"], levels, strict=True):
         for index in row:
             test, reference = planned.pairs[index]
             assert test.luminance == reference.luminance == level
@@ -77,7 +83,10 @@ def test_grid_and_score_points_share_images(tmp_path: Path) -> None:
     assert len(specs) == len(set(specs)) == 1 + 6 + 4
     scored = np.array(planned.axes["scored_difference"])
     for frequency, row, contrasts in zip(
-        planned.axes["levels"][0]["scored"], planned.scored, scored, strict=True
+        planned.axes["levels"][0]["scored"],
+        planned.indices["scored"],
+        scored,
+        strict=True,
     ):
         for index, contrast in zip(row, contrasts, strict=True):
             test = planned.pairs[index][0]
@@ -119,10 +128,10 @@ def test_multipliers_of_sensitivity_run_the_other_way() -> None:
 def test_only_levels_below_the_limit_are_scored() -> None:
     planned = conditions(load_experiment("gabor_yellow_violet_published"), ANY_SIZE)
     assert (
-        np.shape(planned.scored) == (16, 10)
+        np.shape(planned.indices["scored"]) == (16, 10)
         and max(planned.axes["levels"][0]["scored"]) < 16
     )
-    assert np.shape(planned.grid) == (20, 20)
+    assert np.shape(planned.indices["grid"]) == (20, 20)
 
 
 @pytest.mark.parametrize(
