@@ -5,7 +5,7 @@ Trials on one image follow each other, so that servers and models can reuse thei
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
@@ -121,15 +121,14 @@ class WordsSchedule(ExperimentSchedule):
         ]
         #: The prompt variants of this run: all of them, or those of a shard.
         self._active_variants = self._variants
-        self._trials: list[Trial] = []
-        self._waiting_trials: list[Trial] | None = None
+        self._rounds = self._plan_rounds()
         #: The questions of a round, by trial and order of its images.
         self._questions: dict[tuple[Trial, int], Question] = {}
         self._answers: dict[str, JsonMapping] = {}
         self._log: list[JsonObject] = []
-        #: The number of a person's attempt at each trial, and the trials to attempt again.
-        self._attempts: dict[Trial, int] = {}
-        self._repeated_trials: list[Trial] = []
+        #: How often a person gave up each trial, and those given up in the last round.
+        self._failures: Counter[Trial] = Counter()
+        self._given_up: list[Trial] = []
 
     def layout(self) -> JsonObject:
         """Return the settings of the run: level, prompts, delivery, display and task."""
@@ -171,60 +170,32 @@ class WordsSchedule(ExperimentSchedule):
 
     def next(self) -> list[Batch]:
         """Return the questions of a round; those of the pilot form a round of their own, first."""
-        if self._repeated_trials:
-            trials = self._repeated_trials
-            self._repeated_trials = []
-            return self._batches(trials)
-        if self._waiting_trials:
-            trials_left = self._waiting_trials
-            self._waiting_trials = None
-            return self._batches(trials_left)
-        self._trials = [
-            trial for variant in self._active_variants for trial in variant.next()
-        ]
-        self._questions = {}
-        self._answers = {}
-        undecided = {
-            i for i, variant in enumerate(self._variants) if variant.readout is None
-        }
-        pilot = [
-            trial for trial in self._trials if trial.check and trial.prompt in undecided
-        ]
-        if not pilot:
-            return self._batches(self._trials)
-        pilot_trials = set(pilot)
-        self._waiting_trials = [
-            trial for trial in self._trials if trial not in pilot_trials
-        ]
-        return self._batches(pilot)
+        return next(self._rounds, [])
 
     def tell(self, answers: Mapping[str, JsonMapping]) -> None:
-        """Choose the readings after a pilot, and tell every design the answers to a whole round."""
+        """Take the answers to a round; trials that a person gave up are attempted again."""
         self._answers |= answers
-        self._repeat_attempts(answers)
-        if self._repeated_trials:
-            return
-        if self._waiting_trials is not None:
-            self._choose_readouts()
-            if self._waiting_trials:
-                return
-            self._waiting_trials = None
-        if self.asking.design != "constant":
-            self._tell_designs()
+        lost = {
+            key
+            for key, answer in answers.items()
+            if (answer["reply"] or {}).get("finish") == GIVEN_UP
+        }
+        self._given_up = [
+            trial
+            for (trial, _), question in self._questions.items()
+            if question.key in lost
+        ]
+        self._failures.update(self._given_up)
+        self._log = [entry for entry in self._log if entry["key"] not in lost]
 
     def outcome(self) -> JsonObject:
         """Return the log of all trials, and the designs' own estimates by prompt."""
         estimates = {
-            variant.prompt.id: variant.estimate() for variant in self._variants
+            variant.prompt.id: estimate
+            for variant in self._variants
+            if (estimate := variant.estimate()) is not None
         }
-        return {
-            "trials": self._log,
-            "estimates": {
-                name: estimate
-                for name, estimate in estimates.items()
-                if estimate is not None
-            },
-        }
+        return {"trials": self._log, "estimates": estimates}
 
     def cost(self, store: Store, *, timed: bool) -> WordsPlan:
         """Plan the rest of the run: questions, images, tokens, time, price and precision."""
@@ -232,32 +203,51 @@ class WordsSchedule(ExperimentSchedule):
 
         return words_plan(self, store, timed=timed)
 
+    def _plan_rounds(self) -> Iterator[list[Batch]]:
+        """Yield the batches of each round, planned from the answers to all rounds before."""
+        while trials := [
+            trial for variant in self._active_variants for trial in variant.next()
+        ]:
+            self._questions = {}
+            self._answers = {}
+            undecided = {
+                i for i, variant in enumerate(self._variants) if variant.readout is None
+            }
+            pilot = [
+                trial for trial in trials if trial.check and trial.prompt in undecided
+            ]
+            if pilot:
+                yield from self._ask(pilot)
+                self._choose_readouts()
+            pilot_trials = set(pilot)
+            yield from self._ask(
+                [trial for trial in trials if trial not in pilot_trials]
+            )
+            if self.asking.design != "constant":
+                self._tell_designs(trials)
+
+    def _ask(self, trials: list[Trial]) -> Iterator[list[Batch]]:
+        """Yield the batches of trials, and again those of trials that a person gave up."""
+        while trials:
+            yield self._batches(trials)
+            trials = self._given_up
+
     def _check_observer(self) -> None:
         experiment = self.experiment
         observer = self.observer
         spec = experiment.spec()
         image_count = self.probe.intervals * spec.frames
-        if (
-            observer.images_at_once is not None
-            and observer.images_at_once < image_count
-        ):
-            clips = spec.is_clip
-            several = self.probe.intervals > 1
-            frames_note = (
-                f", the frames of {'two clips' if several else 'a clip'},"
-                if clips
-                else ""
-            )
-            remedy = (
-                "show shorter clips (frames of the stimulus)"
-                if clips
-                else "use the probe 'yes_no'"
-            )
+        limit = observer.images_at_once
+        if limit is not None and limit < image_count:
+            frames_note = ""
+            remedy = "use the probe 'yes_no'"
+            if spec.is_clip:
+                clips = "two clips" if self.probe.intervals > 1 else "a clip"
+                frames_note = f", the frames of {clips},"
+                remedy = "show shorter clips (frames of the stimulus)"
             raise InputError(
                 f"probe {experiment.probe!r} shows {image_count} images{frames_note} in a "
-                "question, and "
-                f"{observer.card.name} takes "
-                f"{observer.images_at_once}; {remedy}, or another observer"
+                f"question, and {observer.card.name} takes {limit}; {remedy}, or another observer"
             )
         if observer.bits is not None and experiment.delivery.bits == "float":
             raise InputError(
@@ -304,25 +294,32 @@ class WordsSchedule(ExperimentSchedule):
                 )
 
     def _build_scene(self) -> Scene:
-        experiment = self.experiment
         sending = self.experiment.delivery
-        native = self._native
+        spec = self._native
+        display = self.experiment.display
+        refuse = sending.refuse
         if isinstance(self.observer, SeatedObserver):
-            return self._screen_scene(self.observer.screen)
-        stimulus = (
-            at_native_size(experiment.name, native, self.observer.card)
-            if sending.native
-            else native
-        )
-        bits = None if sending.bits == "float" else sending.bits
+            refuse = True
+            screen = self._check_screen(self.observer.screen)
+            strongest = {
+                name: values[-1] for name, values in self.experiment.levels.items()
+            } | self.asking.hold
+            # The same degrees, on the person's calibrated screen.
+            spec = screen.drawn(spec, with_levels(spec, **strongest))
+            display = screen.display
+            delivery = Delivery(bits=8, dither=screen.dither, format="page")
+        else:
+            if sending.native:
+                spec = at_native_size(self.experiment.name, spec, self.observer.card)
+            bits = None if sending.bits == "float" else sending.bits
+            dither = sending.dither or ("none" if bits is None else "rpdf")
+            delivery = Delivery(bits=bits, dither=dither)
         return Scene(
-            spec=stimulus,
+            spec=spec,
             level=self.level,
-            display=experiment.display,
-            delivery=Delivery(
-                bits=bits, dither=sending.dither or ("none" if bits is None else "rpdf")
-            ),
-            refuse=sending.refuse,
+            display=display,
+            delivery=delivery,
+            refuse=refuse,
             seed=self.asking.seed,
             intervals=self.probe.intervals,
             orientations=self.probe.orientations,
@@ -330,8 +327,7 @@ class WordsSchedule(ExperimentSchedule):
             change=self._stimulus_change(),
         )
 
-    def _screen_scene(self, screen: Screen | None) -> Scene:
-        """Build the scene of a person's page: the same degrees, on their calibrated screen."""
+    def _check_screen(self, screen: Screen | None) -> Screen:
         if screen is None:
             raise InputError(
                 f"{self.experiment.name} draws patterns, and nobody calibrated the screen; take "
@@ -342,20 +338,7 @@ class WordsSchedule(ExperimentSchedule):
                 f"{self.experiment.name} asks in {len(self.asking.prompts)} wordings, and a person "
                 "is asked in one; give one prompt"
             )
-        strongest = {
-            name: values[-1] for name, values in self.experiment.levels.items()
-        } | self.asking.hold
-        return Scene(
-            spec=screen.drawn(self._native, with_levels(self._native, **strongest)),
-            level=self.level,
-            display=screen.display,
-            delivery=Delivery(bits=8, dither=screen.dither, format="page"),
-            refuse=True,
-            seed=self.asking.seed,
-            intervals=self.probe.intervals,
-            orientations=self.probe.orientations,
-            observer=self.observer.card.digest,
-        )
+        return screen
 
     def _stimulus_change(self) -> tuple[str, str] | None:
         """Return the parameter and unit in which two images differ; None for contrast."""
@@ -439,8 +422,8 @@ class WordsSchedule(ExperimentSchedule):
             pairs, key=lambda pair: (*pair[0].place, pair[1])
         ):
             image_trials = [trial for trial, _ in members]
-            first = image_trials[0]
-            arguments = (first.level.value, first.level.contrast, first.repeat, order)
+            level = image_trials[0].level
+            arguments = (level.value, level.contrast, image_trials[0].repeat, order)
             images = self.scene.plan_trial(*arguments)
             stimulus = digest(self.scene.describe(images))
             questions = []
@@ -457,8 +440,7 @@ class WordsSchedule(ExperimentSchedule):
                     {
                         "key": question.key,
                         "prompt": self._variants[trial.prompt].prompt.id,
-                        "value": trial.level.value,
-                        "contrast": trial.level.contrast,
+                        **asdict(trial.level),
                         "repeat": trial.repeat,
                         "order": order,
                         "image_seed": images.image_seed,
@@ -486,9 +468,7 @@ class WordsSchedule(ExperimentSchedule):
             "words": list(variant.prompt.words),
             "decoding": variant.decoding(trial),
             **({"examples": self._examples} if self._examples else {}),
-            **(
-                {"attempt": self._attempts.get(trial, 1)} if self._one_at_a_time else {}
-            ),
+            **({"attempt": 1 + self._failures[trial]} if self._one_at_a_time else {}),
         }
 
     def _reading(self, trial: Trial, order: int) -> Read | None:
@@ -500,25 +480,6 @@ class WordsSchedule(ExperimentSchedule):
             self._variants[trial.prompt].interpret(order)[0],
         )
 
-    def _repeat_attempts(self, answers: Mapping[str, JsonMapping]) -> None:
-        """Schedule another attempt at the trials that a person gave up."""
-        lost = {
-            key
-            for key, answer in answers.items()
-            if (answer["reply"] or {}).get("finish") == GIVEN_UP
-        }
-        if lost:
-            self._repeated_trials = [
-                trial
-                for (trial, _), question in self._questions.items()
-                if question.key in lost
-            ]
-            self._attempts |= {
-                trial: self._attempts.get(trial, 1) + 1
-                for trial in self._repeated_trials
-            }
-            self._log = [entry for entry in self._log if entry["key"] not in lost]
-
     def _choose_readouts(self) -> None:
         """Give each prompt variant its pilot answers, which decide its reading."""
         for index, variant in enumerate(self._variants):
@@ -529,8 +490,8 @@ class WordsSchedule(ExperimentSchedule):
             )
             variant.add_pilot([reading for reading in readings if reading is not None])
 
-    def _tell_designs(self) -> None:
-        for trial in self._trials:
+    def _tell_designs(self, trials: list[Trial]) -> None:
+        for trial in trials:
             readings = {
                 order: reading
                 for order in self._orders(trial)
@@ -555,6 +516,14 @@ def put_questions(
     refused: deque[Answered] = deque()
     under_way: dict[str, Answered] = {}
     example_images: dict[tuple[Any, ...], tuple[FloatArray, ...]] = {}
+
+    def draw_example(scene: Scene, place: Sequence[Any]) -> tuple[FloatArray, ...]:
+        """Draw the images of an example once."""
+        key = (id(scene), *place)
+        if key not in example_images:
+            trial = scene.plan_trial(*place)
+            example_images[key], _ = scene.draw(trial, observer.delivered)
+        return example_images[key]
 
     def inquiries() -> Iterator[Inquiry]:
         for batch in batches:
@@ -582,20 +551,14 @@ def put_questions(
                     refused.append(answered)
                     continue
                 under_way[question.key] = answered
-                examples = [
-                    (example["place"], example["answer"])
-                    for example in request.get("examples", ())
-                ]
                 yield Inquiry(
                     examples=tuple(
                         Example(
-                            _draw_example(
-                                example_images, work.scene, arguments, observer
-                            ),
+                            draw_example(work.scene, example["place"]),
                             request["prompt"],
-                            response,
+                            example["answer"],
                         )
-                        for arguments, response in examples
+                        for example in request.get("examples", ())
                     ),
                     prompt=request["prompt"],
                     images=images,
@@ -611,26 +574,12 @@ def put_questions(
         while refused:
             yield refused.popleft()
         answered = under_way.pop(inquiry.key)
-        complete_answer = {**answered.answer, "reply": answer.to_dict()}
         yield replace(
-            answered, answer=complete_answer, origin=Origin(served=answer.named)
+            answered,
+            answer={**answered.answer, "reply": answer.to_dict()},
+            origin=Origin(served=answer.named),
         )
     yield from refused
-
-
-def _draw_example(
-    example_images: dict[tuple[Any, ...], tuple[FloatArray, ...]],
-    scene: Scene,
-    arguments: Sequence[Any],
-    observer: AnswerObserver,
-) -> tuple[FloatArray, ...]:
-    """Draw the images of an example once, and return them."""
-    key = (id(scene), *arguments)
-    if key not in example_images:
-        example_images[key] = scene.draw(
-            scene.plan_trial(*arguments), observer.delivered
-        )[0]
-    return example_images[key]
 
 
 @dataclass(frozen=True)
