@@ -9,13 +9,16 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from psyprobe._json import JsonObject
+from psyprobe.analysis.score import Recorded
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.probes import designs
 from psyprobe.probes.cost import Expense, Pace, duration, expense, measured_pace
@@ -41,28 +44,20 @@ _LOGIT_SD = 0.5
 
 
 @dataclass(frozen=True)
-class DesignCost:
-    """The estimated cost and precision of one design."""
+class DesignCost(Expense):
+    """The estimated cost and precision of one design; of an adaptive one they are expected ones."""
 
     design: str
     #: "p_yes" or "text".
     readout: str
-    #: Numbers of questions and of distinct images; for an adaptive design the expected ones.
-    questions: int
+    #: Number of distinct images.
     images: int
-    #: Estimated tokens, None where unknown, and time.
-    tokens_in: int | None
-    tokens_out: int | None
-    seconds: float
-    #: Estimated cost in this currency; 0 for a local model, None where no price is known.
-    cost: float | None
-    currency: str
     #: Expected width of the 95 % interval of a log10 threshold, for one prompt and one level.
     interval_width: float
 
 
 @dataclass(frozen=True)
-class WordsPlan:
+class WordsPlan(Recorded):
     """The work that a run in words would do, before anything is sent."""
 
     #: Names.
@@ -114,8 +109,7 @@ class WordsPlan:
             One entry a field, "questions" and "images".
         """
         return {
-            **asdict(self),
-            "size": list(self.size),
+            **super().to_dict(),
             "questions": self.questions,
             "images": self.images,
         }
@@ -187,11 +181,7 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
         others=tuple(costs.values()),
         answered=answered,
         refused=_describe_refused(schedule, refused),
-        remarks=(
-            *schedule.remarks,
-            *_remarks(schedule),
-            *_sample_remarks(sample_size, levels),
-        ),
+        remarks=(*schedule.remarks, *_remarks(schedule, sample_size, levels)),
         left=remaining,
         source=question_pace.source,
         measured=pace is not None,
@@ -225,9 +215,9 @@ def _describe_refused(
     """Describe refused levels, those of one value and reason in one sentence."""
     unit = level_of(schedule.scene.spec, schedule.level).unit
     name = schedule.axis.name.replace("_", " ")
-    groups: dict[tuple[float, str], list[float]] = {}
+    groups: defaultdict[tuple[float, str], list[float]] = defaultdict(list)
     for (value, contrast), reason in refused.items():
-        groups.setdefault((value, reason), []).append(contrast)
+        groups[value, reason].append(contrast)
     sentences = []
     for (value, reason), contrasts in groups.items():
         span = f"{name} {contrasts[0]:.3g}"
@@ -237,45 +227,33 @@ def _describe_refused(
     return tuple(sentences)
 
 
-def _sample_remarks(sample_size: int, levels: int) -> tuple[str, ...]:
-    if sample_size == levels:
-        return ()
-    return (
-        f"{sample_size:,} of {levels:,} levels were drawn to see which can be shown; the number of "
-        "questions follows them",
-    )
-
-
-def _remarks(schedule: WordsSchedule) -> tuple[str, ...]:
-    clip = schedule.scene.spec
+def _remarks(schedule: WordsSchedule, sample_size: int, levels: int) -> Iterator[str]:
+    """Yield warnings of what may spoil the measurement or the plan."""
+    scene = schedule.scene
     prompts = schedule.asking.prompts
-    if clip.is_clip and not any(
-        fill_prompt(prompt, clip) != prompt.full for prompt in prompts
+    if scene.spec.is_clip and not any(
+        fill_prompt(prompt, scene.spec) != prompt.full for prompt in prompts
     ):
-        return (
-            f"a question shows {schedule.scene.images} frames, and no prompt tells how many come "
-            "in a second; {frames}, {fps} and {seconds} in a prompt stand for the clip's",
-            *_dither_remarks(schedule),
+        yield (
+            f"a question shows {scene.images} frames, and no prompt tells how many come "
+            "in a second; {frames}, {fps} and {seconds} in a prompt stand for the clip's"
         )
-    return _dither_remarks(schedule)
-
-
-def _dither_remarks(schedule: WordsSchedule) -> tuple[str, ...]:
-    if schedule.scene.delivery.bits is None or schedule.scene.delivery.dither == "none":
-        return ()
-    blank = schedule.scene.plan_trial(
-        schedule.experiment.levels[schedule.level][0], 0.0, 0, 0
-    )
-    (image, *_), _ = schedule.scene.draw(blank, np.asarray)
-    noise = 255 * float(np.std(image))
-    if noise >= _LEAST_NOISE:
-        return ()
-    return (
-        f"a uniform field lies on an 8-bit code, where dither adds {noise:.2g} codes of noise, "
-        "and to patterns about 0.4: they can be told from it by their dither alone; set "
-        'delivery.dither to "tpdf", whose noise is the same everywhere, or choose a peak of the '
-        "display that puts the mean halfway between two codes",
-    )
+    if scene.delivery.bits is not None and scene.delivery.dither != "none":
+        value = schedule.experiment.levels[schedule.level][0]
+        (image, *_), _ = scene.draw(scene.plan_trial(value, 0.0, 0, 0), np.asarray)
+        noise = 255 * float(np.std(image))
+        if noise < _LEAST_NOISE:
+            yield (
+                f"a uniform field lies on an 8-bit code, where dither adds {noise:.2g} codes of "
+                "noise, and to patterns about 0.4: they can be told from it by their dither "
+                'alone; set delivery.dither to "tpdf", whose noise is the same everywhere, or '
+                "choose a peak of the display that puts the mean halfway between two codes"
+            )
+    if sample_size < levels:
+        yield (
+            f"{sample_size:,} of {levels:,} levels were drawn to see which can be shown; the "
+            "number of questions follows them"
+        )
 
 
 def _read_progress(
@@ -297,12 +275,8 @@ def _read_progress(
         keys = [question.key for batch in batches for question in batch.questions]
         stored_answers = store.answers(keys)
         round_answers = [stored_answers[key] for key in keys if key in stored_answers]
-        answered += sum(not stored_answer["refused"] for stored_answer in round_answers)
-        replies += [
-            stored_answer["reply"]
-            for stored_answer in round_answers
-            if stored_answer["reply"] is not None
-        ]
+        answered += sum(not answer["refused"] for answer in round_answers)
+        replies += [answer["reply"] for answer in round_answers if answer["reply"]]
         if len(round_answers) < len(keys):
             break
         schedule.tell(stored_answers)
@@ -327,7 +301,7 @@ def _question_pace(
 def _guess_pace(schedule: WordsSchedule) -> Pace:
     """Guess the pace of a question by taking patches and letters for tokens."""
     asking = schedule.asking
-    letters = sum(len(prompt.full) for prompt in asking.prompts) / len(asking.prompts)
+    letters = fmean(len(prompt.full) for prompt in asking.prompts)
     patches = sum(
         math.ceil(height / _PATCH) * math.ceil(columns / _PATCH)
         for height, columns in _image_sizes(schedule)
@@ -364,24 +338,18 @@ def _design_cost(
     orders = len(schedule.probe.orders)
     prompts = len(schedule.asking.prompts)
     trials, shared = _estimate_trials(schedule, design, readout, refused)
-    questions = trials * prompts * orders
     total = expense(
         schedule.observer,
         _question_pace(schedule, readout, pace),
-        questions,
+        trials * prompts * orders,
         _image_sizes(schedule),
     )
     informative = trials * _answers_per_trial(schedule, readout)
     return DesignCost(
+        **vars(total),
         design=design,
         readout=readout,
-        questions=questions,
         images=orders * (shared + (trials - shared) * prompts),
-        tokens_in=total.tokens_in,
-        tokens_out=total.tokens_out,
-        seconds=total.seconds,
-        cost=total.cost,
-        currency=total.currency,
         interval_width=designs.expected_interval_width(
             design, informative, **_design_conditions(schedule, readout)
         ),
@@ -393,17 +361,17 @@ def _estimate_trials(
 ) -> tuple[int, int]:
     """Estimate the trials with one prompt, and how many of these share images with others."""
     asking = schedule.asking
-    levels = schedule.experiment.levels
-    share = asking.catch if schedule.task.chance is None else 0.0
-    values = len(levels[schedule.level])
+    conditions = _design_conditions(schedule, readout)
+    share = conditions["catch"]
+    values = conditions["values"]
     options = asking.options if design == asking.design else {}
     if design == "constant":
         parts = [asking.repeats.text if readout == "text" else asking.repeats.p_yes]
         if readout == "text" and asking.readout == "auto":
             parts = [asking.repeats.p_yes, asking.repeats.text - asking.repeats.p_yes]
-        conditions = values * len(schedule.contrasts)
+        levels = values * conditions["levels"]
         trials = sum(
-            repeats * (conditions - refused) + catch_trials(repeats * conditions, share)
+            repeats * (levels - refused) + catch_trials(repeats * levels, share)
             for repeats in parts
         )
         return trials, trials
@@ -424,18 +392,12 @@ def _estimate_trials(
     )
     if per_value:
         limit = math.ceil(limit * values / (1 - share))
-    conditions_ = _design_conditions(schedule, readout)
-    answers_per_trial = _answers_per_trial(schedule, readout)
-    if (
-        designs.expected_interval_width(
-            design, limit * answers_per_trial, **conditions_
-        )
-        >= stop
-    ):
-        return limit, 0
-    return math.ceil(
-        designs.expected_queries(design, stop, **conditions_) / answers_per_trial
-    ), 0
+    answers = _answers_per_trial(schedule, readout)
+    width = designs.expected_interval_width(design, limit * answers, **conditions)
+    if width < stop:
+        queries = designs.expected_queries(design, stop, **conditions)
+        limit = math.ceil(queries / answers)
+    return limit, 0
 
 
 def _answers_per_trial(schedule: WordsSchedule, readout: str) -> int:
@@ -470,21 +432,26 @@ def _table_lines(costs: list[DesignCost]) -> list[str]:
         "price",
         "95 % interval",
     )
-    rows = [head] + [
+    rows: list[tuple[str, ...]] = [head]
+    rows += [
         (
             ("* " if cost is costs[0] else "  ") + cost.design,
             cost.readout,
-            *(f"{count:,}" for count in (cost.questions, cost.images)),
             *(
                 "-" if count is None else f"{count:,}"
-                for count in (cost.tokens_in, cost.tokens_out)
+                for count in (
+                    cost.questions,
+                    cost.images,
+                    cost.tokens_in,
+                    cost.tokens_out,
+                )
             ),
             duration(cost.seconds),
-            "-"
+            "none"
+            if cost.cost == 0
+            else "-"
             if cost.cost is None
-            else money(cost.cost, cost.currency)
-            if cost.cost
-            else "none",
+            else money(cost.cost, cost.currency),
             f"{cost.interval_width:.2f}",
         )
         for cost in costs
