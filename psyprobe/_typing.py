@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy.typing as npt
 
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+#: Arrays by name, such as the values of each level, or the features of each layer.
+NamedArrays: TypeAlias = Mapping[str, FloatArray]
 StrArray: TypeAlias = npt.NDArray[np.str_]
 #: A numpy array or a torch tensor: drawing and display code runs on both.
 Array: TypeAlias = Any

@@ -18,7 +18,7 @@ from psyprobe.files.programs import run_file
 from psyprobe.running.task import with_task
 
 if TYPE_CHECKING:
-    import xarray
+    from xarray import Dataset
 
     from psyprobe.running.protocol import Probe, RunRecord
     from psyprobe.running.store import Store
@@ -233,7 +233,7 @@ def _probe_in_file(name: str, allow_files: bool) -> Probe:
     return _FROM_FILES[name]
 
 
-def build_result(record: RunRecord, store: Store) -> xarray.Dataset:
+def build_result(record: RunRecord, store: Store) -> Dataset:
     """Build the result of a finished run, with the task of its probe.
 
     Parameters

@@ -7,11 +7,11 @@ images. Degrees mean nothing to an encoder: read its limit in cycles a pixel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.probes import detection
@@ -39,7 +39,7 @@ class Period(StimulusDifference):
     def grid(
         self,
         displayed: Specification,
-        levels: Mapping[str, FloatArray],
+        levels: NamedArrays,
         differences: FloatArray,
     ) -> Grid | None:
         """Build tests with these periods, in degrees, and their backgrounds, at all levels."""

@@ -7,14 +7,13 @@ difference can be shown too, for comparison.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.analysis.jnd import ideal_jnd
 from psyprobe.analysis.measures import join_measures, split_measures
 from psyprobe.analysis.responses import Variable, with_flags, with_status
@@ -36,7 +35,7 @@ from psyprobe.stimulus.parameters import ten_digits
 from psyprobe.stimulus.specification import with_levels
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from xarray import Dataset
 
 #: The contrast of the anchor "contrast", as a multiple of the stimulus's contrast.
 _ANCHOR_FACTOR = 1.1
@@ -47,7 +46,7 @@ def anchored_grids(
     difference: StimulusDifference,
     displayed: Specification,
     native: Specification,
-    levels: Mapping[str, FloatArray],
+    levels: NamedArrays,
 ) -> tuple[dict[str, Grid], JsonObject]:
     """Build the grids of the anchor and the second difference, and their entries of the layout.
 
@@ -126,7 +125,7 @@ def anchored_grids(
 
 
 def _human_thresholds(
-    reference: Reference, native: Specification, levels: Mapping[str, FloatArray]
+    reference: Reference, native: Specification, levels: NamedArrays
 ) -> FloatArray:
     """Return human thresholds at every level; NaN where they were not measured."""
     if not isinstance(reference, DataReference):
@@ -168,9 +167,7 @@ def _ideal_thresholds(
     )
 
 
-def add_anchor(
-    result: xr.Dataset, layout: JsonMapping, responses: Responses
-) -> xr.Dataset:
+def add_anchor(result: Dataset, layout: JsonMapping, responses: Responses) -> Dataset:
     """Add responses to the anchor and to the second difference to a result."""
     import xarray
 

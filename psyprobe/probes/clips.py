@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe._json import JsonObject
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, NamedArrays, Size
 from psyprobe.analysis.distance import SummedDistances, distances
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
@@ -199,9 +199,7 @@ def _clip_groups(clips: DisplayedClips, frames_at_once: int) -> Iterator[range]:
     return (indices[start : start + count] for start in indices[::count])
 
 
-def _frame_groups(
-    clips: DisplayedClips, frames_at_once: int
-) -> Iterator[tuple[int, int]]:
+def _frame_groups(clips: DisplayedClips, frames_at_once: int) -> Iterator[Size]:
     """Yield start and stop of frames that are passed through an observer of images together."""
     frames = clips.shape[1]
     count = max(1, frames_at_once // len(clips.specs))
@@ -256,7 +254,7 @@ def _clip_distances(
     references: DisplayedClips,
     rows: Sequence[int],
     frames_at_once: int,
-) -> Mapping[str, Mapping[str, FloatArray]]:
+) -> Mapping[str, NamedArrays]:
     """Measure distances between an observer's features of whole clips, by layer and measure."""
 
     def compute_features(clips: DisplayedClips) -> dict[str, FloatArray]:
@@ -281,7 +279,7 @@ def _frame_distances(
     references: DisplayedClips,
     rows: Sequence[int],
     frames_at_once: int,
-) -> Mapping[str, Mapping[str, FloatArray]]:
+) -> Mapping[str, NamedArrays]:
     """Measure distances between features of all frames, and between their means over frames.
 
     They are returned by layer (with `MEAN` for means) and measure.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from psyprobe._json import JsonMapping
+from psyprobe._typing import Size
 from psyprobe.observers.chat.cost_summary import short_count
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.observers.protocol import PaidObserver, ServedObserver, SubmittingObserver
@@ -161,7 +162,7 @@ def measured_pace(
 
 
 def expense(
-    observer: Any, pace: Pace, questions: int, images: Sequence[tuple[int, int]]
+    observer: Any, pace: Pace, questions: int, images: Sequence[Size]
 ) -> Expense:
     """Estimate what questions to an observer take, each about images of these sizes (H, W)."""
     seconds = questions * pace.seconds

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.analysis.discrimination import score_discrimination
 from psyprobe.analysis.distance import MEASURES
 from psyprobe.analysis.measures import join_measures
@@ -52,7 +52,7 @@ from psyprobe.stimulus.parameters import Parameter, log_spaced, ten_digits
 from psyprobe.stimulus.specification import level_of, with_levels
 
 if TYPE_CHECKING:
-    import xarray
+    from xarray import Dataset
 
 ABILITIES = (*pairs.ABILITIES, "answer")
 SECTIONS = (
@@ -109,7 +109,7 @@ def score(result: Any, **options: Any) -> Any:
     )
 
 
-def grid_result(layout: JsonMapping, grid_responses: Responses) -> xarray.Dataset:
+def grid_result(layout: JsonMapping, grid_responses: Responses) -> Dataset:
     """Arrange responses on the grid of levels, and at multiples of human thresholds."""
     grid = np.array(layout["grid"]) if np.size(layout["grid"]) else None
     scored = np.array(layout["scored"]) if layout["human"] else None
@@ -144,7 +144,7 @@ def _arrange(
     return np.asarray(np.moveaxis(values[indices], range(-axes, 0), range(axes)))
 
 
-def plot(results: Sequence[xarray.Dataset], ax: Any = None, **options: Any) -> Any:
+def plot(results: Sequence[Dataset], ax: Any = None, **options: Any) -> Any:
     """Plot thresholds where all results have an anchor, else contours; or answers in words."""
     kinds = {task_of(result).answered for result in results}
     if len(kinds) > 1:
@@ -162,7 +162,7 @@ def plot(results: Sequence[xarray.Dataset], ax: Any = None, **options: Any) -> A
     return contour_panels(results, ax, **options)
 
 
-def report(results: Sequence[xarray.Dataset]) -> list[Any]:
+def report(results: Sequence[Dataset]) -> list[Any]:
     """Return the parts of a report: of encoders and metrics first, then of results in words."""
     from psyprobe.plotting.feature_parts import contour_parts
     from psyprobe.plotting.jnd import jnd_parts
@@ -177,8 +177,8 @@ def report(results: Sequence[xarray.Dataset]) -> list[Any]:
 
 
 def split_by_answer(
-    results: Sequence[xarray.Dataset],
-) -> tuple[list[xarray.Dataset], list[xarray.Dataset]]:
+    results: Sequence[Dataset],
+) -> tuple[list[Dataset], list[Dataset]]:
     """Split results into those in words and those of encoders and metrics."""
     in_words = [result for result in results if task_of(result).answered]
     return in_words, [result for result in results if not task_of(result).answered]
@@ -292,7 +292,7 @@ def grid_conditions(
     )
 
 
-def check_levels(levels: Mapping[str, FloatArray]) -> None:
+def check_levels(levels: NamedArrays) -> None:
     """Raise `InputError` unless there are levels, each of two values or more."""
     if not levels:
         raise InputError(
@@ -307,7 +307,7 @@ def check_levels(levels: Mapping[str, FloatArray]) -> None:
 
 
 def _scored_grid(
-    experiment: Experiment, levels: Mapping[str, FloatArray], native: Specification
+    experiment: Experiment, levels: NamedArrays, native: Specification
 ) -> tuple[dict[str, FloatArray], FloatArray, JsonObject]:
     """Compute scored levels, multiples of human thresholds there, and the result's human entries.
 
@@ -390,7 +390,7 @@ def _scored_values(experiment: Experiment, name: str, values: FloatArray) -> Flo
 def _strongest(
     difference: StimulusDifference,
     parameters: Mapping[str, Parameter],
-    levels: Mapping[str, FloatArray],
+    levels: NamedArrays,
     values: FloatArray,
     grid_indices: Any,
 ) -> dict[int, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe._json import JsonObject
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.page import Change
@@ -60,7 +60,7 @@ class StimulusDifference:
     def grid(
         self,
         displayed: Specification,
-        levels: Mapping[str, FloatArray],
+        levels: NamedArrays,
         differences: FloatArray,
     ) -> Grid | None:
         """Build tests and references at all levels, with the differences along the last axis.
@@ -85,9 +85,7 @@ class StimulusDifference:
         )
 
 
-def level_grid(
-    displayed: Specification, levels: Mapping[str, FloatArray]
-) -> Specification:
+def level_grid(displayed: Specification, levels: NamedArrays) -> Specification:
     """Set a stimulus to all combinations of levels, with one more axis for differences."""
     grids = np.meshgrid(*levels.values(), indexing="ij", sparse=True)
     return with_levels(
@@ -175,7 +173,7 @@ def contrast_kind(spec: Specification) -> str:
 
 
 def human_sensitivity(
-    reference: Reference, native: Specification, levels: Mapping[str, FloatArray]
+    reference: Reference, native: Specification, levels: NamedArrays
 ) -> FloatArray:
     """Return 1 / threshold of a human reference at every combination of levels."""
     return reference.sensitivity(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe._json import JsonObject
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.analysis.distance import (
     MEASURES,
     angular_distance_float32,
@@ -64,7 +64,7 @@ LENGTH = "length"
 
 def features(
     observer: FeatureObserver | DifferenceObserver, images: ImagePlanes
-) -> Mapping[str, FloatArray]:
+) -> NamedArrays:
     """Compute an observer's features of images; for a metric return the images themselves.
 
     Parameters
@@ -110,7 +110,7 @@ def features(
 def respond(
     observer: FeatureObserver | DifferenceObserver,
     images: ImagePlanes,
-    references: Mapping[str, FloatArray],
+    references: NamedArrays,
     rows: Sequence[int],
     measures: Sequence[str] = MEASURES,
     *,
@@ -185,7 +185,7 @@ def respond(
 
 def measure_lengths(
     observer: FeatureObserver | DifferenceObserver,
-    references: Mapping[str, FloatArray],
+    references: NamedArrays,
     drive: ImagePlanes,
 ) -> FloatArray | None:
     """Measure the lengths of features, and how far one step of rounding moves them.
@@ -269,7 +269,7 @@ def _has_features(
 def _differences(
     observer: DifferenceObserver,
     images: ImagePlanes,
-    references: Mapping[str, FloatArray],
+    references: NamedArrays,
     rows: Sequence[int],
     ppd: float,
 ) -> FloatArray:

@@ -52,7 +52,7 @@ from psyprobe.running.store import Store
 from psyprobe.stimulus.specification import with_levels
 
 if TYPE_CHECKING:
-    import xarray
+    from xarray import Dataset
 
 SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 #: The one study of matches that ships.
@@ -149,7 +149,7 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
     )
 
 
-def result(record: RunRecord, store: Store) -> xarray.Dataset:
+def result(record: RunRecord, store: Store) -> Dataset:
     """Build the result of a run: responses as labelled arrays.
 
     Returns

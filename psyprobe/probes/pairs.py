@@ -14,9 +14,9 @@ from itertools import groupby
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import BoolArray, Size
 from psyprobe.errors import InputError, StoreError
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
@@ -62,7 +62,7 @@ class Grid:
         broadcast = np.broadcast_to(reference_digests, self.tests.batch)
         return list(zip(self.tests.digests(), broadcast.ravel().tolist(), strict=True))
 
-    def surely_displayable(self, display: Display) -> npt.NDArray[np.bool_]:
+    def surely_displayable(self, display: Display) -> BoolArray:
         """Tell for each test whether a display can surely show it, without drawing it."""
         bounds = self.tests.bounds()
         if bounds is None:
@@ -502,7 +502,7 @@ class PairPlan:
     batches: int
     batch_size: int
     #: Pixels (H, W) of an image, and pixels per degree.
-    size: tuple[int, int]
+    size: Size
     ppd: float
     #: Estimated time for what is left, without drawing; None where nothing was timed.
     seconds: float | None

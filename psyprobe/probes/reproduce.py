@@ -23,7 +23,7 @@ from psyprobe.probes.experiments import load_results, observer_for, run_experime
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray
+    from xarray import Dataset
 
 #: Attributes of a result that are tables, whose entries are compared one by one.
 _TABLES = ("observer_card", "software", "display")
@@ -145,7 +145,7 @@ def reproduce(
 
 
 def _load_page(
-    result: xarray.Dataset, folder: Path, replacement: str | Path | None
+    result: Dataset, folder: Path, replacement: str | Path | None
 ) -> Experiment:
     name, text = (result.attrs.get(key) for key in ("experiment", "experiment_toml"))
     if replacement is not None:
@@ -166,7 +166,7 @@ def _load_page(
     return page.with_variants(varied) if varied else page
 
 
-def _score_only(result: xarray.Dataset, page: Experiment) -> bool:
+def _score_only(result: Dataset, page: Experiment) -> bool:
     """Tell whether the run showed only what the score needs, so that levels of figures lack."""
     if "score" not in load_probe(page.probe).SECTIONS:
         return False
@@ -177,7 +177,7 @@ def _score_only(result: xarray.Dataset, page: Experiment) -> bool:
 
 
 def _load_observer(
-    result: xarray.Dataset, page: Experiment, replacement: Any, options: JsonMapping
+    result: Dataset, page: Experiment, replacement: Any, options: JsonMapping
 ) -> Any:
     if replacement is not None or "observer_card" not in result.attrs:
         return observer_for(page, replacement, **options)
@@ -216,53 +216,43 @@ def _with_options(
         return plain_observer
 
 
-def _compare_variables(
-    before: xarray.Dataset, repeat: xarray.Dataset
-) -> Iterator[Difference]:
+def _compare_variables(before: Dataset, repeat: Dataset) -> Iterator[Difference]:
     for name in sorted({*map(str, before.variables), *map(str, repeat.variables)}):
         if name not in before.variables:
             yield Difference(name, "not there", "there")
-            continue
-        if name not in repeat.variables:
+        elif name not in repeat.variables:
             yield Difference(name, "there", "not there")
-            continue
-        first = before[name].values
-        second = repeat[name].values
-        if first.shape != second.shape:
-            yield Difference(name, f"shape {first.shape}", f"shape {second.shape}")
-        elif first.dtype.kind in "fiub" and second.dtype.kind in "fiub":
-            yield from _compare_numbers(name, first.astype(float), second.astype(float))
+        elif before[name].shape != repeat[name].shape:
+            before_shape = f"shape {before[name].shape}"
+            yield Difference(name, before_shape, f"shape {repeat[name].shape}")
         else:
-            yield from _compare_texts(name, first, second)
+            yield from _compare_values(name, before[name].values, repeat[name].values)
 
 
-def _compare_texts(
-    name: str, before: np.ndarray[Any, Any], repeat: np.ndarray[Any, Any]
-) -> Iterator[Difference]:
-    differs = before.astype(str) != repeat.astype(str)
-    if differs.any():
-        label = f"{name} ({int(differs.sum())} of {before.size})"
-        first = printable_line(str(before[differs].flat[0]))[:40]
-        second = printable_line(str(repeat[differs].flat[0]))[:40]
-        yield Difference(label, repr(first), repr(second))
-
-
-def _compare_numbers(
-    name: str, before: np.ndarray[Any, Any], repeat: np.ndarray[Any, Any]
-) -> Iterator[Difference]:
-    differs = ~((before == repeat) | (np.isnan(before) & np.isnan(repeat)))
+def _compare_values(name: str, before: Any, repeat: Any) -> Iterator[Difference]:
+    numeric = before.dtype.kind in "fiub" and repeat.dtype.kind in "fiub"
+    before = before.astype(float if numeric else str)
+    repeat = repeat.astype(float if numeric else str)
+    differs = before != repeat
+    if numeric:
+        differs &= ~(np.isnan(before) & np.isnan(repeat))
     if not differs.any():
         return
     label = f"{name} ({int(differs.sum())} of {before.size})"
+    if not numeric:
+        first = printable_line(before[differs][0])[:40]
+        second = printable_line(repeat[differs][0])[:40]
+        yield Difference(label, repr(first), repr(second))
+        return
     size = np.where(differs, np.abs(before - repeat), 0)
     index = np.unravel_index(
-        int(np.argmax(np.where(np.isnan(size), np.inf, size))), size.shape
+        np.argmax(np.where(np.isnan(size), np.inf, size)), size.shape
     )
     largest = float(size[index]) if np.isfinite(size[index]) else None
     yield Difference(label, f"{before[index]:.17g}", f"{repeat[index]:.17g}", largest)
 
 
-def _attributes(result: xarray.Dataset) -> JsonObject:
+def _attributes(result: Dataset) -> JsonObject:
     return {
         name: json.loads(value) if name in _TABLES else value
         for name, value in result.attrs.items()
@@ -277,13 +267,16 @@ def _compare_attributes(
         first = before.get(name)
         second = repeat.get(name)
         if isinstance(first, Mapping) and isinstance(second, Mapping):
-            yield from _compare_tables(first, second, (), f"{name} ")
+            yield from _compare_tables(first, second, prefix=f"{name} ")
         elif str(first) != str(second):
             yield Difference(name, _shorten(first), _shorten(second))
 
 
 def _compare_tables(
-    before: JsonMapping, repeat: JsonMapping, ignored: tuple[str, ...], prefix: str = ""
+    before: JsonMapping,
+    repeat: JsonMapping,
+    ignored: tuple[str, ...] = (),
+    prefix: str = "",
 ) -> list[Difference]:
     """List the entries that differ between two tables; a missing entry counts as None."""
     return [

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from psyprobe._json import JsonObject
-from psyprobe._typing import Option
+from psyprobe._typing import Option, Size
 from psyprobe.analysis.score import NO_SCORE, Score, Scores
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import check_new, fit_width, legend_lines, title_of, typeset
@@ -21,14 +21,14 @@ from psyprobe.probes import load_probe
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
+    from xarray import Dataset
 
     from psyprobe.analysis.scoreboards import Scoreboard
 
 
-def score(result: xr.Dataset, **options: Option) -> Score | Scores:
+def score(result: Dataset, **options: Option) -> Score | Scores:
     """Score a result against people, each layer by itself.
 
     Parameters
@@ -66,7 +66,7 @@ def score(result: xr.Dataset, **options: Option) -> Score | Scores:
     return scores[0] if len(scores) == 1 else Scores(scores)
 
 
-def score_layers(result: xr.Dataset, **options: Option) -> tuple[Score, ...]:
+def score_layers(result: Dataset, **options: Option) -> tuple[Score, ...]:
     """Score each layer of a result; none where there is no human reference.
 
     Parameters
@@ -82,7 +82,7 @@ def score_layers(result: xr.Dataset, **options: Option) -> tuple[Score, ...]:
     return tuple(_probe_function(result, "score", "scored")(result, **options))
 
 
-def all_scores(results: Sequence[xr.Dataset], **options: Option) -> list[Score]:
+def all_scores(results: Sequence[Dataset], **options: Option) -> list[Score]:
     """Score each result, and several results jointly where their probe does so.
 
     Parameters
@@ -96,7 +96,7 @@ def all_scores(results: Sequence[xr.Dataset], **options: Option) -> list[Score]:
     return scores + joint_scores(results)
 
 
-def joint_scores(results: Sequence[xr.Dataset]) -> list[Score]:
+def joint_scores(results: Sequence[Dataset]) -> list[Score]:
     """Score several results jointly where their probe does so, such as people against each
     other.
     """
@@ -111,7 +111,7 @@ def joint_scores(results: Sequence[xr.Dataset]) -> list[Score]:
 
 
 def scoreboard(
-    results_or_scores: Iterable[xr.Dataset | Score] = (),
+    results_or_scores: Iterable[Dataset | Score] = (),
     *,
     published: bool = False,
     sort: str | None = None,
@@ -133,22 +133,20 @@ def scoreboard(
     InputError
         As for `psyprobe.analysis.scoreboard` and `score`.
     """
-    import xarray
+    from xarray import Dataset
 
     from psyprobe.analysis import scoreboards
 
     scores: list[Score] = []
     for entry in results_or_scores:
         scores += (
-            score_layers(entry, **options)
-            if isinstance(entry, xarray.Dataset)
-            else [entry]
+            score_layers(entry, **options) if isinstance(entry, Dataset) else [entry]
         )
     return scoreboards.scoreboard(scores, published=published, sort=sort)
 
 
 def plot(
-    result: xr.Dataset | Iterable[xr.Dataset],
+    result: Dataset | Iterable[Dataset],
     ax: Axes | None = None,
     *,
     measure: str | None = None,
@@ -196,12 +194,12 @@ def plot(
     --------
     psyprobe.plotting : each figure with all its options.
     """
-    import xarray
+    from xarray import Dataset
 
-    results = [result] if isinstance(result, xarray.Dataset) else list(result)
+    results = [result] if isinstance(result, Dataset) else list(result)
     if not results:
         raise InputError("there are no results to draw; give at least one")
-    groups: dict[str, list[xr.Dataset]] = {}
+    groups: dict[str, list[Dataset]] = {}
     for member in results:
         groups.setdefault(_probe_name(member), []).append(member)
     check_new(width, ax)
@@ -227,7 +225,7 @@ def plot(
     return cast("Axes | Figure", figure)
 
 
-def _stack_figures(groups: list[list[xr.Dataset]], options: JsonObject) -> Figure:
+def _stack_figures(groups: list[list[Dataset]], options: JsonObject) -> Figure:
     """Draw the figure of each probe below that of the one before."""
     import matplotlib.pyplot as plt
 
@@ -253,13 +251,13 @@ def _stack_figures(groups: list[list[xr.Dataset]], options: JsonObject) -> Figur
     return figure
 
 
-def _panel_grid(subfigure: SubFigure) -> tuple[int, int]:
+def _panel_grid(subfigure: SubFigure) -> Size:
     """Return the numbers of rows and columns of panels."""
     grid = subfigure.axes[0].get_subplotspec() if subfigure.axes else None
     return (1, 1) if grid is None else grid.get_gridspec().get_geometry()
 
 
-def _probe_name(result: xr.Dataset) -> str:
+def _probe_name(result: Dataset) -> str:
     name = getattr(result, "attrs", {}).get("probe")
     if not name:
         raise InputError(
@@ -268,7 +266,7 @@ def _probe_name(result: xr.Dataset) -> str:
     return str(name)
 
 
-def _probe_function(result: xr.Dataset, name: str, participle: str) -> Any:
+def _probe_function(result: Dataset, name: str, participle: str) -> Any:
     """Return a function of the probe that produced a result."""
     probe = _probe_name(result)
     function = getattr(load_probe(probe), name, None)

@@ -20,12 +20,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from psyprobe._json import JsonObject
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, IntArray, Size
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import encode_png
 from psyprobe.files.output import digest
@@ -40,6 +41,9 @@ from psyprobe.stimulus.specification import level_of, with_levels
 
 #: Dithers of images that a page draws itself from their specifications, frame by frame.
 PAGE_DITHERS = ("golden", "noisy_bit", "wide")
+
+#: Turns an image as it was sent into the input of an observer's network.
+Transform: TypeAlias = Callable[[FloatArray], FloatArray]
 
 #: Share of the asked contrast that must arrive.
 GAIN_LIMITS = (0.9, 1.1)
@@ -255,16 +259,12 @@ def delivered_contrast(
             "shown"
         )
     frames = stimulus.extent[:-2]
-    if (
-        values.ndim != len(frames) + 3
-        or values.shape[: len(frames)] != frames
-        or values.shape[-1] != 3
-    ):
-        expected_shape = (
-            f"the {frames[0]} frames of one clip, ({frames[0]}, h, w, 3)"
-            if frames
-            else "one image, (h, w, 3)"
-        )
+    if values.ndim < 3 or values.shape[:-3] != frames or values.shape[-1] != 3:
+        expected_shape = "one image, (h, w, 3)"
+        if frames:
+            expected_shape = (
+                f"the {frames[0]} frames of one clip, ({frames[0]}, h, w, 3)"
+            )
         raise InputError(
             f"the delivered image has shape {values.shape}; give {expected_shape}"
         )
@@ -282,13 +282,9 @@ def delivered_contrast(
     total = float(np.sqrt(2) * image_modulation.std())
     nyquist = min(height / stimulus.field[0], width / stimulus.field[1]) / 2
     contrast = difference
-    if contrast is None:
-        contrast = (
-            float(stimulus.value("contrast"))
-            if "contrast" in stimulus.levels()
-            else 0.0
-        )
-    if contrast == 0:
+    if contrast is None and "contrast" in stimulus.levels():
+        contrast = float(stimulus.value("contrast"))
+    if not contrast:
         return Delivered(0.0, math.nan, total, nyquist)
     pattern_modulation = _modulation(stimulus)
     reference = stimulus.reference() if reference is None else reference
@@ -303,14 +299,8 @@ def delivered_contrast(
     if energy < 1e-20:
         gain = _colour_gain(values, stimulus, reference, display)
     else:
-        gain = (
-            float(
-                np.mean(
-                    image_modulation * _resample(pattern_modulation, (height, width))
-                )
-            )
-            / energy
-        )
+        received_pattern = _resample(pattern_modulation, (height, width))
+        gain = float(np.mean(image_modulation * received_pattern)) / energy
     return Delivered(gain * contrast, gain, total, nyquist)
 
 
@@ -331,16 +321,14 @@ def _colour_gain(
     def resample(light: FloatArray) -> FloatArray:
         return np.stack([_resample(light[..., c], shape) for c in range(3)], axis=-1)
 
+    def light_of(spec: Specification) -> FloatArray:
+        return np.asarray(display.decode(display.encode(spec.draw())), np.float64)
+
     image_light = display.decode(drive)
     shape = image_light.shape[-3:-1]
-    stimulus_light = np.asarray(
-        display.decode(display.encode(stimulus.draw())), dtype=np.float64
-    )
-    reference_light = np.asarray(
-        display.decode(display.encode(reference.draw())), dtype=np.float64
-    )
+    reference_light = light_of(reference)
     difference_light = image_light - resample(reference_light)
-    expected = resample(stimulus_light - reference_light)
+    expected = resample(light_of(stimulus) - reference_light)
     return float(np.sum(difference_light * expected) / np.sum(expected**2))
 
 
@@ -423,32 +411,37 @@ def one_bit_contrast(display: Display, luminance: float) -> float:
     return (light[1] - light[0]) / (2 * tiny) / luminance / 255 / 2
 
 
-def _resample(pattern: FloatArray, shape: tuple[int, int]) -> FloatArray:
+def _resample(pattern: FloatArray, shape: Size) -> FloatArray:
     """Resample a pattern over the same field, through its Fourier series about the centre."""
     old_shape = pattern.shape[-2:]
     if old_shape == shape:
         return pattern
     spectrum = np.fft.fft2(pattern)
     result = np.zeros((*pattern.shape[:-2], *shape), np.complex128)
-    source = []
-    target = []
-    for old, new in zip(old_shape, shape, strict=True):
-        # The coefficient at the Nyquist frequency has no partner of opposite sign and is left out.
-        highest = (min(old, new) - 1) // 2
-        cycles = np.arange(-highest, highest + 1)
-        source.append((cycles % old, np.exp(1j * np.pi * cycles * (old - 1) / old)))
-        target.append((cycles % new, np.exp(-1j * np.pi * cycles * (new - 1) / new)))
-    (rows, row_phase), (columns, column_phase) = source
-    coefficients = (
-        spectrum[..., rows[:, None], columns] * row_phase[:, None] * column_phase
-    )
-    (rows, row_phase), (columns, column_phase) = target
-    result[..., rows[:, None], columns] = (
-        coefficients * row_phase[:, None] * column_phase
-    )
+    # The coefficient at the Nyquist frequency has no partner of opposite sign and is left out.
+    cycles = [
+        np.arange(-highest, highest + 1)
+        for highest in (np.minimum(old_shape, shape) - 1) // 2
+    ]
+    old_places, old_phases = _coefficients(cycles, old_shape)
+    places, phases = _coefficients(cycles, shape)
+    coefficients = spectrum[old_places] * old_phases[0] * old_phases[1]
+    result[places] = coefficients * phases[0].conj() * phases[1].conj()
     return np.asarray(
         np.fft.ifft2(result).real * (math.prod(shape) / math.prod(old_shape))
     )
+
+
+def _coefficients(
+    cycles: Sequence[IntArray], shape: Size
+) -> tuple[tuple[Any, ...], list[FloatArray]]:
+    """Find the places of Fourier coefficients in a spectrum, and their phases along each axis."""
+    places: list[Any] = [...]
+    phases = []
+    for grid, size in zip(np.ix_(*cycles), shape, strict=True):
+        places.append(grid % size)
+        phases.append(np.exp(1j * np.pi * grid * (size - 1) / size))
+    return tuple(places), phases
 
 
 #: How many images decide by their mean gain about a level of which one image is unfaithful.
@@ -520,10 +513,8 @@ class Scene:
 
     def levels(self, value: float, contrast: float) -> dict[str, float]:
         """Return the levels of a trial by the names of what the experiment varies."""
-        axis = "contrast"
-        if self.change is not None:
-            parameter, unit = self.change
-            axis = unit if unit == PERIOD.name else parameter
+        parameter, unit = self.change or ("contrast", "")
+        axis = unit if unit == PERIOD.name else parameter
         return {self.level: value, axis: contrast}
 
     def plan_trial(
@@ -547,11 +538,7 @@ class Scene:
         pattern = order if self.intervals == 2 else 0
         key = ["catch", repeat] if catch else [value, contrast, repeat]
         image_seed = derived_seed(self.seed, "noise", *key[:1], repeat)
-        refusal = (
-            ""
-            if catch
-            else self._frequency_refusal(self._highest_frequency(value, contrast))
-        )
+        refusal = "" if catch else self._frequency_refusal(value, contrast)
         if refusal:
             return TrialImages((), pattern, (), image_seed, refused=refusal)
         spec = self.spec
@@ -597,7 +584,7 @@ class Scene:
         }
 
     def draw(
-        self, trial: TrialImages, transform: Callable[[FloatArray], FloatArray]
+        self, trial: TrialImages, transform: Transform
     ) -> tuple[tuple[FloatArray, ...], JsonObject]:
         """Draw the images of a trial as they are sent, and measure the contrast that arrives.
 
@@ -629,21 +616,15 @@ class Scene:
             return (), measured
         if self.delivery.format == "page":
             # Dither in time delivers the contrast to a percent, so errors are those of the screen.
-            return (), {
-                **measured,
-                "delivered_contrast": trial.contrast,
-                "coherent_gain": 1.0,
-            }
+            measured["delivered_contrast"] = trial.contrast
+            measured["coherent_gain"] = 1.0
+            return (), measured
         images, arrival = self._deliver_trial(trial, transform)
-        measured |= {
-            "delivered_contrast": arrival.contrast,
-            "total_contrast": arrival.total_contrast,
-        }
+        measured["delivered_contrast"] = arrival.contrast
+        measured["total_contrast"] = arrival.total_contrast
         if trial.contrast:
-            measured |= {
-                "coherent_gain": arrival.coherent_gain,
-                "refused": self._refusal(trial, arrival, transform),
-            }
+            measured["coherent_gain"] = arrival.coherent_gain
+            measured["refused"] = self._refusal(trial, arrival, transform)
         return images, measured
 
     def check(
@@ -698,16 +679,11 @@ class Scene:
         }
 
     def _deliver_trial(
-        self, trial: TrialImages, transform: Callable[[FloatArray], FloatArray]
+        self, trial: TrialImages, transform: Transform
     ) -> tuple[tuple[FloatArray, ...], Delivered]:
         """Draw the images of a trial, and measure the pattern's contrast that arrives."""
-        stimuli = [
-            self._deliver_stimulus(*pair)
-            for pair in zip(trial.specs, trial.dither_seeds, strict=True)
-        ]
-        images = tuple(
-            image for stimulus_images in stimuli for image in stimulus_images
-        )
+        stimuli = [*map(self._deliver_stimulus, trial.specs, trial.dither_seeds)]
+        images = tuple(chain.from_iterable(stimuli))
         spec = trial.specs[trial.pattern]
         for image in images:
             # Questions with other prompts share the image; an observer may rely on that.
@@ -738,17 +714,18 @@ class Scene:
         frequency = (
             value if self.level == "frequency" else _pattern_frequency(self.spec)
         )
-        if self.change == ("frequency", PERIOD.name):
+        parameter, unit = self.change or ("contrast", "")
+        if unit == PERIOD.name:
             return 1 / contrast
-        if self.change is not None and self.change[0] == "frequency":
-            return apply_change(self.change[1], frequency, contrast)
+        if parameter == "frequency":
+            return apply_change(unit, frequency, contrast)
         return frequency
 
     def _refusal(
         self,
         trial: TrialImages,
         arrival: Delivered,
-        transform: Callable[[FloatArray], FloatArray],
+        transform: Transform,
     ) -> str:
         """Say why a pattern must not be shown; "" if it may."""
         frequency = _pattern_frequency(trial.specs[trial.pattern])
@@ -759,16 +736,12 @@ class Scene:
             self.plan_trial(trial.value, trial.contrast, i, trial.pattern)
             for i in range(_JUDGED_IMAGES)
         )
-        return (
-            refused(
-                [self._deliver_trial(other, transform)[1] for other in trials],
-                frequency,
-            )
-            or ""
-        )
+        arrivals = [self._deliver_trial(other, transform)[1] for other in trials]
+        return refused(arrivals, frequency) or ""
 
-    def _frequency_refusal(self, frequency: float) -> str:
+    def _frequency_refusal(self, value: float, contrast: float) -> str:
         """Say why a frequency cannot be shown at this resolution; "" if it can."""
+        frequency = self._highest_frequency(value, contrast)
         nyquist = self.spec.ppd / 2
         if not self.refuse and frequency <= nyquist:
             return ""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psyprobe._json import JsonObject
+from psyprobe._typing import Size
 from psyprobe.analysis.score import Recorded
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.probes import designs
@@ -80,7 +81,7 @@ class WordsPlan(Recorded):
     source: str
     measured: bool
     #: Pixels (H, W) of an image, and pixels per degree.
-    size: tuple[int, int]
+    size: Size
     ppd: float
     #: Frames of a clip, each an image of a question; 1 for stills.
     frames: int
@@ -319,7 +320,7 @@ def _guess_pace(schedule: WordsSchedule) -> Pace:
     )
 
 
-def _image_sizes(schedule: WordsSchedule) -> list[tuple[int, int]]:
+def _image_sizes(schedule: WordsSchedule) -> list[Size]:
     """List the sizes (H, W) of the images of a question, those of examples included."""
     return (
         [schedule.scene.spec.shape]
@@ -358,7 +359,7 @@ def _design_cost(
 
 def _estimate_trials(
     schedule: WordsSchedule, design: DesignName, readout: str, refused: int
-) -> tuple[int, int]:
+) -> Size:
     """Estimate the trials with one prompt, and how many of these share images with others."""
     asking = schedule.asking
     conditions = _design_conditions(schedule, readout)
