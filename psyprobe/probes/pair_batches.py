@@ -10,7 +10,7 @@ all but vanish (`psyprobe.analysis.direction`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import length_hint
 from time import perf_counter
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, NamedArrays, Size
 from psyprobe.analysis.direction import angle_status
 from psyprobe.files.output import digest, digest_of_names
 from psyprobe.light.display import Display
@@ -66,7 +66,7 @@ ACCELERATOR_FACTOR = 16
 MOST_IMAGES = 256
 
 
-def default_batch_size(size: tuple[int, int], device: str) -> int:
+def default_batch_size(size: Size, device: str) -> int:
     """Choose how many images to process at once, so that memory surely holds them.
 
     Parameters
@@ -237,10 +237,10 @@ class _References:
         self._names = names
         self._display = work.display
         self._drive = show(work.references, work.display)
-        self._features: dict[str, Mapping[str, FloatArray]] = {}
+        self._features: dict[str, NamedArrays] = {}
         self._lengths: dict[str, FloatArray | None] = {}
 
-    def features(self, name: str, observer: Any) -> Mapping[str, FloatArray]:
+    def features(self, name: str, observer: Any) -> NamedArrays:
         """Compute an observer's features of the references."""
         if name not in self._features:
             images = presented(self._drive, self._display, observer.card.ability)
@@ -448,12 +448,10 @@ def _angles(
 
 
 #: Seconds an image, by card, size and batch: a suite is timed once.
-_SECONDS: dict[tuple[str, tuple[int, int], int], float] = {}
+_SECONDS: dict[tuple[str, Size, int], float] = {}
 
 
-def seconds_an_image(
-    observer: Any, size: tuple[int, int], ppd: float, batch_size: int
-) -> float:
+def seconds_an_image(observer: Any, size: Size, ppd: float, batch_size: int) -> float:
     """Time an observer on a batch of grey images, after one that warms up; return seconds an
     image.
     """
