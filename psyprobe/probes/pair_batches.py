@@ -31,7 +31,6 @@ from psyprobe.probes.displayed_images import draw_in_turn, presented, show
 from psyprobe.probes.feature_distances import (
     LENGTH,
     answers_with_lengths,
-    by_pixel,
     features,
     keep_freed_memory,
     measure_lengths,
@@ -102,124 +101,59 @@ def answer(observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answere
     accelerated = any(
         not observer.card.device.startswith("cpu") for observer in observers.values()
     )
-    for neighbours, tests in draw_in_turn(
-        _group_neighbours(batches),
-        draw_tests,
-        lambda: _has_next(batches),
-        ahead=accelerated,
+    # Waiting for another batch would cost a worker its progress.
+    for batch, tests in draw_in_turn(
+        batches, draw_tests, lambda: length_hint(batches) > 0, ahead=accelerated
     ):
-        if tests is None:
-            for batch in neighbours:
-                yield from _answer_clips(observers, batch)
-            continue
-        references.take(neighbours[0].work)
+        work: PairImages = batch.work
         # The pixels, which stand last, come first: a network's pass leaves little of the images in
         # the cache.
         for name, observer in reversed([*observers.items()]):
-            portions = (
-                [(neighbours, tests)]
-                if by_pixel(observer)
-                else _split_tests(neighbours, tests)
-            )
-            for members, images in portions:
-                questions = [
-                    question
-                    for batch in members
-                    for question in _questions_to(batch, name)
-                ]
-                if any(questions):
-                    answers = _compare(name, observer, members, images, references)
-                    levels = [
-                        values
-                        for batch in members
-                        for values in _test_levels(batch.work)
-                    ]
-                    for question, response, values in zip(
-                        questions, answers, levels, strict=True
-                    ):
-                        if question:
-                            yield Answered(question, response, levels=values)
+            questions = [
+                question for question in batch.questions if question.observer == name
+            ]
+            if not questions:
+                continue
+            if tests is None:
+                answers = _compare_clips(observer, work)
+            else:
+                references.take(work)
+                answers = _compare(name, observer, work, tests, references)
+            for question, response, levels in zip(
+                questions, answers, _test_levels(work), strict=True
+            ):
+                yield Answered(question, response, levels=levels)
 
 
-#: Batches that are drawn at once and shown to the pixels: the first images after a network's pass
-#: find nothing in the cache and take half as long again.
-_DRAWN_TOGETHER = 4
-#: Pixels from which fewer batches are drawn at once, as on an accelerator.
-DRAWN_PIXELS = _DRAWN_TOGETHER * BATCH_PIXELS
-
-
-def _has_next(batches: Iterable[Batch]) -> bool:
-    """Tell whether another batch is at hand; waiting would cost a worker its progress."""
-    return length_hint(batches) > 0
-
-
-def _group_neighbours(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
-    """Group neighbouring batches with the same references, to draw them at once."""
-    neighbours: list[Batch] = []
-    for batch in batches:
-        if neighbours and batch.group != neighbours[0].group:
-            yield neighbours
-            neighbours = []
-        neighbours.append(batch)
-        images = sum(len(neighbour.work.rows) for neighbour in neighbours)
-        pixels = images * math.prod(batch.work.tests[0].extent)
-        if (
-            len(neighbours) == _DRAWN_TOGETHER
-            or pixels >= DRAWN_PIXELS
-            or not _has_next(batches)
-        ):
-            yield neighbours
-            neighbours = []
-    if neighbours:
-        yield neighbours
-
-
-def draw_tests(batches: Sequence[Batch]) -> ImagePlanes | None:
-    """Draw the tests of some batches; return None for clips, whose frames are drawn on access."""
-    specs = [test for batch in batches for test in batch.work.tests]
-    return None if specs[0].is_clip else show(specs, batches[0].work.display)
-
-
-def _split_tests(
-    batches: Sequence[Batch], tests: ImagePlanes
-) -> Iterator[tuple[Sequence[Batch], ImagePlanes]]:
-    """Yield one batch after the other, each with its own tests."""
-    start = 0
-    for batch in batches:
-        stop = start + len(batch.work.rows)
-        yield [batch], tests[start:stop]
-        start = stop
-
-
-def _questions_to(batch: Batch, name: str) -> Sequence[Question | None]:
-    """Return an observer's questions about the tests of a batch: about all of them, or None."""
-    questions = [question for question in batch.questions if question.observer == name]
-    return questions or [None] * len(batch.work.rows)
+def draw_tests(batch: Batch) -> ImagePlanes | None:
+    """Draw the tests of a batch; return None for clips, whose frames are drawn on access."""
+    work: PairImages = batch.work
+    return None if work.tests[0].is_clip else show(work.tests, work.display)
 
 
 def _compare(
     name: str,
     observer: Any,
-    batches: Sequence[Batch],
+    work: PairImages,
     tests: ImagePlanes,
     references: _References,
 ) -> list[JsonObject]:
-    """Compare each test of some batches with its reference, and return an observer's answers."""
-    work: PairImages = batches[0].work
-    rows = [row for batch in batches for row in batch.work.rows]
+    """Compare each test of a batch with its reference, and return an observer's answers."""
     reference_lengths = references.lengths(name, observer)
     measures = work.measures if reference_lengths is None else (*work.measures, LENGTH)
     values = respond(
         observer,
         presented(tests, work.display, observer.card.ability),
         references.features(name, observer),
-        rows,
+        work.rows,
         measures,
         ppd=work.tests[0].ppd,
     )
     if reference_lengths is None:
         return [{"values": test_values} for test_values in values.tolist()]
-    lengths = np.concatenate([values[..., -1:], reference_lengths[rows]], axis=-1)
+    lengths = np.concatenate(
+        [values[..., -1:], reference_lengths[list(work.rows)]], axis=-1
+    )
     return answers_with_lengths(values[..., :-1], lengths)
 
 
@@ -256,29 +190,18 @@ class _References:
         return self._lengths[name]
 
 
-def _answer_clips(observers: JsonMapping, batch: Batch) -> Iterator[Answered]:
-    """Show a batch of clips to every observer, and yield its answers; see `answer`."""
-    work: PairImages = batch.work
-    for name, observer in observers.items():
-        questions = [
-            question for question in batch.questions if question.observer == name
-        ]
-        if not questions:
-            continue
-        first_test = work.tests[0]
-        answers = clip_answers(
-            observer,
-            DisplayedClips(work.tests, work.display, observer.card),
-            DisplayedClips(work.references, work.display, observer.card),
-            work.rows,
-            work.measures,
-            default_batch_size(first_test.shape, observer.card.device),
-            first_test.ppd,
-        )
-        for question, response, values in zip(
-            questions, answers, _test_levels(work), strict=True
-        ):
-            yield Answered(question, response, levels=values)
+def _compare_clips(observer: Any, work: PairImages) -> list[JsonObject]:
+    """Compare each clip of a batch with its reference, and return an observer's answers."""
+    first_test = work.tests[0]
+    return clip_answers(
+        observer,
+        DisplayedClips(work.tests, work.display, observer.card),
+        DisplayedClips(work.references, work.display, observer.card),
+        work.rows,
+        work.measures,
+        default_batch_size(first_test.shape, observer.card.device),
+        first_test.ppd,
+    )
 
 
 def _test_levels(work: PairImages) -> list[JsonObject]:
@@ -352,11 +275,8 @@ def responses(record: RunRecord, store: Store) -> Responses:
         if "lengths" not in answers[0]:
             return values, None
         # The one measure of pixels that are shown beside a metric is the angle.
-        angle = (
-            layout["measures"].index("angular")
-            if "angular" in layout["measures"]
-            else 0
-        )
+        measures = layout["measures"]
+        angle = measures.index("angular") if "angular" in measures else 0
         lengths = [answer["lengths"] for answer in answers]
         return values, angle_status(values[..., angle], lengths)
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -55,12 +54,11 @@ def test_beside_an_accelerator_the_next_batch_is_drawn_meanwhile(
     page, drawn_by = write_experiment(tmp_path), []
     draw = pair_batches.draw_tests
 
-    def noted(batches: Sequence[Batch]) -> ImagePlanes | None:
+    def noted(batch: Batch) -> ImagePlanes | None:
         drawn_by.append(threading.current_thread().name)
-        return draw(batches)
+        return draw(batch)
 
     monkeypatch.setattr(pair_batches, "draw_tests", noted)
-    monkeypatch.setattr(pair_batches, "DRAWN_PIXELS", 1)
     here = Counting()
     alone = pp.run(page, here, batch_size=2)
     assert set(drawn_by) == {threading.current_thread().name} and len(drawn_by) > 2
