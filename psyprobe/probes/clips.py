@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe._json import JsonObject
-from psyprobe._typing import FloatArray, NamedArrays, Size
+from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.analysis.distance import SummedDistances, distances
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
@@ -96,17 +96,15 @@ class DisplayedClips:
         """Draw some frames of each clip, shape (N, stop - start, H, W, 3); grey is a one-plane
         view.
         """
-        frames = self.images(start, stop)
+        frames = self.images(range(start, stop))
         return frames.reshaped(len(self.specs), stop - start).rgb
 
-    def images(self, start: int, stop: int) -> ImagePlanes:
-        """Draw some frames of all clips, one clip after another, shape (N * (stop - start), H,
-        W).
-        """
-        stills = [stack.stills(start, stop).draw() for stack in self._stacks]
-        planes = [
-            ImagePlanes.of(np.asarray(self.display.encode(image))) for image in stills
-        ]
+    def images(self, frames: range) -> ImagePlanes:
+        """Draw some frames of all clips, one clip after another, shape (N * frames, H, W)."""
+        planes = []
+        for stack in self._stacks:
+            stills = stack.stills(frames.start, frames.stop).draw()
+            planes.append(ImagePlanes.of(np.asarray(self.display.encode(stills))))
         drive = ImagePlanes.joined(planes).reshaped(-1)
         if self.moved:
             drive = one_step_away(drive, self.card)
@@ -124,7 +122,6 @@ def clip_answers(
     rows: Sequence[int],
     measures: Sequence[str],
     frames_at_once: int,
-    ppd: float,
 ) -> list[JsonObject]:
     """Show clips to an observer, and return an answer about each test.
 
@@ -140,8 +137,6 @@ def clip_answers(
         Names of distances.
     frames_at_once : int
         Frames that are passed through the observer together.
-    ppd : float
-        Pixels per degree.
 
     Returns
     -------
@@ -150,7 +145,13 @@ def clip_answers(
     """
     if observer.card.ability == "difference":
         compare = _clip_differences if observer.card.clips else _mean_differences
-        differences = compare(observer, tests, references.of(rows), frames_at_once, ppd)
+        differences = compare(observer, tests, references.of(rows), frames_at_once)
+        if differences.shape != (len(rows),) or not np.isfinite(differences).all():
+            raise InputError(
+                f"observer {observer.card.name} gives differences of shape {differences.shape} "
+                f"for {len(rows)} clips, or NaN or infinity among them; wanted are {len(rows)} "
+                "finite numbers"
+            )
         return [{"values": [[value]]} for value in differences.tolist()]
     measure = _clip_distances if observer.card.clips else _frame_distances
     every_reference = range(len(references.specs))
@@ -164,17 +165,13 @@ def clip_answers(
     )
     # The pixels, as the baseline of a metric, give their angle for its one measure.
     names = ["angular" if name == DIFFERENCE else name for name in measures]
-    values = [
-        [distances[name] for name in names] for distances in test_distances.values()
-    ]
-    lengths = [
-        [
-            distances[LENGTH],
-            self_distances[layer][LENGTH][list(rows)],
-            rounding_distances[layer]["l2"][list(rows)],
-        ]
-        for layer, distances in test_distances.items()
-    ]
+    values = []
+    lengths = []
+    for layer, layer_distances in test_distances.items():
+        values.append([layer_distances[name] for name in names])
+        reference_length = self_distances[layer][LENGTH][list(rows)]
+        step = rounding_distances[layer]["l2"][list(rows)]
+        lengths.append([layer_distances[LENGTH], reference_length, step])
     # Layers, measures and tests become tests, layers and measures.
     return answers_with_lengths(
         np.moveaxis(np.array(values), -1, 0), np.moveaxis(np.array(lengths), -1, 0)
@@ -192,18 +189,21 @@ def seconds_a_clip(observer: Any, spec: Specification, display: Display) -> floa
     return perf_counter() - start
 
 
+def _groups(count: int, size: int, frames_at_once: int) -> Iterator[range]:
+    """Yield indices of clips, or of frames, that are passed through an observer together.
+
+    Each of them has `size` images.
+    """
+    step = max(1, frames_at_once // size)
+    return (range(count)[start : start + step] for start in range(0, count, step))
+
+
 def _clip_groups(clips: DisplayedClips, frames_at_once: int) -> Iterator[range]:
-    """Yield indices of clips that are passed through an observer of clips together."""
-    indices = range(len(clips.specs))
-    count = max(1, frames_at_once // clips.shape[1])
-    return (indices[start : start + count] for start in indices[::count])
+    return _groups(len(clips.specs), clips.shape[1], frames_at_once)
 
 
-def _frame_groups(clips: DisplayedClips, frames_at_once: int) -> Iterator[Size]:
-    """Yield start and stop of frames that are passed through an observer of images together."""
-    frames = clips.shape[1]
-    count = max(1, frames_at_once // len(clips.specs))
-    return ((start, min(start + count, frames)) for start in range(0, frames, count))
+def _frame_groups(clips: DisplayedClips, frames_at_once: int) -> Iterator[range]:
+    return _groups(clips.shape[1], len(clips.specs), frames_at_once)
 
 
 def _clip_differences(
@@ -211,13 +211,13 @@ def _clip_differences(
     tests: DisplayedClips,
     references: DisplayedClips,
     frames_at_once: int,
-    ppd: float,
 ) -> FloatArray:
+    ppd = tests.specs[0].ppd
     differences = [
         observer.clip_difference(tests.of(group), references.of(group), ppd=ppd)
         for group in _clip_groups(tests, frames_at_once)
     ]
-    return _check_differences(observer, np.concatenate(differences), len(tests.specs))
+    return np.concatenate(differences)
 
 
 def _mean_differences(
@@ -225,27 +225,15 @@ def _mean_differences(
     tests: DisplayedClips,
     references: DisplayedClips,
     frames_at_once: int,
-    ppd: float,
 ) -> FloatArray:
     """Average a metric's difference of images over the frames of each clip."""
     count = len(tests.specs)
     total: FloatArray = np.zeros(count)
-    for start, stop in _frame_groups(tests, frames_at_once):
-        images = (clips.images(start, stop).rgb for clips in (tests, references))
-        differences = np.asarray(observer.difference(*images, ppd=ppd))
+    for group in _frame_groups(tests, frames_at_once):
+        images = (clips.images(group).rgb for clips in (tests, references))
+        differences = np.asarray(observer.difference(*images, ppd=tests.specs[0].ppd))
         total += differences.reshape(count, -1).sum(axis=1)
-    return _check_differences(observer, total / tests.shape[1], count)
-
-
-def _check_differences(
-    observer: Any, differences: FloatArray, count: int
-) -> FloatArray:
-    if differences.shape != (count,) or not np.isfinite(differences).all():
-        raise InputError(
-            f"observer {observer.card.name} gives differences of shape {differences.shape} for "
-            f"{count} clips, or NaN or infinity among them; wanted are {count} finite numbers"
-        )
-    return differences
+    return total / tests.shape[1]
 
 
 def _clip_distances(
@@ -290,11 +278,11 @@ def _frame_distances(
     planes = 1
     reference_features = {}
     if references.still:
-        reference_features = _frame_features(observer, references, 0, 1)
-    for start, stop in [(0, 1)] if all_still else _frame_groups(tests, frames_at_once):
+        reference_features = _frame_features(observer, references, range(1))
+    for group in [range(1)] if all_still else _frame_groups(tests, frames_at_once):
         if not references.still:
-            reference_features = _frame_features(observer, references, start, stop)
-        test_features = _frame_features(observer, tests, start, stop)
+            reference_features = _frame_features(observer, references, group)
+        test_features = _frame_features(observer, tests, group)
         for layer, layer_sum in sums.items():
             test, planes = test_features[layer]
             reference, reference_planes = reference_features[layer]
@@ -319,12 +307,12 @@ def _frame_distances(
 
 
 def _frame_features(
-    observer: Any, clips: DisplayedClips, start: int, stop: int
+    observer: Any, clips: DisplayedClips, frames: range
 ) -> dict[str, tuple[FloatArray, int]]:
     """Compute features of some frames, shape (N, frames, D), and their number of equal planes."""
-    images = clips.images(start, stop)
+    images = clips.images(frames)
     planes = equal_planes(observer, images)
-    shape = (len(clips.specs), stop - start, -1)
+    shape = (len(clips.specs), len(frames), -1)
     return {
         name: (np.asarray(layer_features).reshape(shape), planes)
         for name, layer_features in features(observer, images).items()

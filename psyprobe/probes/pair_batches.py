@@ -200,7 +200,6 @@ def _compare_clips(observer: Any, work: PairImages) -> list[JsonObject]:
         work.rows,
         work.measures,
         default_batch_size(first_test.shape, observer.card.device),
-        first_test.ppd,
     )
 
 

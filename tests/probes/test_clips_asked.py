@@ -185,7 +185,7 @@ def test_whole_clips_and_frames_give_the_same_angles(direction: str) -> None:
             DisplayedClips(tuple(each), display, who.card)
             for each in (tests, references)
         )
-        answers = clip_answers(who, *shown, rows, MEASURES, at_once, 60.0)
+        answers = clip_answers(who, *shown, rows, MEASURES, at_once)
         found.append(np.array([each["values"][0] for each in answers]))
         assert all(each["lengths"][0][2] > 0 for each in answers)
     for other in found[1:]:
@@ -229,7 +229,7 @@ def test_an_encoder_of_images_sees_every_frame_and_their_mean() -> None:
         DisplayedClips((each,), display, who.card)
         for each in (tests[0], tests[0].reference())
     )
-    (answer,) = clip_answers(who, *shown, [0], MEASURES, 5, 60.0)
+    (answer,) = clip_answers(who, *shown, [0], MEASURES, 5)
     one, other = (
         np.asarray(corner(np.asarray(display.encode(each.draw()))), dtype=np.float64)
         for each in (tests[0], tests[0].reference())
@@ -419,7 +419,7 @@ def test_a_metric_of_images_gives_the_mean_over_frames() -> None:
         DisplayedClips((each,), Display(), who.card)
         for each in (spec, spec.reference())
     )
-    (answer,) = clip_answers(who, *shown, [0], ("difference",), 4, 60.0)
+    (answer,) = clip_answers(who, *shown, [0], ("difference",), 4)
     light = [
         np.repeat(each.draw().pixels[..., None], 3, axis=-1)
         for each in (spec, spec.reference())
@@ -502,7 +502,7 @@ from psyprobe.stimulus import Drift
 spec = Drift(frequency=4, contrast=0.2, temporal_frequency=5, frames=int(sys.argv[1]), size=224)
 for who in (pp.load_observer("pixels"), pp.observer(lambda images: images.mean(axis=(1, 3)), name="rows")):
     shown = (DisplayedClips((each,), Display(), who.card) for each in (spec, spec.reference()))
-    (answer,) = clip_answers(who, *shown, [0], ("angular", "l2"), 8, 60.0)
+    (answer,) = clip_answers(who, *shown, [0], ("angular", "l2"), 8)
     assert answer["values"][0][1] > 0
 print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
 """

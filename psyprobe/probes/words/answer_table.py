@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -186,15 +186,13 @@ def _axis_variables(axis: StimulusAxis, currency: str) -> dict[str, tuple[str, s
 
 def _replaced_settings(substitutions: Counter[str]) -> list[JsonObject]:
     """List the settings that were sent in place of others, and the number of answers of each."""
-    settings = [
-        (json.loads(setting), count) for setting, count in substitutions.items()
-    ]
-    return [
-        {"name": name, "requested": requested, "sent": replacement, "answers": count}
-        for (name, requested, replacement), count in sorted(
-            settings, key=lambda pair: str(pair[0])
+    settings = []
+    for setting, count in substitutions.items():
+        name, requested, sent = json.loads(setting)
+        settings.append(
+            {"name": name, "requested": requested, "sent": sent, "answers": count}
         )
-    ]
+    return sorted(settings, key=lambda entry: str([*entry.values()][:3]))
 
 
 def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
@@ -217,16 +215,16 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     (level,) = layout["levels"]
     task = Task.from_dict(layout["task"])
     assert task.axis is not None
-    columns, total_cost, substitutions = _read_columns(record, store)
+    rows, total_cost, substitutions = _read_rows(record, store)
     variables = {level["name"]: (level["unit"], level["label"])}
     variables |= _axis_variables(task.axis, total_cost.currency)
-    if "session" in columns:
+    if "person" in record.observer_card.get("options", {}):
         variables["session"] = ("1", "Session, from 0")
     dtypes = {"text": object, "flag": bool}
     data = {
         name: (
             ("trial",),
-            np.array(columns[name], dtype=dtypes.get(unit, np.float64)),
+            np.array([row[name] for row in rows], dtypes.get(unit, np.float64)),
             {
                 **unit_attributes("1" if unit in dtypes else unit),
                 "long_name": long_name,
@@ -234,7 +232,10 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
         )
         for name, (unit, long_name) in variables.items()
     }
-    readouts = set(columns["readout"])
+    readouts = {row["readout"] for row in rows}
+    replaced_settings = {}
+    if substitutions:
+        replaced_settings["replaced_settings"] = _replaced_settings(substitutions)
     attributes = {
         **run_attributes(
             record,
@@ -245,11 +246,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
             design_estimates=record.outcome["estimates"],
             size=layout["size"],
             spent=total_cost.to_dict(),
-            **(
-                {"replaced_settings": _replaced_settings(substitutions)}
-                if substitutions
-                else {}
-            ),
+            **replaced_settings,
         ),
         **{
             name: json.dumps(layout[name])
@@ -265,10 +262,10 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     return arrange_trials(table)
 
 
-def _read_columns(
+def _read_rows(
     record: RunRecord, store: Store
-) -> tuple[dict[str, list[Any]], TotalCost, Counter[str]]:
-    """Read every answer of a run: columns of its table, what it cost, and settings replaced."""
+) -> tuple[list[JsonObject], TotalCost, Counter[str]]:
+    """Read every answer of a run: rows of its table, what it cost, and settings replaced."""
     layout = record.layout
     trials = record.outcome["trials"]
     (level,) = layout["levels"]
@@ -276,9 +273,8 @@ def _read_columns(
     axis = task.axis
     assert axis is not None
     prompts = {prompt.id: prompt for prompt in map(Prompt.from_dict, layout["prompts"])}
-    columns: defaultdict[str, list[Any]] = defaultdict(list)
+    rows: list[JsonObject] = []
     readings: list[Read] = []
-    readings_by_prompt: defaultdict[str, list[Read]] = defaultdict(list)
     polarities: list[int] = []
     substitutions: Counter[str] = Counter()
     total_cost = TotalCost()
@@ -295,11 +291,6 @@ def _read_columns(
             json.dumps([name, *pair]) for name, pair in reply.instead.items()
         )
         total_cost.add(answer["reply"])
-        tokens = (
-            json.dumps(reply.first_tokens, ensure_ascii=False)
-            if reply.first_tokens
-            else ""
-        )
         row = {
             axis.name: trial["contrast"],
             f"delivered_{axis.name}": answer["delivered_contrast"],
@@ -316,28 +307,26 @@ def _read_columns(
             "prompt_text": prompt.full,
             "polarity": prompt.polarity,
             "reply_requested": answered and trial["text_asked"],
-            "first_tokens": tokens,
+            "first_tokens": "",
             "reading": reading.text,
             "p_yes": reading.p_yes,
             "logit": reading.logit,
             "answer_mass": reading.mass,
             "logit_censored": reading.censored,
+            "session": 0.0,
         }
-        for name, value in row.items():
-            columns[name].append(value)
+        if reply.first_tokens:
+            row["first_tokens"] = json.dumps(reply.first_tokens, ensure_ascii=False)
+        rows.append(row)
+    readings_by_prompt: defaultdict[str, list[Read]] = defaultdict(list)
+    for row, reading in zip(rows, readings, strict=True):
         if reading.text:
-            readings_by_prompt[prompt.id].append(reading)
+            readings_by_prompt[row["prompt"]].append(reading)
     setting = layout["asking"]["readout"]
     readouts = {
         name: choose_readout(readings_by_prompt[name], setting) for name in prompts
     }
-    columns["readout"] = [readouts[name] for name in columns["prompt"]]
-    columns["response"] = [
-        response_value(reading, readout, polarity)
-        for reading, readout, polarity in zip(
-            readings, columns["readout"], polarities, strict=True
-        )
-    ]
-    if "person" in record.observer_card.get("options", {}):
-        columns["session"] = [0.0] * len(trials)
-    return dict(columns), total_cost, substitutions
+    for row, reading, polarity in zip(rows, readings, polarities, strict=True):
+        row["readout"] = readout = readouts[row["prompt"]]
+        row["response"] = response_value(reading, readout, polarity)
+    return rows, total_cost, substitutions
