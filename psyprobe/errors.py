@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -95,6 +95,13 @@ def unknown_name(kind: str, name: Any, valid: Iterable[str]) -> UnknownNameError
     return UnknownNameError(
         f"unknown {kind} {name!r:.100}; {suggestion}Known: {listing}"
     )
+
+
+def check_known(kind: str, names: Iterable[Any], valid: Collection[str]) -> None:
+    """Raise the error of `unknown_name` for the first name that does not exist."""
+    for name in names:
+        if name not in valid:
+            raise unknown_name(kind, name, valid)
 
 
 def describe_failure(problem: BaseException, file: str | None = None) -> str:

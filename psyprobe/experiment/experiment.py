@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import Field
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, check_known
 from psyprobe.experiment.page import Page, Section
 from psyprobe.experiment.page_errors import in_file, one_line
 from psyprobe.files.listing import Listing
@@ -96,11 +96,8 @@ class Experiment(Page):
         6
         """
         free = self.free_parameters()
+        check_known(f"parameter of {self.stimulus_set.name} to vary", variants, free)
         for name, values in variants.items():
-            if name not in free:
-                raise unknown_name(
-                    f"parameter of {self.stimulus_set.name} to vary", name, free
-                )
             if not values or len(set(values)) != len(values):
                 raise InputError(
                     f"variants of {name} are {list(values)}; give at least one value, each once"

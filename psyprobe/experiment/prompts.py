@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, check_known
 from psyprobe.files.output import plain
 from psyprobe.files.parsing import parse_toml, read_text
 
@@ -150,9 +150,7 @@ class Prompt:
     def from_dict(cls, values: JsonMapping) -> Prompt:
         """Make the prompt that `to_dict` describes; `id` and `text` are required."""
         names = [field.name for field in fields(cls)]
-        for key in values:
-            if key not in names:
-                raise unknown_name("field of a prompt", str(key), names)
+        check_known("field of a prompt", values, names)
         for key in ("id", "text"):
             if key not in values:
                 raise InputError(
@@ -208,13 +206,12 @@ def load_prompts(
     >>> [prompt.id for prompt in load_prompts(["base", "Do you see stripes?"])]
     ['base', 'do_you_see_stripes']
     """
-    single = isinstance(source, str | Path | Prompt | Mapping)
-    entries = (
-        [source] if isinstance(source, str | Path | Prompt | Mapping) else list(source)
-    )
-    prompts = []
-    for entry in entries:
-        prompts += _prompts_of(entry, single=single)
+    prompts: list[Prompt] = []
+    if isinstance(source, str | Path | Prompt | Mapping):
+        prompts = _prompts_of(source, single=True)
+    else:
+        for entry in source:
+            prompts += _prompts_of(entry, single=False)
     if not prompts:
         raise InputError("there is no prompt to ask with; give at least one")
     ids = [prompt.id for prompt in prompts]
@@ -252,10 +249,8 @@ def _prompts_of(entry: Any, *, single: bool) -> list[Prompt]:
             f"{entry!r} is no prompt; give a set's name, a .toml file, a question or a Prompt"
         )
     if single or _NAME.fullmatch(entry):
-        sets = _catalogue()
-        if entry not in sets:
-            raise unknown_name("prompt set", entry, sets)
-        return _read_set(sets[entry])
+        check_known("prompt set", [entry], _catalogue())
+        return _read_set(_catalogue()[entry])
     return [Prompt(id=_slug(entry), text=entry)]
 
 
@@ -278,9 +273,7 @@ def _read_set(table: JsonMapping) -> list[Prompt]:
         field.name for field in fields(Prompt) if field.name not in ("id", "text")
     ]
     keys = ["title", "source", "prompts", *common]
-    for key in table:
-        if key not in keys:
-            raise unknown_name("key of a set of prompts", str(key), keys)
+    check_known("key of a set of prompts", table, keys)
     entries = table.get("prompts")
     if not isinstance(entries, list) or not all(
         isinstance(entry, Mapping) for entry in entries

@@ -7,7 +7,6 @@ images. Degrees mean nothing to an encoder: read its limit in cycles a pixel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +20,8 @@ from psyprobe.probes.detection import (  # noqa: F401
     ABILITIES,
     SECTIONS,
     answer,
+    plot,
+    report,
     result,
     score,
     task,
@@ -28,7 +29,6 @@ from psyprobe.probes.detection import (  # noqa: F401
 )
 from psyprobe.probes.differences import PERIOD, StimulusDifference, to_periods
 from psyprobe.probes.pairs import Grid, PairSchedule
-from psyprobe.running.task import task_of
 from psyprobe.stimulus import Specification
 
 
@@ -71,21 +71,3 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
     )
     conditions = detection.grid_conditions(experiment, observer.card, period)
     return PairSchedule(experiment, observer, conditions, detection.VERSION, batch_size)
-
-
-def plot(results: Sequence[Any], ax: Any = None, **options: Any) -> Any:
-    """Plot responses over contrast and period, or thresholds of answers."""
-    if all(task_of(dataset).answered for dataset in results):
-        return words_probe().plot(results, ax, **options)
-    from psyprobe.plotting.features import contour_panels
-
-    return contour_panels(results, ax, **options)
-
-
-def report(results: Sequence[Any]) -> list[Any]:
-    """Return the parts of a report: of results in words first, then of encoders and metrics."""
-    from psyprobe.plotting.feature_parts import contour_parts
-
-    word_results, encoder_results = detection.split_by_answer(results)
-    parts = words_probe().report(word_results) if word_results else []
-    return [*parts, *contour_parts(encoder_results)]

@@ -71,11 +71,7 @@ def pace_of(replies: Sequence[JsonMapping], source: str) -> Pace:
 
     def mean(name: str) -> float | None:
         values = [reply.get(name) for reply in replies]
-        return (
-            None
-            if None in values
-            else sum(value for value in values if value is not None) / count
-        )
+        return None if None in values else sum(filter(None, values)) / count
 
     currencies = {reply.get("currency", USD) for reply in replies}
     cached = sum(reply.get("tokens_cached") or 0 for reply in replies) / count

@@ -34,6 +34,7 @@ from psyprobe.human.reference import DataReference
 from psyprobe.observers import Card
 from psyprobe.probes import pair_batches, pairs
 from psyprobe.probes.differences import (
+    PERIOD,
     StimulusDifference,
     find_difference,
     human_parameters,
@@ -46,7 +47,7 @@ from psyprobe.probes.pair_batches import Responses, responses
 from psyprobe.probes.pairs import Conditions, Grid, PairSchedule, pair_up, response_task
 from psyprobe.running.protocol import Answered, Batch, RunRecord
 from psyprobe.running.store import Store
-from psyprobe.running.task import Task, task_of
+from psyprobe.running.task import Task, stimulus_axis_of, task_of
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.parameters import Parameter, log_spaced, ten_digits
 from psyprobe.stimulus.specification import level_of, with_levels
@@ -153,7 +154,7 @@ def plot(results: Sequence[Dataset], ax: Any = None, **options: Any) -> Any:
         )
     if True in kinds:
         return words_probe().plot(results, ax, **options)
-    if all("anchor_response" in join_measures(result) for result in results):
+    if all(map(_has_jnds, results)):
         from psyprobe.plotting.jnd import jnd_panels
 
         return jnd_panels(results, ax, **options)
@@ -167,21 +168,20 @@ def report(results: Sequence[Dataset]) -> list[Any]:
     from psyprobe.plotting.feature_parts import contour_parts
     from psyprobe.plotting.jnd import jnd_parts
 
-    word_results, encoder_results = split_by_answer(results)
-    parts = []
+    word_results = [result for result in results if task_of(result).answered]
+    encoder_results = [result for result in results if not task_of(result).answered]
+    parts: list[Any] = jnd_parts([*filter(_has_jnds, encoder_results)])
     if encoder_results:
-        parts = [*jnd_parts(encoder_results), *contour_parts(encoder_results)]
+        parts += contour_parts(encoder_results)
     if word_results:
         parts += words_probe().report(word_results)
     return parts
 
 
-def split_by_answer(
-    results: Sequence[Dataset],
-) -> tuple[list[Dataset], list[Dataset]]:
-    """Split results into those in words and those of encoders and metrics."""
-    in_words = [result for result in results if task_of(result).answered]
-    return in_words, [result for result in results if not task_of(result).answered]
+def _has_jnds(result: Dataset) -> bool:
+    """Tell whether the thresholds of a result are drawn over its levels, as acuity's are not."""
+    has_anchor = "anchor_response" in join_measures(result)
+    return has_anchor and stimulus_axis_of(result) != PERIOD
 
 
 def words_probe() -> Any:
@@ -316,16 +316,8 @@ def _scored_grid(
     reference = experiment.human
     score = experiment.score
     if reference is None or (score.multiplier is None and score.anchor is not None):
-        return (
-            {},
-            np.empty(0),
-            {
-                "human": "",
-                "scored_difference": None,
-                "human_sensitivity": None,
-                "curve": None,
-            },
-        )
+        missing = ("scored_difference", "human_sensitivity", "curve")
+        return {}, np.empty(0), {"human": "", **dict.fromkeys(missing)}
     if score.multiplier is None:
         raise InputError(
             "[score] has no multiplier; give for example { from = 0.5, to = 2, n = 10, scale = "

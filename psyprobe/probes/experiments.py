@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from psyprobe.analysis.variants import average_variants
-from psyprobe.errors import ConditionWarning, InputError, unknown_name
+from psyprobe.errors import ConditionWarning, InputError, check_known
 from psyprobe.experiment import Experiment, is_suite, load_experiment, load_suite
 from psyprobe.experiment.experiment import variant_label
 from psyprobe.experiment.page import Page
@@ -222,11 +222,7 @@ def vary(experiments: Sequence[Experiment], variants: Variants) -> list[Experime
                 f"probe {experiment.probe!r} of {experiment.name} takes no variants; leave them out"
             )
     parameters = [experiment.free_parameters() for experiment in experiments]
-    for name in variants:
-        if not any(name in free for free in parameters):
-            raise unknown_name(
-                "parameter to vary", name, sorted(set().union(*parameters))
-            )
+    check_known("parameter to vary", variants, set().union(*parameters))
     return [
         experiment.with_variants(
             {name: values for name, values in variants.items() if name in free}
@@ -488,11 +484,8 @@ def check_experiment(experiment: Experiment) -> Experiment:
             *_COMMON_KEYS,
             *load_probe(experiment.probe, allow_files=True).SECTIONS,
         )
-        for name in Page.model_fields:
-            if name in experiment.model_fields_set and name not in allowed_names:
-                raise unknown_name(
-                    f"key for probe {experiment.probe!r}", name, allowed_names
-                )
+        keys = [key for key in Page.model_fields if key in experiment.model_fields_set]
+        check_known(f"key for probe {experiment.probe!r}", keys, allowed_names)
     return experiment
 
 

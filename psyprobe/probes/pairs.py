@@ -548,18 +548,7 @@ class PairPlan:
     def _repr_html_(self) -> str:
         from psyprobe.files import html
 
-        names = (
-            "grid",
-            "score",
-            "references",
-            "images",
-            "questions",
-            "answered",
-            "batches",
-        )
-        return html.paragraphs(str(self)) + html.fields(
-            {name: getattr(self, name) for name in names}
-        )
+        return html.paragraphs(str(self))
 
     def __str__(self) -> str:
         height, width = self.size

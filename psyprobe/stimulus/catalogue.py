@@ -13,7 +13,7 @@ import numpy as np
 
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, check_known, unknown_name
 from psyprobe.files.listing import Listing
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.stimulus.kinds.sums import BACKGROUND, Sum
@@ -293,7 +293,7 @@ def load_stimulus(name_or_path: str | Path) -> StimulusSet:
 
 def stimulus_set(page: JsonMapping, name: str, folder: Path) -> StimulusSet:
     """Make the stimulus set that a page describes; kinds ``FILE.py:CLASS`` lie in `folder`."""
-    _check_keys("key of a stimulus file", page, _KEYS)
+    check_known("key of a stimulus file", page, _KEYS)
     for key in ("title", "kind", "parameters"):
         if key not in page:
             raise InputError(
@@ -317,12 +317,6 @@ def stimulus_set(page: JsonMapping, name: str, folder: Path) -> StimulusSet:
     for level in stimulus.levels:
         level_of(spec, level)
     return stimulus
-
-
-def _check_keys(what: str, page: JsonMapping, allowed: tuple[str, ...]) -> None:
-    for key in page:
-        if key not in allowed:
-            raise unknown_name(what, key, allowed)
 
 
 def _read_part(name: str, values: Any, folder: Path) -> JsonObject:
@@ -372,7 +366,7 @@ def read_levels(name: str, page: Any) -> FloatArray:
         raise InputError(
             f"levels of {name} are {page!r}; write {{ from = 0.5, to = 28, n = 20, scale = 'log' }}"
         )
-    _check_keys(
+    check_known(
         f"key of the levels of {name}", page, ("from", "to", "n", "scale", "values")
     )
     values = _numbers(name, page["values"]) if "values" in page else _spaced(name, page)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from psyprobe.analysis.psychometric.posterior import (
     default_grid,
     detection_probability,
 )
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, check_known
 from psyprobe.probes.designs.protocol import (
     DesignEstimate,
     Level,
@@ -303,8 +303,7 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
         seed: int = 0,
     ) -> None:
         super().__init__(values, contrasts, chance, stop, n_max, catch, top, seed)
-        if about not in ("threshold", "all"):
-            raise unknown_name("aim of QUEST+", about, ("threshold", "all"))
+        check_known("aim of QUEST+", [about], get_args(About))
         self._about = about
         self.posterior = ThresholdPosterior(
             len(self.values),

@@ -17,7 +17,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.posterior import detection_probability
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, check_known
 
 DesignName: TypeAlias = Literal["constant", "ladder", "quest_plus", "quick_csf"]
 DESIGNS: tuple[DesignName, ...] = get_args(DesignName)
@@ -134,8 +134,7 @@ def expected_interval_width(
     >>> round(expected_interval_width("quest_plus", 6 * 50, values=6), 2)
     0.25
     """
-    if design not in DESIGNS:
-        raise unknown_name("design", design, DESIGNS)
+    check_known("design", [design], DESIGNS)
     if queries < 1 or values < 1 or not 0 < contrasts[0] < contrasts[1] or levels < 2:
         raise InputError(
             f"queries is {queries}, values {values}, contrasts {contrasts}, levels {levels}; "

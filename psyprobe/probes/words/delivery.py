@@ -27,7 +27,7 @@ import numpy as np
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray, IntArray, Size
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, check_known
 from psyprobe.files.images import encode_png
 from psyprobe.files.output import digest
 from psyprobe.light.codes import DITHERS, check_room
@@ -91,8 +91,7 @@ class Delivery:
                 f"bits is {self.bits!r}; give 8, or None for floats that are not rounded"
             )
         dithers = PAGE_DITHERS if self.format == "page" else DITHERS
-        if self.dither not in dithers:
-            raise unknown_name("dither", str(self.dither), dithers)
+        check_known("dither", [self.dither], dithers)
         if self.format not in ("png", "page"):
             raise InputError(
                 f"image format is {self.format!r}; only png is lossless: JPEG takes most of a "

@@ -13,7 +13,7 @@ import numpy as np
 
 from psyprobe._json import JsonObject
 from psyprobe.analysis.words.reply import posterior_answers
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, check_known
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.page import Asking
 from psyprobe.experiment.prompts import Prompt
@@ -151,17 +151,10 @@ def axis_levels(experiment: Experiment, period: bool = False) -> AxisLevels:
 
 def _other_level(experiment: Experiment, axis: StimulusAxis) -> str:
     axis_level = "frequency" if axis == PERIOD else axis.name
+    other_levels = [level for level in experiment.levels if level != axis_level]
     fixed_levels = {} if experiment.asking is None else experiment.asking.hold
-    for name in fixed_levels:
-        if name not in experiment.levels or name == axis_level:
-            raise unknown_name(
-                "level in asking.hold",
-                name,
-                [level for level in experiment.levels if level != axis_level],
-            )
-    names = [
-        name for name in experiment.levels if name not in {axis_level, *fixed_levels}
-    ]
+    check_known("level in asking.hold", fixed_levels, other_levels)
+    names = [name for name in other_levels if name not in fixed_levels]
     if len(names) > 1:
         raise InputError(
             f"[levels] holds {', '.join(experiment.levels)}; an observer that answers in words is "
@@ -175,73 +168,6 @@ def _other_level(experiment: Experiment, axis: StimulusAxis) -> str:
             "2, 4] }"
         )
     return names[0]
-
-
-def build_design(
-    experiment: Experiment,
-    task: Task,
-    levels: AxisLevels,
-    prompt: Prompt,
-    repeats: int,
-    part: int = 0,
-) -> Design:
-    """Build the design by which an experiment asks in one prompt variant.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment, which names the design.
-    task : Task
-        The task, whose chance level the design needs.
-    levels : AxisLevels
-        Levels among which the design chooses.
-    prompt : Prompt
-        The prompt, whose name seeds an adaptive design; fixed designs show all prompts the same
-        images.
-    repeats : int
-        Repeats of each level with constant stimuli.
-    part : int
-        Index of the part of the experiment; each has an order of its own.
-
-    Raises
-    ------
-    InputError
-        An option is unknown or out of range.
-    """
-    asking = require_asking(experiment)
-    make = _MAKERS[asking.design]
-    fixed = not adaptive(asking.design)
-    if asking.design == "quick_csf" and (
-        levels.level != "frequency" or levels.axis != CONTRAST_AXIS
-    ):
-        raise InputError(
-            "the design 'quick_csf' models sensitivity over frequency, and [levels] varies "
-            f"{levels.level}; take 'quest_plus'"
-        )
-    arguments: JsonObject = {"repeats": repeats} if asking.design == "constant" else {}
-    options = [
-        parameter
-        for parameter in inspect.signature(make).parameters
-        if parameter not in (*_GIVEN_ARGUMENTS, *arguments)
-    ]
-    for option in asking.options:
-        if option not in options:
-            raise unknown_name(
-                f"key in [asking.options] of design {asking.design!r}", option, options
-            )
-    arguments |= {"chance": task.chance, "catch": asking.catch, **asking.options}
-    arguments["seed"] = derived_seed(
-        asking.seed, "design", part if fixed else prompt.id
-    )
-    try:
-        contrasts = levels.values if fixed else fine_contrasts(levels.values)
-        return make(experiment.levels[levels.level], contrasts, **arguments)
-    except InputError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"design {asking.design!r} does not take {dict(asking.options)}: {error}"
-        ) from error
 
 
 def require_asking(experiment: Experiment) -> Asking:
@@ -283,22 +209,22 @@ class PromptVariant:
             asking.at_once if adaptive(asking.design) else _UNLIMITED
         )
         self.prompt = asking.prompts[index]
-        self._experiment = experiment
         self._asking = asking
         self._task = task
         self._axis_levels = levels
+        self._values = experiment.levels[levels.level]
         self._index = index
         #: The reading that counts; None until the pilot has decided it.
         self.readout: Readout | None = (
             None if asking.readout == "auto" else asking.readout
         )
+        repeats = asking.repeats
         self._remaining_repeats = (
-            asking.repeats.text - asking.repeats.p_yes if self.readout is None else 0
+            repeats.text - repeats.p_yes if self.readout is None else 0
         )
-        repeats = (
-            asking.repeats.text if self.readout == "text" else asking.repeats.p_yes
+        self._design = self._build_design(
+            repeats.text if self.readout == "text" else repeats.p_yes
         )
-        self._design = build_design(experiment, task, levels, self.prompt, repeats)
         self._pilot: list[Read] = []
         settings = {
             "top_p": asking.top_p,
@@ -314,6 +240,62 @@ class PromptVariant:
         self._repeats: Counter[Any] = Counter()
         self._planned = self._checked = 0
 
+    def _build_design(self, repeats: int, part: int = 0) -> Design:
+        """Build the design by which the experiment asks in this prompt variant.
+
+        Parameters
+        ----------
+        repeats : int
+            Repeats of each level with constant stimuli.
+        part : int
+            Index of the part of the experiment; each has an order of its own.
+
+        Raises
+        ------
+        InputError
+            An option is unknown or out of range.
+        """
+        asking = self._asking
+        levels = self._axis_levels
+        make = _MAKERS[asking.design]
+        if asking.design == "quick_csf" and (
+            levels.level != "frequency" or levels.axis != CONTRAST_AXIS
+        ):
+            raise InputError(
+                "the design 'quick_csf' models sensitivity over frequency, and [levels] varies "
+                f"{levels.level}; take 'quest_plus'"
+            )
+        arguments: JsonObject = {}
+        if asking.design == "constant":
+            arguments["repeats"] = repeats
+        options = [
+            parameter
+            for parameter in inspect.signature(make).parameters
+            if parameter not in (*_GIVEN_ARGUMENTS, *arguments)
+        ]
+        check_known(
+            f"key in [asking.options] of design {asking.design!r}",
+            asking.options,
+            options,
+        )
+        arguments |= {"chance": self._task.chance, "catch": asking.catch}
+        arguments |= asking.options
+        contrasts = levels.values
+        # Fixed designs show all prompts the same images.
+        seed_part: int | str = part
+        if adaptive(asking.design):
+            contrasts = fine_contrasts(contrasts)
+            seed_part = self.prompt.id
+        arguments["seed"] = derived_seed(asking.seed, "design", seed_part)
+        try:
+            return make(self._values, contrasts, **arguments)
+        except InputError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"design {asking.design!r} does not take {dict(asking.options)}: {error}"
+            ) from error
+
     def next(self) -> list[Trial]:
         """Return the next trials, none at the end; those that request text are marked."""
         asking = self._asking
@@ -324,14 +306,7 @@ class PromptVariant:
             and asking.design == "constant"
             and self._remaining_repeats
         ):
-            self._design = build_design(
-                self._experiment,
-                self._task,
-                self._axis_levels,
-                self.prompt,
-                self._remaining_repeats,
-                part=1,
-            )
+            self._design = self._build_design(self._remaining_repeats, part=1)
             self._remaining_repeats = 0
             levels = self._design.ask(self._at_once)
         return self._mark(
