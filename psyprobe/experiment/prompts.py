@@ -31,6 +31,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, check_known
+from psyprobe.experiment.page_errors import in_file
 from psyprobe.files.output import plain
 from psyprobe.files.parsing import parse_toml, read_text
 
@@ -243,7 +244,8 @@ def _prompts_of(entry: Any, *, single: bool) -> list[Prompt]:
     if isinstance(entry, Mapping):
         return [Prompt.from_dict(entry)]
     if isinstance(entry, Path) or (isinstance(entry, str) and entry.endswith(".toml")):
-        return _read_file(Path(entry))
+        with in_file(str(entry)):
+            return _read_set(parse_toml(read_text(entry), str(entry)))
     if not isinstance(entry, str):
         raise InputError(
             f"{entry!r} is no prompt; give a set's name, a .toml file, a question or a Prompt"
@@ -258,14 +260,6 @@ def _prompts_of(entry: Any, *, single: bool) -> list[Prompt]:
 def _catalogue() -> dict[str, JsonObject]:
     path = files("psyprobe.experiment") / "prompts.toml"
     return tomllib.loads(path.read_text(encoding="utf-8"))
-
-
-def _read_file(path: Path) -> list[Prompt]:
-    page = parse_toml(read_text(path), str(path))
-    try:
-        return _read_set(page)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def _read_set(table: JsonMapping) -> list[Prompt]:

@@ -69,7 +69,12 @@ class StimulusDifference:
         """
         if not differences.size:
             return None
-        base = level_grid(displayed, levels)
+        # All combinations of levels, with one more axis for differences.
+        axes = np.meshgrid(*levels.values(), indexing="ij", sparse=True)
+        level_axes = {
+            name: axis[..., None] for name, axis in zip(levels, axes, strict=True)
+        }
+        base = with_levels(displayed, **level_axes)
         shape = (*map(len, levels.values()), differences.shape[-1])
         if not self.change:
             tests = with_levels(
@@ -83,15 +88,6 @@ class StimulusDifference:
         return Grid(
             with_levels(base, **{self.parameter: np.reshape(changed, shape)}), base
         )
-
-
-def level_grid(displayed: Specification, levels: NamedArrays) -> Specification:
-    """Set a stimulus to all combinations of levels, with one more axis for differences."""
-    grids = np.meshgrid(*levels.values(), indexing="ij", sparse=True)
-    return with_levels(
-        displayed,
-        **{name: grid[..., None] for name, grid in zip(levels, grids, strict=True)},
-    )
 
 
 def mesh(levels: Mapping[str, Sequence[float] | FloatArray]) -> dict[str, FloatArray]:

@@ -588,7 +588,12 @@ def _finished_results(store: Store, records: Sequence[RunRecord]) -> list[Datase
     """Build the results of finished runs; average all variants of one experiment."""
     groups: defaultdict[str, list[RunRecord]] = defaultdict(list)
     for record in records:
-        groups[_group_key(record)].append(record)
+        layout = record.layout
+        key = record.key
+        if "variant" in layout:
+            shared = [layout.get(name) for name in ("variants", "levels", "display")]
+            key = digest([record.experiment_toml, record.observer_digest, shared])
+        groups[key].append(record)
     results = []
     for members in groups.values():
         if any(record.finished is None for record in members):
@@ -601,14 +606,6 @@ def _finished_results(store: Store, records: Sequence[RunRecord]) -> list[Datase
             labels = [variant_label(record.layout["variant"]) for record in members]
             results.append(average_variants(member_results, layout["variants"], labels))
     return results
-
-
-def _group_key(record: RunRecord) -> str:
-    """Return the key of a run, or a digest that is common to all its variants."""
-    if "variant" not in record.layout:
-        return record.key
-    shared = [record.layout.get(name) for name in ("variants", "levels", "display")]
-    return digest([record.experiment_toml, record.observer_digest, shared])
 
 
 def _read_result(path: Path) -> Dataset:

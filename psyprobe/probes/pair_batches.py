@@ -115,7 +115,15 @@ def answer(observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answere
             if not questions:
                 continue
             if tests is None:
-                answers = _compare_clips(observer, work)
+                card = observer.card
+                answers = clip_answers(
+                    observer,
+                    DisplayedClips(work.tests, work.display, card),
+                    DisplayedClips(work.references, work.display, card),
+                    work.rows,
+                    work.measures,
+                    default_batch_size(work.tests[0].shape, card.device),
+                )
             else:
                 references.take(work)
                 answers = _compare(name, observer, work, tests, references)
@@ -188,19 +196,6 @@ class _References:
                 observer, self.features(name, observer), self._drive
             )
         return self._lengths[name]
-
-
-def _compare_clips(observer: Any, work: PairImages) -> list[JsonObject]:
-    """Compare each clip of a batch with its reference, and return an observer's answers."""
-    first_test = work.tests[0]
-    return clip_answers(
-        observer,
-        DisplayedClips(work.tests, work.display, observer.card),
-        DisplayedClips(work.references, work.display, observer.card),
-        work.rows,
-        work.measures,
-        default_batch_size(first_test.shape, observer.card.device),
-    )
 
 
 def _test_levels(work: PairImages) -> list[JsonObject]:

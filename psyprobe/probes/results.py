@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from psyprobe._json import JsonObject
-from psyprobe._typing import Option, Size
+from psyprobe._typing import Option
 from psyprobe.analysis.score import NO_SCORE, Score, Scores
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import check_new, fit_width, legend_lines, title_of, typeset
@@ -22,7 +22,7 @@ from psyprobe.probes import load_probe
 if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
     from xarray import Dataset
 
     from psyprobe.analysis.scoreboards import Scoreboard
@@ -243,18 +243,13 @@ def _stack_figures(groups: list[list[Dataset]], options: JsonObject) -> Figure:
         subfigure = figure.add_subfigure(spec[row])
         plot_group = _probe_function(group[0], "plot", "drawn")
         plot_group(group, None, figure=subfigure, observer=not title, **options)
-        rows, columns = _panel_grid(subfigure)
+        grid = subfigure.axes[0].get_subplotspec() if subfigure.axes else None
+        rows, columns = grid.get_gridspec().get_geometry() if grid else (1, 1)
         widths.append(4.8 * min(columns, 3))
         heights.append(3.6 * rows + 0.13 * legend_lines(subfigure))
     spec.set_height_ratios(heights)
     figure.set_size_inches(max(widths), sum(heights) + 0.2)
     return figure
-
-
-def _panel_grid(subfigure: SubFigure) -> Size:
-    """Return the numbers of rows and columns of panels."""
-    grid = subfigure.axes[0].get_subplotspec() if subfigure.axes else None
-    return (1, 1) if grid is None else grid.get_gridspec().get_geometry()
 
 
 def _probe_name(result: Dataset) -> str:

@@ -29,13 +29,15 @@ class Rounds(PosteriorDesign[ThresholdPosterior]):
 
     def __init__(
         self,
-        values: tuple[float, ...],
-        posterior: ThresholdPosterior,
+        offered: DesignLevels,
+        chance: float | None,
+        function: Function,
         first: list[Level],
-        second: Callable[[], list[Level]] | None,
+        second: Callable[[], list[Level]] | None = None,
     ) -> None:
-        super().__init__(values)
-        self.posterior = posterior
+        super().__init__(offered.values)
+        grid = default_grid(offered.contrasts, chance, function)
+        self.posterior = ThresholdPosterior(len(offered.values), grid)
         self._remaining = first
         self._second = second
 
@@ -123,9 +125,7 @@ def constant(
     if repeats < 1:
         raise InputError(f"repeats is {repeats}; give a whole number of at least 1")
     levels = _combine(offered.values, offered.contrasts, repeats)
-    grid = default_grid(offered.contrasts, chance, function)
-    posterior = ThresholdPosterior(len(offered.values), grid)
-    return Rounds(offered.values, posterior, _shuffle(levels, offered, seed), None)
+    return Rounds(offered, chance, function, _shuffle(levels, offered, seed))
 
 
 def ladder(
@@ -180,20 +180,30 @@ def ladder(
             f"coarse is {coarse}, fine {fine} and repeats {repeats}; give at least 2, at least "
             "0 and at least 1"
         )
-    grid = default_grid(offered.contrasts, chance, function)
-    posterior = ThresholdPosterior(len(offered.values), grid)
     ends = (offered.contrasts[0], offered.contrasts[-1])
     levels = _combine(offered.values, log_spaced(*ends, coarse).tolist(), repeats)
 
     def make_second() -> list[Level]:
+        """Show contrasts over the interval of each threshold, at least where the function is steep.
+
+        Contrasts along the steep part fix the width, too.
+        """
         levels: list[Level] = []
+        bottom, top = np.log10(ends)
         for place, value in enumerate(offered.values):
-            near_threshold = _contrasts_near_threshold(posterior, place, ends, fine)
-            levels += _combine([value], near_threshold, repeats)
+            low, high = design.posterior.interval(place, 0.8)
+            half = max((high - low) / 2, 0.3 * design.posterior.mean_width(place))
+            centre = np.clip((low + high) / 2, bottom, top)
+            near_threshold = np.linspace(
+                max(centre - half, bottom), min(centre + half, top), fine
+            )
+            contrasts = [*map(power_of_ten, near_threshold.tolist())]
+            levels += _combine([value], contrasts, repeats)
         return _shuffle(levels, offered, [seed, 2])
 
     first = _shuffle(levels, offered, [seed, 1])
-    return Rounds(offered.values, posterior, first, make_second if fine else None)
+    design = Rounds(offered, chance, function, first, make_second if fine else None)
+    return design
 
 
 def catch_trials(others: int, share: float) -> int:
@@ -220,19 +230,3 @@ def _shuffle(
     values = offered.values
     trials = levels + [Level(values[i % len(values)], 0.0) for i in range(count)]
     return [trials[i] for i in np.random.default_rng(seed).permutation(len(trials))]
-
-
-def _contrasts_near_threshold(
-    posterior: ThresholdPosterior, place: int, contrasts: tuple[float, float], fine: int
-) -> list[float]:
-    """Space contrasts over the interval of a threshold, at least over the steep part of the
-    function.
-
-    Contrasts along the steep part fix the width, too.
-    """
-    low, high = posterior.interval(place, 0.8)
-    half = max((high - low) / 2, 0.3 * posterior.mean_width(place))
-    bottom, top = np.log10(contrasts)
-    centre = np.clip((low + high) / 2, bottom, top)
-    levels = np.linspace(max(centre - half, bottom), min(centre + half, top), fine)
-    return [power_of_ten(x) for x in levels.tolist()]

@@ -708,18 +708,6 @@ class Scene:
         seeds = [derived_seed(seed, "frame", frame) for frame in range(spec.frames)]
         return tuple(deliver(self.display.encode(spec.draw()), self.delivery, seeds))
 
-    def _highest_frequency(self, value: float, contrast: float) -> float:
-        """Return the highest frequency of a trial, cpd."""
-        frequency = (
-            value if self.level == "frequency" else _pattern_frequency(self.spec)
-        )
-        parameter, unit = self.change or ("contrast", "")
-        if unit == PERIOD.name:
-            return 1 / contrast
-        if parameter == "frequency":
-            return apply_change(unit, frequency, contrast)
-        return frequency
-
     def _refusal(
         self,
         trial: TrialImages,
@@ -739,8 +727,15 @@ class Scene:
         return refused(arrivals, frequency) or ""
 
     def _frequency_refusal(self, value: float, contrast: float) -> str:
-        """Say why a frequency cannot be shown at this resolution; "" if it can."""
-        frequency = self._highest_frequency(value, contrast)
+        """Say why a trial's highest frequency cannot be shown; "" if it can."""
+        frequency = (
+            value if self.level == "frequency" else _pattern_frequency(self.spec)
+        )
+        parameter, unit = self.change or ("contrast", "")
+        if unit == PERIOD.name:
+            frequency = 1 / contrast
+        elif parameter == "frequency":
+            frequency = apply_change(unit, frequency, contrast)
         nyquist = self.spec.ppd / 2
         if not self.refuse and frequency <= nyquist:
             return ""

@@ -218,13 +218,31 @@ class WordsSchedule(ExperimentSchedule):
             ]
             if pilot:
                 yield from self._ask(pilot)
-                self._choose_readouts()
+                for index, variant in enumerate(self._variants):
+                    readings = (
+                        self._reading(trial, order)
+                        for trial, order in self._questions
+                        if trial.prompt == index
+                    )
+                    variant.add_pilot([*filter(None, readings)])
             pilot_trials = set(pilot)
             yield from self._ask(
                 [trial for trial in trials if trial not in pilot_trials]
             )
             if self.asking.design != "constant":
-                self._tell_designs(trials)
+                for trial in trials:
+                    self._tell_design(trial)
+
+    def _tell_design(self, trial: Trial) -> None:
+        orders = self._orders(trial)
+        readings = {
+            order: reading
+            for order in orders
+            if (reading := self._reading(trial, order))
+        }
+        answer = self._answers[self._questions[trial, orders[0]].key]
+        delivered = float(answer["delivered_contrast"] or 0)
+        self._variants[trial.prompt].tell(trial, readings, delivered)
 
     def _ask(self, trials: list[Trial]) -> Iterator[list[Batch]]:
         """Yield the batches of trials, and again those of trials that a person gave up."""
@@ -479,28 +497,6 @@ class WordsSchedule(ExperimentSchedule):
             Answer.from_dict(answer["reply"]),
             self._variants[trial.prompt].interpret(order)[0],
         )
-
-    def _choose_readouts(self) -> None:
-        """Give each prompt variant its pilot answers, which decide its reading."""
-        for index, variant in enumerate(self._variants):
-            readings = (
-                self._reading(trial, order)
-                for trial, order in self._questions
-                if trial.prompt == index
-            )
-            variant.add_pilot([reading for reading in readings if reading is not None])
-
-    def _tell_designs(self, trials: list[Trial]) -> None:
-        for trial in trials:
-            readings = {
-                order: reading
-                for order in self._orders(trial)
-                if (reading := self._reading(trial, order)) is not None
-            }
-            delivered = self._answers[
-                self._questions[trial, self._orders(trial)[0]].key
-            ]["delivered_contrast"]
-            self._variants[trial.prompt].tell(trial, readings, float(delivered or 0))
 
 
 def put_questions(
