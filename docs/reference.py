@@ -26,7 +26,7 @@ MODULES: dict[str, tuple[str, str | None]] = {
     ),
     "psyprobe.stimulus.export": (
         "Stimuli for other programs",
-        "PsychoPyImage for_psychopy torch_dataset",
+        "PsychoPyImage for_psychopy",
     ),
     "psyprobe.stimulus.pattern": (
         "What kinds of stimuli are built from",

@@ -99,8 +99,12 @@ def test_suites_of_ones_own_and_their_slips(tmp_path: Path) -> None:
 
 #: A Gabor on a grating, compared with measured thresholds over the contrast of the mask.
 MASKED = (
-    ('kind = "gabor"', 'kind = "masked_gabor"'),
-    ("contrast = 0.5", "contrast = 0.2\nmask_contrast = 0.2"),
+    (
+        'kind = "gabor"',
+        'kind = "gabor"\n'
+        'parts.mask = { kind = "grating", frequency = 2, contrast = 0.2 }',
+    ),
+    ("contrast = 0.5", "contrast = 0.2"),
 )
 MASKING = (
     ('model = "castle_csf"', 'data = "foley1994"'),

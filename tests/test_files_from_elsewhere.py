@@ -25,7 +25,7 @@ from psyprobe.light.codes import pack, spread, to_codes, unpack
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor
 from psyprobe.stimulus.catalogue import load_stimulus
-from psyprobe.stimulus.export import for_psychopy, torch_dataset
+from psyprobe.stimulus.export import for_psychopy
 
 ASKED = [
     "--as",
@@ -414,27 +414,6 @@ def test_psychopy_shows_the_pixels() -> None:
     ]
     shown.close()
     np.testing.assert_allclose(frame, (ready.image[::-1] + 1) / 2 * 255, atol=1.01)
-
-
-def test_a_torch_data_set_draws_what_is_asked() -> None:
-    torch = pytest.importorskip("torch")
-    spec = Gabor(
-        frequency=np.array([2.0, 4.0])[:, None],
-        contrast=[0.1, 0.2, 0.3],
-        radius=0.2,
-        size=48,
-    )
-    images = torch_dataset(spec, Display())
-    assert len(images) == 6 and isinstance(images, torch.utils.data.Dataset)
-    drive = np.asarray(Display().encode(spec.draw())).reshape(6, 48, 48, 3)
-    loader = torch.utils.data.DataLoader(images, batch_size=4)
-    found = list(loader)
-    np.testing.assert_array_equal(
-        torch.cat([batch[0] for batch in found]).numpy(), np.moveaxis(drive, -1, 1)
-    )
-    assert torch.cat(
-        [batch[1]["contrast"] for batch in found]
-    ).tolist() == pytest.approx([0.1, 0.2, 0.3] * 2)
 
 
 # -- the page

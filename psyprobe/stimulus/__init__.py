@@ -10,7 +10,7 @@ from psyprobe.stimulus.kinds.clips import Counterphase, Drift, Flicker
 from psyprobe.stimulus.kinds.discs import Disc, disc
 from psyprobe.stimulus.kinds.gratings import Gabor, Grating, gabor, grating
 from psyprobe.stimulus.kinds.noise import Noise, noise
-from psyprobe.stimulus.kinds.sums import MaskedGabor, Sum
+from psyprobe.stimulus.kinds.sums import Sum
 from psyprobe.stimulus.parameters import DerivedLevel, Parameter, parameter
 from psyprobe.stimulus.pattern import Modulation, Uniform, uniform
 from psyprobe.stimulus.registry import (
@@ -32,7 +32,6 @@ __all__ = [
     "Flicker",
     "Gabor",
     "Grating",
-    "MaskedGabor",
     "Modulation",
     "Noise",
     "Parameter",

@@ -1,4 +1,4 @@
-"""Export stimuli to other programs: images for PsychoPy, and data sets for torch."""
+"""Export stimuli to PsychoPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
-from psyprobe.stimulus.specification import Specification
 from psyprobe.stimulus.stimulus import Stimulus
 
 #: How much the resolutions of a window and a stimulus may differ, as a fraction.
@@ -140,58 +139,3 @@ def for_psychopy(stimulus: Stimulus, display: Display) -> PsychoPyImage:
     return PsychoPyImage(
         image, size, (width, height), stimulus.ppd, display.eotf == "linear"
     )
-
-
-def torch_dataset(
-    spec: Specification, display: Display, *, dtype: str = "float32"
-) -> Any:
-    """Make a ``torch.utils.data.Dataset`` of a batch of stimuli, each drawn when it is taken.
-
-    Parameters
-    ----------
-    spec : Specification
-        With arrays as parameters: one item for each image, in the order of the flattened batch.
-    display : Display
-        The display for whose drive images are encoded.
-    dtype : {"float32", "float64"}
-        Precision of the images.
-
-    Returns
-    -------
-    torch.utils.data.Dataset
-        Items are ``(image, parameters)``: a tensor of shape (3, H, W), drive in [0, 1] without any
-        normalisation, and a dictionary of the numbers that vary within the batch.
-
-    Raises
-    ------
-    InputError
-        If torch is not installed. An item that the display cannot show raises when it is taken.
-
-    Examples
-    --------
-    >>> from psyprobe.stimulus import Gabor
-    >>> images = torch_dataset(Gabor(frequency=[2.0, 4.0], contrast=0.5, size=64), Display())
-    >>> len(images), tuple(images[1][0].shape), images[1][1]
-    (2, (3, 64, 64), {'frequency': 4.0})
-    """
-    try:
-        import torch
-        from torch.utils.data import Dataset
-    except ImportError:
-        raise InputError(
-            "a data set for torch needs torch, which is not installed; pip install torch"
-        ) from None
-    singles = list(spec.singles())
-    names = list(spec.varying())
-
-    class Stimuli(Dataset[Any]):  # type: ignore[misc]
-        def __len__(self) -> int:
-            return len(singles)
-
-        def __getitem__(self, index: int) -> tuple[Any, dict[str, float]]:
-            single = singles[index]
-            drive = np.asarray(display.encode(single.draw(), dtype=dtype))
-            image = torch.from_numpy(np.ascontiguousarray(np.moveaxis(drive, -1, 0)))
-            return image, {name: float(single.value(name)) for name in names}
-
-    return Stimuli()

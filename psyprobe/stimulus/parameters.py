@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray, Levels
 from psyprobe.errors import InputError, UnknownNameError, unknown_name
 
@@ -25,21 +26,20 @@ R = TypeVar("R")
 _LARGEST = sys.float_info.max
 
 
-def _read_other_words() -> dict[str, str]:
-    text = (
-        files("psyprobe.stimulus")
-        .joinpath("other_words.toml")
-        .read_text(encoding="utf-8")
-    )
-    other_words = {}
-    for name, words in tomllib.loads(text).items():
-        for word in words.split():
-            other_words[word] = name
-    return other_words
+def _read_table(name: str) -> JsonObject:
+    text = files("psyprobe.stimulus").joinpath(name).read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 #: Names of parameters here, by the words that other software has for them.
-OTHER_WORDS = _read_other_words()
+OTHER_WORDS = {
+    word: name
+    for name, words in _read_table("other_words.toml").items()
+    for word in words.split()
+}
+
+#: Arguments of `parameter`, by the names of parameters that many kinds have.
+_COMMON = _read_table("parameters.toml")
 
 #: Digits of decimal arithmetic; float64 has 17.
 _DECIMAL = decimal.Context(prec=25)
@@ -174,6 +174,17 @@ def parameter(
     """
     definition = Parameter(unit, label, low, high, above, whole, numeric)
     return field(default=default, metadata={"parameter": definition})
+
+
+def common(name: str, default: Levels = MISSING) -> Levels:
+    """Make the field of a parameter that many kinds have, with the unit and the limits of the table.
+
+    Examples
+    --------
+    >>> common("radius", 1.0).metadata["parameter"].unit
+    'deg'
+    """
+    return parameter(**_COMMON[name], default=default)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from psyprobe.stimulus import (
     Disc,
     Gabor,
     Grating,
-    MaskedGabor,
     Noise,
     Specification,
     Sum,
@@ -119,7 +118,7 @@ def test_every_number_has_a_unit_and_a_label(kind: str) -> None:
     ],
 )
 def test_levels_have_units_and_labels(name: str, unit: str, label: str) -> None:
-    described = level_of(MaskedGabor, name)
+    described = level_of(load_stimulus("mask_coherent").spec(), name)
     assert (described.unit, described.label) == (unit, label)
 
 

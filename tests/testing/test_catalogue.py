@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from psyprobe.light.display import Display, display_presets
-from psyprobe.stimulus import MaskedGabor, Specification, Sum, Uniform
+from psyprobe.stimulus import Noise, Specification, Sum, Uniform
 from psyprobe.stimulus.catalogue import StimulusSet, catalogue_names, load_stimulus
 from psyprobe.testing import assert_calibrated
 
@@ -37,17 +37,14 @@ def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
     spec = page.spec(**(varied | {"luminance": luminance}))
     if isinstance(spec, Uniform):
         return spec
-    if isinstance(spec, MaskedGabor):
-        half = 0.49 * display.max_contrast(luminance, "achromatic")
-        mask = np.minimum(
-            spec.mask_contrast, half / (1 if spec.mask == "grating" else 6)
-        )
-        contrasts = {"contrast": np.minimum(spec.contrast, half), "mask_contrast": mask}
-        return page.spec(**(varied | {"luminance": luminance} | contrasts))
     if isinstance(spec, Sum):
         half = 0.49 * display.max_contrast(luminance, "achromatic")
         names = [name for name in spec.levels() if name.endswith("contrast")]
-        contrasts = {name: np.minimum(spec.value(name), half) for name in names}
+        limits = [half / (6 if isinstance(part, Noise) else 1) for part in spec.parts]
+        contrasts = {
+            name: np.minimum(spec.value(name), limit)
+            for name, limit in zip(names, limits, strict=True)
+        }
         return page.spec(**(varied | {"luminance": luminance} | contrasts))
     most = display.max_contrast(luminance, spec.direction) * (
         1 / 6 if page.kind in ("noise", "annulus_noise") else 1 - 1e-6

@@ -25,7 +25,7 @@ from psyprobe.stimulus.backend import Backend
 from psyprobe.stimulus.certificate import ImageMeasurements
 from psyprobe.stimulus.kinds.noise import measure_levels
 from psyprobe.stimulus.measuring import Planes
-from psyprobe.stimulus.parameters import check_keywords, parameter
+from psyprobe.stimulus.parameters import check_keywords, common, parameter
 from psyprobe.stimulus.pattern import Modulation
 from psyprobe.stimulus.registry import stimulus_kind
 from psyprobe.stimulus.specification import draw_kind
@@ -56,11 +56,11 @@ class AnnulusNoise(Modulation):
     luminance: Levels = 40.0
     ppd: float = 64.0
     size: int | Size = 256
-    frequency: Levels = parameter("cpd", "Spatial frequency", low=0, above=True)
+    frequency: Levels = common("frequency")
     low: Levels = parameter("1", "Inner edge over frequency", default=0.75, low=0)
     high: Levels = parameter("1", "Outer edge over frequency", default=1.25)
     window: Levels = parameter("deg", "Window", default=0.0, low=0)
-    seed: Levels = parameter("1", "Seed", default=0, low=0, whole=True)
+    seed: Levels = common("seed", 0)
     chromatic: bool = False
 
     contrast_kind: ClassVar[str | None] = "sinusoid_rms"

@@ -26,7 +26,7 @@ from psyprobe._typing import Array, FloatArray, Levels, Size
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.colour import cone_observer, dkl_matrix
 from psyprobe.stimulus.backend import Backend
-from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter
+from psyprobe.stimulus.parameters import AREA, DerivedLevel, common, parameter
 from psyprobe.stimulus.pattern import Uniform
 from psyprobe.stimulus.registry import stimulus_kind
 from psyprobe.stimulus.specification import Specification
@@ -53,6 +53,7 @@ class _Published(Specification):
     """A published stimulus, drawn one image at a time: fidelity comes before speed."""
 
     contrast: Levels = parameter("1", "Contrast", default=0.5, low=0)
+    frequency: Levels = common("frequency", 4.0)
 
     def reference(self) -> Specification:
         """Return the uniform background, exactly neutral."""
@@ -127,10 +128,7 @@ class Cai2025Gabor(_Published):
     frequency is 224/223 of the nominal one.
     """
 
-    frequency: Levels = parameter(
-        "cpd", "Spatial frequency", default=4.0, low=0, above=True
-    )
-    radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    radius: Levels = common("radius", 1.0)
     axis: str = "achromatic"
     contrast_kind: ClassVar[str | None] = "dkl_over_luminance"
     derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
@@ -206,9 +204,6 @@ class Cai2025Noise(_Published):
     off, and the delivered RMS contrast is 0.84 to 0.88.
     """
 
-    frequency: Levels = parameter(
-        "cpd", "Spatial frequency", default=4.0, low=0, above=True
-    )
     contrast_kind: ClassVar[str | None] = "rms"
 
     def _image(self, **values: float) -> FloatArray:
@@ -222,10 +217,8 @@ class Cai2025Noise(_Published):
 class Cai2025Grating(_Published):
     """The full-field sine grating of the published contrast-matching test."""
 
-    frequency: Levels = parameter(
-        "cpd", "Spatial frequency", default=5.0, low=0, above=True
-    )
     luminance: Levels = 10.0
+    frequency: Levels = 5.0
     contrast_kind: ClassVar[str | None] = "michelson"
 
     def _image(self, **values: float) -> FloatArray:
@@ -240,10 +233,8 @@ class _PublishedMask(_Published):
     """A Gabor target, in cosine phase from the image's corner, on a mask."""
 
     mask_contrast: Levels = parameter("1", "Mask contrast", default=0.1, low=0)
-    frequency: Levels = parameter(
-        "cpd", "Spatial frequency", default=2.0, low=0, above=True
-    )
-    radius: Levels = parameter("deg", "Radius", default=0.5, low=0, above=True)
+    frequency: Levels = 2.0
+    radius: Levels = common("radius", 0.5)
     contrast_kind: ClassVar[str | None] = "michelson"
 
     def reference(self) -> Specification:

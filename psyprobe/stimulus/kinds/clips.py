@@ -14,7 +14,7 @@ from psyprobe.stimulus.clip import TemporalModulation
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.kinds.discs import Disc
 from psyprobe.stimulus.kinds.gratings import Gabor
-from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter
+from psyprobe.stimulus.parameters import AREA, DerivedLevel, common, parameter
 from psyprobe.stimulus.registry import stimulus_kind
 from psyprobe.stimulus.sines import Sine
 
@@ -40,10 +40,10 @@ class Flicker(TemporalModulation):
     (Nyquist), and this would be seen as 26 Hz; lower it or raise fps
     """
 
-    radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    radius: Levels = common("radius", 1.0)
     edge: Levels = parameter("deg", "Width of the edge", default=0.25, low=0)
-    x: Levels = parameter("deg", "Horizontal position", default=0.0)
-    y: Levels = parameter("deg", "Vertical position", default=0.0)
+    x: Levels = common("x", 0.0)
+    y: Levels = common("y", 0.0)
 
     derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
 
@@ -71,12 +71,12 @@ class Flicker(TemporalModulation):
 class _TemporalGabor(TemporalModulation):
     """A Gabor that changes in time."""
 
-    frequency: Levels = parameter("cpd", "Spatial frequency", low=0, above=True)
-    orientation: Levels = parameter("deg", "Orientation", default=0.0)
-    phase: Levels = parameter("deg", "Phase", default=0.0)
-    radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
-    x: Levels = parameter("deg", "Horizontal position", default=0.0)
-    y: Levels = parameter("deg", "Vertical position", default=0.0)
+    frequency: Levels = common("frequency")
+    orientation: Levels = common("orientation", 0.0)
+    phase: Levels = common("phase", 0.0)
+    radius: Levels = common("radius", 1.0)
+    x: Levels = common("x", 0.0)
+    y: Levels = common("y", 0.0)
 
     derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
     _shared: ClassVar[tuple[str, ...]] = (

@@ -13,7 +13,7 @@ from psyprobe.light.colour import Direction
 from psyprobe.stimulus import estimate, pattern
 from psyprobe.stimulus.certificate import ImageMeasurements
 from psyprobe.stimulus.measuring import Planes
-from psyprobe.stimulus.parameters import check_keywords, parameter
+from psyprobe.stimulus.parameters import check_keywords, common, parameter
 from psyprobe.stimulus.pattern import Modulation
 from psyprobe.stimulus.registry import stimulus_kind
 from psyprobe.stimulus.specification import draw_kind
@@ -36,10 +36,10 @@ class Disc(Modulation):
     """
 
     contrast: Levels = parameter("1", "Contrast", low=-1, high=10)
-    radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    radius: Levels = common("radius", 1.0)
     edge: Levels = parameter("deg", "Width of the edge", default=0.0, low=0)
-    x: Levels = parameter("deg", "Horizontal position", default=0.0)
-    y: Levels = parameter("deg", "Vertical position", default=0.0)
+    x: Levels = common("x", 0.0)
+    y: Levels = common("y", 0.0)
 
     contrast_kind: ClassVar[str | None] = "weber"
 

@@ -17,7 +17,13 @@ from psyprobe.stimulus.backend import Backend
 from psyprobe.stimulus.certificate import ImageMeasurements
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.measuring import Planes
-from psyprobe.stimulus.parameters import AREA, DerivedLevel, check_keywords, parameter
+from psyprobe.stimulus.parameters import (
+    AREA,
+    DerivedLevel,
+    check_keywords,
+    common,
+    parameter,
+)
 from psyprobe.stimulus.pattern import Modulation
 from psyprobe.stimulus.registry import stimulus_kind
 from psyprobe.stimulus.sines import PatternFit, Sine
@@ -29,6 +35,9 @@ from psyprobe.stimulus.tolerances import STANDARD_ERRORS
 _LINEAR = "least squares on {E cos, E sin, 1}"
 _REFINED = "Gauss-Newton on all parameters"
 
+#: Parameters of a window, if the kind has them.
+_GEOMETRY = ("x", "y", "radius", "inner", "edge")
+
 #: Waves with fewer cycles across the field are surely meant in another unit.
 _FEWEST_CYCLES = 0.5
 
@@ -37,11 +46,11 @@ _FEWEST_CYCLES = 0.5
 class _Wave(Modulation):
     """A sinusoidal carrier under an envelope."""
 
-    frequency: Levels = parameter("cpd", "Spatial frequency", low=0, above=True)
-    orientation: Levels = parameter("deg", "Orientation", default=0.0)
-    phase: Levels = parameter("deg", "Phase", default=0.0)
-    x: Levels = parameter("deg", "Horizontal position", default=0.0)
-    y: Levels = parameter("deg", "Vertical position", default=0.0)
+    frequency: Levels = common("frequency")
+    orientation: Levels = common("orientation", 0.0)
+    phase: Levels = common("phase", 0.0)
+    x: Levels = common("x", 0.0)
+    y: Levels = common("y", 0.0)
 
     # The envelope of kinds for which these are no parameters.
     window = "gaussian"
@@ -110,6 +119,30 @@ class _Wave(Modulation):
             rows = np.concatenate([rows, np.ones_like(rows[..., :1])], axis=2)
             columns = np.concatenate([columns, level], axis=1)
         return backend.array(rows) @ backend.array(columns)
+
+    def paint(
+        self, amplitude: FloatArray, offset: FloatArray, backend: Backend
+    ) -> Array:
+        """Draw ``offset + amplitude * windowed wave``, shape (n, H, W)."""
+        if self.window in ("none", "gaussian"):
+            radius = self.per_image("radius") if self.window == "gaussian" else None
+            return self._paint_separable(amplitude, offset, backend, radius=radius)
+        # Images that share a window share its drawing.
+        names = [name for name in _GEOMETRY if name in self.numeric]
+        columns = np.stack([self.per_image(name) for name in names])
+        distinct, window_index = np.unique(columns, axis=1, return_inverse=True)
+        numbers = dict(zip(names, distinct, strict=True))
+        windows = backend.array(self._draw_windows(numbers))
+        change = self._paint_separable(amplitude, np.zeros_like(offset), backend)
+        change *= windows if len(windows) == 1 else windows[window_index.ravel()]
+        change += backend.array(offset[:, None, None])
+        return change
+
+    def _draw_windows(self, numbers: dict[str, FloatArray]) -> FloatArray:
+        """Draw round windows of some geometries, shape (n, H, W)."""
+        if self.window == "disc":
+            numbers["edge"] = np.zeros_like(numbers["edge"])
+        return pattern.round_window(self.shape, self.ppd, **numbers)
 
     def envelope(self) -> Float64:
         """Draw the envelope that was requested, with the estimators' own code, (H, W)."""
@@ -251,7 +284,7 @@ class Gabor(_Wave):
     (2, 64, 64)
     """
 
-    radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    radius: Levels = common("radius", 1.0)
     aspect: Levels = parameter("1", "Aspect ratio", default=1.0, low=0, above=True)
     balanced: bool = False
 
@@ -322,7 +355,7 @@ class Grating(_Wave):
     """
 
     window: str = "none"
-    radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    radius: Levels = common("radius", 1.0)
     edge: Levels = parameter(
         "deg", "Width of the edge", default=0.25, low=0, above=True
     )
@@ -336,26 +369,6 @@ class Grating(_Wave):
             raise unknown_name("window", str(self.window), self.windows)
         allowed = "a raised cosine's ramp must be above 0 and at most twice the radius"
         self._require("edge", self.edge <= 2 * self.radius, allowed)
-
-    def paint(
-        self, amplitude: FloatArray, offset: FloatArray, backend: Backend
-    ) -> Array:
-        """Draw ``offset + amplitude * windowed grating``, shape (n, H, W)."""
-        if self.window in ("none", "gaussian"):
-            radius = self.per_image("radius") if self.window == "gaussian" else None
-            return self._paint_separable(amplitude, offset, backend, radius=radius)
-        # Images that share a window share its drawing.
-        names = ("x", "y", "radius", "edge")
-        columns = np.stack([self.per_image(name) for name in names])
-        distinct, window_index = np.unique(columns, axis=1, return_inverse=True)
-        values = dict(zip(names, distinct, strict=True))
-        if self.window == "disc":
-            values["edge"] = np.zeros_like(values["edge"])
-        windows = backend.array(pattern.round_window(self.shape, self.ppd, **values))
-        change = self._paint_separable(amplitude, np.zeros_like(offset), backend)
-        change *= windows if len(windows) == 1 else windows[window_index.ravel()]
-        change += backend.array(offset[:, None, None])
-        return change
 
 
 @stimulus_kind("ring")
@@ -373,7 +386,7 @@ class Ring(_Wave):
     (100.0, 149)
     """
 
-    radius: Levels = parameter("deg", "Radius", default=1.5, low=0, above=True)
+    radius: Levels = common("radius", 1.5)
     inner: Levels = parameter("deg", "Inner radius", default=0.5625, low=0, above=True)
     edge: Levels = parameter(
         "deg", "Width of the edges", default=0.125, low=0, above=True
@@ -396,19 +409,10 @@ class Ring(_Wave):
         inner = estimate.round_window(self.shape, self.ppd, self.inner, **place)
         return outer - inner
 
-    def paint(
-        self, amplitude: FloatArray, offset: FloatArray, backend: Backend
-    ) -> Array:
-        """Draw ``offset + amplitude * ring of a grating``, shape (n, H, W)."""
-        place = {name: self.per_image(name) for name in ("x", "y", "edge")}
-        radius = self.per_image("radius")
-        inner_radius = self.per_image("inner")
-        outer = pattern.round_window(self.shape, self.ppd, radius=radius, **place)
-        inner = pattern.round_window(self.shape, self.ppd, radius=inner_radius, **place)
-        change = self._paint_separable(amplitude, np.zeros_like(offset), backend)
-        change *= backend.array(outer - inner)
-        change += backend.array(offset[:, None, None])
-        return change
+    def _draw_windows(self, numbers: dict[str, FloatArray]) -> FloatArray:
+        inner_radius = numbers.pop("inner")
+        outer = super()._draw_windows(numbers)
+        return outer - super()._draw_windows(numbers | {"radius": inner_radius})
 
 
 @check_keywords

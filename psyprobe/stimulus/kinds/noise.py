@@ -19,7 +19,7 @@ from psyprobe.stimulus.backend import Backend
 from psyprobe.stimulus.certificate import ImageMeasurements
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.measuring import Planes
-from psyprobe.stimulus.parameters import check_keywords, parameter
+from psyprobe.stimulus.parameters import check_keywords, common, parameter
 from psyprobe.stimulus.pattern import Modulation
 from psyprobe.stimulus.registry import stimulus_kind
 from psyprobe.stimulus.specification import draw_kind
@@ -42,13 +42,13 @@ class Noise(Modulation):
     0.15
     """
 
-    frequency: Levels = parameter("cpd", "Spatial frequency", low=0, above=True)
+    frequency: Levels = common("frequency")
     bandwidth: Levels = parameter(
         "octaves", "Bandwidth", default=1.0, low=0, above=True
     )
     exponent: Levels = parameter("1", "Spectral exponent", default=0.0)
     edge: Levels = parameter("octaves", "Width of the edge", default=0.0, low=0)
-    seed: Levels = parameter("1", "Seed", default=0, low=0, whole=True)
+    seed: Levels = common("seed", 0)
 
     contrast_kind: ClassVar[str | None] = "rms"
     deepest: ClassVar[float | None] = None

@@ -1,4 +1,4 @@
-"""Sums of patterns on one background: a target on masks, and a Gabor on a mask."""
+"""Sums of patterns on one background: a target on masks."""
 
 from __future__ import annotations
 
@@ -6,29 +6,21 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import Array, FloatArray, IntArray, Levels, Shape
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError
 from psyprobe.files.output import plain
 from psyprobe.light.display import Display
 from psyprobe.stimulus.backend import Backend
 from psyprobe.stimulus.certificate import ImageMeasurements, Measurement
 from psyprobe.stimulus.estimate import Float64
-from psyprobe.stimulus.kinds.gratings import Gabor, Grating
-from psyprobe.stimulus.kinds.noise import Noise
 from psyprobe.stimulus.measuring import luminance_of, to_lms
-from psyprobe.stimulus.parameters import (
-    AREA,
-    DerivedLevel,
-    Parameter,
-    check_names,
-    parameter,
-)
+from psyprobe.stimulus.parameters import Parameter, check_names
 from psyprobe.stimulus.pattern import Modulation
 from psyprobe.stimulus.registry import stimulus_kind
 from psyprobe.stimulus.specification import (
@@ -338,94 +330,3 @@ def _lay_out(kinds: tuple[type[Modulation], ...], names: tuple[str, ...]) -> _La
 
 def _default_names(count: int) -> tuple[str, ...]:
     return tuple("mask" if part == 1 else f"mask{part}" for part in range(1, count))
-
-
-#: Low-pass noise holds every frequency above this, cpd: lower than 1 / extent of any usual field.
-_LOWEST = 0.01
-
-#: What the target has in common with a grating, and with every mask.
-_WAVE = ("frequency", "orientation", "phase")
-_BACKGROUND = ("luminance", "ppd", "size")
-
-
-@stimulus_kind("masked_gabor")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class MaskedGabor(Specification):
-    """A Gabor on a full-field grating or on low-pass noise, each drawn as its own kind is.
-
-    Examples
-    --------
-    >>> spec = MaskedGabor(frequency=2.0, contrast=0.1, mask_contrast=[0.0, 0.2], luminance=32.0)
-    >>> spec.draw().pixels.shape, spec.reference().kind
-    ((2, 224, 224), 'grating')
-    """
-
-    #: frequency, orientation, phase: Those of the target and of a grating mask.
-    frequency: Levels = parameter("cpd", "Spatial frequency", low=0, above=True)
-    #: contrast, radius: Those of the target, as in `psyprobe.gabor`.
-    contrast: Levels = parameter("1", "Contrast", low=0, high=1)
-    #: Michelson contrast of a grating mask; RMS contrast of noise.
-    mask_contrast: Levels = parameter("1", "Mask contrast", low=0)
-    radius: Levels = parameter("deg", "Radius", default=0.5, low=0, above=True)
-    orientation: Levels = parameter("deg", "Orientation", default=0.0)
-    phase: Levels = parameter("deg", "Phase", default=0.0)
-    #: {"grating", "noise"}: A grating like the target's, or white noise up to `highest`.
-    mask: str = "grating"
-    #: Highest frequency of noise, included; a brick wall.
-    highest: float = parameter(
-        "cpd", "Highest frequency of the mask", default=12.0, numeric=False
-    )
-    #: Seed of noise.
-    seed: Levels = parameter("1", "Seed", default=0, low=0, whole=True)
-
-    derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
-    contrast_kind: ClassVar[str | None] = "michelson"
-    masks: ClassVar[tuple[str, ...]] = ("grating", "noise")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.mask not in self.masks:
-            raise unknown_name("mask", str(self.mask), self.masks)
-        self._require(
-            "highest", self.highest > 0, "the highest frequency of noise must be > 0"
-        )
-        # The parts check their parameters, and that they fit on the pixels.
-        self.as_sum()
-
-    def as_sum(self) -> Sum:
-        """Return the target and the mask as a `Sum`."""
-        target = Gabor(
-            contrast=self.contrast,
-            radius=self.radius,
-            **self._shared(*_WAVE, *_BACKGROUND),
-        )
-        return Sum(parts=(target, self.reference()))
-
-    def reference(self) -> Modulation:
-        """Return the mask alone."""
-        if self.mask == "grating":
-            return Grating(
-                contrast=self.mask_contrast, **self._shared(*_WAVE, *_BACKGROUND)
-            )
-        return Noise(
-            frequency=math.sqrt(_LOWEST * self.highest),
-            bandwidth=math.log2(self.highest / _LOWEST),
-            contrast=self.mask_contrast,
-            **self._shared("seed", *_BACKGROUND),
-        )
-
-    def _shared(self, *names: str) -> JsonObject:
-        return {name: getattr(self, name) for name in names}
-
-    def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
-        return self.as_sum()._draw_pixels(backend)
-
-    def measure_image(
-        self,
-        image: Float64,
-        space: str,
-        measurements: ImageMeasurements,
-        display: Display | None,
-    ) -> list[Measurement]:
-        """Measure the target and the mask as a `Sum` does."""
-        return self.as_sum().measure_image(image, space, measurements, display)
