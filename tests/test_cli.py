@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from small_experiment import write_experiment
 
 import psyprobe as pp
 from psyprobe.cli import main
+from psyprobe.cli.running import result_stem
 from psyprobe.errors import PsyprobeError
 from psyprobe.files.images import decode_png
 from psyprobe.files.output import write_whole
@@ -331,6 +333,45 @@ def test_several_experiments_and_observers(capsys: Output, tmp_path: Path) -> No
     assert (
         len(json.loads(succeed(capsys, "score", tmp_path / "s.sqlite", "--json"))) == 2
     )
+
+
+def test_distinct_settings_have_distinct_files() -> None:
+    card = pp.load_observer("pixels").card
+    experiment = pp.load_experiment("area")
+    many = [f"size={size}" for size in range(60)]
+    choices = [
+        ["x=1"],
+        ["x=-1"],
+        ["x=+1"],
+        ["x=[1]"],
+        ["x=.1"],
+        ["x=1", "y=2"],
+        ["x=1-y=2"],
+        ["x=1 y=2"],
+        ["x=1,y=2"],
+        ["x=1/y=2"],
+        many,
+        [*many, "x=1"],
+    ]
+    options = {"random_weights": False, "layers": None, "input": None, "observer": []}
+    stems = [
+        result_stem(
+            Namespace(
+                **options,
+                observer_option=[],
+                score_only=False,
+                variants=["phase=0,90"],
+                set=settings,
+            ),
+            experiment,
+            card,
+        )
+        for settings in choices
+    ]
+    assert stems[:2] == ["area-pixels-phase=0,90-x=1", "area-pixels-phase=0,90-x=-1"]
+    assert len(set(stems)) == len(choices)
+    assert max(map(len, stems)) <= 200
+    assert not any(set(stem) & set("/[ ") for stem in stems)
 
 
 def test_names_from_files_cannot_steer_the_terminal(

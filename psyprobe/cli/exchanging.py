@@ -19,10 +19,6 @@ from psyprobe.running.store import Store
 
 def export_runs(arguments: argparse.Namespace) -> int:
     """Write each finished run of a store as a result of another harness."""
-    if len(arguments.stores) > 1:
-        raise InputError(
-            f"store export takes one store, not {len(arguments.stores)}; merge them first"
-        )
     path = arguments.stores[0]
     harness = load_harness(arguments.harness)
     with Store(path, create=False) as store:

@@ -6,7 +6,7 @@ import argparse
 import itertools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -117,11 +117,10 @@ def _render(
     stimulus = spec.draw()
     clipped_values = display.gamut(stimulus).outside if encoding.clip else 0
     drive = np.asarray(display.encode(stimulus, clip=encoding.clip))
-    write = _writer(path, drive, stimulus, encoding)
     record: JsonObject = {}
 
     def write_and_measure(partial: Path) -> None:
-        write(partial)
+        _write(partial, drive, stimulus, encoding)
         certificate, _ = measure_file(partial, spec, display, encoding.packing)
         record.update(
             psyprobe=__version__,
@@ -159,7 +158,7 @@ def _render_grid(
     arguments: argparse.Namespace, path: Path, display: Display, encoding: _Encoding
 ) -> int:
     """Write a numbered file for each combination of values, and one table of them all."""
-    axes = {name: _values(name, text) for name, text in _split(arguments.grid)}
+    axes = _axes(arguments.grid)
     count = math.prod(map(len, axes.values()))
     if count > _MOST_FILES:
         raise InputError(
@@ -227,23 +226,19 @@ _TABLED = (
 )
 
 
-def _split(words: Sequence[str]) -> list[tuple[str, str]]:
-    pairs = []
+def _axes(words: Sequence[str]) -> dict[str, list[Any]]:
+    """Read the values of each parameter of a grid."""
+    axes = {}
     for word in words:
-        name, sign, values = word.partition("=")
-        if not sign:
+        name, _, values = word.partition("=")
+        axes[name] = [
+            settings([f"{name}={value}"], "--grid")[name]
+            for value in values.split(",")
+            if value
+        ]
+        if not axes[name]:
             raise InputError(f"--grid {word!r} has no values; write --grid NAME=V,V")
-        pairs.append((name, values))
-    return pairs
-
-
-def _values(name: str, text: str) -> list[Any]:
-    values = [
-        settings([f"{name}={part}"], "--grid")[name] for part in text.split(",") if part
-    ]
-    if not values:
-        raise InputError(f"--grid {name} has no values; write --grid {name}=V,V")
-    return values
+    return axes
 
 
 def _contact_sheet(
@@ -277,42 +272,43 @@ def _contact_sheet(
     return np.asarray(sheet)
 
 
-def _writer(
+def _write(
     path: Path, drive: FloatArray, stimulus: Stimulus, encoding: _Encoding
-) -> Callable[[Path], object]:
-    """Make the function that writes an image into a file of the path's format."""
-    kind = path.suffix.lower()
-    if kind == ".png":
-        if drive.ndim != 3:
-            raise InputError(
-                f"a PNG holds one image, and these are {drive.shape[:-3]}; write them as .npy, "
-                ".npz or .tiff"
-            )
-        if drive.max() > 1:
-            raise InputError(
-                "a PNG holds drive values up to 1, and this extended-range image goes beyond; "
-                "write .tiff"
-            )
-        if encoding.packing:
-            image: Codes = pack(drive, encoding.packing, encoding.dither, encoding.seed)
-        else:
-            plane = drive[..., 0] if ImagePlanes.of(drive).is_grey else drive
-            codes = to_codes(plane, encoding.bits, encoding.dither, encoding.seed)
-            image = spread(codes, encoding.bits)
-        data = encode_png(image, noise=encoding.dither != "none")
-        return lambda partial: partial.write_bytes(data)
-    if kind == ".tiff":
-        import tifffile
+) -> None:
+    """Write an image in the format of the path's ending."""
+    match path.suffix.lower():
+        case ".png":
+            path.write_bytes(_png(drive, encoding))
+        case ".tiff":
+            import tifffile
 
-        return lambda partial: tifffile.imwrite(
-            partial, np.ascontiguousarray(drive), photometric="rgb"
+            tifffile.imwrite(path, np.ascontiguousarray(drive), photometric="rgb")
+        case ".npy":
+            np.save(path, np.ascontiguousarray(drive))
+        case _:
+            pixels = np.asarray(stimulus.pixels)
+            space = stimulus.space
+            np.savez(path, drive=drive, pixels=pixels, space=space, ppd=stimulus.ppd)
+
+
+def _png(drive: FloatArray, encoding: _Encoding) -> bytes:
+    if drive.ndim != 3:
+        raise InputError(
+            f"a PNG holds one image, and these are {drive.shape[:-3]}; write them as .npy, "
+            ".npz or .tiff"
         )
-    if kind == ".npy":
-        return lambda partial: np.save(partial, np.ascontiguousarray(drive))
-    pixels = np.asarray(stimulus.pixels)
-    return lambda partial: np.savez(
-        partial, drive=drive, pixels=pixels, space=stimulus.space, ppd=stimulus.ppd
-    )
+    if drive.max() > 1:
+        raise InputError(
+            "a PNG holds drive values up to 1, and this extended-range image goes beyond; "
+            "write .tiff"
+        )
+    if encoding.packing:
+        image: Codes = pack(drive, encoding.packing, encoding.dither, encoding.seed)
+    else:
+        plane = drive[..., 0] if ImagePlanes.of(drive).is_grey else drive
+        codes = to_codes(plane, encoding.bits, encoding.dither, encoding.seed)
+        image = spread(codes, encoding.bits)
+    return encode_png(image, noise=encoding.dither != "none")
 
 
 def corrupt_command(arguments: argparse.Namespace) -> int:

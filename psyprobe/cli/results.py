@@ -5,7 +5,6 @@ observer.
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from psyprobe.analysis.score import score_table
 from psyprobe.analysis.scoreboards import Scoreboard
 from psyprobe.cli.exchanging import export_runs, import_answers
 from psyprobe.errors import InputError
-from psyprobe.files.output import make_folder, write_whole
+from psyprobe.files.output import file_stem, make_folder, write_whole
 from psyprobe.files.terminal import say, settings, show
 from psyprobe.probes.experiments import load_results, merge_results
 from psyprobe.probes.export import export
@@ -126,10 +125,8 @@ def replay_command(arguments: argparse.Namespace) -> int:
     folder = make_folder(arguments.output)
     files = []
     for result in results:
-        name = f"{result.attrs['experiment']}-{result.attrs['observer']}"
-        # Names of models come out of files; they must not lead out of the folder.
-        safe_name = re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.")
-        files.append(folder / f"{safe_name[:200]}.nc")
+        name = file_stem(f"{result.attrs['experiment']}-{result.attrs['observer']}")
+        files.append(folder / f"{name[:200]}.nc")
         write_whole(files[-1], partial(result.to_netcdf, engine="scipy"))
     show(
         {"files": list(map(str, files))},
@@ -148,6 +145,10 @@ def store_command(arguments: argparse.Namespace) -> int:
         )
     if arguments.keep is not None and arguments.what != "merge":
         raise InputError(f"store {arguments.what} takes no --keep")
+    if arguments.what == "export" and len(arguments.stores) > 1:
+        raise InputError(
+            f"store export takes one store, not {len(arguments.stores)}; merge them first"
+        )
     _check_harness(arguments)
     if arguments.harness is not None:
         return (
@@ -167,20 +168,14 @@ def store_command(arguments: argparse.Namespace) -> int:
             {"store": arguments.output, **asdict(merged)}, line, as_json=arguments.json
         )
         return 0
-    if writes and len(arguments.stores) > 1:
-        raise InputError(
-            f"store export takes one store, not {len(arguments.stores)}; merge them first"
-        )
     records = []
-    lines = []
+    texts = []
     for path in arguments.stores:
         with Store(path, create=False) as store:
-            record, text = _STORE_COMMANDS[arguments.what](
-                store, path, arguments.output
-            )
+            record, text = _work_on(store, path, arguments)
         records.append(record)
-        lines += text
-    show(records, "\n".join(lines), as_json=arguments.json)
+        texts.append(text)
+    show(records, "\n".join(texts), as_json=arguments.json)
     return 0
 
 
@@ -201,40 +196,26 @@ def _check_harness(arguments: argparse.Namespace) -> None:
             raise InputError(f"store {arguments.what} takes no {name}")
 
 
-def _verify(store: Store, path: str, _: str | None) -> tuple[JsonObject, list[str]]:
-    rows = verify(store)
-    counts = ", ".join(f"{count:,} in {table}" for table, count in rows.items())
-    return {"store": path, "rows": rows}, [f"{path}: sound; rows: {counts}"]
-
-
-def _vacuum(store: Store, path: str, _: str | None) -> tuple[JsonObject, list[str]]:
-    before, after = vacuum(store)
-    sizes = {"store": path, "bytes_before": before, "bytes": after}
-    return sizes, [f"{path}: {before:,} bytes before, {after:,} now"]
-
-
-def _export(
-    store: Store, path: str, output: str | None
-) -> tuple[JsonObject, list[str]]:
-    assert output is not None
-    count = export(store, output)
-    return {"store": path, "file": output, "answers": count}, [
-        f"{output}: {count:,} answers of {path}"
-    ]
-
-
-def _info(store: Store, _: str, __: str | None) -> tuple[JsonObject, list[str]]:
+def _work_on(
+    store: Store, path: str, arguments: argparse.Namespace
+) -> tuple[JsonObject, str]:
+    """Describe, verify, vacuum or export a store; return what JSON prints of it, and the text."""
+    match arguments.what:
+        case "verify":
+            rows = verify(store)
+            counts = ", ".join(f"{count:,} in {table}" for table, count in rows.items())
+            return {"store": path, "rows": rows}, f"{path}: sound; rows: {counts}"
+        case "vacuum":
+            before, after = vacuum(store)
+            sizes = {"store": path, "bytes_before": before, "bytes": after}
+            return sizes, f"{path}: {before:,} bytes before, {after:,} now"
+        case "export":
+            file = arguments.output
+            answers = export(store, file)
+            record = {"store": path, "file": file, "answers": answers}
+            return record, f"{file}: {answers:,} answers of {path}"
     contents = summary(store)
-    return contents, _summary_lines(contents)
-
-
-#: Each gives what JSON prints of a store, and the lines of text.
-_STORE_COMMANDS = {
-    "info": _info,
-    "verify": _verify,
-    "vacuum": _vacuum,
-    "export": _export,
-}
+    return contents, "\n".join(_summary_lines(contents))
 
 
 def _summary_lines(summary: JsonObject) -> list[str]:

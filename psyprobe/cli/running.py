@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from psyprobe.errors import InputError, UnfinishedError
 from psyprobe.experiment import Experiment, load_suite
 from psyprobe.files.output import (
     digest,
+    file_stem,
     json_text,
     make_folder,
     write_text,
@@ -45,6 +45,8 @@ from psyprobe.probes.experiments import (
 )
 from psyprobe.probes.results import plot, score_layers
 
+#: Characters of the name of a result's file, without its ending.
+_LONGEST_STEM = 200
 #: Seconds until worker processes have loaded an observer.
 _WORKERS_START = 3.0
 
@@ -94,11 +96,10 @@ def _experiments(arguments: argparse.Namespace) -> list[Experiment]:
     changes = settings(arguments.set, "--set")
     experiments = []
     for name in dict.fromkeys(arguments.experiment):
-        for experiment in load_suite(name):
-            page = check_experiment(experiment)
-            experiments.append(
-                check_experiment(page.with_settings(changes)) if changes else page
-            )
+        experiments += [
+            check_experiment(check_experiment(page).with_settings(changes))
+            for page in load_suite(name)
+        ]
     if arguments.variants:
         experiments = vary(experiments, dict(map(_variant, arguments.variants)))
     # A suite and one of its experiments may both be named, while files of one name in two folders
@@ -211,7 +212,9 @@ def _run(
             continue
         seconds = monotonic() - start
         layer_scores = score_layers(result)
-        stem = _free_stem(folder / _stem(arguments, experiment, observer.card), result)
+        stem = _free_stem(
+            folder / result_stem(arguments, experiment, observer.card), result
+        )
         files = write_result(result, layer_scores, stem)
         scores += layer_scores
         report = {
@@ -348,8 +351,13 @@ def _observer_names(arguments: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(name for page in pages for name in page))
 
 
-def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> str:
-    """Build a file stem from names, variants and settings; a digest marks observer options."""
+def result_stem(
+    arguments: argparse.Namespace, experiment: Experiment, card: Any
+) -> str:
+    """Build a file stem from names, variants and settings.
+
+    A digest marks observer options, and settings that do not stand in it word for word.
+    """
     parts = [experiment.name, card.name]
     options = (arguments.random_weights, arguments.layers, arguments.input)
     if (
@@ -360,10 +368,13 @@ def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> s
         parts.append(card.digest[:8])
     if arguments.score_only:
         parts.append("score")
-    parts += [*arguments.variants, *arguments.set]
-    return "-".join(
-        re.sub(r"[^A-Za-z0-9._]+", "-", part).strip("-.") for part in parts
-    )[:200]
+    changes = [*arguments.variants, *arguments.set]
+    parts += changes
+    stem = "-".join(map(file_stem, parts))
+    is_exact = all(file_stem(word) == word and word.count("=") == 1 for word in changes)
+    if is_exact and len(stem) <= _LONGEST_STEM:
+        return stem
+    return f"{stem[: _LONGEST_STEM - 9]}-{digest(parts)[:8]}"
 
 
 def _free_stem(stem: Path, result: xarray.Dataset) -> Path:

@@ -130,6 +130,8 @@ class Experiment(Page):
         >>> warm.asking.temperature, len(warm.levels["contrast"]), warm.changed
         (1.0, 8, {'asking.temperature': 0, 'levels.contrast.n': 12})
         """
+        if not settings:
+            return self
         page = tomllib.loads(self.toml)
         changed = dict(page.get("changed", {}))
         for key, value in settings.items():

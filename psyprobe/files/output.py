@@ -139,6 +139,18 @@ def make_folder(path: str | Path, *, empty: bool = False) -> Path:
     return folder
 
 
+def file_stem(text: str) -> str:
+    """Replace what no file name should hold: names of models come out of files, and must not lead
+    out of a folder.
+
+    Examples
+    --------
+    >>> file_stem("../timm:resnet50 x=-1")
+    'timm-resnet50-x=-1'
+    """
+    return re.sub(r"[^A-Za-z0-9._=,+-]+", "-", text).strip("-.")
+
+
 def json_text(value: Any) -> str:
     """Write a value as JSON, sorted and indented: equal values give equal text, and NaN none."""
     text = json.dumps(

@@ -44,9 +44,8 @@ def observe_command(arguments: argparse.Namespace) -> int:
 
 def _session(arguments: argparse.Namespace) -> ParticipantSession:
     experiment = load_experiment(arguments.experiment)
-    changes = settings(arguments.set, "--set")
     experiment = check_experiment(
-        experiment.with_settings(changes) if changes else experiment
+        experiment.with_settings(settings(arguments.set, "--set"))
     )
     person = checked_person(arguments.person)
     store = Path(arguments.store)

@@ -14,10 +14,8 @@ from psyprobe.tasks.remote_study.study import export_study, import_people
 
 def export_command(arguments: argparse.Namespace) -> int:
     """Write an experiment as a folder for jsPsych."""
-    experiment = load_experiment(arguments.experiment)
     changes = settings(arguments.set, "--set")
-    if changes:
-        experiment = experiment.with_settings(changes)
+    experiment = load_experiment(arguments.experiment).with_settings(changes)
     count = export_study(experiment, arguments.output)
     text = (
         f"{arguments.output}: {count} trials; put the folder on a web server, and open "
