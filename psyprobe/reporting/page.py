@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
+from psyprobe.analysis.score import number
 from psyprobe.files.images import encode_png
 from psyprobe.files.output import write_text
 from psyprobe.files.terminal import printable
@@ -69,7 +70,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["asset"] = _asset
-    environment.filters |= {"policy": _policy, "compact_json": _compact_json}
+    environment.filters |= {
+        "policy": _policy,
+        "compact_json": _compact_json,
+        "number": number,
+    }
     return environment
 
 

@@ -49,9 +49,8 @@ class StimulusSummary:
     """One stimulus in a report: its pictures and its certificate."""
 
     pictures: Sequence[tuple[Picture, str]]
-    #: The certificate as a table: requested against delivered, one row a quantity.
-    heading: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    #: The certificate, requested against delivered: one row a quantity.
+    certificate: Sequence[Mapping[str, str]]
     #: The levels at which the certificate was made, in words.
     certified: str
     passed: bool
@@ -87,23 +86,26 @@ def summarise_stimulus(result: xr.Dataset) -> StimulusSummary | None:
             (picture(image, _WIDTH), text)
             for image, text in zip(images, captions, strict=True)
         ],
-        ["quantity", "requested", "delivered", "error", "tolerance", "passed"],
         [_certificate_row(measurement) for measurement in certificate],
         captions[middle],
         certificate.passed,
     )
 
 
-def _certificate_row(row: Measurement) -> list[str]:
+def _certificate_row(row: Measurement) -> dict[str, str]:
     """Lay out one quantity of a certificate."""
-    return [
-        row.quantity,
-        "" if row.requested is None else f"{row.requested:.6g} {row.unit}".rstrip(),
-        f"{row.delivered:.6g} {row.unit}".rstrip(),
-        "" if row.error is None else f"{row.error:+.1e}",
-        "" if row.tolerance is None else f"{row.tolerance:.2g}",
-        "yes" if row.passed else "NO",
-    ]
+
+    def text(value: float | None, form: str, unit: str = "") -> str:
+        return "" if value is None else f"{value:{form}} {unit}".rstrip()
+
+    return {
+        "quantity": row.quantity,
+        "requested": text(row.requested, ".6g", row.unit),
+        "delivered": text(row.delivered, ".6g", row.unit),
+        "error": text(row.error, "+.1e"),
+        "tolerance": text(row.tolerance, ".2g"),
+        "passed": "yes" if row.passed else "NO",
+    }
 
 
 def sample_levels(levels: Mapping[str, FloatArray]) -> list[dict[str, float]]:
@@ -263,61 +265,44 @@ def _design(result: xr.Dataset) -> list[str]:
     return sentences
 
 
-def observers_table(results: Sequence[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
+def observers_table(results: Sequence[xr.Dataset]) -> list[dict[str, str]]:
     """Tabulate the observers: ability, input, weights, licence, source."""
-    rows: dict[str, list[str]] = {}
+    rows: dict[str, dict[str, str]] = {}
     for result in results:
         card = _json_attribute(result, "observer_card")
         size = card.get("input_size")
         random = bool(result.attrs.get("random_weights", 0))
-        weights = str(card.get("weights", "")) + " (RANDOM)" * random
-        rows.setdefault(
-            str(result.attrs["observer"]),
-            [
-                str(result.attrs["observer"]),
-                str(card.get("ability", "")),
-                " x ".join(map(str, size)) if size else "any",
-                str(card.get("input", "")),
-                weights,
-                str(card.get("licence") or ""),
-                str(card.get("paper") or ""),
-                str(result.attrs.get("served", "")),
-            ],
-        )
-    heading = [
-        "observer",
-        "gives",
-        "input, px",
-        "fed",
-        "weights",
-        "licence",
-        "source",
-        "served",
-    ]
-    # Only servers say what they serve.
-    columns = (
-        len(heading) if any(row[-1] for row in rows.values()) else len(heading) - 1
-    )
-    return heading[:columns], [row[:columns] for row in rows.values()]
+        name = str(result.attrs["observer"])
+        row = {
+            "observer": name,
+            "gives": str(card.get("ability", "")),
+            "input, px": " x ".join(map(str, size)) if size else "any",
+            "fed": str(card.get("input", "")),
+            "weights": str(card.get("weights", "")) + " (RANDOM)" * random,
+            "licence": str(card.get("licence") or ""),
+            "source": str(card.get("paper") or ""),
+            "served": str(result.attrs.get("served", "")),
+        }
+        rows.setdefault(name, row)
+    if not any(row["served"] for row in rows.values()):
+        # Only servers say what they serve.
+        for row in rows.values():
+            del row["served"]
+    return list(rows.values())
 
 
-def runs_table(results: Sequence[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
+def runs_table(results: Sequence[xr.Dataset]) -> list[dict[str, str]]:
     """Tabulate the runs: page digest, device and versions of software."""
-    heading = ["experiment", "observer", "page (SHA-256)", "device", "software"]
     rows = []
     for result in results:
         versions = _json_attribute(result, "software")
-        software = ", ".join(f"{name} {version}" for name, version in versions.items())
-        digest = str(result.attrs.get("experiment_digest", ""))[:12]
-        device = str(_json_attribute(result, "observer_card").get("device", ""))
-        rows.append(
-            [
-                str(result.attrs["experiment"]),
-                str(result.attrs["observer"]),
-                digest,
-                device,
-                software,
-            ]
-        )
-    rows.append(["this page", "", "", "", f"psyprobe {__version__}"])
-    return heading, rows
+        row = {
+            "experiment": str(result.attrs["experiment"]),
+            "observer": str(result.attrs["observer"]),
+            "page (SHA-256)": str(result.attrs.get("experiment_digest", ""))[:12],
+            "device": str(_json_attribute(result, "observer_card").get("device", "")),
+            "software": ", ".join(f"{name} {versions[name]}" for name in versions),
+        }
+        rows.append(row)
+    this_page = {"experiment": "this page", "software": f"psyprobe {__version__}"}
+    return [*rows, dict.fromkeys(rows[0], "") | this_page]

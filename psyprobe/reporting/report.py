@@ -6,7 +6,7 @@ that its probe's ``report`` gives. Nothing in this file asks which kind a result
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,9 +15,7 @@ from psyprobe._json import JsonMapping
 from psyprobe.analysis.result_stimulus import page_of
 from psyprobe.analysis.score import (
     OBSERVER,
-    Entry,
     Score,
-    number,
     score_notes,
     score_tables,
 )
@@ -128,11 +126,6 @@ def report(
     board, problem = _scoreboard(scores, published, sort)
     if problem:
         failures.append(("scoreboard", problem))
-    boards = (
-        []
-        if board is None
-        else [_board_table(board, tests) for tests in _test_groups(board)]
-    )
     observers = {str(result.attrs["observer"]) for result in results}
     summary = (
         f"{_count(len(observers), 'observer')} in {_count(len(sections), 'experiment')}"
@@ -141,8 +134,9 @@ def report(
         "reporting/report.html",
         title=title or summary,
         summary=summary,
-        boards=boards,
-        board=None if board is None else _board_key(board),
+        board=board,
+        groups=_test_groups(board) if board else [],
+        flags=_board_flags(board) if board else {},
         no_board=f"There is no scoreboard: {problem}."
         if problem
         else "Nothing here is ranked.",
@@ -300,57 +294,11 @@ def _test_groups(board: Scoreboard) -> list[list[Test]]:
     return [tests for _, tests in groups]
 
 
-def _board_table(board: Scoreboard, tests: Sequence[Test]) -> JsonMapping:
-    """Lay out some tests of the scoreboard as the template takes a table."""
-    directions = {True: "larger is better", False: "smaller is better"}
-    return {
-        "tests": [
-            (test.short_name, directions[test.metric.more_is_better]) for test in tests
-        ],
-        "rows": [
-            {
-                "name": row.title,
-                "kind": row.kind,
-                "cells": [_board_cell(test, row.entries.get(test)) for test in tests],
-            }
-            for row in board.rows
-            if any(test in row.entries for test in tests)
-        ],
-    }
-
-
-def _board_cell(test: Test, entry: Entry | None) -> Mapping[str, str]:
-    """Lay out a cell: value, interval, flags and what they mean, and the key to sort by."""
-    if entry is None:
-        return {"text": "", "interval": "", "flags": "", "meaning": "", "sort": ""}
-    digits = test.metric.digits
-    ends = [number(end, digits) for end in (entry.low, entry.high)]
-    meanings = [FLAGS[flag] for flag in entry.flags]
-    if entry.note:
-        meanings.append(entry.note)
-    # Better values sort first.
-    sign = -1 if test.metric.more_is_better else 1
-    return {
-        "text": number(entry.value, digits),
-        "interval": "" if entry.low is None else f"[{', '.join(ends)}]",
-        "flags": entry.flags,
-        "meaning": "; ".join(meanings),
-        "sort": "" if entry.value is None else f"{sign * entry.value:.6g}",
-    }
-
-
-def _board_key(board: Scoreboard) -> JsonMapping:
-    """Explain the flags and brackets of the scoreboard."""
-    flags = {
-        flag
-        for row in board.rows
-        for entry in row.entries.values()
-        for flag in entry.flags
-    }
-    return {
-        "flags": {flag: text for flag, text in FLAGS.items() if flag in flags},
-        "confidence": board.confidence and f"{100 * board.confidence:g}",
-    }
+def _board_flags(board: Scoreboard) -> dict[str, str]:
+    """Explain the flags that stand on the scoreboard."""
+    entries = [entry for row in board.rows for entry in row.entries.values()]
+    letters = {flag for entry in entries for flag in entry.flags}
+    return {flag: text for flag, text in FLAGS.items() if flag in letters}
 
 
 def _flags(board: Scoreboard | None) -> list[Failure]:
