@@ -223,19 +223,14 @@ class Asking(Section):
                 "questions"
             )
         folder = folder_of(info)
-
-        def resolve(entry: Any) -> Any:
-            is_file = isinstance(entry, str) and entry.endswith(".toml")
-            return folder / entry if is_file else entry
-
-        source = (
-            [resolve(entry) for entry in names]
-            if isinstance(names, list)
-            else resolve(names)
-        )
+        entries = [
+            folder / entry if str(entry).endswith(".toml") else entry
+            for entry in (names if isinstance(names, list) else [names])
+        ]
         suffix = values.get("suffix")
         prompts = load_prompts(
-            source, suffix=suffix if isinstance(suffix, str) else None
+            entries if isinstance(names, list) else entries[0],
+            suffix=suffix if isinstance(suffix, str) else None,
         )
         return {**values, "prompts": prompts}
 

@@ -198,14 +198,6 @@ def _groups(count: int, size: int, frames_at_once: int) -> Iterator[range]:
     return (range(count)[start : start + step] for start in range(0, count, step))
 
 
-def _clip_groups(clips: DisplayedClips, frames_at_once: int) -> Iterator[range]:
-    return _groups(len(clips.specs), clips.shape[1], frames_at_once)
-
-
-def _frame_groups(clips: DisplayedClips, frames_at_once: int) -> Iterator[range]:
-    return _groups(clips.shape[1], len(clips.specs), frames_at_once)
-
-
 def _clip_differences(
     observer: Any,
     tests: DisplayedClips,
@@ -215,7 +207,7 @@ def _clip_differences(
     ppd = tests.specs[0].ppd
     differences = [
         observer.clip_difference(tests.of(group), references.of(group), ppd=ppd)
-        for group in _clip_groups(tests, frames_at_once)
+        for group in _groups(*tests.shape[:2], frames_at_once)
     ]
     return np.concatenate(differences)
 
@@ -229,7 +221,7 @@ def _mean_differences(
     """Average a metric's difference of images over the frames of each clip."""
     count = len(tests.specs)
     total: FloatArray = np.zeros(count)
-    for group in _frame_groups(tests, frames_at_once):
+    for group in _groups(tests.shape[1], count, frames_at_once):
         images = (clips.images(group).rgb for clips in (tests, references))
         differences = np.asarray(observer.difference(*images, ppd=tests.specs[0].ppd))
         total += differences.reshape(count, -1).sum(axis=1)
@@ -246,7 +238,7 @@ def _clip_distances(
     """Measure distances between an observer's features of whole clips, by layer and measure."""
 
     def compute_features(clips: DisplayedClips) -> dict[str, FloatArray]:
-        groups = _clip_groups(clips, frames_at_once)
+        groups = _groups(*clips.shape[:2], frames_at_once)
         parts = [observer.clip_features(clips.of(group)) for group in groups]
         return {
             layer: np.concatenate([part[layer] for part in parts]) for layer in layers
@@ -279,7 +271,10 @@ def _frame_distances(
     reference_features = {}
     if references.still:
         reference_features = _frame_features(observer, references, range(1))
-    for group in [range(1)] if all_still else _frame_groups(tests, frames_at_once):
+    groups = [range(1)]
+    if not all_still:
+        groups = [*_groups(tests.shape[1], len(tests.specs), frames_at_once)]
+    for group in groups:
         if not references.still:
             reference_features = _frame_features(observer, references, group)
         test_features = _frame_features(observer, tests, group)

@@ -55,6 +55,8 @@ from psyprobe.stimulus.specification import level_of, with_levels
 if TYPE_CHECKING:
     from xarray import Dataset
 
+    from psyprobe.probes.words.schedule import WordsProbe
+
 ABILITIES = (*pairs.ABILITIES, "answer")
 SECTIONS = (
     "stimulus",
@@ -97,8 +99,7 @@ def task(record: RunRecord) -> Task:
     response.
     """
     if "asking" in record.layout:
-        words_task: Task = words_probe().task(record)
-        return words_task
+        return words_probe().task(record)
     return response_task(record)
 
 
@@ -184,7 +185,7 @@ def _has_jnds(result: Dataset) -> bool:
     return has_anchor and stimulus_axis_of(result) != PERIOD
 
 
-def words_probe() -> Any:
+def words_probe() -> WordsProbe:
     """Import and return the probe that shows two images and asks about them in words."""
     from psyprobe.probes.words.schedule import two_interval
 

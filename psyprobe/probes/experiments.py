@@ -172,7 +172,7 @@ def run_experiment(
     budget: BudgetSource = None,
 ) -> Dataset:
     """Run one experiment that was read before; see `run` for parameters, result and errors."""
-    page = _prepare(experiment, score_only, None)
+    page = _prepare(experiment, score_only)
     participant = observer_for(page, observer)
     total = _total_budget(budget, prices)
     if total is not None and executor is not None:
@@ -264,7 +264,7 @@ def run_shard(
         The store has begun the run in other batches.
     """
     holds = _share_test(shard)
-    page = _prepare(experiment, score_only, variants)
+    (page,) = vary([_prepare(experiment, score_only)], variants or {})
     participant = observer_for(page, observer)
     with (
         open_store(store) as opened,
@@ -343,7 +343,7 @@ def plan(
     >>> area_plan.images, area_plan.answered
     (601, 0)
     """
-    page = _prepare(experiment, score_only, variants)
+    (page,) = vary([_prepare(experiment, score_only)], variants or {})
     participant = observer_for(page, observer)
     if isinstance(store, str | Path) and not Path(store).exists():
         store = None
@@ -494,28 +494,17 @@ def executor_context(executor: Any) -> AbstractContextManager[Executor | None]:
     return nullcontext() if executor is None else open_executor(executor)
 
 
-def _prepare(
-    experiment: PageSource,
-    score_only: bool,
-    variants: Variants | None,
-) -> Experiment:
+def _prepare(experiment: PageSource, score_only: bool) -> Experiment:
     if not isinstance(experiment, Experiment):
         experiment = load_experiment(experiment)
     page = check_experiment(experiment)
-    takes = load_probe(page.probe).SECTIONS
-    for name, is_set, section in (
-        ("score_only", score_only, "score"),
-        ("variants", variants, "variants"),
-    ):
-        if is_set and section not in takes:
-            raise InputError(
-                f"probe {page.probe!r} of {page.name} takes no {name}; leave it out"
-            )
-    if score_only:
-        page = page.model_copy(update={"score_only": True})
-    if variants is not None:
-        page = page.with_variants(variants)
-    return page
+    if not score_only:
+        return page
+    if "score" not in load_probe(page.probe).SECTIONS:
+        raise InputError(
+            f"probe {page.probe!r} of {page.name} takes no score_only; leave it out"
+        )
+    return page.model_copy(update={"score_only": True})
 
 
 def _schedules(

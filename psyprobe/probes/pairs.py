@@ -7,7 +7,7 @@ interrupted and resumed ends with the same bytes as an uninterrupted one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from itertools import groupby
@@ -320,42 +320,38 @@ class PairSchedule(ExperimentSchedule):
 
     def next(self) -> list[Batch]:
         """Return all batches at once, then none."""
-        groups = self._batches
-        self._batches = []
-        pairs = self.conditions.pairs
-        first_pairs = {reference: i for i, (_, reference) in enumerate(pairs.digests)}
-        reference = cache(lambda name: pairs.spec(first_pairs[name], reference=True))
-        batches = [self._build_batch(reference=reference, **group) for group in groups]
-        if self.holds is None:
-            return batches
-        return [batch for batch in batches if self.holds(batch.questions[0].key)]
-
-    def _build_batch(
-        self,
-        pairs: list[int],
-        references: list[str],
-        reference: Callable[[str], Specification],
-    ) -> Batch:
         experiment = self.experiment
+        pairs = self.conditions.pairs
         levels = [*experiment.variant, *experiment.levels]
         if experiment.difference:
             levels.append(experiment.difference.parameter)
         request = request_digest(self._layout)
-        questions = [
-            Question(self._stimuli[i], request, observer, self._layout["version"])
-            for observer in self.observers
-            for i in pairs
-        ]
-        digests = self.conditions.pairs.digests
-        images = PairImages(
-            tests=self.conditions.pairs.tests(pairs),
-            references=tuple(map(reference, references)),
-            rows=tuple(references.index(digests[i][1]) for i in pairs),
-            display=experiment.display,
-            measures=self.conditions.measures,
-            levels=tuple(levels),
-        )
-        return Batch(tuple(questions), images, atomic=True, group=digest(references))
+        version = self._layout["version"]
+        first_pairs = {reference: i for i, (_, reference) in enumerate(pairs.digests)}
+        reference = cache(lambda name: pairs.spec(first_pairs[name], reference=True))
+        batches = []
+        for group in self._batches:
+            names = group["references"]
+            questions = [
+                Question(self._stimuli[i], request, observer, version)
+                for observer in self.observers
+                for i in group["pairs"]
+            ]
+            if self.holds is not None and not self.holds(questions[0].key):
+                continue
+            images = PairImages(
+                tests=pairs.tests(group["pairs"]),
+                references=tuple(map(reference, names)),
+                rows=tuple(names.index(pairs.digests[i][1]) for i in group["pairs"]),
+                display=experiment.display,
+                measures=self.conditions.measures,
+                levels=tuple(levels),
+            )
+            batches.append(
+                Batch(tuple(questions), images, atomic=True, group=digest(names))
+            )
+        self._batches = []
+        return batches
 
     def outcome(self) -> JsonObject:
         """Measure how far a network's short number format moves its responses, once a run.

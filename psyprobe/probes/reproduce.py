@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,7 +140,7 @@ def reproduce(
         str(before.attrs["experiment"]),
         str(before.attrs.get("observer", "")),
         tuple(_compare_variables(before, repeat)),
-        tuple(_compare_attributes(_attributes(before), _attributes(repeat))),
+        tuple(_compare_tables(_attributes(before), _attributes(repeat))),
     )
 
 
@@ -253,39 +253,26 @@ def _compare_values(name: str, before: Any, repeat: Any) -> Iterator[Difference]
 
 
 def _attributes(result: Dataset) -> JsonObject:
-    return {
-        name: json.loads(value) if name in _TABLES else value
-        for name, value in result.attrs.items()
-        if name not in ("experiment_toml", "psyprobe_version")
-    }
-
-
-def _compare_attributes(
-    before: JsonMapping, repeat: JsonMapping
-) -> Iterator[Difference]:
-    for name in sorted({*before, *repeat}):
-        first = before.get(name)
-        second = repeat.get(name)
-        if isinstance(first, Mapping) and isinstance(second, Mapping):
-            yield from _compare_tables(first, second, prefix=f"{name} ")
-        elif str(first) != str(second):
-            yield Difference(name, _shorten(first), _shorten(second))
+    """Return the attributes of a result, those that are tables entry by entry."""
+    attributes: JsonObject = {}
+    for name, value in result.attrs.items():
+        if name in _TABLES:
+            table = json.loads(value)
+            attributes |= {f"{name} {key}": entry for key, entry in table.items()}
+        elif name not in ("experiment_toml", "psyprobe_version"):
+            attributes[name] = str(value)
+    return attributes
 
 
 def _compare_tables(
-    before: JsonMapping,
-    repeat: JsonMapping,
-    ignored: tuple[str, ...] = (),
-    prefix: str = "",
-) -> list[Difference]:
+    before: JsonMapping, repeat: JsonMapping, ignored: tuple[str, ...] = ()
+) -> Iterator[Difference]:
     """List the entries that differ between two tables; a missing entry counts as None."""
-    return [
-        Difference(
-            f"{prefix}{name}", _shorten(before.get(name)), _shorten(repeat.get(name))
-        )
-        for name in sorted({*before, *repeat} - set(ignored))
-        if before.get(name) != repeat.get(name)
-    ]
+    for name in sorted({*before, *repeat} - set(ignored)):
+        first = before.get(name)
+        second = repeat.get(name)
+        if first != second:
+            yield Difference(name, _shorten(first), _shorten(second))
 
 
 def _shorten(value: Any) -> str:

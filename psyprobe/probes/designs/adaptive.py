@@ -201,30 +201,38 @@ class Adaptive(PosteriorDesign[P]):
                     if place not in information:
                         information[place] = self._information(place)
                 gains = {place: information[place] for place in places}
-                level = choose_level(
-                    gains, self.values, self.contrasts, self._ledger.pending
-                )
-            self._ledger.pending.append(level)
+                level = choose_level(gains, self.values, self.contrasts, self._pending)
+            self._pending.append(level)
             levels.append(level)
         return levels
 
     @property
     def finished(self) -> bool:
         """Whether all is answered, and known well enough or asked often enough."""
-        return not self._ledger.pending and not self._open_places()
+        return not self._pending and not self._open_places()
 
     def _due_level(self, places: list[int]) -> Level | None:
         """Give a catch trial or the highest contrast where its share would fall too low."""
-        if self._ledger.is_due(0.0, self._catch_share):
-            turn = self._ledger.count_contrast(0.0) % len(self._order)
+        if self._is_due(0.0, self._catch_share):
+            turn = self._count_contrast(0.0) % len(self._order)
             return Level(self.values[self._order[turn]], 0.0)
-        if self._ledger.is_due(self.contrasts[-1], self._top):
+        if self._is_due(self.contrasts[-1], self._top):
             # Where the pattern is seen most surely, a "no" tells of lapses.
             means = [self.posterior.mean(place) for place in places]
             lowest = min(means) + _ALIKE
             clearest = next(row for row, mean in enumerate(means) if mean <= lowest)
             return Level(self.values[places[clearest]], self.contrasts[-1])
         return None
+
+    def _count_contrast(self, contrast: float) -> int:
+        """Count the questions about a contrast, pending or answered; 0 is that of catch trials."""
+        pending = sum(level.contrast == contrast for level in self._pending)
+        return self._by_contrast[contrast] + pending
+
+    def _is_due(self, contrast: float, share: float) -> bool:
+        """Tell whether the next question must be of this contrast to keep its share of all."""
+        count = self._responses + len(self._pending) + 1
+        return self._count_contrast(contrast) < share * count
 
     def _is_wide(self, place: int) -> bool:
         low, high = self.posterior.interval(place)
@@ -313,9 +321,10 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
         self._tables: dict[int, tuple[FloatArray, FloatArray, FloatArray | None]] = {}
 
     def _open_places(self) -> list[int]:
-        counts = [self._ledger.count_value(value) for value in self.values]
-        unfinished = [place for place in self._order if counts[place] < self._n_max]
-        return [place for place in unfinished if self._is_wide(place)]
+        counts = self._by_value.copy()
+        counts.update(level.value for level in self._pending if not level.catch)
+        unfinished = [i for i in self._order if counts[self.values[i]] < self._n_max]
+        return [*filter(self._is_wide, unfinished)]
 
     def _information(self, place: int) -> FloatArray:
         grid = self.posterior.grid
@@ -429,7 +438,7 @@ class QuickCSF(Adaptive[CsfPosterior]):
         )
 
     def _open_places(self) -> list[int]:
-        if self._ledger.responses + len(self._ledger.pending) >= self._n_max:
+        if self._responses + len(self._pending) >= self._n_max:
             return []
         return self._order if any(map(self._is_wide, self._order)) else []
 

@@ -1,6 +1,6 @@
 """What a design is: it chooses the next contrast, takes the responses and knows when to stop.
 
-All designs share what stands below: a ledger of questions, a posterior that learns from the
+All designs share what stands below: counts of questions, a posterior that learns from the
 responses, and an estimate that reports it.
 """
 
@@ -205,57 +205,6 @@ def check_levels(
     return DesignLevels(distinct_values, ascending, catch_share)
 
 
-class Ledger:
-    """The questions of a design: levels whose response is awaited, and counts of the others.
-
-    Examples
-    --------
-    >>> ledger = Ledger()
-    >>> ledger.pending.append(Level(4, 0.1))
-    >>> ledger.count_value(4)
-    1
-    >>> ledger.receive(Level(4, 0.1), excluded=False)
-    >>> ledger.pending, ledger.responses
-    ([], 1)
-    """
-
-    def __init__(self) -> None:
-        #: Levels whose response is awaited.
-        self.pending: list[Level] = []
-        self.responses = 0
-        self.excluded = 0
-        self.by_contrast: Counter[float] = Counter()
-        self.by_value: Counter[float] = Counter()
-
-    def receive(self, level: Level, excluded: bool) -> None:
-        """Count the response to a level, which a replayed run need not have asked about."""
-        self.responses += 1
-        self.excluded += excluded
-        self.by_contrast[level.contrast] += 1
-        if not level.catch:
-            self.by_value[level.value] += 1
-        if level in self.pending:
-            self.pending.remove(level)
-
-    def count_value(self, value: float) -> int:
-        """Count the questions about a value, pending or answered, without catch trials."""
-        pending = sum(
-            level.value == value and not level.catch for level in self.pending
-        )
-        return self.by_value[value] + pending
-
-    def count_contrast(self, contrast: float) -> int:
-        """Count the questions about a contrast, pending or answered; 0 is that of catch trials."""
-        pending = sum(level.contrast == contrast for level in self.pending)
-        return self.by_contrast[contrast] + pending
-
-    def is_due(self, contrast: float, share: float) -> bool:
-        """Whether the next question must be of this contrast for it to keep its share of all."""
-        return self.count_contrast(contrast) < share * (
-            self.responses + len(self.pending) + 1
-        )
-
-
 #: Probability that the intervals of an estimate hold.
 INTERVAL = 0.95
 
@@ -270,7 +219,13 @@ class PosteriorDesign(Generic[P]):
 
     def __init__(self, values: tuple[float, ...]) -> None:
         self.values = values
-        self._ledger = Ledger()
+        #: Levels whose response is awaited.
+        self._pending: list[Level] = []
+        #: Numbers of responses, and of the excluded ones among them.
+        self._responses = 0
+        self._excluded = 0
+        self._by_contrast: Counter[float] = Counter()
+        self._by_value: Counter[float] = Counter()
 
     def tell(
         self,
@@ -292,7 +247,14 @@ class PosteriorDesign(Generic[P]):
                 "(excluded)"
             )
         self._take(level)
-        self._ledger.receive(level, excluded=not responses)
+        self._responses += 1
+        self._excluded += not responses
+        self._by_contrast[level.contrast] += 1
+        if not level.catch:
+            self._by_value[level.value] += 1
+        # A replayed run need not have asked about the level.
+        if level in self._pending:
+            self._pending.remove(level)
         contrast = level.contrast if delivered is None else delivered
         catch = level.catch or contrast <= 0
         place = None if catch else self.values.index(level.value)
@@ -314,8 +276,8 @@ class PosteriorDesign(Generic[P]):
             width=np.array([self.posterior.mean_width(place) for place in places]),
             guess=self.posterior.mean_guess(),
             lapse=self.posterior.mean_lapse(),
-            asked=self._ledger.responses,
-            excluded=self._ledger.excluded,
+            asked=self._responses,
+            excluded=self._excluded,
             level=INTERVAL,
         )
 

@@ -49,16 +49,16 @@ class Rounds(PosteriorDesign[ThresholdPosterior]):
         self._begin_second()
         levels = self._remaining[:n]
         self._remaining = self._remaining[n:]
-        self._ledger.pending += levels
+        self._pending += levels
         return levels
 
     @property
     def finished(self) -> bool:
         """Whether every level of every round has been answered."""
-        return self._second is None and not self._remaining and not self._ledger.pending
+        return self._second is None and not self._remaining and not self._pending
 
     def _take(self, level: Level) -> None:
-        if level not in self._ledger.pending:
+        if level not in self._pending:
             self._begin_second()
             if level not in self._remaining:
                 raise InputError(
@@ -67,7 +67,7 @@ class Rounds(PosteriorDesign[ThresholdPosterior]):
             self._remaining.remove(level)
 
     def _begin_second(self) -> None:
-        if self._second and not self._remaining and not self._ledger.pending:
+        if self._second and not self._remaining and not self._pending:
             self._remaining = self._second()
             self._second = None
 
