@@ -82,12 +82,10 @@ class Prompt:
 
     def __post_init__(self) -> None:
         for name in ("id", "text", "suffix", "group", "language"):
-            if not isinstance(getattr(self, name), str):
-                raise InputError(
-                    f"{name} of a prompt is {getattr(self, name)!r}; give text"
-                )
-        for name in ("id", "text"):
-            if not getattr(self, name).strip():
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                raise InputError(f"{name} of a prompt is {value!r}; give text")
+            if name in ("id", "text") and not value.strip():
                 raise InputError(f"a prompt has an empty {name}; give some text")
         if self.polarity not in (1, -1) or isinstance(self.polarity, bool):
             raise InputError(
@@ -96,9 +94,7 @@ class Prompt:
             )
         for name in ("yes", "no"):
             object.__setattr__(self, name, _words(self.id, name, getattr(self, name)))
-        yes = {word.casefold() for word in self.yes}
-        no = {word.casefold() for word in self.no}
-        shared = sorted(yes & no)
+        shared = sorted({*map(str.casefold, self.yes)} & {*map(str.casefold, self.no)})
         if shared:
             raise InputError(
                 f"prompt {self.id!r} counts {shared[0]!r} as both answers; give each word to one"

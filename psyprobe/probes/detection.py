@@ -33,6 +33,7 @@ from psyprobe.experiment import Experiment
 from psyprobe.human.reference import DataReference
 from psyprobe.observers import Card
 from psyprobe.probes import pair_batches, pairs
+from psyprobe.probes.anchored import add_anchor, anchored_grids
 from psyprobe.probes.differences import (
     PERIOD,
     StimulusDifference,
@@ -130,11 +131,9 @@ def grid_result(layout: JsonMapping, grid_responses: Responses) -> Dataset:
         },
         (grid_responses.status, grid_responses.baseline_status),
     )
-    if "anchor" not in layout:
-        return dataset
-    from psyprobe.probes.anchored import add_anchor
-
-    return add_anchor(dataset, layout, grid_responses)
+    if "anchor" in layout:
+        dataset = add_anchor(dataset, layout, grid_responses)
+    return dataset
 
 
 def _arrange(
@@ -243,8 +242,6 @@ def grid_conditions(
         }
         anchor_entries: JsonObject = {}
         if experiment.score.anchor is not None:
-            from psyprobe.probes.anchored import anchored_grids
-
             anchor_grids, anchor_entries = anchored_grids(
                 experiment, difference, displayed, native, levels
             )

@@ -96,13 +96,12 @@ def load_harness(name: str) -> Harness:
     PsyprobeError
         The package that adds it cannot be used.
     """
-    for point in entry_points(group=GROUP):
-        if point.name == name:
-            try:
-                return cast("Harness", point.load())
-            except (Exception, SystemExit) as error:
-                raise PsyprobeError(
-                    f"the harness {name!r} of {point.value} cannot be loaded: "
-                    f"{describe_failure(error)}"
-                ) from error
+    for point in entry_points(group=GROUP, name=name):
+        try:
+            return cast("Harness", point.load())
+        except (Exception, SystemExit) as error:
+            raise PsyprobeError(
+                f"the harness {name!r} of {point.value} cannot be loaded: "
+                f"{describe_failure(error)}"
+            ) from error
     raise unknown_name("harness", name, harness_names())

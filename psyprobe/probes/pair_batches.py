@@ -147,12 +147,12 @@ def _compare(
     references: _References,
 ) -> list[JsonObject]:
     """Compare each test of a batch with its reference, and return an observer's answers."""
-    reference_lengths = references.lengths(name, observer)
+    reference_features, reference_lengths = references.observe(name, observer)
     measures = work.measures if reference_lengths is None else (*work.measures, LENGTH)
     values = respond(
         observer,
         presented(tests, work.display, observer.card.ability),
-        references.features(name, observer),
+        reference_features,
         work.rows,
         measures,
         ppd=work.tests[0].ppd,
@@ -179,23 +179,21 @@ class _References:
         self._names = names
         self._display = work.display
         self._drive = show(work.references, work.display)
-        self._features: dict[str, NamedArrays] = {}
-        self._lengths: dict[str, FloatArray | None] = {}
+        self._observed: dict[str, tuple[NamedArrays, FloatArray | None]] = {}
 
-    def features(self, name: str, observer: Any) -> NamedArrays:
-        """Compute an observer's features of the references."""
-        if name not in self._features:
+    def observe(
+        self, name: str, observer: Any
+    ) -> tuple[NamedArrays, FloatArray | None]:
+        """Compute an observer's features of the references and their lengths, once.
+
+        Lengths are those of `measure_lengths`.
+        """
+        if name not in self._observed:
             images = presented(self._drive, self._display, observer.card.ability)
-            self._features[name] = features(observer, images)
-        return self._features[name]
-
-    def lengths(self, name: str, observer: Any) -> FloatArray | None:
-        """Measure the lengths of the references' features; see `measure_lengths`."""
-        if name not in self._lengths:
-            self._lengths[name] = measure_lengths(
-                observer, self.features(name, observer), self._drive
-            )
-        return self._lengths[name]
+            reference_features = features(observer, images)
+            lengths = measure_lengths(observer, reference_features, self._drive)
+            self._observed[name] = (reference_features, lengths)
+        return self._observed[name]
 
 
 def _test_levels(work: PairImages) -> list[JsonObject]:

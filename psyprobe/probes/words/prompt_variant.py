@@ -113,8 +113,9 @@ class AxisLevels(NamedTuple):
     axis: StimulusAxis
     #: Ascending contrasts, differences or periods.
     values: tuple[float, ...]
-    #: Name of the other level, such as "frequency".
+    #: Name of the other level, such as "frequency", and its values.
     level: str
+    level_values: tuple[float, ...]
 
 
 def axis_levels(experiment: Experiment, period: bool = False) -> AxisLevels:
@@ -146,7 +147,8 @@ def axis_levels(experiment: Experiment, period: bool = False) -> AxisLevels:
         raise InputError(
             "[levels] has no 'contrast'; give for example { values = [0.01, 0.1] }"
         )
-    return AxisLevels(axis, values, _other_level(experiment, axis))
+    level = _other_level(experiment, axis)
+    return AxisLevels(axis, values, level, experiment.levels[level])
 
 
 def _other_level(experiment: Experiment, axis: StimulusAxis) -> str:
@@ -192,28 +194,24 @@ def fine_contrasts(contrast: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(map(power_of_ten, np.linspace(low, high, steps + 1).tolist()))
 
 
+@dataclass(eq=False)
 class PromptVariant:
     """Plans the trials of one prompt variant in rounds, each from the answers to those before."""
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        task: Task,
-        levels: AxisLevels,
-        index: int,
-        at_once: int | None = None,
-    ) -> None:
-        asking = require_asking(experiment)
-        #: The number of levels that a design gives at once.
-        self._at_once = at_once or (
+    asking: Asking
+    task: Task
+    levels: AxisLevels
+    #: Index of the prompt.
+    index: int
+    #: The number of levels that a design gives at once; by default as many as it can.
+    at_once: int = 0
+
+    def __post_init__(self) -> None:
+        asking = self.asking
+        self.at_once = self.at_once or (
             asking.at_once if adaptive(asking.design) else _UNLIMITED
         )
-        self.prompt = asking.prompts[index]
-        self._asking = asking
-        self._task = task
-        self._axis_levels = levels
-        self._values = experiment.levels[levels.level]
-        self._index = index
+        self.prompt = asking.prompts[self.index]
         #: The reading that counts; None until the pilot has decided it.
         self.readout: Readout | None = (
             None if asking.readout == "auto" else asking.readout
@@ -255,8 +253,8 @@ class PromptVariant:
         InputError
             An option is unknown or out of range.
         """
-        asking = self._asking
-        levels = self._axis_levels
+        asking = self.asking
+        levels = self.levels
         make = _MAKERS[asking.design]
         if asking.design == "quick_csf" and (
             levels.level != "frequency" or levels.axis != CONTRAST_AXIS
@@ -278,7 +276,7 @@ class PromptVariant:
             asking.options,
             options,
         )
-        arguments |= {"chance": self._task.chance, "catch": asking.catch}
+        arguments |= {"chance": self.task.chance, "catch": asking.catch}
         arguments |= asking.options
         contrasts = levels.values
         # Fixed designs show all prompts the same images.
@@ -288,7 +286,7 @@ class PromptVariant:
             seed_part = self.prompt.id
         arguments["seed"] = derived_seed(asking.seed, "design", seed_part)
         try:
-            return make(self._values, contrasts, **arguments)
+            return make(levels.level_values, contrasts, **arguments)
         except InputError:
             raise
         except (TypeError, ValueError) as error:
@@ -298,8 +296,8 @@ class PromptVariant:
 
     def next(self) -> list[Trial]:
         """Return the next trials, none at the end; those that request text are marked."""
-        asking = self._asking
-        levels = self._design.ask(self._at_once)
+        asking = self.asking
+        levels = self._design.ask(self.at_once)
         if (
             not levels
             and self.readout == "text"
@@ -308,9 +306,9 @@ class PromptVariant:
         ):
             self._design = self._build_design(self._remaining_repeats, part=1)
             self._remaining_repeats = 0
-            levels = self._design.ask(self._at_once)
+            levels = self._design.ask(self.at_once)
         return self._mark(
-            [Trial(self._index, level, self._repeat(level)) for level in levels]
+            [Trial(self.index, level, self._repeat(level)) for level in levels]
         )
 
     def add_pilot(self, answers: list[Read]) -> None:
@@ -339,17 +337,17 @@ class PromptVariant:
 
     def interpret(self, order: int) -> tuple[Prompt, int]:
         """Return how to read an answer, and the meaning of its yes; see `Prompt.interpret`."""
-        return self.prompt.interpret(order, self._task.alternatives)
+        return self.prompt.interpret(order, self.task.alternatives)
 
     def estimate(self) -> JsonObject | None:
         """Return the design's estimate as JSON can hold it; None for constant stimuli."""
-        if self._asking.design == "constant":
+        if self.asking.design == "constant":
             return None
         return dict(plain(asdict(self._design.estimate())))
 
     def decoding(self, trial: Trial) -> JsonObject:
         """Return arguments of `Decoding` for a trial: text and probabilities while undecided."""
-        asking = self._asking
+        asking = self.asking
         seed = None
         if asking.temperature > 0:
             seed = derived_seed(asking.seed, "sampling", *trial.place)
@@ -367,7 +365,7 @@ class PromptVariant:
             "catch"
             if level.catch
             else level.value
-            if adaptive(self._asking.design)
+            if adaptive(self.asking.design)
             else level
         )
         self._repeats[place] += 1
@@ -375,11 +373,11 @@ class PromptVariant:
 
     def _mark(self, trials: list[Trial]) -> list[Trial]:
         self._planned += len(trials)
-        count = math.ceil(self._asking.check * self._planned - 1e-9) - self._checked
+        count = math.ceil(self.asking.check * self._planned - 1e-9) - self._checked
         if self.readout is None:
             count = max(count, PILOT - len(self._pilot))
         # Seeds choose the trials, so that every prompt marks the same images in any order.
-        seed = self._asking.seed
+        seed = self.asking.seed
         order = sorted(
             trials, key=lambda trial: derived_seed(seed, "check", *trial.place)
         )

@@ -114,9 +114,9 @@ class WordsSchedule(ExperimentSchedule):
         self._examples = self._build_examples()
         #: A person is asked one question after another, each when the store has the last answer.
         self._one_at_a_time = self.scene.delivery.format == "page"
-        batch_size = 1 if self._one_at_a_time else None
+        at_once = 1 if self._one_at_a_time else 0
         self._variants = [
-            PromptVariant(experiment, self.task, levels, i, batch_size)
+            PromptVariant(self.asking, self.task, levels, i, at_once)
             for i in range(len(self.asking.prompts))
         ]
         #: The prompt variants of this run: all of them, or those of a shard.
