@@ -173,17 +173,16 @@ def add_anchor(result: Dataset, layout: JsonMapping, responses: Responses) -> Da
 
     levels = tuple(level["name"] for level in layout["levels"])
     second = layout.get("against_difference")
-    pair_indices = {"anchor_response": np.array(layout["anchor"])}
-    grids = {"anchor_response": (levels, "Response to the anchor")}
+    grids = {"anchor": (levels, "Response to the anchor")}
     if second is not None:
         second_levels = (*levels, second["name"])
-        pair_indices["against_response"] = np.array(layout["against"])
-        grids["against_response"] = (second_levels, "Response to the other difference")
+        grids["against"] = (second_levels, "Response to the other difference")
+    pair_indices = {}
     data: dict[str, Variable] = {}
-    for name, (dims, label) in grids.items():
-        indices = pair_indices[name]
-        values = np.moveaxis(responses.observer[indices], (-2, -1), (0, 1))
-        pixels = np.moveaxis(responses.baseline[indices], -1, 0)
+    for grid, (dims, label) in grids.items():
+        name = f"{grid}_response"
+        pair_indices[name] = np.array(layout[grid])
+        values, pixels = responses.at(pair_indices[name])
         data[name] = (("layer", "measure", *dims), values, "1", label)
         data[f"pixels_{name}"] = (
             ("measure", *dims),

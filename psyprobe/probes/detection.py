@@ -114,15 +114,18 @@ def score(result: Any, **options: Any) -> Any:
 
 def grid_result(layout: JsonMapping, grid_responses: Responses) -> Dataset:
     """Arrange responses on the grid of levels, and at multiples of human thresholds."""
-    grid = np.array(layout["grid"]) if np.size(layout["grid"]) else None
-    scored = np.array(layout["scored"]) if layout["human"] else None
-    observer = grid_responses.observer
-    baseline = grid_responses.baseline
+    grid: tuple[FloatArray | None, FloatArray | None] = (None, None)
+    scored = grid
+    if np.size(layout["grid"]):
+        grid = grid_responses.at(layout["grid"])
+    if layout["human"]:
+        scored = grid_responses.at(layout["scored"])
+    repeats = grid_responses.observer[layout["noise_floor"]]
     dataset = detection_result(
         layout,
-        (_arrange(observer, grid, axes=2), _arrange(observer, scored, axes=2)),
-        (_arrange(baseline, grid, axes=1), _arrange(baseline, scored, axes=1)),
-        noise_floor(observer[np.array(layout["noise_floor"])], layout["measures"]),
+        (grid[0], scored[0]),
+        (grid[1], scored[1]),
+        noise_floor(repeats, layout["measures"]),
         grid_responses.layers,
         {
             **grid_responses.attributes,
@@ -134,15 +137,6 @@ def grid_result(layout: JsonMapping, grid_responses: Responses) -> Dataset:
     if "anchor" in layout:
         dataset = add_anchor(dataset, layout, grid_responses)
     return dataset
-
-
-def _arrange(
-    values: FloatArray, indices: np.ndarray[Any, Any] | None, axes: int
-) -> FloatArray | None:
-    """Index values by the pairs of a grid, with their last axes (layers and measures) in front."""
-    if indices is None:
-        return None
-    return np.asarray(np.moveaxis(values[indices], range(-axes, 0), range(axes)))
 
 
 def plot(results: Sequence[Dataset], ax: Any = None, **options: Any) -> Any:

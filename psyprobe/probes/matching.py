@@ -161,42 +161,30 @@ def result(record: RunRecord, store: Store) -> Dataset:
     """
     layout = record.layout
     run_responses = responses(record, store)
-    observer = run_responses.observer
-    pixels = run_responses.baseline
     (level,) = layout["levels"]
     difference = layout["difference"]
     measures = layout["measures"]
-    grid = np.array(layout["grid"])
-    reference = np.array(layout["scored"])[0]
-    curves = ("measure", level["name"], difference["name"])
-    targets = ("measure", "reference_contrast")
     measured = f"measured_{level['name']}"
-    floor = noise_floor(observer[np.array(layout["noise_floor"])], measures)
-    data: dict[str, Variable] = {
+    repeats = run_responses.observer[layout["noise_floor"]]
+    grids = {
         "response": (
-            ("layer", *curves),
-            np.moveaxis(observer[grid], (2, 3), (0, 1)),
-            "1",
-            "Response to gratings",
+            np.array(layout["grid"]),
+            ("measure", level["name"], difference["name"]),
+            "gratings",
         ),
         "reference_response": (
-            ("layer", *targets),
-            np.moveaxis(observer[reference], 0, -1),
-            "1",
-            "Response to the reference gratings",
+            np.array(layout["scored"][0]),
+            ("measure", "reference_contrast"),
+            "the reference gratings",
         ),
-        "pixels_response": (
-            curves,
-            np.moveaxis(pixels[grid], 2, 0),
-            "1",
-            "Response of the pixels to gratings",
-        ),
-        "pixels_reference_response": (
-            targets,
-            pixels[reference].T,
-            "1",
-            "Response of the pixels to the reference gratings",
-        ),
+    }
+    data: dict[str, Variable] = {}
+    for name, (indices, dims, label) in grids.items():
+        values, pixels = run_responses.at(indices)
+        data[name] = (("layer", *dims), values, "1", f"Response to {label}")
+        label = f"Response of the pixels to {label}"
+        data[f"pixels_{name}"] = (dims, pixels, "1", label)
+    data |= {
         "human_match": (
             ("reference_contrast", measured),
             layout["human_match"],
@@ -205,14 +193,14 @@ def result(record: RunRecord, store: Store) -> Dataset:
         ),
         "noise_floor": (
             ("layer", "measure"),
-            floor,
+            noise_floor(repeats, measures),
             "1",
             "Largest response to identical images",
         ),
     }
     data = with_status(
         data,
-        {"response": grid, "reference_response": reference},
+        {name: indices for name, (indices, *_) in grids.items()},
         run_responses.status,
         run_responses.baseline_status,
     )

@@ -246,6 +246,15 @@ class Responses:
     #: Provenance of the result.
     attributes: JsonMapping = field(default_factory=dict)
 
+    def at(self, pairs: Any) -> tuple[FloatArray, FloatArray]:
+        """Select the responses of the observer and of the baseline to a grid of pairs.
+
+        Layers and measures, or measures alone, come before the axes of the grid.
+        """
+        indices = np.array(pairs)
+        observer = np.moveaxis(self.observer[indices], (-2, -1), (0, 1))
+        return observer, np.moveaxis(self.baseline[indices], -1, 0)
+
 
 def responses(record: RunRecord, store: Store) -> Responses:
     """Read the answers of a finished run.
