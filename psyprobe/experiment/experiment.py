@@ -71,7 +71,7 @@ class Experiment(Page):
 
     def spec(self, **levels: float) -> Specification:
         """Make the stimulus of this variant at some levels."""
-        return self.stimulus_set.spec(**{**self.variant, **levels})
+        return self.stimulus_set.spec(**self.variant | levels)
 
     def with_variants(self, variants: Mapping[str, Sequence[float]]) -> Experiment:
         """Copy the experiment with other variants.

@@ -8,7 +8,7 @@ interrupted and resumed ends with the same bytes as an uninterrupted one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import groupby
 from typing import Any, cast
@@ -17,6 +17,7 @@ import numpy as np
 
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import BoolArray, Size
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, StoreError
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
@@ -80,6 +81,11 @@ class Pairs(Sequence[Pair]):
         #: The digests of test and reference of each pair.
         self.digests = [list(names) for names, _ in entries]
         self._sources = [source for _, source in entries]
+
+    @property
+    def references(self) -> list[str]:
+        """The digest of the reference of each pair."""
+        return [reference for _, reference in self.digests]
 
     def doubtful(self, pair_indices: Iterable[int], display: Display) -> list[int]:
         """Find the pairs whose test must be drawn to tell whether a display can show it."""
@@ -311,7 +317,7 @@ class PairSchedule(ExperimentSchedule):
                 "shards; give each shard a store of its own, and all the same --batch-size"
             )
         planned_pairs = {i for batch in stored_batches for i in batch["pairs"]}
-        references = [reference for _, reference in self.conditions.pairs.digests]
+        references = self.conditions.pairs.references
         answered = [i for i in range(len(references)) if i not in planned_pairs]
         self._batches = [
             *stored_batches,
@@ -327,7 +333,8 @@ class PairSchedule(ExperimentSchedule):
             levels.append(experiment.difference.parameter)
         request = request_digest(self._layout)
         version = self._layout["version"]
-        first_pairs = {reference: i for i, (_, reference) in enumerate(pairs.digests)}
+        references = pairs.references
+        first_pairs = {reference: i for i, reference in enumerate(references)}
         reference = cache(lambda name: pairs.spec(first_pairs[name], reference=True))
         batches = []
         for group in self._batches:
@@ -342,7 +349,7 @@ class PairSchedule(ExperimentSchedule):
             images = PairImages(
                 tests=pairs.tests(group["pairs"]),
                 references=tuple(map(reference, names)),
-                rows=tuple(names.index(pairs.digests[i][1]) for i in group["pairs"]),
+                rows=tuple(names.index(references[i]) for i in group["pairs"]),
                 display=experiment.display,
                 measures=self.conditions.measures,
                 levels=tuple(levels),
@@ -380,7 +387,7 @@ class PairSchedule(ExperimentSchedule):
         }
         repeated = grids.pop("noise_floor")
         grid = grids.pop("grid")
-        references = {reference for _, reference in conditions.pairs.digests}
+        references = set(conditions.pairs.references)
         seconds = 0.0 if timed else None
         if missing and timed:
             seconds_an_item = self._seconds(grouping["batch_size"])
@@ -422,7 +429,7 @@ class PairSchedule(ExperimentSchedule):
 
     def _plan_record(self, store: Store, missing: set[int]) -> RunRecord:
         self._check_gamut(missing)
-        references = [reference for _, reference in self.conditions.pairs.digests]
+        references = self.conditions.pairs.references
         batch_size = self._batch_size
         if batch_size is None:
             first_test = self.conditions.first_test
@@ -476,7 +483,7 @@ def _check_feeding(experiment: Experiment, card: Any) -> None:
 
 
 @dataclass(frozen=True)
-class PairPlan:
+class PairPlan(Recorded):
     """The work that a run of pairs would do, before it begins."""
 
     #: Names.
@@ -539,7 +546,7 @@ class PairPlan:
         dict
             One entry for each field, and "images".
         """
-        return {**asdict(self), "size": list(self.size), "images": self.images}
+        return {**super().to_dict(), "images": self.images}
 
     def _repr_html_(self) -> str:
         from psyprobe.files import html
