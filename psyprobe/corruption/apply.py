@@ -28,7 +28,6 @@ import numpy as np
 from numpy.random import Generator
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.corruption import methods
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import read_image
@@ -140,10 +139,6 @@ def dimension_of(name: str) -> Dimension:
 NATIVE = 512 * 384
 
 
-#: Generator for dimensions that are not random.
-_UNUSED = np.random.default_rng(0)
-
-
 def corrupt(
     image: Array,
     name: str,
@@ -203,12 +198,12 @@ def corrupt(
         amount *= {"length": math.sqrt(pixels), "count": pixels, "": 1.0}[
             dimension.scales
         ]
-    rng = _UNUSED
+    generators = []
     if dimension.stochastic:
         key = hashlib.sha256(
             f"{seed}\n{name}\n{strength}\n{image_id}".encode()
         ).digest()
-        rng = np.random.default_rng(np.frombuffer(key, "<u4"))
+        generators = [np.random.default_rng(np.frombuffer(key, "<u4"))]
     is_grey_in_colour = values.shape[-1] == 1 and dimension.colour
     if is_grey_in_colour:
         values = np.repeat(values, 3, axis=-1)
@@ -217,10 +212,10 @@ def corrupt(
             raise InputError(
                 f"a denoiser is for 'cnn_denoise', not for {name!r}; leave it out"
             )
-        function = functools.partial(methods.cnn_denoise, denoiser=denoiser)
+        function = functools.partial(function, denoiser=denoiser)
     if dimension.computed == "table" and original.dtype == np.uint8:
-        return _look_up(original, _table(function, amount, rng))
-    result = function(values, amount, rng)
+        return _look_up(original, _table(function, amount, *generators))
+    result = function(values, amount, *generators)
     if result.dtype == np.uint8:
         return result.reshape(original.shape)
     result = np.clip(result, 0, 1, out=None if result is values else result)
@@ -238,7 +233,7 @@ def corrupt(
 @functools.lru_cache
 def _resolve(
     name: str, strength: str | float
-) -> tuple[Dimension, Callable[[Any, float, Generator], Any], float]:
+) -> tuple[Dimension, Callable[..., Any], float]:
     """Return a dimension, its function and its parameter.
 
     The result is cached: an image drives Python's code from the processor's cache, so a look-up
@@ -259,19 +254,19 @@ def _resolve(
             f"the strength of {dimension.name} is {amount}; give a finite number "
             f"({dimension.parameter})"
         )
+    from psyprobe.corruption import methods
+
     return dimension, getattr(methods, name), amount
 
 
 @functools.lru_cache(maxsize=8)
 def _table(
-    function: Callable[[FloatArray, float, Generator], FloatArray],
-    amount: float,
-    rng: Generator,
+    function: Callable[..., FloatArray], amount: float, *generators: Generator
 ) -> bytes:
     """Apply a function of single values to all 256 codes of 8 bits, as a look-up table."""
     ramp = (np.arange(256, dtype=np.float32) / np.float32(255))[:, None, None]
     return (
-        np.rint(np.clip(function(ramp, amount, rng), 0, 1) * 255)
+        np.rint(np.clip(function(ramp, amount, *generators), 0, 1) * 255)
         .astype(np.uint8)
         .tobytes()
     )

@@ -45,102 +45,65 @@ _RGB_TO_YCBCR = (
 _YCBCR_OFFSET = np.array([16.0, 128.0, 128.0]) / 255
 #: Luma of BT.601, for grey versions of dimensions of colour.
 LUMA = np.array([0.299, 0.587, 0.114])
-#: Rows of an 8-bit image that are computed at once, in the cache.
-_ROWS = 64
 
 
 def luma(image: Any) -> FloatArray:
     """Compute the luma of an RGB image, shape (H, W); of 8-bit codes in float32."""
-    if image.dtype != np.uint8:
-        return _transformed(image, LUMA[None])
-    grey = np.empty(image.shape[:2], np.float32)
-    for top in range(0, len(image), _ROWS):
-        band = slice(top, top + _ROWS)
-        _transform(image[band].astype(np.float32), LUMA[None], grey[band])
-    return grey
+    values = image.astype(np.float32) if image.dtype == np.uint8 else image
+    return _transform(values, LUMA[None])
 
 
 def srgb_to_linear(image: FloatArray) -> FloatArray:
     """Convert sRGB values to linear light, 0 to 1."""
-    linear = image.copy()
-    _linearise(linear, np.empty_like(image))
-    return linear
+    return _bend(image, 0.04045, (1.055**-2.4, 0.055, 2.4), 1 / 12.92, -0.04045 / 12.92)
 
 
 def linear_to_srgb(light: FloatArray) -> FloatArray:
     """Convert linear light to sRGB values."""
-    values = light.copy()
-    _gamma_encode(values, np.empty_like(light))
-    return values
+    offset = -0.055 - 12.92 * 0.0031308
+    return _bend(light, 0.0031308, (1.055, 0, 1 / 2.4), 12.92, offset)
 
 
 def rgb_to_lab(image: FloatArray) -> FloatArray:
     """Convert an sRGB image to CIELAB (D65): L 0 to 100, a and b around 0."""
-    # New arrays are expensive: two take turns.
-    values = np.array(image, order="C")
-    spare = np.empty(image.shape, image.dtype)
-    _linearise(values, spare)
-    _transform(values, _RGB_TO_RELATIVE, spare)
-    _bend(
-        spare, values, _EPSILON, (1, 0, 1 / 3), _KAPPA / 116, -_KAPPA * _EPSILON / 116
-    )
-    _transform(spare, _F_TO_LAB, values)
-    return values
+    relative = _transform(srgb_to_linear(image), _RGB_TO_RELATIVE)
+    offset = -_KAPPA * _EPSILON / 116
+    roots = _bend(relative, _EPSILON, (1, 0, 1 / 3), _KAPPA / 116, offset)
+    return _transform(roots, _F_TO_LAB)
 
 
 def lab_to_rgb(lab: FloatArray) -> FloatArray:
     """Convert CIELAB values to an sRGB image, which may leave 0 to 1."""
-    values = np.array(lab, order="C")
-    spare = np.empty(lab.shape, lab.dtype)
-    _transform(values, _LAB_TO_F, spare)
-    _bend(spare, values, 6 / 29, (1, 0, 3), 116 / _KAPPA, -116 / _KAPPA * 6 / 29)
-    _transform(spare, _RELATIVE_TO_RGB, values)
-    _gamma_encode(values, spare)
-    return values
-
-
-def _gamma_encode(values: FloatArray, spare: FloatArray) -> None:
-    _bend(
-        values, spare, 0.0031308, (1.055, 0, 1 / 2.4), 12.92, -0.055 - 12.92 * 0.0031308
-    )
-
-
-def _linearise(values: FloatArray, spare: FloatArray) -> None:
-    _bend(
-        values, spare, 0.04045, (1.055**-2.4, 0.055, 2.4), 1 / 12.92, -0.04045 / 12.92
-    )
+    roots = _transform(lab, _LAB_TO_F)
+    offset = -116 / _KAPPA * 6 / 29
+    relative = _bend(roots, 6 / 29, (1, 0, 3), 116 / _KAPPA, offset)
+    return linear_to_srgb(_transform(relative, _RELATIVE_TO_RGB))
 
 
 def _bend(
     values: FloatArray,
-    spare: FloatArray,
     knee: float,
     power: tuple[float, float, float],
     slope: float,
     offset: float,
-) -> None:
-    """Replace values by a line below the knee and gain (x + shift)^exponent above it.
+) -> FloatArray:
+    """Compute a line below the knee and gain (x + shift)^exponent above it.
 
     Both parts, clipped at the knee, are added.
     """
     import cv2
 
     gain, shift, exponent = power
-    np.minimum(values, values.dtype.type(knee), out=spare)
-    np.maximum(values, values.dtype.type(knee), out=values)
+    low = np.minimum(values, values.dtype.type(knee))
+    high = np.maximum(values, values.dtype.type(knee))
     if shift:
-        values += values.dtype.type(shift)
-    cv2.pow(values, exponent, dst=values)
-    cv2.addWeighted(values, gain, spare, slope, offset, dst=values)
+        high += values.dtype.type(shift)
+    cv2.pow(high, exponent, dst=high)
+    cv2.addWeighted(high, gain, low, slope, offset, dst=high)
+    return high
 
 
-def _transform(image: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
-    import cv2
-
-    cv2.transform(image, matrix, dst=out)
-
-
-def _transformed(image: FloatArray, matrix: FloatArray) -> FloatArray:
+def _transform(image: FloatArray, matrix: FloatArray) -> FloatArray:
     import cv2
 
     return np.asarray(cv2.transform(np.ascontiguousarray(image), matrix))
@@ -148,10 +111,10 @@ def _transformed(image: FloatArray, matrix: FloatArray) -> FloatArray:
 
 def rgb_to_ycbcr(image: FloatArray) -> FloatArray:
     """Convert RGB to studio-range YCbCr of BT.601, over 255."""
-    return _transformed(image, np.column_stack([_RGB_TO_YCBCR, _YCBCR_OFFSET]))
+    return _transform(image, np.column_stack([_RGB_TO_YCBCR, _YCBCR_OFFSET]))
 
 
 def ycbcr_to_rgb(planes: FloatArray) -> FloatArray:
     """Convert studio-range YCbCr over 255 to RGB, which may leave 0 to 1."""
     inverse = np.linalg.inv(_RGB_TO_YCBCR)
-    return _transformed(planes, np.column_stack([inverse, -inverse @ _YCBCR_OFFSET]))
+    return _transform(planes, np.column_stack([inverse, -inverse @ _YCBCR_OFFSET]))

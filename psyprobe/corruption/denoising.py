@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,8 +18,6 @@ def non_local_means(plane: FloatArray, sigma: float) -> FloatArray:
     Patches, window, strength and steps are those of scikit-image's fast mode. The results are the
     same in a third of the time: OpenCV's box filter sums squared differences.
     """
-    import cv2
-
     reach = 6
     border = 9
     padded = cv2.copyMakeBorder(
@@ -59,8 +58,6 @@ def non_local_means(plane: FloatArray, sigma: float) -> FloatArray:
 
 def _fast_exp(exponent: NDArray[np.float32]) -> NDArray[np.float32]:
     """Compute Schraudolph's exponential (1999) within 4 %, lines written into a float's bits."""
-    import cv2
-
     gain = 2**23 / math.log(2)
     offset = 127 * 2**23 - 8 * 60801
     bits = cv2.addWeighted(exponent, gain, exponent, 0, offset, dtype=cv2.CV_32S)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.random import Generator
 
@@ -83,43 +83,48 @@ def _normalised(weights: FloatArray) -> FloatArray:
 
 def convolve(image: FloatArray, kernel: FloatArray) -> FloatArray:
     """Convolve each channel with a kernel, with the border repeated outside."""
-    import cv2
-
     flipped = np.ascontiguousarray(kernel[::-1, ::-1])
-    rows, columns = flipped.shape
-
-    def filter_at_once(values: FloatArray) -> Any:
-        return cv2.filter2D(values, -1, flipped, borderType=cv2.BORDER_REPLICATE)
-
-    if image.dtype != np.uint8 and not 129 < flipped.size < 300:
-        return np.asarray(filter_at_once(image)).reshape(image.shape)
-    if flipped.size <= 129:
-        return _in_place(image, flipped)
-    if flipped.size >= 300:
-        return np.asarray(
-            cv2.convertScaleAbs(filter_at_once(image.astype(np.float32)))
-        ).reshape(image.shape)
+    is_codes = image.dtype == np.uint8
+    dtype = np.float32 if is_codes else image.dtype
     # From 130 taps OpenCV uses Fourier transforms; up to some 300, strips of fewer taps are faster.
+    if 129 < flipped.size < 300:
+        half = len(flipped) // 2
+        padded = cv2.copyMakeBorder(image, half, half, 0, 0, cv2.BORDER_REPLICATE)
+        # Bands of codes stay in the processor's cache.
+        rows = 128 if is_codes else len(image)
+        filtered = np.concatenate(
+            [
+                _filter_in_strips(
+                    padded[top : top + rows + 2 * half].astype(dtype), flipped
+                )
+                for top in range(0, len(image), rows)
+            ]
+        )
+    else:
+        values = image.astype(dtype, copy=False)
+        filtered = cv2.filter2D(values, -1, flipped, borderType=cv2.BORDER_REPLICATE)
+    if is_codes:
+        filtered = cv2.convertScaleAbs(filtered)
+    return np.asarray(filtered).reshape(image.shape)
+
+
+def _filter_in_strips(band: FloatArray, weights: FloatArray) -> Any:
+    """Add up what a filter's strips of at most 129 taps give, from its border above and below."""
+    rows, columns = weights.shape
+    height = len(band) - rows + 1
     strip_rows = 129 // columns
-    strips = [flipped[top : top + strip_rows] for top in range(0, rows, strip_rows)]
-
-    def in_strips(band: FloatArray) -> Any:
-        total = None
-        top = 0
-        height = len(band) - 2 * (rows // 2)
-        for strip in strips:
-            part = cv2.filter2D(
-                band[top : top + height + len(strip) - 1],
-                -1,
-                strip,
-                anchor=(columns // 2, 0),
-                borderType=cv2.BORDER_REPLICATE,
-            )[:height]
-            total = part if total is None else cv2.add(total, part, dst=total)
-            top += len(strip)
-        return total
-
-    return _by_bands(image, rows, in_strips)
+    total = None
+    for top in range(0, rows, strip_rows):
+        strip = weights[top : top + strip_rows]
+        part = cv2.filter2D(
+            band[top : top + height + len(strip) - 1],
+            -1,
+            strip,
+            anchor=(columns // 2, 0),
+            borderType=cv2.BORDER_REPLICATE,
+        )[:height]
+        total = part if total is None else cv2.add(total, part, dst=total)
+    return total
 
 
 def gaussian(image: FloatArray, sigma: float, truncate: float = 4.0) -> FloatArray:
@@ -127,8 +132,6 @@ def gaussian(image: FloatArray, sigma: float, truncate: float = 4.0) -> FloatArr
 
     The border is repeated outside.
     """
-    import cv2
-
     side = 2 * math.ceil(truncate * sigma) + 1
     if image.dtype == np.uint8:
         # With weights whose sum is not 1, OpenCV rounds codes only once, at the end.
@@ -141,62 +144,3 @@ def gaussian(image: FloatArray, sigma: float, truncate: float = 4.0) -> FloatArr
             image, (side, side), sigma, borderType=cv2.BORDER_REPLICATE
         )
     return np.asarray(blurred).reshape(image.shape)
-
-
-#: Pixels of 8-bit codes that are filtered at once: their float32 values stay in the cache.
-_BAND_PIXELS = 200_000
-
-
-def _in_place(codes: FloatArray, weights: FloatArray) -> FloatArray:
-    """Filter codes in single precision, with the border repeated outside, and round them once."""
-    import cv2
-
-    half = len(weights) // 2
-    # A wide image has enough rows in a band for its border to be small beside them.
-    rows = max(96, _BAND_PIXELS // codes.shape[1])
-    result = np.empty_like(codes)
-    room = np.empty((min(rows + 2 * half, len(codes)), *codes.shape[1:]), np.float32)
-    for top in range(0, len(codes), rows):
-        first = max(top - half, 0)
-        source = codes[first : top + rows + half]
-        band = room[: len(source)]
-        band[...] = source
-        filtered = cv2.filter2D(
-            band, -1, weights, dst=band, borderType=cv2.BORDER_REPLICATE
-        )
-        filtered = filtered[top - first :]
-        cv2.convertScaleAbs(filtered[:rows], dst=result[top : top + rows])
-    return result
-
-
-#: Rows of 8-bit codes that are filtered strip by strip at once.
-_BAND = 128
-
-
-def _by_bands(
-    image: FloatArray, rows: int, work: Callable[[FloatArray], FloatArray]
-) -> FloatArray:
-    """Apply a filter of so many rows to an image, to 8-bit codes band by band in the cache.
-
-    The work takes a band with its border above and below; its result starts below the border.
-    """
-    import cv2
-
-    half = rows // 2
-    if image.dtype != np.uint8:
-        padded = cv2.copyMakeBorder(
-            image, half, half, 0, 0, cv2.BORDER_REPLICATE
-        ).reshape(-1, *image.shape[1:])
-        return np.asarray(work(padded)[: len(image)]).reshape(image.shape)
-    result = np.empty_like(image)
-    room = np.empty((min(_BAND, len(image)) + 2 * half, *image.shape[1:]), np.float32)
-    for top in range(0, len(image), _BAND):
-        out = result[top : top + _BAND]
-        band = room[: len(out) + 2 * half]
-        start = max(half - top, 0)
-        stop = min(len(image) + half - top, len(band))
-        band[start:stop] = image[top + start - half : top + stop - half]
-        band[:start] = band[start]
-        band[stop:] = band[stop - 1]
-        cv2.convertScaleAbs(work(band)[: len(out)], dst=out)
-    return result

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ def motion_blur(image: FloatArray, length: float, rng: Generator) -> FloatArray:
     return convolve(image, motion_kernel(length, rng.uniform(0, 180)))
 
 
-def lens_blur(image: FloatArray, radius: float, rng: Generator) -> FloatArray:
+def lens_blur(image: FloatArray, radius: float) -> FloatArray:
     """Defocus by an area-exact disk, as KADID; R-Bench speaks of fog and refraction."""
     return convolve(image, disk_kernel(radius))
 
@@ -49,12 +50,12 @@ def lens_shaking(image: FloatArray, extent: float, rng: Generator) -> FloatArray
     return convolve(image, shake_kernel(extent, rng))
 
 
-def gaussian_filter(image: FloatArray, sigma: float, rng: Generator) -> FloatArray:
+def gaussian_filter(image: FloatArray, sigma: float) -> FloatArray:
     """Blur by a Gaussian that is truncated at two standard deviations, as KADID."""
     return gaussian(image, sigma, truncate=2.0)
 
 
-def color_diffusion(image: FloatArray, amount: float, rng: Generator) -> FloatArray:
+def color_diffusion(image: FloatArray, amount: float) -> FloatArray:
     """Blur CIELAB's a and b (sigma = 1.5 amount + 2 px) and multiply them by the amount."""
     lab = planes.rgb_to_lab(image)
     lab[..., 1:] = amount * gaussian(
@@ -65,8 +66,6 @@ def color_diffusion(image: FloatArray, amount: float, rng: Generator) -> FloatAr
 
 def color_shift(image: FloatArray, length: float, rng: Generator) -> FloatArray:
     """Shift the green channel in a random direction of one quadrant, at the edges."""
-    import cv2
-
     angle = rng.uniform(0, np.pi / 2)
     shift = np.rint(length * np.array([math.cos(angle), math.sin(angle)])).astype(int)
     mask = _edges(planes.luma(image))
@@ -87,8 +86,6 @@ def _edges(grey: FloatArray) -> FloatArray:
 
     The lowest tenth of the range is 0, and the steepest hundredth of all pixels is 1.
     """
-    import cv2
-
     right, down = np.empty((2, *grey.shape), grey.dtype)
     # At the border a slope is that to the neighbour; elsewhere half of that between two.
     for slope, values in ((right, grey), (down.T, grey.T)):
@@ -135,7 +132,7 @@ def _quantile(values: FloatArray, share: float, bound: float) -> float:
     return max(low + fraction * (high - low), bound)
 
 
-def sharpness_change(image: FloatArray, amount: float, rng: Generator) -> FloatArray:
+def sharpness_change(image: FloatArray, amount: float) -> FloatArray:
     """Sharpen CIELAB's L by unsharp masking with sigma 3 px, as MATLAB, with ringing at edges."""
     lab = planes.rgb_to_lab(image)
     lightness = np.ascontiguousarray(lab[..., 0])
@@ -153,8 +150,6 @@ def blocking_obstacle(image: FloatArray, area: float, rng: Generator) -> FloatAr
 
 def lens_obstacle(image: FloatArray, area: float, rng: Generator) -> FloatArray:
     """Cover the image by a dark blob out of focus, as dirt on the lens. Simulated."""
-    import cv2
-
     rows, columns = image.shape[:2]
     aspect = rng.uniform(0.6, 1.6)
     radius_y = math.sqrt(area * rows * columns / math.pi * aspect)
@@ -264,8 +259,6 @@ def _cover(
     image: FloatArray, size: Sequence[int], count: int, rng: Generator
 ) -> FloatArray:
     """Cover an image by patches of a size, with random places and colours."""
-    import cv2
-
     result = image.copy()
     places = _places(image, size)
     white = 255 if image.dtype == np.uint8 else 1
@@ -292,7 +285,7 @@ def _area(corner: Sequence[int], size: Sequence[int]) -> tuple[slice, ...]:
     )
 
 
-def color_quantization(image: FloatArray, colours: float, rng: Generator) -> FloatArray:
+def color_quantization(image: FloatArray, colours: float) -> FloatArray:
     """Reduce colours to a palette by median cut with error diffusion; MATLAB's rule is close."""
     from PIL import Image
 
@@ -305,7 +298,7 @@ def color_quantization(image: FloatArray, colours: float, rng: Generator) -> Flo
     return _values(np.asarray(dithered.convert("RGB")), image)
 
 
-def jpeg2000(image: FloatArray, ratio: float, rng: Generator) -> FloatArray:
+def jpeg2000(image: FloatArray, ratio: float) -> FloatArray:
     """Encode as irreversible JPEG 2000 at a ratio; versions of OpenJPEG differ by 0.5 dB."""
     from PIL import Image
 
@@ -324,20 +317,16 @@ def jpeg2000(image: FloatArray, ratio: float, rng: Generator) -> FloatArray:
         return _values(decoded, image)
 
 
-def jpeg(image: FloatArray, quality: float, rng: Generator) -> FloatArray:
+def jpeg(image: FloatArray, quality: float) -> FloatArray:
     """Encode as JPEG with chroma at half the resolution."""
-    import cv2
-
     chroma = [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420]
     return _encode_and_decode(
         image, ".jpg", [cv2.IMWRITE_JPEG_QUALITY, round(quality), *chroma]
     )
 
 
-def webp(image: FloatArray, quality: float, rng: Generator) -> FloatArray:
+def webp(image: FloatArray, quality: float) -> FloatArray:
     """Encode as lossy WebP, whose worst quality is still milder than JPEG's 4."""
-    import cv2
-
     return _encode_and_decode(
         image, ".webp", [cv2.IMWRITE_WEBP_QUALITY, min(round(quality), 100)]
     )
@@ -346,8 +335,6 @@ def webp(image: FloatArray, quality: float, rng: Generator) -> FloatArray:
 def _encode_and_decode(
     image: FloatArray, codec: str, options: Sequence[int]
 ) -> FloatArray:
-    import cv2
-
     codes = _codes(image)
     if image.shape[-1] == 1:
         stream = cv2.imencode(codec, codes, options)[1]
@@ -413,8 +400,6 @@ def clock_jittering(
     image: FloatArray, displacement: float, rng: Generator
 ) -> FloatArray:
     """Displace each pixel by independent Gaussian noise, bilinearly, in five rounds."""
-    import cv2
-
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]].astype(np.float32)
     for _ in range(5):
         dx, dy = normal((2, *image.shape[:2]), np.dtype(np.float32), rng) * np.float32(
@@ -492,10 +477,8 @@ def dark_illumination(image: FloatArray, stops: float, rng: Generator) -> FloatA
     return planes.linear_to_srgb(np.clip(light, 0, 1))
 
 
-def resolution_limit(image: FloatArray, strength: float, rng: Generator) -> FloatArray:
+def resolution_limit(image: FloatArray, strength: float) -> FloatArray:
     """Scale both sides by 0.95 - strength^0.6 with the nearest pixel, and back."""
-    import cv2
-
     scale = 0.95 - strength**0.6
     samples = []
     repeats = []
@@ -515,18 +498,14 @@ def resolution_limit(image: FloatArray, strength: float, rng: Generator) -> Floa
     )
 
 
-def grayscale_quantization(
-    image: FloatArray, levels: float, rng: Generator
-) -> FloatArray:
+def grayscale_quantization(image: FloatArray, levels: float) -> FloatArray:
     """Round each channel to equally spaced levels, as R-Bench says; KADID uses Otsu's rule."""
     top = max(1, round(levels) - 1)
     return np.asarray(np.rint(image * image.dtype.type(top)) / image.dtype.type(top))
 
 
-def hsv_saturation(image: FloatArray, factor: float, rng: Generator) -> FloatArray:
+def hsv_saturation(image: FloatArray, factor: float) -> FloatArray:
     """Multiply the saturation of HSV by the factor; below 0 hues are opposite."""
-    import cv2
-
     # channel = V - V S max(0, min(k, 4 - k, 1)) with k = (n + 6 H) mod 6 and n = 5, 3, 1 is linear
     # in S: each channel moves along the line between itself and V, and hue need not be computed.
     channels = cv2.split(image)
@@ -537,14 +516,14 @@ def hsv_saturation(image: FloatArray, factor: float, rng: Generator) -> FloatArr
     return np.asarray(cv2.merge(mixed))
 
 
-def lab_saturation(image: FloatArray, factor: float, rng: Generator) -> FloatArray:
+def lab_saturation(image: FloatArray, factor: float) -> FloatArray:
     """Multiply CIELAB's a and b by the factor."""
     lab = planes.rgb_to_lab(image)
     lab[..., 1:] *= factor
     return planes.lab_to_rgb(lab)
 
 
-def maximum_brighten(image: FloatArray, amount: float, rng: Generator) -> FloatArray:
+def maximum_brighten(image: FloatArray, amount: float) -> FloatArray:
     """Lift mid-tones by a parabola, two thirds on RGB and one third on CIELAB's L, as KADID."""
     lab = planes.rgb_to_lab(image)
     lab[..., 0] = 100 * _lift_midtones(lab[..., 0] / 100, amount)
@@ -553,7 +532,7 @@ def maximum_brighten(image: FloatArray, amount: float, rng: Generator) -> FloatA
     )
 
 
-def minimum_darken(image: FloatArray, amount: float, rng: Generator) -> FloatArray:
+def minimum_darken(image: FloatArray, amount: float) -> FloatArray:
     """Lower mid-tones by a parabola, on RGB."""
     return _lift_midtones(image, -amount)
 
@@ -563,7 +542,7 @@ def mean_shift(image: FloatArray, offset: float, rng: Generator) -> FloatArray:
     return image + image.dtype.type(offset if rng.random() < 0.5 else -offset)
 
 
-def contrast_change(image: FloatArray, amount: float, rng: Generator) -> FloatArray:
+def contrast_change(image: FloatArray, amount: float) -> FloatArray:
     """Raise contrast about the middle by a cubic curve, or lower it below -0.2, as KADID.
 
     The not-a-knot spline through (0, 0), (0.3, 0.25 - a/4), (0.5, 0.5), (0.7, 0.75 + a/4), (1, 1)
