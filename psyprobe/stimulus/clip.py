@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from psyprobe._json import JsonObject
 from psyprobe._typing import Array, FloatArray, Levels, Shape
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
@@ -52,7 +53,6 @@ _LARGEST_FRAME_COUNT = 1_000_000
 _CYCLE_TOLERANCE = 1e-6
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Clip(Specification):
     """A stimulus of many frames.
 
@@ -67,9 +67,9 @@ class Clip(Specification):
     ((30, 64, 64), 0.5)
     """
 
-    is_clip: ClassVar[bool] = True
+    is_clip = True
     #: Frames differ.
-    steady: ClassVar[bool] = False
+    steady = False
 
     #: Frames a second.
     fps: float = parameter("Hz", "Frame rate", default=60.0, numeric=False)
@@ -279,7 +279,6 @@ class Clip(Specification):
 
 
 @stimulus_kind("uniform_clip")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class UniformClip(Clip, Uniform):
     """A uniform field all the time: what clips are told apart from.
 
@@ -292,7 +291,7 @@ class UniformClip(Clip, Uniform):
     """
 
     #: All frames are the same image.
-    steady: ClassVar[bool] = True
+    steady = True
 
     def reference(self) -> Specification:
         """Return itself: there is no target."""
@@ -324,7 +323,6 @@ class _FrameFits(NamedTuple):
     strongest: list[Measurement]
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TemporalModulation(Clip, Modulation):
     """A pattern that moves, or whose contrast goes as a cosine in time."""
 
@@ -333,7 +331,9 @@ class TemporalModulation(Clip, Modulation):
     #: contrast.
     temporal_sigma: Levels = parameter("s", "Duration", default=0.0, low=0)
 
-    contrast_kind: ClassVar[str | None] = "michelson"
+    contrast_kind = "michelson"
+    #: What a frame is.
+    still_kind: ClassVar[type[Modulation]]
     #: Whether the wave moves; otherwise its contrast reverses.
     moves: ClassVar[bool] = False
 
@@ -354,6 +354,20 @@ class TemporalModulation(Clip, Modulation):
     @property
     def still(self) -> Modulation:
         """The pattern at full contrast and temporal phase 0, as its still kind."""
+        return self.still_kind(**{name: getattr(self, name) for name in self._shared})
+
+    def stills(self, start: int, stop: int) -> Modulation:
+        """Return some frames, which differ in contrast and phase."""
+        frames = {name: self.along_frames(name) for name in self._shared}
+        return self.still_kind(**frames | self.course(start, stop))
+
+    @property
+    def _shared(self) -> list[str]:
+        """Names of the parameters that the clip has in common with its frames."""
+        return [name for name in self.still_kind.parameters() if hasattr(self, name)]
+
+    def course(self, start: int, stop: int) -> JsonObject:
+        """Compute the parameters of the still kind that differ from frame to frame, by name."""
         raise NotImplementedError
 
     def window(self, start: int, stop: int) -> FloatArray:

@@ -12,6 +12,7 @@ from functools import wraps
 from importlib.resources import files
 from inspect import Parameter as Argument
 from inspect import signature
+from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -176,12 +177,12 @@ def parameter(
     return field(default=default, metadata={"parameter": definition})
 
 
-def common(name: str, default: Levels = MISSING) -> Levels:
+def common(name: str, *, default: Levels = MISSING) -> Levels:
     """Make the field of a parameter that many kinds have, with the unit and the limits of the table.
 
     Examples
     --------
-    >>> common("radius", 1.0).metadata["parameter"].unit
+    >>> common("radius", default=1.0).metadata["parameter"].unit
     'deg'
     """
     return parameter(**_COMMON[name], default=default)
@@ -200,12 +201,17 @@ class DerivedLevel:
     from_parameter: Callable[[Levels], Levels]
 
 
-#: Area of the circle whose radius is the standard deviation of the Gaussian envelope.
-AREA = DerivedLevel(
-    Parameter("deg²", "Area", low=0, above=True),
-    "radius",
-    lambda area: np.sqrt(area / np.pi),
-    lambda radius: np.pi * radius**2,
+#: The derived level of a kind whose `radius` is the standard deviation of a Gaussian envelope: the
+#: area of the circle of this radius.
+AREA = MappingProxyType(
+    {
+        "area": DerivedLevel(
+            Parameter("deg²", "Area", low=0, above=True),
+            "radius",
+            lambda area: np.sqrt(area / np.pi),
+            lambda radius: np.pi * radius**2,
+        )
+    }
 )
 
 

@@ -10,7 +10,7 @@ its images (n, H, W).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar
 
@@ -150,7 +150,6 @@ def round_window(
 
 
 @stimulus_kind("uniform")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Uniform(Specification):
     """A uniform field; parameters as in `psyprobe.uniform`.
 
@@ -199,7 +198,6 @@ class Uniform(Specification):
 _OWN_PATTERN = "least squares on {own pattern, 1}"
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Modulation(Specification):
     """A background whose light is modulated along a direction of colour."""
 

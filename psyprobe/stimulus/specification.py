@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, cached_property
 from types import FunctionType, MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
+from typing import (
+    Any,
+    ClassVar,
+    NamedTuple,
+    Self,
+    TypeVar,
+    cast,
+    dataclass_transform,
+)
 
 import numpy as np
 
@@ -30,6 +38,7 @@ from psyprobe.stimulus.parameters import (
     DerivedLevel,
     Parameter,
     check_names,
+    common,
     number,
     parameter,
     require,
@@ -44,6 +53,7 @@ _MACHINERY = {
     "cautions",
     "chunks",
     "content",
+    "course",
     "cycles",
     "dicts",
     "digests",
@@ -70,12 +80,22 @@ _MACHINERY = {
 }
 
 
+@dataclass_transform(
+    kw_only_default=True,
+    frozen_default=True,
+    eq_default=False,
+    field_specifiers=(parameter, common),
+)
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Specification:
     """A stimulus as its parameters: at least a background of some luminance on a field of pixels.
 
-    A kind of stimulus is a class that inherits from this.
+    A kind of stimulus is a class that inherits from this, and is a dataclass by that.
     """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(frozen=True, eq=False, repr=False, kw_only=True)(cls)
 
     kind: ClassVar[str]
     #: What digests contain in place of the kind's name, for a kind from a user's file.
@@ -605,7 +625,7 @@ def _describe_kind(kind: type[Specification]) -> _KindDescription:
 def _definition(kind: type[Specification], name: str) -> Parameter:
     """Return the nearest definition of a parameter: a class may change its default only."""
     for base in kind.__mro__:
-        field = base.__dict__.get("__dataclass_fields__", {}).get(name)
+        field = vars(base).get("__dataclass_fields__", {}).get(name)
         if field and "parameter" in field.metadata:
             definition: Parameter = field.metadata["parameter"]
             return definition

@@ -9,9 +9,8 @@ public stimulus generator (Jorgvt/PerceptualTests).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +33,6 @@ from psyprobe.stimulus.tolerances import STANDARD_ERRORS
 
 
 @stimulus_kind("annulus_noise")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class AnnulusNoise(Modulation):
     """Noise of flat amplitude spectrum and random phase in a ring of spatial frequencies.
 
@@ -60,11 +58,11 @@ class AnnulusNoise(Modulation):
     low: Levels = parameter("1", "Inner edge over frequency", default=0.75, low=0)
     high: Levels = parameter("1", "Outer edge over frequency", default=1.25)
     window: Levels = parameter("deg", "Window", default=0.0, low=0)
-    seed: Levels = common("seed", 0)
+    seed: Levels = common("seed", default=0)
     chromatic: bool = False
 
-    contrast_kind: ClassVar[str | None] = "sinusoid_rms"
-    deepest: ClassVar[float | None] = None
+    contrast_kind = "sinusoid_rms"
+    deepest = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -15,10 +15,9 @@ characteristics of the human visual system?", CVPR; arXiv 2502.20256.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from psyprobe._typing import Array, FloatArray, Levels, Size
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.colour import cone_observer, dkl_matrix
 from psyprobe.stimulus.backend import Backend
-from psyprobe.stimulus.parameters import AREA, DerivedLevel, common, parameter
+from psyprobe.stimulus.parameters import AREA, common, parameter
 from psyprobe.stimulus.pattern import Uniform
 from psyprobe.stimulus.registry import stimulus_kind
 from psyprobe.stimulus.specification import Specification
@@ -48,12 +47,11 @@ _NOISE_SEED = 8
 _DARKEST = 1e-4
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class _Published(Specification):
     """A published stimulus, drawn one image at a time: fidelity comes before speed."""
 
     contrast: Levels = parameter("1", "Contrast", default=0.5, low=0)
-    frequency: Levels = common("frequency", 4.0)
+    frequency: Levels = common("frequency", default=4.0)
 
     def reference(self) -> Specification:
         """Return the uniform background, exactly neutral."""
@@ -120,7 +118,6 @@ def _primaries() -> _Primaries:
 
 
 @stimulus_kind("cai2025_gabor")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025Gabor(_Published):
     """The sine-phase Gabor of the published frequency, luminance and area tests.
 
@@ -128,10 +125,10 @@ class Cai2025Gabor(_Published):
     frequency is 224/223 of the nominal one.
     """
 
-    radius: Levels = common("radius", 1.0)
+    radius: Levels = common("radius", default=1.0)
     axis: str = "achromatic"
-    contrast_kind: ClassVar[str | None] = "dkl_over_luminance"
-    derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
+    contrast_kind = "dkl_over_luminance"
+    derived_levels = AREA
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -157,7 +154,6 @@ class Cai2025Gabor(_Published):
 
 
 @stimulus_kind("cai2025_background")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025Background(Specification):
     """The uniform background of the published Gabors: linear RGB a hair off neutral.
 
@@ -196,7 +192,6 @@ def _filtered_noise(shape: Size, ppd: float, low: float, high: float) -> FloatAr
 
 
 @stimulus_kind("cai2025_noise")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025Noise(_Published):
     """The published band noise: one frozen sample, one octave wide.
 
@@ -204,7 +199,7 @@ class Cai2025Noise(_Published):
     off, and the delivered RMS contrast is 0.84 to 0.88.
     """
 
-    contrast_kind: ClassVar[str | None] = "rms"
+    contrast_kind = "rms"
 
     def _image(self, **values: float) -> FloatArray:
         centre = values["frequency"]
@@ -213,13 +208,12 @@ class Cai2025Noise(_Published):
 
 
 @stimulus_kind("cai2025_grating")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025Grating(_Published):
     """The full-field sine grating of the published contrast-matching test."""
 
     luminance: Levels = 10.0
     frequency: Levels = 5.0
-    contrast_kind: ClassVar[str | None] = "michelson"
+    contrast_kind = "michelson"
 
     def _image(self, **values: float) -> FloatArray:
         height, width = self.shape
@@ -228,14 +222,13 @@ class Cai2025Grating(_Published):
         return np.asarray(np.tile(row, (height, 1)))
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class _PublishedMask(_Published):
     """A Gabor target, in cosine phase from the image's corner, on a mask."""
 
     mask_contrast: Levels = parameter("1", "Mask contrast", default=0.1, low=0)
     frequency: Levels = 2.0
-    radius: Levels = common("radius", 0.5)
-    contrast_kind: ClassVar[str | None] = "michelson"
+    radius: Levels = common("radius", default=0.5)
+    contrast_kind = "michelson"
 
     def reference(self) -> Specification:
         """Return the mask alone."""
@@ -252,7 +245,6 @@ class _PublishedMask(_Published):
 
 
 @stimulus_kind("cai2025_mask_coherent")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025MaskCoherent(_PublishedMask):
     """The published phase-coherent masking stimulus.
 
@@ -271,7 +263,6 @@ class Cai2025MaskCoherent(_PublishedMask):
 
 
 @stimulus_kind("cai2025_mask_incoherent")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025MaskIncoherent(_PublishedMask):
     """The published phase-incoherent masking stimulus: a target on low-pass noise up to 12 cpd."""
 

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
-from psyprobe._typing import FloatArray, Levels
+from psyprobe._json import JsonObject
+from psyprobe._typing import Levels
 from psyprobe.stimulus import estimate
 from psyprobe.stimulus.clip import TemporalModulation
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.kinds.discs import Disc
 from psyprobe.stimulus.kinds.gratings import Gabor
-from psyprobe.stimulus.parameters import AREA, DerivedLevel, common, parameter
+from psyprobe.stimulus.parameters import AREA, common, parameter
 from psyprobe.stimulus.registry import stimulus_kind
 from psyprobe.stimulus.sines import Sine
 
-#: Parameters that a still has in common with its clip.
-_BACKGROUND = ("luminance", "ppd", "size", "direction", "white", "observer")
-
 
 @stimulus_kind("flicker")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Flicker(TemporalModulation):
     """A disc whose light rises and falls: ``L (1 + c w(t) D(x, y) cos(2 pi f_t t))``.
 
@@ -40,26 +33,18 @@ class Flicker(TemporalModulation):
     (Nyquist), and this would be seen as 26 Hz; lower it or raise fps
     """
 
-    radius: Levels = common("radius", 1.0)
+    radius: Levels = common("radius", default=1.0)
     edge: Levels = parameter("deg", "Width of the edge", default=0.25, low=0)
-    x: Levels = common("x", 0.0)
-    y: Levels = common("y", 0.0)
+    x: Levels = common("x", default=0.0)
+    y: Levels = common("y", default=0.0)
 
-    derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
+    derived_levels = AREA
+    still_kind = Disc
 
-    _shared: ClassVar[tuple[str, ...]] = (*_BACKGROUND, "radius", "edge", "x", "y")
-
-    @property
-    def still(self) -> Disc:
-        """The disc at its brightest."""
-        shared = {name: getattr(self, name) for name in self._shared}
-        return Disc(contrast=self.contrast, **shared)
-
-    def stills(self, start: int, stop: int) -> Disc:
-        """Return some frames: discs brighter and darker than the background."""
-        shared = {name: self.along_frames(name) for name in self._shared}
+    def course(self, start: int, stop: int) -> JsonObject:
+        """Compute the contrasts of some frames, brighter and darker than the background."""
         wave = self.window(start, stop) * np.cos(2 * np.pi * self.cycles(start, stop))
-        return Disc(contrast=self.along_frames("contrast") * wave, **shared)
+        return {"contrast": self.along_frames("contrast") * wave}
 
     def patterns(self) -> Float64:
         """Draw the disc, shape (1, H, W)."""
@@ -67,46 +52,18 @@ class Flicker(TemporalModulation):
         return estimate.round_window(self.shape, self.ppd, self.radius, **place)[None]
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class _TemporalGabor(TemporalModulation):
     """A Gabor that changes in time."""
 
     frequency: Levels = common("frequency")
-    orientation: Levels = common("orientation", 0.0)
-    phase: Levels = common("phase", 0.0)
-    radius: Levels = common("radius", 1.0)
-    x: Levels = common("x", 0.0)
-    y: Levels = common("y", 0.0)
+    orientation: Levels = common("orientation", default=0.0)
+    phase: Levels = common("phase", default=0.0)
+    radius: Levels = common("radius", default=1.0)
+    x: Levels = common("x", default=0.0)
+    y: Levels = common("y", default=0.0)
 
-    derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
-    _shared: ClassVar[tuple[str, ...]] = (
-        *_BACKGROUND,
-        "frequency",
-        "orientation",
-        "radius",
-        "x",
-        "y",
-    )
-
-    @property
-    def still(self) -> Gabor:
-        """The Gabor in the middle of the clip."""
-        shared = {name: getattr(self, name) for name in self._shared}
-        return Gabor(contrast=self.contrast, phase=self.phase, **shared)
-
-    def stills(self, start: int, stop: int) -> Gabor:
-        """Return some frames: Gabors of other contrasts and phases."""
-        contrast, lead = self._contrast_and_phase(start, stop)
-        shared = {name: self.along_frames(name) for name in self._shared}
-        return Gabor(
-            contrast=contrast, phase=self.along_frames("phase") + lead, **shared
-        )
-
-    def _contrast_and_phase(
-        self, start: int, stop: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Compute contrast of some frames, and how far they lead the middle one in phase, deg."""
-        raise NotImplementedError
+    derived_levels = AREA
+    still_kind = Gabor
 
     def patterns(self) -> Float64:
         """Draw the cosine and the sine under the envelope, shape (2, H, W)."""
@@ -116,7 +73,6 @@ class _TemporalGabor(TemporalModulation):
 
 
 @stimulus_kind("counterphase")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Counterphase(_TemporalGabor):
     """A Gabor whose contrast reverses: ``L (1 + c w(t) E(x, y) cos(2 pi f u + phase) cos(2 pi f_t
     t))``.
@@ -133,17 +89,16 @@ class Counterphase(_TemporalGabor):
     (2, 30, 64, 64)
     """
 
-    def _contrast_and_phase(
-        self, start: int, stop: int
-    ) -> tuple[FloatArray, FloatArray]:
+    def course(self, start: int, stop: int) -> JsonObject:
+        """Compute contrasts and phases of some frames."""
         wave = self.window(start, stop) * np.cos(2 * np.pi * self.cycles(start, stop))
-        return self.along_frames("contrast") * np.abs(wave), np.where(
-            wave < 0, 180.0, 0.0
-        )
+        return {
+            "contrast": self.along_frames("contrast") * np.abs(wave),
+            "phase": self.along_frames("phase") + np.where(wave < 0, 180.0, 0.0),
+        }
 
 
 @stimulus_kind("drift")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Drift(_TemporalGabor):
     """A Gabor whose wave moves under its envelope: ``L (1 + c w(t) E(x, y) cos(2 pi (f u - f_t t) +
     phase))``.
@@ -158,12 +113,14 @@ class Drift(_TemporalGabor):
     'lms'
     """
 
-    moves: ClassVar[bool] = True
+    moves = True
 
-    def _contrast_and_phase(
-        self, start: int, stop: int
-    ) -> tuple[FloatArray, FloatArray]:
+    def course(self, start: int, stop: int) -> JsonObject:
+        """Compute contrasts and phases of some frames."""
         # Complete turns are left out before degrees are made of them, which keeps phases exact in
         # long clips.
         lead = -360.0 * (self.cycles(start, stop) % 1.0)
-        return self.along_frames("contrast") * self.window(start, stop), lead
+        return {
+            "contrast": self.along_frames("contrast") * self.window(start, stop),
+            "phase": self.along_frames("phase") + lead,
+        }

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -24,7 +21,6 @@ _ON_DISC = "least squares on {disc, 1}"
 
 
 @stimulus_kind("disc")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Disc(Modulation):
     """A uniform disc on a uniform background; parameters as in `psyprobe.disc`.
 
@@ -36,12 +32,12 @@ class Disc(Modulation):
     """
 
     contrast: Levels = parameter("1", "Contrast", low=-1, high=10)
-    radius: Levels = common("radius", 1.0)
+    radius: Levels = common("radius", default=1.0)
     edge: Levels = parameter("deg", "Width of the edge", default=0.0, low=0)
-    x: Levels = common("x", 0.0)
-    y: Levels = common("y", 0.0)
+    x: Levels = common("x", default=0.0)
+    y: Levels = common("y", default=0.0)
 
-    contrast_kind: ClassVar[str | None] = "weber"
+    contrast_kind = "weber"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -19,7 +15,6 @@ from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.measuring import Planes
 from psyprobe.stimulus.parameters import (
     AREA,
-    DerivedLevel,
     check_keywords,
     common,
     parameter,
@@ -42,15 +37,14 @@ _GEOMETRY = ("x", "y", "radius", "inner", "edge")
 _FEWEST_CYCLES = 0.5
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class _Wave(Modulation):
     """A sinusoidal carrier under an envelope."""
 
     frequency: Levels = common("frequency")
-    orientation: Levels = common("orientation", 0.0)
-    phase: Levels = common("phase", 0.0)
-    x: Levels = common("x", 0.0)
-    y: Levels = common("y", 0.0)
+    orientation: Levels = common("orientation", default=0.0)
+    phase: Levels = common("phase", default=0.0)
+    x: Levels = common("x", default=0.0)
+    y: Levels = common("y", default=0.0)
 
     # The envelope of kinds for which these are no parameters.
     window = "gaussian"
@@ -269,7 +263,6 @@ def _levels(image: Float64) -> tuple[float, float, float, float]:
 
 
 @stimulus_kind("gabor")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Gabor(_Wave):
     """A sinusoid under a Gaussian envelope.
 
@@ -284,12 +277,12 @@ class Gabor(_Wave):
     (2, 64, 64)
     """
 
-    radius: Levels = common("radius", 1.0)
+    radius: Levels = common("radius", default=1.0)
     aspect: Levels = parameter("1", "Aspect ratio", default=1.0, low=0, above=True)
     balanced: bool = False
 
-    contrast_kind: ClassVar[str | None] = "michelson"
-    derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
+    contrast_kind = "michelson"
+    derived_levels = AREA
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -344,7 +337,6 @@ class Gabor(_Wave):
 
 
 @stimulus_kind("grating")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Grating(_Wave):
     """A sinusoid over the whole field, or behind a window; parameters as in `psyprobe.grating`.
 
@@ -355,13 +347,13 @@ class Grating(_Wave):
     """
 
     window: str = "none"
-    radius: Levels = common("radius", 1.0)
+    radius: Levels = common("radius", default=1.0)
     edge: Levels = parameter(
         "deg", "Width of the edge", default=0.25, low=0, above=True
     )
 
-    contrast_kind: ClassVar[str | None] = "michelson"
-    windows: ClassVar[tuple[str, ...]] = ("none", "gaussian", "raised_cosine", "disc")
+    contrast_kind = "michelson"
+    windows = ("none", "gaussian", "raised_cosine", "disc")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -372,7 +364,6 @@ class Grating(_Wave):
 
 
 @stimulus_kind("ring")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Ring(_Wave):
     """A sinusoid in a ring, which surrounds a target without touching it.
 
@@ -386,14 +377,14 @@ class Ring(_Wave):
     (100.0, 149)
     """
 
-    radius: Levels = common("radius", 1.5)
+    radius: Levels = common("radius", default=1.5)
     inner: Levels = parameter("deg", "Inner radius", default=0.5625, low=0, above=True)
     edge: Levels = parameter(
         "deg", "Width of the edges", default=0.125, low=0, above=True
     )
 
     window = "ring"
-    contrast_kind: ClassVar[str | None] = "michelson"
+    contrast_kind = "michelson"
 
     def __post_init__(self) -> None:
         super().__post_init__()

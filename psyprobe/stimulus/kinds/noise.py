@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,6 @@ from psyprobe.stimulus.tolerances import STANDARD_ERRORS
 
 
 @stimulus_kind("noise")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Noise(Modulation):
     """Gaussian noise in a ring of spatial frequencies, of exact mean and RMS contrast.
 
@@ -48,10 +47,10 @@ class Noise(Modulation):
     )
     exponent: Levels = parameter("1", "Spectral exponent", default=0.0)
     edge: Levels = parameter("octaves", "Width of the edge", default=0.0, low=0)
-    seed: Levels = common("seed", 0)
+    seed: Levels = common("seed", default=0)
 
-    contrast_kind: ClassVar[str | None] = "rms"
-    deepest: ClassVar[float | None] = None
+    contrast_kind = "rms"
+    deepest = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

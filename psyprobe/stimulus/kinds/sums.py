@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -35,7 +35,6 @@ BACKGROUND = ("luminance", "ppd", "size", "white", "observer")
 
 
 @stimulus_kind("sum")
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Sum(Specification):
     """A target on masks: modulations of one background, added.
 
