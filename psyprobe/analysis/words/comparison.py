@@ -79,9 +79,8 @@ def _noise_matched(
 
 def _modelfest_curve(frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
     measured_frequency = modelfest_gabors().frequency
-    inside = (frequency >= measured_frequency.min()) & (
-        frequency <= measured_frequency.max()
-    )
+    low, high = measured_frequency.min(), measured_frequency.max()
+    inside = (frequency >= low) & (frequency <= high)
     out = np.full(frequency.shape, np.nan)
     out[inside] = modelfest_csf(frequency[inside])
     return out
@@ -180,18 +179,16 @@ def human_curve(
                 f"{varied}"
             )
         return human, human_at(csf, human, csf["frequency"].values.astype(float))[1]
-    name, values = (
-        next(iter(human.items())) if isinstance(human, Mapping) else ("given", human)
-    )
+    if not isinstance(human, Mapping):
+        human = {"given": human}
+    ((name, values),) = human.items()
     curve = np.asarray(values, float)
     level = "frequency" if "frequency" in csf.coords else levels_of(csf)[0]
     if curve.shape != csf[level].shape:
-        places = (
-            f"{csf.sizes[level]} "
-            f"{'frequencies' if level == 'frequency' else f'values of {level}'}"
-        )
+        unit = "frequencies" if level == "frequency" else f"values of {level}"
         raise InputError(
-            f"human sensitivities of shape {curve.shape} do not fit {places}; give one for each"
+            f"human sensitivities of shape {curve.shape} do not fit {csf.sizes[level]} {unit}; "
+            "give one for each"
         )
     return name, curve
 
@@ -224,11 +221,9 @@ def human_line(
     page = human_of_page(csf) if human is None else None
     (level,) = levels_of(csf)
     if page is not None:
-        return (
-            (f"Human ({human_label(page[0])})", csf[level].values, page[1])
-            if page[0]
-            else None
-        )
+        name, curve = page
+        label = f"Human ({human_label(name)})"
+        return (label, csf[level].values, curve) if name else None
     if human == "" or level != "frequency":
         return None
     x = np.geomspace(low, high, 121)
@@ -322,6 +317,13 @@ class Statistic:
     #: Its standard deviation, which needs two prompts.
     prompt_sd: float | None
 
+    def to_record(self, name: str) -> JsonObject:
+        """List its numbers under the name of the statistic."""
+        return {
+            name if part == "value" else f"{name}_{part}": number
+            for part, number in vars(self).items()
+        }
+
 
 @dataclass(frozen=True)
 class CsfScores(Recorded):
@@ -355,6 +357,11 @@ class CsfScores(Recorded):
     #: Units that vary in the intervals: "prompts" or "trials"; "nothing" where there are none,
     #: because with fewer than three prompts a threshold has an interval that is open at both ends.
     interval_over: str
+
+    @property
+    def statistics(self) -> dict[str, Statistic]:
+        """Its statistics, by name."""
+        return {name: getattr(self, name) for name in STATISTICS}
 
 
 def csf_statistics(
@@ -465,19 +472,16 @@ def compare_with_human(
         if scored.size >= 2
         else np.empty(0, dtype=np.int64)
     )
-    over = "prompts" if len(valid) >= FEW else "trials"
     counts: JsonObject = {
         "n_valid": len(valid),
         "n_prompts": len(usable),
         "n_frequencies": len(scored),
         "n_asked": usable.shape[1],
         "confidence": confidence,
-        "interval_over": over,
+        "interval_over": "prompts" if len(valid) >= FEW else "trials",
     }
     if not len(valid):
-        nothing: JsonObject = dict.fromkeys(
-            STATISTICS, Statistic(None, None, None, None, None)
-        )
+        nothing: JsonObject = dict.fromkeys(STATISTICS, Statistic(*[None] * 5))
         return CsfScores(name, **nothing, gain=None, **counts)
     place = np.ix_(valid, scored)
     log_s = -csf["log10_threshold"].values[place]
@@ -490,14 +494,8 @@ def compare_with_human(
         counts["interval_over"] = NOTHING
     reach = _reach(confidence, len(valid))
     statistics: JsonObject = {
-        statistic: _statistic(
-            statistic,
-            of_mean[statistic],
-            of_samples[statistic],
-            by_prompt[statistic],
-            reach,
-        )
-        for statistic in STATISTICS
+        name: _statistic(name, of_mean[name], of_samples[name], by_prompt[name], reach)
+        for name in STATISTICS
     }
     return CsfScores(name, **statistics, gain=float(of_mean["gain"]), **counts)
 
@@ -537,19 +535,11 @@ def _resample(
     elif n >= FEW:
         samples = np.broadcast_to(log_s, (resamples, *log_s.shape))
     else:
-        ends = np.stack(
-            [
-                csf["log10_threshold_low"].values[place],
-                csf["log10_threshold_high"].values[place],
-            ]
-        )
+        ends = [csf[f"log10_threshold_{end}"].values[place] for end in ("low", "high")]
+        half = np.abs(np.stack(ends) + log_s)
         # Half an interval that has no end is as wide as the half that has one.
-        half = np.abs(ends + log_s)
-        half = np.where(
-            np.isfinite(half),
-            half,
-            np.where(np.isfinite(half), half, -np.inf).max(axis=0),
-        )
+        finite = np.isfinite(half)
+        half = np.where(finite, half, np.where(finite, half, -np.inf).max(axis=0))
         if not np.isfinite(half).all():
             return np.empty((0, *log_s.shape))
         spread = half.mean(axis=0) / normal_quantile(float(csf.attrs["confidence"]))
@@ -601,12 +591,9 @@ def _common_spread(
     )
     step = np.isin(flag_words(csf["status"])[place], STEPS)
     missing = np.where(step, 0.0, spread**2).mean(axis=0) - log_s.var(axis=0, ddof=1)
-    return np.asarray(
-        np.sqrt(
-            np.where(step, spread, 0.0).mean(axis=0) ** 2
-            + np.maximum(missing, 0.0) / len(log_s)
-        )
-    )
+    between_levels = np.where(step, spread, 0.0).mean(axis=0)
+    variance = between_levels**2 + np.maximum(missing, 0.0) / len(log_s)
+    return np.asarray(np.sqrt(variance))
 
 
 def _reach(confidence: float, n: int) -> float:
@@ -628,20 +615,17 @@ def _statistic(
     mean = float(values.mean()) if values.size else None
     sd = float(values.std(ddof=1)) if values.size > 1 else None
     samples = samples[np.isfinite(samples)]
-    if not np.isfinite(value):
-        return Statistic(None, None, None, mean, sd)
-    open_ended = Statistic(float(value), None, None, mean, sd)
-    if samples.size < 2:
+    finite_value = float(value) if np.isfinite(value) else None
+    open_ended = Statistic(finite_value, None, None, mean, sd)
+    if finite_value is None or samples.size < 2:
         return open_ended
     if name.startswith("pearson"):
         limit = 1 - 1e-12
         spread = np.arctanh(samples.clip(-limit, limit)).std(ddof=1)
-        ends = np.tanh(
-            np.arctanh(np.clip(value, -limit, limit))
-            + np.array([-1, 1]) * reach * spread
-        )
+        centre = np.arctanh(np.clip(value, -limit, limit))
+        ends = np.tanh(centre + np.array([-1, 1]) * reach * spread)
     else:
-        floor = max(float(value), 1e-12)
+        floor = max(finite_value, 1e-12)
         spread = np.log(np.maximum(samples, 1e-6 * floor)).std(ddof=1)
         # Beyond a factor of e**20 an end says nothing.
         ends = value * np.exp(np.array([-1, 1]) * min(reach * spread, 20.0))
@@ -717,17 +701,17 @@ def bridge(
     log_s = np.log10(csf["mean_sensitivity"].values)
     has_threshold = np.isfinite(log_s)
     log_f = np.log10(csf["frequency"].values[has_threshold])
+    log_x = np.log10(frequency)
     inside = np.zeros(frequency.shape, dtype=bool)
-    if has_threshold.sum() >= 2:
-        log_x = np.log10(frequency)
+    if log_f.size >= 2:
         inside = (log_x >= log_f[0] - 1e-9) & (log_x <= log_f[-1] + 1e-9)
     if not features.grid.size or inside.sum() < 2:
         raise InputError(
             f"the tower's result has {int(inside.sum())} frequencies among those at which the "
-            "model has a "
-            f"threshold; two are needed, and a level grid: run both over the same frequencies"
+            "model has a threshold; two are needed, and a level grid: run both over the same "
+            "frequencies"
         )
-    answers = 10 ** np.interp(np.log10(frequency[inside]), log_f, log_s[has_threshold])
+    answers = 10 ** np.interp(log_x[inside], log_f, log_s[has_threshold])
     nearest = fit_iso_response(
         frequency[inside],
         features.difference,

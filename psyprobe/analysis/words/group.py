@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import BoolArray, FloatArray
@@ -25,7 +26,7 @@ from psyprobe.analysis.words.score import (
     HEADINGS,
     UNSURE,
     digits_of,
-    interval_cell,
+    interval_cells,
     plain_number,
 )
 from psyprobe.analysis.words.sessions import (
@@ -96,20 +97,18 @@ def people_curve(
     if len(people) < FEWEST:
         return None
     (level,) = levels_of(people[0])
-    curves = [
-        dict(
-            zip(csf[level].values.tolist(), csf["mean_sensitivity"].values, strict=True)
-        )
-        for csf in people
-    ]
-    values = [
-        value
-        for value in curves[0]
-        if all(np.isfinite(curve.get(value, np.nan)) for curve in curves)
-    ]
+    # By value of the level; one without a threshold for all of them is left out.
+    table = pd.DataFrame(
+        [
+            csf["mean_sensitivity"].to_series().set_axis(csf[level].values)
+            for csf in people
+        ]
+    )
+    table = table[people[0][level].values.tolist()].dropna(axis="columns")
+    values = table.columns.to_numpy(float)
     if len(values) < 2:
         return None
-    log_s = np.log10([[curve[value] for value in values] for curve in curves])
+    log_s = np.log10(table.to_numpy())
     mean = log_s.mean(axis=0)
     samples = draw_counts(len(people), resamples, seed) @ log_s / len(people)
     reach = np.array(
@@ -117,22 +116,17 @@ def people_curve(
     )
     screens = []
     weights = []
-    for csf in people:
-        sessions = sessions_of(csf)
-        screens += [curve.screen for curve in sessions]
-        weights += [
-            curve.trials / sum(log_value.trials for log_value in sessions)
-            for curve in sessions
-        ]
+    for sessions in map(sessions_of, people):
+        total = sum(session.trials for session in sessions)
+        screens += [session.screen for session in sessions]
+        weights += [session.trials / total for session in sessions]
     error = screen_error(screens, weights, -mean)
     reach = np.hypot(reach, normal_quantile(confidence) * error.total)
     middle, low, high = (
         np.asarray(10.0**log_value) for log_value in (mean, mean - reach, mean + reach)
     )
     persons = tuple(map(person_of, people))
-    return PeopleCurve(
-        persons, np.array(values), log_s, middle, low, high, error.unsure
-    )
+    return PeopleCurve(persons, values, log_s, middle, low, high, error.unsure)
 
 
 def people_ceiling(
@@ -194,102 +188,54 @@ class PeopleScore(Tabled):
     scores: dict[str, comparison.CsfScores]
     #: Confidence of all intervals.
     confidence: float
+    #: People have no layer and no measure, and are trained.
+    layer: ClassVar[str] = ""
+    measure: ClassVar[str] = ""
+    random_weights: ClassVar[bool] = False
 
     @property
     def observer(self) -> str:
         """Name the people together."""
         return f"mean of {len(self.persons)} people"
 
-    @property
-    def layer(self) -> str:
-        """Return "": people have no layer."""
-        return ""
-
-    @property
-    def measure(self) -> str:
-        """Return "": people have no measure."""
-        return ""
-
-    @property
-    def random_weights(self) -> bool:
-        """Return False: people are trained."""
-        return False
-
     def rows(self) -> list[Row]:
         """List each observer against the mean of the people, the noise ceiling, and the mean."""
         title = f"{self.experiment} (against the {self.observer})"
-        rows = [
-            self._observer_row(title, name, scores)
-            for name, scores in self.scores.items()
-        ]
-        cells = {
-            HEADINGS[name]: _format_interval(limit, name)
-            for name, limit in self.ceiling.items()
-        }
-        record: JsonObject = {
-            "experiment": self.experiment,
-            "responder": PERSON,
-            "human": self.observer,
-        }
-        for name, limit in self.ceiling.items():
-            record |= {
-                name: limit.value,
-                f"{name}_low": limit.low,
-                f"{name}_high": limit.high,
-                f"{name}_sd": limit.sd,
+        experiment: JsonObject = {"experiment": self.experiment}
+        rows = []
+        for name, scores in self.scores.items():
+            record = experiment | {
+                "observer": name,
+                "responder": "observer",
+                "human": self.observer,
+                "confidence": self.confidence,
             }
-        persons = f"people: {', '.join(self.persons)}"
-        rows.append(
-            Row(
-                title,
-                PERSON,
-                "one person (noise ceiling)",
-                cells,
-                record,
-                notes=[persons],
+            for statistic in comparison.STATISTICS:
+                record |= _record(statistic, getattr(scores, statistic))
+            rows.append(Row(title, OBSERVER, name, interval_cells(scores), record))
+        record = experiment | {"responder": PERSON, "human": self.observer}
+        cells = {}
+        for name, limit in self.ceiling.items():
+            record |= _record(name, limit) | {f"{name}_sd": limit.sd}
+            cells[HEADINGS[name]] = interval_text(
+                limit.value, limit.low, limit.high, digits_of(name)
             )
-        )
+        persons = f"people: {', '.join(self.persons)}"
+        label = "one person (noise ceiling)"
+        rows.append(Row(title, PERSON, label, cells, record, notes=[persons]))
         axis = (
             "CSF (cpd)" if self.level == "frequency" else f"{self.level} ({self.unit})"
         )
-        for value, mean, low, high, unsure in zip(
-            self.values, self.sensitivity, self.low, self.high, self.unsure, strict=True
-        ):
-            interval = (
-                f"{plain_number(mean)} [{plain_number(low)}, {plain_number(high)}]"
-            )
-            rows.append(
-                Row(
-                    f"{self.observer}: {axis}",
-                    OBSERVER,
-                    f"{value:g}",
-                    {"sensitivity": interval, "remarks": UNSURE * unsure},
-                )
-            )
-        return rows
-
-    def _observer_row(
-        self, title: str, observer: str, scores: comparison.CsfScores
-    ) -> Row:
-        cells = {
-            HEADINGS[statistic]: interval_cell(getattr(scores, statistic), statistic)
-            for statistic in comparison.STATISTICS
-        }
-        record: JsonObject = {
-            "experiment": self.experiment,
-            "observer": observer,
-            "responder": "observer",
-            "human": self.observer,
-            "confidence": self.confidence,
-        }
-        for name in comparison.STATISTICS:
-            statistic = getattr(scores, name)
-            record |= {
-                name: statistic.value,
-                f"{name}_low": statistic.low,
-                f"{name}_high": statistic.high,
+        points = zip(self.sensitivity, self.low, self.high, strict=True)
+        for value, point, unsure in zip(self.values, points, self.unsure, strict=True):
+            mean, low, high = map(plain_number, point)
+            cells = {
+                "sensitivity": f"{mean} [{low}, {high}]",
+                "remarks": UNSURE * unsure,
             }
-        return Row(title, OBSERVER, observer, cells, record)
+            curve = f"{self.observer}: {axis}"
+            rows.append(Row(curve, OBSERVER, f"{value:g}", cells))
+        return rows
 
     def notes(self) -> list[str]:
         """Explain the headings."""
@@ -333,16 +279,10 @@ def _score_group(
 ) -> PeopleScore:
     (level,) = levels_of(csfs[0])
     scores = {}
-    mean_by_value = dict(zip(mean.values.tolist(), mean.mean, strict=True))
+    curve = pd.Series(mean.mean, mean.values)
     for csf in csfs:
         if not person_of(csf):
-            target = np.array(
-                [
-                    mean_by_value.get(value, np.nan)
-                    for value in csf[level].values.tolist()
-                ]
-            )
-            human = {mean.name: target}
+            human = {mean.name: curve.reindex(csf[level].values).to_numpy()}
             scores[observer_of(csf)] = comparison.compare_with_human(
                 csf, human, resamples=resamples, seed=seed
             )
@@ -362,5 +302,6 @@ def _score_group(
     )
 
 
-def _format_interval(limit: Ceiling, name: str) -> str:
-    return interval_text(limit.value, limit.low, limit.high, digits_of(name))
+def _record(name: str, score: comparison.Statistic | Ceiling) -> JsonObject:
+    """List a value and the ends of its interval under the name of the score."""
+    return {name: score.value, f"{name}_low": score.low, f"{name}_high": score.high}

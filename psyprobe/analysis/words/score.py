@@ -181,34 +181,21 @@ class CsfPoint:
 
     def cells(self, unit: str, finest: bool) -> dict[str, str]:
         """Format the point: sensitivities, thresholds of a difference, or the highest frequency."""
-        remarks = [
-            f"{n} {status}" for status, n in self.statuses.items() if status != "ok"
-        ]
-        remarks += [f"{self.low_validity} low validity"] if self.low_validity else []
-        remarks += (
-            [f"{self.not_shown} questions could not be shown"] if self.not_shown else []
-        )
+        counts = {status: n for status, n in self.statuses.items() if status != "ok"}
+        counts |= {"low validity": self.low_validity}
+        counts |= {"questions could not be shown": self.not_shown}
+        remarks = [f"{n} {remark}" for remark, n in counts.items() if n]
         remarks += [UNSURE] * self.unsure
-        sensitivities = [self.sensitivity, self.low, self.high]
-        people = self.human
+        numbers = [self.sensitivity, self.low, self.high, self.human]
+        heading = "limit (cpd)" if finest else "sensitivity"
         if unit and not finest:
-            sensitivities = [
-                _inverse(self.sensitivity),
-                _inverse(self.high),
-                _inverse(self.low),
-            ]
-            people = _inverse(people)
-        value, low, high = map(plain_number, sensitivities)
-        heading = (
-            "limit (cpd)"
-            if finest
-            else f"threshold ({unit})"
-            if unit
-            else "sensitivity"
-        )
+            heading = f"threshold ({unit})"
+            thresholds = [value and 1 / value for value in numbers]
+            numbers = [thresholds[place] for place in (0, 2, 1, 3)]
+        value, low, high, people = map(plain_number, numbers)
         return {
             heading: "-" if self.sensitivity is None else f"{value} [{low}, {high}]",
-            "people": plain_number(people),
+            "people": people,
             "usable": f"{self.usable}/{self.prompts}",
             "remarks": ", ".join(remarks),
         }
@@ -262,42 +249,25 @@ class ChatScore(Tabled):
     difference_unit: ClassVar[str] = ""
     #: Whether that is the period of the finest stripes, whose inverse is the highest frequency.
     finest: ClassVar[bool] = False
-
-    @property
-    def layer(self) -> str:
-        """Return "": answers in words have no layer."""
-        return ""
-
-    @property
-    def measure(self) -> str:
-        """Return "": answers in words have no measure."""
-        return ""
+    #: Answers in words have neither.
+    layer: ClassVar[str] = ""
+    measure: ClassVar[str] = ""
 
     def rows(self) -> list[Row]:
         """List statistics, single prompts, trivial observers, and the sensitivity at each level."""
         readout = _READOUTS.get(self.readout, self.readout)
         loud = " (random weights)" * self.random_weights
-        if not self.human:
-            usable, prompts = (
-                sum(getattr(point, name) for point in self.curve)
-                for name in ("usable", "prompts")
-            )
-            cells = {"thresholds": f"{usable}/{prompts}"}
-            title = f"{self.experiment} ({readout})"
-            rows = [
-                Row(
-                    title,
-                    OBSERVER,
-                    "",
-                    cells,
-                    self._record("", None),
-                    notes=self._remarks(),
-                )
-            ]
-        else:
+        if self.human:
             rows = self._compared(
                 f"{self.experiment} ({readout}, against {comparison.curve_label(self.human)})"
             )
+        else:
+            usable = sum(point.usable for point in self.curve)
+            prompts = sum(point.prompts for point in self.curve)
+            cells = {"thresholds": f"{usable}/{prompts}"}
+            title = f"{self.experiment} ({readout})"
+            record = self._record("", None)
+            rows = [Row(title, OBSERVER, "", cells, record, notes=self._remarks())]
         of_frequency = (
             self.human and self.level == "frequency" and not self.difference_unit
         )
@@ -308,85 +278,40 @@ class ChatScore(Tabled):
             if not self.human:
                 del cells["people"]
             rows.append(Row(curve, OBSERVER, f"{point.value:g}", cells))
-        return rows + self._reread()
-
-    def _reread(self) -> list[Row]:
         title = f"{self.observer}: the same replies read otherwise"
-        return [
-            Row(
-                title,
-                OBSERVER,
-                reading.reader,
-                reading.cells
-                | {
-                    HEADINGS[name]: number(value, digits_of(name))
-                    for name, value in reading.score.items()
-                },
-            )
-            for reading in self.readings
-            if reading.differ
-        ]
+        for reading in self.readings:
+            if reading.differ:
+                cells = reading.cells | _number_cells(reading.score)
+                rows.append(Row(title, OBSERVER, reading.reader, cells))
+        return rows
 
     def _compared(self, title: str) -> list[Row]:
-        csf_scores = self.scores[self.human]
-        statistics: dict[str, comparison.Statistic] = {
-            name: getattr(csf_scores, name) for name in comparison.STATISTICS
-        }
+        scores = self.scores[self.human]
         cells = {
-            HEADINGS[name]: interval_cell(statistic, name)
-            for name, statistic in statistics.items()
+            **interval_cells(scores),
+            "gain": number(scores.gain, sign=True),
+            "prompts": f"{scores.n_valid}/{scores.n_prompts}",
+            "frequencies": f"{scores.n_frequencies}/{scores.n_asked}",
         }
-        cells |= {
-            "gain": number(csf_scores.gain, sign=True),
-            "prompts": f"{csf_scores.n_valid}/{csf_scores.n_prompts}",
-            "frequencies": f"{csf_scores.n_frequencies}/{csf_scores.n_asked}",
-        }
-        rows = [
-            Row(
-                title,
-                OBSERVER,
-                "",
-                cells,
-                self._record(self.human, csf_scores),
-                notes=self._remarks(),
-            )
-        ]
-        if csf_scores.n_prompts > 1:
+        record = self._record(self.human, scores)
+        rows = [Row(title, OBSERVER, "", cells, record, notes=self._remarks())]
+        if scores.n_prompts > 1:
             spread = {
                 HEADINGS[name]: _spread(statistic, name)
-                for name, statistic in statistics.items()
+                for name, statistic in scores.statistics.items()
             }
             rows.append(Row(title, OBSERVER, "  single prompts", spread))
-        for label, values in (
-            ("flat curve", self.flat),
-            ("blind observer", self.blind),
-        ):
-            trivial = {
-                HEADINGS[name]: number(values[name], digits_of(name))
-                for name in comparison.STATISTICS
-            }
-            rows.append(Row(title, label, label, trivial))
-        other_scores = [
-            (name, statistic)
-            for name, statistic in self.scores.items()
+        trivial = {"flat curve": self.flat, "blind observer": self.blind}
+        for label, values in trivial.items():
+            rows.append(Row(title, label, label, _number_cells(values)))
+        return rows + [
+            Row("", OBSERVER, "", {}, self._record(name, other_scores))
+            for name, other_scores in self.scores.items()
             if name != self.human
         ]
-        return rows + [
-            Row("", OBSERVER, "", {}, self._record(name, statistic))
-            for name, statistic in other_scores
-        ]
 
-    def _record(
-        self, human: str, csf_scores: comparison.CsfScores | None
-    ) -> JsonObject:
-        statistics: JsonObject = {}
-        for name in comparison.STATISTICS if csf_scores is not None else ():
-            parts = vars(getattr(csf_scores, name)).items()
-            statistics |= {
-                name if part == "value" else f"{name}_{part}": value
-                for part, value in parts
-            }
-        return {
+    def _record(self, human: str, scores: comparison.CsfScores | None) -> JsonObject:
+        record: JsonObject = {
             "experiment": self.experiment,
             "observer": self.observer,
             "readout": self.readout,
@@ -394,13 +319,14 @@ class ChatScore(Tabled):
             "responder": "observer",
             "human": human,
             "confidence": self.confidence,
-            "interval_over": csf_scores and csf_scores.interval_over,
-            **statistics,
-            "gain_log10": csf_scores and csf_scores.gain,
-            "n_valid": csf_scores and csf_scores.n_valid,
-            "n_prompts": csf_scores and csf_scores.n_prompts,
-            "n_frequencies": csf_scores and csf_scores.n_frequencies,
-            "n_asked": csf_scores and csf_scores.n_asked,
+            "interval_over": scores and scores.interval_over,
+        }
+        for name, statistic in scores.statistics.items() if scores else ():
+            record |= statistic.to_record(name)
+        record["gain_log10"] = scores and scores.gain
+        for name in ("n_valid", "n_prompts", "n_frequencies", "n_asked"):
+            record[name] = getattr(scores, name, None)
+        return record | {
             "guess": self.guess,
             "lapse": self.lapse,
             "excluded": self.excluded,
@@ -503,30 +429,25 @@ def score_chat(
     refuse_features(measure=measure, layer=layer)
     csf = chat_csf(result, confidence=confidence, seed=seed, **options)
     (level,) = levels_of(csf)
-    scores: dict[str, comparison.CsfScores] = {}
-    name = ""
-    curve = np.full(csf.sizes[level], np.nan)
-    flat: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
-    blind = flat
     page = None if human else comparison.human_of_page(csf)
-    curves: JsonObject = {}
+    curves: dict[str, FloatArray] = {}
     if page is not None and page[0]:
-        name, curve = page
-        curves = {name: {name: curve}}
+        curves = dict([page])
     elif page is None and level == "frequency":
-        name, curve = comparison.human_curve(
-            csf, human or comparison.default_human(csf)
-        )
+        first = human or comparison.default_human(csf)
         curves = {
-            fromkey: fromkey
-            for fromkey in dict.fromkeys([name, *comparison.human_names()])
+            curve_name: comparison.human_curve(csf, curve_name)[1]
+            for curve_name in (first, *comparison.human_names())
         }
-    if curves:
-        for curve_name, human_curve in curves.items():
-            scores[curve_name] = comparison.compare_with_human(
-                csf, human_curve, resamples=resamples, seed=seed
-            )
-        flat, blind = _trivial(curve[np.isfinite(curve)])
+    name = next(iter(curves), "")
+    curve = curves.get(name, np.full(csf.sizes[level], np.nan))
+    scores = {
+        curve_name: comparison.compare_with_human(
+            csf, {curve_name: human_curve}, resamples=resamples, seed=seed
+        )
+        for curve_name, human_curve in curves.items()
+    }
+    flat, blind = _trivial(curve[np.isfinite(curve)])
 
     def statistics(other: xr.Dataset) -> dict[str, float | None]:
         if not curves:
@@ -541,17 +462,12 @@ def score_chat(
     count = float(csf["trials"].sum() + csf["catch_trials"].sum())
     excluded = float(csf["excluded"].sum())
     stimulus_axis = stimulus_axis_of(csf).name
-    score_class, extra_fields = (
-        (ChatScore, {})
-        if stimulus_axis == "contrast"
-        else (
-            ChoiceScore,
-            {
-                "difference_unit": unit_symbol(csf[stimulus_axis].attrs),
-                "finest": stimulus_axis == "period",
-            },
-        )
-    )
+    score_class: type[ChatScore] = ChatScore
+    extra_fields: JsonObject = {}
+    if stimulus_axis != "contrast":
+        score_class = ChoiceScore
+        extra_fields["difference_unit"] = unit_symbol(csf[stimulus_axis].attrs)
+        extra_fields["finest"] = stimulus_axis == "period"
     return (
         score_class(
             observer=observer_of(result),
@@ -678,19 +594,17 @@ def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, .
 def _trivial(human: Any) -> tuple[dict[str, float | None], dict[str, float | None]]:
     """Compute statistics of the best constant, and of no sensitivity at all."""
     flat: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
-    blind: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
-    log_spread = float(np.log10(human).std())
-    flat |= {
-        "rmse_linear": float(human.std()),
-        "rmse_log10": log_spread,
-        "shape_rmse_log10": log_spread,
-    }
-    blind["rmse_linear"] = float(np.sqrt((human**2).mean()))
+    blind = dict(flat)
+    if human.size:
+        flat["rmse_linear"] = float(human.std())
+        flat["rmse_log10"] = float(np.log10(human).std())
+        flat["shape_rmse_log10"] = flat["rmse_log10"]
+        blind["rmse_linear"] = float(np.sqrt((human**2).mean()))
     return flat, blind
 
 
 def _values(scores: comparison.CsfScores) -> dict[str, float | None]:
-    return {name: getattr(scores, name).value for name in comparison.STATISTICS}
+    return {name: statistic.value for name, statistic in scores.statistics.items()}
 
 
 def _finite(value: float) -> float | None:
@@ -702,30 +616,31 @@ def _median(values: Any) -> float | None:
     return float(np.median(finite)) if finite.size else None
 
 
-def _inverse(value: float | None) -> float | None:
-    return None if value is None else 1 / value
-
-
 def plain_number(value: float | None) -> str:
     """Format with three significant digits, or all before the point; a dash for none."""
     return "-" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
-def interval_cell(statistic: comparison.Statistic, name: str) -> str:
-    """Format a statistic with its interval."""
-    return interval_text(
-        statistic.value, statistic.low, statistic.high, digits_of(name)
-    )
+def interval_cells(scores: comparison.CsfScores) -> dict[str, str]:
+    """Format statistics with their intervals, by heading."""
+    return {
+        HEADINGS[name]: interval_text(part.value, part.low, part.high, digits_of(name))
+        for name, part in scores.statistics.items()
+    }
+
+
+def _number_cells(values: Mapping[str, float | None]) -> dict[str, str]:
+    """Format values of statistics, by heading."""
+    return {
+        HEADINGS[name]: number(value, digits_of(name)) for name, value in values.items()
+    }
 
 
 def _spread(statistic: comparison.Statistic, name: str) -> str:
     digits = digits_of(name)
-    spread = (
-        ""
-        if statistic.prompt_sd is None
-        else f" ± {number(statistic.prompt_sd, digits)}"
-    )
-    return number(statistic.prompt_mean, digits) + spread
+    mean = number(statistic.prompt_mean, digits)
+    sd = statistic.prompt_sd
+    return mean if sd is None else f"{mean} ± {number(sd, digits)}"
 
 
 def digits_of(name: str) -> int:
