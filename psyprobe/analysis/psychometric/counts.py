@@ -7,13 +7,14 @@ of M curves at L levels (M = 1: nothing is shared).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import NamedTuple, Self, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.sigmoids import broadcast_floats
 from psyprobe.errors import InputError
 
 Index: TypeAlias = npt.NDArray[np.intp]
@@ -71,11 +72,14 @@ class Point(Groups):
 
     def within(self, lower: Point, upper: Point) -> Point:
         """Clip parameters to bounds; `eta` has none."""
-        clipped = {"eta": self.eta}
-        for name in ("threshold", "slope", "guess", "lapse"):
-            raised = np.maximum(getattr(self, name), getattr(lower, name))
-            clipped[name] = np.minimum(raised, getattr(upper, name))
-        return Point(**clipped)
+        names = ("threshold", "slope", "guess", "lapse")
+        clipped = {
+            name: np.clip(
+                getattr(self, name), getattr(lower, name), getattr(upper, name)
+            )
+            for name in names
+        }
+        return replace(self, **clipped)
 
     def copy(self) -> Point:
         """Copy into arrays that can be written to."""
@@ -84,12 +88,13 @@ class Point(Groups):
 
 def concatenate_points(points: Sequence[Point]) -> Point:
     """Concatenate the groups of several points."""
-    arrays = {}
-    for field in fields(Point):
-        arrays[field.name] = np.concatenate(
-            [getattr(point, field.name) for point in points]
-        )
-    return Point(**arrays)
+    groups = [vars(point) for point in points]
+    return Point(
+        **{
+            name: np.concatenate([group[name] for group in groups])
+            for name in groups[0]
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -140,21 +145,12 @@ class Curves:
         )
 
 
-class TestedRange(NamedTuple):
-    """Lowest and highest level of each curve that has trials; infinite without any."""
-
-    low: FloatArray
-    high: FloatArray
-
-
-def tested_range(counts: Counts | Curves) -> TestedRange:
+def tested_range(counts: Counts | Curves) -> tuple[FloatArray, FloatArray]:
     """Find the lowest and the highest level of each curve; infinite without any."""
     tested = counts.trials > 0
     low = np.where(tested, counts.x, np.inf)
     high = np.where(tested, counts.x, -np.inf)
-    return TestedRange(
-        low.min(axis=-1, initial=np.inf), high.max(axis=-1, initial=-np.inf)
-    )
+    return low.min(axis=-1, initial=np.inf), high.max(axis=-1, initial=-np.inf)
 
 
 def pick(values: FloatArray, index: Index) -> FloatArray:
@@ -221,11 +217,10 @@ def read_curves(
 
 
 def _broadcast(*columns: npt.ArrayLike) -> tuple[FloatArray, ...]:
-    arrays = [np.asarray(column, dtype=np.float64) for column in columns]
     try:
-        broadcast = np.broadcast_arrays(*arrays)
+        broadcast = broadcast_floats(*columns)
     except ValueError:
-        shapes = ", ".join(str(array.shape) for array in arrays)
+        shapes = ", ".join(str(np.shape(column)) for column in columns)
         raise InputError(
             f"contrast, yes and trials of shapes {shapes} do not broadcast; the last axis of "
             "each is levels"

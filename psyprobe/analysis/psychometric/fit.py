@@ -177,7 +177,9 @@ def fit_psychometric(
             maxima.point,
             keep_steps=method == "mle",
         )
-    fit_deviance = _deviance(problem, maxima)
+    counts = problem.search_problem.counts
+    rates = likelihood.predicted(model.family, counts, maxima.point)
+    fit_deviance = deviance(counts.yes, counts.trials, rates)
     p_value = np.full(fit_deviance.shape, np.nan)
     quantiles = np.full((2, *fit_deviance.shape), problem.quantile)
     if goodness or interval == "bootstrap":
@@ -251,14 +253,6 @@ def _check_rates(guess: RateBounds, lapse: RateBounds) -> None:
             f"guess ({guess.low}, {guess.high}) and lapse ({lapse.low}, {lapse.high}) may reach 1 "
             "together; lower one of the upper bounds"
         )
-
-
-def _deviance(problem: FitProblem, maxima: Maxima) -> FloatArray:
-    """Compute the deviance of the best functions, shape (G, M)."""
-    search_problem = problem.search_problem
-    counts = search_problem.counts
-    rates = likelihood.predicted(search_problem.model.family, counts, maxima.point)
-    return deviance(counts.yes, counts.trials, rates)
 
 
 class _Intervals(NamedTuple):
@@ -345,22 +339,15 @@ def _censor_interval(
     counts = problem.search_problem.counts
     tested = counts.trials > 0
     half = 0.5 * (1 + problem.guess.low - problem.lapse.low)
-    low = interval.low
-    high = interval.high
-
+    x = np.where(tested, counts.x, -np.inf)
     all_no = (status == "censored_above") & (problem.status == "censored_above")
-    trials_from_above = np.cumsum(counts.trials[..., ::-1], axis=-1)[..., ::-1]
-    refuted = trials_from_above >= np.log(1 - problem.level) / np.log(1 - half) - 1e-9
-    highest = np.where(refuted & tested, counts.x, -np.inf).max(
-        axis=-1, initial=-np.inf
-    )
-    low = np.where(all_no, highest, low)
-    high = np.where(all_no, np.inf, high)
+    highest = _refuted_level(x, counts.trials, problem.level, 1 - half)
+    low = np.where(all_no, highest, interval.low)
+    high = np.where(all_no, np.inf, interval.high)
 
+    x = np.where(tested, -counts.x, -np.inf)[..., ::-1]
     all_yes = (status == "censored_below") & (problem.status == "censored_below")
-    trials_from_below = np.cumsum(counts.trials, axis=-1)
-    refuted = trials_from_below >= np.log(1 - problem.level) / np.log(half) - 1e-9
-    lowest = np.where(refuted & tested, counts.x, np.inf).min(axis=-1, initial=np.inf)
+    lowest = -_refuted_level(x, counts.trials[..., ::-1], problem.level, half)
     low = np.where(all_yes, -np.inf, low)
     high = np.where(all_yes, lowest, high)
 
@@ -370,6 +357,16 @@ def _censor_interval(
     return Interval(
         np.where(open_below, -np.inf, low), np.where(open_above, np.inf, high)
     )
+
+
+def _refuted_level(
+    x: FloatArray, trials: FloatArray, level: float, chance: float
+) -> FloatArray:
+    """Find the highest x from which on enough trials, all of one answer, refute its chance."""
+    trials_from_above = np.cumsum(trials[..., ::-1], axis=-1)[..., ::-1]
+    refuted = trials_from_above >= np.log(1 - level) / np.log(chance) - 1e-9
+    highest = np.where(refuted, x, -np.inf)
+    return np.asarray(highest.max(axis=-1, initial=-np.inf))
 
 
 def _collect(
@@ -386,7 +383,6 @@ def _collect(
     counts = search_problem.counts
     point = maxima.point
     status = estimates.status
-    has_threshold = np.isin(status, WITH_THRESHOLD)
     threshold = counts.centre + counts.scale * estimates.threshold
     width = counts.scale * estimates.width
     fitted = (counts.trials > 0).any(axis=-1)
@@ -410,30 +406,39 @@ def _collect(
         curves.trials,
         np.full(status.shape, criterion),
     )
-    has_rates = _has_rates(status, curves, counts)
     values: JsonObject = {
         "status": status,
-        "log10_threshold": np.where(has_threshold, threshold, np.nan),
         "log10_threshold_low": counts.centre + counts.scale * intervals.threshold.low,
         "log10_threshold_high": counts.centre + counts.scale * intervals.threshold.high,
-        "log10_width": np.where(has_threshold, width, np.nan),
         "log10_width_low": counts.scale * intervals.width.low,
         "log10_width_high": counts.scale * intervals.width.high,
-        "guess": np.where(has_rates, point.guess[:, None], np.nan),
-        "lapse": np.where(has_rates, point.lapse[:, None], np.nan),
-        "eta": np.where(has_rates, point.eta[:, None], np.nan),
-        "log_likelihood": np.where(fitted, log_likelihood, np.nan),
-        "deviance": np.where(fitted, fit_deviance, np.nan),
-        "degrees_of_freedom": np.where(fitted, levels - parameters, np.nan),
         "p_value": p_value,
         "converged": maxima.converged[:, None] & fitted,
-        "p_rising": np.where(tested, problem.p_rising, np.nan),
-        "log10_bracket_low": np.where(tested, bracket.low, np.nan),
-        "log10_bracket_high": np.where(tested, bracket.high, np.nan),
         "log10_spearman_karber": spearman_karber(curves.x, curves.yes, curves.trials),
         "levels": levels,
         "dropped_levels": curves.dropped,
     }
+    of_threshold = {"log10_threshold": threshold, "log10_width": width}
+    rates = {name: getattr(point, name)[:, None] for name in ("guess", "lapse", "eta")}
+    of_fit = {
+        "log_likelihood": log_likelihood,
+        "deviance": fit_deviance,
+        "degrees_of_freedom": levels - parameters,
+    }
+    of_answers = {
+        "p_rising": problem.p_rising,
+        "log10_bracket_low": bracket.low,
+        "log10_bracket_high": bracket.high,
+    }
+    for mask, numbers in (
+        (np.isin(status, WITH_THRESHOLD), of_threshold),
+        (_has_rates(status, curves, counts), rates),
+        (fitted, of_fit),
+        (tested, of_answers),
+    ):
+        values |= {
+            name: np.where(mask, number, np.nan) for name, number in numbers.items()
+        }
     arrays: JsonObject = {name: curves.ungroup(value) for name, value in values.items()}
     return PsychometricFit(
         function=problem.function,

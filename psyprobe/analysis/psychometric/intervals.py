@@ -23,6 +23,7 @@ import numpy as np
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.psychometric.counts import (
     Counts,
+    Groups,
     Index,
     Point,
     concatenate_points,
@@ -55,17 +56,13 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Ends:
+class Ends(Groups):
     """Interval ends that are searched together, of the threshold or slope of curves, shape (K,)."""
 
     #: Index of the curve: group * M + member.
     curve: Index
     #: Whether the end is one of the slope, and not of the threshold.
     is_slope: BoolArray
-
-    def take(self, index: Index) -> Ends:
-        """Select ends."""
-        return Ends(self.curve[index], self.is_slope[index])
 
     def select(self, threshold: FloatArray, slope: FloatArray) -> FloatArray:
         """Select for each end the value of its parameter from arrays of all curves."""

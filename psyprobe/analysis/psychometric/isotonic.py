@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.special import xlogy
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.likelihood import level_log_likelihood
 from psyprobe.analysis.psychometric.sigmoids import broadcast_floats
 
 #: A deviance this small cannot be significant at 0.01: chi-square with one degree of freedom
@@ -89,11 +90,9 @@ def _cumulative(values: FloatArray) -> FloatArray:
 
 def log_likelihood(yes: FloatArray, trials: FloatArray, rate: FloatArray) -> FloatArray:
     """Compute the log-likelihood of rates at each level, without the binomial coefficients."""
-    no = trials - yes
-    with np.errstate(divide="ignore", invalid="ignore"):
-        yes_term = np.where(yes > 0, yes * np.log(rate), 0.0)
-        no_term = np.where(no > 0, no * np.log1p(-rate), 0.0)
-    return yes_term + no_term
+    with np.errstate(divide="ignore"):
+        log_p, log_q = np.log(rate), np.log1p(-rate)
+    return level_log_likelihood(yes, trials, log_p, log_q, np.zeros(1))
 
 
 def deviance(yes: FloatArray, trials: FloatArray, rate: FloatArray) -> FloatArray:
@@ -107,11 +106,6 @@ def deviance(yes: FloatArray, trials: FloatArray, rate: FloatArray) -> FloatArra
 def rising_deviance(yes: FloatArray, trials: FloatArray) -> FloatArray:
     """Compute the deviance from the best rising proportions, shape (...,)."""
     return deviance(yes, trials, isotonic_fit(yes, trials))
-
-
-def falling_deviance(yes: FloatArray, trials: FloatArray) -> FloatArray:
-    """Compute the deviance from the best falling proportions, shape (...,)."""
-    return rising_deviance(trials - yes, trials)
 
 
 def monotone_p_value(

@@ -48,18 +48,21 @@ class LogPriors:
         threshold: FloatArray,
         slope: FloatArray,
         counts: Counts,
-    ) -> CurveDensities:
+    ) -> tuple[FloatArray, FloatArray]:
         """Compute the log densities of threshold and of width."""
-        physical = _physical(counts, threshold, slope)
-        return CurveDensities(
-            threshold=self.log_density("threshold", physical.threshold, counts),
-            width=self.log_density("width", physical.width, counts),
+        physical_threshold, width = _physical(counts, threshold, slope)
+        return (
+            self.log_density("threshold", physical_threshold, counts),
+            self.log_density("width", width, counts),
         )
 
     def derivatives(
         self, name: str, value: FloatArray, counts: Counts
-    ) -> PriorDerivatives:
-        """Differentiate the log density by central differences; 0 where it has no derivative."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """Differentiate the log density once and twice, by central differences.
+
+        0 where it has no derivative.
+        """
         with np.errstate(invalid="ignore"):
             below = self.log_density(name, value - _STEP, counts)
             centre = self.log_density(name, value, counts)
@@ -67,23 +70,7 @@ class LogPriors:
             first = (above - below) / (2 * _STEP)
             second = (above - 2 * centre + below) / _STEP**2
         sound = np.isfinite(first) & np.isfinite(second)
-        return PriorDerivatives(
-            np.where(sound, first, 0.0), np.where(sound, second, 0.0)
-        )
-
-
-class CurveDensities(NamedTuple):
-    """Log prior densities of the threshold and of the width of curves."""
-
-    threshold: FloatArray
-    width: FloatArray
-
-
-class PriorDerivatives(NamedTuple):
-    """First and second derivative of a log prior density."""
-
-    first: FloatArray
-    second: FloatArray
+        return np.where(sound, first, 0.0), np.where(sound, second, 0.0)
 
 
 def stated_priors(
@@ -110,9 +97,7 @@ def stated_priors(
     by_name: dict[str, _CurvePrior] = {
         "threshold": _threshold_prior,
         "width": _width_prior,
-        "guess": _rate_prior,
-        "lapse": _rate_prior,
-        "eta": _rate_prior,
+        **dict.fromkeys(("guess", "lapse", "eta"), _rate_prior),
     }
     for name, prior in (priors or {}).items():
         if name not in PARAMETERS:
@@ -343,18 +328,13 @@ def catch_log_likelihood(
     )
 
 
-class _Physical(NamedTuple):
-    """Thresholds in log10 contrast and widths in log10 units."""
-
-    threshold: FloatArray
-    width: FloatArray
-
-
-def _physical(counts: Counts, threshold: FloatArray, slope: FloatArray) -> _Physical:
-    """Convert from the coordinates of the counts to physical units."""
+def _physical(
+    counts: Counts, threshold: FloatArray, slope: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Convert to thresholds in log10 contrast and widths in log10 units."""
     centre = _append_axes(counts.centre, threshold)
     scale = _append_axes(counts.scale, threshold)
-    return _Physical(centre + scale * threshold, scale * np.exp(-slope))
+    return centre + scale * threshold, scale * np.exp(-slope)
 
 
 def objective(model: Model, counts: Counts, point: Point, levels: Levels) -> FloatArray:
@@ -364,8 +344,8 @@ def objective(model: Model, counts: Counts, point: Point, levels: Levels) -> Flo
     priors = model.priors
     if not priors.by_name:
         return np.asarray(value)
-    densities = priors.curve_log_densities(point.threshold, point.slope, counts)
-    curve_density = (densities.threshold + densities.width).sum(axis=-1)
+    threshold, width = priors.curve_log_densities(point.threshold, point.slope, counts)
+    curve_density = (threshold + width).sum(axis=-1)
     rate_density = (
         priors.log_density("guess", point.guess, counts)
         + priors.log_density("lapse", point.lapse, counts)
@@ -471,21 +451,18 @@ def _add_priors(
     curve = derivatives.curve
     blocks = derivatives.blocks
 
-    by_threshold = priors.derivatives("threshold", threshold, counts)
-    curve[0] += by_threshold.first * counts.scale
-    _add_curvature(blocks[0], -by_threshold.second * counts.scale**2)
+    first, second = priors.derivatives("threshold", threshold, counts)
+    curve[0] += first * counts.scale
+    _add_curvature(blocks[0], -second * counts.scale**2)
 
-    by_width = priors.derivatives("width", width, counts)
-    curve[1] += -by_width.first * width
-    _add_curvature(blocks[2], -(by_width.second * width**2 + by_width.first * width))
+    first, second = priors.derivatives("width", width, counts)
+    curve[1] += -first * width
+    _add_curvature(blocks[2], -(second * width**2 + first * width))
 
-    by_guess = priors.derivatives("guess", point.guess, counts)
-    derivatives.rates[0] += by_guess.first
-    _add_curvature(derivatives.corner[0], -by_guess.second)
-
-    by_lapse = priors.derivatives("lapse", point.lapse, counts)
-    derivatives.rates[1] += by_lapse.first
-    _add_curvature(derivatives.corner[2], -by_lapse.second)
+    for place, name in enumerate(("guess", "lapse")):
+        first, second = priors.derivatives(name, getattr(point, name), counts)
+        derivatives.rates[place] += first
+        _add_curvature(derivatives.corner[2 * place], -second)
 
 
 def _add_curvature(versions: FloatArray, curvature: FloatArray) -> None:

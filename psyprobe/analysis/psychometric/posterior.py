@@ -199,12 +199,15 @@ def default_grid(
     """
     guess = (0.0, 0.01, 0.03, 0.06, 0.12, 0.22, 0.35, 0.5)
     lapse = (0.0, 0.01, 0.03, 0.06, 0.1)
-    low = np.log10(contrasts[0]) - 0.5
-    high = np.log10(contrasts[-1]) + 0.5
+    low, high = _threshold_ends(contrasts)
     threshold = np.linspace(low, high, int(np.ceil((high - low) / 0.06)) + 1)
     return _grid(
         threshold, np.geomspace(0.2, 2.0, 9), guess, lapse, 0.1, chance, function
     )
+
+
+def _threshold_ends(contrasts: Sequence[float]) -> tuple[float, float]:
+    return np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
 
 
 def csf_width_and_rates(
@@ -219,8 +222,7 @@ def csf_width_and_rates(
     >>> csf_width_and_rates((0.001, 1.0)).shape
     (81, 3, 5, 2)
     """
-    low = np.log10(contrasts[0]) - 0.5
-    high = np.log10(contrasts[-1]) + 0.5
+    low, high = _threshold_ends(contrasts)
     threshold = np.linspace(low, high, round((high - low) / 0.05) + 1)
     guess = (0.0, 0.03, 0.09, 0.18, 0.32, 0.5)
     lapse = (0.0, 0.03, 0.1)
@@ -238,11 +240,9 @@ def _grid(
     chance: float | None,
     form: Function,
 ) -> Grid:
-    if chance is None:
-        guess, guess_prior = _rates(guesses, 5.0)
-    else:
-        guess = np.array([chance])
-        guess_prior = np.ones(1)
+    guess, guess_prior = _rates(guesses, 5.0)
+    if chance is not None:
+        guess, guess_prior = np.array([chance]), np.ones(1)
     lapse, lapse_prior = _rates(lapses, 10.0)
     width_prior = np.exp(-0.5 * (np.log10(width / 0.7) / 0.25) ** 2)
     return Grid(

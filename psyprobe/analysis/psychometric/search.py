@@ -546,7 +546,7 @@ def _rate_grid(lower: FloatArray, upper: FloatArray) -> FloatArray:
 
 def _cuts(counts: Counts) -> FloatArray:
     """List the levels and the midpoints of neighbouring levels, shape (P, M, 2L - 1)."""
-    last = tested_range(counts).high
+    _, last = tested_range(counts)
     last = np.where(np.isfinite(last), last, 0.0)
     x = np.where(counts.trials > 0, counts.x, last[..., None])
     midpoints = 0.5 * (x[..., 1:] + x[..., :-1])
@@ -660,8 +660,8 @@ def _score_candidates(
         by_level = likelihood.level_log_likelihood(yes, trials, log_p, log_q, spread)
         by_candidate = by_level.sum(axis=-1)
         if priors.by_name:
-            densities = priors.curve_log_densities(*candidates, counts)
-            by_candidate = by_candidate + densities.threshold + densities.width
+            threshold, width = priors.curve_log_densities(*candidates, counts)
+            by_candidate = by_candidate + threshold + width
         by_candidate = np.broadcast_to(
             by_candidate, (len(guess), *candidates.threshold.shape)
         )

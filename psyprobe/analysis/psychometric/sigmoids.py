@@ -69,47 +69,54 @@ def _log_secant(z: FloatArray) -> FloatArray:
     )
 
 
+def _symmetric(
+    log_lower: Callable[[FloatArray], FloatArray],
+    log_density: Callable[[FloatArray], FloatArray],
+    log_density_slope: Callable[[FloatArray], FloatArray],
+    span: float,
+) -> Sigmoid:
+    def log_upper(z: FloatArray) -> FloatArray:
+        return log_lower(-z)
+
+    return Sigmoid(log_lower, log_upper, log_density, log_density_slope, 0.0, span)
+
+
+_WEIBULL = Sigmoid(
+    _log_gumbel,
+    lambda z: -_power(z),
+    lambda z: z - _power(z),
+    lambda z: 1.0 - _power(z),
+    math.log(math.log(2)),
+    math.log(math.log(0.05) / math.log(0.95)),
+)
 #: Families by name. "weibull" is the Gumbel function on log contrast, which is the Weibull function
 #: of contrast.
 SIGMOIDS: dict[str, Sigmoid] = {
-    "logistic": Sigmoid(
+    "logistic": _symmetric(
         lambda z: -log_sum(0.0, -z),
-        lambda z: -log_sum(0.0, z),
         lambda z: -np.abs(z) - 2 * log_sum(0.0, -np.abs(z)),
         lambda z: -np.tanh(0.5 * z),
-        0.0,
         2 * math.log(19),
     ),
-    "normal": Sigmoid(
+    "normal": _symmetric(
         log_ndtr,
-        lambda z: log_ndtr(-z),
         lambda z: -0.5 * z**2 - 0.5 * math.log(2 * math.pi),
         lambda z: -z,
-        0.0,
         2 * 1.6448536269514722,
     ),
-    "weibull": Sigmoid(
-        _log_gumbel,
-        lambda z: -_power(z),
-        lambda z: z - _power(z),
-        lambda z: 1.0 - _power(z),
-        math.log(math.log(2)),
-        math.log(math.log(0.05) / math.log(0.95)),
-    ),
+    "weibull": _WEIBULL,
     "gumbel_reversed": Sigmoid(
-        lambda z: -_power(-z),
-        lambda z: _log_gumbel(-z),
-        lambda z: -z - _power(-z),
-        lambda z: _power(-z) - 1.0,
-        -math.log(math.log(2)),
-        math.log(math.log(0.05) / math.log(0.95)),
+        lambda z: _WEIBULL.log_upper(-z),
+        lambda z: _WEIBULL.log_lower(-z),
+        lambda z: _WEIBULL.log_density(-z),
+        lambda z: -_WEIBULL.log_density_slope(-z),
+        -_WEIBULL.median,
+        _WEIBULL.span,
     ),
-    "hyperbolic_secant": Sigmoid(
+    "hyperbolic_secant": _symmetric(
         _log_secant,
-        lambda z: _log_secant(-z),
         lambda z: -log_sum(0.5 * math.pi * z, -0.5 * math.pi * z),
         lambda z: -0.5 * math.pi * np.tanh(0.5 * math.pi * z),
-        0.0,
         4 / math.pi * math.log(math.tan(0.475 * math.pi)),
     ),
 }

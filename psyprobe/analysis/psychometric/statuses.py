@@ -118,10 +118,10 @@ def _falls(yes: FloatArray, trials: FloatArray, seed: int) -> BoolArray:
     p_falling = isotonic.monotone_p_value(
         trials - yes, trials, seed=seed, test_all=False
     )
-    better = isotonic.falling_deviance(yes, trials) < isotonic.rising_deviance(
-        yes, trials
+    falling, rising = (
+        isotonic.rising_deviance(answers, trials) for answers in (trials - yes, yes)
     )
-    return better & (p_falling >= SIGNIFICANCE)
+    return (falling < rising) & (p_falling >= SIGNIFICANCE)
 
 
 #: Bounds of threshold and width in units of the tested range.
@@ -289,9 +289,8 @@ def _fit_steps(problem: FitProblem, best: Point) -> Steps:
     level_below = pick(counts.x, np.maximum(best_cut - 1, 0))
     midpoint = 0.5 * (level_below + pick(counts.x, best_cut))
     sigmoid_share = np.maximum(1 - best.guess - best.lapse, 1e-12)
-    seen_share = (pick(proportion, best_level) - best.guess[:, None]) / sigmoid_share[
-        :, None
-    ]
+    above_guess = pick(proportion, best_level) - best.guess[:, None]
+    seen_share = above_guess / sigmoid_share[:, None]
     is_first = best_level == 0
     is_last = best_level == tested.sum(axis=-1) - 1
     half_below = is_first & ~is_last & (seen_share > 0.5)
