@@ -177,7 +177,7 @@ def chat_csf(
     counts = fit.count_cells(cells)
     method = _methods(cells, counts, design, settings)
     sessions = sessions_of(result) if design == "quick_csf" else ()
-    curves = session_curves(result, cells, sessions, settings) if sessions else None
+    curves = session_curves(cells, sessions, settings) if sessions else None
     chat_fit = _fit(
         cells, counts, method, settings, None if curves is None else curves.offset
     )
@@ -246,7 +246,7 @@ def _fit(
     """Fit the prompts of each method, and join the fits."""
 
     def by_posterior(rows: IntArray) -> fit.ChatFit:
-        return fit_posterior(cells.result, cells, counts, settings, rows, offsets)
+        return fit_posterior(cells, counts, settings, rows, offsets)
 
     def by_logits(rows: IntArray) -> fit.ChatFit:
         return fit.fit_p_yes(cells, counts.contrast, rows, settings)

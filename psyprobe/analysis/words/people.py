@@ -80,10 +80,7 @@ def mean_of_people(metrics: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     )
     for column in ("numerator", "denominator", "unread"):
         if column in mean:
-            mean[column] = sum(
-                (table[column] for table in tables_left[1:]),
-                start=tables_left[0][column],
-            )
+            mean[column] = sum(table[column] for table in tables_left)
     if "half_width" in mean:
         mean["half_width"] = None
     mean = mean.reset_index()[

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray, IntArray
@@ -93,40 +94,35 @@ class TrialAnswer(NamedTuple):
 def answers_of_trials(cells: fit.TrialCells) -> Iterator[TrialAnswer]:
     """Yield the trials of a run that have an answer which counts, in the order of asking."""
     result = cells.result
-    readout = result["readout"].values.astype(str)
-    nominal = cells.column(stimulus_axis_of(result).name)
-    responses = cells.column("response")
-    delivered = fit.delivered_contrast(result)
-    repeat = cells.column("repeat") if "repeat" in result else np.arange(len(responses))
-    session = (
-        result["session"].values.astype(int)
-        if "session" in result
-        else np.zeros(len(responses), dtype=int)
+    table = pd.DataFrame(
+        {
+            "session": cells.column("session") if "session" in result else 0,
+            "prompt": cells.prompt,
+            "value": cells.value,
+            "contrast": cells.column(stimulus_axis_of(result).name),
+            "repeat": cells.column("repeat")
+            if "repeat" in result
+            else range(cells.prompt.size),
+            "delivered": fit.delivered_contrast(result),
+            "response": cells.column("response"),
+            "readout": result["readout"].values.astype(str),
+        }
     )
-    rows: dict[tuple[Any, ...], list[int]] = {}
-    for i in np.flatnonzero(cells.presented).tolist():
-        rows.setdefault(
-            (session[i], cells.prompt[i], cells.value[i], nominal[i], repeat[i]), []
-        ).append(i)
-    for (session_number, prompt, value, contrast, _), trial_rows in rows.items():
-        answers = [responses[i] for i in trial_rows if cells.counted[i]]
+    keys = ["session", "prompt", "value", "contrast", "repeat"]
+    answered = table.assign(response=table["response"].where(cells.counted))
+    trials = answered[cells.presented].groupby(keys, sort=False, dropna=False)
+    for (session, prompt, value, contrast, _), rows in trials:
+        answers = rows["response"].dropna().tolist()
         if answers:
-            arrived = (
-                delivered[trial_rows[0]] if delivered[trial_rows[0]] > 0 else contrast
-            )
+            delivered = rows["delivered"].iloc[0]
             value_index = None if contrast == 0 else int(value)
+            arrived = delivered if delivered > 0 else contrast
             x = -np.inf if value_index is None else float(np.log10(arrived))
-            yield TrialAnswer(
-                int(prompt),
-                value_index,
-                x,
-                posterior_answers(answers, readout[trial_rows[0]]),
-                int(session_number),
-            )
+            answers = posterior_answers(answers, rows["readout"].iloc[0])
+            yield TrialAnswer(int(prompt), value_index, x, answers, int(session))
 
 
 def update_posteriors(
-    result: xr.Dataset,
     cells: fit.TrialCells,
     prompt_indices: IntArray,
     offsets: FloatArray | None = None,
@@ -136,10 +132,8 @@ def update_posteriors(
 
     Parameters
     ----------
-    result : xarray.Dataset
-        Of a run by an adaptive design.
     cells : TrialCells
-        Of its questions.
+        Of the questions of a run by an adaptive design.
     prompt_indices : ndarray of int64, shape (G,)
         Indices of the prompts.
     offsets : ndarray, shape (S,), optional
@@ -147,7 +141,7 @@ def update_posteriors(
     session : int, optional
         Told is this one alone.
     """
-    posteriors = {int(prompt): _prior_of(result, cells) for prompt in prompt_indices}
+    posteriors = {int(prompt): _prior_of(cells) for prompt in prompt_indices}
     for answer in answers_of_trials(cells):
         if answer.prompt not in posteriors or (
             session is not None and answer.session != session
@@ -161,8 +155,9 @@ def update_posteriors(
     return list(posteriors.values())
 
 
-def _prior_of(result: xr.Dataset, cells: fit.TrialCells) -> Posterior:
+def _prior_of(cells: fit.TrialCells) -> Posterior:
     """Build the posterior with which the design of a run begins."""
+    result = cells.result
     contrasts: tuple[float, ...] = tuple(_contrasts(result).tolist())
     chance = task_of(result).chance
     options: JsonObject = design_options(result)
@@ -183,7 +178,6 @@ class SessionCurves(NamedTuple):
 
 
 def session_curves(
-    result: xr.Dataset,
     cells: fit.TrialCells,
     sessions: Sequence[SessionRecord],
     settings: fit.FitSettings,
@@ -194,7 +188,7 @@ def session_curves(
     areas = np.empty((3, len(sessions)))
     ends = [(1 - settings.confidence) / 2, (1 + settings.confidence) / 2]
     for number in range(len(sessions)):
-        (posterior,) = update_posteriors(result, cells, np.arange(1), session=number)
+        (posterior,) = update_posteriors(cells, np.arange(1), session=number)
         assert isinstance(posterior, CsfPosterior)
         heights = posterior.draw(_DRAWS, settings.seed).mean(axis=1)
         level[number], variance[number] = heights.mean(), heights.var()
@@ -207,7 +201,6 @@ def session_curves(
 
 
 def fit_posterior(
-    result: xr.Dataset,
     cells: fit.TrialCells,
     counts: fit.ChatCounts,
     settings: fit.FitSettings,
@@ -223,40 +216,31 @@ def fit_posterior(
     A threshold expected beyond the contrasts that could be shown is censored where the level was
     asked. Answers that were taken in so before, by any process, are not taken in again.
     """
-    design = (
-        adaptive_design(result),
-        task_of(result),
-        design_options(result),
-        _contrasts(result).tolist(),
-    )
-    answers = [
-        answer for answer in answers_of_trials(cells) if answer.prompt in prompt_indices
-    ]
+    result = cells.result
     inputs = (
-        design,
+        (adaptive_design(result), task_of(result), design_options(result)),
+        _contrasts(result).tolist(),
         settings,
         cells.values.tolist(),
         prompt_indices.tolist(),
         None if offsets is None else offsets.tolist(),
-        answers,
+        [
+            answer
+            for answer in answers_of_trials(cells)
+            if answer.prompt in prompt_indices
+        ],
+        counts.trials[prompt_indices].tolist(),
+        counts.not_shown.tolist(),
     )
-    name = hashlib.sha256(
-        repr(
-            (inputs, counts.trials[prompt_indices].tolist(), counts.not_shown.tolist())
-        ).encode()
-    ).hexdigest()
     fields = cached(
-        name,
+        hashlib.sha256(repr(inputs).encode()).hexdigest(),
         Path(__file__).parents[1],
-        lambda: _posterior_fields(
-            result, cells, counts, settings, prompt_indices, offsets
-        ),
+        lambda: _posterior_fields(cells, counts, settings, prompt_indices, offsets),
     )
     return fit.ChatFit(**fields)
 
 
 def _posterior_fields(
-    result: xr.Dataset,
     cells: fit.TrialCells,
     counts: fit.ChatCounts,
     settings: fit.FitSettings,
@@ -264,31 +248,25 @@ def _posterior_fields(
     offsets: FloatArray | None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Compute the fields of a `ChatFit`."""
-    posteriors = update_posteriors(result, cells, prompt_indices, offsets)
-    places = range(len(cells.values))
-    threshold = np.array(
-        [[posterior.mean(place) for place in places] for posterior in posteriors]
+    posteriors = update_posteriors(cells, prompt_indices, offsets)
+
+    def by_level(estimate: Callable[[Posterior, int], Any]) -> npt.NDArray[Any]:
+        levels = range(len(cells.values))
+        return np.array([[estimate(p, level) for level in levels] for p in posteriors])
+
+    threshold = by_level(lambda posterior, level: posterior.mean(level))
+    ends = by_level(
+        lambda posterior, level: posterior.interval(level, settings.confidence)
     )
-    ends = np.array(
-        [
-            [posterior.interval(place, settings.confidence) for place in places]
-            for posterior in posteriors
-        ]
-    )
-    shape = np.ones_like(threshold)
-    width = np.array(
-        [[posterior.mean_width(place) for place in places] for posterior in posteriors]
-    )
-    guess = shape * np.array([[posterior.mean_guess()] for posterior in posteriors])
-    lapse = shape * np.array([[posterior.mean_lapse()] for posterior in posteriors])
+    width = by_level(lambda posterior, level: posterior.mean_width(level))
+    guess = by_level(lambda posterior, _: posterior.mean_guess())
+    lapse = by_level(lambda posterior, _: posterior.mean_lapse())
     status = np.full(threshold.shape, "ok", dtype="<U16")
-    low, high = np.log10(_contrasts(result)[[0, -1]])
+    low, high = np.log10(_contrasts(cells.result)[[0, -1]])
     has_trials = counts.trials[prompt_indices].sum(axis=-1) > 0
     # What could not be shown is not measured, though the curve of qCSF passes there.
-    status[
-        ~has_trials
-        & ((counts.not_shown > 0) | (adaptive_design(result) == "quest_plus"))
-    ] = "empty"
+    quest_plus = adaptive_design(cells.result) == "quest_plus"
+    status[~has_trials & ((counts.not_shown > 0) | quest_plus)] = "empty"
     status[has_trials & (threshold > high)] = "censored_above"
     status[has_trials & (threshold < low)] = "censored_below"
     measured = status == "ok"

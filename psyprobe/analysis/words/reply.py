@@ -21,48 +21,37 @@ from psyprobe.errors import InputError
 
 Reading: TypeAlias = Literal["yes", "no", "ambiguous", "refusal", "invalid"]
 
-#: Other English words for either answer, counted where the answers are yes and no.
-_ENGLISH_YES = ("yes", "yeah", "yep", "yup", "yea", "aye", "affirmative", "true")
-_ENGLISH_NO = ("no", "nope", "nah", "nay", "negative", "false", "none")
-
-_REASONING = (
-    "think|thinking|thought|thoughts|reasoning|reason|reflection|analysis|scratchpad|"
-    "begin_of_thought"
-)
-_TAG = rf"(?:{_REASONING})[|]?[>\]▷]"
-_BLOCK_END = re.compile(rf"(?i)[<\[◁][|]?(?:/{_TAG}|end_of_thought[|]?>)")
-_BLOCK_START = re.compile(rf"(?i)[<\[◁][|]?{_TAG}")
 #: Characters of a reply that are read at its start, and as many at its end: nobody decides later in
 #: more.
 _READ = 2000
-_ANSWER_TAG = re.compile(r"(?s)<answer>(.*?)(?:</answer>|$)")
-_TABLE_ROW = re.compile(r"(?m)^[^\S\n]*\|(.+)\|[^\S\n]*$")
-#: A short label, such as "Pattern visible: no".
-_LABEL = re.compile(r"(?:[\w'-]+ ){0,9}[\w'-]+\s*[:=]+>?\s*")
+_TABLE = tomllib.loads(
+    files(__package__).joinpath("reply_phrases.toml").read_text("utf-8")
+)
+_ENGLISH: dict[str, list[str]] = _TABLE.pop("english")
+#: Patterns and what takes their place, in their order, by step.
+_REPLACEMENTS = {
+    step: [(re.compile(pattern), text) for pattern, text in pairs]
+    for step, pairs in _TABLE.pop("replacements").items()
+}
 
 
-def _read_phrases() -> tuple[
-    dict[str, re.Pattern[str]], list[tuple[re.Pattern[str], str]]
-]:
+def _compile_phrases(table: dict[str, str]) -> dict[str, re.Pattern[str]]:
+    """Compile patterns, which may name others before them in braces."""
     phrases: dict[str, str] = {}
-    text = (
-        files("psyprobe.analysis.words")
-        .joinpath("reply_phrases.toml")
-        .read_text(encoding="utf-8")
-    )
-    page = tomllib.loads(text)
-    contractions = [
-        (re.compile(pattern), expanded)
-        for pattern, expanded in page.pop("contractions")
-    ]
-    for name, phrase in page.items():
+    for name, phrase in table.items():
         phrases[name] = re.sub(
             r"\{([a-z_]+)\}", lambda field: phrases[field[1]], phrase.replace("\n", "")
         )
-    return {name: re.compile(phrase) for name, phrase in phrases.items()}, contractions
+    return {name: re.compile(phrase) for name, phrase in phrases.items()}
 
 
-_PHRASES, _CONTRACTIONS = _read_phrases()
+_PHRASES = _compile_phrases(_TABLE)
+
+
+def _replace(step: str, text: str) -> str:
+    for pattern, replacement in _REPLACEMENTS[step]:
+        text = pattern.sub(replacement, text)
+    return text
 
 
 @dataclass(frozen=True)
@@ -238,9 +227,9 @@ def without_reasoning(text: str) -> str:
         for c in unicodedata.normalize("NFKC", text)
         if unicodedata.category(c) != "Cf"
     )
-    ends = [match.end() for match in _BLOCK_END.finditer(text)]
+    ends = [match.end() for match in _PHRASES["block_end"].finditer(text)]
     text = text[ends[-1] :] if ends else text
-    unfinished = _BLOCK_START.search(text)
+    unfinished = _search("block_start", text)
     return text[: unfinished.start()] if unfinished else text
 
 
@@ -259,23 +248,14 @@ def plain_text(text: str) -> str:
     """
     text = re.sub("[\u2018\u2019\u02bc\u00b4]", "'", without_reasoning(text).casefold())
     text = text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
-    tagged = _ANSWER_TAG.findall(text)
-    text = tagged[-1] if tagged else text
-    text = re.sub(r"</?[a-z][^<>\n]{0,40}>|<\|[^<>]{0,40}\|>|\\[a-z]+", " ", text)
-    text = _TABLE_ROW.sub(lambda row: ": ".join(row[1].split("|")), text)
-    for pattern, expanded in _CONTRACTIONS:
-        text = pattern.sub(expanded, text)
-    text = re.sub(r"(?<!\w)'|'(?!\w)", " ", text)
-    text = re.sub("[\u2012-\u2015]", " - ", re.sub(r"\by ?/ ?n\b", "yes/no", text))
-    text = re.sub("[\u2192\u21d2]|[-=]>", ": ", text)
+    tagged = _PHRASES["answer_tag"].findall(text)
+    text = _replace("tags", tagged[-1] if tagged else text)
+    text = _PHRASES["table_row"].sub(lambda row: ": ".join(row[1].split("|")), text)
+    text = _replace("words", text)
     text = "".join(
         " " if unicodedata.category(c) in ("So", "Sk", "Cn", "Co") else c for c in text
     )
-    text = re.sub(
-        r'[*_`#~"\u201c\u201d\u00ab\u00bb\u300c\u300d\[\]{}()$<>|\\]', " ", text
-    )
-    text = re.sub(r"[^\S\n]+", " ", re.sub(r"\s*\n\s*", "\n", text))
-    return re.sub(r" ([:,.;!?])", r"\1", text).strip(" \n,-:;")
+    return _replace("marks", text).strip(" \n,-:;")
 
 
 def sentences_of(text: str) -> list[str]:
@@ -328,7 +308,7 @@ class _Words:
         text = _PHRASES["idioms_at_start"].sub("", ". ".join(sentences))
         preamble = _PHRASES["preamble"].match(text)
         starts = [0, preamble.end()] if preamble else [0]
-        label = _LABEL.match(text)
+        label = _PHRASES["label"].match(text)
         if label and not _search("misleading_label", label[0]):
             starts.append(label.end())
         for start in starts:
@@ -396,10 +376,9 @@ def _compile_words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
             "for both"
         )
     english = "yes" in answer_words[0] and "no" in answer_words[1]
-    extra = (_ENGLISH_YES, _ENGLISH_NO) if english else ((), ())
     sides = [
-        words | set(extra_words)
-        for words, extra_words in zip(answer_words, extra, strict=True)
+        words | set(_ENGLISH[side] if english else ())
+        for words, side in zip(answer_words, ("yes", "no"), strict=True)
     ]
     # Chinese has no spaces: a longer word of the other side takes precedence over a shorter one
     # inside it.

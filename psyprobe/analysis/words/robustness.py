@@ -180,10 +180,9 @@ def _correlate(
     r = r_of(log_s, share)
     cells = int((np.isfinite(log_s) & np.isfinite(share)).sum())
     count = len(log_s)
-    if not np.isfinite(r):
-        return Link(over, None, None, None, None, cells)
-    if count < FEWEST_MODELS:
-        return Link(over, r, None, None, None, cells)
+    link = Link(over, r if np.isfinite(r) else None, None, None, None, cells)
+    if link.r is None or count < FEWEST_MODELS:
+        return link
     model_index = rng.integers(count, size=(resamples, count))
     samples = np.array([r_of(log_s[rows], share[rows]) for rows in model_index])
     z = np.arctanh(np.clip(samples[np.isfinite(samples)], -1 + 1e-12, 1 - 1e-12))
@@ -201,14 +200,8 @@ def _correlate(
         ]
     )
     p = (1 + int((np.abs(null) >= abs(r) - 1e-12).sum())) / (1 + resamples)
-    return Link(
-        over,
-        r,
-        float(np.tanh(centre - reach)),
-        float(np.tanh(centre + reach)),
-        p,
-        cells,
-    )
+    low, high = np.tanh([centre - reach, centre + reach]).tolist()
+    return replace(link, low=low, high=high, p=p)
 
 
 def _centred(over: str, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
