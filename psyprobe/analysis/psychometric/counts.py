@@ -110,8 +110,6 @@ class Curves:
     #: Answers to blanks, shape (G, M).
     catch_yes: FloatArray
     catch_trials: FloatArray
-    #: Number of levels that had no trials, shape (G, M).
-    dropped: npt.NDArray[np.int64]
     #: Shape of the batch.
     batch: tuple[int, ...]
     #: Axes of the batch in the order of groups: those that share nothing, then those that share.
@@ -210,7 +208,6 @@ def read_curves(
         trials=merged_trials,
         catch_yes=np.where(blank, yes, 0.0).sum(axis=-1),
         catch_trials=np.where(blank, trials, 0.0).sum(axis=-1),
-        dropped=((trials == 0) & ~blank).sum(axis=-1),
         batch=batch,
         order=order,
     )

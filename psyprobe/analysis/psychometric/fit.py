@@ -416,7 +416,6 @@ def _collect(
         "converged": maxima.converged[:, None] & fitted,
         "log10_spearman_karber": spearman_karber(curves.x, curves.yes, curves.trials),
         "levels": levels,
-        "dropped_levels": curves.dropped,
     }
     of_threshold = {"log10_threshold": threshold, "log10_width": width}
     rates = {name: getattr(point, name)[:, None] for name in ("guess", "lapse", "eta")}
@@ -440,13 +439,7 @@ def _collect(
             name: np.where(mask, number, np.nan) for name, number in numbers.items()
         }
     arrays: JsonObject = {name: curves.ungroup(value) for name, value in values.items()}
-    return PsychometricFit(
-        function=problem.function,
-        level=problem.level,
-        guess_bounds=(problem.guess.low, problem.guess.high),
-        lapse_bounds=(problem.lapse.low, problem.lapse.high),
-        **arrays,
-    )
+    return PsychometricFit(function=problem.function, level=problem.level, **arrays)
 
 
 def _has_rates(status: StatusArray, curves: Curves, counts: Counts) -> BoolArray:

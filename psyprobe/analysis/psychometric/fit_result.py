@@ -72,16 +72,12 @@ class PsychometricFit:
     #: Mean of the rising proportions as a distribution, log10 contrast; nan where they do not go
     #: from 0 to 1.
     log10_spearman_karber: FloatArray
-    #: Number of contrasts above 0 with trials, and of contrasts without any.
+    #: Number of contrasts above 0 with trials.
     levels: npt.NDArray[np.int64]
-    dropped_levels: npt.NDArray[np.int64]
     #: Family of the sigmoid.
     function: str
     #: Probability that an interval holds the truth.
     level: float
-    #: Bounds within which the rates were fitted; equal if fixed.
-    guess_bounds: tuple[float, float]
-    lapse_bounds: tuple[float, float]
 
     @property
     def threshold(self) -> FloatArray:
@@ -130,16 +126,6 @@ class PsychometricFit:
     def sensitivity(self) -> FloatArray:
         """1 / contrast at threshold; nan where there is none."""
         return np.asarray(10.0**-self.log10_threshold)
-
-    @property
-    def guess_at_bound(self) -> BoolArray:
-        """Whether a fitted guess rate ended at its upper bound: a larger one may be true."""
-        return _at_upper_bound(self.guess, self.guess_bounds)
-
-    @property
-    def lapse_at_bound(self) -> BoolArray:
-        """Whether a fitted lapse rate ended at its upper bound: a larger one may be true."""
-        return _at_upper_bound(self.lapse, self.lapse_bounds)
 
     @property
     def log10_raw_threshold(self) -> FloatArray:
@@ -235,9 +221,3 @@ class PsychometricFit:
 
 def _rounded(cell: Any) -> str:
     return f"{cell:.4g}" if isinstance(cell, float | np.floating) else str(cell)
-
-
-def _at_upper_bound(rate: FloatArray, bounds: tuple[float, float]) -> BoolArray:
-    if bounds[0] == bounds[1]:
-        return np.zeros(rate.shape, dtype=bool)
-    return np.asarray(rate >= bounds[1] - 1e-6)

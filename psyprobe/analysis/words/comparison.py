@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,16 +48,28 @@ _PPD = 64.0
 _SIZE = 256
 
 
-def _filter_curve(model: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
-    return np.asarray(people_csf(model)(frequency))
+#: Human curves by name: how a figure calls them, and the model, as of a filter, or for the noise of
+#: the stimulus.
+HUMAN_CURVES: dict[str, dict[str, str]] = tomllib.loads(
+    files(__package__).joinpath("human_curves.toml").read_text("utf-8")
+)
 
 
-def _noise_curve(model: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
+def _sensitivity(name: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
+    """Compute a human curve; NaN where it does not reach."""
+    models = HUMAN_CURVES[name]
+    if "filter" in models:
+        return np.asarray(people_csf(models["filter"])(frequency))
+    if "noise" not in models:
+        return _modelfest_curve(frequency)
     size = int(np.max(json.loads(str(csf.attrs.get("size", _SIZE)))))
     ppd = float(csf.attrs.get("ppd", _PPD))
     luminance = _luminance(str(csf.attrs.get("experiment_toml", "")))
     return np.array(
-        [_noise_matched(float(f), model, luminance, ppd, size) for f in frequency]
+        [
+            _noise_matched(float(f), models["noise"], luminance, ppd, size)
+            for f in frequency
+        ]
     )
 
 
@@ -77,34 +90,13 @@ def _noise_matched(
         return float("nan")
 
 
-def _modelfest_curve(frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
+def _modelfest_curve(frequency: FloatArray) -> FloatArray:
     measured_frequency = modelfest_gabors().frequency
     low, high = measured_frequency.min(), measured_frequency.max()
     inside = (frequency >= low) & (frequency <= high)
     out = np.full(frequency.shape, np.nan)
     out[inside] = modelfest_csf(frequency[inside])
     return out
-
-
-#: Human curves by name: how a figure calls them, and what they are.
-HUMAN_CURVES: dict[str, tuple[str, Callable[[FloatArray, xr.Dataset], FloatArray]]] = {
-    "watson_malo": ("Watson-Malo", partial(_filter_curve, "watson_malo_csf")),
-    "watson_malo_noise": (
-        "Watson-Malo, for this noise",
-        partial(_noise_curve, "watson_malo_csf"),
-    ),
-    "watson_ahumada": (
-        "Watson-Ahumada HPmH",
-        partial(_filter_curve, "watson_ahumada_csf"),
-    ),
-    "watson_ahumada_noise": (
-        "Watson-Ahumada HPmH, for this noise",
-        partial(_noise_curve, "watson_ahumada_csf"),
-    ),
-    "castle": ("castleCSF", partial(_noise_curve, "castle_csf")),
-    "barten": ("Barten", partial(_noise_curve, "barten_csf")),
-    "modelfest": ("ModelFest Gabors", _modelfest_curve),
-}
 
 
 def human_names() -> tuple[str, ...]:
@@ -239,7 +231,7 @@ def curve_label(name: str) -> str:
     >>> curve_label("watson_malo"), curve_label("castle_csf")
     ('Watson-Malo', 'castleCSF')
     """
-    return HUMAN_CURVES[name][0] if name in HUMAN_CURVES else human_label(name)
+    return HUMAN_CURVES[name]["label"] if name in HUMAN_CURVES else human_label(name)
 
 
 def human_at(
@@ -271,8 +263,8 @@ def human_at(
     name = human.removesuffix("_csf")
     if name not in HUMAN_CURVES:
         raise unknown_name("human curve", human, HUMAN_CURVES)
-    label, curve = HUMAN_CURVES[name]
-    return f"Human ({label})", curve(frequency, csf)
+    label = HUMAN_CURVES[name]["label"]
+    return f"Human ({label})", _sensitivity(name, frequency, csf)
 
 
 @lru_cache(maxsize=64)

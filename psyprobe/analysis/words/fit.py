@@ -14,7 +14,7 @@ import json
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal
@@ -489,10 +489,12 @@ def _count_fields(
         goodness=settings.goodness and of_counts,
         **options,
     )
-    middle = fit.log10_threshold
-    raw = fit.log10_raw_threshold
-    low = fit.log10_threshold_low
-    high = fit.log10_threshold_high
+    values: JsonObject = {
+        field.name: np.array(getattr(fit, field.name))
+        for field in fields(ChatFit)
+        if field.name != "samples"
+    }
+    values["status"] = values["status"].astype("<U16")
     if resampled_sums is not None:
         resampled_counts = np.zeros((len(resampled_sums[0]), *yes.shape))
         resampled_counts[..., 1:], resampled_counts[..., 0, 0] = resampled_sums
@@ -502,40 +504,23 @@ def _count_fields(
         finite = np.isfinite(resampled_thresholds)
         n = np.maximum(finite.sum(axis=0), 1)
         mean = np.where(finite, resampled_thresholds, 0.0).sum(axis=0) / n
-        spread = np.sqrt(
-            np.where(finite, (resampled_thresholds - mean) ** 2, 0.0).sum(axis=0)
-            / np.maximum(n - 1, 1)
-        )
+        squares = np.where(finite, (resampled_thresholds - mean) ** 2, 0.0).sum(axis=0)
+        spread = np.sqrt(squares / np.maximum(n - 1, 1))
         reach = normal_quantile(settings.confidence) * spread
-        low = middle - reach
-        high = middle + reach
-    status = np.asarray(fit.status).astype("<U16")
-    width = fit.log10_width
+        values["log10_threshold_low"] = fit.log10_threshold - reach
+        values["log10_threshold_high"] = fit.log10_threshold + reach
+    thresholds = [name for name in values if "threshold" in name]
     if settings.axis == "linear":
         with np.errstate(divide="ignore", invalid="ignore"):
-            middle, low, high, raw = (
-                np.log10(np.maximum(end, 0.0)) for end in (middle, low, high, raw)
-            )
-        status[np.isneginf(middle)] = "censored_below"
-        width = np.full(width.shape, np.nan)
-    guesses, lapses = (
-        np.broadcast_to(np.array(v, float), status.shape)
-        for v in (fit.guess, fit.lapse)
-    )
-    has_number = np.isin(status, _WITH_NUMBER)
-    threshold = np.where(has_number, middle, np.nan)
-    raw = np.where(has_number & np.isfinite(raw), raw, np.nan)
-    return {
-        "status": status,
-        "log10_threshold": threshold,
-        "log10_threshold_low": low,
-        "log10_threshold_high": high,
-        "log10_width": width,
-        "guess": guesses,
-        "lapse": lapses,
-        "log10_raw_threshold": raw,
-        "p_value": np.array(fit.p_value),
-    }
+            for name in thresholds:
+                values[name] = np.log10(np.maximum(values[name], 0.0))
+        values["status"][np.isneginf(values["log10_threshold"])] = "censored_below"
+        values["log10_width"] = np.full(values["status"].shape, np.nan)
+    has_number = np.isin(values["status"], _WITH_NUMBER)
+    for name in ("log10_threshold", "log10_raw_threshold"):
+        usable = has_number & np.isfinite(values[name])
+        values[name] = np.where(usable, values[name], np.nan)
+    return values
 
 
 def resampled_yes(
@@ -628,20 +613,20 @@ def fit_p_yes(
         axis=0, ddof=1
     )
     threshold = np.where(np.isin(status, _WITH_NUMBER), fit.threshold, np.nan)
-    ones = np.ones_like(threshold)
     width = np.where(np.isnan(threshold), np.nan, fit.width)
-    guesses = fit.guess[:, None]
-    lapses = fit.lapse[:, None]
+    guesses, lapses = (
+        np.tile(rate[:, None], x.shape[1]) for rate in (fit.guess, fit.lapse)
+    )
     return ChatFit(
         status=status,
         log10_threshold=threshold,
         log10_threshold_low=threshold - reach,
         log10_threshold_high=threshold + reach,
         log10_width=width,
-        guess=guesses * ones,
-        lapse=lapses * ones,
+        guess=guesses,
+        lapse=lapses,
         log10_raw_threshold=threshold_at(0.5, threshold, width, guesses, lapses),
-        p_value=np.nan * ones,
+        p_value=np.full(threshold.shape, np.nan),
         samples=samples,
     )
 

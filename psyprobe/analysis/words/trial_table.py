@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from psyprobe._json import JsonMapping, JsonObject
-from psyprobe._typing import IntArray
+from psyprobe._json import JsonObject
 from psyprobe.analysis.responses import levels_of
 from psyprobe.files.flags import encode_flags, flag_attributes, flag_words
 from psyprobe.running.task import stimulus_axis_of
@@ -141,7 +141,7 @@ def _grid(
     """
     shape = tuple(len(index[dimension]) for dimension in dims.values())
     cells = tuple(
-        _positions(columns[column], index[dimension])
+        pd.Index(index[dimension]).get_indexer(columns[column])
         for column, dimension in dims.items()
     )
     variables: JsonObject = {}
@@ -184,16 +184,16 @@ def trials(result: xr.Dataset) -> xr.Dataset:
         name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]
     }
     columns["catch"] = np.repeat([False, True][: len(parts)], counts)[order]
-    attributes = {
-        name: _plain_attributes(result[name].attrs)
-        for name in columns
-        if name in result.variables
-    }
-    attributes["catch"] = {"units": "1", "long_name": "Whether nothing was shown"}
     table = xr.Dataset(
-        {name: ("trial", values, attributes[name]) for name, values in columns.items()},
+        {name: ("trial", values) for name, values in columns.items()},
         attrs=result.attrs,
     )
+    for name in set(columns) & set(result.variables):
+        attributes = result[name].attrs.items()
+        table[name].attrs = {
+            key: value for key, value in attributes if not key.startswith("flag_")
+        }
+    table["catch"].attrs = {"units": "1", "long_name": "Whether nothing was shown"}
     return table.assign_coords(_scalars(result))
 
 
@@ -228,16 +228,9 @@ def _is_dimension(columns: Columns, name: str, level: str, axis: str) -> bool:
         return False
     if name == "session":
         return True
-    keys = [columns[key].tolist() for key in ("prompt", level, axis, "repeat")]
-    keys += [columns["session"].tolist()] if "session" in columns else []
-    places = list(zip(*keys, strict=True))
-    return len(set(places)) < len(places)
-
-
-def _positions(values: npt.NDArray[Any], index: npt.NDArray[Any]) -> IntArray:
-    """Find the place of each value in an index."""
-    numbers = {value: place for place, value in enumerate(index.tolist())}
-    return np.array([numbers[value] for value in values.tolist()], dtype=np.int64)
+    keys = {"prompt", level, axis, "repeat", "session"} & set(columns)
+    places = pd.DataFrame({key: columns[key] for key in keys})
+    return bool(places.duplicated().any())
 
 
 def _encode_column(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -284,11 +277,3 @@ def _index_attributes(table: xr.Dataset, dimension: str) -> JsonObject:
     if dimension in _DESCRIPTIONS:
         return {"units": "1", "long_name": _DESCRIPTIONS[dimension]}
     return dict(table[dimension].attrs)
-
-
-def _plain_attributes(attributes: JsonMapping) -> JsonObject:
-    return {
-        name: value
-        for name, value in attributes.items()
-        if not name.startswith("flag_")
-    }

@@ -122,23 +122,6 @@ def test_curves_that_hold_no_parameters_have_none(yes: list[int], trials: int) -
         assert np.isnan(getattr(fit, name)), name
 
 
-def test_rates_that_end_at_their_bounds_say_so() -> None:
-    yes = [5, 5, 5, 5, 5, 8, 13, 17, 17, 17]
-    contrast = np.r_[0, 10 ** np.linspace(-3, -1, 9)]
-    free = fit_psychometric(contrast, yes, 20, guess="fit", lapse=(0, 0.4))
-    assert not free.guess_at_bound and not free.lapse_at_bound
-    assert free.threshold == pytest.approx(1 / free.sensitivity)
-    assert fit_psychometric(
-        contrast, yes, 20, guess=(0, 0.1), lapse="fit"
-    ).guess_at_bound
-    assert fit_psychometric(
-        contrast, yes, 20, guess="fit", lapse=(0, 0.05)
-    ).lapse_at_bound
-    assert not fit_psychometric(
-        contrast, yes, 20, guess=0.25, lapse=0.15
-    ).guess_at_bound
-
-
 def test_reversed_curves_do_not_pull_what_others_share() -> None:
     yes = np.array([[0, 1, 5, 9, 10], [10, 9, 5, 1, 0]])
     fit = fit_psychometric(CONTRAST, yes, 10, **FREE, shared=(0,))
@@ -210,11 +193,11 @@ def test_priors_are_stated_and_replaceable() -> None:
     assert pulled.log10_threshold < -2.3
 
 
-def test_levels_without_trials_are_counted_and_left_out() -> None:
+def test_levels_without_trials_are_left_out() -> None:
     fit = fit_psychometric(
         np.r_[CONTRAST, 0.5], [0, 1, 5, 9, 10, 0], [10, 10, 10, 10, 10, 0]
     )
-    assert (fit.levels, fit.dropped_levels) == (5, 1)
+    assert fit.levels == 5
     assert (
         fit.log10_threshold
         == fit_psychometric(CONTRAST, [0, 1, 5, 9, 10], 10).log10_threshold
