@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
+import xarray as xr
 
 mpl.use("agg")
 
@@ -27,9 +29,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from psyprobe.analysis.measures import join_measures
-from psyprobe.analysis.responses import layers_of
 from psyprobe.analysis.score import csv_text, number
-from psyprobe.analysis.temporal import band_pass, motion_ratio
 from psyprobe.experiment import load_suite
 from psyprobe.human.models import human_label
 from psyprobe.observers import Card
@@ -353,6 +353,40 @@ def aligned_in_time(scores: Found) -> str:
     return markdown(["r_s", *TIME], rows)
 
 
+def responses_at(result: xr.Dataset, frequency: float) -> dict[str, np.ndarray]:
+    """Responses at one temporal frequency, and the sensitivity of people there."""
+    result = join_measures(result)
+    measure = str(result.attrs.get("score_measure", "angular"))
+    # Of an encoder of images the frames one after another; its second layer is their mean.
+    at = result.isel(layer=0).sel(temporal_frequency=frequency, method="nearest")
+    of_pixels = measure if measure in result["measure"] else result["measure"].values[0]
+    found = {
+        "response": at["response"].sel(measure=measure).values,
+        "pixels_response": at["pixels_response"].sel(measure=of_pixels).values,
+    }
+    place = "scored_temporal_frequency"
+    if place in result and np.isclose(result[place], frequency, rtol=1e-9).any():
+        human = result["human_sensitivity"].sel({place: frequency}, method="nearest")
+        found["human_sensitivity"] = human.values
+    return found
+
+
+def ratios(
+    first: dict[str, np.ndarray], second: dict[str, np.ndarray]
+) -> dict[str, float]:
+    """The median over contrasts of one response over another."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {
+            name: float(np.median(first[name] / second[name]))
+            for name in first.keys() & second.keys()
+        }
+
+
+def band_pass(result: xr.Dataset) -> dict[str, float]:
+    """The response at 8 Hz over that at 1 Hz."""
+    return ratios(responses_at(result, 8.0), responses_at(result, 1.0))
+
+
 def over_time(results: Found) -> str:
     """Response at 8 Hz over that at 1 Hz, and to a drifting wave over that to a reversing one."""
     bands = [test for test in TIME if test != "temporal_counterphase"]
@@ -363,20 +397,14 @@ def over_time(results: Found) -> str:
             for test in TIME
             if "response" in results.get((test, who), ())
         }
-        # Of an encoder of images the frames one after another; its second layer is their mean.
-        layer = {"layer": layers_of(next(iter(here.values())))[0]} if here else {}
-        found = [
-            band_pass(here[test], **layer) if test in here else None for test in bands
-        ]
-        both = [here[test] for test in TIME[:2] if test in here]
-        found.append(motion_ratio(*both, at=8.0, **layer) if len(both) == 2 else None)
-        told[f"`{who}`"] = [
-            "" if one is None else number(one.observer) for one in found
-        ]
+        found = [band_pass(here[test]) if test in here else {} for test in bands]
+        both = [responses_at(here[test], 8.0) for test in TIME[:2] if test in here]
+        found.append(ratios(*both) if len(both) == 2 else {})
+        told[f"`{who}`"] = [number(one["response"]) if one else "" for one in found]
         for place, one in enumerate(found):
             for name, value in {
-                "pixels (no encoder)": one and one.pixels,
-                "people": one and one.human,
+                "pixels (no encoder)": one.get("pixels_response"),
+                "people": one.get("human_sensitivity"),
             }.items():
                 row = told.setdefault(name, [""] * len(found))
                 row[place] = row[place] or ("" if value is None else number(value))
