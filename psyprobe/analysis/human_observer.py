@@ -9,21 +9,20 @@ measured, beside an observer with a flat contrast sensitivity function.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
 from psyprobe._typing import BoolArray, FloatArray
-from psyprobe.analysis.alignment import alignment_score, fisher, weighted_spearman
+from psyprobe.analysis.alignment import alignment_score, fisher, spearman
 from psyprobe.analysis.intervals import check_resampling, draw_counts, student_reach
 from psyprobe.analysis.score import Recorded
 from psyprobe.human.castle import castle_csf
 from psyprobe.human.points import Conditions, matched_thresholds
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Fewest persons of whom there is a noise ceiling.
 FEWEST = 3
@@ -125,11 +124,7 @@ def shape_alignment(log_ratio: FloatArray) -> float:
         np.log10(MULTIPLIERS) + (log_ratio - log_ratio.mean())[:, None], 12
     )
     multiplier = np.broadcast_to(MULTIPLIERS, response.shape)
-    return float(
-        weighted_spearman(
-            multiplier.ravel(), response.ravel(), np.ones((1, response.size))
-        )[0]
-    )
+    return spearman(multiplier, response)
 
 
 @dataclass(frozen=True)
@@ -141,13 +136,10 @@ class Person:
     #: Ends of the range of levels at which the person was measured.
     low: float
     high: float
-    #: By name: "alignment" at the levels at which the person was measured, "alignment_grid" at
-    #: those of the experiment within this range, and "flat_grid" that of a flat contrast
-    #: sensitivity function there; "gain", "rmse_log10", "shape_rmse_log10" against castleCSF; with
-    #: "_others" against the mean of the others of the data set, where there are enough.
-    scores: Mapping[str, float]
-    #: Number of levels of "alignment" ("n_x") and of "alignment_grid" ("n_grid").
-    counts: Mapping[str, int] = field(default_factory=dict)
+    #: Alignment at the levels of the experiment within this range, and that of a flat contrast
+    #: sensitivity function there.
+    alignment: float
+    flat: float
 
 
 @lru_cache(maxsize=32)
@@ -166,29 +158,34 @@ def persons(conditions: Conditions, levels: tuple[float, ...]) -> tuple[Person, 
     >>> conditions = Conditions("luminance", (0.1, 200.0), frequency=2.0, area=np.pi)
     >>> all_persons = persons(conditions, tuple(np.geomspace(0.1, 200, 20)))
     >>> person = all_persons[0]
-    >>> len(all_persons), person.dataset, round(person.scores["alignment_grid"], 3)
+    >>> len(all_persons), person.dataset, round(person.alignment, 3)
     (17, 'hdr_csf', 0.973)
     """
     table = matched_thresholds(conditions)
     table = table[table["observer"] != "mean"]
-    log_s = np.log10(table["sensitivity_transported"])
-    log_d = np.log10(table["sensitivity"] / table["castle"])
     table = table.assign(
-        x=table["x"].map(lambda x: float(f"{x:.5g}")), log_s=log_s, d=log_d
+        x=table["x"].map(lambda x: float(f"{x:.5g}")),
+        log_ratio=np.log10(table["sensitivity"] / table["castle"]),
     )
-    means = table.groupby(["dataset", "observer", "x"], as_index=False)[
-        ["log_s", "d"]
-    ].mean()
-    fewest = _LEVELS[conditions.level]
+    keys = ["dataset", "observer"]
+    means = table.groupby([*keys, "x"], as_index=False)["log_ratio"].mean()
     grid = np.array(levels)
     flat = -np.log10(_castle(conditions, grid))
     scored_persons = []
-    for (dataset, observer), rows in means.groupby(["dataset", "observer"]):
-        if len(rows) < fewest:
-            continue
-        peers = means[(means["dataset"] == dataset) & (means["observer"] != observer)]
-        person = _person(str(dataset), str(observer), rows, peers, grid, flat, fewest)
-        scored_persons.append(person)
+    for (dataset, observer), rows in means.groupby(keys):
+        x = rows["x"].to_numpy()
+        inside = within(grid, x[0], x[-1])
+        if len(x) >= _LEVELS[conditions.level] and inside.any():
+            log_ratio = np.interp(np.log(grid[inside]), np.log(x), rows["log_ratio"])
+            person = Person(
+                dataset,
+                observer,
+                low=float(x[0]),
+                high=float(x[-1]),
+                alignment=shape_alignment(log_ratio),
+                flat=shape_alignment(flat[inside]),
+            )
+            scored_persons.append(person)
     return tuple(scored_persons)
 
 
@@ -197,51 +194,6 @@ def _castle(conditions: Conditions, grid: FloatArray) -> FloatArray:
         conditions.level: grid
     }
     return np.asarray(castle_csf(direction=conditions.direction, **values))
-
-
-def _person(
-    dataset: str,
-    observer: str,
-    rows: pd.DataFrame,
-    peers: pd.DataFrame,
-    grid: FloatArray,
-    flat: FloatArray,
-    fewest: int,
-) -> Person:
-    x = rows["x"].to_numpy()
-    d = rows["d"].to_numpy()
-    inside = within(grid, x[0], x[-1])
-    scores = {
-        "gain": 10 ** float(d.mean()),
-        **_errors(d, ""),
-        "alignment": shape_alignment(d),
-    }
-    if inside.any():
-        on_grid = np.interp(np.log(grid[inside]), np.log(x), d)
-        scores["alignment_grid"] = shape_alignment(on_grid)
-        scores["flat_grid"] = shape_alignment(flat[inside])
-    peer_means = peers.groupby("x")["log_s"].agg(["mean", "size"])
-    peer_means = peer_means[(peer_means["size"] >= 2) & peer_means.index.isin(x)]
-    if len(peer_means) >= fewest:
-        common = peer_means.index.to_numpy(dtype=float)
-        difference = (
-            rows.set_index("x")["log_s"][common].to_numpy()
-            - peer_means["mean"].to_numpy()
-        )
-        common_grid = grid[within(grid, common[0], common[-1])]
-        on_grid = np.interp(np.log(common_grid), np.log(common), difference)
-        scores |= _errors(difference, "_others")
-        scores["alignment_others"] = shape_alignment(difference)
-        scores["alignment_others_grid"] = shape_alignment(on_grid)
-    counts = {"n_x": len(x), "n_grid": int(inside.sum())}
-    return Person(dataset, observer, float(x[0]), float(x[-1]), scores, counts)
-
-
-def _errors(log_ratio: FloatArray, suffix: str) -> dict[str, float]:
-    return {
-        f"rmse_log10{suffix}": float(np.sqrt(np.mean(log_ratio**2))),
-        f"shape_rmse_log10{suffix}": float(np.std(log_ratio)),
-    }
 
 
 def within(levels: FloatArray, low: float, high: float) -> BoolArray:
@@ -297,20 +249,16 @@ def people(
     >>> [(dataset.dataset, dataset.ceiling.persons) for dataset in datasets]
     [('modelfest', 16), ('hdrvdp_csf', 10), ('hdr_csf', 10), ('colorfest', 3)]
     """
-    members_by_dataset: dict[str, list[Person]] = {}
-    for person in persons(conditions, tuple(map(float, levels))):
-        if "alignment_grid" in person.scores:
-            members_by_dataset.setdefault(person.dataset, []).append(person)
     datasets = []
-    for name, members in members_by_dataset.items():
-        if len(members) < FEWEST:
-            continue
-        scores = np.array([person.scores["alignment_grid"] for person in members])
-        flat = float(np.mean([person.scores["flat_grid"] for person in members]))
-        ranges = tuple((person.low, person.high) for person in members)
-        datasets.append(
-            People(name, ranges, ceiling(scores, error=False, **interval), flat)
-        )
+    all_persons = persons(conditions, tuple(map(float, levels)))
+    for name, group in groupby(all_persons, key=attrgetter("dataset")):
+        members = list(group)
+        if len(members) >= FEWEST:
+            scores = np.array([person.alignment for person in members])
+            flat = float(np.mean([person.flat for person in members]))
+            ranges = tuple((person.low, person.high) for person in members)
+            mean = ceiling(scores, error=False, **interval)
+            datasets.append(People(name, ranges, mean, flat))
     return tuple(sorted(datasets, key=_preference))
 
 
@@ -360,13 +308,10 @@ def fraction_of(
     1.04
     """
     ranges = [within(levels, *ends) for ends in dataset.ranges]
-    scores: dict[bytes, float] = {}
-    for inside in ranges:
-        if len(np.unique(response[inside])) < 2:
-            return Fraction(None, None, None)
-        if inside.tobytes() not in scores:
-            scores[inside.tobytes()] = alignment_score(multiplier, response[inside])
-    in_range = float(np.mean([scores[inside.tobytes()] for inside in ranges]))
+    if any(len(np.unique(response[inside])) < 2 for inside in ranges):
+        return Fraction(None, None, None)
+    scores = [alignment_score(multiplier, response[inside]) for inside in ranges]
+    in_range = float(np.mean(scores))
     if not dataset.determined:
         return Fraction(in_range, None, None)
     top = dataset.ceiling.value

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,13 +108,6 @@ class Curve:
         ]
         return {name: np.array([score[name] for score in scores]) for name in SCORES}
 
-    def with_self(self) -> dict[str, float]:
-        """Score persons against the mean of all, themselves included: an optimistic bound."""
-        scores = [curve_scores(log_s, self.log_s.mean(axis=0)) for log_s in self.log_s]
-        return {
-            name: float(np.mean([score[name] for score in scores])) for name in SCORES
-        }
-
 
 def curves(dataset: str | None = None) -> list[Curve]:
     """Find the curves that three persons or more measured in full.
@@ -138,20 +133,14 @@ def curves(dataset: str | None = None) -> list[Curve]:
     table["castle"] = np.log10(predicted_sensitivity(table))
     numbers = [
         name
-        for name in table.columns
-        if table[name].dtype.kind == "f" and name != "castle"
+        for name in table.select_dtypes("float")
+        if name != "castle" and "log10" not in name
     ]
-    rounded = table.assign(
-        **{
-            name: table[name].map(_five_digits)
-            for name in numbers
-            if "log10" not in name
-        }
-    )
+    table[numbers] = table[numbers].map(_five_digits)
     return [
         curve
         for name, family in _FAMILIES.items()
-        for curve in _curves(rounded, name, family)
+        for curve in _curves(table, name, family)
     ]
 
 
@@ -224,40 +213,34 @@ def noise_ceilings(
     """
     import pandas as pd
 
-    groups: dict[tuple[str, str], list[Curve]] = {}
-    for curve in curves(dataset):
-        groups.setdefault((curve.dataset, curve.family), []).append(curve)
     rows = []
-    for (name, family), group in groups.items():
-        scores_by_person: dict[str, list[dict[str, float]]] = {}
-        for curve in group:
-            scores = curve.scores()
-            for index, person in enumerate(curve.persons):
-                person_scores = {
-                    score: float(values[index]) for score, values in scores.items()
-                }
-                scores_by_person.setdefault(person, []).append(person_scores)
+    all_curves = groupby(curves(dataset), key=attrgetter("dataset", "family"))
+    for (name, family), group in all_curves:
+        frames = [
+            pd.DataFrame(curve.scores(), index=list(curve.persons)) for curve in group
+        ]
+        by_person = pd.concat(frames).groupby(level=0)
         for score in SCORES:
             means = np.array(
-                [
-                    np.mean([scores[score] for scores in scores_by_person[person]])
-                    for person in sorted(scores_by_person)
-                ]
+                [values.to_numpy().mean() for _, values in by_person[score]]
             )
-            mean = ceiling(means, error=is_error(score), resamples=resamples, seed=seed)
+            error = is_error(score)
+            mean = ceiling(means, error=error, resamples=resamples, seed=seed)
+            ends = [means.max(), means.min()]
+            worst, best = ends if error else reversed(ends)
             rows.append(
                 {
                     "dataset": name,
                     "family": family,
                     "score": score,
-                    "n_curves": len(group),
+                    "n_curves": len(frames),
                     "n_persons": mean.persons,
                     "ceiling": mean.value,
                     "low": mean.low,
                     "high": mean.high,
                     "sd_persons": mean.sd,
-                    "worst": means.max() if is_error(score) else means.min(),
-                    "best": means.min() if is_error(score) else means.max(),
+                    "worst": worst,
+                    "best": best,
                 }
             )
     return pd.DataFrame(rows)

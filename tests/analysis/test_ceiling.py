@@ -75,7 +75,7 @@ def test_the_ceilings_of_curves_are_those_of_the_oracle(
     ends = []
     for _, rows in expected.groupby("curve"):
         one = the_curve(found, rows.iloc[0])
-        scores, bound = one.scores(), one.with_self()
+        scores = one.scores()
         mean = one.log_s.mean(axis=0)
         castle, flat = (
             curve_scores(one.castle, mean),
@@ -90,7 +90,7 @@ def test_the_ceilings_of_curves_are_those_of_the_oracle(
                 "sd_persons": top.sd,
                 "median": np.median(scores[name]),
             }
-            told |= {"with_self": bound[name], "castle": castle[name]}
+            told["castle"] = castle[name]
             if name in ("shape_rmse_log10", "alignment"):
                 told["flat"] = flat[name]
             for column, value in told.items():
@@ -136,9 +136,3 @@ def test_persons_who_differ_in_gain_alone_are_as_one_in_shape() -> None:
     np.testing.assert_allclose(scores["rmse_log10"], [0.3, 0, 0.3], atol=1e-12)
     np.testing.assert_allclose(scores["alignment"], 1)
     assert set(scores) == set(SCORES)
-
-
-def test_a_person_is_nearer_to_a_mean_with_himself_in_it(found: list[Curve]) -> None:
-    """Both bounds of Nili et al. (2014)."""
-    for one in found[::8]:
-        assert one.with_self()["rmse_log10"] < one.scores()["rmse_log10"].mean()

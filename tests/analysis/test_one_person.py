@@ -141,7 +141,12 @@ def test_the_persons_are_those_of_the_oracle(
         by_name = {(one.dataset, one.observer): one for one in found}
         for row in table[table["experiment"] == name].to_dict("records"):
             one = by_name[row["dataset"], row["observer"]]
-            told = {**one.scores, **one.counts, "x_low": one.low, "x_high": one.high}
+            told = {
+                "alignment_grid": one.alignment,
+                "flat_grid": one.flat,
+                "x_low": one.low,
+                "x_high": one.high,
+            }
             for column, value in told.items():
                 assert value == pytest.approx(row[column], rel=EXACT, abs=EXACT), (
                     row["observer"],
@@ -287,7 +292,7 @@ def test_a_person_in_the_place_of_a_model_scores_within_the_range_of_persons(
         points = result["scored_response_angular"].sel(layer="out").values
         alone = People(first.dataset, ((one.low, one.high),), first.ceiling, first.flat)
         found = fraction_of(alone, levels, MULTIPLIER, points)
-        assert found.in_range == pytest.approx(one.scores["alignment_grid"], abs=2e-3)
+        assert found.in_range == pytest.approx(one.alignment, abs=2e-3)
         assert (
             min(first.ceiling.scores) - 2e-3
             <= found.in_range
