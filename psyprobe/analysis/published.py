@@ -22,7 +22,6 @@ characteristics of the human visual system? CVPR, arXiv 2502.20256. Figure 6.
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -66,8 +65,7 @@ def _read_rows(name: str) -> list[dict[str, str]]:
 _TESTS = {row["test"]: row for row in _read_rows("published_tests.csv")}
 _REPLAYED = [test for test, details in _TESTS.items() if details["level"]]
 
-#: The authors' name of each test and ours of the experiment; and that one's short name.
-EXPERIMENT_OF_TEST = {test: details["experiment"] for test, details in _TESTS.items()}
+#: Short name of each experiment.
 SHORT_NAMES = {details["experiment"]: details["short"] for details in _TESTS.values()}
 
 
@@ -112,14 +110,9 @@ def published_scores() -> tuple[PublishedScore, ...]:
     (450, 'No Encoder', 0.4688)
     """
     rows: list[JsonObject] = [*_read_rows("published_scores.csv")]
-    numbers = [
-        {name: float(row[name]) if row[name] else None for name in _NUMBERS}
-        for row in rows
-    ]
-    return tuple(
-        PublishedScore(**row | values)
-        for row, values in zip(rows, numbers, strict=True)
-    )
+    for row in rows:
+        row |= {name: float(row[name]) if row[name] else None for name in _NUMBERS}
+    return tuple(PublishedScore(**row) for row in rows)
 
 
 #: Rows (x, multiplier, contrast, response) of each model and test.
@@ -168,24 +161,23 @@ def replay(
     """
     rows = _read_table(Path(table))
     stored_models = list(dict.fromkeys(model for model, _ in rows))
-    selected = (
-        [model for model in stored_models if model != BASELINE]
-        if models is None
-        else list(models)
-    )
-    for model in selected:
-        if model not in stored_models:
-            raise unknown_name("stored model", model, stored_models)
-    test_names = None if tests is None else list(tests)
-    for test in test_names or []:
+    if models is None:
+        models = [model for model in stored_models if model != BASELINE]
+    test_names = [] if tests is None else list(tests)
+    for test in test_names:
         if test not in _REPLAYED:
             raise unknown_name("test", test, _REPLAYED)
-    return [
-        _replayed(rows, Path(grids), model, test, Path(table).name)
-        for model in selected
-        for test in test_names
-        or [test for name, test in rows if name == model and test in _REPLAYED]
-    ]
+    results = []
+    for model in models:
+        if model not in stored_models:
+            raise unknown_name("stored model", model, stored_models)
+        stored_tests = [test for name, test in rows if name == model]
+        results += [
+            _replayed(rows, Path(grids), model, test, Path(table).name)
+            for test in test_names or stored_tests
+            if test in _REPLAYED
+        ]
+    return results
 
 
 def _replayed(
@@ -258,32 +250,26 @@ def _replayed(
 
 def _read_table(path: Path) -> Table:
     """Read the rows (x, multiplier, contrast, response) of each model and test."""
+    import pandas as pd
+
     try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8") as file
-        ):
-            reader = csv.DictReader(file)
-            missing = [
-                name for name in _COLUMNS if name not in (reader.fieldnames or ())
-            ]
-            if missing:
-                raise InputError(
-                    f"{path} has no column {', '.join(missing)}; it needs {', '.join(_COLUMNS)}"
-                )
-            rows: dict[tuple[str, str], list[list[float]]] = {}
-            for number, row in enumerate(reader, 2):
-                try:
-                    values = [float(row[name]) for name in _COLUMNS[2:]]
-                except (TypeError, ValueError):
-                    raise InputError(
-                        f"{path}, line {number}: {row} holds something that is no number"
-                    ) from None
-                rows.setdefault((row["model"], row["test"]), []).append(values)
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+        rows = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, EOFError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
-    return {key: np.array(values) for key, values in rows.items()}
+    missing = [name for name in _COLUMNS if name not in rows]
+    if missing:
+        raise InputError(
+            f"{path} has no column {', '.join(missing)}; it needs {', '.join(_COLUMNS)}"
+        )
+    numbers = rows[[*_COLUMNS[2:]]]
+    wrong = numbers.apply(pd.to_numeric, errors="coerce").isna().any(axis=1)
+    if wrong.any():
+        row = rows[wrong].iloc[0]
+        raise InputError(
+            f"{path}, line {row.name + 2}: {row.to_dict()} holds something that is no number"
+        )
+    groups = numbers.astype(float).groupby([rows["model"], rows["test"]], sort=False)
+    return {key: group.to_numpy() for key, group in groups}
 
 
 def _stored(
@@ -296,8 +282,7 @@ def _stored(
             + ("; they are the baseline of all others" if model == BASELINE else "")
         )
     rows = table[model, test]
-    scored = np.unique(rows[:, 0])
-    multiplier = np.unique(rows[:, 1])
+    scored, multiplier = map(np.unique, rows.T[:2])
     if len(rows) != len(scored) * len(multiplier) or not np.isfinite(rows).all():
         raise InputError(
             f"{model}, {test}: {len(rows)} score points are not each of {len(scored)} x with each "
@@ -309,25 +294,20 @@ def _stored(
     path = grids / f"{test}.npz"
     try:
         archive = read_npz(path)
-        archive = {name: archive[name] for name in ("s_ac", "x", "contrast", "models")}
+        s_ac, x, contrast, models = (
+            archive[name] for name in ("s_ac", "x", "contrast", "models")
+        )
     except (InputError, KeyError) as error:
         raise InputError(
             f"{path} is no level grid: {error}; it needs s_ac, x, contrast and models"
         ) from None
-    models = [str(name) for name in archive["models"]]
-    if model not in models:
-        raise unknown_name(f"model in {path.name}", model, models)
-    shape = (len(models), *archive["x"].shape, *archive["contrast"].shape)
-    if archive["s_ac"].shape != shape:
+    names = [str(name) for name in models]
+    if model not in names:
+        raise unknown_name(f"model in {path.name}", model, names)
+    shape = (len(names), *x.shape, *contrast.shape)
+    if s_ac.shape != shape:
         raise InputError(
-            f"{path}: s_ac has shape {archive['s_ac'].shape}, and (models, x, contrast) is {shape}"
+            f"{path}: s_ac has shape {s_ac.shape}, and (models, x, contrast) is {shape}"
         )
-    x, contrast, grid = (
-        values.astype(float)
-        for values in (
-            archive["x"],
-            archive["contrast"],
-            archive["s_ac"][models.index(model)],
-        )
-    )
-    return x, contrast, grid, rows
+    grid = s_ac[names.index(model)]
+    return x.astype(float), contrast.astype(float), grid.astype(float), rows

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from psyprobe._json import JsonObject
 from psyprobe.analysis import score as table
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
-from psyprobe.analysis.published import SHORT_NAMES, published_scores
+from psyprobe.analysis.published import BASELINE, SHORT_NAMES, published_scores
 from psyprobe.analysis.score import (
     CONTRAST,
     OBSERVER,
@@ -45,7 +45,6 @@ FLAGS = {
     "thresholds reached",
 }
 
-_SUFFIX = "_published"
 _OF_PAPER = {metric.name: metric for metric in (ALIGNMENT, ERROR_MEAN, ERROR_POOLED)}
 
 #: Columns of a text table side by side; more go under each other.
@@ -63,6 +62,9 @@ _PEOPLE = (
     "person was measured. In parentheses: what an observer scores on these levels, over that; 1 is "
     "as good as another person, and an observer may exceed it. No parentheses: not determined, or "
     "nobody was measured."
+)
+_SOURCE = (
+    "Published scores: Cai et al. (2025), Figure 6, final table, without intervals."
 )
 #: Caveat of the intervals.
 _INTERVAL_CAVEAT = (
@@ -87,9 +89,7 @@ class Test:
 
         The error is " mean" or " pooled".
         """
-        return " ".join(
-            [self.experiment, *[self.metric.suffix] * bool(self.metric.suffix)]
-        )
+        return f"{self.experiment} {self.metric.suffix}".strip()
 
     @property
     def about(self) -> dict[str, str]:
@@ -99,7 +99,7 @@ class Test:
     @property
     def base(self) -> str:
         """Name the experiment without "_published"."""
-        return self.experiment.removesuffix(_SUFFIX)
+        return self.experiment.removesuffix("_published")
 
     @property
     def short_name(self) -> str:
@@ -110,13 +110,9 @@ class Test:
         >>> Test("contrast_matching_published", ERROR_MEAN).short_name
         'matching mean (pub)'
         """
-        name = " ".join(
-            [
-                SHORT_NAMES.get(self.base, self.base),
-                *[self.metric.suffix] * bool(self.metric.suffix),
-            ]
-        )
-        return name + (" (pub)" if self.experiment != self.base else "")
+        name = SHORT_NAMES.get(self.base, self.base)
+        published = "(pub)" if self.experiment != self.base else ""
+        return " ".join(filter(None, (name, self.metric.suffix, published)))
 
 
 @dataclass(frozen=True)
@@ -136,9 +132,9 @@ class BoardRow:
     def float32_floor(self) -> float | None:
         """Average over tests the shares of points at the float32 floor; None where unknown."""
         floors = {
-            t.experiment: e.float32_floor
-            for t, e in self.entries.items()
-            if e.float32_floor is not None
+            test.experiment: entry.float32_floor
+            for test, entry in self.entries.items()
+            if entry.float32_floor is not None
         }
         return sum(floors.values()) / len(floors) if floors else None
 
@@ -173,20 +169,15 @@ class Scoreboard:
         UnknownNameError
             If there is no such column.
         """
-        if test == "name":
-            return replace(
-                self, rows=tuple(sorted(self.rows, key=lambda row: row.name))
-            )
-        column = self.column(test)
-        sign = -1 if column.metric.more_is_better else 1
+        column = None if test == "name" else self.column(test)
 
-        def key(row: BoardRow) -> float:
-            entry = row.entries.get(column)
-            return (
-                float("inf")
-                if entry is None or entry.value is None
-                else sign * entry.value
-            )
+        def key(row: BoardRow) -> Any:
+            if column is None:
+                return row.name
+            value = row.entries.get(column, Entry(None)).value
+            if value is None:
+                return float("inf")
+            return -value if column.metric.more_is_better else value
 
         return replace(self, rows=tuple(sorted(self.rows, key=key)))
 
@@ -254,51 +245,34 @@ class Scoreboard:
     def _cells(self, tests: Sequence[Test]) -> list[list[str]]:
         cells = [["observer", *(test.short_name for test in tests), "f32 floor"]]
         for row in self.rows:
-            floor = (
-                ""
-                if row.kind in ("baseline", "people") and row.float32_floor is None
-                else percent(row.float32_floor)
-            )
-            cells.append(
-                [
-                    row.title,
-                    *(_cell(row.entries.get(test), test.metric) for test in tests),
-                    floor,
-                ]
-            )
+            scores = [_cell(row.entries.get(test), test.metric) for test in tests]
+            floor = percent(row.float32_floor)
+            if row.kind in ("baseline", "people"):
+                floor = floor.strip("-")
+            cells.append([row.title, *scores, floor])
         return cells
 
     def _lines(self) -> list[str]:
-        used = {
-            flag
-            for row in self.rows
-            for entry in row.entries.values()
-            for flag in entry.flags
-        }
-        notes = [
-            f"{r.title}, {t.experiment}: {e.note}."
-            for r in self.rows
-            for t, e in r.entries.items()
-            if e.note
-        ]
-        brackets = [
-            f"Brackets: {100 * (self.confidence or 0):g} % intervals, {_INTERVAL_CAVEAT}."
-        ] * (self.confidence is not None)
-        people = [_PEOPLE] * any(row.kind == "people" for row in self.rows)
-        flags = [f"{flag}: {FLAGS[flag]}." for flag in FLAGS if flag in used]
-        source = [
-            "Published scores: Cai et al. (2025), Figure 6, final table, without intervals."
-        ]
-        published = any(row.kind == "published" for row in self.rows)
+        lines = [*_KEY]
+        kinds = {row.kind for row in self.rows}
+        if self.confidence is not None:
+            confidence = f"{100 * self.confidence:g} %"
+            lines.append(f"Brackets: {confidence} intervals, {_INTERVAL_CAVEAT}.")
+        if "people" in kinds:
+            lines.append(_PEOPLE)
+        used = ""
+        notes = []
+        for row in self.rows:
+            for test, entry in row.entries.items():
+                used += entry.flags
+                if entry.note:
+                    notes.append(f"{row.title}, {test.experiment}: {entry.note}.")
+        lines += [f"{flag}: {text}." for flag, text in FLAGS.items() if flag in used]
         # Both errors of matching stand on the same matches, and so on the same notes.
-        return [
-            *_KEY,
-            *brackets,
-            *people,
-            *flags,
-            *dict.fromkeys(notes),
-            *source * published,
-        ]
+        lines += dict.fromkeys(notes)
+        if "published" in kinds:
+            lines.append(_SOURCE)
+        return lines
 
     def _records(self) -> list[JsonObject]:
         return [
@@ -365,29 +339,23 @@ def scoreboard(
     listed = list(scores)
     _check_measures(listed)
     entries_by_score = [(score, _entries(score)) for score in listed]
-    tests = list(
-        dict.fromkeys(
-            test for _, entries in entries_by_score for test in entries[OBSERVER]
-        )
-    )
+    columns = [test for _, entries in entries_by_score for test in entries[OBSERVER]]
     if not listed:
         if not published:
             raise InputError(
                 "there are no results for a scoreboard; give some, or published=True"
             )
-        tests = list(
-            dict.fromkeys(
-                Test(score.experiment, _OF_PAPER[score.metric])
-                for score in published_scores()
-            )
-        )
+        columns = [
+            Test(score.experiment, _OF_PAPER[score.metric])
+            for score in published_scores()
+        ]
     order = list(SHORT_NAMES)
-    tests.sort(
-        key=lambda t: (
-            order.index(t.base) if t.base in order else len(order),
-            t.experiment.endswith(_SUFFIX),
-        )
-    )
+
+    def place(test: Test) -> tuple[int, bool]:
+        index = order.index(test.base) if test.base in order else len(order)
+        return index, test.experiment != test.base
+
+    tests = sorted(dict.fromkeys(columns), key=place)
     rows = [*_observers(entries_by_score), *_baselines(entries_by_score)]
     if published:
         published_rows = _published(tests)
@@ -398,10 +366,8 @@ def scoreboard(
                 f"{', '.join(order)}; leave them out"
             )
         rows += published_rows
-    confidences = {score.confidence for score in listed}
-    board = Scoreboard(
-        tuple(tests), tuple(rows), max(confidences) if confidences else None
-    )
+    confidence = max((score.confidence for score in listed), default=None)
+    board = Scoreboard(tuple(tests), tuple(rows), confidence)
     return board if sort is None else board.sort(sort)
 
 
@@ -424,28 +390,19 @@ def _entries(score: Score) -> Entries:
             "asked in words; put its scores into a table with psyprobe.analysis.score_table"
         )
     for test, entry in entries[OBSERVER].items():
-        flags = "e"
-        if entry.value is not None:
-            trivials = (
-                (flag, entries.get(name, {}).get(test))
-                for flag, name in (("p", PIXELS), ("c", CONTRAST))
-            )
-            flags = "".join(
-                _flag_if_not_better(test.metric, entry.value, trivial, flag)
-                for flag, trivial in trivials
-            )
+        flags = "e" if entry.value is None else ""
+        for flag, name in (("p", PIXELS), ("c", CONTRAST)):
+            if not _is_better(test.metric, entry, entries.get(name, {}).get(test)):
+                flags += flag
         entries[OBSERVER][test] = replace(entry, flags=flags + entry.flags)
     return entries
 
 
-def _flag_if_not_better(
-    metric: Metric, value: float, trivial: Entry | None, flag: str
-) -> str:
-    """Return the flag unless the value is better than the trivial responder's."""
-    beaten = (
-        trivial is None or trivial.value is None or metric.better(value, trivial.value)
-    )
-    return "" if beaten else flag
+def _is_better(metric: Metric, entry: Entry, trivial: Entry | None) -> bool:
+    """Tell whether an entry is better than a trivial responder's, as far as both have a value."""
+    if trivial is None or trivial.value is None or entry.value is None:
+        return True
+    return metric.better(entry.value, trivial.value)
 
 
 def _check_measures(scores: Sequence[Score]) -> None:
@@ -468,10 +425,8 @@ def _observers(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardR
     rows: dict[tuple[str, str], dict[Test, Entry]] = {}
     for score, responders in entries_by_score:
         name = table.observer_name(score, scores)
-        entries = rows.setdefault(
-            (name, score.observer.split(":")[0] if ":" in score.observer else "other"),
-            {},
-        )
+        loader, colon, _ = score.observer.partition(":")
+        entries = rows.setdefault((name, loader if colon else "other"), {})
         for test, entry in responders[OBSERVER].items():
             if entries.setdefault(test, entry) != entry:
                 raise InputError(
@@ -505,14 +460,13 @@ def _baselines(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardR
                         f"{places[-1]}, has two different scores in {test.name}; leave out one "
                         "of its results"
                     )
-    kinds: dict[str, Literal["baseline", "people"]] = {
-        name: "people" for name in rows if name.startswith(PERSON)
-    }
-    return [
-        BoardRow(name, kind := kinds.get(name, "baseline"), kind, entries)
-        for name, entries in rows.items()
-        if entries
-    ]
+    board_rows = []
+    for name, entries in rows.items():
+        is_person = name.startswith(PERSON)
+        kind: Literal["people", "baseline"] = "people" if is_person else "baseline"
+        if entries:
+            board_rows.append(BoardRow(name, kind, kind, entries))
+    return board_rows
 
 
 def _reads_alike(test: Test, first: Entry, second: Entry) -> bool:
@@ -526,36 +480,28 @@ def _reads_alike(test: Test, first: Entry, second: Entry) -> bool:
 
 
 def _published(tests: Sequence[Test]) -> list[BoardRow]:
-    listed = published_scores()
-    pixels = {
-        (published.experiment, published.metric): Entry(published.score)
-        for published in listed
-        if published.model == "no_encoder"
-    }
-    rows: dict[tuple[str, str, str], dict[Test, Entry]] = {}
-    for published in listed:
-        entries = rows.setdefault(
-            (published.model, published.label, published.family), {}
-        )
+    rows: dict[tuple[str, str], dict[Test, Entry]] = {}
+    # The first model is the pixels.
+    pixels: dict[Test, Entry] = {}
+    for published in published_scores():
+        entries = rows.setdefault((published.label, published.family), {})
         for test in tests:
             if (test.base, test.metric.name) == (
                 published.experiment,
                 published.metric,
             ):
-                trivial = (
-                    None
-                    if published.model == "no_encoder"
-                    else pixels[test.base, test.metric.name]
+                floor = published.float32_floor
+                entry = Entry(published.score, float32_floor=floor)
+                if published.model == BASELINE:
+                    pixels[test] = entry
+                is_better = published.model == BASELINE or _is_better(
+                    test.metric, entry, pixels[test]
                 )
-                flags = _flag_if_not_better(
-                    test.metric, published.score, trivial, "p"
-                ) + many(published.float32_floor, "f")
-                entries[test] = Entry(
-                    published.score, flags=flags, float32_floor=published.float32_floor
-                )
+                flags = ("" if is_better else "p") + many(floor, "f")
+                entries[test] = replace(entry, flags=flags)
     return [
         BoardRow(label, "published", family, entries)
-        for (_, label, family), entries in rows.items()
+        for (label, family), entries in rows.items()
         if entries
     ]
 

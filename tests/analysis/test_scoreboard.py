@@ -22,7 +22,6 @@ from matching_results import simulated_matching
 from psyprobe.analysis import published_scores, replay
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
-from psyprobe.analysis.published import EXPERIMENT_OF_TEST
 from psyprobe.analysis.score import CONTRAST, PIXELS
 from psyprobe.analysis.scoreboards import Scoreboard, Test
 from psyprobe.errors import InputError, UnknownNameError
@@ -86,7 +85,7 @@ def test_published_scores_in_the_package_are_the_published_ones(
     }
     assert held == wanted
     assert len({s.model for s in published_scores()}) == 45
-    assert {s.test: s.experiment for s in published_scores()} == EXPERIMENT_OF_TEST
+    assert len({(s.test, s.experiment) for s in published_scores()}) == 9
 
 
 def test_published_shares_at_the_float32_floor_are_those_of_the_stored_responses(
