@@ -15,7 +15,7 @@ characteristics of the human visual system? CVPR. Section 3, model alignment sco
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,6 @@ from psyprobe.analysis.intervals import (
 )
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
-
-MultiplierOf = Literal["threshold", "sensitivity"]
 
 CONSTANT = "all responses are equal, so no rank correlation exists"
 UNTOLD = "no score: too many responses are undefined"
@@ -61,8 +59,6 @@ class Alignment(Recorded):
 def alignment_score(
     multiplier: npt.ArrayLike,
     response: npt.ArrayLike,
-    *,
-    multiplier_of: MultiplierOf = "threshold",
 ) -> float:
     """Spearman's rank correlation of the responses with the contrast in units of the human
     threshold.
@@ -70,14 +66,10 @@ def alignment_score(
     Parameters
     ----------
     multiplier : array_like of float
-        What the human value was multiplied by; broadcasts against `response`, as ``(10,)`` against
-        ``(20, 10)``.
+        Multiples of the human threshold contrast (of sensitivity, as in the paper's detection
+        tests, 1 / multiple); broadcasts against `response`, as ``(10,)`` against ``(20, 10)``.
     response : array_like of float
         Responses, one for each stimulus. All are pooled.
-    multiplier_of : "threshold" or "sensitivity", optional
-        What `multiplier` multiplies: the human threshold contrast, or (as in the paper's detection
-        tests) the human sensitivity 1 / threshold. The sign of the score follows, so that positive
-        is always aligned.
 
     Returns
     -------
@@ -100,13 +92,13 @@ def alignment_score(
     >>> round(alignment_score([0.5, 1.0, 2.0], [[0.1, 0.2, 0.3], [0.2, 0.3, 0.4]]), 4)
     0.8616
     """
-    m, r = _pooled(multiplier, response, multiplier_of)
+    m, r = _pooled(multiplier, response)
     if len(np.unique(r)) < 2:
         raise InputError(
             f"the alignment score does not exist: {CONSTANT}; check the observer, or score "
             "another measure"
         )
-    return float(weighted_spearman(m.ravel(), r.ravel(), np.ones((1, r.size)))[0])
+    return spearman(m, r)
 
 
 def attainable_alignment(multiplier: npt.ArrayLike) -> float:
@@ -133,19 +125,18 @@ def attainable_alignment(multiplier: npt.ArrayLike) -> float:
     >>> round(attainable_alignment(np.tile(np.logspace(-0.3, 0.3, 10), 20)), 4)
     0.995
     """
+    from scipy.stats import rankdata
+
     m = np.asarray(multiplier, dtype=np.float64).ravel()
-    pooled, _ = _pooled(m, np.zeros(m.shape), "threshold")
-    order = np.argsort(np.argsort(pooled, kind="stable"), kind="stable").astype(
-        np.float64
-    )
-    return float(weighted_spearman(pooled, order, np.ones((1, m.size)))[0])
+    pooled, _ = _pooled(m, np.zeros(m.shape))
+    order = rankdata(pooled, method="ordinal")
+    return spearman(pooled, order)
 
 
 def align(
     multiplier: npt.ArrayLike,
     response: npt.ArrayLike,
     *,
-    multiplier_of: MultiplierOf = "threshold",
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -155,11 +146,9 @@ def align(
     Parameters
     ----------
     multiplier : array_like of float, shape (M,) or (K, M)
-        Multipliers of the human value.
+        Multiples of the human threshold contrast.
     response : array_like of float, shape (K, M)
         Responses; a row, or slice, holds the responses at one x (frequency, luminance, area).
-    multiplier_of : "threshold" or "sensitivity", optional
-        As for `alignment_score`.
     confidence : float, optional
         Coverage of the interval, in (0, 1).
     resamples : int, optional
@@ -201,7 +190,9 @@ def align(
     >>> round(score.neighbours, 2)
     1.0
     """
-    m, r = _pooled(multiplier, response, multiplier_of)
+    from scipy.stats import rankdata
+
+    m, r = _pooled(multiplier, response)
     if r.ndim != 2:
         raise InputError(
             f"responses of shape {r.shape} have no slices; give (slices, multipliers)"
@@ -210,7 +201,7 @@ def align(
     attainable = attainable_alignment(m)
     if len(np.unique(r)) < 2:
         return Alignment(None, None, None, confidence, attainable, CONSTANT)
-    value = float(weighted_spearman(m.ravel(), r.ravel(), np.ones((1, r.size)))[0])
+    value = spearman(m, r)
     slices, points = r.shape
     if slices < 3:
         note = f"{slices} slices are too few for an interval"
@@ -233,9 +224,14 @@ def align(
     if high - low < 1e-9:
         note = "all slices are alike and tell no interval"
         return Alignment(value, None, None, confidence, attainable, note)
-    ranks = midranks(r.ravel(), np.ones((1, r.size))).reshape(r.shape)
+    ranks = rankdata(r).reshape(r.shape)
     neighbours = neighbour_correlation(ranks.mean(axis=1))
     return Alignment(value, low, high, confidence, attainable, note, neighbours)
+
+
+def spearman(x: FloatArray, y: FloatArray) -> float:
+    """Compute Spearman's r_s of all values together."""
+    return float(weighted_spearman(x.ravel(), y.ravel(), np.ones((1, y.size)))[0])
 
 
 def fisher(r: Any) -> Any:
@@ -244,15 +240,11 @@ def fisher(r: Any) -> Any:
 
 
 def _pooled(
-    multiplier: npt.ArrayLike, response: npt.ArrayLike, multiplier_of: MultiplierOf
+    multiplier: npt.ArrayLike, response: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
     """Broadcast multipliers of contrast and responses to one shape, and check them."""
     m = np.asarray(multiplier, dtype=np.float64)
     r = np.asarray(response, dtype=np.float64)
-    if multiplier_of not in ("threshold", "sensitivity"):
-        raise InputError(
-            f"multiplier_of {multiplier_of!r} must be 'threshold' or 'sensitivity'"
-        )
     try:
         m, r = np.broadcast_arrays(m, r)
     except ValueError:
@@ -269,7 +261,7 @@ def _pooled(
         raise InputError("multipliers must be finite and above 0")
     if len(np.unique(m)) < 2:
         raise InputError("the alignment score needs two different multipliers at least")
-    return (m if multiplier_of == "threshold" else 1 / m), r
+    return m, r
 
 
 @dataclass(frozen=True)

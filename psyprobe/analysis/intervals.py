@@ -115,18 +115,13 @@ def bounded_interval(
     length = bounds[1] - bounds[0]
     p = (value - bounds[0]) / length
     variance = (spread / length) ** 2
-    answers = (
-        p * (1 - p) / variance if variance > 1e-18 and p * (1 - p) > 0 else float(size)
-    )
+    answers = float(size)
+    if variance > 1e-18 and p * (1 - p) > 0:
+        answers = p * (1 - p) / variance
     t = student_quantile(max(size, 2), confidence)
-    centre = (p + t**2 / (2 * answers)) / (1 + t**2 / answers)
-    half = (
-        t
-        / (1 + t**2 / answers)
-        * np.sqrt(p * (1 - p) / answers + t**2 / (4 * answers**2))
-    )
-    low = min(centre - half, p)
-    high = max(centre + half, p)
-    return float(bounds[0] + length * max(low, 0.0)), float(
-        bounds[0] + length * min(high, 1.0)
-    )
+    scale = 1 + t**2 / answers
+    centre = (p + t**2 / (2 * answers)) / scale
+    half = t / scale * np.sqrt(p * (1 - p) / answers + t**2 / (4 * answers**2))
+    low = max(min(centre - half, p), 0.0)
+    high = min(max(centre + half, p), 1.0)
+    return float(bounds[0] + length * low), float(bounds[0] + length * high)

@@ -206,18 +206,17 @@ def fit_iso_response(
     count = crossed.sum(axis=-1)
     if not len(levels) or count.max() < 2:
         return None
+    competing = count == count.max()
+    levels, log_c, crossed, recrossed = (
+        values[competing] for values in (levels, log_c, crossed, recrossed)
+    )
     # Sensitivity is 1 / contrast, so a log contrast below the human threshold is a positive
     # deviation.
-    deviation = np.where(crossed, -log_c - np.log10(human), 0.0)
-    n = np.maximum(count, 1)
-    shift = deviation.sum(axis=-1) / n
-    rmse = np.sqrt((deviation**2).sum(axis=-1) / n)
-    shape = np.sqrt(
-        (np.where(crossed, deviation - shift[:, None], 0.0) ** 2).sum(axis=-1) / n
-    )
-    cost = np.where(
-        count == count.max(), shape if criterion == "shape" else rmse, np.inf
-    )
+    deviation = np.where(crossed, -log_c - np.log10(human), np.nan)
+    shift = np.nanmean(deviation, axis=-1)
+    rmse = np.sqrt(np.nanmean(deviation**2, axis=-1))
+    shape = np.nanstd(deviation, axis=-1)
+    cost = shape if criterion == "shape" else rmse
     # Among equals (a perfect observer fits at every level) the one nearest to human sensitivity.
     equal = np.flatnonzero(cost <= cost.min() + 1e-9)
     best = int(equal[np.argmin(np.abs(shift[equal]))])
@@ -229,7 +228,7 @@ def fit_iso_response(
         shift=float(shift[best]),
         shift_range=(float(near.min()), float(near.max())),
         rmse=float(rmse[best]),
-        reached=int(count[best]),
+        reached=int(count.max()),
         total=len(xs),
         above=int(np.isneginf(log_c[best]).sum()),
         below=int(np.isposinf(log_c[best]).sum()),

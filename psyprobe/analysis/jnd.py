@@ -16,14 +16,8 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray, StrArray
 from psyprobe.analysis.iso_response import iso_contrast
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError
 
-#: Statuses of a just noticeable difference.
-REACHED = "reached"
-NEVER = "never reached"
-ABOVE = "above"
-RECROSSED = "recrossed"
-UNDEFINED = "undefined"
 #: Pedestals of the dipper's handle, Michelson.
 HANDLE = (0.05, 0.5)
 #: Tasks of which the ideal observer has a closed form.
@@ -77,76 +71,11 @@ def jnd(
     )
     status = np.select(
         [~defined, crossed & recrossed, crossed, np.isneginf(log_d)],
-        [UNDEFINED, RECROSSED, REACHED, ABOVE],
-        NEVER,
+        ["undefined", "recrossed", "reached", "above"],
+        "never reached",
     )
     with np.errstate(over="ignore"):
         return np.where(defined & crossed, 10.0**log_d, np.nan), status
-
-
-def ideal_dprime(
-    task: str,
-    difference: npt.ArrayLike,
-    *,
-    frequency: npt.ArrayLike,
-    radius: npt.ArrayLike,
-    contrast: npt.ArrayLike,
-    density: float = 4e-5,
-) -> FloatArray:
-    """Compute d' of the linear ideal observer that tells two known Gabors apart in white noise.
-
-    Parameters
-    ----------
-    task : {"contrast", "orientation", "frequency"}
-        What differs.
-    difference : array_like of float
-        By how much: contrast, degrees, or a Weber fraction.
-    frequency, radius, contrast : array_like of float
-        Of the reference: cpd, standard deviation of the envelope in degrees, Michelson.
-    density : float, optional
-        Of the noise, contrast² deg².
-
-    Notes
-    -----
-    d'² = (c1² E(k1, k1) + c2² E(k2, k2) - 2 c1 c2 E(k1, k2)) / density for Gabors in cosine phase
-    on a field without end, with E(a, b) = (pi R² / 2) (exp(-R² |a - b|² / 4) + exp(-R² |a + b|² /
-    4)).
-
-    Examples
-    --------
-    >>> float(ideal_dprime("orientation", 4.0, frequency=1, radius=1, contrast=0.1).round(3))
-    6.072
-    """
-    by, f, r, c2 = (
-        np.asarray(values, float)
-        for values in (difference, frequency, radius, contrast)
-    )
-    by, f = np.broadcast_arrays(by, f)
-    turn = np.radians(by) if task == "orientation" else np.zeros_like(by)
-    if task not in ("contrast", "orientation", "frequency"):
-        raise unknown_name(
-            "task of the ideal observer", task, ["contrast", "orientation", "frequency"]
-        )
-    c1 = c2 + by if task == "contrast" else c2
-    reference = 2 * np.pi * np.stack([f, np.zeros_like(f)])
-    longer = f * (1 + by) if task == "frequency" else f
-    test = 2 * np.pi * np.stack([longer * np.cos(turn), longer * np.sin(turn)])
-
-    def overlap(a: FloatArray, b: FloatArray) -> FloatArray:
-        difference, total = (((a + side * b) ** 2).sum(axis=0) for side in (-1, 1))
-        return np.asarray(
-            np.pi
-            * r**2
-            / 2
-            * (np.exp(-(r**2) * difference / 4) + np.exp(-(r**2) * total / 4))
-        )
-
-    energy = (
-        c1**2 * overlap(test, test)
-        + c2**2 * overlap(reference, reference)
-        - 2 * c1 * c2 * overlap(test, reference)
-    )
-    return np.asarray(np.sqrt(np.maximum(energy, 0) / density))
 
 
 def ideal_jnd(
@@ -168,8 +97,8 @@ def ideal_jnd(
         weber".
     faint : array_like of float
         Contrast that is told from none.
-    frequency, radius, contrast
-        As for `ideal_dprime`.
+    frequency, radius, contrast : array_like of float
+        Of the reference: cpd, standard deviation of the envelope in degrees, Michelson.
 
     Returns
     -------

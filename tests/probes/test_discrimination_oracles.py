@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis import angular_distance
-from psyprobe.analysis.jnd import ideal_dprime, jnd
+from psyprobe.analysis.jnd import ideal_jnd, jnd
 from psyprobe.human.acuity import resolution_limit, resolution_limits
 from psyprobe.human.castle import castle_csf
 from psyprobe.human.discrimination import (
@@ -233,6 +234,45 @@ def test_just_noticeable_turns_and_fractions(rows: Callable[[str], list[Row]]) -
         assert weber == pytest.approx(row["frequency_jnd_weber"], rel=1e-9)
 
 
+def ideal_dprime(
+    task: str,
+    difference: npt.ArrayLike,
+    *,
+    frequency: npt.ArrayLike,
+    radius: npt.ArrayLike,
+    contrast: npt.ArrayLike,
+    density: float = 4e-5,
+) -> FloatArray:
+    """d' of the linear ideal observer that tells two known Gabors in cosine phase apart in white
+    noise, on a field without end."""
+    by, f, r, c2 = (
+        np.asarray(values, float)
+        for values in (difference, frequency, radius, contrast)
+    )
+    by, f = np.broadcast_arrays(by, f)
+    turn = np.radians(by) if task == "orientation" else np.zeros_like(by)
+    c1 = c2 + by if task == "contrast" else c2
+    reference = 2 * np.pi * np.stack([f, np.zeros_like(f)])
+    longer = f * (1 + by) if task == "frequency" else f
+    test = 2 * np.pi * np.stack([longer * np.cos(turn), longer * np.sin(turn)])
+
+    def overlap(a: FloatArray, b: FloatArray) -> FloatArray:
+        difference, total = (((a + side * b) ** 2).sum(axis=0) for side in (-1, 1))
+        return np.asarray(
+            np.pi
+            * r**2
+            / 2
+            * (np.exp(-(r**2) * difference / 4) + np.exp(-(r**2) * total / 4))
+        )
+
+    energy = (
+        c1**2 * overlap(test, test)
+        + c2**2 * overlap(reference, reference)
+        - 2 * c1 * c2 * overlap(test, reference)
+    )
+    return np.asarray(np.sqrt(np.maximum(energy, 0) / density))
+
+
 def test_the_ideal_observer(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("ideal"):
         at = {
@@ -243,6 +283,16 @@ def test_the_ideal_observer(rows: Callable[[str], list[Row]]) -> None:
         found = ideal_dprime(row["task"], row["difference"], **at)
         # Energies of near-equal patterns cancel: rounding of 1e-16 in either leaves this much.
         assert float(found) == pytest.approx(row["dprime"], rel=1e-9)
+
+
+def test_the_ideal_threshold_is_as_visible_as_the_faint_gabor() -> None:
+    at = {"frequency": 4.0, "radius": 1.0}
+    faint = ideal_dprime("contrast", 0.01, **at, contrast=0.0)
+    for task in ("orientation deg", "frequency weber"):
+        difference = ideal_jnd(task, 0.01, **at, contrast=0.2)
+        assert difference is not None
+        found = ideal_dprime(task.split()[0], difference, **at, contrast=0.2)
+        assert float(found) == pytest.approx(float(faint), rel=1e-2)
 
 
 # -- context
