@@ -5,7 +5,7 @@ Everything here works from stored responses; no observer is needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,13 @@ from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis import alignment as statistics
 from psyprobe.analysis.direction import can_be_scored
-from psyprobe.analysis.human_observer import Fraction, People, fraction_of, people
+from psyprobe.analysis.human_observer import (
+    Fraction,
+    People,
+    fraction_of,
+    people,
+    within,
+)
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
 from psyprobe.analysis.responses import (
     LayerScore,
@@ -23,6 +29,7 @@ from psyprobe.analysis.responses import (
     Scored,
     layer_facts,
     layers_of,
+    mesh,
     select,
 )
 from psyprobe.analysis.result_stimulus import conditions_of
@@ -167,10 +174,7 @@ class ResponderScore(Recorded):
                 name: shape and getattr(shape, name)
                 for name in ("reached", "total", "recrossed")
             },
-            **{
-                name: self.first and value
-                for name, value in vars(self.first or _NOBODY).items()
-            },
+            **vars(self.first or _NOBODY),
         }
 
 
@@ -211,25 +215,23 @@ class DetectionScore(LayerScore):
             (PIXELS, PIXELS, "pixels", self.pixels),
             (CONTRAST, "contrast alone", "contrast", self.contrast),
         ):
-            remarks = score.remarks(gridded)
+            alignment = score.alignment
+            entry = Entry(
+                alignment.value,
+                alignment.low,
+                alignment.high,
+                of_person=(score.first or _NOBODY).fraction,
+            )
             row = Row(
-                title, responder, label, score.cells(), score.record(), notes=remarks
+                title,
+                responder,
+                label,
+                score.cells(),
+                score.record(),
+                {ALIGNMENT: entry},
+                score.remarks(gridded),
             )
-            reached = {
-                ALIGNMENT: (
-                    score.alignment.value,
-                    score.alignment.low,
-                    score.alignment.high,
-                )
-            }
-            row = self.row(
-                row,
-                short,
-                reached,
-                "r_s",
-                of_person=None if score.first is None else score.first.fraction,
-            )
-            rows.append(replace(row, record={**row.record, "note": "; ".join(remarks)}))
+            rows.append(self.row(row, short, "r_s"))
         rows += [self._person(title, self.people[0])] if self.people else []
         attainable = {"r_s [interval]": number(self.score.alignment.attainable, 3)}
         return [*rows, Row(title, "attainable", "attainable", attainable)]
@@ -253,10 +255,7 @@ class DetectionScore(LayerScore):
         if not first.determined:
             note += ", as people do, so that a fraction says nothing"
         record = {
-            **{
-                name: getattr(self, name)
-                for name in ("experiment", "measure", "observer", "layer")
-            },
+            **self.about,
             "responder": PERSON,
             "in_range": noise_ceiling.value,
             "in_range_low": noise_ceiling.low,
@@ -330,31 +329,34 @@ def _score_layer(
     # Of the bootstrap over levels, intervals over people take the same size and seed.
     persons = () if conditions is None else people(conditions, levels, **interval)
 
+    multiplier = points.multiplier
+
     def scored(
-        response: tuple[FloatArray, FloatArray],
-        grid: tuple[FloatArray, FloatArray],
-        floor: float,
+        response: FloatArray,
+        status: FloatArray,
+        grid: FloatArray,
+        grid_status: FloatArray,
+        floor: float = 0.0,
     ) -> ResponderScore:
-        if not can_be_scored(*response):
+        if not can_be_scored(response, status):
             attainable = statistics.attainable_alignment(
-                np.broadcast_to(points.multiplier, response[0].shape)
+                np.broadcast_to(multiplier, response.shape)
             )
             none = statistics.Alignment(
                 None, None, None, interval["confidence"], attainable, statistics.UNTOLD
             )
-            slices = statistics.Slices(None, None, 0, None, None, 0, len(response[0]))
+            slices = statistics.Slices(None, None, 0, None, None, 0, len(response))
             return ResponderScore(none, slices, None, None, (_NOBODY,) * len(persons))
+        shape = absolute = None
+        if grid.size and can_be_scored(grid, grid_status):
+            shape, absolute = _iso_responses(selected, points, grid, floor)
         return ResponderScore(
-            statistics.align(points.multiplier, response[0], **interval),
-            statistics.score_slices(points.multiplier, response[0]),
-            *(
-                _iso_responses(selected, points, grid[0], floor)
-                if grid[0].size and can_be_scored(*grid)
-                else (None, None)
-            ),
+            statistics.align(multiplier, response, **interval),
+            statistics.score_slices(multiplier, response),
+            shape,
+            absolute,
             tuple(
-                fraction_of(person, levels, points.multiplier, response[0])
-                for person in persons
+                fraction_of(person, levels, multiplier, response) for person in persons
             ),
         )
 
@@ -366,23 +368,24 @@ def _score_layer(
         response = responses(averaged, selected.measure)
         if len(np.unique(response)) < 2 or not can_be_scored(response, points.status):
             return None
-        return statistics.alignment_score(points.multiplier, response)
+        return statistics.alignment_score(multiplier, response)
 
-    sound = np.zeros(points.difference.shape), np.zeros(selected.grid.shape)
-    stimulus_axis = np.broadcast_to(selected.difference, selected.grid.shape)
+    grid = selected.grid
+    stimulus_axis = np.broadcast_to(selected.difference, grid.shape)
     facts = (responses, points.status, interval, r_s, (statistics.fisher, np.tanh))
     return DetectionScore(
         score=scored(
-            (points.response, points.status),
-            (selected.grid, selected.status),
-            selected.noise_floor,
+            points.response, points.status, grid, selected.status, selected.noise_floor
         ),
         pixels=scored(
-            (points.pixels, points.pixels_status),
-            (selected.pixels, selected.pixels_status),
-            0.0,
+            points.pixels, points.pixels_status, selected.pixels, selected.pixels_status
         ),
-        contrast=scored((points.difference, sound[0]), (stimulus_axis, sound[1]), 0.0),
+        contrast=scored(
+            points.difference,
+            np.zeros(points.difference.shape),
+            stimulus_axis,
+            np.zeros(grid.shape),
+        ),
         people=persons,
         unit=unit_symbol(result[f"scored_{level}"].attrs),
         **layer_facts(result, selected.layer, selected.measure, *facts),
@@ -392,18 +395,17 @@ def _score_layer(
 def _iso_responses(
     selected: Responses, points: Scored, grid: FloatArray, floor: float
 ) -> tuple[IsoResponse | None, IsoResponse | None]:
-    at, rows = selected.rows(grid)
-    human = _human_at(selected, points, at)
+    at = mesh(selected.levels)
+    rows = grid.reshape(-1, len(selected.difference))
+    human = _human_at(selected, points, at, len(rows))
     finite = np.isfinite(human)
-    names = next(iter(at.values()), np.arange(len(rows)))[finite]
-    grid_rows = rows[finite]
     if finite.sum() < 2:
         return None, None
     fit = partial(
         fit_iso_response,
-        names,
+        next(iter(at.values()), np.arange(len(rows)))[finite],
         selected.difference,
-        grid_rows,
+        rows[finite],
         human[finite],
         floor=floor,
     )
@@ -411,18 +413,15 @@ def _iso_responses(
 
 
 def _human_at(
-    selected: Responses, points: Scored, at: dict[str, FloatArray]
+    selected: Responses, points: Scored, at: dict[str, FloatArray], rows: int
 ) -> FloatArray:
     """Look up the sensitivity of people in each row of the grid; NaN where it is not known."""
-    rows = len(next(iter(at.values()), [0]))
-    human = np.full(rows, np.nan)
-    if selected.curve is not None and tuple(at) == (selected.curve[0],):
+    if selected.curve is not None and list(at) == [selected.curve[0]]:
         level, curve_values, sensitivity = selected.curve
+        human = np.full(rows, np.nan)
         # A rounding error must not cost the last condition of a grid that ends with the human
         # curve.
-        inside = (at[level] >= curve_values[0] * (1 - 1e-9)) & (
-            at[level] <= curve_values[-1] * (1 + 1e-9)
-        )
+        inside = within(at[level], curve_values[0], curve_values[-1])
         scale = np.log10 if curve_values[0] > 0 else np.asarray
         human[inside] = 10 ** np.interp(
             scale(at[level][inside]), scale(curve_values), np.log10(sensitivity)
@@ -431,10 +430,8 @@ def _human_at(
     matching = np.ones((rows, len(points.sensitivity)), dtype=bool)
     for name, values in at.items():
         matching &= np.isclose(values[:, None], points.at[name], rtol=1e-9, atol=0)
-    human[matching.any(axis=1)] = points.sensitivity[matching.argmax(axis=1)][
-        matching.any(axis=1)
-    ]
-    return human
+    matched = points.sensitivity[matching.argmax(axis=1)]
+    return np.where(matching.any(axis=1), matched, np.nan)
 
 
 def _beside_people(score: Fraction) -> dict[str, str]:

@@ -11,13 +11,15 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from psyprobe._json import JsonObject
-from psyprobe._typing import FloatArray, StrArray
+from psyprobe._typing import BoolArray, FloatArray, StrArray
 from psyprobe.analysis.detection import DetectionScore, score_detection
+from psyprobe.analysis.direction import UNDEFINED
 from psyprobe.analysis.intervals import student_quantile
 from psyprobe.analysis.jnd import HANDLE, anisotropy, dip, jnd, slope
 from psyprobe.analysis.measures import join_measures
@@ -26,6 +28,7 @@ from psyprobe.analysis.responses import (
     layer_facts,
     layers_of,
     levels_of,
+    mesh,
     resolve_measure_and_layer,
     status_of,
     values_of,
@@ -34,6 +37,7 @@ from psyprobe.analysis.score import (
     CONTRAST,
     OBSERVER,
     PIXELS,
+    Entry,
     Metric,
     Recorded,
     Row,
@@ -77,6 +81,9 @@ _KEY = (
     "3.4 to 13 (Burbeck & Regan 1983).",
 )
 
+#: Differences of which anisotropy is the ratio.
+_ORIENTATION_AND_FREQUENCY = ("orientation_difference", "frequency_difference")
+
 _KEY_OF_LIMITS = (
     "limit: 1 / threshold, the highest frequency at which the response is as large as that to the "
     "anchor, at each level. never falls: it is larger still at the finest stripes shown.",
@@ -109,12 +116,12 @@ class Thresholds(Recorded):
 
     def cells(self) -> dict[str, str]:
         """Format the statistics for a table."""
-        interval = (
-            "" if self.shift_low is None else f" [{number(self.shift_low, sign=True)}, "
-        )
-        interval += (
-            "" if self.shift_high is None else f"{number(self.shift_high, sign=True)}]"
-        )
+        interval = ""
+        if self.shift_low is not None and self.shift_high is not None:
+            interval = (
+                f" [{number(self.shift_low, sign=True)}, "
+                f"{number(self.shift_high, sign=True)}]"
+            )
         reached = sum(value is not None for value in self.values)
         cells = {
             "shift": number(_unsigned_zero(self.shift), sign=True) + interval,
@@ -122,9 +129,8 @@ class Thresholds(Recorded):
             "RMSE": number(self.rmse),
             "reached": f"{reached}/{len(self.values)}",
         }
-        cells |= {
-            name: number(_unsigned_zero(value)) for name, value in self.ratios.items()
-        }
+        for name, value in self.ratios.items():
+            cells[name] = number(_unsigned_zero(value))
         if self.anisotropy_range is not None:
             low, high = self.anisotropy_range
             cells["anisotropy"] += f" ({number(low)} to {number(high)})"
@@ -188,21 +194,18 @@ class DiscriminationScore(LayerScore):
             for *_, thresholds in listed
         )
         for responder, label, short, thresholds in listed:
-            if thresholds is None:
-                continue
-            remarks = self._remarks(thresholds) if responder == OBSERVER else []
-            row_of_thresholds = Row(
-                title,
-                responder,
-                label,
-                thresholds.cells() | self._limits(thresholds, short),
-                thresholds.record(),
-                notes=remarks,
-            )
-            # Who reaches no threshold has no score, and a place among those who have one.
-            ranked = {RMSE: (thresholds.rmse, None, None)} if beside_people else {}
-            row = self.row(row_of_thresholds, short, ranked, "RMSE")
-            rows.append(replace(row, record={**row.record, "note": "; ".join(remarks)}))
+            if thresholds is not None:
+                row = Row(
+                    title,
+                    responder,
+                    label,
+                    thresholds.cells() | self._limits(thresholds, short),
+                    thresholds.record(),
+                    # Who reaches no threshold has no score, and a place among those who have one.
+                    {RMSE: Entry(thresholds.rmse)} if beside_people else {},
+                    self._remarks(thresholds) if responder == OBSERVER else [],
+                )
+                rows.append(self.row(row, short, "RMSE"))
         if self.people is not None:
             cells = self.people.cells() | self._limits(self.people, "people")
             rows.append(
@@ -288,86 +291,44 @@ def _score_layer(
 ) -> DiscriminationScore:
     levels = levels_of(result)
     difference = stimulus_axis_of(result).name
-    at = np.meshgrid(
-        *[result[name].values.astype(float) for name in levels], indexing="ij"
-    )
-    rows = {name: values.ravel() for name, values in zip(levels, at, strict=True)}
+    order = [*levels, difference]
+    rows = mesh({name: result[name].values.astype(float) for name in levels})
     people = _column(result, "human_jnd", levels)
-    finite = np.isfinite(people)
-    flat = finite.sum() > 1 and float(np.log10(people[finite]).std()) < _FLAT
-
-    grid = result[difference].values.astype(float)
+    known = people[np.isfinite(people)]
+    is_flat = len(known) > 1 and float(np.log10(known).std()) < _FLAT
+    differences = result[difference].values.astype(float)
+    thresholds = partial(_thresholds, rows, people, interval["confidence"], difference)
 
     def thresholds_of(prefix: str) -> Thresholds:
-        main_jnd, other = (
-            _read(result, f"{prefix}{name}", measure, layer)
-            for name in ("response", "against_response")
-        )
-        assert main_jnd is not None
-        thresholds = _thresholds(
-            rows,
-            main_jnd[0],
-            main_jnd[1],
-            people,
-            interval["confidence"],
-            difference,
-            other,
-        )
-        if "mask_contrast" not in rows or difference != "contrast":
-            return thresholds
-        target_responses = _defined(
-            result, f"{prefix}response", measure, layer, [*levels, difference]
-        )
-        return replace(
-            thresholds,
-            ratios={
-                **thresholds.ratios,
-                "response ratio": _masked(
-                    rows, grid, target_responses.reshape(-1, len(grid))
-                ),
-            },
-        )
-
-    def responses(of: xr.Dataset, measured: str) -> FloatArray:
-        return values_of(of, "response", measured, layer, [*levels, difference])
-
-    def rmse(averaged: xr.Dataset) -> float | None:
-        main_jnd = _read(averaged, "response", measure, layer)
-        assert main_jnd is not None
-        return _thresholds(
-            rows, *main_jnd, people, interval["confidence"], difference, None
-        ).rmse
+        values, status = _read(result, f"{prefix}response", measure, layer)
+        other = None
+        if f"{prefix}against_response" in result:
+            other, _ = _read(result, f"{prefix}against_response", measure, layer)
+        found = thresholds(values, status, other)
+        if "mask_contrast" in rows and difference == "contrast":
+            responses = _defined(result, f"{prefix}response", measure, layer, order)
+            by_level = responses.reshape(-1, len(differences))
+            ratio = {"response ratio": _masked(rows, differences, by_level)}
+            return replace(found, ratios={**found.ratios, **ratio})
+        return found
 
     def constant(values: FloatArray) -> Thresholds:
         reached = np.where(np.isfinite(values), "reached", "never reached")
-        return _thresholds(
-            rows, values, reached, people, interval["confidence"], difference, None
-        )
+        return thresholds(values, reached)
 
-    level = (
-        float(10 ** np.log10(people[finite]).mean())
-        if finite.any()
-        else float(result[difference].values.mean())
-    )
+    def responses(of: xr.Dataset, measured: str) -> FloatArray:
+        return values_of(of, "response", measured, layer, order)
+
+    def rmse(averaged: xr.Dataset) -> float | None:
+        return thresholds(*_read(averaged, "response", measure, layer)).rmse
+
+    level = 10 ** np.log10(known).mean() if len(known) else differences.mean()
     ideal = _column(result, "ideal_jnd", levels)
-    align = "scored_response" in result and not flat
-    alignment = (
-        score_detection(result, measure=measure, layer=layer, **interval)
-        if align
-        else ()
-    )
-    note = (
-        "no alignment: people's curve is flat, and the difference alone would have 1"
-        if flat
-        else ""
-    )
-    facts = (
-        responses,
-        status_of(result, "response", measure, layer, [*levels, difference]),
-        interval,
-        rmse,
-        (np.asarray, np.asarray),
-    )
+    alignment: DetectionScore | None = None
+    if "scored_response" in result and not is_flat:
+        scores = score_detection(result, measure=measure, layer=layer, **interval)
+        alignment = next(iter(scores), None)
+    note = "no alignment: people's curve is flat, and the difference alone would have 1"
     return DiscriminationScore(
         confidence=interval["confidence"],
         anchor=str(result.attrs["anchor"]),
@@ -377,13 +338,22 @@ def _score_layer(
         at={name: tuple(values.tolist()) for name, values in rows.items()},
         score=thresholds_of(""),
         pixels=thresholds_of("pixels_"),
-        flat=constant(np.full(people.shape, level)),
+        flat=constant(np.full(people.shape, float(level))),
         ideal=constant(ideal) if np.isfinite(ideal).any() else None,
-        people=constant(people) if finite.any() else None,
+        people=constant(people) if len(known) else None,
         human=str(result.attrs["jnd_human"]),
-        alignment=alignment[0] if alignment else None,
-        note=note,
-        **layer_facts(result, layer, measure, *facts),
+        alignment=alignment,
+        note=note if is_flat else "",
+        **layer_facts(
+            result,
+            layer,
+            measure,
+            responses,
+            status_of(result, "response", measure, layer, order),
+            interval,
+            rmse,
+            (np.asarray, np.asarray),
+        ),
     )
 
 
@@ -401,40 +371,36 @@ def _column(result: xr.Dataset, name: str, levels: Sequence[str]) -> FloatArray:
 
 def _read(
     result: xr.Dataset, name: str, measure: str, layer: str
-) -> tuple[FloatArray, StrArray] | None:
-    """Read just noticeable differences from a variable's responses, flat over levels; or None."""
-    if name not in result:
-        return None
+) -> tuple[FloatArray, StrArray]:
+    """Read just noticeable differences from a variable's responses, flat over levels."""
     levels = levels_of(result)
     against = name.endswith("against_response")
     other = str(result.attrs["against"]) if against else stimulus_axis_of(result).name
     anchor = f"{'pixels_' if name.startswith('pixels_') else ''}anchor_response"
     level = _defined(result, anchor, measure, layer, levels).ravel()
-    grid = _defined(result, name, measure, layer, [*levels, other]).reshape(
-        len(level), -1
-    )
-    return jnd(result[other].values.astype(float), grid, level)
+    grid = _defined(result, name, measure, layer, [*levels, other])
+    differences = result[other].values.astype(float)
+    return jnd(differences, grid.reshape(len(level), -1), level)
 
 
 def _defined(
     result: xr.Dataset, name: str, measure: str, layer: str, order: Sequence[str]
 ) -> FloatArray:
     """Read responses, NaN where they are undefined."""
-    from psyprobe.analysis.direction import UNDEFINED
-
     lost = status_of(result, name, measure, layer, order) == UNDEFINED
     return np.where(lost, np.nan, values_of(result, name, measure, layer, order))
 
 
 def _thresholds(
     rows: Mapping[str, FloatArray],
-    values: FloatArray,
-    status: StrArray,
     people: FloatArray,
     confidence: float,
     difference: str,
-    other: tuple[FloatArray, StrArray] | None,
+    values: FloatArray,
+    status: StrArray,
+    other: FloatArray | None = None,
 ) -> Thresholds:
+    """Compare thresholds with those of people; `other` are those of the other difference."""
     comparable = np.isfinite(values) & np.isfinite(people)
     shift = low = high = shape = rmse = None
     if comparable.sum() > 1:
@@ -447,23 +413,18 @@ def _thresholds(
             reach = float(scale * off.std(ddof=1) / math.sqrt(off.size))
             low = shift - reach
             high = shift + reach
-    ratios: dict[str, float | None] = _ratios(rows, values, difference)
-    spread = None
-    if other is not None and difference in (
-        "orientation_difference",
-        "frequency_difference",
-    ):
-        by_orientation = difference == "orientation_difference"
-        ratio = (
-            anisotropy(other[0], values)
-            if by_orientation
-            else anisotropy(values, other[0])
-        )
+    ratios = _ratios(rows, values, difference)
+    ends = None
+    if other is not None and difference in _ORIENTATION_AND_FREQUENCY:
+        pair = [values, other]
+        if difference == "orientation_difference":
+            pair.reverse()
+        ratio = anisotropy(*pair)
         ratio = ratio[np.isfinite(ratio)]
-        ratios["anisotropy"] = (
-            float(np.exp(np.log(ratio).mean())) if ratio.size else None
-        )
-        spread = (float(ratio.min()), float(ratio.max())) if ratio.size else None
+        ratios["anisotropy"] = None
+        if ratio.size:
+            ratios["anisotropy"] = float(np.exp(np.log(ratio).mean()))
+            ends = (float(ratio.min()), float(ratio.max()))
     return Thresholds(
         tuple(float(v) if np.isfinite(v) else None for v in values),
         tuple(status.tolist()),
@@ -473,7 +434,7 @@ def _thresholds(
         shape,
         rmse,
         ratios,
-        spread,
+        ends,
     )
 
 
@@ -485,28 +446,22 @@ def _ratios(
     """
     ratios: dict[str, float | None] = {}
     for name, level in rows.items():
-        other_levels = [rows[other] for other in rows if other != name]
-        # At the first value of every other level, which is none of a mask.
-        first = (
-            np.all([other == other.min() for other in other_levels], axis=0)
-            if other_levels
-            else np.ones(level.shape, bool)
-        )
+        first = _lowest(rows, name)
         x = level[first]
         t = values[first]
+        suffix = "" if len(rows) == 1 else f" ({name})"
         if name.endswith("contrast") and difference in (
             "contrast",
             "contrast_difference",
         ):
-            suffix = "" if name == "contrast" or len(rows) == 1 else f" ({name})"
-            ratios[f"dip{suffix}"], ratios[f"handle{suffix}"] = (
-                dip(x, t),
-                slope(x, t, HANDLE),
-            )
+            if name == "contrast":
+                suffix = ""
+            ratios[f"dip{suffix}"] = dip(x, t)
+            ratios[f"handle{suffix}"] = slope(x, t, HANDLE)
             if name.endswith("mask_contrast") and (x == 0).any():
                 ratios["elevation"] = _over(t[x == x.max()], t[x == 0])
         elif (x > 0).all():
-            ratios["slope" if len(rows) == 1 else f"slope ({name})"] = slope(x, t)
+            ratios[f"slope{suffix}"] = slope(x, t)
     if {"mask_orientation", "mask_contrast"} <= set(rows) and len(rows) == 2:
         strong = rows["mask_contrast"] == rows["mask_contrast"].max()
         parallel, orthogonal = (
@@ -522,15 +477,14 @@ def _masked(
     """Divide the response to a target of contrast 0.1 under the strongest mask by that without."""
     near = response[:, int(np.abs(np.log(contrast / _SEEN)).argmin())]
     mask = rows["mask_contrast"]
-    first = np.all(
-        [
-            values == values.min()
-            for name, values in rows.items()
-            if name != "mask_contrast"
-        ],
-        axis=0,
-    )
+    first = _lowest(rows, "mask_contrast")
     return _over(near[first & (mask == mask.max())], near[first & (mask == 0)])
+
+
+def _lowest(rows: Mapping[str, FloatArray], name: str) -> BoolArray:
+    """Mark the rows at the first value of every level but one, which is none of a mask."""
+    others = [values == values.min() for other, values in rows.items() if other != name]
+    return np.asarray(np.all([np.ones(len(rows[name]), dtype=bool), *others], axis=0))
 
 
 def _over(first: FloatArray, second: FloatArray) -> float | None:

@@ -43,10 +43,12 @@ from psyprobe.analysis.score import (
     NO_PEOPLE,
     OBSERVER,
     PIXELS,
+    Entry,
     Metric,
     Recorded,
     Row,
     ends_text,
+    number,
 )
 from psyprobe.errors import InputError
 from psyprobe.running.task import stimulus_axis_of
@@ -191,13 +193,14 @@ def _bracketed(contrast: FloatArray, curve: FloatArray, target: float) -> float:
 
     low = float(contrast[0])
     high = float(contrast[-1])
-    if curve[0] < target and curve[-1] < target:
+    ends = curve[[0, -1]]
+    if (ends < target).all():
         return high
-    if curve[0] > target and curve[-1] > target:
+    if (ends > target).all():
         return low
     # Rounding may move an end that equals the target over it.
     if excess(low) * excess(high) > 0:
-        return low if abs(excess(low)) < abs(excess(high)) else high
+        return min(high, low, key=lambda end: abs(excess(end)))
     return float(brentq(excess, low, high, xtol=_ROOT_TOLERANCE))
 
 
@@ -371,6 +374,14 @@ _KEY = (
 )
 
 
+#: Columns of counts, and the field of each.
+_COUNTS = {
+    "sat. high": "saturated_high",
+    "sat. low": "saturated_low",
+    "ambiguous": "ambiguous",
+}
+
+
 @dataclass(frozen=True)
 class MatchingResponder(Recorded):
     """The matches of one responder: the observer, or the images themselves."""
@@ -422,21 +433,11 @@ class MatchingScore(LayerScore):
             *["normalised"] * self.normalised,
         ]
         title = f"{self.experiment} ({', '.join(options)})"
-        rows = [
-            self._row(title, OBSERVER, "", "observer", self.score.error, self.score)
-        ]
+        rows = [self._row(title, OBSERVER, "", "observer", self.score)]
         if self.pixels is not None:
-            rows.append(
-                self._row(
-                    title, PIXELS, PIXELS, "pixels", self.pixels.error, self.pixels
-                )
-            )
-        return [
-            *rows,
-            self._row(
-                title, CONTRAST, "perfect constancy", "constancy", self.constancy, None
-            ),
-        ]
+            rows.append(self._row(title, PIXELS, PIXELS, "pixels", self.pixels))
+        label = "perfect constancy"
+        return [*rows, self._row(title, CONTRAST, label, "constancy", None)]
 
     def _row(
         self,
@@ -444,42 +445,10 @@ class MatchingScore(LayerScore):
         responder: str,
         label: str,
         short: str,
-        error: MatchingError | None,
         matches: MatchingResponder | None,
     ) -> Row:
-        estimates: dict[Metric, Estimate | None] = {
-            ERROR_MEAN: None if error is None else error.mean,
-            ERROR_POOLED: None if error is None else error.pooled,
-        }
-        reached: dict[Metric, tuple[float | None, float | None, float | None]] = {
-            metric: (None, None, None)
-            if estimate is None
-            else (estimate.value, estimate.low, estimate.high)
-            for metric, estimate in estimates.items()
-        }
-        counts = {
-            "sat. high": "saturated_high",
-            "sat. low": "saturated_low",
-            "ambiguous": "ambiguous",
-        }
-        cells = {
-            "mean [interval]": _interval(estimates[ERROR_MEAN]),
-            "pooled [interval]": _interval(estimates[ERROR_POOLED]),
-        }
-        for heading, name in counts.items():
-            count = matches and getattr(matches, name)
-            cells[heading] = "" if matches is None else f"{count}/{matches.total}"
-        statistics: JsonObject = {
-            "confidence": self.confidence,
-            "method": self.method,
-            "normalised": int(self.normalised),
-        }
-        for metric, values in reached.items():
-            ends = zip(("", "_low", "_high"), values, strict=True)
-            statistics |= {f"{metric.name}{end}": value for end, value in ends}
-        for name in ("saturated_low", "saturated_high", "ambiguous"):
-            statistics[name] = matches and getattr(matches, name)
-        statistics["matches"] = matches and matches.total
+        """Build the row of a responder; without one, that of perfect constancy."""
+        error = self.constancy if matches is None else matches.error
         flags = ""
         remarks = []
         if matches is not None and responder == OBSERVER:
@@ -490,14 +459,31 @@ class MatchingScore(LayerScore):
             if matches.ambiguous:
                 flags += "a"
                 remarks.append(f"{matches.ambiguous} ambiguous")
-        return self.row(
-            Row(title, responder, label, cells, statistics),
-            short,
-            reached,
-            "mean error",
-            flags,
-            "; ".join(remarks),
-        )
+        cells = {}
+        statistics: JsonObject = {
+            "confidence": self.confidence,
+            "method": self.method,
+            "normalised": int(self.normalised),
+        }
+        entries = {}
+        for metric in (ERROR_MEAN, ERROR_POOLED):
+            estimate = None if error is None else getattr(error, metric.suffix)
+            ends = (None, None, None)
+            if estimate is not None:
+                ends = (estimate.value, estimate.low, estimate.high)
+            entries[metric] = Entry(*ends, flags, note="; ".join(remarks))
+            text = number(ends[0], 3) + ends_text(*ends[1:])
+            cells[f"{metric.suffix} [interval]"] = text
+            columns = [f"{metric.name}{end}" for end in ("", "_low", "_high")]
+            statistics |= dict(zip(columns, ends, strict=True))
+        for heading, name in _COUNTS.items():
+            count = matches and getattr(matches, name)
+            cells[heading] = "" if matches is None else f"{count}/{matches.total}"
+        for name in ("saturated_low", "saturated_high", "ambiguous"):
+            statistics[name] = matches and getattr(matches, name)
+        statistics["matches"] = matches and matches.total
+        row = Row(title, responder, label, cells, statistics, entries)
+        return self.row(row, short, "mean error", noted=False)
 
     def notes(self) -> list[str]:
         """Explain the headings."""
@@ -550,7 +536,7 @@ def match_result(
     measure: str | None = None,
     layer: str | None = None,
     method: Method | None = None,
-    normalised: bool | None = None,
+    normalised: bool = False,
 ) -> MatchedCurves:
     """Match contrasts from the responses of a matching run.
 
@@ -563,8 +549,7 @@ def match_result(
     method : {"crossing", "bracket"}, optional
         As for `match_contrast`; without it what the experiment names, else "crossing".
     normalised : bool, optional
-        Divide each response by that of its frequency at contrast 1; without it what the experiment
-        says, else not.
+        Divide each response by that of its frequency at contrast 1.
 
     Raises
     ------
@@ -578,12 +563,7 @@ def match_result(
         result, matching_layers(result), measure, layer
     )
     how = cast(Method, method or str(result.attrs.get("match_method", "crossing")))
-    divide = (
-        bool(result.attrs.get("match_normalised", 0))
-        if normalised is None
-        else normalised
-    )
-    return _matched(result, "", measure, layer, how, divide)
+    return _matched(result, "", measure, layer, how, normalised)
 
 
 def score_matching(
@@ -592,7 +572,7 @@ def score_matching(
     measure: str | None = None,
     layer: str | None = None,
     method: Method | None = None,
-    normalised: bool | None = None,
+    normalised: bool = False,
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -694,34 +674,22 @@ def _matched(
 ) -> MatchedCurves:
     curves, target = _responses(result, measure, layer, prefix)
     (level,) = levels_of(result)
-    frequency, contrast = (
-        result[name].values.astype(float)
-        for name in (level, stimulus_axis_of(result).name)
-    )
+    frequency = result[level].values.astype(float)
+    contrast = result[stimulus_axis_of(result).name].values.astype(float)
     # A match stands on the response to its reference, and on the like response to a test; weaker
     # ones may be undefined.
-    defined = (
-        can_be_scored(
-            target, status_of(result, f"{prefix}reference_response", measure, layer)
-        )
-        and np.isfinite(curves).all()
-    )
+    status = status_of(result, f"{prefix}reference_response", measure, layer)
+    defined = can_be_scored(target, status) and np.isfinite(curves).all()
     if normalised and defined:
-        reference_index = np.flatnonzero(
-            np.isclose(
-                frequency, float(result.attrs["reference_frequency"]), rtol=1e-6, atol=0
-            )
-        )
-        if not reference_index.size:
+        reference = float(result.attrs["reference_frequency"])
+        is_reference = np.isclose(frequency, reference, rtol=1e-6, atol=0)
+        if not is_reference.any():
             raise InputError(
-                "normalising needs the response of the reference frequency, "
-                f"{result.attrs['reference_frequency']:g} cpd, at contrast 1, and it is not among "
-                "the test frequencies; match without normalising"
+                f"normalising needs the response of the reference frequency, {reference:g} cpd, at "
+                "contrast 1, and it is not among the test frequencies; match without normalising"
             )
-        curves, target = (
-            normalise_responses(contrast, curves),
-            target / curves[reference_index[0], -1],
-        )
+        target = target / curves[is_reference.argmax(), -1]
+        curves = normalise_responses(contrast, curves)
     measured = f"measured_{level}"
     return MatchedCurves(
         frequency=frequency,
@@ -758,9 +726,3 @@ def _unmatched(target: FloatArray, curves: FloatArray) -> Matches:
         np.zeros(shape, dtype=np.int8),
         np.zeros(shape, dtype=bool),
     )
-
-
-def _interval(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return "-"
-    return f"{estimate.value:.3f}{ends_text(estimate.low, estimate.high)}"

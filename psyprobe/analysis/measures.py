@@ -8,6 +8,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -69,8 +71,8 @@ def join_measures(result: xr.Dataset) -> xr.Dataset:
 
     if "measures" not in getattr(result, "attrs", {}) or "measure" in result.dims:
         return result
-    measures = json.loads(result.attrs["measures"])
-    variables: dict[str, xr.DataArray] = {}
+    measures = measures_of(result)
+    variables: dict[str, xr.DataArray | xr.Variable] = {}
     for name in map(str, result.data_vars):
         base, measure = _parts(name, measures)
         if not measure:
@@ -101,22 +103,14 @@ def _parts(name: str, measures: list[str]) -> tuple[str, str]:
     return name, ""
 
 
-def _joined(result: xr.Dataset, base: str, measures: list[str]) -> xr.DataArray:
+def _joined(result: xr.Dataset, base: str, measures: list[str]) -> xr.Variable:
     """Stack the variables of one name over all measures."""
     import xarray as xr
 
-    first = result[f"{base}_{measures[0]}"]
     columns = [result[f"{base}_{measure}"] for measure in measures]
-    values = xr.concat(
-        columns,
-        dim="measure",
-        coords="minimal",
-        compat="override",
-        combine_attrs="override",
-    )
-    dims = [str(dim) for dim in first.dims]
+    dims = list(columns[0].dims)
     place = dims.index("layer") + 1 if "layer" in dims else 0
-    values = values.transpose(*dims[:place], "measure", *dims[place:])
-    label = str(first.attrs.get("long_name", base)).rpartition(" (")[0]
-    values.attrs = {"units": "1", "long_name": label}
-    return values
+    dims.insert(place, "measure")
+    label = str(columns[0].attrs.get("long_name", base)).rpartition(" (")[0]
+    attributes = {"units": "1", "long_name": label}
+    return xr.Variable(dims, np.stack(columns, axis=place), attributes)

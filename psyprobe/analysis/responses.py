@@ -22,7 +22,7 @@ from psyprobe.analysis.direction import (
 )
 from psyprobe.analysis.distance import angular_of_rounded_cosine
 from psyprobe.analysis.measures import join_measures, measures_of, split_measures
-from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, many, percent
+from psyprobe.analysis.score import OBSERVER, Row, Tabled, many, percent
 from psyprobe.analysis.variants import Spread, variant_spread
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.flags import flag_attributes
@@ -94,14 +94,11 @@ class Responses:
     #: known point by point.
     curve: tuple[str, FloatArray, FloatArray] | None
 
-    def rows(self, grid: FloatArray) -> tuple[dict[str, FloatArray], FloatArray]:
-        """List the value of each level in each row of a grid, and the grid as rows, (X, D)."""
-        values = np.meshgrid(*self.levels.values(), indexing="ij")
-        at = {
-            name: grid_values.ravel()
-            for name, grid_values in zip(self.levels, values, strict=True)
-        }
-        return at, grid.reshape(-1, len(self.difference))
+
+def mesh(levels: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """List the value of each level in every row of a grid, all rows in one dimension."""
+    values = np.meshgrid(*levels.values(), indexing="ij")
+    return dict(zip(levels, map(np.ravel, values), strict=True))
 
 
 def levels_of(result: xr.Dataset) -> tuple[str, ...]:
@@ -140,15 +137,16 @@ def layers_of(result: xr.Dataset) -> list[str]:
     """
     result = join_measures(result)
     variables = getattr(result, "variables", ())
-    needed = ["noise_floor"]
+    needed = ["scored_response", "noise_floor"]
     if "scored_response" in variables:
+        difference = stimulus_axis_of(result).name
         needed += [
             "pixels_scored_response",
             "human_sensitivity",
-            f"scored_{stimulus_axis_of(result).name}",
+            f"scored_{difference}",
         ]
-    elif "response" not in variables:
-        needed = ["scored_response", *needed]
+    elif "response" in variables:
+        needed = ["noise_floor"]
     return layers_with(result, "detection", needed)
 
 
@@ -218,15 +216,12 @@ def values_of(
     variable = result[name]
     stored = ""
     if "measure" in variable.dims:
-        measures = [str(value) for value in result["measure"].values]
-        stored = stored_measure(measures, measure)
-        variable = variable.isel(measure=measures.index(stored))
+        stored = stored_measure(measures_of(result), measure)
+        variable = variable.sel(measure=stored)
     if "layer" in variable.dims:
-        variable = variable.isel(
-            layer=[str(value) for value in result["layer"].values].index(str(layer))
-        )
+        variable = variable.sel(layer=layer)
     values: FloatArray = variable.transpose(
-        *[dim for dim in order if dim in variable.dims]
+        *order, missing_dims="ignore"
     ).values.astype(float)
     lost = ~np.isfinite(values) & (
         status_of(result, name, measure, layer, order) != UNDEFINED
@@ -301,13 +296,11 @@ def select(
         for reader in (values_of, status_of)
     )
     curve = None
-    for name in (name for name in names if f"curve_{name}" in result.dims):
-        at = result[f"curve_{name}"].values.astype(float)
-        curve = (
-            name,
-            at,
-            values_of(result, "human_curve", resolved_measure, order=[f"curve_{name}"]),
-        )
+    for name in names:
+        place = f"curve_{name}"
+        if place in result.dims:
+            human = values_of(result, "human_curve", resolved_measure, order=[place])
+            curve = (name, result[place].values.astype(float), human)
     floor = values_of(result, "noise_floor", resolved_measure, resolved_layer)
     if floor.ndim:
         raise InputError(
@@ -354,18 +347,16 @@ def _scored(
             "'sensitivity'"
         )
     multiplier = result["multiplier"].values.astype(float)
-    at = np.meshgrid(
-        *[result[place].values.astype(float) for place in places], indexing="ij"
-    )
+    values = {
+        place.removeprefix("scored_"): result[place].values.astype(float)
+        for place in places
+    }
 
     def flat(name: str, reader: Callable[..., FloatArray] = values_of) -> FloatArray:
         return reader(result, name, measure, layer, order).reshape(-1, len(multiplier))
 
     return Scored(
-        at={
-            place.removeprefix("scored_"): values.ravel()
-            for place, values in zip(places, at, strict=True)
-        },
+        at=mesh(values),
         multiplier=multiplier if scale == "threshold" else 1 / multiplier,
         difference=flat(f"scored_{difference}"),
         response=flat("scored_response"),
@@ -502,21 +493,15 @@ def with_status(
         The same of the pixels.
     """
     variables = dict(data)
-    for name, at in ((name, at) for name, at in places.items() if at is not None):
+    for name, at in places.items():
         for variable, status in ((name, observer), (f"pixels_{name}", pixels)):
-            if status is not None and variable in data:
+            if at is not None and status is not None and variable in data:
                 dims = tuple(dim for dim in data[variable][0] if dim != "measure")
-                values = (
-                    status[at]
-                    if "layer" not in dims
-                    else np.moveaxis(status[at], -1, 0)
-                )
-                variables[f"{variable}_status"] = (
-                    dims,
-                    values,
-                    "1",
-                    f"Status of angles: {data[variable][3]}",
-                )
+                values = status[at]
+                if "layer" in dims:
+                    values = np.moveaxis(values, -1, 0)
+                label = f"Status of angles: {data[variable][3]}"
+                variables[f"{variable}_status"] = (dims, values, "1", label)
     return variables
 
 
@@ -571,23 +556,13 @@ def detection_result(
     levels = layout["levels"]
     difference = layout["difference"]
     human = layout["human"]
-    grid = (*(level["name"] for level in levels), difference["name"])
-    sensitivity = inverse_symbol(difference["unit"])
+    curve = layout["curve"] if human else None
+    grid = tuple(axis["name"] for axis in (*levels, difference))
     places = tuple(f"scored_{level['name']}" for level in levels)
     scored = (*places, "multiplier")
-    data: dict[str, Variable] = {
-        "response": (
-            ("layer", "measure", *grid),
-            observer[0],
-            "1",
-            "Response on the level grid",
-        ),
-        "pixels_response": (
-            ("measure", *grid),
-            pixels[0],
-            "1",
-            "Response of the pixels on the level grid",
-        ),
+    sensitivity = (inverse_symbol(difference["unit"]), "Human sensitivity")
+    data = {
+        **_response_pair("response", grid, observer[0], pixels[0], "on the level grid"),
         "noise_floor": (
             ("layer", "measure"),
             noise_floor,
@@ -599,84 +574,69 @@ def detection_result(
         "layer": (("layer",), list(layers), "1", "Features"),
         "measure": (("measure",), list(layout["measures"]), "1", "Measure"),
     }
-    if observer[0] is not None:
-        for level in (*levels, difference):
-            coordinates[level["name"]] = (
-                (level["name"],),
-                level["values"],
-                level["unit"],
-                level["label"],
-            )
-    if human:
-        at_threshold = "at multiples of human thresholds"
-        data |= {
-            "scored_response": (
-                ("layer", "measure", *scored),
-                observer[1],
-                "1",
-                f"Response {at_threshold}",
-            ),
-            "pixels_scored_response": (
-                ("measure", *scored),
-                pixels[1],
-                "1",
-                f"Response of the pixels {at_threshold}",
-            ),
-            f"scored_{difference['name']}": (
-                scored,
-                layout["scored_difference"],
-                difference["unit"],
-                difference["label"],
-            ),
-            "human_sensitivity": (
-                places,
-                layout["human_sensitivity"],
-                sensitivity,
-                "Human sensitivity",
-            ),
-        }
-        for name, level in zip(places, levels, strict=True):
-            coordinates[name] = (
-                (name,),
-                level["scored"],
-                level["unit"],
-                level["label"],
-            )
-        multiplier = f"Multiplier of the human {layout['multiplier_of']}"
-        coordinates["multiplier"] = (
-            ("multiplier",),
-            layout["multiplier"],
-            "1",
-            multiplier,
-        )
-    if any(statuses is not None for statuses in status):
-        pairs = {
-            "response": layout["grid"],
-            "scored_response": layout["scored"] if human else (),
-        }
-        data = with_status(
-            data,
-            {name: np.array(at) for name, at in pairs.items() if np.size(at)},
-            *status,
-        )
-    if human and layout["curve"] is not None:
-        curve = layout["curve"]
-        name = f"curve_{curve['level']}"
-        level = next(level for level in levels if level["name"] == curve["level"])
-        data["human_curve"] = (
-            (name,),
-            curve["sensitivity"],
-            sensitivity,
-            "Human sensitivity",
-        )
-        coordinates[name] = ((name,), curve["values"], level["unit"], level["label"])
     descriptions = {"levels": json.dumps([level["name"] for level in levels])}
+    if observer[0] is not None:
+        for name, axis in zip(grid, (*levels, difference), strict=True):
+            coordinates[name] = _axis(name, axis["values"], axis)
     if difference.get("kind"):
         descriptions["contrast_kind"] = difference["kind"]
     if human:
+        where = "at multiples of human thresholds"
+        data |= _response_pair("scored_response", scored, observer[1], pixels[1], where)
+        data[f"scored_{difference['name']}"] = (
+            scored,
+            layout["scored_difference"],
+            difference["unit"],
+            difference["label"],
+        )
+        human_sensitivity = layout["human_sensitivity"]
+        data["human_sensitivity"] = (places, human_sensitivity, *sensitivity)
+        for place, level in zip(places, levels, strict=True):
+            coordinates[place] = _axis(place, level["scored"], level)
+        multiplier = {
+            "unit": "1",
+            "label": f"Multiplier of the human {layout['multiplier_of']}",
+        }
+        coordinates["multiplier"] = _axis(
+            "multiplier", layout["multiplier"], multiplier
+        )
         descriptions["multiplier_of"] = layout["multiplier_of"]
+    pairs = {
+        "response": layout.get("grid", ()),
+        "scored_response": layout.get("scored", ()),
+    }
+    pair_indices = {name: np.array(at) for name, at in pairs.items() if np.size(at)}
+    data = with_status(data, pair_indices, *status)
+    if curve is not None:
+        place = f"curve_{curve['level']}"
+        axis = levels[grid.index(curve["level"])]
+        data["human_curve"] = ((place,), curve["sensitivity"], *sensitivity)
+        coordinates[place] = _axis(place, curve["values"], axis)
     descriptions |= {"score_measure": layout["score_measure"], "human_model": human}
     return labelled(data, coordinates, {**attributes, **descriptions})
+
+
+def _response_pair(
+    name: str, dims: Sequence[str], observer: Any, pixels: Any, where: str
+) -> dict[str, Variable]:
+    """Describe the responses of the observer and of the pixels to the same images."""
+    return {
+        name: (("layer", "measure", *dims), observer, "1", f"Response {where}"),
+        f"pixels_{name}": (
+            ("measure", *dims),
+            pixels,
+            "1",
+            f"Response of the pixels {where}",
+        ),
+    }
+
+
+def _axis(name: str, values: Any, axis: JsonMapping) -> Variable:
+    return (name,), values, axis["unit"], axis["label"]
+
+
+#: Flags of shares of responses, where these are more than a tenth.
+_FACT_FLAGS = {"below_noise": "n", "undefined": "u", "turned": "t"}
 
 
 @dataclass(frozen=True)
@@ -710,61 +670,58 @@ class LayerScore(Tabled):
     #: without variants.
     variants: Spread | None
 
-    def row(
-        self,
-        base: Row,
-        short: str,
-        reached: Mapping[Metric, tuple[float | None, float | None, float | None]],
-        first: str,
-        flags: str = "",
-        note: str = "",
-        of_person: float | None = None,
-    ) -> Row:
+    @property
+    def about(self) -> JsonObject:
+        """Return the columns that say what was scored."""
+        names = ("experiment", "measure", "observer", "layer")
+        return {name: getattr(self, name) for name in names}
+
+    def row(self, base: Row, short: str, first: str, noted: bool = True) -> Row:
         """Complete a row by the columns that all scores of features have.
 
-        Short name, (value, low, high) of each metric and the name of the first metric are given.
+        Given are the short name of the responder, the name of the first metric, and whether notes
+        have a column.
         """
         is_observer = base.responder == OBSERVER
-        spread = self.variants if is_observer else None
-        facts = ("float32_floor", "noise_floor", "below_noise", "undefined", "turned")
-        observer_facts = {
-            name: getattr(self, name) if is_observer else None for name in facts
+        facts = {
+            name: getattr(self, name) if is_observer else None
+            for name in ("float32_floor", "noise_floor", *_FACT_FLAGS)
         }
-        if is_observer:
-            flags += many(self.float32_floor, "f") + many(self.below_noise, "n")
-            flags += many(self.undefined, "u") + many(self.turned, "t")
+        spread = self.variants if is_observer else None
         record = {
-            **{
-                name: getattr(self, name)
-                for name in ("experiment", "measure", "observer", "layer")
-            },
+            **self.about,
             "random_weights": int(self.random_weights),
             "responder": short,
             **base.record,
-            **observer_facts,
+            **facts,
             "variants": spread and spread.count,
             "variants_low": spread and spread.low,
             "variants_high": spread and spread.high,
         }
+        if noted:
+            record["note"] = "; ".join(base.notes)
         cells = {
             **base.cells,
             "f32 floor": percent(self.float32_floor) if is_observer else "",
             "noise": percent(self.below_noise) if is_observer else "",
         }
+        floor = facts["float32_floor"]
+        flags = many(floor, "f")
+        flags += "".join(many(facts[name], flag) for name, flag in _FACT_FLAGS.items())
         entries = {
-            metric: Entry(
-                *values, flags, observer_facts["float32_floor"], note, of_person
-            )
-            for metric, values in reached.items()
+            metric: replace(entry, flags=entry.flags + flags, float32_floor=floor)
+            for metric, entry in base.entries.items()
         }
-        notes = [f"{first} of the {spread}"] * (spread is not None) + list(base.notes)
-        if is_observer and self.undefined:
+        notes = list(base.notes)
+        if spread is not None:
+            notes.insert(0, f"{first} of the {spread}")
+        if facts["undefined"]:
             notes.append(
                 f"{percent(self.undefined)} of the responses are undefined: features all but "
                 "vanish, and rounding "
                 f"alone could turn them so far; score measure={ADVISED!r}, which needs no direction"
             )
-        if is_observer and many(self.turned, "t"):
+        if many(facts["turned"], "t"):
             notes.append(
                 f"at {percent(self.turned)} of the responses the feature of the reference is "
                 "under a tenth as long as "

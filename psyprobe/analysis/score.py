@@ -193,11 +193,9 @@ def percent(share: float | None, digits: int | None = None) -> str:
     if share is None:
         return "-"
     # "{:.2g}" alone writes 100 as 1e+02.
-    return (
-        f"{100 * share:.0f} %"
-        if digits is None
-        else f"{float(f'{100 * share:.{digits}g}'):g} %"
-    )
+    if digits is None:
+        return f"{100 * share:.0f} %"
+    return f"{float(f'{100 * share:.{digits}g}'):g} %"
 
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
@@ -321,14 +319,10 @@ def observer_name(score: Score, group: Iterable[Score]) -> str:
     The layer is added where the group has several of this observer, and "(random weights)" if it is
     untrained.
     """
-    several = (
-        len({other.layer for other in group if other.observer == score.observer}) > 1
-    )
-    return (
-        score.observer
-        + (f" / {score.layer}" if several else "")
-        + (" (random weights)" if score.random_weights else "")
-    )
+    name = score.observer
+    if len({other.layer for other in group if other.observer == name}) > 1:
+        name += f" / {score.layer}"
+    return f"{name} (random weights)" if score.random_weights else name
 
 
 @dataclass(frozen=True)
@@ -400,9 +394,8 @@ def _is_contained(row: Row, other: Row) -> bool:
 def _group_tables(group: Sequence[tuple[Score, list[Row]]]) -> list[ScoreTable]:
     scores = [score for score, _ in group]
     titles: dict[str, dict[str, list[tuple[str, Row]]]] = {}
-    for score, row in (
-        (score, row) for score, score_rows in group for row in score_rows if row.table
-    ):
+    pairs = [(score, row) for score, rows in group for row in rows if row.table]
+    for score, row in pairs:
         placed = titles.setdefault(row.table, {}).setdefault(row.responder, [])
         name = row.label or observer_name(score, scores)
         if row.responder != OBSERVER:

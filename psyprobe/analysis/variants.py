@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,6 @@ _RESPONSES = (
     "anchor_response",
     "against_response",
 )
-_BASELINES = tuple(f"pixels_{name}" for name in _RESPONSES)
 
 
 @dataclass(frozen=True)
@@ -85,8 +84,6 @@ def average_variants(
     InputError
         If they are not of one experiment and observer.
     """
-    import xarray
-
     results = [join_measures(result) for result in results]
     first = results[0]
     for name in ("experiment", "observer", "observer_card", "display"):
@@ -97,34 +94,31 @@ def average_variants(
                 "them"
             )
     averaged = first.copy()
-    for name in (*_RESPONSES, *_BASELINES):
-        if name not in first:
-            continue
-        stacked = np.stack(
-            [result[name].transpose(*first[name].dims).values for result in results]
-        )
-        averaged[name] = first[name].copy(data=stacked.mean(axis=0))
-        if name in _RESPONSES:
-            attributes = {
-                **first[name].attrs,
-                "long_name": f"{first[name].attrs['long_name']}, by variant",
-            }
-            averaged[f"{name}_by_variant"] = xarray.DataArray(
-                stacked, dims=("variant", *first[name].dims), attrs=attributes
-            )
-    for name in (str(var) for var in first.data_vars if str(var).endswith("_status")):
-        # What is undefined in one variant is undefined in the mean.
-        worst = np.max(
-            [result[name].transpose(*first[name].dims).values for result in results],
-            axis=0,
-        )
-        averaged[name] = first[name].copy(data=worst)
-    floors = np.stack([result["noise_floor"].values for result in results])
+
+    def stacked(name: str) -> FloatArray:
+        dims = first[name].dims
+        return np.stack([result[name].transpose(*dims).values for result in results])
+
+    for name in map(str, first.data_vars):
+        variable = first[name]
+        if name.removeprefix("pixels_") in _RESPONSES:
+            values = stacked(name)
+            averaged[name] = variable.copy(data=values.mean(axis=0))
+            if name in _RESPONSES:
+                label = f"{variable.attrs['long_name']}, by variant"
+                averaged[f"{name}_by_variant"] = (
+                    ("variant", *variable.dims),
+                    values,
+                    {**variable.attrs, "long_name": label},
+                )
+        elif name.endswith("_status"):
+            # What is undefined in one variant is undefined in the mean.
+            averaged[name] = variable.copy(data=stacked(name).max(axis=0))
+    floors = stacked("noise_floor")
     # A cosine similarity of identical images is worst where it is smallest.
     cosine = first["measure"].values == "cosine"
-    averaged["noise_floor"] = first["noise_floor"].copy(
-        data=np.where(cosine, floors.min(axis=0), floors.max(axis=0))
-    )
+    worst = np.where(cosine, floors.min(axis=0), floors.max(axis=0))
+    averaged["noise_floor"] = first["noise_floor"].copy(data=worst)
     attributes = {"units": "1", "long_name": "Variant of the stimulus"}
     averaged = averaged.assign_coords(variant=("variant", list(labels), attributes))
     averaged.attrs["variants"] = json.dumps(
@@ -179,20 +173,16 @@ def variant_spread(
         }
         return statistic(result.assign(mean))
 
-    single_values = tuple(of(row) for row in np.eye(count))
+    spread = Spread(tuple(map(of, np.eye(count))), None, None, confidence)
     value = of(np.full(count, 1 / count))
     if value is None or count < 2:
-        return Spread(single_values, None, None, confidence)
+        return spread
     draws = draw_counts(count, resamples, seed) / count
     samples = np.array([value for value in map(of, draws) if value is not None])
     if len(samples) < 2:
-        return Spread(single_values, None, None, confidence)
+        return spread
     middle = float(transform(value))
     reach = student_reach(transform(samples), count, confidence)
     low, high = (float(inverse(middle + side * reach)) for side in (-1, 1))
     # Variants that score alike tell no interval, and none of zero width is one.
-    return (
-        Spread(single_values, low, high, confidence)
-        if high - low > 1e-9
-        else Spread(single_values, None, None, confidence)
-    )
+    return replace(spread, low=low, high=high) if high - low > 1e-9 else spread

@@ -56,16 +56,12 @@ def test_normalised_matching_is_perfect_constancy_for_responses_proportional_to_
     assert found.score.saturated == 0
 
 
-def test_the_experiment_names_method_and_encoding_and_an_argument_overrides_them() -> (
-    None
-):
-    result = simulated_matching(
-        proportional, match_method="bracket", match_normalised=1
-    )
+def test_the_experiment_names_the_method_and_an_argument_overrides_it() -> None:
+    result = simulated_matching(proportional, match_method="bracket")
     (named,) = score_matching(result)
-    assert (named.method, named.normalised) == ("bracket", True)
-    (plain,) = score_matching(result, method="crossing", normalised=False)
-    assert (plain.method, plain.normalised) == ("crossing", False)
+    assert named.method == "bracket"
+    (plain,) = score_matching(result, method="crossing")
+    assert plain.method == "crossing"
 
 
 def test_normalising_needs_the_reference_frequency() -> None:
