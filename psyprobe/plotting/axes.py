@@ -229,10 +229,20 @@ def label(ax: Axes, x: str, y: str, title: str, *, framed: bool = True) -> None:
         ax.spines[["top", "right"]].set_visible(False)
 
 
-def log_axis(axis: Axis, low: float, high: float) -> None:
-    """Make an axis logarithmic, with more numbers than powers of ten where it spans few decades."""
+def shades(count: int, lightest: float = 0.9) -> Any:
+    """Take colours from dark to light; the light end of the map cannot be seen on white."""
+    return colour_map("viridis")(np.linspace(0, lightest, count))
+
+
+def log_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:
+    """Make an axis logarithmic, reaching beyond values by a factor.
+
+    It has more numbers than powers of ten where it spans few decades.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    low = float(np.min(values)) / margin
+    high = float(np.max(values)) * margin
     _limit(axis, low, high, scale="log")
     decades = np.log10(high / low)
     digits = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]
@@ -246,6 +256,18 @@ def log_axis(axis: Axis, low: float, high: float) -> None:
         FuncFormatter(lambda value, _: tick_texts([value], low, high)[0])
     )
     axis.set_minor_formatter(NullFormatter())
+
+
+def draw_arrow(
+    ax: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: Any,
+    **style: Any,
+) -> None:
+    """Draw an arrow to a threshold beyond what was shown."""
+    arrow = {"arrowstyle": "-|>", "color": colour, **style}
+    ax.annotate("", xy=end, xytext=start, arrowprops=arrow)
 
 
 def labelled_lines(panels: Iterable[Axes]) -> list[Any]:
@@ -314,7 +336,7 @@ def level_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:
     low = float(level_values.min())
     high = float(level_values.max())
     if is_logarithmic(level_values) and low < high:
-        log_axis(axis, low / margin, high * margin)
+        log_axis(axis, level_values, margin)
         return
     zero = zero_beside(level_values)
     if zero is not None:
@@ -329,7 +351,7 @@ def _log_axis_with_zero(axis: Axis, zero: float, low: float, high: float) -> Non
     from matplotlib.scale import FuncScale
     from matplotlib.ticker import NullFormatter
 
-    log_axis(axis, low, high)
+    log_axis(axis, [low, high])
     ticks = [tick for tick in axis.get_majorticklocs() if zero * 1.5 < tick <= high]
     minor = axis.get_minor_locator()
     _limit(axis, low, high, scale=FuncScale(axis, log_with_zero(zero)))
@@ -415,11 +437,8 @@ def tick_texts(values: Iterable[float], low: float, high: float) -> list[str]:
 def _power(value: float) -> str:
     exponent = int(np.floor(np.log10(abs(value)) + 1e-9))
     digits = f"{value / 10.0**exponent:g}"
-    return (
-        f"$10^{{{exponent}}}$"
-        if digits == "1"
-        else rf"${digits} \times 10^{{{exponent}}}$"
-    )
+    factor = "" if digits == "1" else rf"{digits} \times "
+    return f"${factor}10^{{{exponent}}}$"
 
 
 def level_label(result: xr.Dataset, name: str) -> str:

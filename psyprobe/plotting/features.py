@@ -13,9 +13,9 @@ constancy: deblurring in human vision by spatial frequency channels. J. Physiol.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,8 @@ from psyprobe.human.models import human_label
 from psyprobe.plotting import axes
 from psyprobe.plotting.people import (
     Human,
+    HumanCurve,
+    draw_curve,
     draw_people,
     measured_points,
     people_handles,
@@ -153,9 +155,8 @@ def contour(
     scale = _scale([responses], levels, cmap)
     titles = None if title is None else [title]
     with axes.typeset(width):
-        ax = axes.new_axes() if ax is None else ax
-        legend = _draw([ax], [result], [responses], scale, human, titles)
-        axes.legend_below(ax, legend.handles, legend.title)
+        ax = ax or axes.new_axes()
+        _draw(ax, [ax], [result], [responses], scale, human, titles)
     axes.fit_width(ax, width)
     return ax
 
@@ -224,9 +225,8 @@ def contours(
         canvas, panels = axes.panels_in(
             figure, count, columns, panel_size=(3.4, 3.3), margin=(1.2, 0.7)
         )
-        legend = _draw(panels, panel_results, responses, scale, human, titles)
+        _draw(canvas, panels, panel_results, responses, scale, human, titles)
         _remove_repeated_labels(panels, panel_results, columns)
-        axes.legend_below(canvas, legend.handles, legend.title)
     axes.fit_width(canvas, width)
     return cast("Figure | SubFigure", canvas)
 
@@ -262,52 +262,36 @@ def contour_panels(
     if len(pairs) == 1 and figure is None:
         return contour(results[0], ax, layer=layer, **options)
     experiments: dict[str, list[tuple[xr.Dataset, str]]] = {}
-    for result, name in pairs:
-        experiments.setdefault(str(result.attrs.get("experiment")), []).append(
-            (result, name)
-        )
+    for pair in pairs:
+        experiments.setdefault(str(pair[0].attrs.get("experiment")), []).append(pair)
     several = len(experiments) > 1
-    columns = len(next(iter(experiments.values())))
-    is_even = all(len(row) == columns for row in experiments.values())
-    if several and is_even and columns > 1 and layer is None:
-        return _experiment_rows(experiments, figure, observer, results, options)
-    title_experiment = several or not observer
-    titles = None
-    if title_experiment:
-        titles = [
-            axes.panel_title(
-                result, name, experiment=True, observer=observer, among=results
-            )
-            for result, name in pairs
-        ]
-    return contours(results, figure=figure, layer=layer, titles=titles, **options)
-
-
-def _experiment_rows(
-    experiments: Mapping[str, Sequence[tuple[xr.Dataset, str]]],
-    figure: SubFigure | None,
-    observer: bool,
-    results: Sequence[xr.Dataset],
-    options: JsonMapping,
-) -> Figure | SubFigure:
-    """Draw one row of contour plots for each experiment, with its name at the left."""
-    pairs = list(itertools.chain.from_iterable(experiments.values()))
+    sizes = {len(row) for row in experiments.values()}
+    columns = sizes.pop()
+    in_rows = several and not sizes and columns > 1 and layer is None
+    if in_rows:
+        pairs = list(itertools.chain.from_iterable(experiments.values()))
+        # `contours` draws all layers of a result.
+        results = list({id(result): result for result, _ in pairs}.values())
+    title_experiment = not in_rows and (several or not observer)
     titles = [
         axes.panel_title(
-            result, name, experiment=False, observer=observer, among=results
+            result, name, experiment=title_experiment, observer=observer, among=results
         )
         for result, name in pairs
     ]
-    # `contours` draws all layers of a result.
-    row_results = {id(result): result for result, _ in pairs}
-    columns = len(pairs) // len(experiments)
     canvas = contours(
-        row_results.values(), figure=figure, columns=columns, titles=titles, **options
+        results,
+        figure=figure,
+        columns=columns if in_rows else None,
+        layer=layer,
+        titles=titles,
+        **options,
     )
-    for (name, row), ax in zip(
-        experiments.items(), canvas.axes[::columns], strict=False
-    ):
-        ax.set_ylabel(f"{axes.printable(name)}\n{upward_label(row[0][0])}")
+    if in_rows:
+        for (name, row), left in zip(
+            experiments.items(), canvas.axes[::columns], strict=False
+        ):
+            left.set_ylabel(f"{axes.printable(name)}\n{upward_label(row[0][0])}")
     return canvas
 
 
@@ -316,9 +300,9 @@ class _Scale:
     """Levels and colours of the contours of all panels, in units of the response or its log10."""
 
     levels: FloatArray
-    log: bool
-    extend: Literal["neither", "both", "min", "max"]
-    cmap: str = axes.COLOUR_MAP
+    cmap: str
+    extend: Literal["neither", "both", "min"] = "neither"
+    log: bool = False
 
     @property
     def colours(self) -> ScalarMappable:
@@ -380,31 +364,21 @@ def _scale(
 ) -> _Scale:
     cmap = cmap or axes.COLOUR_MAP
     if levels is None:
-        has_signal = any(
-            _above_noise(panel_responses).size for panel_responses in responses
-        )
-        levels = "log" if has_signal else "linear"
+        levels = "log" if any(map(np.size, map(_above_noise, responses))) else "linear"
     if not isinstance(levels, str):
         numbers = np.asarray(levels, dtype=np.float64)
-        if numbers.ndim != 1 or len(numbers) < 2 or not _increases(numbers):
+        increases = np.isfinite(numbers).all() and (np.diff(numbers) > 0).all()
+        if numbers.ndim != 1 or len(numbers) < 2 or not increases:
             raise InputError(
                 "levels must be two or more increasing numbers, 'linear' or 'log'"
             )
-        return _Scale(numbers, log=False, extend="both", cmap=cmap)
-    top = max(
-        float(_defined(panel_responses).max(initial=0.0))
-        for panel_responses in responses
-    )
+        return _Scale(numbers, cmap, "both")
+    top = max(float(_defined(panel).max(initial=0.0)) for panel in responses)
     if levels == "linear":
-        linear_levels = _linear_levels(top, responses[0].measure)
-        return _Scale(linear_levels, log=False, extend="neither", cmap=cmap)
+        return _Scale(_linear_levels(top, responses[0].measure), cmap)
     if levels == "log":
         return _log_scale(responses, top, cmap)
     raise InputError(f"levels {levels!r} must be 'linear', 'log' or increasing numbers")
-
-
-def _increases(numbers: FloatArray) -> bool:
-    return bool(np.isfinite(numbers).all() and (np.diff(numbers) > 0).all())
 
 
 def _linear_levels(top: float, measure: str) -> FloatArray:
@@ -418,11 +392,9 @@ def _linear_levels(top: float, measure: str) -> FloatArray:
 
 def _log_scale(responses: Sequence[Responses], top: float, cmap: str) -> _Scale:
     """Space levels evenly in log10, from the smallest response above the noise to the largest."""
-    above_noise = np.concatenate(
-        [_above_noise(panel_responses) for panel_responses in responses]
-    )
+    above_noise = np.concatenate(list(map(_above_noise, responses)))
     if not above_noise.size:
-        noise_floor = max(panel_responses.noise_floor for panel_responses in responses)
+        noise_floor = max(panel.noise_floor for panel in responses)
         raise InputError(
             f"no response exceeds the noise floor ({noise_floor:.3g}), so there are no log "
             "levels; draw levels='linear'"
@@ -434,42 +406,35 @@ def _log_scale(responses: Sequence[Responses], top: float, cmap: str) -> _Scale:
     first = np.floor(bands * start + 1e-9)
     last = np.ceil(bands * highest - 1e-9)
     log_levels = np.arange(first, max(last, first + 1) + 1) / bands
-    extend: Literal["min", "neither"] = (
-        "min" if lowest + 1e-9 < log_levels[0] else "neither"
-    )
-    return _Scale(log_levels, log=True, extend=extend, cmap=cmap)
-
-
-class _Legend(NamedTuple):
-    """What a legend shows, and its title."""
-
-    handles: list[Any]
-    title: str
+    is_cut = lowest + 1e-9 < log_levels[0]
+    return _Scale(log_levels, cmap, "min" if is_cut else "neither", log=True)
 
 
 def _draw(
+    canvas: Any,
     panels: Sequence[Axes],
     results: Sequence[xr.Dataset],
     responses: Sequence[Responses],
     scale: _Scale,
     human: Human,
     titles: Sequence[str] | None,
-) -> _Legend:
-    """Draw contours on each panel, and one colour bar."""
+) -> None:
+    """Draw contours on each panel, and one colour bar and legend."""
     choice = read_choice(human)
     groups = []
     for i, (ax, result, panel_responses) in enumerate(
         zip(panels, results, responses, strict=True)
     ):
         _draw_panel(ax, result, panel_responses, scale)
-        group = (
-            measured_points(result) if choice.measured and not upwards(result) else None
-        )
+        is_upwards = upwards(result)
+        group = None
+        if choice.measured and not is_upwards:
+            group = measured_points(result)
         if group is not None:
             draw_people(ax, group.points, lines=True)
             groups.append(group)
         # Human data on a masking result are measured points only.
-        if choice.model or (choice.measured and upwards(result)):
+        if choice.model or (choice.measured and is_upwards):
             _draw_human(ax, result, panel_responses)
         if titles is None:
             layer = panel_responses.layer
@@ -486,7 +451,7 @@ def _draw(
         + people_handles(groups)
     )
     _colour_bar(scale, responses[0].measure, panels)
-    return _Legend(handles, people_title(groups) if groups else "")
+    axes.legend_below(canvas, handles, people_title(groups))
 
 
 def _draw_panel(
@@ -499,7 +464,7 @@ def _draw_panel(
     ax.set_facecolor(axes.BLANK)
     _draw_contours(ax, x, y, scale.quantity(responses), scale)
     axes.level_axis(ax.xaxis, x)
-    axes.log_axis(ax.yaxis, float(y.min()), float(y.max()))
+    axes.log_axis(ax.yaxis, y)
 
 
 def _blank_handles(responses: Sequence[Responses], scale: _Scale) -> list[Any]:
@@ -507,13 +472,10 @@ def _blank_handles(responses: Sequence[Responses], scale: _Scale) -> list[Any]:
     from matplotlib.patches import Patch
 
     reasons = []
-    if any(
-        (panel_responses.status == UNDEFINED).any() for panel_responses in responses
-    ):
+    if any(UNDEFINED in panel.status for panel in responses):
         reasons.append(_UNDEFINED_LABEL)
     if scale.log and any(
-        _above_noise(panel_responses).size < _defined(panel_responses).size
-        for panel_responses in responses
+        _above_noise(panel).size < _defined(panel).size for panel in responses
     ):
         reasons.append("Not above noise floor")
     if not reasons:
@@ -578,14 +540,6 @@ def _draw_contours(
         )
 
 
-class HumanCurve(NamedTuple):
-    """A human curve, or measured thresholds, over the level of a result."""
-
-    name: str
-    x: FloatArray
-    sensitivity: FloatArray
-
-
 def human_points(result: xr.Dataset, responses: Responses) -> HumanCurve | None:
     """Select the human curve or the measured thresholds of a result; None without any."""
     ((level, values),) = responses.levels.items()
@@ -624,15 +578,9 @@ def _draw_human(ax: Axes, result: xr.Dataset, responses: Responses) -> None:
             label=curve.name,
         )
         return
-    ax.plot(
-        curve.x,
-        curve.sensitivity,
-        color="black",
-        linestyle="--",
-        linewidth=axes.scaled(2),
-        path_effects=[withStroke(linewidth=axes.scaled(3.5), foreground="white")],
-        label=curve.name,
-    )
+    outline = withStroke(linewidth=axes.scaled(3.5), foreground="white")
+    style = {"linewidth": axes.scaled(2), "path_effects": [outline]}
+    draw_curve(ax, curve.x, curve.sensitivity, curve.name, **style)
 
 
 def _colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
@@ -707,7 +655,7 @@ def scored_responses(
         raise InputError(
             "this run has no human reference, and so no multiples of human thresholds to draw"
         )
-    ax = axes.new_axes() if ax is None else ax
+    ax = ax or axes.new_axes()
     order = np.argsort(points.multiplier)
     undefined = points.status == UNDEFINED
     defined = np.where(undefined, np.nan, points.response)
@@ -722,15 +670,11 @@ def scored_responses(
         ax.plot(
             multiplier, response[order], color=colours.to_rgba(value), linewidth=1.3
         )
-    axes.log_axis(
-        ax.xaxis, float(points.multiplier.min()), float(points.multiplier.max())
-    )
+    axes.log_axis(ax.xaxis, points.multiplier)
     positive = defined[defined > 0]
     if positive.size:
-        low = float(positive.min())
-        high = float(positive.max())
-        axes.log_axis(ax.yaxis, low / 1.2, high * 1.2)
-        if low < responses.noise_floor < high:
+        axes.log_axis(ax.yaxis, positive, 1.2)
+        if positive.min() < responses.noise_floor < positive.max():
             ax.axhline(
                 responses.noise_floor, color="0.4", linestyle=":", label="noise floor"
             )
@@ -765,7 +709,7 @@ def matched_contrast(
     measure: str | None = None,
     layer: str | None = None,
     method: Method | None = None,
-    normalised: bool | None = None,
+    normalised: bool = False,
     title: str | None = None,
 ) -> Axes:
     """Draw the contrasts that match each reference, over the frequency of the test grating.
@@ -799,22 +743,17 @@ def matched_contrast(
     UnknownNameError
         The measure or layer is not in the result.
     """
-    import matplotlib as mpl
-
     match = match_result(
         result, measure=measure, layer=layer, method=method, normalised=normalised
     )
     order = np.argsort(match.reference_contrast)
-    ax = axes.new_axes() if ax is None else ax
-    # The light end of the map, which cannot be seen on white, is left out.
-    colours = mpl.colormaps["viridis"](np.linspace(0, 0.88, len(order)))
+    ax = ax or axes.new_axes()
+    colours = axes.shades(len(order), 0.88)
     for colour, reference in zip(colours, order, strict=True):
         _draw_match(ax, match, reference, colour)
     contrast = result[stimulus_axis_of(result).name].values
-    axes.log_axis(
-        ax.xaxis, float(match.frequency.min()) / 1.1, float(match.frequency.max()) * 1.1
-    )
-    axes.log_axis(ax.yaxis, float(contrast.min()), float(contrast.max()))
+    axes.log_axis(ax.xaxis, match.frequency, 1.1)
+    axes.log_axis(ax.yaxis, contrast)
     # Few matches are as low as the lowest contrast, so a flat legend there hides least.
     handles = _match_handles(match)
     ax.legend(

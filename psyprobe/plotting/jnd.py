@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import pandas as pd
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 _STYLES: dict[str, JsonObject] = {
+    "observer": {"marker": "s", "markersize": 4, "linewidth": 1.8, "zorder": 3},
     "pixels": {
         "color": "0.6",
         "marker": ".",
@@ -82,49 +84,42 @@ def jnd_panels(
     are left out. With two levels, there is one curve for each value of the first.
     """
     pairs = axes.result_layers(results, layer, layers_of, ax)
-    is_single = len(pairs) == 1 and figure is None
-    if is_single:
-        panels: Sequence[Axes] = [axes.new_axes() if ax is None else ax]
-        canvas: Any = panels[0]
+    if len(pairs) == 1 and figure is None:
+        canvas: Any = ax or axes.new_axes()
+        panels: Sequence[Axes] = [canvas]
     else:
         columns = min(3, len(pairs))
         canvas, panels = axes.panels_in(
             figure, len(pairs), columns, panel_size=(4.0, 3.6)
         )
-    same_experiment = len({_experiment(result) for result, _name in pairs}) == 1
-    title_experiment = (
-        len({_experiment(result) for result in results}) > 1 or not observer
-    )
     scores = [_score(result, measure, name) for result, name in pairs]
     curves = [
         list(_curves(result, score))
         for (result, _name), score in zip(pairs, scores, strict=True)
     ]
     # Panels of one experiment share their upward axis.
-    experiment_curves: dict[Any, list[_Curve]] = {}
-    for (result, _name), panel_curves in zip(pairs, curves, strict=True):
-        experiment_curves.setdefault(_experiment(result), []).extend(panel_curves)
+    experiments: dict[str, list[_Curve]] = {}
+    for score, panel_curves in zip(scores, curves, strict=True):
+        experiments.setdefault(score.experiment, []).extend(panel_curves)
+    is_one_experiment = len(experiments) == 1
+    title_experiment = not is_one_experiment or not observer
     for panel, (result, layer_name), score, panel_curves in zip(
         panels, pairs, scores, curves, strict=True
     ):
-        observer_label = (
-            "observer" if same_experiment and len(pairs) > 1 else score.observer
-        )
-        axis_curves = experiment_curves[_experiment(result)]
-        _draw(panel, score, observer_label, panel_curves, axis_curves)
+        is_one_of_several = is_one_experiment and len(pairs) > 1
+        observer_label = "observer" if is_one_of_several else score.observer
+        _draw(panel, score, observer_label, panel_curves, experiments[score.experiment])
         title = axes.panel_title(
             result, layer_name, experiment=title_experiment, observer=observer
         )
-        x_label = _level_label(result)
         y_label = _threshold_label(result, score.difference)
-        axes.label(panel, x_label, y_label, title, framed=False)
-    if same_experiment:
+        axes.label(panel, _level_label(result), y_label, title, framed=False)
+        if not is_one_experiment:
+            panel.legend(fontsize="x-small", framealpha=0.9)
+    if is_one_experiment:
         # Every panel has its observer's name above it, and the same curves in it.
         handles = panels[0].get_legend_handles_labels()[0]
         axes.legend_below(canvas, handles, "")
-    else:
-        for panel in panels:
-            panel.legend(fontsize="x-small", framealpha=0.9)
     return cast("Axes | Drawn | SubFigure", canvas)
 
 
@@ -162,16 +157,11 @@ def _score(result: xr.Dataset, measure: str | None, layer: str) -> Discriminatio
     return score
 
 
-def _experiment(result: xr.Dataset) -> Any:
-    return result.attrs.get("experiment")
-
-
 def _line(curve: _Curve, score: DiscriminationScore, colour: int) -> Line:
-    label = _label(curve, score, "observer")
-    name = f"{label}, {curve.condition}" if curve.condition else label
-    if curve.responder == "people":
-        return Line(name, curve.x, curve.y, style="people", colour=colour)
-    return Line(name, curve.x, curve.y, colour=colour)
+    names = [_label(curve, score, "observer"), curve.condition]
+    style: Any = "people" if curve.responder == "people" else "line"
+    name = ", ".join(filter(None, names))
+    return Line(name, curve.x, curve.y, style=style, colour=colour)
 
 
 def _label(curve: _Curve, score: DiscriminationScore, observer: str) -> str:
@@ -213,23 +203,20 @@ def _condition(
 def _curves(result: xr.Dataset, score: DiscriminationScore) -> Iterator[_Curve]:
     """Give thresholds over the last level, one curve for each combination of the other levels."""
     *others, last = levels_of(result)
-    x = np.array(score.at[last])
-    other_values = [tuple(score.at[name][i] for name in others) for i in range(len(x))]
-    for combination in dict.fromkeys(other_values):
-        selected = np.array([values == combination for values in other_values])
+    responders: dict[str, Thresholds | None] = {
+        "people": score.people,
+        "ideal": score.ideal,
+        "pixels": score.pixels,
+        "observer": score.score,
+    }
+    table = pd.DataFrame({name: score.at[name] for name in [*others, last]})
+    groups = table.groupby(others, sort=False) if others else [((), table)]
+    for combination, rows in groups:
         condition = _condition(result, others, combination)
-        thresholds_by_responder: dict[str, Thresholds | None] = {
-            "people": score.people,
-            "ideal": score.ideal,
-            "pixels": score.pixels,
-            "observer": score.score,
-        }
-        for responder, thresholds in thresholds_by_responder.items():
+        for responder, thresholds in responders.items():
             if thresholds is not None:
-                y = np.array(
-                    [np.nan if value is None else value for value in thresholds.values]
-                )
-                yield _Curve(responder, condition, x[selected], y[selected])
+                y = np.array(thresholds.values, dtype=float)[rows.index]
+                yield _Curve(responder, condition, rows[last].to_numpy(), y)
 
 
 def _draw(
@@ -240,28 +227,24 @@ def _draw(
     axis_curves: Sequence[_Curve],
 ) -> None:
     """Draw curves on an upward axis that holds `axis_curves`."""
-    y = np.concatenate([curve.y[np.isfinite(curve.y)] for curve in axis_curves])
+    y = np.concatenate([curve.y for curve in axis_curves])
+    y = y[np.isfinite(y)]
     if not y.size:
         raise InputError(
             f"no threshold of {score.observer} is reached at the anchor {score.anchor!r}; give "
             "another"
         )
     conditions = list(dict.fromkeys(curve.condition for curve in curves))
-    observer_style = {"marker": "s", "markersize": 4, "linewidth": 1.8}
     for curve in curves:
-        is_observer = curve.responder == "observer"
         index = conditions.index(curve.condition)
         colour = axes.COLOURS[index % len(axes.COLOURS)]
-        style = dict(_STYLES.get(curve.responder, observer_style))
-        label: str | None = _label(curve, score, observer)
-        if is_observer:
-            style["color"] = colour
+        style = {"color": colour, **_STYLES[curve.responder]}
+        label: str | None = axes.printable(_label(curve, score, observer))
         if curve.condition and curve.responder in ("people", "observer"):
             style["color"] = colour
-            label = f"{label}, {curve.condition}"
+            label = f"{label}, {axes.printable(curve.condition)}"
         elif index:
             label = None
-        style["label"] = None if label is None else axes.printable(label)
-        ax.plot(curve.x, curve.y, zorder=3 if is_observer else 2, **style)
-    axes.log_axis(ax.yaxis, float(y.min()) / 1.5, float(y.max()) * 1.5)
+        ax.plot(curve.x, curve.y, **style | {"label": label})
+    axes.log_axis(ax.yaxis, y, 1.5)
     axes.level_axis(ax.xaxis, np.unique(curves[0].x), margin=1.15)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from psyprobe._json import JsonObject
-from psyprobe._typing import BoolArray
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.result_stimulus import conditions_of
 from psyprobe.errors import unknown_name
 from psyprobe.human.points import Conditions, MeasuredPoints, figure_points
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Choice of human data: a model's curve dashed in black, measured thresholds, both or nothing.
 Human = Literal["both", "model", "measured", "none"]
-HUMAN = ("both", "model", "measured", "none")
+HUMAN = get_args(Human)
 #: The same data set has the same marker in all figures.
 _MARKERS = {
     "modelfest": "o",
@@ -57,6 +57,14 @@ class MeasuredGroup(NamedTuple):
     points: Sequence[MeasuredPoints]
 
 
+class HumanCurve(NamedTuple):
+    """A human curve, or measured thresholds, over the level of a result."""
+
+    name: str
+    x: FloatArray
+    sensitivity: FloatArray
+
+
 class Spread(NamedTuple):
     """The data set whose spread between people is drawn, and the points with a spread."""
 
@@ -74,9 +82,8 @@ def read_choice(human: str) -> HumanChoice:
     """
     if human not in HUMAN:
         raise unknown_name("choice of people", human, HUMAN)
-    return HumanChoice(
-        model=human in ("both", "model"), measured=human in ("both", "measured")
-    )
+    both = human == "both"
+    return HumanChoice(both or human == "model", both or human == "measured")
 
 
 def measured_points(result: xr.Dataset) -> MeasuredGroup | None:
@@ -102,6 +109,12 @@ def spread_of(points: Sequence[MeasuredPoints]) -> Spread | None:
             largest = Spread(data_set, has_spread)
             most_people = people
     return largest
+
+
+def draw_curve(ax: Axes, x: FloatArray, y: FloatArray, name: str, **style: Any) -> None:
+    """Draw the curve of people, dashed in black."""
+    style = {"linewidth": 1.4, **style}
+    ax.plot(x, y, color="black", linestyle="--", label=name, **style)
 
 
 def draw_people(
@@ -203,6 +216,8 @@ def people_handles(
 
 def people_title(groups: Sequence[MeasuredGroup]) -> str:
     """Explain filled and hollow marks in the title of a legend."""
+    if not groups:
+        return ""
     notes = []
     if any(points.direct.any() for group in groups for points in group.points):
         notes.append("filled: measured so")

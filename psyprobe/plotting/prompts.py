@@ -10,14 +10,14 @@ import numpy.typing as npt
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.responses import levels_of
-from psyprobe.analysis.words.comparison import human_line
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.errors import InputError
 from psyprobe.files.flags import flag_words
 from psyprobe.files.units import unit_symbol
 from psyprobe.plotting import axes
+from psyprobe.plotting.people import draw_curve
 from psyprobe.plotting.psychometric_curves import prompt_index
-from psyprobe.plotting.words import delivered_label
+from psyprobe.plotting.words import delivered_label, human_curve
 from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
@@ -58,8 +58,6 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
     InputError
         There is no threshold at all.
     """
-    import matplotlib as mpl
-
     (csf,) = chat_csfs([result])
     usable = csf["usable"].values.astype(bool)
     if not usable.any():
@@ -72,12 +70,12 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
     log_ratio = np.log10(ratio)
     means = _usable_mean(log_ratio, usable, axis=1)
     order, names = _order(csf, means)
-    ax = axes.new_axes(6.4, 1.6 + 0.21 * len(order)) if ax is None else ax
+    ax = ax or axes.new_axes(6.4, 1.6 + 0.21 * len(order))
     reach = max(1.3, 1.25 * 10 ** float(np.nanmax(np.abs(log_ratio))))
     (level,) = levels_of(csf)
     values = csf[level].values
     unit = unit_symbol(csf[level].attrs)
-    colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(values)))
+    colours = axes.shades(len(values))
     ax.axvline(1, color="0.7", linewidth=0.8, zorder=0)
     for row, prompt in enumerate(order):
         status = flag_words(csf["status"])[prompt]
@@ -89,7 +87,7 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
             ax.text(
                 1 / reach * 1.1, row, f"× {is_missing.sum()}", va="center", fontsize=7
             )
-    axes.log_axis(ax.xaxis, 1 / reach, reach)
+    axes.log_axis(ax.xaxis, [1 / reach, reach])
     ax.set_ylim(len(order) - 0.3, -0.7)
     labels = [axes.printable(names[prompt]) for prompt in order]
     ax.set_yticks(range(len(order)), labels, fontsize=7)
@@ -180,7 +178,7 @@ def plot_yes_map(
         raise InputError(
             "no reply to this wording says yes or no; see the variable 'excluded'"
         )
-    ax = axes.new_axes() if ax is None else ax
+    ax = ax or axes.new_axes()
     (level,) = levels_of(csf)
     values = csf[level].values
     is_log = axes.is_logarithmic(values)
@@ -211,12 +209,16 @@ def plot_yes_map(
             "catch trials", (x, lowest * 1.2), fontsize="small", va="center", ha="left"
         )
     _draw_thresholds(ax, wordings, values)
-    _draw_human_thresholds(ax, csf, curve, x_edges, top)
+    people = human_curve(csf, curve, x_edges[0], x_edges[-1])
+    if people is not None:
+        threshold = 1 / people.sensitivity
+        inside = threshold <= top
+        draw_curve(ax, people.x[inside], threshold[inside], people.name)
     if is_log:
-        axes.log_axis(ax.xaxis, x_edges[0], x_edges[-1])
+        axes.log_axis(ax.xaxis, x_edges)
     else:
         ax.set_xlim(x_edges[0], x_edges[-1])
-    axes.log_axis(ax.yaxis, lowest, top)
+    axes.log_axis(ax.yaxis, [lowest, top])
     axes.label(
         ax, axes.level_label(csf, level), delivered_label(csf), axes.title_of(csf)
     )
@@ -239,26 +241,6 @@ def _draw_thresholds(ax: Axes, wordings: xr.Dataset, values: FloatArray) -> None
         markersize=6,
         linestyle="none",
         label="threshold",
-    )
-
-
-def _draw_human_thresholds(
-    ax: Axes,
-    csf: xr.Dataset,
-    curve: str | None,
-    x_edges: FloatArray,
-    top: float,
-) -> None:
-    """Draw the thresholds of people up to the highest contrast of the map, if there are any."""
-    line = human_line(csf, curve, x_edges[0], x_edges[-1])
-    if line is None:
-        return
-    name, x, sensitivity = line
-    inside = np.isfinite(sensitivity) & (sensitivity > 0)
-    inside[inside] &= 1 / sensitivity[inside] <= top
-    threshold = 1 / sensitivity[inside]
-    ax.plot(
-        x[inside], threshold, color="black", linestyle="--", linewidth=1.4, label=name
     )
 
 

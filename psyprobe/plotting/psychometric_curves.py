@@ -19,7 +19,7 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.flags import flag_words
 from psyprobe.files.units import unit_symbol
 from psyprobe.plotting import axes
-from psyprobe.plotting.trials import draw_fit, wilson
+from psyprobe.plotting.trials import DOTS, draw_fit, draw_shares, draw_threshold
 from psyprobe.plotting.words import delivered_label
 from psyprobe.running.task import stimulus_axis_of, task_of
 
@@ -75,8 +75,6 @@ def plot_psychometric(
     """
     if isinstance(result, PsychometricFit):
         return draw_fit(result, ax, answers, values)
-    import matplotlib as mpl
-
     (csf,) = chat_csfs([result])
     prompt = str(csf["prompt"].values[0]) if prompt is None else prompt
     wording = csf.isel(prompt=prompt_index(csf, prompt))
@@ -84,21 +82,43 @@ def plot_psychometric(
     level_values = wording[level].values
     unit = unit_symbol(wording[level].attrs)
     indices = _nearest_indices(level, level_values, values)
-    ax = axes.new_axes() if ax is None else ax
+    ax = ax or axes.new_axes()
     has_counts = are_counts(wording)
     contrast = wording[stimulus_axis_of(wording).name].values
     low = float(np.nanmin(contrast))
     right = float(np.nanmax(contrast)) * 1.25
     left = low / 2.2
-    # The light end of the map, which cannot be seen on white, is left out.
-    colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(indices)))
+    colours = axes.shades(len(indices))
     for colour, index in zip(colours, indices, strict=True):
         name = axes.with_unit(level_values[index], unit)
-        _draw_answers(ax, wording, int(index), colour, has_counts, name)
+        draw_shares(
+            ax,
+            contrast[index],
+            wording["yes"].values[index],
+            wording["trials"].values[index],
+            has_counts,
+            color=colour,
+            label=name,
+            zorder=3,
+            **DOTS,
+        )
         _draw_function(ax, wording, int(index), colour, (low / 1.3, right))
     if float(wording["catch_trials"]):
-        _draw_catch_trials(ax, wording, left * 1.25, has_counts)
-    axes.log_axis(ax.xaxis, left, right)
+        draw_shares(
+            ax,
+            np.array([left * 1.25]),
+            wording["catch_yes"].values[None],
+            wording["catch_trials"].values[None],
+            has_counts,
+            color="black",
+            marker="D",
+            markersize=5,
+            capsize=2,
+            label="catch trials",
+            zorder=4,
+            clip_on=False,
+        )
+    axes.log_axis(ax.xaxis, [left, right])
     ax.set_ylim(-0.03, 1.03)
     scored = task_of(csf).scored
     y_label = f"Share of {scored}" if has_counts else f"P({scored})"
@@ -134,54 +154,6 @@ def _nearest_indices(
     return np.unique([int(np.argmin(distance)) for distance in distances])
 
 
-def _draw_answers(
-    ax: Axes,
-    wording: xr.Dataset,
-    index: int,
-    colour: object,
-    has_counts: bool,
-    name: str,
-) -> None:
-    """Draw the share of yes at each contrast of one level."""
-    trials = wording["trials"].values[index]
-    tested = trials > 0
-    contrast = wording[stimulus_axis_of(wording).name].values[index][tested]
-    yes = wording["yes"].values[index][tested]
-    ax.errorbar(
-        contrast,
-        yes / trials[tested],
-        yerr=wilson(yes, trials[tested]) if has_counts else None,
-        color=colour,
-        marker="o",
-        markersize=4,
-        linestyle="none",
-        elinewidth=0.8,
-        label=name,
-        zorder=3,
-    )
-
-
-def _draw_catch_trials(
-    ax: Axes, wording: xr.Dataset, x: float, has_counts: bool
-) -> None:
-    """Draw the share of yes without a pattern."""
-    yes = np.array([float(wording["catch_yes"])])
-    trials = np.array([float(wording["catch_trials"])])
-    ax.errorbar(
-        [x],
-        yes / trials,
-        yerr=wilson(yes, trials) if has_counts else None,
-        color="black",
-        marker="D",
-        markersize=5,
-        linestyle="none",
-        capsize=2,
-        label="catch trials",
-        zorder=4,
-        clip_on=False,
-    )
-
-
 def _draw_function(
     ax: Axes,
     wording: xr.Dataset,
@@ -196,31 +168,22 @@ def _draw_function(
     if curve is not None:
         linestyle = "--" if status in STEPS else "-"
         ax.plot(curve.x, curve.share, color=colour, linewidth=1.4, linestyle=linestyle)
-        low, threshold, high = log10_interval(wording, index)
-        ends = 10 ** np.clip([low, high], np.log10(left), np.log10(right))
-        height = [curve.threshold_share, curve.threshold_share]
-        pale = axes.paler(colour, 0.6)
-        ax.plot(ends, height, color=pale, linewidth=3, solid_capstyle="butt")
-        ax.plot([10**threshold], height[:1], marker="|", markersize=9, color=colour)
+        interval = log10_interval(wording, index)
+        draw_threshold(ax, interval, curve.threshold_share, span, colour)
     elif status in ("censored_above", "censored_below"):
-        end, start = (
-            (right, right / 1.4) if status == "censored_above" else (left, left * 1.4)
-        )
+        is_right = status == "censored_above"
+        end = right if is_right else left
+        start = right / 1.4 if is_right else left * 1.4
         # Side by side where several thresholds lie beyond the same edge.
         y = 0.5 + 0.02 * index
-        arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
-        ax.annotate("", xy=(end, y), xytext=(start, y), arrowprops=arrow)
+        axes.draw_arrow(ax, (start, y), (end, y), colour, linewidth=1.4)
 
 
-def log10_interval(wording: xr.Dataset, index: int) -> tuple[float, float, float]:
+def log10_interval(wording: xr.Dataset, index: int) -> FloatArray:
     """Read low end, threshold and high end of a level; an end that is missing is the threshold."""
     names = ("log10_threshold_low", "log10_threshold", "log10_threshold_high")
-    low, threshold, high = (float(wording[name].values[index]) for name in names)
-    if np.isnan(low):
-        low = threshold
-    if np.isnan(high):
-        high = threshold
-    return low, threshold, high
+    interval = np.array([wording[name].values[index] for name in names])
+    return np.where(np.isnan(interval), interval[1], interval)
 
 
 def are_counts(csf: xr.Dataset) -> bool:
@@ -253,11 +216,8 @@ def fitted_curve(wording: xr.Dataset, index: int, x: FloatArray) -> FittedCurve 
     fit = json.loads(str(wording.attrs["fit"]))
     if not (np.isfinite(threshold) and np.isfinite(width) and fit["axis"] == "log"):
         return None
-    function = (
-        "logistic"
-        if str(flag_words(wording["method"])) == "logits"
-        else fit["function"]
-    )
+    is_logits = str(flag_words(wording["method"])) == "logits"
+    function = "logistic" if is_logits else fit["function"]
     width = max(width, _STEP_WIDTH)
     share = psychometric_function(
         np.log10(x), threshold, width, guess, lapse, function=function

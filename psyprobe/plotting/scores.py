@@ -85,7 +85,7 @@ def heat_map(
     rows = board.rows
     if not (tests and rows):
         raise InputError("the scoreboard is empty; there is nothing to draw")
-    ax = new_axes(3.4 + 0.75 * len(tests), 1.5 + 0.22 * len(rows)) if ax is None else ax
+    ax = ax or new_axes(3.4 + 0.75 * len(tests), 1.5 + 0.22 * len(rows))
     values = np.array(
         [[_value(row.entries.get(test)) for test in tests] for row in rows]
     )
@@ -103,13 +103,7 @@ def heat_map(
             ax.text(
                 j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=ink
             )
-    ax.set_xticks(
-        range(len(tests)),
-        [test.short_name for test in tests],
-        rotation=40,
-        ha="right",
-        fontsize="small",
-    )
+    _slant_ticks(ax, [test.short_name for test in tests])
     ax.set_yticks(range(len(rows)), [printable(row.name) for row in rows], fontsize=7)
     for name, row in zip(ax.get_yticklabels(), rows, strict=True):
         name.set_fontstyle("italic" if row.kind in ("baseline", "people") else "normal")
@@ -120,6 +114,10 @@ def heat_map(
     )
     bar.set_ticks([0, 1], labels=["worst", "best"])
     return ax
+
+
+def _slant_ticks(ax: Axes, labels: Sequence[str]) -> None:
+    ax.set_xticks(range(len(labels)), labels, rotation=40, ha="right", fontsize="small")
 
 
 def _quality(values: FloatArray, tests: Sequence[Test]) -> np.ma.MaskedArray[Any, Any]:
@@ -163,7 +161,7 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     scored = [row for row in ordered.rows if _has_score(row, column)]
     models = [row for row in scored if not _is_reference(row)]
     is_new = ax is None
-    ax = new_axes(1.6 + 0.22 * max(len(models), 8), 4.0) if ax is None else ax
+    ax = ax or new_axes(1.6 + 0.22 * max(len(models), 8), 4.0)
     for place, row in enumerate(models):
         entry = row.entries[column]
         colour = colours.get(row.name) or colours[row.family]
@@ -277,50 +275,53 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
     InputError
         There are no scores, or both kinds.
     """
-    layer_scores = list(scores)
-    metrics = {_depth_metric(score) for score in layer_scores}
+    lines: dict[tuple[str, str], list[Score]] = {}
+    metrics = set()
+    for score in scores:
+        lines.setdefault((score.observer, score.experiment), []).append(score)
+        metrics.add(_depth_metric(score))
     metric = next(iter(metrics), None)
     if len(metrics) != 1 or metric is None:
         raise InputError(
             "a depth curve needs scores of one kind; give those of detection or of matching"
         )
-    ax = new_axes() if ax is None else ax
-    lines: dict[tuple[str, str], list[Score]] = {}
-    for score in layer_scores:
-        lines.setdefault((score.observer, score.experiment), []).append(score)
-    observers = list(dict.fromkeys(observer for observer, _ in lines))
-    tests = list(dict.fromkeys(test for _, test in lines))
+    ax = ax or new_axes()
+    observers = {observer for observer, _ in lines}
+    tests = {test for _, test in lines}
     single_observer = len(observers) == 1
     for i, ((observer, test), layers) in enumerate(lines.items()):
         colour = COLOURS[i % len(COLOURS)]
         marker = "osD^vP*X"[i % 8]
         entries = [_entry(layer, OBSERVER, metric) for layer in layers]
-        depths = np.array(
-            [k for k, entry in enumerate(entries) if entry.value is not None]
-        )
-        values = np.array([_value(entries[k]) for k in depths])
+        scored = {
+            depth: entry
+            for depth, entry in enumerate(entries)
+            if entry.value is not None
+        }
+        values = list(map(_value, scored.values()))
         names = [] if single_observer else [observer]
         if single_observer or len(tests) > 1:
             names.append(test)
         name = printable(" · ".join(names))
-        ax.plot(depths, values, color=colour, marker=marker, markersize=4, label=name)
-        bounded = [k for k in depths if entries[k].low is not None]
-        low = np.array([entries[k].low for k in bounded], dtype=float)
-        high = np.array([entries[k].high for k in bounded], dtype=float)
-        ax.fill_between(
-            bounded, low, high, color=paler(colour, 0.15), linewidth=0, zorder=0
+        ax.plot(
+            list(scored), values, color=colour, marker=marker, markersize=4, label=name
         )
+        bounded = {
+            depth: (entry.low, entry.high)
+            for depth, entry in scored.items()
+            if entry.low is not None
+        }
+        low, high = np.reshape([*bounded.values()], (-1, 2)).T.astype(float)
+        band = paler(colour, 0.15)
+        ax.fill_between(list(bounded), low, high, color=band, linewidth=0, zorder=0)
         pixels = _value(_entry(layers[0], PIXELS, metric))
         if np.isfinite(pixels):
             ax.axhline(pixels, color=colour, linestyle=":", linewidth=1)
     ax.plot([], [], color="0.3", linestyle=":", label="pixels")
     deepest = max(lines.values(), key=len)
     if single_observer:
-        labels = [printable(score.layer) for score in deepest]
-        ax.set_xticks(
-            range(len(deepest)), labels, rotation=40, ha="right", fontsize="small"
-        )
-        label(ax, "Layer", metric.label, printable(observers[0]), framed=False)
+        _slant_ticks(ax, [printable(score.layer) for score in deepest])
+        label(ax, "Layer", metric.label, printable(observers.pop()), framed=False)
     else:
         label(ax, "Layer, counted from the input", metric.label, "", framed=False)
     ax.legend(fontsize="small", framealpha=0.9)

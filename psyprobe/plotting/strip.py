@@ -61,8 +61,7 @@ def stimulus_strip(
     """
     arrays = [np.asarray(image, dtype=np.float64) for image in images]
     for array in arrays:
-        is_image = array.ndim == 2 or (array.ndim == 3 and array.shape[-1] == 3)
-        if not is_image or not array.size:
+        if array.shape[2:] not in ((), (3,)) or array.ndim < 2 or not array.size:
             raise InputError(
                 f"an image of shape {array.shape} cannot be drawn; give (H, W) or (H, W, 3)"
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._json import JsonObject
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray, Option
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.analysis.psychometric.trials import fit_trials, read_trials
@@ -20,6 +20,7 @@ from psyprobe.plotting import axes
 from psyprobe.plotting.people import (
     Human,
     MeasuredGroup,
+    draw_curve,
     draw_people,
     people_handles,
     people_title,
@@ -36,6 +37,8 @@ _LABELS = {
 }
 #: Statuses of steps.
 _STEPS = ("separable", "quasi_separable")
+#: Style of answers.
+DOTS: JsonMapping = {"marker": "o", "markersize": 4, "elinewidth": 0.8}
 #: Length of arrows from a bound towards a threshold beyond it, as a factor.
 _ARROW = 1.6
 
@@ -59,8 +62,6 @@ def draw_fit(
     names: Sequence[float | str] | None,
 ) -> Axes:
     """Draw the curves of a fit: see `psyprobe.plotting.plot_psychometric`."""
-    import matplotlib as mpl
-
     curves = np.atleast_1d(fit.log10_threshold).size
     if names is not None and len(names) != curves:
         raise InputError(
@@ -68,16 +69,15 @@ def draw_fit(
         )
     counts = None if answers is None or not len(answers) else _read_counts(answers)
     low, high = _fit_range(fit) if counts is None else _contrast_range(counts)
-    ax = axes.new_axes() if ax is None else ax
+    ax = ax or axes.new_axes()
     x = np.geomspace(low, high, 301)
     probability = np.atleast_2d(fit.predict(x)).reshape(curves, -1)
-    colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, curves))
-    for i, colour in enumerate(colours):
+    for i, colour in enumerate(axes.shades(curves)):
         label = "" if names is None else _text(names[i])
         if counts is not None:
-            _draw_proportions(ax, counts, i, colour)
+            draw_shares(ax, *(values[i] for values in counts), color=colour, **DOTS)
         _draw_curve(ax, fit, i, x, probability[i], label, colour)
-    axes.log_axis(ax.xaxis, low, high)
+    axes.log_axis(ax.xaxis, [low, high])
     ax.set_ylim(-0.03, 1.03)
     axes.label(ax, "Contrast", "Share of yes or right answers", "", framed=False)
     axes.legend_below(ax, ax.get_legend_handles_labels()[0], "")
@@ -123,21 +123,34 @@ def _fit_range(fit: PsychometricFit) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _draw_proportions(ax: Axes, counts: _Counts, curve: int, colour: Any) -> None:
-    """Draw proportions of yes with their intervals."""
-    tested = counts.trials[curve] > 0
-    yes = counts.yes[curve][tested]
-    trials = counts.trials[curve][tested]
-    ax.errorbar(
-        counts.contrast[curve][tested],
-        yes / trials,
-        yerr=wilson(yes, trials),
-        color=colour,
-        linestyle="none",
-        marker="o",
-        markersize=4,
-        elinewidth=0.8,
-    )
+def draw_shares(
+    ax: Axes,
+    contrast: FloatArray,
+    yes: FloatArray,
+    trials: FloatArray,
+    counted: bool = True,
+    **style: Any,
+) -> None:
+    """Draw shares of yes at the contrasts that were tested, with intervals if counted."""
+    tested = trials > 0
+    contrast, yes, trials = (values[tested] for values in (contrast, yes, trials))
+    interval = wilson(yes, trials) if counted else None
+    ax.errorbar(contrast, yes / trials, yerr=interval, linestyle="none", **style)
+
+
+def draw_threshold(
+    ax: Axes,
+    log10_interval: FloatArray,
+    height: float,
+    span: tuple[float, float],
+    colour: Any,
+) -> None:
+    """Draw a threshold between the ends of its interval, as far as the axis reaches."""
+    low, threshold, high = log10_interval
+    ends = 10 ** np.clip([low, high], *np.log10(span))
+    pale = axes.paler(colour, 0.6)
+    ax.plot(ends, [height, height], color=pale, linewidth=3, solid_capstyle="butt")
+    ax.plot([10**threshold], [height], marker="|", markersize=9, color=colour)
 
 
 def _draw_curve(
@@ -151,16 +164,14 @@ def _draw_curve(
 ) -> None:
     """Draw a psychometric function with its threshold and interval; nothing without a threshold."""
     names = (
-        "log10_threshold",
         "log10_threshold_low",
+        "log10_threshold",
         "log10_threshold_high",
         "guess",
         "lapse",
     )
-    threshold, low, high, guess, lapse = (
-        np.ravel(getattr(fit, name))[curve] for name in names
-    )
-    if not np.isfinite(threshold):
+    *interval, guess, lapse = (np.ravel(getattr(fit, name))[curve] for name in names)
+    if not np.isfinite(interval[1]):
         return
     linestyle = "-"
     if np.ravel(fit.status)[curve] in _STEPS:
@@ -168,10 +179,7 @@ def _draw_curve(
         label = f"{label} (step)".strip()
     ax.plot(x, probability, color=colour, linestyle=linestyle, label=label or None)
     height = guess + (1 - guess - lapse) / 2
-    ends = 10 ** np.clip([low, high], np.log10(x[0]), np.log10(x[-1]))
-    pale = axes.paler(colour[:3], 0.6)
-    ax.plot(ends, [height, height], color=pale, linewidth=3, solid_capstyle="butt")
-    ax.plot([10**threshold], [height], marker="|", markersize=9, color=colour)
+    draw_threshold(ax, np.array(interval), height, (x[0], x[-1]), colour)
 
 
 def plot_trials(
@@ -223,7 +231,7 @@ def plot_trials(
     levels: JsonObject = {"frequency": frequency, "luminance": luminance, "area": area}
     _check_levels(trials.level, levels)
     fit = fit_trials(trials, **options)
-    ax = axes.new_axes() if ax is None else ax
+    ax = ax or axes.new_axes()
     x = trials.values
     low = float(x[0]) / 1.25
     high = float(x[-1]) * 1.25
@@ -234,14 +242,8 @@ def plot_trials(
         sensitivity = castle_csf(
             direction=direction, **(levels | {trials.level: curve_x})
         )
-        ax.plot(
-            curve_x,
-            sensitivity,
-            color="black",
-            linestyle="--",
-            linewidth=axes.scaled(1.6),
-            label="Human (castleCSF)",
-        )
+        name = "Human (castleCSF)"
+        draw_curve(ax, curve_x, sensitivity, name, linewidth=axes.scaled(1.6))
         heights.append(sensitivity)
     groups = []
     if choice.measured:
@@ -254,7 +256,7 @@ def plot_trials(
     heights.append(_draw_thresholds(ax, x, fit))
     axes.level_axis(ax.xaxis, x, margin=1.25)
     finite = np.concatenate([height[np.isfinite(height)] for height in heights])
-    axes.log_axis(ax.yaxis, float(finite.min()) / 2, float(finite.max()) * 2)
+    axes.log_axis(ax.yaxis, finite, 2)
     axes.label(
         ax, _LABELS[trials.level], "Sensitivity (1 / contrast)", title, framed=False
     )
@@ -262,7 +264,7 @@ def plot_trials(
         *ax.get_legend_handles_labels()[0],
         *people_handles(groups, surface=True),
     ]
-    axes.legend_below(ax, handles, people_title(groups) if groups else "")
+    axes.legend_below(ax, handles, people_title(groups))
     return ax
 
 
@@ -315,11 +317,6 @@ def _draw_thresholds(ax: Axes, x: FloatArray, fit: PsychometricFit) -> FloatArra
         )
         if np.isfinite(bound) and bound > 0:
             end = bound / _ARROW if above else bound * _ARROW
-            ax.annotate(
-                "",
-                xy=(x[i], end),
-                xytext=(x[i], bound),
-                arrowprops={"arrowstyle": "-|>", "color": colour},
-            )
+            axes.draw_arrow(ax, (x[i], bound), (x[i], end), colour)
             bounds += [bound, end]
     return np.array([*mean[fitted], *bounds])

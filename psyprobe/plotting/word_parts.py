@@ -43,6 +43,7 @@ from psyprobe.plotting.trials import wilson
 from psyprobe.plotting.words import (
     Bound,
     delivered_label,
+    interval_of,
     sensitivity_bounds,
     sensitivity_label,
 )
@@ -147,12 +148,7 @@ def _sensitivity(
     """Describe the mean sensitivities of an observer."""
     (level,) = levels_of(csf)
     mean = csf["mean_sensitivity"].values
-    low = None
-    high = None
-    if with_interval:
-        # An interval without an end runs off the axis.
-        low = np.maximum(csf["mean_sensitivity_low"].values, mean * 1e-3)
-        high = np.minimum(csf["mean_sensitivity_high"].values, mean * 1e3)
+    low, high = interval_of(csf) if with_interval else (None, None)
     if person_of(csf):
         notes = participant_notes(csf)
     else:
@@ -217,7 +213,7 @@ def _function_lines(
         lines.append(line)
     curve = fitted_curve(wording, index, np.geomspace(low, high, _CURVE_POINTS))
     if curve is not None:
-        interval = 10 ** np.array(log10_interval(wording, index))
+        interval = 10 ** log10_interval(wording, index)
         height = np.full(3, curve.threshold_share)
         lines.append(Line("fit", curve.x, curve.share))
         lines.append(

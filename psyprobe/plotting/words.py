@@ -35,6 +35,8 @@ from psyprobe.plotting.participants import (
 )
 from psyprobe.plotting.people import (
     Human,
+    HumanCurve,
+    draw_curve,
     draw_people,
     measured_points,
     people_handles,
@@ -49,14 +51,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 #: Blue and vermilion first: they differ most.
-_COLOURS = (
-    axes.COLOURS[0],
-    axes.COLOURS[5],
-    axes.COLOURS[2],
-    axes.COLOURS[3],
-    axes.COLOURS[1],
-    axes.COLOURS[4],
-)
+_COLOURS = [axes.COLOURS[place] for place in (0, 5, 2, 3, 1, 4)]
 _MARKERS = ("o", "s", "D", "v", "P", "X")
 #: Lines of a legend for which a figure has room, and height of each further line in inches.
 _LEGEND_LINES = 7
@@ -122,7 +117,7 @@ def plot_csf(
             f"{len(names)} labels do not fit {len(csfs)} results; give one a result"
         )
     is_new = ax is None
-    ax = axes.new_axes() if ax is None else ax
+    ax = ax or axes.new_axes()
     mean_curve = people_curve(csfs)
     people_colour = _COLOURS[0]
     # Several people have one colour, which no model has.
@@ -163,19 +158,17 @@ def csf_panels(
     and answers in words have neither measure nor layer.
     """
     refuse_features(measure=measure, layer=layer)
-    experiments = list(
-        dict.fromkeys(str(result.attrs.get("experiment", "")) for result in results)
-    )
-    axes.check_room(ax, len(experiments))
-    if len(experiments) == 1 and figure is None:
-        return plot_csf(results, ax, human=human)
+    experiments: dict[str, list[xr.Dataset]] = {}
+    for result in results:
+        name = str(result.attrs.get("experiment", ""))
+        experiments.setdefault(name, []).append(result)
     count = len(experiments)
+    axes.check_room(ax, count)
+    if count == 1 and figure is None:
+        return plot_csf(results, ax, human=human)
     canvas, panels = axes.panels_in(figure, count, min(3, count), panel_size=(4.8, 4.0))
-    for panel, name in zip(panels, experiments, strict=True):
-        panel_results = [
-            result for result in results if result.attrs.get("experiment") == name
-        ]
-        plot_csf(panel_results, panel, human=human, title=axes.printable(name))
+    for panel, (name, group) in zip(panels, experiments.items(), strict=True):
+        plot_csf(group, panel, human=human, title=axes.printable(name))
     return cast("Figure | SubFigure", canvas)
 
 
@@ -205,7 +198,7 @@ def plot_bridge(
     (csf,) = chat_csfs([asked])
     nearest = bridge(csf, tower, measure=measure, layer=layer)
     responses = select(tower, measure=measure, layer=layer)
-    ax = axes.new_axes() if ax is None else ax
+    ax = ax or axes.new_axes()
     levels = nearest.level * 2.0 ** np.arange(-6, 7)
     levels = levels[(levels > responses.noise_floor) & (levels < responses.grid.max())]
     log_contrasts, crossed, _ = iso_contrast(
@@ -225,13 +218,8 @@ def plot_bridge(
         label=f"vision tower: {response}\n(RMSE {nearest.rmse:.2f} log$_{{10}}$)",
     )
     _draw(ax, csf, "asked in words", _COLOURS[0], _MARKERS[0])
-    ax.plot(
-        [],
-        [],
-        color="0.72",
-        linewidth=0.8,
-        label="tower, responses a factor of 2 apart",
-    )
+    label = "tower, responses a factor of 2 apart"
+    ax.plot([], [], color="0.72", linewidth=0.8, label=label)
     _finish(
         ax,
         [csf],
@@ -247,9 +235,7 @@ def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> Non
     """Draw mean sensitivities with their intervals, and bounds at levels without a mean."""
     values = csf[levels_of(csf)[0]].values
     mean = csf["mean_sensitivity"].values
-    # An interval without an end runs off the axis.
-    low = np.maximum(csf["mean_sensitivity_low"].values, mean * 1e-3)
-    high = np.minimum(csf["mean_sensitivity_high"].values, mean * 1e3)
+    low, high = interval_of(csf)
     has_mean = np.isfinite(mean)
     ax.errorbar(
         values[has_mean],
@@ -274,20 +260,20 @@ def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> Non
         hollow = hollow | csf["unsure"].values
     hollow = hollow & has_mean
     draw_hollow(ax, values[hollow], mean[hollow], colour, marker, 5)
-    arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
     for bound in sensitivity_bounds(csf):
         x = values[bound.level_index]
         end = bound.sensitivity * 1.6**bound.side
-        ax.annotate("", xy=(x, end), xytext=(x, bound.sensitivity), arrowprops=arrow)
+        axes.draw_arrow(ax, (x, bound.sensitivity), (x, end), colour, linewidth=1.4)
         # The text of an annotation does not move the limits of an axis; a bar at the bound does.
-        ax.plot(
-            [x],
-            [bound.sensitivity],
-            marker="_",
-            markersize=9,
-            color=colour,
-            linestyle="none",
-        )
+        ax.plot(x, bound.sensitivity, marker="_", markersize=9, color=colour)
+
+
+def interval_of(csf: xr.Dataset) -> tuple[FloatArray, FloatArray]:
+    """Read both ends of mean sensitivities; an interval without an end runs off the axis."""
+    mean = csf["mean_sensitivity"].values
+    low = np.maximum(csf["mean_sensitivity_low"].values, mean * 1e-3)
+    high = np.minimum(csf["mean_sensitivity_high"].values, mean * 1e3)
+    return low, high
 
 
 class Bound(NamedTuple):
@@ -339,18 +325,18 @@ def _finish(
         )
     (level,) = levels
     values = np.concatenate([csf[level].values for csf in csfs])
-    heights = [csf["mean_sensitivity"].values for csf in csfs]
-    if extra is not None:
-        heights.append(extra)
+    heights: list[Any] = [() if extra is None else extra]
     for csf in csfs:
-        heights.append(
-            np.array([bound.sensitivity for bound in sensitivity_bounds(csf)])
-        )
+        heights.append(csf["mean_sensitivity"].values)
+        heights.append([bound.sensitivity for bound in sensitivity_bounds(csf)])
     if choice.model:
-        heights.append(_draw_human_model(ax, csfs[0], curve, values))
+        people = human_curve(csfs[0], curve, values.min() / 1.25, values.max() * 1.25)
+        if people is not None:
+            draw_curve(ax, people.x, people.sensitivity, people.name)
+            heights.append(people.sensitivity)
     group = measured_points(csfs[0]) if choice.measured else None
-    groups = [] if group is None else [group]
-    if group is not None:
+    groups = [group] if group is not None else []
+    for group in groups:
         draw_people(ax, group.points)
         heights += [data_set.sensitivity for data_set in group.points]
     sensitivity = np.concatenate(heights)
@@ -360,7 +346,7 @@ def _finish(
             f"there is no threshold to draw at any {level}; see the variable 'status'"
         )
     axes.level_axis(ax.xaxis, values, margin=1.25)
-    axes.log_axis(ax.yaxis, float(sensitivity.min()) / 2, float(sensitivity.max()) * 2)
+    axes.log_axis(ax.yaxis, sensitivity, 2)
     x_label = axes.level_label(csfs[0], level)
     axes.label(ax, x_label, sensitivity_label(csfs[0]), title, framed=False)
     handles = [
@@ -368,31 +354,19 @@ def _finish(
         *hollow_handles(list(csfs)),
         *people_handles(groups, surface=True),
     ]
-    axes.legend_below(ax, handles, people_title(groups) if groups else "")
+    axes.legend_below(ax, handles, people_title(groups))
 
 
-def _draw_human_model(
-    ax: Axes,
-    csf: xr.Dataset,
-    curve: str | None,
-    values: FloatArray,
-) -> FloatArray:
-    """Draw the curve of a human model, and return its sensitivities; none without a model."""
-    line = human_line(csf, curve, values.min() / 1.25, values.max() * 1.25)
+def human_curve(
+    csf: xr.Dataset, curve: str | None, low: float, high: float
+) -> HumanCurve | None:
+    """Compute the sensitivity of people where it is above 0; None without a curve."""
+    line = human_line(csf, curve, low, high)
     if line is None:
-        return np.zeros(0)
+        return None
     name, x, sensitivity = line
     positive = np.isfinite(sensitivity) & (sensitivity > 0)
-    ax.plot(
-        x[positive],
-        sensitivity[positive],
-        color="black",
-        linestyle="--",
-        linewidth=1.4,
-        label=name,
-        zorder=2,
-    )
-    return sensitivity[positive]
+    return HumanCurve(name, x[positive], sensitivity[positive])
 
 
 def _name(csf: xr.Dataset) -> str:
