@@ -294,8 +294,8 @@ def _score_layer(
     order = [*levels, difference]
     rows = mesh({name: result[name].values.astype(float) for name in levels})
     people = _column(result, "human_jnd", levels)
-    known = people[np.isfinite(people)]
-    is_flat = len(known) > 1 and float(np.log10(known).std()) < _FLAT
+    measured = people[np.isfinite(people)]
+    is_flat = len(measured) > 1 and float(np.log10(measured).std()) < _FLAT
     differences = result[difference].values.astype(float)
     thresholds = partial(_thresholds, rows, people, interval["confidence"], difference)
 
@@ -304,25 +304,25 @@ def _score_layer(
         other = None
         if f"{prefix}against_response" in result:
             other, _ = _read(result, f"{prefix}against_response", measure, layer)
-        found = thresholds(values, status, other)
+        statistics = thresholds(values, status, other)
         if "mask_contrast" in rows and difference == "contrast":
             responses = _defined(result, f"{prefix}response", measure, layer, order)
             by_level = responses.reshape(-1, len(differences))
             ratio = {"response ratio": _masked(rows, differences, by_level)}
-            return replace(found, ratios={**found.ratios, **ratio})
-        return found
+            return replace(statistics, ratios={**statistics.ratios, **ratio})
+        return statistics
 
     def constant(values: FloatArray) -> Thresholds:
         reached = np.where(np.isfinite(values), "reached", "never reached")
         return thresholds(values, reached)
 
-    def responses(of: xr.Dataset, measured: str) -> FloatArray:
-        return values_of(of, "response", measured, layer, order)
+    def responses(of: xr.Dataset, scored_measure: str) -> FloatArray:
+        return values_of(of, "response", scored_measure, layer, order)
 
     def rmse(averaged: xr.Dataset) -> float | None:
         return thresholds(*_read(averaged, "response", measure, layer)).rmse
 
-    level = 10 ** np.log10(known).mean() if len(known) else differences.mean()
+    level = 10 ** np.log10(measured).mean() if len(measured) else differences.mean()
     ideal = _column(result, "ideal_jnd", levels)
     alignment: DetectionScore | None = None
     if "scored_response" in result and not is_flat:
@@ -340,7 +340,7 @@ def _score_layer(
         pixels=thresholds_of("pixels_"),
         flat=constant(np.full(people.shape, float(level))),
         ideal=constant(ideal) if np.isfinite(ideal).any() else None,
-        people=constant(people) if len(known) else None,
+        people=constant(people) if len(measured) else None,
         human=str(result.attrs["jnd_human"]),
         alignment=alignment,
         note=note if is_flat else "",
@@ -483,12 +483,12 @@ def _masked(
 
 def _lowest(rows: Mapping[str, FloatArray], name: str) -> BoolArray:
     """Mark the rows at the first value of every level but one, which is none of a mask."""
-    others = [values == values.min() for other, values in rows.items() if other != name]
-    return np.asarray(np.all([np.ones(len(rows[name]), dtype=bool), *others], axis=0))
+    lowest = [values == values.min() for other, values in rows.items() if other != name]
+    return np.asarray(np.all([np.ones(len(rows[name]), dtype=bool), *lowest], axis=0))
 
 
 def _over(first: FloatArray, second: FloatArray) -> float | None:
-    """Divide two thresholds, where each is one and known."""
+    """Divide two thresholds, where each is one and measured."""
     single = (first.size, second.size) == (1, 1) and bool(
         np.isfinite(first).all() and np.isfinite(second).all()
     )

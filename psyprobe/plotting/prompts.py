@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import BoolArray, FloatArray
@@ -246,12 +247,10 @@ def _draw_thresholds(ax: Axes, wordings: xr.Dataset, values: FloatArray) -> None
 
 def _order(csf: xr.Dataset, means: FloatArray) -> tuple[list[int], list[str]]:
     """Order wordings by group and then by sensitivity: their indices, and the names of all."""
-    groups = csf["group"].values.astype(str).tolist()
+    groups = csf["group"].values.astype(str)
     names = [str(name) for name in csf["prompt"].values]
-    group_order = list(dict.fromkeys(groups))
-    order = sorted(
-        range(len(names)), key=lambda p: (group_order.index(groups[p]), means[p])
-    )
+    places, group_order = pd.factorize(groups)
+    order = np.lexsort((means, places)).tolist()
     if len(group_order) > 1:
         pairs = zip(groups, names, strict=True)
         names = [f"{group}: {name}" if group else name for group, name in pairs]
