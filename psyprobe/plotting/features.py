@@ -812,24 +812,22 @@ def _match_handles(match: MatchedCurves) -> list[Any]:
     """Make the legend handles of contrast matches."""
     from matplotlib.lines import Line2D
 
-    grey: JsonObject = {"color": "0.3"}
-    unjoined: JsonObject = {"linestyle": "none", "marker": "o", **grey}
+    def handle(label: str, **style: Any) -> Line2D:
+        return Line2D([], [], color="0.3", label=label, **style)
+
     handles = [
-        Line2D([], [], **grey, **_PEOPLE_STYLE, label="Human"),
-        Line2D(
-            [], [], **grey, marker="o", markersize=5, linewidth=1.4, label="Observer"
-        ),
+        handle("Human", **_PEOPLE_STYLE),
+        handle("Observer", marker="o", markersize=5, linewidth=1.4),
     ]
+    unjoined: JsonObject = {"linestyle": "none", "marker": "o"}
     measured = match.measured()
     if measured.saturated.any():
         label = "Saturated: no match"
-        handles.append(Line2D([], [], **unjoined, markerfacecolor="white", label=label))
+        handles.append(handle(label, **unjoined, markerfacecolor="white"))
     if np.isnan(measured.contrast).any():
-        handles.append(Line2D([], [], linestyle="none", label=_UNDEFINED_LABEL))
+        handles.append(handle(_UNDEFINED_LABEL, linestyle="none"))
     if (measured.ambiguous & (measured.saturated == 0)).any():
-        handles.append(
-            Line2D([], [], **(unjoined | {"marker": "X"}), label="Ambiguous")
-        )
+        handles.append(handle("Ambiguous", **unjoined | {"marker": "X"}))
     return handles
 
 
