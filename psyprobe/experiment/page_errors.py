@@ -108,12 +108,7 @@ def _allowed(kind: str, field: FieldInfo | None, context: JsonObject) -> str:
                 limits[name] = getattr(constraint, name)
     bounded = limits.keys() >= {"ge", "le"}
     unit = f" ({field.description})" if field is not None and field.description else ""
-    compared = kind in (
-        "greater_than",
-        "greater_than_equal",
-        "less_than",
-        "less_than_equal",
-    )
+    compared = kind.startswith(("greater_than", "less_than"))
     no_number = kind in ("int_type", "float_type", "int_from_float", "finite_number")
     if compared or (bounded and no_number):
         number = "whole number" if int in alternatives else "number"

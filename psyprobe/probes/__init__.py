@@ -208,9 +208,9 @@ def _import(name: str, load: Callable[[], Loaded]) -> Loaded:
 
 
 def _probe_in_file(name: str, allow_files: bool) -> Probe:
-    if name in _FROM_FILES and not allow_files:
-        return _FROM_FILES[name]
     if not allow_files:
+        if name in _FROM_FILES:
+            return _FROM_FILES[name]
         raise InputError(
             f"the probe {name} stands in a Python file, which is run for a page of yours alone: "
             "run "

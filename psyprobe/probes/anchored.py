@@ -15,11 +15,10 @@ import numpy as np
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.analysis.jnd import ideal_jnd
-from psyprobe.analysis.measures import join_measures, split_measures
-from psyprobe.analysis.responses import Variable, with_flags, with_status
+from psyprobe.analysis.responses import Variable, labelled, with_status
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
-from psyprobe.files.units import unit_attributes, unit_symbol
+from psyprobe.files.units import unit_symbol
 from psyprobe.human.reference import DataReference, Reference, load_reference
 from psyprobe.probes.differences import (
     StimulusDifference,
@@ -169,8 +168,6 @@ def _ideal_thresholds(
 
 def add_anchor(result: Dataset, layout: JsonMapping, responses: Responses) -> Dataset:
     """Add responses to the anchor and to the second difference to a result."""
-    import xarray
-
     levels = tuple(level["name"] for level in layout["levels"])
     second = layout.get("against_difference")
     grids = {"anchor": (levels, "Response to the anchor")}
@@ -205,20 +202,17 @@ def add_anchor(result: Dataset, layout: JsonMapping, responses: Responses) -> Da
         "1",
         "Contrast by which the anchor differs",
     )
-    variables = {}
-    for name, (dims, values, unit, label) in data.items():
-        attributes = {**unit_attributes(unit), "long_name": label}
-        variables[name] = xarray.Variable(
-            dims, np.asarray(values, dtype=np.float64), attributes
-        )
     anchor_attributes = {
         "anchor": str(layout["anchored"]),
         "jnd_human": layout["jnd_human"],
     }
+    coordinates: dict[str, Variable] = {
+        "measure": (("measure",), layout["measures"], "1", "Measure")
+    }
     if second is not None:
-        attributes = {**unit_attributes(second["unit"]), "long_name": second["label"]}
-        coordinate = xarray.Variable((second["name"],), second["values"], attributes)
-        result = result.assign_coords({second["name"]: coordinate})
-        anchor_attributes["against"] = second["name"]
-    anchored_result = join_measures(result).assign(variables)
-    return split_measures(with_flags(anchored_result)).assign_attrs(anchor_attributes)
+        name = second["name"]
+        coordinates[name] = ((name,), second["values"], second["unit"], second["label"])
+        anchor_attributes["against"] = name
+    anchored_result = labelled(data, coordinates, result.attrs)
+    merged = result.merge(anchored_result, compat="override")
+    return merged.assign_attrs(anchor_attributes)

@@ -354,9 +354,7 @@ def _curve_at(values: FloatArray) -> FloatArray:
 def _scored_values(experiment: Experiment, name: str, values: FloatArray) -> FloatArray:
     above = experiment.score.above
     below = experiment.score.below
-    scored = values if above is None else values[values > above]
-    if below:
-        scored = scored[scored < below]
+    scored = values[(values > (above or -np.inf)) & (values < (below or np.inf))]
     if not scored.size:
         limits = " and ".join(
             f"score.{key} = {limit:g}"
