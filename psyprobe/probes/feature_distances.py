@@ -21,7 +21,8 @@ from psyprobe.analysis.distance import (
     distances,
     lengths,
 )
-from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.errors import InputError
+from psyprobe.experiment.page_errors import in_file
 from psyprobe.observers import DifferenceObserver, FeatureObserver
 from psyprobe.observers.images import Pixels
 from psyprobe.observers.planes import ImagePlanes
@@ -236,12 +237,8 @@ def equal_planes(observer: FeatureObserver, images: ImagePlanes) -> int:
 def _distances(
     observer: FeatureObserver, name: str, tests: FloatArray, references: FloatArray
 ) -> dict[str, FloatArray]:
-    try:
+    with in_file(f"observer {observer.card.name}, features {name}"):
         return distances(tests, references)
-    except PsyprobeError as error:
-        raise type(error)(
-            f"observer {observer.card.name}, features {name}: {error}"
-        ) from error
 
 
 def json_lists(values: FloatArray) -> Any:

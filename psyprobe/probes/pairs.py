@@ -16,10 +16,11 @@ from typing import Any, cast
 import numpy as np
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe._typing import BoolArray, Size
+from psyprobe._typing import Size
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, StoreError
 from psyprobe.experiment import Experiment
+from psyprobe.experiment.page_errors import in_file
 from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import FeatureObserver, load_observer
@@ -63,13 +64,6 @@ class Grid:
         broadcast = np.broadcast_to(reference_digests, self.tests.batch)
         return list(zip(self.tests.digests(), broadcast.ravel().tolist(), strict=True))
 
-    def surely_displayable(self, display: Display) -> BoolArray:
-        """Tell for each test whether a display can surely show it, without drawing it."""
-        bounds = self.tests.bounds()
-        if bounds is None:
-            return np.zeros(self.tests.batch, bool)
-        return display.holds(*bounds, observer_of(self.tests))
-
 
 class Pairs(Sequence[Pair]):
     """Distinct pairs of test and reference, built on access; planning needs only their digests."""
@@ -94,8 +88,12 @@ class Pairs(Sequence[Pair]):
         for i in pair_indices:
             grid, place = self._sources[i]
             if id(grid) not in displayable:
-                displayable[id(grid)] = grid.surely_displayable(display).ravel()
-            if not displayable[id(grid)][place]:
+                bounds = grid.tests.bounds()
+                displayable[id(grid)] = None
+                if bounds is not None:
+                    holds = display.holds(*bounds, observer_of(grid.tests))
+                    displayable[id(grid)] = holds.ravel()
+            if displayable[id(grid)] is None or not displayable[id(grid)][place]:
                 undecided.append(i)
         return undecided
 
@@ -450,14 +448,9 @@ class PairSchedule(ExperimentSchedule):
         strongest = self.conditions.strongest
         missing_strongest = [index for index in strongest if index in missing]
         for index in spread(pairs.doubtful(missing_strongest, display)):
-            try:
+            with in_file(f"{self.experiment.name}, {strongest[index]}"):
                 for chunk in pairs.spec(index, reference=False).chunks():
                     display.encode(chunk)
-            except InputError as error:
-                description = strongest[index]
-                raise type(error)(
-                    f"{self.experiment.name}, {description}: {error}"
-                ) from error
 
     def _missing(self, store: Store) -> set[int]:
         """Find the indices of the pairs that the observer has not been asked about."""

@@ -35,9 +35,9 @@ from psyprobe.light.display import Display
 from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.probes.differences import PERIOD, apply_change
-from psyprobe.probes.displayed_images import show, spread
+from psyprobe.probes.displayed_images import show
 from psyprobe.stimulus import Specification, Uniform
-from psyprobe.stimulus.specification import level_of, with_levels
+from psyprobe.stimulus.specification import with_levels
 
 #: Dithers of images that a page draws itself from their specifications, frame by frame.
 PAGE_DITHERS = ("golden", "noisy_bit", "wide")
@@ -625,46 +625,6 @@ class Scene:
             measured["coherent_gain"] = arrival.coherent_gain
             measured["refused"] = self._refusal(trial, arrival, transform)
         return images, measured
-
-    def check(
-        self, name: str, observer: str, values: tuple[float, ...], strongest: float
-    ) -> None:
-        """Draw the strongest contrast of each level, so that errors come before any question.
-
-        If there are many levels, check an evenly spaced sample.
-
-        Parameters
-        ----------
-        name, observer : str
-            Names of the experiment and of the observer, for messages.
-        values : tuple of float
-            Values of the level, in its unit.
-        strongest : float
-            The highest contrast.
-
-        Raises
-        ------
-        InputError
-            The display cannot show one, or no level can be shown.
-        """
-        height, width = self.spec.shape
-        unit = level_of(self.spec, self.level).unit
-        description = f"drawn at {height} x {width} px for {observer}"
-        trials = {
-            value: self.plan_trial(value, strongest, 0, 0) for value in spread(values)
-        }
-        if all(trial.refused for trial in trials.values()):
-            raise InputError(f"{name}, {description}: {trials[values[0]].refused}")
-        for value, trial in trials.items():
-            try:
-                for spec in trial.specs[:1]:
-                    self.display.encode(spec.draw())
-            except InputError as error:
-                raise type(error)(
-                    f"{name}, {self.level} {value:g} {unit}, contrast {strongest:g}, "
-                    f"{description}: "
-                    f"{error}"
-                ) from error
 
     @cached_property
     def _display(self) -> str:

@@ -20,6 +20,7 @@ from psyprobe.analysis.words.score import score_chat
 from psyprobe.analysis.words.sessions import merge_sessions, part_of
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
+from psyprobe.experiment.page_errors import in_file
 from psyprobe.files.output import digest
 from psyprobe.human.models import CSF_MODELS
 from psyprobe.observers.chat.protocol import (
@@ -41,7 +42,7 @@ from psyprobe.probes.differences import (
     human_sensitivity,
     stimulus_remarks,
 )
-from psyprobe.probes.displayed_images import at_native_size
+from psyprobe.probes.displayed_images import at_native_size, spread
 from psyprobe.probes.words.answer_table import Read, read_answer, words_result
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
 from psyprobe.probes.words.prompt_variant import (
@@ -104,12 +105,7 @@ class WordsSchedule(ExperimentSchedule):
             | fixed_levels
         )
         self.scene = self._build_scene()
-        self.scene.check(
-            experiment.name,
-            observer.card.name,
-            experiment.levels[self.level],
-            self.contrasts[-1],
-        )
+        self._check_scene()
         self.people, self.remarks = self._human_curve()
         self._examples = self._build_examples()
         #: A person is asked one question after another, each when the store has the last answer.
@@ -344,6 +340,27 @@ class WordsSchedule(ExperimentSchedule):
             observer=self.observer.card.digest,
             change=self._stimulus_change(),
         )
+
+    def _check_scene(self) -> None:
+        """Draw the strongest contrast of each level, so that errors come before any question.
+
+        If there are many levels, check an evenly spaced sample.
+        """
+        scene = self.scene
+        height, width = scene.spec.shape
+        unit = level_of(scene.spec, self.level).unit
+        name = self.experiment.name
+        description = f"drawn at {height} x {width} px for {self.observer.card.name}"
+        strongest = self.contrasts[-1]
+        values = spread(self.experiment.levels[self.level])
+        trials = {value: scene.plan_trial(value, strongest, 0, 0) for value in values}
+        if all(trial.refused for trial in trials.values()):
+            raise InputError(f"{name}, {description}: {trials[values[0]].refused}")
+        for value, trial in trials.items():
+            level = f"{self.level} {value:g} {unit}, contrast {strongest:g}"
+            with in_file(f"{name}, {level}, {description}"):
+                for spec in trial.specs[:1]:
+                    scene.display.encode(spec.draw())
 
     def _check_screen(self, screen: Screen | None) -> Screen:
         if screen is None:
