@@ -151,8 +151,8 @@ def respond(
     tests = features(observer, images)
     equal_plane_count = equal_planes(observer, images)
     reference_rows = list(rows[:1] if len(set(rows)) == 1 else rows)
-    responses = np.empty((len(images), len(tests), len(measures)))
-    for layer, name in enumerate(observer.card.features):
+    responses = []
+    for name in observer.card.features:
         test_features = tests[name]
         reference_features = references[name][reference_rows]
         planes = equal_plane_count
@@ -179,9 +179,9 @@ def respond(
         distance_by_measure[DIFFERENCE] = distance_by_measure["angular"]
         for growing_measure in GROWING.keys() & distance_by_measure.keys():
             distance_by_measure[growing_measure] *= planes ** GROWING[growing_measure]
-        for measure, key in enumerate(measures):
-            responses[:, layer, measure] = distance_by_measure[key]
-    return responses
+        values = [distance_by_measure[measure] for measure in measures]
+        responses.append(np.stack(values, axis=-1))
+    return np.stack(responses, axis=1)
 
 
 def measure_lengths(
