@@ -54,17 +54,6 @@ def _measured(path: str) -> JsonObject:
 
 
 def _items(kind: str) -> list[JsonObject]:
-    if kind == "observers":
-        default = {DEFAULT_OBSERVER: " (the default)"}
-        return [
-            {
-                "name": row.name,
-                "title": row.summary + default.get(row.name, ""),
-                "ability": row.ability,
-                "obstacle": row.obstacle,
-            }
-            for row in list_observers()
-        ]
     if kind == "probes":
         return [{"name": name, "title": probe_summary(name)} for name in probe_names()]
     if kind == "displays":
@@ -72,21 +61,18 @@ def _items(kind: str) -> list[JsonObject]:
             {"name": name, "title": preset["source"], **preset}
             for name, preset in display_presets().items()
         ]
-    if kind == "human":
-        return [
-            {
-                "name": row.name,
-                "title": row.summary,
-                "source": row.source,
-                "licence": row.licence,
-                "obstacle": row.obstacle,
-            }
-            for row in list_human()
-        ]
-    rows = list_stimuli() if kind == "stimuli" else list_experiments()
+    if kind in ("observers", "human"):
+        rows = list_observers() if kind == "observers" else list_human()
+        items = [asdict(row) for row in rows]
+        for item in items:
+            item["title"] = item.pop("summary")
+            if item["name"] == DEFAULT_OBSERVER:
+                item["title"] += " (the default)"
+        return items
+    pages = list_stimuli() if kind == "stimuli" else list_experiments()
     # An empty field says nothing.
     return [
-        {"name": row.name, "title": row.title}
-        | {key: value for key, value in asdict(row).items() if value}
-        for row in rows
+        {"name": page.name, "title": page.title}
+        | {key: value for key, value in asdict(page).items() if value}
+        for page in pages
     ]

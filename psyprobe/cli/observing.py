@@ -9,6 +9,7 @@ import json
 import math
 import os
 import sys
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -44,44 +45,34 @@ def ask_command(arguments: argparse.Namespace) -> int:
         raise InputError(
             'the question is empty; write for example "Do you see a pattern?"'
         )
-    observer = cast(
-        AnswerObserver,
-        load_observer(
-            arguments.observer,
-            **settings(arguments.observer_option, "--observer-option"),
-        ),
-    )
+    observer = _load(arguments)
     if observer.card.ability != "answer":
         raise InputError(
             f"{observer.card.name} does not answer in words; name an observer that does, such "
             "as simulated:watson-malo or openai:MODEL"
         )
-    if isinstance(observer, PaidObserver):
-        charge([observer], read_prices(arguments.prices), None)
-    decoding = Decoding(
-        temperature=arguments.temperature, max_tokens=arguments.max_tokens
-    )
+    decoding = _charge(arguments, observer)
     images = _images(arguments, observer)
     answer = observer.answer(
         images, arguments.prompt, system=arguments.system, decoding=decoding
     )
     reading = read_answer(answer, Prompt("asked", "?"))
-    p_yes = None if math.isnan(reading.p_yes) else reading.p_yes
-    mass = None if math.isnan(reading.mass) else reading.mass
+    has_logprobs = not math.isnan(reading.p_yes)
     record = {
         "observer": observer.card.name,
         "prompt": arguments.prompt,
         **answer.to_dict(),
         "reading": reading.text,
-        "p_yes": p_yes,
-        "answer_mass": mass,
+        "p_yes": reading.p_yes if has_logprobs else None,
+        "answer_mass": None if math.isnan(reading.mass) else reading.mass,
     }
     show(record, answer.text, as_json=arguments.json)
     if not arguments.json:
         parts = [f"read as {reading.text}"]
-        if p_yes is not None:
+        if has_logprobs:
             parts.append(
-                f"P(yes) = {p_yes:.3g} of the first token (yes and no together {mass:.3g})"
+                f"P(yes) = {reading.p_yes:.3g} of the first token (yes and no together "
+                f"{reading.mass:.3g})"
             )
         tell("; ".join([*parts, *_cost(answer)]))
     return 0
@@ -94,13 +85,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
             "--calibrate asks questions of its own about images of its own; leave out all others"
         )
     trials = 20 if arguments.trials is None else arguments.trials
-    observer = cast(
-        AnswerObserver,
-        load_observer(
-            arguments.observer,
-            **settings(arguments.observer_option, "--observer-option"),
-        ),
-    )
+    observer = _load(arguments)
     check_calibrated(observer, trials)
     if arguments.plan:
         maximum = most_questions(trials)
@@ -111,19 +96,25 @@ def _calibrate(arguments: argparse.Namespace) -> int:
         plan = {"observer": observer.card.name, "fewest": trials, "most": maximum}
         show(plan, text, as_json=arguments.json)
         return 0
-    if isinstance(observer, PaidObserver):
-        charge([observer], read_prices(arguments.prices), None)
-    decoding = Decoding(
-        temperature=arguments.temperature,
-        max_tokens=arguments.max_tokens,
-        logprobs=False,
-    )
+    decoding = replace(_charge(arguments, observer), logprobs=False)
     calibration = calibrate(observer, trials, seed=arguments.seed, decoding=decoding)
     show(calibration.to_dict(), str(calibration), as_json=arguments.json)
     if not arguments.json:
         cost = describe_cost(calibration.spent)
         tell(f"{calibration.spent['answers']} questions{': ' if cost else ''}{cost}")
     return 0
+
+
+def _load(arguments: argparse.Namespace) -> AnswerObserver:
+    options = settings(arguments.observer_option, "--observer-option")
+    return cast(AnswerObserver, load_observer(arguments.observer, **options))
+
+
+def _charge(arguments: argparse.Namespace, observer: AnswerObserver) -> Decoding:
+    """Let the answers of a paid observer have a cost, and return how it is to answer."""
+    if isinstance(observer, PaidObserver):
+        charge([observer], read_prices(arguments.prices), None)
+    return Decoding(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
 
 
 def _images(

@@ -126,7 +126,7 @@ def replay_command(arguments: argparse.Namespace) -> int:
     files = []
     for result in results:
         name = file_stem(f"{result.attrs['experiment']}-{result.attrs['observer']}")
-        files.append(folder / f"{name[:200]}.nc")
+        files.append(folder / f"{name}.nc")
         write_whole(files[-1], partial(result.to_netcdf, engine="scipy"))
     show(
         {"files": list(map(str, files))},

@@ -148,7 +148,7 @@ def file_stem(text: str) -> str:
     >>> file_stem("../timm:resnet50 x=-1")
     'timm-resnet50-x=-1'
     """
-    return re.sub(r"[^A-Za-z0-9._=,+-]+", "-", text).strip("-.")
+    return re.sub(r"[^A-Za-z0-9._=,+-]+", "-", text).strip("-.")[:200]
 
 
 def json_text(value: Any) -> str:

@@ -18,19 +18,15 @@ def summary(store: Store) -> JsonObject:
     """Return what is in a store: schema, size in bytes, answers, observers with origins, and
     runs.
     """
-    counts = store.database.count_answers()
-    observers = []
-    for card_digest, count in counts.items():
-        origins = [asdict(origin) for origin in store.origins(card_digest)]
-        name = store.observer_name(card_digest) or card_digest[:12]
-        observers.append(
-            {
-                "observer": name,
-                "card": card_digest,
-                "answers": count,
-                "origins": origins,
-            }
-        )
+    observers = [
+        {
+            "observer": store.observer_name(card_digest) or card_digest[:12],
+            "card": card_digest,
+            "answers": count,
+            "origins": [asdict(origin) for origin in store.origins(card_digest)],
+        }
+        for card_digest, count in store.database.count_answers().items()
+    ]
     run_fields = ("experiment", "observer", "probe", "started", "finished")
     return {
         "store": str(store.path or "in memory"),

@@ -75,50 +75,42 @@ def merge(
 
 
 def _merge_into(path: Path, sources: Sequence[str | Path], keep: str | None) -> Merged:
-    conflicts = _Conflicts()
+    conflicts: list[str] = []
     with Store(path) as target:
         with target.transaction():
             for source_path in sources:
                 with Store(source_path, create=False) as source:
                     if not path.samefile(source_path):
-                        _copy(source, target, keep, conflicts)
-            if conflicts.count and keep is None:
-                raise StoreError(conflicts.message())
+                        conflicts += _copy(source, target, keep)
+            if conflicts and keep is None:
+                raise _conflict_error(conflicts)
         answers = target.database.count("answer")
-        return Merged(answers, target.database.count("run"), conflicts.count)
+        return Merged(answers, target.database.count("run"), len(conflicts))
 
 
-@dataclass
-class _Conflicts:
-    """Questions with two answers that differ."""
-
-    count: int = 0
-    descriptions: tuple[str, ...] = ()
-
-    def note(self, answered: Answered, store: Store) -> None:
-        self.count += 1
-        if len(self.descriptions) < _NAMED_CONFLICTS:
-            question = answered.question
-            self.descriptions += (
-                f"{question.key[:12]} ({question.version}, card {question.observer[:8]}, "
-                f"{store.path})",
-            )
-
-    def message(self) -> str:
-        questions = (
-            "one question has" if self.count == 1 else f"{self.count:,} questions have"
-        )
-        descriptions = ", ".join(self.descriptions)
-        if self.count > _NAMED_CONFLICTS:
-            descriptions += " ..."
-        reason = f"{questions} another answer in a later store: {printable_line(descriptions)}"
-        return f"{clipped(reason, 250)}; merge with --keep first or --keep last"
+def _describe_conflict(answered: Answered, store: Store) -> str:
+    question = answered.question
+    return (
+        f"{question.key[:12]} ({question.version}, card {question.observer[:8]}, "
+        f"{store.path})"
+    )
 
 
-def _copy(
-    source: Store, target: Store, keep: str | None, conflicts: _Conflicts
-) -> None:
-    """Add what one store holds to another."""
+def _conflict_error(conflicts: Sequence[str]) -> StoreError:
+    count = len(conflicts)
+    questions = "one question has" if count == 1 else f"{count:,} questions have"
+    descriptions = ", ".join(conflicts[:_NAMED_CONFLICTS])
+    if count > _NAMED_CONFLICTS:
+        descriptions += " ..."
+    reason = (
+        f"{questions} another answer in a later store: {printable_line(descriptions)}"
+    )
+    return StoreError(f"{clipped(reason, 250)}; merge with --keep first or --keep last")
+
+
+def _copy(source: Store, target: Store, keep: str | None) -> list[str]:
+    """Add what one store holds to another; describe each question with two answers."""
+    conflicts = []
     for contents in _chunks(source.all_contents()):
         target.add_contents(contents)
     for timed_answers in _chunks(source.all_answers()):
@@ -129,13 +121,13 @@ def _copy(
             for answered in answers
             if present.get(answered.question.key, answered.answer) != answered.answer
         ]
-        for answered in differing:
-            conflicts.note(answered, source)
+        conflicts += [_describe_conflict(answered, source) for answered in differing]
         if keep == "last":
             target.delete_answers(answered.question.key for answered in differing)
         target.add_timed(timed_answers)
     for record in source.runs():
         target.adopt_run(record)
+    return conflicts
 
 
 def _chunks(rows: Iterator[_T]) -> Iterator[list[_T]]:

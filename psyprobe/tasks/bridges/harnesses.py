@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
+from psyprobe.files.output import file_stem
 from psyprobe.observers.protocol import Card
 from psyprobe.probes.harnesses import ExportedRun, ImportedRun
 from psyprobe.running.protocol import RunRecord
@@ -27,7 +27,7 @@ class InspectLogs:
     ) -> ExportedRun:
         """Write a run as a log."""
         _need_inspect()
-        path = folder / f"{_stem(record.experiment, record.observer)}.eval"
+        path = folder / f"{file_stem(f'{record.experiment}_{record.observer}')}.eval"
         return ExportedRun(path, write_inspect_log(record, store, path, page_folder))
 
     def read(
@@ -61,7 +61,7 @@ class AnswerTables:
         if self.harness == "lmms-eval":
             answers = tables.write_lmms_eval_results(record, store, folder, page_folder)
             return ExportedRun(folder, answers)
-        path = folder / f"{_stem(record.observer, record.experiment)}.xlsx"
+        path = folder / f"{file_stem(f'{record.observer}_{record.experiment}')}.xlsx"
         return ExportedRun(
             path, tables.write_predictions(record, store, path, page_folder)
         )
@@ -89,11 +89,6 @@ def _import(replies: Replies, store: Store) -> ImportedRun:
     return ImportedRun(
         replies.experiment.name, replies.card.name, len(replies.answers), *counts
     )
-
-
-def _stem(first: str, second: str) -> str:
-    # Names of models come out of files; they must not lead out of the folder.
-    return re.sub(r"[^A-Za-z0-9._]+", "-", f"{first}_{second}").strip("-.")[:200]
 
 
 def _need_inspect() -> None:

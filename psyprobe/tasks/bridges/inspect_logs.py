@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +24,6 @@ from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.turns import (
     Replies,
     Turn,
-    correct_answer,
-    prompts_of,
     score_numbers,
     turns_of,
 )
@@ -79,19 +76,17 @@ def write_inspect_log(
     model = record.observer.replace(":", "/", 1)
     result = build_result(record, store)
     scores = _reply_scores(record, result)
-    prompts = prompts_of(record)
     samples = []
     resized = False
     for turn in turns_of(record, store, Path(folder)):
         score = scores.get(turn.description.get("item", turn.inquiry.key))
-        samples.append(_sample(turn, model, correct_answer(turn, prompts), score))
+        samples.append(_sample(turn, model, score))
         resized |= turn.resized
-    token_counts = Counter[str]()
-    for sample in samples:
-        usage = sample.output.usage
-        token_counts["input_tokens"] += usage.input_tokens
-        token_counts["output_tokens"] += usage.output_tokens
-        token_counts["total_tokens"] += usage.total_tokens
+    usages = [sample.output.usage for sample in samples]
+    token_counts = {
+        name: sum(getattr(usage, name) for usage in usages)
+        for name in ("input_tokens", "output_tokens", "total_tokens")
+    }
     run_id = digest(record.key)[:22]
     metadata = {
         "experiment": record.experiment,
@@ -241,7 +236,7 @@ def _reply_scores(record: RunRecord, result: xarray.Dataset) -> dict[str, JsonOb
     return {name: {"value": value} for name, value in marks(result).items()}
 
 
-def _sample(turn: Turn, model: str, target: str, score: JsonMapping | None) -> Any:
+def _sample(turn: Turn, model: str, score: JsonMapping | None) -> Any:
     inspect_model = _inspect("model")
     answer = turn.answer or Answer("")
     messages = messages_of(turn.inquiry)
@@ -290,7 +285,7 @@ def _sample(turn: Turn, model: str, target: str, score: JsonMapping | None) -> A
         id=turn.id,
         epoch=1,
         input=messages,
-        target=target,
+        target=turn.correct,
         messages=[*messages, reply],
         output=inspect_model.ModelOutput(
             model=answer.model or model,

@@ -37,7 +37,6 @@ from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.inspect_logs import KEY, score_fields
 from psyprobe.tasks.bridges.turns import (
     Replies,
-    correct_answer,
     questions_of,
     score_numbers,
     store_replies,
@@ -74,15 +73,14 @@ def csf(
             f"{page.name} asks nothing in words (probe {page.probe!r}); take one that does"
         )
     card = inspect_card("MODEL", input_size)
-    prompts = {prompt.id: prompt for prompt in page.asking.prompts}
     samples = [
         Sample(
             input=messages_of(turn.inquiry),
             id=turn.id,
-            target=correct_answer(turn, prompts),
+            target=turn.correct,
             metadata={
                 **turn.description,
-                "wording": prompts[turn.description["prompt"]].to_dict(),
+                "wording": turn.wording.to_dict() if turn.wording else None,
                 "decoding": turn.inquiry.decoding.to_dict(),
             },
         )

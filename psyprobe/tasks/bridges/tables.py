@@ -7,7 +7,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +18,6 @@ import pandas as pd
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
-from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import encode_png
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.observers.chat.protocol import Answer, eight_bit
@@ -30,8 +29,6 @@ from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.turns import (
     Replies,
     Turn,
-    correct_answer,
-    prompts_of,
     score_numbers,
     turns_of,
 )
@@ -74,8 +71,7 @@ def write_vlmevalkit_task(
     InputError
         A question has a system text or examples, for which VLMEvalKit has no place.
     """
-    prompts = _prompts(experiment)
-    rows: list[JsonObject] = []
+    rows = []
     first_rows: dict[str, int] = {}
     for index, turn in enumerate(turns, 1):
         _check_plain(turn, "VLMEvalKit")
@@ -84,15 +80,7 @@ def write_vlmevalkit_task(
         # VLMEvalKit takes the index of an earlier row in place of the same image.
         cell = str(first_rows[image]) if image in first_rows else image
         first_rows.setdefault(image, index)
-        row = {
-            "index": index,
-            "id": turn.id,
-            "image": cell,
-            "question": turn.inquiry.prompt,
-        }
-        # VLMEvalKit compares with "Yes", capital included.
-        row["answer"] = correct_answer(turn, prompts).capitalize()
-        rows.append(row | _description(turn))
+        rows.append(_vlmevalkit_row(index, turn) | {"image": cell})
     destination = make_folder(folder)
     table = destination / f"{experiment.name}.tsv"
     write_tsv(pd.DataFrame(rows), table)
@@ -123,7 +111,6 @@ def write_lmms_eval_task(
     InputError
         A question has a system text or examples, for which a task of lmms-eval has no place.
     """
-    prompts = _prompts(experiment)
     destination = make_folder(folder)
     images = make_folder(destination / "images")
     lines = []
@@ -136,7 +123,9 @@ def write_lmms_eval_task(
         for png in _pngs(turn):
             if png not in image_names:
                 image_names[png] = f"{len(image_names) + 1:06d}.png"
-                write_whole(images / image_names[png], partial(_write_png, png))
+                write_whole(
+                    images / image_names[png], partial(Path.write_bytes, data=png)
+                )
             names.append(image_names[png])
         decoding = turn.inquiry.decoding
         tokens = max(tokens, decoding.max_tokens)
@@ -145,9 +134,10 @@ def write_lmms_eval_task(
             "id": turn.id,
             "images": names,
             "question": turn.inquiry.prompt,
-            "answer": correct_answer(turn, prompts),
+            "answer": turn.correct,
+            **_description(turn),
         }
-        lines.append(json.dumps({**line, **_description(turn)}, ensure_ascii=False))
+        lines.append(json.dumps(line, ensure_ascii=False))
     task = f"psyprobe_{experiment.name}"
     questions = destination / "questions.jsonl"
     page = destination / f"{task}.yaml"
@@ -165,11 +155,8 @@ def write_lmms_eval_task(
         "TEMPERATURE": f"{temperature:g}",
         "SAMPLED": str(temperature > 0).lower(),
     }
-    field_pattern = r"\b(?:" + "|".join(fields) + r")\b"
-    write_text(
-        page,
-        re.sub(field_pattern, lambda match: fields[match.group()], templates["task"]),
-    )
+    text = re.sub(r"\w+", lambda word: fields.get(word[0], word[0]), templates["task"])
+    write_text(page, text)
     write_text(code, templates["code"])
     return [page, code, questions, _write_page(experiment, destination)]
 
@@ -187,23 +174,15 @@ def write_predictions(
         The file: .xlsx, .tsv or .json.
     """
     path = Path(output)
-    prompts = prompts_of(record)
     if path.suffix not in _PREDICTIONS:
         raise InputError(
             f"{path} ends in {path.suffix!r}; give {', '.join(_PREDICTIONS)}, as VLMEvalKit's "
             "predictions"
         )
-    rows = []
-    for index, turn in enumerate(turns_of(record, store, Path(folder)), 1):
-        row: JsonObject = {
-            "index": index,
-            "id": turn.id,
-            "question": turn.inquiry.prompt,
-        }
-        row["answer"] = correct_answer(turn, prompts).capitalize()
-        row |= _description(turn)
-        row["prediction"] = turn.answer.text if turn.answer else ""
-        rows.append(row)
+    rows = [
+        _vlmevalkit_row(index, turn) | {"prediction": turn.reply}
+        for index, turn in enumerate(turns_of(record, store, Path(folder)), 1)
+    ]
     write_whole(path, partial(_PREDICTIONS[path.suffix], pd.DataFrame(rows)))
     return len(rows)
 
@@ -253,22 +232,20 @@ def write_lmms_eval_results(
     output : str or Path
         The folder in which that of the model is made.
     """
-    prompts = prompts_of(record)
     task = f"psyprobe_{record.experiment}"
     model = re.sub(r"[^A-Za-z0-9._-]+", "__", record.observer)
     date = re.sub(r"\D", "", record.started or "")[:14]
     stamp = f"{date[:8]}_{date[8:]}"
     lines = []
     for number, turn in enumerate(turns_of(record, store, Path(folder))):
-        reply = turn.answer.text if turn.answer else ""
         sample = {
             "doc_id": number,
-            "target": correct_answer(turn, prompts),
-            "filtered_resps": [reply],
+            "target": turn.correct,
+            "filtered_resps": [turn.reply],
             "input": turn.inquiry.prompt,
-            METRIC: {"id": turn.id, "reply": reply, **_description(turn)},
+            METRIC: {"id": turn.id, "reply": turn.reply, **_description(turn)},
             # lmms-eval itself would count "Yes." as another word than "yes".
-            **_trial_score(turn, prompts),
+            **_trial_score(turn),
         }
         lines.append(json.dumps(sample, ensure_ascii=False))
     numbers = score_numbers(build_result(record, store))
@@ -356,24 +333,16 @@ def _token_counts(counts: Any) -> JsonObject:
     }
 
 
-def _trial_score(turn: Turn, prompts: Mapping[str, Prompt]) -> dict[str, float]:
+def _trial_score(turn: Turn) -> dict[str, float]:
     """Score the reply to a trial by psyprobe's reading: 1 if right; {} if it says neither."""
     trial = turn.description
-    if turn.answer is None or "prompt" not in trial:
+    if turn.answer is None or turn.wording is None:
         return {}
-    prompt, polarity = prompts[trial["prompt"]].interpret(
-        trial["order"], trial["alternatives"]
-    )
+    prompt, polarity = turn.wording.interpret(trial["order"], trial["alternatives"])
     response = response_value(read_answer(turn.answer, prompt), "text", polarity)
     if math.isnan(response):
         return {}
     return {"score": response if trial["contrast"] > 0 else 1 - response}
-
-
-def _prompts(experiment: Experiment) -> dict[str, Prompt]:
-    if experiment.asking is None:
-        return {}
-    return {prompt.id: prompt for prompt in experiment.asking.prompts}
 
 
 def _check_plain(turn: Turn, harness: str) -> None:
@@ -390,6 +359,17 @@ def _pngs(turn: Turn) -> Iterator[bytes]:
         yield encode_png(eight_bit(image), noise=True)
 
 
+def _vlmevalkit_row(index: int, turn: Turn) -> JsonObject:
+    return {
+        "index": index,
+        "id": turn.id,
+        "question": turn.inquiry.prompt,
+        # VLMEvalKit compares with "Yes", capital included.
+        "answer": turn.correct.capitalize(),
+        **_description(turn),
+    }
+
+
 def _description(turn: Turn) -> JsonObject:
     return {
         name: value
@@ -402,10 +382,6 @@ def _write_page(experiment: Experiment, folder: Path) -> Path:
     path = folder / f"{experiment.name}.toml"
     write_text(path, experiment.toml)
     return path
-
-
-def _write_png(png: bytes, path: Path) -> None:
-    path.write_bytes(png)
 
 
 def _write_xlsx(table: pd.DataFrame, path: Path) -> None:

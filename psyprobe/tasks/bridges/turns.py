@@ -26,7 +26,7 @@ from psyprobe.probes import load_probe
 from psyprobe.probes.experiments import check_experiment
 from psyprobe.running.loop import Writer, ask_round
 from psyprobe.running.origins import Origins
-from psyprobe.running.protocol import Batch, RunRecord
+from psyprobe.running.protocol import Batch, RunRecord, question_keys
 from psyprobe.running.store import Store
 
 if TYPE_CHECKING:
@@ -45,8 +45,25 @@ class Turn:
     answer: Answer | None
     #: Level, contrast, repeat and prompt of a trial, or the name of an item.
     description: JsonMapping
+    #: The wording of a trial, from which its prompt was made; None of an item.
+    wording: Prompt | None
     #: Whether the observer resized the image that it was sent.
     resized: bool = False
+
+    @property
+    def reply(self) -> str:
+        """The text of the answer; "" without one."""
+        return self.answer.text if self.answer else ""
+
+    @property
+    def correct(self) -> str:
+        """The right answer to a trial, in the words of its prompt; "" for an item."""
+        if self.wording is None:
+            return ""
+        trial = self.description
+        prompt, polarity = self.wording.interpret(trial["order"], trial["alternatives"])
+        is_present = trial["contrast"] > 0
+        return prompt.yes[0] if is_present == (polarity > 0) else prompt.no[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,18 +75,6 @@ class Replies:
     card: Card
     #: Answers by the id of the turn.
     answers: Mapping[str, Answer]
-
-
-def correct_answer(turn: Turn, prompts: Mapping[str, Prompt]) -> str:
-    """Return the right answer to a trial, in the words of its prompt; "" for an item."""
-    trial = turn.description
-    if "prompt" not in trial:
-        return ""
-    prompt, polarity = prompts[trial["prompt"]].interpret(
-        trial["order"], trial["alternatives"]
-    )
-    is_present = trial["contrast"] > 0
-    return prompt.yes[0] if is_present == (polarity > 0) else prompt.no[0]
 
 
 class TurnIds:
@@ -158,13 +163,14 @@ def questions_of(experiment: Experiment, card: Card) -> Iterator[Turn]:
     turn_id = TurnIds()
     turns = list[Turn]()
     schedule, probe = _plan(experiment, ReplayObserver(card, lambda _: None))
+    wordings = _wordings(experiment)
     batches = schedule.next()
     descriptions = _describe_questions(schedule)
 
     def recall(inquiry: Inquiry) -> Answer:
-        turns.append(
-            Turn(turn_id(inquiry), inquiry, None, descriptions.get(inquiry.key, {}))
-        )
+        description = descriptions.get(inquiry.key, {})
+        wording = wordings.get(description.get("prompt"))
+        turns.append(Turn(turn_id(inquiry), inquiry, None, description, wording))
         return Answer("")
 
     for _ in probe.answer({card.digest: ReplayObserver(card, recall)}, batches):
@@ -200,10 +206,11 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
     turns = list[Turn]()
     schedule, probe = _plan(experiment, ReplayObserver(card, lambda _: None))
     schedule.begin(record)
+    wordings = _wordings(experiment)
     while batches := [
         batch for batch in schedule.next() if _observer_digest(batch) == card.digest
     ]:
-        keys = {question.key for batch in batches for question in batch.questions}
+        keys = question_keys(batches)
         if store.missing(keys):
             raise InputError(
                 f"{record.experiment} with {record.observer} was asked by another version of "
@@ -223,7 +230,8 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
                 return None
             answer = Answer.from_dict(reply)
             description = descriptions.get(inquiry.key, {})
-            turns.append(Turn(turn_id(inquiry), inquiry, answer, description))
+            wording = wordings.get(description.get("prompt"))
+            turns.append(Turn(turn_id(inquiry), inquiry, answer, description, wording))
             return answer
 
         for answered in probe.answer(
@@ -316,12 +324,9 @@ def score_numbers(result: xarray.Dataset) -> dict[str, float]:
     return {name: float(value) for name, value in numbers.items() if _is_number(value)}
 
 
-def prompts_of(record: RunRecord) -> dict[str, Prompt]:
-    """Return the prompts of a run in words, by id; a benchmark has none."""
-    return {
-        prompt.id: prompt
-        for prompt in map(Prompt.from_dict, record.layout.get("prompts", ()))
-    }
+def _wordings(experiment: Experiment) -> dict[str | None, Prompt]:
+    prompts = () if experiment.asking is None else experiment.asking.prompts
+    return {prompt.id: prompt for prompt in prompts}
 
 
 class _Plan(NamedTuple):
