@@ -87,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 end="",
                 file=sys.stderr,
             )
-        return _refuse(parsed.command, _sentence(error))
+        tell(_cut(f"psyprobe {parsed.command}: error: {_sentence(error)}", _LINE))
+        return 2
     except KeyboardInterrupt:
         resumes = all_commands().commands[parsed.command].get("resumes", False)
         remedy = (
@@ -125,11 +126,6 @@ def _sentence(error: BaseException) -> str:
         f"psyprobe did not foresee this: {_cut(describe_failure(error))}; --debug shows the trace, "
         "and psyprobe doctor what a report of it should hold"
     )
-
-
-def _refuse(command: str, reason: str) -> int:
-    tell(_cut(f"psyprobe {command}: error: {reason}", _LINE))
-    return 2
 
 
 def _cut(text: str, longest: int = _QUOTATION) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import math
+from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ class FilePixels:
     precision: str | None = None
 
 
-def check_command(arguments: argparse.Namespace) -> int:
+def check_command(arguments: Namespace) -> int:
     """Print what was requested against what is delivered, and why they differ.
 
     The exit code is 1 if a quantity is beyond its tolerance; a file that measures well and is not
@@ -82,14 +82,7 @@ def check_command(arguments: argparse.Namespace) -> int:
     record = {
         **certificate.to_dict(),
         "unchanged": unchanged,
-        "causes": [
-            {
-                "name": cause.name,
-                "explanation": cause.explanation,
-                "remedy": cause.remedy,
-            }
-            for cause in causes
-        ],
+        "causes": list(map(asdict, causes)),
     }
     show(record, "\n".join(lines), as_json=arguments.json)
     return 0 if certificate.passed else 1
@@ -123,7 +116,7 @@ def beside(path: Path) -> Path:
 
 
 def _check_foreign(
-    arguments: argparse.Namespace, path: Path
+    arguments: Namespace, path: Path
 ) -> tuple[Certificate, tuple[Cause, ...]]:
     """Measure a file made elsewhere as the stimulus that the command line says it should be."""
     content = read_pixels(
@@ -272,11 +265,7 @@ def read_pixels(
         return FilePixels(
             pixels / (2.0**bits - 1), "encoded", "uint8" if bits <= 10 else "float16"
         )
-    if (
-        pixels.dtype.kind == "f"
-        and kind in (".tiff", ".npy")
-        and pixels.dtype == np.float32
-    ):
+    if pixels.dtype == np.float32 and kind in (".tiff", ".npy"):
         return FilePixels(pixels.astype(np.float64), space or "encoded", "float32")
     return FilePixels(pixels, space or "encoded")
 
@@ -291,13 +280,15 @@ def _select(
         if array.ndim >= 2 and min(array.shape) > 1
     }
     names = ", ".join(images)[:120] or "none"
-    if key is None and len(images) != 1:
-        raise InputError(
-            f"{path} holds {len(images)} images ({names}); name one with --key"
-        )
-    if key is not None and key not in images:
+    if key is None:
+        if len(images) != 1:
+            raise InputError(
+                f"{path} holds {len(images)} images ({names}); name one with --key"
+            )
+        return images.popitem()[1]
+    if key not in images:
         raise InputError(f"{path} has no image {key!r}; it holds {names}")
-    return images[key if key is not None else next(iter(images))]
+    return images[key]
 
 
 def _check_finite(path: Path, values: npt.NDArray[Any]) -> npt.NDArray[Any]:

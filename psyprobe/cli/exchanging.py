@@ -4,7 +4,7 @@ back.
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from pathlib import Path
 
 from psyprobe._json import JsonObject
@@ -17,7 +17,7 @@ from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 
 
-def export_runs(arguments: argparse.Namespace) -> int:
+def export_runs(arguments: Namespace) -> int:
     """Write each finished run of a store as a result of another harness."""
     path = arguments.stores[0]
     harness = load_harness(arguments.harness)
@@ -42,7 +42,7 @@ def export_runs(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def import_answers(arguments: argparse.Namespace) -> int:
+def import_answers(arguments: Namespace) -> int:
     """Store the answers that another harness got, as a run like any other."""
     harness = load_harness(arguments.harness)
     page = (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import math
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,7 +67,7 @@ class _Encoding:
         return f"{text}, {self.dither} dither of seed {self.seed}"
 
 
-def render_command(arguments: argparse.Namespace) -> int:
+def render_command(arguments: Namespace) -> int:
     """Write a stimulus, or each of a grid, and the certificate of what its file holds.
 
     The exit code is 0 whatever the certificate says; see `check_command`.
@@ -92,7 +92,7 @@ def render_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _encoding(arguments: argparse.Namespace, path: Path) -> _Encoding:
+def _encoding(arguments: Namespace, path: Path) -> _Encoding:
     rounded = arguments.bits or arguments.pack or arguments.dither != "none"
     if rounded and path.suffix.lower() != ".png":
         raise InputError(
@@ -155,7 +155,7 @@ def _remark(record: JsonObject) -> None:
 
 
 def _render_grid(
-    arguments: argparse.Namespace, path: Path, display: Display, encoding: _Encoding
+    arguments: Namespace, path: Path, display: Display, encoding: _Encoding
 ) -> int:
     """Write a numbered file for each combination of values, and one table of them all."""
     axes = _axes(arguments.grid)
@@ -311,7 +311,7 @@ def _png(drive: FloatArray, encoding: _Encoding) -> bytes:
     return encode_png(image, noise=encoding.dither != "none")
 
 
-def corrupt_command(arguments: argparse.Namespace) -> int:
+def corrupt_command(arguments: Namespace) -> int:
     """Corrupt images; without any, list the dimensions."""
     if not arguments.images:
         return _list_corruptions(arguments.json)

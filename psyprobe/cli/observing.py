@@ -4,11 +4,11 @@ observer.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
 import sys
+from argparse import Namespace
 from dataclasses import replace
 from typing import cast
 
@@ -33,7 +33,7 @@ from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.tasks.calibration import calibrate, check_calibrated, most_questions
 
 
-def ask_command(arguments: argparse.Namespace) -> int:
+def ask_command(arguments: Namespace) -> int:
     """Put one question to an observer and print its answer, or calibrate a server."""
     if arguments.calibrate:
         return _calibrate(arguments)
@@ -78,7 +78,7 @@ def ask_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _calibrate(arguments: argparse.Namespace) -> int:
+def _calibrate(arguments: Namespace) -> int:
     one_question = arguments.prompt is not None or arguments.stimulus is not None
     if one_question or arguments.image or arguments.system:
         raise InputError(
@@ -105,21 +105,19 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _load(arguments: argparse.Namespace) -> AnswerObserver:
+def _load(arguments: Namespace) -> AnswerObserver:
     options = settings(arguments.observer_option, "--observer-option")
     return cast(AnswerObserver, load_observer(arguments.observer, **options))
 
 
-def _charge(arguments: argparse.Namespace, observer: AnswerObserver) -> Decoding:
+def _charge(arguments: Namespace, observer: AnswerObserver) -> Decoding:
     """Let the answers of a paid observer have a cost, and return how it is to answer."""
     if isinstance(observer, PaidObserver):
         charge([observer], read_prices(arguments.prices), None)
     return Decoding(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
 
 
-def _images(
-    arguments: argparse.Namespace, observer: AnswerObserver
-) -> tuple[FloatArray, ...]:
+def _images(arguments: Namespace, observer: AnswerObserver) -> tuple[FloatArray, ...]:
     if arguments.image and arguments.stimulus is not None:
         raise InputError("--stimulus is not allowed with --image; leave one out")
     if arguments.stimulus is None:
@@ -147,7 +145,7 @@ def _cost(answer: Answer) -> list[str]:
     return [*cost, f"{answer.latency:.2f} s"]
 
 
-def serve_simulated_command(parsed: argparse.Namespace) -> int:
+def serve_simulated_command(parsed: Namespace) -> int:
     """Serve a simulated observer until Ctrl-C or SIGTERM, and print where when it is ready."""
     try:
         from psyprobe.observers.simulated.serving import Faults, SimulatedServer

@@ -4,7 +4,7 @@ observer.
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from psyprobe.running.merge import merge
 from psyprobe.running.store import Store
 
 
-def score_command(arguments: argparse.Namespace) -> int:
+def score_command(arguments: Namespace) -> int:
     """Print the scores of all finished runs, as one table an experiment or as a scoreboard."""
     if arguments.scoreboard:
         board = _scoreboard(arguments, _load(arguments.results))
@@ -47,7 +47,7 @@ def score_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _judge(arguments: argparse.Namespace) -> list[xarray.Dataset]:
+def _judge(arguments: Namespace) -> list[xarray.Dataset]:
     """Let a judge read the replies of results again; its verdicts go to the store of the
     replies.
     """
@@ -65,7 +65,7 @@ def _judge(arguments: argparse.Namespace) -> list[xarray.Dataset]:
     ]
 
 
-def plot_command(arguments: argparse.Namespace) -> int:
+def plot_command(arguments: Namespace) -> int:
     """Draw all finished runs, or the scoreboard of them, into one figure."""
     import matplotlib as mpl
 
@@ -103,7 +103,7 @@ def plot_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def report_command(arguments: argparse.Namespace) -> int:
+def report_command(arguments: Namespace) -> int:
     """Write one page over all finished runs."""
     names = ("title", "measure", "published", "sort")
     options = {name: getattr(arguments, name) for name in names}
@@ -117,7 +117,7 @@ def report_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def replay_command(arguments: argparse.Namespace) -> int:
+def replay_command(arguments: Namespace) -> int:
     """Write a result file for each stored model and test."""
     results = replay(
         arguments.table, arguments.grids, models=arguments.model, tests=arguments.test
@@ -136,7 +136,7 @@ def replay_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def store_command(arguments: argparse.Namespace) -> int:
+def store_command(arguments: Namespace) -> int:
     """Describe, verify or vacuum each store, merge them, or export and import their answers."""
     writes = arguments.what in ("merge", "export", "import")
     if writes != (arguments.output is not None):
@@ -179,7 +179,7 @@ def store_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_harness(arguments: argparse.Namespace) -> None:
+def _check_harness(arguments: Namespace) -> None:
     """Refuse options of an exchange with other harnesses where there is none."""
     options = {
         f"--{name.replace('_', '-')}": vars(arguments)[name]
@@ -196,9 +196,7 @@ def _check_harness(arguments: argparse.Namespace) -> None:
             raise InputError(f"store {arguments.what} takes no {name}")
 
 
-def _work_on(
-    store: Store, path: str, arguments: argparse.Namespace
-) -> tuple[JsonObject, str]:
+def _work_on(store: Store, path: str, arguments: Namespace) -> tuple[JsonObject, str]:
     """Describe, verify, vacuum or export a store; return what JSON prints of it, and the text."""
     match arguments.what:
         case "verify":
@@ -251,9 +249,7 @@ def _summary_lines(summary: JsonObject) -> list[str]:
     return lines
 
 
-def _scoreboard(
-    arguments: argparse.Namespace, results: list[xarray.Dataset]
-) -> Scoreboard:
+def _scoreboard(arguments: Namespace, results: list[xarray.Dataset]) -> Scoreboard:
     return scoreboard(
         results,
         published=arguments.published,
@@ -262,7 +258,7 @@ def _scoreboard(
     )
 
 
-def _check_options(arguments: argparse.Namespace, option: str) -> None:
+def _check_options(arguments: Namespace, option: str) -> None:
     if arguments.published or arguments.sort is not None:
         raise InputError(f"--published and --sort are for the scoreboard; add {option}")
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -47,11 +46,9 @@ from psyprobe.probes.results import plot, score_layers
 
 #: Characters of the name of a result's file, without its ending.
 _LONGEST_STEM = 200
-#: Seconds until worker processes have loaded an observer.
-_WORKERS_START = 3.0
 
 
-def run_command(arguments: argparse.Namespace) -> int:
+def run_command(arguments: Namespace) -> int:
     """Run each experiment with each observer; write result, score and figure; print the scores."""
     experiments = _experiments(arguments)
     folder = Path(arguments.output)
@@ -91,7 +88,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         return _run(arguments, experiments, folder, options | {"budget": budget})
 
 
-def _experiments(arguments: argparse.Namespace) -> list[Experiment]:
+def _experiments(arguments: Namespace) -> list[Experiment]:
     """Read the experiments that the command line names, with its settings and variants."""
     changes = settings(arguments.set, "--set")
     experiments = []
@@ -125,11 +122,10 @@ def _variant(text: str) -> tuple[str, list[float]]:
 
 
 def _plan(
-    arguments: argparse.Namespace, experiments: list[Experiment], options: JsonObject
+    arguments: Namespace, experiments: list[Experiment], options: JsonObject
 ) -> int:
     plans = []
     timed = True
-    shared_seconds = 0.0
     for experiment, observer in _pairs(arguments, experiments):
         # Loading a network would take longer than all else in a plan.
         loaded = not isinstance(observer, DeferredObserver) or observer.loaded
@@ -143,16 +139,11 @@ def _plan(
             )
         )
         timed &= loaded
-        # A server is asked many questions at once by one process.
-        shared_seconds += 0.0 if served else plans[-1].seconds or 0.0
     seconds = sum(planned.seconds or 0 for planned in plans)
     if timed:
-        workers = _with_workers(
-            arguments.workers or os.cpu_count() or 1, seconds, shared_seconds
-        )
         duration_text = (
             f"what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves out "
-            f"drawing{workers}"
+            "drawing"
         )
     else:
         duration_text = (
@@ -177,21 +168,8 @@ def _count_images(plans: list[Any]) -> str:
     return " and ".join(f"{count} distinct {kind}" for kind, count in counts.items())
 
 
-def _with_workers(count: int, seconds: float, shared_seconds: float) -> str:
-    """Say how long a run would take with worker processes, which share a part of its seconds."""
-    if count == 1 or not shared_seconds:
-        return ""
-    estimate = seconds - shared_seconds + shared_seconds / count + _WORKERS_START
-    if estimate >= seconds:
-        return (
-            f"; --workers {count} would not be faster, since they take {_WORKERS_START:g} s "
-            "to start"
-        )
-    return f", and with --workers {count} about {estimate:.0f} s"
-
-
 def _run(
-    arguments: argparse.Namespace,
+    arguments: Namespace,
     experiments: list[Experiment],
     folder: Path,
     options: JsonObject,
@@ -246,7 +224,7 @@ def _run(
 
 
 def _run_shard(
-    arguments: argparse.Namespace, experiments: list[Experiment], options: JsonObject
+    arguments: Namespace, experiments: list[Experiment], options: JsonObject
 ) -> int:
     for experiment, observer in _pairs(arguments, experiments):
         run_shard(experiment, observer, shard=arguments.shard, **options)
@@ -312,7 +290,7 @@ def write_result(
 
 
 def _pairs(
-    arguments: argparse.Namespace, experiments: list[Experiment]
+    arguments: Namespace, experiments: list[Experiment]
 ) -> Iterator[tuple[Experiment, Any]]:
     """Pair every experiment with every observer; observers of equal input are loaded once."""
     options = settings(arguments.observer_option, "--observer-option")
@@ -336,13 +314,13 @@ def _pairs(
             yield experiment, observers[feeding]
 
 
-def _wrappers(arguments: argparse.Namespace) -> list[Callable[[Any], Any]]:
+def _wrappers(arguments: Namespace) -> list[Callable[[Any], Any]]:
     """List the functions by which installed packages wrap observers, as the options ask for it."""
     wrappers = [hook(arguments) for hook in extensions_of("run", "wraps")]
     return [wrap for wrap in wrappers if wrap is not None]
 
 
-def _observer_names(arguments: argparse.Namespace) -> list[str]:
+def _observer_names(arguments: Namespace) -> list[str]:
     """List the observers by name, those of pages of observers included, each once."""
     pages = (
         read_observers(name) if name.endswith(".toml") else [name]
@@ -351,9 +329,7 @@ def _observer_names(arguments: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(name for page in pages for name in page))
 
 
-def result_stem(
-    arguments: argparse.Namespace, experiment: Experiment, card: Any
-) -> str:
+def result_stem(arguments: Namespace, experiment: Experiment, card: Any) -> str:
     """Build a file stem from names, variants and settings.
 
     A digest marks observer options, and settings that do not stand in it word for word.

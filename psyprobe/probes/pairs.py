@@ -36,7 +36,7 @@ from psyprobe.probes.pair_batches import (
     seconds_an_image,
     stimulus_digests,
 )
-from psyprobe.running.protocol import Batch, Question, RunRecord
+from psyprobe.running.protocol import Batch, Content, Question, RunRecord
 from psyprobe.running.schedule import ExperimentSchedule
 from psyprobe.running.store import Store
 from psyprobe.running.task import StimulusAxis, Task
@@ -295,7 +295,7 @@ class PairSchedule(ExperimentSchedule):
         self._planned_record = self._plan_record(store, missing)
         return self._planned_record
 
-    def contents(self) -> Iterator[tuple[str, str, Any]]:
+    def contents(self) -> Iterator[Content]:
         """Yield what digests of the run stand for: the stimuli, the display and the cards."""
         yield self._layout["display"], "display", self.experiment.display.to_dict()
         yield from super().contents()

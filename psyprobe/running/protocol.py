@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.files.output import digest
@@ -91,6 +91,10 @@ class Origin:
     served: Mapping[str, str] = field(default_factory=dict)
 
 
+#: What a digest stands for: digest, kind, what JSON can hold.
+Content: TypeAlias = tuple[str, str, Any]
+
+
 @dataclass(frozen=True)
 class Answered:
     """A question with the observer's answer."""
@@ -99,8 +103,8 @@ class Answered:
     #: What JSON can hold: {"values": ...} of an encoder, {"text": ...} in words, {"refused": why}
     #: if nothing could be shown.
     answer: JsonMapping
-    #: What digests stand for that only asking could tell: (digest, kind, what JSON can hold).
-    contents: tuple[tuple[str, str, Any], ...] = ()
+    #: What digests stand for that only asking could tell.
+    contents: tuple[Content, ...] = ()
     #: A probe fills in what the reply of a server says of itself, the loop all else.
     origin: Origin = Origin()
     #: Name of the experiment that asked first; the loop fills it in.
@@ -225,7 +229,7 @@ class Schedule(Protocol):
     def record(self, store: Store) -> RunRecord:
         """Return the run as it would begin now; the store tells what needs no asking."""
 
-    def contents(self) -> Iterable[tuple[str, str, Any]]:
+    def contents(self) -> Iterable[Content]:
         """Yield what the digests of questions stand for, as far as it is known before asking:
         (digest, kind, what JSON can hold).
         """

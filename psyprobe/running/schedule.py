@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.files.output import software_versions
-from psyprobe.running.protocol import RunRecord
+from psyprobe.running.protocol import Content, RunRecord
 from psyprobe.running.store import Store
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ExperimentSchedule:
             software=software_versions(),
         )
 
-    def contents(self) -> Iterator[tuple[str, str, Any]]:
+    def contents(self) -> Iterator[Content]:
         """Yield the cards; what else is asked and shown is stored with the answers."""
         for observer in self.observers.values():
             yield observer.card.digest, "observer", observer.card.to_dict()

@@ -22,6 +22,7 @@ from psyprobe.running.protocol import (
     DIGEST_DIGITS,
     PROCEDURE_DIGITS,
     Answered,
+    Content,
     Origin,
     Question,
     RunRecord,
@@ -213,7 +214,7 @@ class Store:
 
     # -- what digests stand for
 
-    def add_contents(self, contents: Iterable[tuple[str, str, Any]]) -> None:
+    def add_contents(self, contents: Iterable[Content]) -> None:
         """Write what digests stand for: (digest, kind, what JSON can hold)."""
         by_digest = {
             _shorten(digest): (kind, value) for digest, kind, value in contents
@@ -252,7 +253,7 @@ class Store:
         rows = self.database.select("content", "digest", [_shorten(card_digest)])
         return self._decode("content", rows[0], "value").get("name") if rows else None
 
-    def all_contents(self) -> Iterator[tuple[str, str, Any]]:
+    def all_contents(self) -> Iterator[Content]:
         """Yield all that digests stand for, as `add_contents` takes it."""
         for row in self.database.iterate("content"):
             yield row[0], row[1], self._decode("content", row, "value")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from psyprobe.observers.chat.prices import USD
 from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, AnswerObserver, TotalCost
 from psyprobe.observers.protocol import SeatedObserver
 from psyprobe.probes.cost import Expense, Pace, expense, measured_pace
-from psyprobe.running.protocol import Batch, RunRecord
+from psyprobe.running.protocol import Batch, Content, RunRecord
 from psyprobe.running.schedule import ExperimentSchedule, run_attributes
 from psyprobe.running.store import Store
 from psyprobe.tasks import items
@@ -149,7 +149,7 @@ class ItemSchedule(ExperimentSchedule):
         """The key and the name of each question."""
         return [{"key": key, "item": name} for name, key in self._keys.items()]
 
-    def contents(self) -> Iterator[tuple[str, str, Any]]:
+    def contents(self) -> Iterator[Content]:
         """Yield (digest, kind, content) for the list of items, then for each observer card."""
         yield digest(self.task.items), "items", self.task.items
         yield from super().contents()

@@ -53,7 +53,14 @@ from psyprobe.probes.words.prompt_variant import (
     fill_prompt,
     require_asking,
 )
-from psyprobe.running.protocol import Answered, Batch, Origin, Question, RunRecord
+from psyprobe.running.protocol import (
+    Answered,
+    Batch,
+    Content,
+    Origin,
+    Question,
+    RunRecord,
+)
 from psyprobe.running.schedule import ExperimentSchedule
 from psyprobe.running.store import Store
 from psyprobe.running.task import CONTRAST_AXIS, Scored, Task
@@ -148,7 +155,7 @@ class WordsSchedule(ExperimentSchedule):
             "task": self.task.to_dict(),
         }
 
-    def contents(self) -> Iterator[tuple[str, str, Any]]:
+    def contents(self) -> Iterator[Content]:
         """Yield the display and the card; requests and stimuli are stored with the answers."""
         display = self.scene.display.to_dict()
         yield digest(display), "display", display
