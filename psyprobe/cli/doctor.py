@@ -62,13 +62,15 @@ def _text(facts: JsonMapping) -> str:
         f"system: {facts['system']}",
         f"versions: {_join_pairs(facts['versions'])}",
     ]
-    for name, missing in facts["extras"].items():
-        lines.append(
-            f"extra {name}: {f'lacks {_join(missing)}' if missing else 'there'}"
-        )
-    lines.append(f"device: {facts['device']}")
-    lines.append(f"threads: {_join_pairs(facts['threads'])}")
-    lines.append(f"can run here: {_join(facts['can_run'])}")
+    lines += [
+        f"extra {name}: {f'lacks {_join(missing)}' if missing else 'there'}"
+        for name, missing in facts["extras"].items()
+    ]
+    lines += [
+        f"device: {facts['device']}",
+        f"threads: {_join_pairs(facts['threads'])}",
+        f"can run here: {_join(facts['can_run'])}",
+    ]
     names_by_obstacle: dict[str, list[str]] = {}
     for name, obstacle in facts["observers"].items():
         names_by_obstacle.setdefault(obstacle.partition(";")[0], []).append(name)
@@ -120,10 +122,7 @@ def _device() -> str:
 
         if not torch.cuda.is_available():
             return "cpu; torch sees no CUDA device"
-        names = [
-            torch.cuda.get_device_name(index)
-            for index in range(torch.cuda.device_count())
-        ]
+        names = map(torch.cuda.get_device_name, range(torch.cuda.device_count()))
         return f"CUDA {torch.version.cuda}: {_join(names)}"
     except (
         Exception
@@ -147,12 +146,10 @@ def _store(name: str) -> JsonObject:
     try:
         with Store(name, create=False) as store:
             contents = summary(store)
-            runs = contents["runs"]
-            return {
-                "bytes": contents["bytes"],
-                "answers": contents["answers"],
-                "runs": len(runs),
-                "finished": sum(run["finished"] is not None for run in runs),
+            endings = [run["finished"] for run in contents["runs"]]
+            return {name: contents[name] for name in ("bytes", "answers")} | {
+                "runs": len(endings),
+                "finished": len(endings) - endings.count(None),
             }
     except PsyprobeError as error:
         return {"problem": str(error)}

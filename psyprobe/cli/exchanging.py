@@ -12,8 +12,7 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import load_experiment
 from psyprobe.files.output import make_folder
 from psyprobe.files.terminal import show
-from psyprobe.probes.harnesses import ImportedRun, load_harness
-from psyprobe.running.protocol import RunRecord
+from psyprobe.probes.harnesses import load_harness
 from psyprobe.running.store import Store
 
 
@@ -31,7 +30,11 @@ def export_runs(arguments: Namespace) -> int:
         files = []
         lines = []
         for record in records:
-            _check_words(record)
+            if record.observer_card.get("ability") != "answer":
+                raise InputError(
+                    f"{record.experiment} with {record.observer} was answered in numbers and "
+                    "not in words; export it as a table, to .parquet, .csv or .nc"
+                )
             exported = harness.write(record, store, folder, Path(path).parent)
             files.append(str(exported.path))
             lines.append(
@@ -55,16 +58,13 @@ def import_answers(arguments: Namespace) -> int:
             run = harness.read(
                 path, store, page, arguments.observer, arguments.input_size
             )
-            _check_taken(path, run)
-            rows.append(
-                {
-                    "file": path,
-                    "experiment": run.experiment,
-                    "observer": run.observer,
-                    "taken": run.taken,
-                    "left": run.left,
-                }
-            )
+            if not run.taken:
+                raise InputError(
+                    f"{path} answers no question of {run.experiment}: its {run.answers} answers "
+                    "are to other images or wordings; give the page and --input-size with which "
+                    "the questions were written"
+                )
+            rows.append({"file": path, **run._asdict()})
             line = (
                 f"{arguments.output}: {run.taken:,} answers of {run.observer} in "
                 f"{run.experiment}"
@@ -77,20 +77,3 @@ def import_answers(arguments: Namespace) -> int:
             lines.append(line)
     show(rows, "\n".join(lines), as_json=arguments.json)
     return 0
-
-
-def _check_taken(path: str, run: ImportedRun) -> None:
-    if not run.taken:
-        raise InputError(
-            f"{path} answers no question of {run.experiment}: its {run.answers} answers are to "
-            "other images or wordings; give the page and --input-size with which the questions "
-            "were written"
-        )
-
-
-def _check_words(record: RunRecord) -> None:
-    if record.observer_card.get("ability") != "answer":
-        raise InputError(
-            f"{record.experiment} with {record.observer} was answered in numbers and not in "
-            "words; export it as a table, to .parquet, .csv or .nc"
-        )

@@ -129,11 +129,10 @@ def cite(experiment: str | Path) -> list[Cited]:
             cited += [Cited(key, references()[key].bibtex, reason) for key in keys]
             if not keys:
                 key = f"source_{page.name}"
-                cited.append(
-                    Cited(
-                        key, f"@misc{{{key},\n  note = {{{_braced(text)}}}\n}}", reason
-                    )
-                )
+                # Nothing in it may end the braces of the entry.
+                note = re.sub(r"[{}\\]", "", text)
+                entry = f"@misc{{{key},\n  note = {{{note}}}\n}}"
+                cited.append(Cited(key, entry, reason))
         entry = probe_bibtex(page.probe)
         if entry:
             cited.append(Cited(_key(entry), entry, f"the benchmark {page.probe}"))
@@ -173,8 +172,3 @@ def _sources(experiment: Experiment) -> Iterator[tuple[str, str]]:
         name = str(human.get(key))
         sources.append((human_sources.get(name, ""), f"people: {name}"))
     return ((text, reason) for text, reason in sources if text and text != "psyprobe")
-
-
-def _braced(text: str) -> str:
-    """Leave out what would end the braces of a BibTeX entry."""
-    return re.sub(r"[{}\\]", "", text)

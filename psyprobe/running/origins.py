@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -71,7 +71,10 @@ class Origins:
             current.software,
             current.device,
         ):
-            self._warn_of_worker(observer_digest, current, reply)
+            for name, before, now in _changed_versions([current], reply):
+                self._warn(
+                    observer_digest, name, before, now, "answers of other workers"
+                )
             current = replace(reply, served=current.served)
         if observer_digest not in self._servers:
             return current
@@ -104,14 +107,8 @@ class Origins:
         devices.
         """
         for digest, origins in self._stored.items():
-            current = _effective_versions(self._current[digest])
-            stored = [_effective_versions(origin) for origin in origins]
-            for name in sorted(current):
-                versions = sorted(
-                    {entries[name] for entries in stored if name in entries}
-                )
-                if versions and current[name] not in versions:
-                    self._warn(digest, name, " and ".join(versions), current[name])
+            for change in _changed_versions(origins, self._current[digest]):
+                self._warn(digest, *change)
 
     def _find_current(self, digest: str, observer: Any) -> Origin:
         """Return the origin of answers now; a server is asked what it serves, and checked."""
@@ -154,20 +151,6 @@ class Origins:
                     "the two apart by the observer option server=NAME, or use a new store"
                 )
 
-    def _warn_of_worker(self, digest: str, current: Origin, reply: Origin) -> None:
-        """Warn of a worker with other software or another device than this process."""
-        current_versions = _effective_versions(current)
-        worker_versions = _effective_versions(reply)
-        for name in sorted(current_versions.keys() & worker_versions.keys()):
-            if current_versions[name] != worker_versions[name]:
-                self._warn(
-                    digest,
-                    name,
-                    current_versions[name],
-                    worker_versions[name],
-                    "answers of other workers",
-                )
-
     def _warn(
         self,
         digest: str,
@@ -186,6 +169,17 @@ class Origins:
             ConditionWarning,
             stacklevel=4,
         )
+
+
+def _changed_versions(
+    earlier: Sequence[Origin], later: Origin
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of each package whose version changed, with its versions before and now."""
+    tables = [_effective_versions(origin) for origin in earlier]
+    for name, version in sorted(_effective_versions(later).items()):
+        versions = sorted({table[name] for table in tables if name in table})
+        if versions and version not in versions:
+            yield name, " and ".join(versions), version
 
 
 def _effective_versions(origin: Origin) -> dict[str, str]:

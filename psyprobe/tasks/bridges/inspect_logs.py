@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +70,9 @@ def write_inspect_log(
         raise InputError(
             f"{path} ends in {path.suffix!r}; give .eval or .json, the forms of inspect-ai's logs"
         )
-    log = _inspect("log")
-    inspect_model = _inspect("model")
+    from inspect_ai import log
+    from inspect_ai import model as inspect_model
+
     model = record.observer.replace(":", "/", 1)
     result = build_result(record, store)
     scores = _reply_scores(record, result)
@@ -157,8 +157,9 @@ def read_inspect_log(path: str | Path, page: Experiment | None = None) -> Replie
     InputError
         It is no such log, or the delivered contrast is unknown.
     """
+    from inspect_ai import log
+
     file = Path(path)
-    log = _inspect("log")
     try:
         header = log.read_eval_log(str(file), header_only=True)
         samples = list(log.read_eval_log_samples(str(file), all_samples_required=False))
@@ -237,7 +238,9 @@ def _reply_scores(record: RunRecord, result: xarray.Dataset) -> dict[str, JsonOb
 
 
 def _sample(turn: Turn, model: str, score: JsonMapping | None) -> Any:
-    inspect_model = _inspect("model")
+    from inspect_ai import log, scorer
+    from inspect_ai import model as inspect_model
+
     answer = turn.answer or Answer("")
     messages = messages_of(turn.inquiry)
     content: Any = answer.text
@@ -275,13 +278,12 @@ def _sample(turn: Turn, model: str, score: JsonMapping | None) -> Any:
     )
     scores = None
     if score is not None:
-        scorer = _inspect("scorer")
         scores = {"reply_reader": scorer.Score(**score, explanation=answer.text)}
     # inspect-ai has no field for these.
     metadata = answer.to_dict()
     metadata.pop("text", None)
     metadata.pop("first_tokens", None)
-    return _inspect("log").EvalSample(
+    return log.EvalSample(
         id=turn.id,
         epoch=1,
         input=messages,
@@ -299,7 +301,3 @@ def _sample(turn: Turn, model: str, score: JsonMapping | None) -> Any:
         model_usage={model: usage},
         total_time=answer.latency,
     )
-
-
-def _inspect(name: str) -> Any:
-    return importlib.import_module(f"inspect_ai.{name}")
