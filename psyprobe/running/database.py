@@ -15,15 +15,17 @@ from __future__ import annotations
 import re
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from psyprobe.errors import StoreError
 from psyprobe.files.terminal import printable_line
 
+T = TypeVar("T")
 #: How long a process waits for another one's transaction, in seconds.
 BUSY_TIMEOUT = 60.0
 #: Version of the tables.
@@ -190,7 +192,7 @@ class Database:
         with self._explain_errors():
             self._connection = connect(path, self.name, create)
             try:
-                prepare(self._connection, self.transaction, self.name, create)
+                self._prepare(create)
             except BaseException:
                 self._connection.close()
                 raise
@@ -214,7 +216,7 @@ class Database:
         """Return the rows of a table that have one of some values in a column, in order."""
         rows: list[Row] = []
         order = f"ORDER BY {_ORDER[table]}"
-        for chunk in _chunks(values):
+        for chunk in chunks(values):
             condition = f"WHERE {column} IN ({_marks(chunk)}) {order}"
             rows += [row for _, row in self._read(table, condition, chunk)]
         return rows
@@ -236,7 +238,7 @@ class Database:
     ) -> set[Any]:
         """Return the cells of one column in the rows that have one of some values in another."""
         cells: set[Any] = set()
-        for chunk in _chunks(values):
+        for chunk in chunks(values):
             query = f"SELECT {result} FROM {table} WHERE {column} IN ({_marks(chunk)})"
             with self._explain_errors():
                 cells.update(cell for (cell,) in self._connection.execute(query, chunk))
@@ -377,6 +379,34 @@ class Database:
 
     # -- inside
 
+    def _prepare(self, create: bool) -> None:
+        """Make the tables of an empty file; refuse one that is no store of this schema."""
+        identity = _identify(self._connection)
+        if identity == _EMPTY and not create:
+            raise StoreError(
+                f"{self.name} is empty and holds no run; restore a copy of it or give another file"
+            )
+        if (identity.application, identity.schema) != (APPLICATION_ID, SCHEMA_VERSION):
+            # Another process may be making the same store: what counts is seen under the lock.
+            with self.transaction():
+                if _identify(self._connection) == _EMPTY:
+                    for statement in filter(str.strip, TABLES.split(";")):
+                        self._connection.execute(statement)
+                    self._connection.execute(
+                        f"PRAGMA application_id = {APPLICATION_ID}"
+                    )
+                    self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            identity = _identify(self._connection)
+        if identity.application != APPLICATION_ID:
+            raise StoreError(
+                f"{self.name} is a database of another program; give another file name"
+            )
+        if identity.schema != SCHEMA_VERSION:
+            raise StoreError(
+                f"{self.name} has schema {identity.schema}, and this psyprobe reads schema "
+                f"{SCHEMA_VERSION} only; use the psyprobe that wrote it, or a new store"
+            )
+
     def _fetch(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._explain_errors():
             return self._connection.execute(query, values).fetchall()
@@ -407,9 +437,11 @@ def checksum(row: Row) -> int:
     return zlib.crc32(ascii(row).encode("ascii"))
 
 
-def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
-    listed = list(values)
-    return (listed[start : start + _CHUNK] for start in range(0, len(listed), _CHUNK))
+def chunks(values: Iterable[T]) -> Iterator[list[T]]:
+    """Yield values in lists of a length that is looked up and read at once."""
+    iterator = iter(values)
+    while chunk := list(islice(iterator, _CHUNK)):
+        yield chunk
 
 
 def _marks(values: Sequence[Any]) -> str:
@@ -433,38 +465,6 @@ def connect(path: Path | None, name: str, create: bool) -> sqlite3.Connection:
     return sqlite3.connect(
         path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
     )
-
-
-def prepare(
-    connection: sqlite3.Connection,
-    transaction: Callable[[], AbstractContextManager[None]],
-    name: str,
-    create: bool,
-) -> None:
-    """Make the tables of a file that is empty, and refuse one that is no store of this schema."""
-    identity = _identify(connection)
-    if identity == _EMPTY and not create:
-        raise StoreError(
-            f"{name} is empty and holds no run; restore a copy of it or give another file"
-        )
-    if (identity.application, identity.schema) != (APPLICATION_ID, SCHEMA_VERSION):
-        # Another process may be making the same store just now: what counts is seen under the lock.
-        with transaction():
-            if _identify(connection) == _EMPTY:
-                for statement in filter(str.strip, TABLES.split(";")):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        identity = _identify(connection)
-    if identity.application != APPLICATION_ID:
-        raise StoreError(
-            f"{name} is a database of another program; give another file name"
-        )
-    if identity.schema != SCHEMA_VERSION:
-        raise StoreError(
-            f"{name} has schema {identity.schema}, and this psyprobe reads schema "
-            f"{SCHEMA_VERSION} only; use the psyprobe that wrote it, or a new store"
-        )
 
 
 class _Identity(NamedTuple):

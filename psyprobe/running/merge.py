@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from psyprobe.errors import StoreError, clipped
 from psyprobe.files.output import write_whole
 from psyprobe.files.terminal import printable_line
+from psyprobe.running.database import chunks
 from psyprobe.running.protocol import Answered
 from psyprobe.running.store import Store
 
-_T = TypeVar("_T")
-#: So many answers are compared at a time.
-_CHUNK = 2000
 #: So many conflicts are named in a message.
 _NAMED_CONFLICTS = 3
 
@@ -111,9 +108,9 @@ def _conflict_error(conflicts: Sequence[str]) -> StoreError:
 def _copy(source: Store, target: Store, keep: str | None) -> list[str]:
     """Add what one store holds to another; describe each question with two answers."""
     conflicts = []
-    for contents in _chunks(source.all_contents()):
+    for contents in chunks(source.all_contents()):
         target.add_contents(contents)
-    for timed_answers in _chunks(source.all_answers()):
+    for timed_answers in chunks(source.all_answers()):
         answers = [answered for answered, _ in timed_answers]
         present = target.answers(answered.question.key for answered in answers)
         differing = [
@@ -128,8 +125,3 @@ def _copy(source: Store, target: Store, keep: str | None) -> list[str]:
     for record in source.runs():
         target.adopt_run(record)
     return conflicts
-
-
-def _chunks(rows: Iterator[_T]) -> Iterator[list[_T]]:
-    while chunk := list(islice(rows, _CHUNK)):
-        yield chunk

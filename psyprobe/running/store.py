@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import StoreError
-from psyprobe.running.database import COLUMNS, Database, Row
+from psyprobe.running.database import COLUMNS, Database, Row, chunks
 from psyprobe.running.protocol import (
     DIGEST_DIGITS,
     PROCEDURE_DIGITS,
@@ -28,8 +28,6 @@ from psyprobe.running.protocol import (
     RunRecord,
 )
 
-#: Answers that are read in turn are read so many at once.
-_CHUNK = 500
 #: The columns of a run that hold JSON.
 _JSON_OF_RUN = (
     "observer_card",
@@ -130,8 +128,7 @@ class Store:
             A question has none.
         """
         self._check_answered(keys, len(self.missing(keys)))
-        for start in range(0, len(keys), _CHUNK):
-            chunk = keys[start : start + _CHUNK]
+        for chunk in chunks(keys):
             answers = self.require_answers(chunk)
             yield from map(answers.__getitem__, chunk)
 

@@ -41,10 +41,8 @@ class _Worker:
 
     def send(self, message: Any) -> None:
         """Send a message; that a worker is dead shows when its connection is read."""
-        try:
+        with suppress(OSError):
             self.connection.send_bytes(pickle.dumps(message))
-        except OSError:
-            return
 
     def end(self) -> None:
         """Kill the process, whatever it is doing."""
