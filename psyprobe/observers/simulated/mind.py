@@ -17,6 +17,7 @@ FUNCTIONS = ("logistic", "normal", "weibull")
 CERTAIN = 30.0
 #: Just noticeable differences, which matter only where two images are compared.
 COMPARING = ("orientation_jnd", "frequency_jnd")
+_POSITIVE = ("scale", "width", "answer_mass", "deg", *COMPARING)
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,7 @@ class Mind:
                 raise InputError(f"{name} is {value!r}; give a number")
             if name == "seed" and type(value) is not int:
                 raise InputError(f"{name} is {value!r}; give a whole number")
-            if (
-                name in ("scale", "width", "answer_mass", *COMPARING)
-                and not 0 < value < math.inf
-            ):
+            if name in _POSITIVE and not 0 < value < math.inf:
                 raise InputError(f"{name} is {value}; give a number > 0")
             if name in ("prompt_sd", "logit_sd") and not 0 <= value < math.inf:
                 raise InputError(f"{name} is {value}; give a standard deviation >= 0")
@@ -112,10 +110,6 @@ class Mind:
         object.__setattr__(self, "luminance", float(self.luminance))
         words = tuple(word.casefold() for word in self.reversed_words)
         object.__setattr__(self, "reversed_words", words)
-        if not 0 < self.deg < math.inf:
-            raise InputError(
-                f"deg is {self.deg}; give the width of an image in degrees, > 0"
-            )
         if self.function not in FUNCTIONS:
             raise unknown_name("psychometric function", self.function, FUNCTIONS)
         if self.direction not in COLOURS:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cache, partial
@@ -143,10 +142,9 @@ class SimulatedObserver(Answering):
         self.name = name
         self.mind = mind
         self._eotf = checked_eotf(mind.eotf)
-        self._percepts: OrderedDict[tuple[bytes, float | None], Percept] = OrderedDict()
+        self._percepts: dict[tuple[bytes, float | None], Percept] = {}
         self._recent: deque[tuple[FloatArray, Percept]] = deque(maxlen=_RECENT)
         self._gains: dict[tuple[tuple[int, ...], float | None], FloatArray] = {}
-        self._lock = threading.Lock()
         # A luminance that the CSF does not cover fails here, and not at the first question.
         self.sensitivity([1.0])
         options = {
@@ -154,12 +152,11 @@ class SimulatedObserver(Answering):
             **asdict(mind),
             "reversed_words": list(mind.reversed_words),
         }
+        encoding = str(options.pop("eotf")).replace("srgb", "sRGB")
         for option in (*COMPARING, "direction"):
             # The card leaves out defaults that matter only where images are compared, or in colour.
             if options[option] == getattr(_IDEAL, option):
                 del options[option]
-        encoding = "sRGB" if mind.eotf == "srgb" else str(mind.eotf)
-        del options["eotf"]
         self.card = Card(
             f"simulated:{name}",
             "answer",
@@ -197,9 +194,8 @@ class SimulatedObserver(Answering):
     def true_sensitivity(self, spec: Specification) -> FloatArray:
         """Return 1 / the contrast of a stimulus at threshold, in its own kind of contrast.
 
-        Of noise with equal amplitudes in a ring of frequencies, it is the root mean square of the
-        sensitivity over the ring's Fourier coefficients; of anything else, that of the image as it
-        is drawn.
+        It is that of the image as it is drawn: of noise with equal amplitudes in a ring of
+        frequencies, the root mean square of the sensitivity over the ring's Fourier coefficients.
 
         Parameters
         ----------
@@ -223,20 +219,15 @@ class SimulatedObserver(Answering):
         >>> float(SimulatedObserver("watson-malo").true_sensitivity(grating).round(1))
         188.8
         """
-        if spec.kind == "annulus_noise" and not np.any(
-            np.asarray(getattr(spec, "window", 0.0))
-        ):
-            return self._ring_sensitivity(spec)
         contrast = np.asarray(getattr(spec, "contrast", 0.0), dtype=np.float64)
-        if not (contrast != 0).all():
+        if not contrast.all():
             raise InputError(
                 "a stimulus of contrast 0 has no threshold; give the contrast that is meant"
             )
         fps = spec.fps if spec.is_clip else None
         lights = self._light_of_stimuli(spec).reshape(-1, *spec.extent)
         powers = np.array([self._filtered(light, fps)[0] for light in lights])
-        visible = np.sqrt(powers).reshape(spec.batch)
-        return np.asarray(visible / np.abs(np.broadcast_to(contrast, spec.batch)))
+        return np.asarray(np.sqrt(powers).reshape(spec.batch) / np.abs(contrast))
 
     def prompt_shift(self, prompt: str) -> float:
         """Return how far log10 threshold contrast lies above its average under a prompt."""
@@ -400,29 +391,28 @@ class SimulatedObserver(Answering):
             It is no image.
         """
         drive = np.asarray(view)
-        has_shape = drive.ndim == (3 if fps is None else 4) and drive.shape[-1] in (
-            1,
-            3,
-        )
-        if not has_shape or drive.dtype.kind != "f" or not drive.size:
+        axes = 3 if fps is None else 4
+        if (
+            drive.ndim != axes
+            or drive.shape[-1] not in (1, 3)
+            or drive.dtype.kind != "f"
+            or not drive.size
+        ):
             raise InputError(
                 f"{self.card.name} looks at display drive, floating point, of shape (H, W, 3), "
                 f"and got {drive.dtype} of shape {drive.shape}"
             )
         drive = _planes(drive)
         key = hashlib.sha256(drive.data).digest(), fps
-        with self._lock:
-            if key in self._percepts:
-                self._percepts.move_to_end(key)
-                return self._percepts[key]
+        if percept := self._percepts.get(key):
+            return percept
         pixels = _canonical_pixels(drive)
         digest = hashlib.sha256(repr(pixels.shape).encode() + pixels.tobytes()).digest()
         power, noise = self._filtered(self._light(pixels), fps)
         percept = Percept(digest, math.sqrt(max(power - noise, 0.0)))
-        with self._lock:
-            self._percepts[key] = percept
-            if len(self._percepts) > _REMEMBERED:
-                self._percepts.popitem(last=False)
+        if len(self._percepts) >= _REMEMBERED:
+            self._percepts.clear()
+        self._percepts[key] = percept
         return percept
 
     def _light(self, pixels: npt.NDArray[Any]) -> FloatArray:
@@ -499,23 +489,6 @@ class SimulatedObserver(Answering):
             self._gains[shape, fps] = sensitivity**2 * multiplicity
         return self._gains[shape, fps]
 
-    def _ring_sensitivity(self, spec: Specification) -> FloatArray:
-        """Return the root mean square sensitivity over the ring of each annulus noise."""
-        height, width = spec.shape
-        radius, multiplicity = _radius(height, width)
-        gain = self._gain((height, width))
-        frequency, low, high = (
-            np.asarray(getattr(spec, name)) for name in ("frequency", "low", "high")
-        )
-        low, high = np.broadcast_arrays(low * frequency, high * frequency)
-        f = radius * float(spec.ppd)
-        bounds = zip(low.ravel(), high.ravel(), strict=True)
-        rings = [(f > lower) & (f < upper) for lower, upper in bounds]
-        power = np.array(
-            [gain[ring].sum() / multiplicity[ring].sum() for ring in rings]
-        )
-        return np.broadcast_to(np.sqrt(power).reshape(low.shape), spec.batch)
-
 
 def views_of(
     images: Sequence[FloatArray], prompt: str
@@ -577,15 +550,15 @@ def simulated_rows() -> list[ObserverRow]:
 def _csf(name: str, mind: Mind) -> Callable[[FloatArray], FloatArray]:
     from psyprobe import human  # loads on use: it brings tables and scipy
 
-    if name in ("watson-malo", "hpmh"):
-        return (
-            human.watson_malo_csf if name == "watson-malo" else human.watson_ahumada_csf
-        )
-    model = {
+    model: Callable[..., FloatArray] = {
+        "watson-malo": human.watson_malo_csf,
+        "hpmh": human.watson_ahumada_csf,
         "castlecsf": human.castle_csf,
         "stelacsf": human.stela_csf,
         "barten": human.barten_csf,
     }[name]
+    if name in ("watson-malo", "hpmh"):
+        return model
     # Without a direction castleCSF takes that of its authors, which is all but achromatic.
     colour = {} if mind.direction == COLOURS[0] else {"direction": mind.direction}
     return partial(model, luminance=mind.luminance, area=mind.deg * mind.deg, **colour)
@@ -602,10 +575,8 @@ def _canonical_pixels(drive: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
     By its codes an image is the same in process, out of a PNG, and however its drive was rounded.
     """
     values = drive * np.float32(255)
-    codes = np.rint(values)
-    is_eight_bit = (
-        np.abs(values - codes).max() < 1e-3 and codes.min() >= 0 and codes.max() <= 255
-    )
+    codes = np.rint(values).clip(0, 255)
+    is_eight_bit = np.abs(values - codes).max() < 1e-3
     pixels: npt.NDArray[Any] = codes.astype(np.uint8) if is_eight_bit else drive
     if np.array_equal(pixels, np.broadcast_to(pixels[..., :1], pixels.shape)):
         pixels = np.ascontiguousarray(pixels[..., :1])
