@@ -410,8 +410,8 @@ FAULTS = (
     Fault(
         "a budget bounded by the last question",
         "observers/chat/prices.py",
-        "self.dearest = max(self.dearest, cost)",
-        "self.dearest = cost",
+        "self.dearest = max(self.dearest, answer.cost)",
+        "self.dearest = answer.cost",
     ),
     Fault(
         "a chance level of 0.3 for four alternatives",

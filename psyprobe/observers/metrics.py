@@ -263,11 +263,6 @@ class ColorVideoVDP:
         import torch
 
         test, reference = check_light(test, reference, self.card.name)
-        brightest = float(max(test.max(), reference.max()))
-        if brightest > _PEAK:
-            raise InputError(
-                f"cvvdp takes light up to {_PEAK:g} cd/m² and was given {brightest:g} cd/m²"
-            )
         height, width = test.shape[1:3]
         metric = self._metric(height, width, ppd if self._ppd is None else self._ppd)
         step = max(1, _AT_ONCE // (height * width))
@@ -304,7 +299,7 @@ class ColorVideoVDP:
                 test.frames(0, 1)[:, 0], reference.frames(0, 1)[:, 0], ppd=ppd
             )
         metric = self._metric(height, width, ppd if self._ppd is None else self._ppd)
-        source = _clip_source(test, reference, metric.display_photometry, _PEAK)
+        source = _clip_source(test, reference, metric.display_photometry)
         with torch.inference_mode(), _quiet_about_dim_light():
             quality = metric.predict_video_source(source)[0].reshape(-1).cpu().numpy()
         return np.asarray(1 - np.broadcast_to(quality, (count,)) / 10)
@@ -364,15 +359,19 @@ def _quiet_about_dim_light() -> Iterator[None]:
 
 
 def _channels_first(light: Array) -> Any:
-    """Convert images (N, H, W, 3) to a float32 tensor (N, 3, H, W)."""
+    """Convert images (N, H, W, 3) to a float32 tensor (N, 3, H, W); refuse light beyond the peak."""
     import torch
 
+    if (brightest := float(light.max())) > _PEAK:
+        raise InputError(
+            f"cvvdp takes light up to {_PEAK:g} cd/m² and was given {brightest:g} cd/m²"
+        )
     return torch.from_numpy(
         np.array(np.moveaxis(light, -1, 1), dtype=np.float32, order="C")
     )
 
 
-def _clip_source(test: Clips, reference: Clips, photometry: Any, peak: float) -> Any:
+def _clip_source(test: Clips, reference: Clips, photometry: Any) -> Any:
     """Wrap clips as a video of the metric, which reads one frame at a time."""
 
     class Source(_imported().video_source.video_source_dm):  # type: ignore[misc]
@@ -393,14 +392,8 @@ def _clip_source(test: Clips, reference: Clips, photometry: Any, peak: float) ->
             return self._frame(reference, frame, device, colorspace)
 
         def _frame(self, clips: Clips, frame: int, device: Any, colorspace: str) -> Any:
-            light = clips.frames(frame, frame + 1)
-            if (brightest := float(light.max())) > peak:
-                raise InputError(
-                    f"cvvdp takes light up to {peak:g} cd/m² and was given {brightest:g} cd/m²"
-                )
-            return self.apply_dm_and_color_transform(
-                _channels_first(light).to(device), colorspace
-            )
+            light = _channels_first(clips.frames(frame, frame + 1))
+            return self.apply_dm_and_color_transform(light.to(device), colorspace)
 
     return Source(display_photometry=photometry)
 

@@ -137,20 +137,10 @@ class Card:
 
     def to_dict(self) -> JsonObject:
         """Give the card as plain values that JSON can hold."""
-        plain = {
-            card_field.name: getattr(self, card_field.name)
-            for card_field in dataclasses.fields(self)
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in dataclasses.asdict(self).items()
         }
-        tuples = {
-            name: list(value)
-            for name, value in plain.items()
-            if isinstance(value, tuple)
-        }
-        return (
-            plain
-            | tuples
-            | {"options": dict(self.options), "software": dict(self.software)}
-        )
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Card:
@@ -168,12 +158,11 @@ class Card:
             raise InputError(
                 f"an observer card has no field {', '.join(sorted(unknown))}"
             )
-        tuples = {
-            key: tuple(value)
-            for key, value in values.items()
-            if isinstance(value, list)
+        fields: JsonObject = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
         }
-        return cls(**{**values, **tuples})
+        return cls(**fields)
 
 
 @runtime_checkable

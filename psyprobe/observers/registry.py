@@ -223,15 +223,13 @@ def load_observer(
     if kind.obstacle:
         raise PsyprobeError(f"{name} {kind.obstacle}")
     # Options at their defaults are left out, so that kinds without them do not refuse them.
-    if random_weights:
-        options["random_weights"] = random_weights
-    if input != "normalised":
-        options["input"] = input
-    options |= {
-        key: value
-        for key, value in (("layers", layers), ("device", device))
-        if value is not None
+    common = {
+        "random_weights": random_weights or None,
+        "input": None if input == "normalised" else input,
+        "layers": layers,
+        "device": device,
     }
+    options |= {key: value for key, value in common.items() if value is not None}
     names = _option_names(kind)
     for option in options:
         if option not in names and not _takes_any_option(kind):
@@ -332,15 +330,12 @@ def read_observers(path: str | Path) -> list[str]:
                 f"{path}: a table of [[observers]] has no name; give for example name = "
                 "'openai:MODEL'"
             )
-        options = {
-            key: value if isinstance(value, str) else json.dumps(value)
+        options = [
+            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
             for key, value in table.items()
             if key != "name"
-        }
-        query = "&".join(
-            urllib.parse.quote(f"{key}={value}", safe="=:/")
-            for key, value in options.items()
-        )
+        ]
+        query = "&".join(urllib.parse.quote(option, safe="=:/") for option in options)
         names.append(f"{name}?{query}" if query else name)
     return names
 
@@ -353,10 +348,8 @@ def loaded_as(observer: Any) -> tuple[str, JsonObject] | None:
     >>> loaded_as(load_observer("pixels"))
     ('pixels', {})
     """
-    reference, name_and_options = _LOADED.get(id(observer), (None, None))
-    return (
-        name_and_options if reference is not None and reference() is observer else None
-    )
+    reference, name_and_options = _LOADED.get(id(observer), (lambda: None, None))
+    return name_and_options if reference() is observer else None
 
 
 def _forget(identity: int, _: Any) -> None:

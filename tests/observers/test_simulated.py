@@ -520,7 +520,7 @@ def test_what_is_true_of_it_is_on_its_card() -> None:
             "Known: logistic, normal, weibull",
         ),
         ("flat", {"text": "loud"}, InputError, "give 'sampled' or 'greedy'"),
-        ("flat", {"deg": 0}, InputError, "width of an image in degrees"),
+        ("flat", {"deg": 0}, InputError, "deg is 0; give a number > 0"),
         ("barten", {"luminance": -1}, InputError, "luminance"),
         ("flat", {"colour": 1}, InputError, "takes no option 'colour'"),
     ],

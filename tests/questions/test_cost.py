@@ -217,7 +217,7 @@ def test_a_budget_without_prices_stops_at_the_first_answer(tmp_path: Path) -> No
 def test_a_budget_counts_what_is_under_way() -> None:
     budget = Budget(1.0)
     budget.take()
-    budget.settle(0.3)
+    budget.settle(Answer("Yes", cost=0.3))
     budget.take()
     budget.take()
     with pytest.raises(
@@ -225,9 +225,9 @@ def test_a_budget_counts_what_is_under_way() -> None:
         match=r"0.30 USD, and another question may cost 0.30 USD beside 2 under way",
     ):
         budget.take()
-    budget.settle(None, answered=False)
+    budget.settle(None)
     budget.take()
-    budget.settle(0.3, "EUR")
+    budget.settle(Answer("Yes", cost=0.3, currency="EUR"))
     with pytest.raises(UnfinishedError, match="the server tells its price in EUR"):
         budget.take()
     for budget in (0.0, -1.0, float("nan"), float("inf"), True):

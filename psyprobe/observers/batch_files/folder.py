@@ -19,14 +19,15 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from psyprobe._json import JsonMapping, JsonObject
+from pydantic import TypeAdapter, ValidationError
+
 from psyprobe.errors import InputError
 from psyprobe.files.output import json_text, write_text, write_whole
-from psyprobe.files.parsing import parse_json, read_text
+from psyprobe.files.parsing import read_text
 from psyprobe.observers.chat.openai_connection import LONGEST_REPLY
 from psyprobe.observers.chat.openai_protocol import (
     Dialect,
@@ -64,18 +65,8 @@ class RequestFile:
     #: Whether no more results come.
     closed: bool = False
 
-    def to_dict(self) -> JsonObject:
-        """Return the state as JSON can hold it."""
-        state = asdict(self)
-        state["dialect"]["without"] = sorted(self.dialect.without)
-        return state
 
-    @classmethod
-    def from_dict(cls, state: JsonMapping) -> RequestFile:
-        """Make the file from what `to_dict` gave."""
-        dialect = state["dialect"]
-        without = frozenset(dialect["without"])
-        return cls(**{**state, "dialect": Dialect(**{**dialect, "without": without})})
+_STATES = TypeAdapter(dict[str, RequestFile])
 
 
 class ResultLine(NamedTuple):
@@ -119,7 +110,7 @@ class Folder:
 
     def save(self) -> None:
         """Write down the state of the files of requests."""
-        states = {name: file.to_dict() for name, file in self.request_files.items()}
+        states = _STATES.dump_python(self.request_files, mode="json")
         write_text(self.path / _STATE, json_text(states))
 
 
@@ -142,12 +133,9 @@ def read_folder(path: Path, thinking: int) -> Folder:
     folder = Folder(path)
     request_files = {}
     if (path / _STATE).is_file():
-        states = parse_json(read_text(path / _STATE), str(path / _STATE))
         try:
-            request_files = {
-                name: RequestFile.from_dict(state) for name, state in states.items()
-            }
-        except (TypeError, KeyError, AttributeError):
+            request_files = _STATES.validate_json(read_text(path / _STATE))
+        except ValidationError:
             raise InputError(
                 f"{path / _STATE} is not what psyprobe wrote; take another folder"
             ) from None
@@ -185,11 +173,9 @@ def _read_results(folder: Folder, file: Path, thinking: int) -> None:
         outcome = result.outcome
         if isinstance(outcome, Answer) and thinking and cut_in_thought(outcome):
             # A result of a request with more room is as good as any will be.
-            request_files = [
-                folder.request_files[name] for name in folder.file_names[key]
-            ]
             without_room = sum(
-                not request_file.dialect.room for request_file in request_files
+                not folder.request_files[file_name].dialect.room
+                for file_name in folder.file_names[key]
             )
             if name in failures or len(failures) < without_room:
                 outcome = ProblemError("it was cut off in its thoughts", param=THINKING)
@@ -243,8 +229,7 @@ def _read_result(line: bytes | None) -> _Result:
         return _UNREADABLE
     if not isinstance(key, str):
         return _UNREADABLE
-    if not isinstance(name, str):
-        name = ""
+    name = name if isinstance(name, str) else ""
     if error or not isinstance(response, dict):
         message = (
             (error.get("message") or error.get("code"))

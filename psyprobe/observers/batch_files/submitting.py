@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +18,7 @@ from psyprobe.errors import PsyprobeError
 from psyprobe.files.output import write_whole
 from psyprobe.observers.batch_files.folder import ENDPOINT, Folder, RequestFile
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
-from psyprobe.observers.chat.openai_connection import Connection, break_reason
+from psyprobe.observers.chat.openai_connection import Connection, Reply, break_reason
 from psyprobe.observers.chat.openai_protocol import (
     error_of,
     harmless,
@@ -79,21 +78,21 @@ async def _submit_file(client: Connection, file: Path) -> str:
         form.add_field(
             "file", requests, filename=file.name, content_type="application/jsonl"
         )
-        uploaded = await _exchange(client, "POST", "/files", form)
+        uploaded = await _request(client, "POST", "/files", form)
     request = {
         "input_file_id": _identifier(uploaded),
         "endpoint": ENDPOINT,
         "completion_window": _WINDOW,
     }
     return _identifier(
-        await _exchange(client, "POST", "/batches", json.dumps(request).encode())
+        await _request(client, "POST", "/batches", json.dumps(request).encode())
     )
 
 
 async def _fetch_results(
     client: Connection, folder: Folder, name: str, request_file: RequestFile
 ) -> None:
-    batch = await _exchange(
+    batch = await _request(
         client, "GET", f"/batches/{quote(request_file.batch, safe='')}"
     )
     status = batch.get("status")
@@ -112,68 +111,52 @@ async def _fetch_results(
         if (file := batch.get(f"{kind}_file_id")) is not None:
             path = folder.path / f"results-{number}-{kind}.jsonl"
             partial_path = path.with_suffix(".part")
-            await _download(client, _identifier({"id": file}), partial_path)
-            write_whole(path, partial(_move, partial_path))
+            place = f"/files/{quote(_identifier({'id': file}), safe='')}/content"
+            await _reply(client.download(place, partial_path, _MAX_BYTES))
+            write_whole(path, partial_path.replace)
     # Only now are the files of results complete.
     request_file.closed = True
     folder.save()
 
 
-def _move(source: Path, target: Path) -> None:
-    source.replace(target)
-
-
-async def _download(client: Connection, file: str, path: Path) -> None:
-    try:
-        async with asyncio.timeout(_TIMEOUT):
-            reply = await client.download(
-                f"/files/{quote(file, safe='')}/content", path, _MAX_BYTES
-            )
-    except Exception as error:
-        raise _connection_error(error) from None
-    if reply.status != 200:
-        raise _refusal(reply.status, error_of(reply.body), reply.headers)
-
-
-async def _exchange(
+async def _request(
     client: Connection, method: str, path: str, body: Any = None
 ) -> JsonObject:
     """Send a request, and return the server's reply as JSON."""
-    try:
-        async with asyncio.timeout(_TIMEOUT):
-            reply = await client.exchange(method, path, body)
-    except Exception as error:
-        raise _connection_error(error) from None
-    reply_body = error_of(reply.body)
-    if reply.status != 200:
-        raise _refusal(reply.status, reply_body, reply.headers)
-    if not isinstance(reply_body, dict):
+    reply = await _reply(client.exchange(method, path, body))
+    fields = error_of(reply.body)
+    if not isinstance(fields, dict):
         raise PsyprobeError(
             "the server answers with something else than a batch; send the files by hand"
         )
-    return reply_body
+    return fields
 
 
-def _connection_error(error: Exception) -> PsyprobeError:
-    reason = (
-        f"no answer within {_TIMEOUT:g} s"
-        if isinstance(error, TimeoutError)
-        else break_reason(error)
-    )
-    return PsyprobeError(
-        f"the server's batches cannot be reached ({reason}); run the same command later"
-    )
+async def _reply(exchange: Awaitable[Reply]) -> Reply:
+    """Wait for a reply; raise an error unless it is a good one."""
+    try:
+        async with asyncio.timeout(_TIMEOUT):
+            reply = await exchange
+    except Exception as error:
+        reason = (
+            f"no answer within {_TIMEOUT:g} s"
+            if isinstance(error, TimeoutError)
+            else break_reason(error)
+        )
+        raise PsyprobeError(
+            f"the server's batches cannot be reached ({reason}); run the same command later"
+        ) from None
+    if reply.status != 200:
+        raise _refusal(reply)
+    return reply
 
 
-def _refusal(status: int, body: Any, headers: Mapping[str, str]) -> PsyprobeError:
-    problem = problem_of_status(status, body, headers)
-    remedy = (
-        "send the files by hand, and leave --submit out"
-        if status in (404, 405, 501)
-        else "run the same command later"
-    )
-    if status == 401:
-        remedy = "set OPENAI_API_KEY to a key that it takes"
+def _refusal(reply: Reply) -> PsyprobeError:
+    problem = problem_of_status(reply.status, error_of(reply.body), reply.headers)
+    by_hand = "send the files by hand, and leave --submit out"
+    remedies = {401: "set OPENAI_API_KEY to a key that it takes"}
+    remedies |= dict.fromkeys((404, 405, 501), by_hand)
+    remedy = remedies.get(reply.status, "run the same command later")
     return PsyprobeError(f"the server refuses the batch ({problem}); {remedy}")
 
 

@@ -202,7 +202,8 @@ class OpenAIObserver(Answering):
         PsyprobeError
             The question has no answer; never where it need not be certain.
         """
-        if line := self.sending().describe_model():
+        sender = self.sending()
+        if line := sender.wait_for(sender.describe_model):
             return {"listed": line}
         if not certain:
             return {}

@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from psyprobe._json import JsonObject
@@ -68,7 +68,7 @@ class Dialect:
         How small and how large that number may be.
     room : int
         Further tokens that it is given for thinking.
-    without : frozenset of str
+    without : tuple of str
         Fields that it refuses and is not sent; if "system" is among them, system text goes before
         the question.
     """
@@ -78,7 +78,7 @@ class Dialect:
     least: int = 1
     most: int | None = None
     room: int = 0
-    without: frozenset[str] = frozenset()
+    without: tuple[str, ...] = ()
 
     def after(
         self, problem: ProblemError, extra_names: Iterable[str] = ()
@@ -97,7 +97,7 @@ class Dialect:
         >>> Dialect().after(ProblemError("HTTP 400: logprobs are not supported", status=400)).listed
         0
         >>> Dialect().after(ProblemError("HTTP 400: temperature must be 1", status=400)).without
-        frozenset({'temperature'})
+        ('temperature',)
         """
         if problem.status not in (400, 422):
             return None
@@ -114,14 +114,13 @@ class Dialect:
         if about_messages and re.search(r"\bsystem\b", text):
             return self._leave_out("system")
         names = {*_OPTIONAL, *extra_names}
-        if problem.param in names:
-            return self._leave_out(problem.param)
+        mentioned = [
+            name
+            for name in names
+            if re.search(rf"\b{re.escape(name.casefold())}\b", text)
+        ]
         return self._leave_out(
-            *(
-                name
-                for name in names
-                if re.search(rf"\b{re.escape(name.casefold())}\b", text)
-            )
+            *([problem.param] if problem.param in names else mentioned)
         )
 
     def _bounded(self, text: str) -> Dialect | None:
@@ -140,7 +139,7 @@ class Dialect:
         return self._leave_out(self.limit)
 
     def _leave_out(self, *names: str) -> Dialect | None:
-        without = self.without.union(names)
+        without = tuple(sorted({*self.without, *names}))
         return None if without == self.without else replace(self, without=without)
 
     def tokens(self, max_tokens: int) -> int:
@@ -153,44 +152,26 @@ class Dialect:
 _PLAIN = Dialect()
 
 
+@dataclass(eq=False)
 class ProblemError(PsyprobeError):
-    """The reason why an attempt brought no answer.
+    """The reason why an attempt brought no answer."""
 
-    Parameters
-    ----------
-    reason : str
-        A few words without a key or an address.
-    passing : bool
-        Whether trying again can help.
-    wait : float, optional
-        Seconds after which the server asks to be tried again.
-    status : int
-        HTTP status; 0 where there was no response.
-    param : str
-        The field of the request that the server complains of.
-
-    Attributes
-    ----------
-    dialect : Dialect, optional
-        The dialect of the request.
-    """
-
+    #: A few words without a key or an address.
+    reason: str
+    _: KW_ONLY
+    #: Whether trying again can help.
+    passing: bool = False
+    #: Seconds after which the server asks to be tried again.
+    wait: float | None = None
+    #: HTTP status; 0 where there was no response.
+    status: int = 0
+    #: The field of the request that the server complains of.
+    param: str = ""
+    #: The dialect of the request.
     dialect: Dialect | None = None
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        passing: bool = False,
-        wait: float | None = None,
-        status: int = 0,
-        param: str = "",
-    ) -> None:
-        super().__init__(reason)
-        self.passing = passing
-        self.wait = wait
-        self.status = status
-        self.param = param
+    def __str__(self) -> str:
+        return self.reason
 
 
 def messages(
@@ -242,9 +223,7 @@ def settings(decoding: Decoding, dialect: Dialect) -> JsonObject:
         if (value := getattr(decoding, name)) is not None:
             fields[name] = value
     fields |= decoding.extra_body or {}
-    return {
-        name: value for name, value in fields.items() if name not in dialect.without
-    }
+    return {name: fields[name] for name in fields if name not in dialect.without}
 
 
 def substitutions(inquiry: Inquiry, dialect: Dialect) -> dict[str, list[Any]]:
@@ -252,7 +231,7 @@ def substitutions(inquiry: Inquiry, dialect: Dialect) -> dict[str, list[Any]]:
 
     Examples
     --------
-    >>> substitutions(Inquiry("?"), Dialect(room=4096, without=frozenset({"temperature"})))
+    >>> substitutions(Inquiry("?"), Dialect(room=4096, without=("temperature",)))
     {'temperature': [0.0, None], 'max_tokens': [16, 4112]}
     """
     if dialect == _PLAIN:
@@ -375,9 +354,8 @@ def cut_in_thought(answer: Answer) -> bool:
         return False
     inside = _THINKING.match(answer.text)
     rest = answer.text[inside.end() :] if inside else answer.text
-    return not rest.strip() and bool(
-        inside or answer.thinking or answer.tokens_thinking
-    )
+    thought = inside or answer.thinking or answer.tokens_thinking
+    return bool(thought) and not rest.strip()
 
 
 def error_of(body: bytes) -> Any:
@@ -408,17 +386,15 @@ def problem_of_status(
         status in _PASSING_STATUS or status >= 500 or is_redirect
     ) and not is_spent
     wait = _retry_after(headers) if passing else None
+    request = ""
+    if wait is not None and wait > _LONGEST_WAIT:
+        request = f", and the server asks to wait {wait:.6g} s"
     # A message about a key may hold the key, and one about a redirect the address.
     is_secret = status == 401 or is_redirect
     reason = "" if is_secret or not message else f": {harmless(message)}"
-    if wait is not None and wait > _LONGEST_WAIT:
-        return ProblemError(
-            f"HTTP {status}, and the server asks to wait {wait:.6g} s{reason}",
-            status=status,
-        )
     return ProblemError(
-        f"HTTP {status}{reason}",
-        passing=passing,
+        f"HTTP {status}{request}{reason}",
+        passing=passing and not request,
         wait=wait,
         status=status,
         param=_text(fields.get("param") or ""),
@@ -452,12 +428,8 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         if seconds is not None:
             return max(seconds * unit, 0.0)
     try:
-        date = email.utils.parsedate_tz(headers.get("retry-after") or "")
-        return (
-            None
-            if date is None
-            else max(email.utils.mktime_tz(date) - time.time(), 0.0)
-        )
+        date = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
+        return max(date.timestamp() - time.time(), 0.0)
     except (ValueError, OverflowError):
         return None
 

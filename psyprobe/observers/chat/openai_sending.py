@@ -181,10 +181,6 @@ class Sender:
         """Run an exchange with `client` in the thread that sends, and return its result."""
         return self._loop.submit(exchange, *arguments).result()
 
-    def describe_model(self) -> str:
-        """Say in one line what the server lists about the model; empty where it lists nothing."""
-        return self.wait_for(self._describe_model)
-
     async def models(self) -> list[JsonObject]:
         """List the server's models, each with its "id"; none where no list comes in time."""
         import aiohttp
@@ -199,7 +195,8 @@ class Sender:
         except (ValueError, KeyError, TypeError):  # of a list in another form
             return []
 
-    async def _describe_model(self) -> str:
+    async def describe_model(self) -> str:
+        """Say in one line what the server lists about the model; empty where it lists nothing."""
         models = await self.models()
         # A server of a single model answers with it to any name.
         candidates = [
@@ -216,9 +213,8 @@ class Sender:
             f"{name} {value}" for name, value in details.items() if value not in usual
         ]
         line = ", ".join([model["id"], *texts])
-        if len(line) <= _LONGEST_LINE:
-            return line
-        return f"{line[:60]} {hashlib.sha256(line.encode()).hexdigest()[:16]}"
+        digest = hashlib.sha256(line.encode()).hexdigest()[:16]
+        return line if len(line) <= _LONGEST_LINE else f"{line[:60]} {digest}"
 
     async def _settle(self, question: Question) -> Answer:
         """Send a question until it is answered, or there is no hope that it will be."""
@@ -357,16 +353,14 @@ class Sender:
         question.attempts += 1
         dialect = self.dialect
         start = _now()
-        outcome: Answer | ProblemError | None = None
+        answer = None
         try:
             outcome = await self._exchange(question, dialect)
             if isinstance(outcome, Answer):
-                outcome = priced(outcome, self.price, question.inquiry)
+                outcome = answer = priced(outcome, self.price, question.inquiry)
         finally:
-            if self.budget is not None and isinstance(outcome, Answer):
-                self.budget.settle(outcome.cost, outcome.currency)
-            elif self.budget is not None:
-                self.budget.settle(None, answered=False)
+            if self.budget is not None:
+                self.budget.settle(answer)
         if isinstance(outcome, ProblemError):
             outcome.dialect = dialect
             if outcome.status == 429:
@@ -483,17 +477,14 @@ class Sender:
 
 def _describe_change(before: Dialect, after: Dialect) -> str:
     """Say in words what a server is sent differently; empty where only a name changes."""
-    dropped = sorted(after.without - before.without)
+    dropped = [name for name in after.without if name not in before.without]
     if dropped == ["system"]:
         return "system text goes before the question"
     if dropped:
         return f"{' and '.join(dropped)} left out"
     if after.listed != before.listed:
-        return (
-            f"{after.listed} log-probabilities are asked for"
-            if after.listed
-            else "logprobs left out"
-        )
+        listed = f"{after.listed} log-probabilities are asked for"
+        return listed if after.listed else "logprobs left out"
     if after.room != before.room:
         return f"{after.room} tokens more for thinking"
     if (after.least, after.most) != (before.least, before.most):

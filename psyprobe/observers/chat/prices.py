@@ -26,7 +26,8 @@ PLACE = "~/.config/psyprobe/prices.toml"
 USD = "USD"
 #: The highest price that may be given.
 _MOST = 1e6
-_KEYS = ("input", "output", "cached_input", "image", "batch")
+_PARTS = ("input", "output", "cached_input", "image")
+_KEYS = (*_PARTS, "batch")
 
 
 @dataclass(frozen=True)
@@ -65,17 +66,11 @@ class Price:
 
     def in_batch(self) -> Price:
         """Return the price of questions that are sent in a batch."""
-        share = self.batch
-        return replace(
-            self,
-            input=share * self.input,
-            output=share * self.output,
-            cached_input=None
-            if self.cached_input is None
-            else share * self.cached_input,
-            image=share * self.image,
-            batch=1.0,
-        )
+        parts = {name: getattr(self, name) for name in _PARTS}
+        prices = {
+            name: self.batch * part for name, part in parts.items() if part is not None
+        }
+        return replace(self, **prices, batch=1.0)
 
     def of(
         self,
@@ -112,12 +107,12 @@ class Price:
         self, answer: Answer, images: Iterable[tuple[int, int]]
     ) -> float | None:
         """Return the price of an answer; None where the server does not count tokens that cost."""
-        if (answer.tokens_in is None and self.input) or (
-            answer.tokens_out is None and self.output
-        ):
+        tokens_in = answer.tokens_in
+        tokens_out = answer.tokens_out
+        if (tokens_in is None and self.input) or (tokens_out is None and self.output):
             return None
         cached = answer.tokens_cached or 0
-        return self.of(answer.tokens_in or 0, answer.tokens_out or 0, images, cached)
+        return self.of(tokens_in or 0, tokens_out or 0, images, cached)
 
 
 @dataclass(frozen=True)
@@ -231,7 +226,7 @@ def _price(table: Any, source: str, currency: str) -> Price:
                 "0.001 }: pixels of a side, and what a patch costs"
             )
         values |= {"image": image["price"], "patch": patch}
-    for key in ("input", "output"):
+    for key in _PARTS[:2]:
         if key not in values:
             raise InputError(
                 f"{source} has no {key!r}; give the price of a million tokens, or 0"
@@ -240,12 +235,10 @@ def _price(table: Any, source: str, currency: str) -> Price:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         highest = 1 if key == "batch" else _MOST
         if not is_number or not 0 <= value <= highest:
-            allowed = (
-                "a share from 0 to 1"
-                if key == "batch"
-                else f"a price from 0 to {_MOST:g}"
+            kind = "share" if key == "batch" else "price"
+            raise InputError(
+                f"{source}.{key} is {value!r:.40}; give a {kind} from 0 to {highest:g}"
             )
-            raise InputError(f"{source}.{key} is {value!r:.40}; give {allowed}")
     return Price(**values, currency=currency)
 
 
@@ -270,7 +263,7 @@ class Budget:
     Examples
     --------
     >>> budget = Budget(0.05)
-    >>> budget.take(), budget.settle(0.03)
+    >>> budget.take(), budget.settle(Answer("Yes", cost=0.03))
     (None, None)
     >>> budget.take()
     Traceback (most recent call last):
@@ -318,30 +311,18 @@ class Budget:
             )
         self._under_way += 1
 
-    def settle(
-        self, cost: float | None, currency: str = USD, *, answered: bool = True
-    ) -> None:
-        """Account for a question that was sent.
-
-        Parameters
-        ----------
-        cost : float or None
-            Its cost; None where that is not known.
-        currency : str
-            Currency of the cost.
-        answered : bool
-            Whether there is an answer; a question without one is taken to cost nothing.
-        """
+    def settle(self, answer: Answer | None) -> None:
+        """Account for a question that was sent; without an answer it is taken to cost nothing."""
         self._under_way -= 1
-        if not answered:
+        if answer is None:
             return
-        if cost is None:
+        if answer.cost is None:
             self._obstacle = "the server tells no price of its answers"
-        elif cost and currency != self.currency:
-            self._obstacle = f"the server tells its price in {currency}"
+        elif answer.cost and answer.currency != self.currency:
+            self._obstacle = f"the server tells its price in {answer.currency}"
         else:
-            self.spent += cost
-            self.dearest = max(self.dearest, cost)
+            self.spent += answer.cost
+            self.dearest = max(self.dearest, answer.cost)
 
     def __str__(self) -> str:
         return money(self.budget, self.currency)

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import shutil
 import tempfile
 import threading
 import time
-import weakref
 from pathlib import Path
 from typing import Any
 
-from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import encode_png
-from psyprobe.observers.chat.protocol import (
-    Answer,
-    Answering,
-    Inquiry,
-    eight_bit,
-    image_digest,
-)
+from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, eight_bit
 from psyprobe.observers.protocol import Card
 
-#: Image files that are cached: prompts about one image share its file.
-CACHE_SIZE = 64
 #: The reply of VLMEvalKit in place of an answer when a server failed, unless the model has words of
 #: its own.
 FAILED = "Failed to obtain answer via API"
@@ -94,13 +83,8 @@ class VLMEvalKitObserver(Answering):
         # Some models read texts and images in turn; to the others VLMEvalKit gives only the first
         # image.
         self.images_at_once = None if getattr(model, "INTERLEAVE", False) else 1
-        self._folder = Path(tempfile.mkdtemp(prefix="psyprobe-"))
-        self._finalizer = weakref.finalize(
-            self, shutil.rmtree, self._folder, ignore_errors=True
-        )
-        self._lock = (
-            threading.Lock()
-        )  # most of these models hold one conversation at a time
+        # Most of these models hold one conversation at a time.
+        self._lock = threading.Lock()
         self.card = Card(
             f"vlmevalkit:{name}",
             "answer",
@@ -127,11 +111,12 @@ class VLMEvalKitObserver(Answering):
         text = (
             f"{inquiry.system}\n{inquiry.prompt}" if inquiry.system else inquiry.prompt
         )
-        with self._lock:
-            message = [
-                {"type": "image", "value": str(self._file(image))}
-                for image in inquiry.images
-            ]
+        with self._lock, tempfile.TemporaryDirectory(prefix="psyprobe-") as folder:
+            message = []
+            for number, image in enumerate(inquiry.images):
+                path = Path(folder, f"{number}.png")
+                path.write_bytes(encode_png(eight_bit(image), noise=True))
+                message.append({"type": "image", "value": str(path)})
             message.append({"type": "text", "value": text})
             start = time.perf_counter()
             reply = self._model.generate(message=message)
@@ -143,14 +128,3 @@ class VLMEvalKitObserver(Answering):
         if getattr(self._model, "fail_msg", FAILED) in reply:
             raise PsyprobeError(f"{name} got no answer: {reply!r}")
         return Answer(reply, latency=latency, model=name, server="VLMEvalKit")
-
-    def _file(self, image: FloatArray) -> Path:
-        path = self._folder / f"{image_digest(image)}.png"
-        if not path.is_file():
-            files = sorted(
-                self._folder.glob("*.png"), key=lambda file: file.stat().st_mtime_ns
-            )
-            for file in files[: max(0, len(files) - CACHE_SIZE + 1)]:
-                file.unlink()
-            path.write_bytes(encode_png(eight_bit(image), noise=True))
-        return path

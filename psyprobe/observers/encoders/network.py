@@ -285,14 +285,12 @@ class NetworkObserver:
             except torch.cuda.OutOfMemoryError:
                 self._at_once = self._fewer(count, tuple(batch.shape[2:]))
                 continue
-            arrays_by_layer = [
-                [part[name] for part in parts] for name in self.card.features
-            ]
-            rows = [
-                arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-                for arrays in arrays_by_layer
-            ]
-            return dict(zip(self.card.features, rows, strict=True))
+            if len(parts) == 1:
+                return parts[0]
+            return {
+                name: np.concatenate([part[name] for part in parts])
+                for name in self.card.features
+            }
 
     def _one_pass(self, batch: Any) -> dict[str, FloatArray]:
         """Compute the features of a batch in one forward pass."""
@@ -303,21 +301,20 @@ class NetworkObserver:
         with torch.inference_mode(), exact_arithmetic(self._device):
             if network.extract is not None:
                 nodes = self._module(batch)
-                features = {
+                return {
                     name: _node(network, name, nodes, count)
                     for name in self.card.features
                 }
-            else:
-                with self._watching(count) as features:
-                    features[network.main] = _rows(
-                        network.name, network.main, network.embed(batch), count
-                    )
+            with self._watching(count) as features:
+                features[network.main] = _rows(
+                    network.name, network.main, network.embed(batch), count
+                )
         for name in self.card.features:
             if name not in features:
                 raise InputError(
                     f"{network.name}: the layer {name!r} takes no part in the forward pass"
                 )
-        return features
+        return {name: features[name] for name in self.card.features}
 
     def _fewer(self, count: int, size: tuple[int, ...]) -> int:
         """How many images to try at once after memory ran out with so many."""
@@ -363,26 +360,13 @@ class NetworkObserver:
             raise InputError(
                 f"{self.card.name} takes three channels and got {images.shape[-1]}"
             )
-        # A grey plane is normalised into three.
         planes = ImagePlanes.of(images).planes
-        normalised = torch.empty(
-            (len(images), 3, *images.shape[1:3]),
-            dtype=torch.float32,
-            device=self._device,
-        )
-        if isinstance(images, np.ndarray) and self._device.type == "cpu":
-            channels_first = planes.transpose(0, 3, 1, 2).astype(np.float32, copy=False)
-            np.subtract(channels_first, self._mean.numpy(), out=normalised.numpy())
-        else:
-            if isinstance(images, np.ndarray):
-                planes = torch.from_numpy(np.array(planes, np.float32))
-            torch.sub(
-                planes.permute(0, 3, 1, 2).to(self._device, torch.float32),
-                self._mean,
-                out=normalised,
-            )
-        normalised.div_(self._std)
-        return normalised.to(self._dtype)
+        if isinstance(planes, np.ndarray):
+            planes = torch.from_numpy(np.array(planes, np.float32))
+        channels_first = planes.permute(0, 3, 1, 2).to(self._device, torch.float32)
+        # A grey plane is normalised into three.
+        normalised = channels_first.contiguous() - self._mean
+        return normalised.div_(self._std).to(self._dtype)
 
     @contextmanager
     def _watching(self, count: int) -> Iterator[dict[str, FloatArray]]:
@@ -425,12 +409,9 @@ def _catcher(
 def _node(network: Network, name: str, nodes: JsonMapping, count: int) -> FloatArray:
     layer, _, token = name.partition(":")
     output = network.embed(nodes) if name == network.main else nodes[layer]
-    return _rows(
-        network.name,
-        name,
-        _tokens(network, name, token, output) if token else output,
-        count,
-    )
+    if token:
+        output = _tokens(network, name, token, output)
+    return _rows(network.name, name, output, count)
 
 
 def _tokens(network: Network, name: str, token: str, output: Any) -> Any:
@@ -548,13 +529,13 @@ def checked_device(name: str, device: str | None) -> Any:
 
 def best_device() -> str:
     """The device of a network that is told none."""
-    drivers = [
+    drivers = (
         path
         for pattern in ("nvidia*", "kfd", "dxg")
         for path in Path("/dev").glob(pattern)
-    ]
+    )
     # Without any there is no accelerator, and torch takes seconds to say so.
-    if sys.platform == "linux" and not drivers:
+    if sys.platform == "linux" and not any(drivers):
         return "cpu"
     import torch
 
@@ -568,13 +549,9 @@ def exact_arithmetic(device: Any) -> Iterator[None]:
 
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
-    cuda = device.type == "cuda"
+    exact = torch.backends.cudnn.flags(deterministic=True, allow_tf32=False)
     try:
-        with (
-            torch.backends.cudnn.flags(deterministic=True, allow_tf32=False)
-            if cuda
-            else nullcontext()
-        ):
+        with exact if device.type == "cuda" else nullcontext():
             yield
     finally:
         torch.set_float32_matmul_precision(before)

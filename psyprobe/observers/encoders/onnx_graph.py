@@ -134,13 +134,14 @@ class OnnxObserver:
             self._run(batch[first : first + step], step)
             for first in range(0, len(batch), step)
         ]
-        features = {}
-        for number, name in enumerate(self.card.features):
-            rows = np.concatenate([self._rows(name, *part[number]) for part in parts])
+        features = {
+            name: np.concatenate([part[name] for part in parts])
+            for name in self.card.features
+        }
+        for name, rows in features.items():
             check_finite(
                 self.card.name, name, rows, f" (computed in {self.card.dtype})"
             )
-            features[name] = rows
         return features
 
     def _hand_over(self, images: Array) -> FloatArray:
@@ -162,8 +163,8 @@ class OnnxObserver:
         order = pixels if self._channels_last else pixels.transpose(0, 3, 1, 2)
         return np.ascontiguousarray(order, dtype=self._format)
 
-    def _run(self, batch: FloatArray, step: int) -> list[tuple[FloatArray, int]]:
-        """Run the graph on at most `step` images; return each tensor and its number of images.
+    def _run(self, batch: FloatArray, step: int) -> dict[str, FloatArray]:
+        """Run the graph on at most `step` images; return a row of each image, by feature.
 
         The batch is filled up with copies of the last image.
         """
@@ -175,27 +176,22 @@ class OnnxObserver:
                 f"{self.card.name}: onnxruntime cannot run it on a batch of {full.shape}: "
                 f"{first_line(problem):.150}"
             ) from problem
-        return [(tensor, len(batch)) for tensor in tensors]
+        return {
+            name: self._rows(name, tensor, step)[: len(batch)]
+            for name, tensor in zip(self.card.features, tensors, strict=True)
+        }
 
     def _rows(self, name: str, tensor: Any, count: int) -> FloatArray:
-        batch_size = self._at_once or count
-        if (
-            not isinstance(tensor, np.ndarray)
-            or tensor.ndim < 2
-            or len(tensor) != batch_size
-            or tensor.dtype.kind != "f"
-        ):
-            description = (
-                f"{tensor.shape} of {tensor.dtype}"
-                if isinstance(tensor, np.ndarray)
-                else type(tensor).__name__
-            )
-            raise InputError(
-                f"{self.card.name}: {name!r} gives {description} for {batch_size} images; "
-                "wanted is one row "
-                "or map an image"
-            )
-        return tensor[:count].reshape(count, -1).astype(np.float32)
+        description = type(tensor).__name__
+        if isinstance(tensor, np.ndarray):
+            is_row = tensor.ndim > 1 and len(tensor) == count
+            if is_row and tensor.dtype.kind == "f":
+                return tensor.reshape(count, -1).astype(np.float32)
+            description = f"{tensor.shape} of {tensor.dtype}"
+        raise InputError(
+            f"{self.card.name}: {name!r} gives {description} for {count} images; wanted is one "
+            "row or map an image"
+        )
 
 
 def _read(name: str, path: Path) -> Any:
@@ -333,12 +329,6 @@ def _digest(path: Path, graph: Any) -> str:
         for entry in tensor.external_data
         if entry.key == "location"
     }
-    digests = [
-        file_digest(path),
-        *(file_digest(path.parent / place) for place in sorted(places)),
-    ]
-    return (
-        digests[0]
-        if len(digests) == 1
-        else hashlib.sha256("".join(digests).encode()).hexdigest()
-    )
+    files = [path, *(path.parent / place for place in sorted(places))]
+    digests = "".join(map(file_digest, files))
+    return hashlib.sha256(digests.encode()).hexdigest() if places else digests
