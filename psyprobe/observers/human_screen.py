@@ -26,8 +26,7 @@ Dither = Literal["golden", "noisy_bit", "wide"]
 def threshold_error(
     assumed: Display, true: Display, mean: float, contrast: float | FloatArray
 ) -> tuple[float, FloatArray]:
-    """What a screen shows that is not as assumed: its mean in cd/m², and log10 of shown over asked
-    contrast.
+    """Return the mean that a screen shows, cd/m², and log10 of its contrast over the requested one.
 
     By so much a person's true threshold lies above the one reported.
 
@@ -36,9 +35,9 @@ def threshold_error(
     assumed, true : Display
         What stimuli are drawn for, and what the screen is.
     mean : float
-        Asked, cd/m².
+        Requested, cd/m².
     contrast : float or array
-        Asked, Michelson.
+        Requested, Michelson.
 
     Raises
     ------
@@ -52,11 +51,13 @@ def threshold_error(
     >>> round(mean, 1), round(float(error), 3)
     (40.6, 0.009)
     """
-    asked = np.asarray(contrast, dtype=np.float64)
-    ends = mean * np.stack([1 - asked, np.ones_like(asked), 1 + asked]).reshape(3, -1)
+    contrast = np.asarray(contrast, dtype=np.float64)
+    ends = mean * np.stack(
+        [1 - contrast, np.ones_like(contrast), 1 + contrast]
+    ).reshape(3, -1)
     low, middle, high = true.decode(assumed.encode(ends, dtype="float64")[..., 0])
-    shown = ((high - low) / (high + low)).reshape(asked.shape)
-    return float(middle[0]), np.log10(shown / asked)
+    true_contrast = ((high - low) / (high + low)).reshape(contrast.shape)
+    return float(middle[0]), np.log10(true_contrast / contrast)
 
 
 #: Fewest device pixels in a period of upright or lying stripes: fewer blur them by more than 0.08
@@ -157,11 +158,9 @@ class Screen:
     @property
     def frequency_sd(self) -> float:
         """Standard deviation of the error that all frequencies of a session share, log10 cpd."""
-        return (
-            _SPOT
-            if self.distance_method == "blind_spot"
-            else math.log10(1 + _TAPE_MM / self.distance)
-        )
+        if self.distance_method == "blind_spot":
+            return _SPOT
+        return math.log10(1 + _TAPE_MM / self.distance)
 
     def threshold_sd(self, contrast: FloatArray) -> FloatArray:
         """Standard deviation of the error of single thresholds that stays with the screen, log10
@@ -180,15 +179,11 @@ class Screen:
         >>> (screen.threshold_sd(np.array([0.01, 0.1])) > 0.1).tolist()
         [True, False]
         """
-        single = np.where(
-            (np.asarray(contrast) < STEPS_BELOW) & (self.light != "measured"),
-            _STEPS_SD,
-            0.0,
-        )
-        return np.asarray(np.hypot(self.offset, single))
+        has_steps = (np.asarray(contrast) < STEPS_BELOW) & (self.light != "measured")
+        return np.asarray(np.hypot(self.offset, _STEPS_SD * has_steps))
 
     def drawn(self, native: Specification, finest: Specification) -> Specification:
-        """A stimulus over the same degrees in the pixels of this screen.
+        """Return a stimulus over the same degrees in the pixels of this screen.
 
         Parameters
         ----------
@@ -211,7 +206,7 @@ class Screen:
                 f"the page draws round Gabors, and this stimulus is a {native.kind}; give a Gabor"
             )
         ppd = self.ppd
-        side = max(round(each * ppd) for each in native.field)
+        side = max(round(degrees * ppd) for degrees in native.field)
         frequency = float(finest.value("frequency"))
         if frequency * LEAST_PIXELS > ppd:
             needed = self.distance * frequency * LEAST_PIXELS / ppd
@@ -231,32 +226,28 @@ class Screen:
         return native.changed(size=(side, side), ppd=ppd)
 
     def uniforms(self) -> JsonObject:
-        """The light of the screen as the shader takes it; "curve" only of a measured one."""
+        """Return the light of the screen as the shader takes it; "curve" only of a measured one."""
         display = self.display
         assert isinstance(display.black, float)  # as was checked
         reflected = display.ambient * display.reflectivity / math.pi
-        told: JsonObject = {
+        levels: JsonObject = {
             "peak": display.peak,
             "black": display.black,
             "reflected": reflected,
         }
-        match display.eotf:
-            case "srgb":
-                return {**told, "power": -1.0}
-            case "linear":
-                return {**told, "power": 1.0}
-            case float() as power:
-                return {**told, "power": power}
+        eotf = {"srgb": -1.0, "linear": 1.0}.get(str(display.eotf), display.eotf)
+        if isinstance(eotf, float):
+            return {**levels, "power": eotf}
         light = (
             np.linspace(0, 1, _CURVE_POINTS) * (display.peak - display.black)
             + display.black
             + reflected
         )
         drive = np.asarray(display.encode(light[None, :], dtype="float64"))[0, :, 0]
-        return {**told, "power": 0.0, "curve": drive.tolist()}
+        return {**levels, "power": 0.0, "curve": drive.tolist()}
 
     def to_dict(self) -> JsonObject:
-        """The screen as JSON can hold it."""
+        """Return the screen as JSON can hold it."""
         return {
             **asdict(self),
             "display": self.display.to_dict(),
@@ -265,6 +256,6 @@ class Screen:
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Screen:
-        """The screen that `to_dict` was called on."""
+        """Make the screen that `to_dict` was called on."""
         display = Display.from_dict(values["display"])
         return cls(**{**values, "display": display, "size": tuple(values["size"])})

@@ -211,29 +211,6 @@ def test_decoders_go_on_from_the_image(
     in_order(observer, inquiries)
 
 
-@pytest.mark.parametrize("family", ["blip2", "blip2_t5", "instructblip"])
-def test_others_encode_the_image_once(
-    observer: TransformersChat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-    tower = observer._model.vision_model
-    hook = tower.embeddings.register_forward_hook(
-        lambda module, inputs, output: seen.append(len(output))
-    )
-    (image, other) = images_for(observer, 2)
-    in_order(
-        observer,
-        [
-            Inquiry(prompt, (each,), decoding=ONE_STEP)
-            for prompt in PROMPTS
-            for each in (image, other)
-        ],
-    )
-    hook.remove()
-    assert seen == [2]
-    assert observer.shares_prefix is False
-
-
 def test_images_arrive_as_drawn(observer: TransformersChat) -> None:
     (image,) = images_for(observer)
     delivered = observer.delivered(image)

@@ -6,7 +6,6 @@ import itertools
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -29,7 +28,6 @@ from psyprobe.observers.chat.transformers_model import (
     PixelPath,
     load_model,
     pixel_path,
-    vision_tower,
 )
 from psyprobe.observers.encoders.network import exact_arithmetic, first_line
 
@@ -77,10 +75,9 @@ class TransformersChat(Answering):
     """A vision-language model that answers with the whole distribution of its first token.
 
     Decoding follows the inquiry alone: temperature, penalties and forced tokens of the model's
-    repository are left out. Prompts about the same images share the work on those: each prompt
-    continues from the model's state after the image, or, where that is not possible, the vision
-    tower runs once. The first time, answers with and without sharing are compared, and if they
-    differ nothing is shared from then on.
+    repository are left out. Prompts about the same images share the work on those where that is
+    possible: each prompt continues from the model's state after the image. The first time, answers
+    with and without sharing are compared, and if they differ nothing is shared from then on.
     """
 
     fewest_images = 1
@@ -97,12 +94,9 @@ class TransformersChat(Answering):
         self._processor = chat.processor
         self._tokenizer = chat.processor.tokenizer
         self._has_template = bool(getattr(chat.processor, "chat_template", None))
-        ids = (
-            getattr(chat.model.config, f"image_token_{name}", None)
-            for name in ("id", "index")
-        )
-        self._image_token: int | None = next(
-            (id_ for id_ in ids if id_ is not None), None
+        config = chat.model.config
+        self._image_token: int | None = getattr(
+            config, "image_token_id", getattr(config, "image_token_index", None)
         )
         self._lock = threading.Lock()  # the model holds state between tokens
         can_share = (
@@ -154,21 +148,14 @@ class TransformersChat(Answering):
             if remaining:
                 yield from zip(remaining, self._from_scratch(remaining)[0], strict=True)
 
-    def _from_scratch(
-        self, group: list[Inquiry], *, share: bool = True
-    ) -> tuple[list[Answer], FloatArray]:
+    def _from_scratch(self, group: list[Inquiry]) -> tuple[list[Answer], FloatArray]:
         """Answer inquiries that may differ in their images, padded to one length.
 
-        Returns what `_generate` does. `share` encodes equal images once.
+        Returns what `_generate` does.
         """
         start = time.perf_counter()
         inputs = self._encode(group)
-        sharing: AbstractContextManager[None] = nullcontext()
-        single_images = all(len(inquiry.images) == 1 for inquiry in group)
-        if share and single_images and inputs["pixel_values"].ndim == 4:
-            digests = [image_digest(inquiry.images[0]) for inquiry in group]
-            sharing = encoded_once(self._model, digests)
-        with self._lock, sharing:
+        with self._lock:
             return self._generate(inputs, group, start)
 
     def _continue_from_image(self, group: list[Inquiry]) -> list[Answer] | None:
@@ -205,7 +192,7 @@ class TransformersChat(Answering):
             self.shares_prefix = False  # this architecture cannot continue from a state
             return None
         if self.shares_prefix is None:
-            _, unshared_logprobs = self._from_scratch(group, share=False)
+            _, unshared_logprobs = self._from_scratch(group)
             likely = unshared_logprobs > np.log(1e-6)
             slack = SLACK if self._chat.dtype == "float32" else SLACK_SHORT
             difference = np.abs(logprobs - unshared_logprobs)[likely].max()
@@ -370,16 +357,13 @@ class TransformersChat(Answering):
 
     @cached_property
     def _end_tokens(self) -> list[int]:
-        configs = (
-            getattr(part, "generation_config", None) for part in self._model.modules()
-        )
-        ids = (getattr(config, "eos_token_id", None) for config in configs)
-        return [
-            token
-            for id_ in ids
-            if id_ is not None
-            for token in (id_ if isinstance(id_, list) else [id_])
-        ]
+        tokens: list[int] = []
+        for part in self._model.modules():
+            config = getattr(part, "generation_config", None)
+            token = getattr(config, "eos_token_id", None)
+            if token is not None:
+                tokens += token if isinstance(token, list) else [token]
+        return tokens
 
 
 def _group_by_images(batch: list[Inquiry]) -> Iterable[list[Inquiry]]:
@@ -411,12 +395,9 @@ class Noise:
         noisy_scores = scores.double()
         for row, temperature in enumerate(self._temperatures):
             if temperature:
-                noise = torch.from_numpy(
-                    self._streams[row].gumbel(size=scores.shape[-1])
-                )
-                noisy_scores[row] = noisy_scores[row] / temperature + noise.to(
-                    scores.device
-                )
+                noise = self._streams[row].gumbel(size=scores.shape[-1])
+                noisy_scores[row] /= temperature
+                noisy_scores[row] += torch.from_numpy(noise).to(scores.device)
         return noisy_scores
 
 
@@ -460,41 +441,3 @@ def prefix_inputs(
         prefix[name] = padded[0][None, :shared]
         texts[name] = torch.stack(padded)
     return prefix, texts
-
-
-@contextmanager
-def encoded_once(model: Any, images: Sequence[str]) -> Iterator[None]:
-    """Let the model's vision tower encode each image once while the context lasts.
-
-    `images` holds the digest of each row's image. Nothing changes where no tower takes
-    ``pixel_values`` (N, 3, H, W).
-    """
-    import torch
-
-    tower = vision_tower(model)
-    distinct = list(dict.fromkeys(images))
-    if tower is None or len(distinct) == len(images):
-        yield
-        return
-    first_rows = [images.index(image) for image in distinct]
-    distinct_index = [distinct.index(image) for image in images]
-    forward = tower.forward
-
-    def encode_distinct(pixel_values: Any, **arguments: Any) -> Any:
-        if len(pixel_values) != len(images):
-            return forward(pixel_values, **arguments)
-        outputs = forward(pixel_values[first_rows], **arguments)
-        for name, value in outputs.items():
-            if isinstance(value, torch.Tensor):
-                outputs[name] = value[distinct_index]
-            elif isinstance(value, tuple):
-                outputs[name] = tuple(
-                    None if part is None else part[distinct_index] for part in value
-                )
-        return outputs
-
-    tower.forward = encode_distinct
-    try:
-        yield
-    finally:
-        del tower.forward

@@ -122,10 +122,8 @@ def load_timm(name: str, options: FileOptions) -> NetworkObserver:
     else:
         with nets.hub_weights(full):
             module = create(full, name, size, arguments | {"pretrained": True})
-        origin = (
-            "timm, "
-            f"{module.pretrained_cfg.get('hf_hub_id') or module.pretrained_cfg.get('url')}"
-        )
+        config = module.pretrained_cfg
+        origin = f"timm, {config.get('hf_hub_id') or config.get('url')}"
     network = timm_network(full, module, input_size=size, weights=origin)
     return NetworkObserver(network, options)
 
@@ -161,12 +159,10 @@ def timm_network(full: str, module: Any, **network_fields: Any) -> Network:
     the network was trained; its stages are those that timm names in ``feature_info``.
     """
     config = module.pretrained_cfg
-    info = module.feature_info
-    stages = dict.fromkeys(stage["module"] for stage in getattr(info, "info", info))
     prefix = getattr(module, "num_prefix_tokens", 0)
     patches = getattr(getattr(module, "patch_embed", None), "num_patches", 0)
     fields: JsonObject = {
-        "stages": tuple(stages),
+        "stages": _timm_stages(module),
         "tokens": (prefix, patches) if prefix and patches else None,
         "resizable": True,
         "mean": tuple(config["mean"]),
@@ -184,6 +180,12 @@ def timm_network(full: str, module: Any, **network_fields: Any) -> Network:
         return module.forward_head(module.forward_features(images), pre_logits=True)
 
     return Network(full, module, embed, **(fields | network_fields))
+
+
+def _timm_stages(module: Any) -> tuple[str, ...]:
+    info = module.feature_info
+    stages = (stage["module"] for stage in getattr(info, "info", info))
+    return tuple(dict.fromkeys(stages))
 
 
 def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
@@ -235,17 +237,11 @@ def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
             ) from problem
     tower = model.visual
     check_patches(full, size, getattr(tower, "patch_size", None))
-    timm_info = getattr(getattr(tower, "trunk", None), "feature_info", None)
-    if timm_info is not None:
-        stages = tuple(
-            f"trunk.{stage['module']}"
-            for stage in getattr(timm_info, "info", timm_info)
-        )
+    if hasattr(tower, "trunk"):
+        stages = tuple(f"trunk.{stage}" for stage in _timm_stages(tower.trunk))
     elif hasattr(tower, "transformer"):
-        stages = tuple(
-            f"transformer.resblocks.{i}"
-            for i in range(len(tower.transformer.resblocks))
-        )
+        blocks = range(len(tower.transformer.resblocks))
+        stages = tuple(f"transformer.resblocks.{block}" for block in blocks)
     else:
         stages = ("layer1", "layer2", "layer3", "layer4")
     network = Network(
@@ -327,10 +323,8 @@ def load_diffusers(name: str, options: AutoencoderOptions) -> NetworkObserver:
         if sample_seed is None:
             return posterior.mean
         generator = torch.Generator().manual_seed(sample_seed)
-        noise = torch.randn(posterior.mean.shape[1:], generator=generator).to(
-            posterior.mean
-        )
-        return posterior.mean + posterior.std * noise
+        noise = torch.randn(posterior.mean.shape[1:], generator=generator)
+        return posterior.mean + posterior.std * noise.to(posterior.mean)
 
     network = Network(
         full,
@@ -383,9 +377,8 @@ def vit_mae_config(name: str) -> Any:
     """Configure a masked autoencoder of He et al., whose name ends in "base", "large" or "huge"."""
     from transformers import ViTMAEConfig
 
-    return ViTMAEConfig(
-        **dict(zip(_MAE_FIELDS, _architecture("vit_mae", name, _MAE), strict=True))
-    )
+    sizes = _architecture("vit_mae", name, _MAE)
+    return ViTMAEConfig(**dict(zip(_MAE_FIELDS, sizes, strict=True)))
 
 
 def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObserver:

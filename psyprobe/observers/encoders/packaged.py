@@ -12,7 +12,7 @@ import importlib.util
 import threading
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -207,13 +207,10 @@ def load_packaged(
 
 def _of_clips(full: str, package: Package, options: EncoderOptions) -> FeaturesOfClips:
     """An encoder of clips; it has one feature, and one format."""
-    usual = EncoderOptions(
-        **{
-            name: getattr(options, name)
-            for name in ("device", "input_size", "random_weights")
-        }
-    )
-    if options != usual:
+    usual = EncoderOptions()
+    if options != replace(
+        options, input=usual.input, layers=usual.layers, dtype=usual.dtype
+    ):
         raise InputError(
             f"{full} takes the options device, input_size and random_weights, and no others"
         )
@@ -283,22 +280,21 @@ def _loaded(
         path = path or _checked_file(full, package)
         origin = _origin(package)
         module.load_state_dict(_READERS[package.read](path, module), strict=True)
-    network_fields: JsonObject = {
-        "input_size": size,
-        "mean": tuple(package.mean),
-        "std": tuple(package.std),
-        "weights": origin,
-        "licence": package.licence,
-        "paper": package.paper,
-    }
-    if ours:
-        return NetworkObserver(
-            Network(
-                full, module, module, stages=STAGES, resizable=True, **network_fields
-            ),
-            options,
-        )
-    return NetworkObserver(timm_network(full, module, **network_fields), options)
+    network = (
+        Network(full, module, module, stages=STAGES, resizable=True)
+        if ours
+        else timm_network(full, module)
+    )
+    network = replace(
+        network,
+        input_size=size,
+        mean=tuple(package.mean),
+        std=tuple(package.std),
+        weights=origin,
+        licence=package.licence,
+        paper=package.paper,
+    )
+    return NetworkObserver(network, options)
 
 
 def _find(package: Package) -> Path | None:
