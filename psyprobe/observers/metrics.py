@@ -120,10 +120,9 @@ class CastleCsf:
             test_light - reference_light, to_mechanisms, luminance, ppd
         )
         mask: FloatArray = np.zeros(len(target))
-        if (reference_light != mean_light).any():
-            mask = _visibility(
-                reference_light - mean_light, to_mechanisms, luminance, ppd
-            )
+        pattern = reference_light - mean_light
+        if pattern.any():
+            mask = _visibility(pattern, to_mechanisms, luminance, ppd)
         strength: FloatArray = target / (1 + mask**_MASKING)
         return strength / (1 + strength)
 

@@ -85,7 +85,6 @@ class BatchObserver(Answering):
         self._path = Path(folder)
         self._submit = submit
         self._probe = probe
-        self._price: Price | None = None
         self._folder: Folder | None = None
         #: The dialect that the server takes, if it was asked.
         self._dialect: Dialect | None = None
@@ -95,12 +94,12 @@ class BatchObserver(Answering):
     @property
     def price(self) -> Price | None:
         """The price of questions in a batch."""
-        return self._price
+        price = self.directly.price
+        return None if price is None else price.in_batch()
 
     @price.setter
     def price(self, price: Price | None) -> None:
         self.directly.price = price
-        self._price = None if price is None else price.in_batch()
 
     def served(self, certain: bool) -> dict[str, str]:
         """Return what the first result says of the model that answered; nothing before."""
@@ -206,20 +205,16 @@ class BatchObserver(Answering):
         if answer is None:
             return None
         dialect = folder.last_file(inquiry.key).dialect
-        return priced(
-            with_substitutions(answer, inquiry, dialect), self._price, inquiry
-        )
+        return priced(with_substitutions(answer, inquiry, dialect), self.price, inquiry)
 
     def _choose_dialect(self, folder: Folder) -> Dialect:
         """Adapt the dialect of the last file to the failures that it met."""
         if self._dialect is not None:
             return self._dialect
-        files = [
-            file for file in folder.request_files.values() if file.model == self.model
-        ]
-        if not files:
+        files = reversed(folder.request_files.values())
+        last_file = next((file for file in files if file.model == self.model), None)
+        if last_file is None:
             return Dialect()
-        last_file = files[-1]
         problems: dict[tuple[str, str], ProblemError] = {}
         for key, problem in _last_problems(folder).items():
             file = folder.last_file(key)

@@ -183,9 +183,8 @@ def _load(name: str, source: str, options: LocalOptions) -> tuple[Any, Any]:
             raise PsyprobeError(
                 f"{name}: its processor needs a package: {nets.first_line(problem)}"
             ) from problem
-        if not hasattr(processor, "image_processor") or not hasattr(
-            processor, "tokenizer"
-        ):
+        parts = ("image_processor", "tokenizer")
+        if not all(hasattr(processor, part) for part in parts):
             raise InputError(
                 f"{name} takes no images beside text: its processor is a {type(processor).__name__}"
             )
@@ -197,12 +196,10 @@ def _load(name: str, source: str, options: LocalOptions) -> tuple[Any, Any]:
             )
         if options.random_weights:
             with nets.seeded():
-                return AutoModelForImageTextToText.from_config(
-                    config, dtype=dtype
-                ), processor
-        return AutoModelForImageTextToText.from_pretrained(
-            source, dtype=dtype
-        ), processor
+                model = AutoModelForImageTextToText.from_config(config, dtype=dtype)
+        else:
+            model = AutoModelForImageTextToText.from_pretrained(source, dtype=dtype)
+        return model, processor
 
 
 def _reset_decoding(model: Any, tokenizer: Any) -> None:
@@ -359,12 +356,15 @@ class PixelPath:
             )
         return self._drive(self._views(image)[self._overview].to(self._dtype))
 
+    def inputs(self, image: FloatArray) -> JsonMapping:
+        """Run the processor on an image: what the network gets, by name."""
+        codes = [self.hand_over([image])]
+        batch: JsonMapping = self._processor(codes, return_tensors="pt", **self.options)
+        return batch
+
     def _views(self, image: FloatArray) -> Any:
         """Run the processor on an image: normalised pixels, (views, 3, h, w)."""
-        batch = self._processor(
-            [self.hand_over([image])], return_tensors="pt", **self.options
-        )
-        return _pixels_of_views(batch, self._processor)
+        return _pixels_of_views(self.inputs(image), self._processor)
 
     def _drive(self, view: Any) -> FloatArray:
         """Undo the normalisation of a view: drive (h, w, 3)."""
@@ -374,12 +374,9 @@ class PixelPath:
         return np.asarray(scaled / factor / 255)
 
     def _normalisation(self, setting: str, default: float) -> tuple[float, ...]:
-        values = (
-            getattr(self._processor, setting)
-            if self._processor.do_normalize
-            else default
-        )
-        return tuple(np.broadcast_to(values, 3).tolist())
+        if self._processor.do_normalize:
+            default = getattr(self._processor, setting)
+        return tuple(np.broadcast_to(default, 3).tolist())
 
     def _measure(self) -> str:
         """Find out whether floats pass and which view is the whole.
@@ -424,9 +421,8 @@ class PixelPath:
         for extra in ({}, {"do_resize": False}) if search else ({},):
             self.options = options | extra
             try:
-                height, width = self._views(np.zeros((USUAL, USUAL, 3)))[
-                    self._overview
-                ].shape[-2:]
+                views = self._views(np.zeros((USUAL, USUAL, 3)))
+                height, width = views[self._overview].shape[-2:]
                 if self._preserves((height, width)):
                     return height, width
             except (ValueError, RuntimeError, TypeError):
@@ -550,19 +546,13 @@ class TransformersVision:
         import torch
 
         model = self._chat.model
-        processor = self._chat.processor.image_processor
-        batch = processor(
-            [self._pixels.hand_over([image])],
-            return_tensors="pt",
-            **self._pixels.options,
-        )
-        inputs = self._chat.inputs(
-            {
-                key: value
-                for key, value in batch.items()
-                if isinstance(value, torch.Tensor)
-            }
-        )
+        batch = self._pixels.inputs(image)
+        tensors = {
+            key: value
+            for key, value in batch.items()
+            if isinstance(value, torch.Tensor)
+        }
+        inputs = self._chat.inputs(tensors)
         with (
             self._lock,
             torch.inference_mode(),

@@ -6,6 +6,7 @@ import difflib
 import urllib.request
 import warnings
 from collections.abc import Callable, Iterable
+from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,10 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
     nodes, last = _nodes(module)
     _check_size(full, module, size, native)
     # Blocks are named by the beginnings of the names of their nodes.
-    node_parts = [node.split(".") for node in nodes]
     prefixes = [
-        ".".join(parts[:end])
-        for parts in node_parts
-        for end in range(1, len(parts) + 1)
+        prefix
+        for node in nodes
+        for prefix in accumulate(node.split("."), "{}.{}".format)
     ]
     network = Network(
         full,
@@ -161,11 +161,8 @@ def _stages(module: Any, nodes: Iterable[str], last: str) -> tuple[str, ...]:
         for name, child in block.named_children():
             start = f"{prefix}{name}."
             is_head = f"{last}.".startswith(start)
-            if (
-                weights(child)
-                and not is_head
-                and any(f"{node}.".startswith(start) for node in nodes)
-            ):
+            is_used = any(f"{node}.".startswith(start) for node in nodes)
+            if weights(child) and is_used and not is_head:
                 blocks[f"{prefix}{name}"] = child
         return blocks
 
