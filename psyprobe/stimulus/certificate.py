@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,8 @@ from psyprobe.stimulus.tolerances import TOLERANCES, roundoff, tolerance
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from psyprobe.light.display import Display
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,10 @@ class ImageMeasurements:
     luminance: float
     #: Column of the tolerance table.
     precision: str
+    #: {"luminance", "lms", "rgb"}: What the pixels are.
+    space: str = "luminance"
+    #: The display that gives the primaries of RGB light; None for those of sRGB.
+    display: Display | None = None
     #: For light that went through drive values: how many times more than sRGB's these round it; 0
     #: for light as it was drawn.
     display_gain: float = 0.0
@@ -85,9 +91,7 @@ class ImageMeasurements:
 
     def empty(self) -> ImageMeasurements:
         """Return a list without measurements under the same conditions."""
-        return ImageMeasurements(
-            self.luminance, self.precision, self.display_gain, self.refined
-        )
+        return replace(self, entries=[])
 
     def add(
         self,
@@ -105,23 +109,21 @@ class ImageMeasurements:
         """
         key = key or quantity
         entry = TOLERANCES[key]
-        delivered = float(delivered)
-        if requested is None:
-            informing = Measurement(
-                quantity, entry.unit, None, delivered, None, entry.relative, estimator
-            )
-            self.entries.append(informing)
-            return
-        requested = float(requested)
-        allowed = float(tolerance(key, self.precision) + extra)
-        if self.display_gain:
-            allowed *= self.display_gain
-        relative = entry.relative and requested != 0
-        self.entries.append(
-            Measurement(
-                quantity, entry.unit, requested, delivered, allowed, relative, estimator
-            )
+        allowed = None
+        if requested is not None:
+            requested = float(requested)
+            allowed = float(tolerance(key, self.precision) + extra)
+            allowed *= self.display_gain or 1.0
+        measurement = Measurement(
+            quantity,
+            entry.unit,
+            requested,
+            float(delivered),
+            allowed,
+            relative=entry.relative and requested != 0,
+            estimator=estimator,
         )
+        self.entries.append(measurement)
 
     def add_contrast(
         self,

@@ -221,8 +221,8 @@ class Clip(Specification):
         frames = (
             frame for chunk in self.chunks() for frame in np.asarray(chunk.pixels)
         )
-        collected = ImageMeasurements(self.luminance, "float64")
-        entries = self.measure_frames(frames, space, collected, display)
+        collected = ImageMeasurements(self.luminance, "float64", space, display)
+        entries = self.measure_frames(frames, collected)
         if display is None:
             return entries
         gamuts = [display.gamut(chunk) for chunk in self.chunks()]
@@ -237,11 +237,13 @@ class Clip(Specification):
             lowest = min(lowest, chunk.lowest_drive)
             highest = max(highest, chunk.highest_drive)
         gain = display_gain(display, lowest, highest)
-        collected = ImageMeasurements(self.luminance, "float32", gain, refined=False)
+        collected = ImageMeasurements(
+            self.luminance, "float32", space, display, gain, refined=False
+        )
         displayed = (
             frame for chunk in self._displayed(display) for frame in chunk.light
         )
-        on_display = self.measure_frames(displayed, space, collected, display)
+        on_display = self.measure_frames(displayed, collected)
         return entries + displayed_measurements(on_display)
 
     def _displayed(self, display: Display) -> Iterator[DisplayedLight]:
@@ -253,28 +255,20 @@ class Clip(Specification):
         return self.stills(0, self.frames)._draw_pixels(backend)
 
     def measure_image(
-        self,
-        image: Float64,
-        space: str,
-        measurements: ImageMeasurements,
-        display: Display | None,
+        self, image: Float64, measurements: ImageMeasurements
     ) -> list[Measurement]:
         """Measure a whole clip, shape (T, H, W) or (T, H, W, 3)."""
         frames = (image[k] for k in range(self.frames))
-        return self.measure_frames(frames, space, measurements, display)
+        return self.measure_frames(frames, measurements)
 
     def measure_frames(
-        self,
-        frames: Iterable[Float64],
-        space: str,
-        measurements: ImageMeasurements,
-        display: Display | None,
+        self, frames: Iterable[Float64], measurements: ImageMeasurements
     ) -> list[Measurement]:
         """Measure each frame of one clip as the still that it is, and keep the worst."""
         entries: list[Measurement] = []
         for k, frame in enumerate(frames):
             still = next(self.stills(k, k + 1).singles())
-            entries += still.measure_image(frame, space, measurements.empty(), display)
+            entries += still.measure_image(frame, measurements.empty())
         return list(worst_measurements(entries))
 
 
@@ -419,18 +413,14 @@ class TemporalModulation(Clip, Modulation):
         return tuple(cautions)
 
     def measure_frames(
-        self,
-        frames: Iterable[Float64],
-        space: str,
-        measurements: ImageMeasurements,
-        display: Display | None,
+        self, frames: Iterable[Float64], measurements: ImageMeasurements
     ) -> list[Measurement]:
         """Measure the time course of contrast, and the geometry of one frame.
 
         The time course is fitted by least squares to amplitudes that were fitted to each frame.
         """
         patterns = self.patterns()
-        fits = self._fit_frames(frames, patterns, space, measurements, display)
+        fits = self._fit_frames(frames, patterns, measurements)
         level = self.luminance
         phase_range = 2 * np.pi * self.temporal_frequency * self.duration
         pixel_error = measurements.pixel_error(self.contrast, phase_range)
@@ -462,9 +452,7 @@ class TemporalModulation(Clip, Modulation):
         self,
         frames: Iterable[Float64],
         patterns: Float64,
-        space: str,
         measurements: ImageMeasurements,
-        display: Display | None,
     ) -> _FrameFits:
         uniform = bool(np.ptp(patterns) == 0)
         wave = 1.0 if self.moves else np.cos(2 * np.pi * self.cycles(0, self.frames))
@@ -474,7 +462,7 @@ class TemporalModulation(Clip, Modulation):
         strongest: list[Measurement] = []
         fits = []
         for k, frame in enumerate(frames):
-            planes = planes_of(frame, space, self, display)
+            planes = planes_of(frame, self, measurements)
             image = planes.pattern
             mean = planes.light.mean()
             if uniform:
@@ -489,9 +477,7 @@ class TemporalModulation(Clip, Modulation):
                 gain = float(np.hypot.reduce(fit.gain[:-1]))
             if k == strongest_frame and refined:
                 still = next(self.stills(k, k + 1).singles())
-                strongest = still.measure_image(
-                    frame, space, measurements.empty(), display
-                )
+                strongest = still.measure_image(frame, measurements.empty())
         means, residuals, backgrounds, *amplitudes = np.array(fits).T
         return _FrameFits(
             means, residuals, backgrounds, np.array(amplitudes), gain, strongest

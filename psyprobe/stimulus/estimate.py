@@ -124,7 +124,11 @@ def gaussian(
         envelope_x = np.exp(-0.5 * (dx / radius) ** 2)
         envelope_y = np.exp(-0.5 * (dy / radius) ** 2)
         return np.outer(envelope_y, envelope_x)
-    across, along = _across_and_along(dx, dy, orientation)
+    angle = np.radians(orientation)
+    cosine = np.cos(angle)
+    sine = np.sin(angle)
+    across = cosine * dx[None, :] + sine * dy[:, None]
+    along = -sine * dx[None, :] + cosine * dy[:, None]
     squared = (across / radius) ** 2 + (along / (aspect * radius)) ** 2
     return np.asarray(np.exp(-0.5 * squared))
 
@@ -284,18 +288,6 @@ def eigen_inverse(normal: Float64, smallest_share: float) -> Float64:
     large = values > smallest_share * values[..., -1:]
     reciprocals = np.where(large, 1 / np.where(large, values, 1.0), 0.0)
     return np.asarray((vectors * reciprocals[..., None, :]) @ vectors.mT)
-
-
-def _across_and_along(
-    dx: Float64, dy: Float64, orientation: float
-) -> tuple[Float64, Float64]:
-    """Compute coordinates across and along the stripes, (H, W) each."""
-    angle = np.radians(orientation)
-    cosine = np.cos(angle)
-    sine = np.sin(angle)
-    across = cosine * dx[None, :] + sine * dy[:, None]
-    along = -sine * dx[None, :] + cosine * dy[:, None]
-    return across, along
 
 
 #: Two radial frequencies closer than this (relative) are one: a coefficient that lies on a band

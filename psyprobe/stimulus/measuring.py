@@ -58,11 +58,13 @@ class Planes:
         return np.asarray(contrasts)
 
 
-def planes_of(image: Float64, space: str, spec: Any, display: Display | None) -> Planes:
+def planes_of(image: Float64, spec: Any, measurements: ImageMeasurements) -> Planes:
     """Separate an image into its planes.
 
     There is LMS only where the specification states the chromaticity of its background.
     """
+    space = measurements.space
+    display = measurements.display
     if not hasattr(spec, "white"):
         light = luminance_of(image, space, spec, display)
         return Planes(light, light)
@@ -183,12 +185,17 @@ def measure_images(
     measurements: list[Measurement] = []
     for index, (image, single) in enumerate(zip(images, spec.singles(), strict=True)):
         collected = ImageMeasurements(
-            single.luminance, precision, display_gain, refined and not display_gain
+            single.luminance,
+            precision,
+            space,
+            display,
+            display_gain,
+            refined and not display_gain,
         )
         # An image that is far from what was requested may have no mean to divide by: its
         # quantities are infinite, and fail.
         with np.errstate(divide="ignore", invalid="ignore"):
-            entries = single.measure_image(image, space, collected, display)
+            entries = single.measure_image(image, collected)
         if len(images) > 1:
             entries = [replace(entry, image=index) for entry in entries]
         measurements += entries

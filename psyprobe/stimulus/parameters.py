@@ -6,7 +6,7 @@ import decimal
 import math
 import sys
 import tomllib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING, dataclass, field
 from functools import wraps
 from importlib.resources import files
@@ -232,6 +232,19 @@ def check_names(kind: str, names: Collection[str], allowed: Collection[str]) -> 
         )
 
 
+def check_arguments(
+    kind: str,
+    names: Collection[str],
+    allowed: Collection[str],
+    required: Iterable[str],
+) -> None:
+    """Raise an error for a name that is not allowed, as `check_names`, or one that is missing."""
+    check_names(kind, names, allowed)
+    missing = [name for name in required if name not in names]
+    if missing:
+        raise InputError(f"{kind} needs {' and '.join(missing)}")
+
+
 def number(name: str, value: Any, unit: str) -> float | FloatArray:
     """Convert a value to a float, or to a read-only array of finite floats."""
     # A run sets thousands of levels, and most are plain numbers.
@@ -303,10 +316,7 @@ def check_keywords(function: Callable[P, R]) -> Callable[P, R]:
             raise InputError(
                 f"{name} takes its parameters by name, such as {name}({example}=...)"
             )
-        check_names(name, keywords, parameters)
-        missing = [keyword for keyword in required if keyword not in keywords]
-        if missing:
-            raise InputError(f"{name} needs {' and '.join(missing)}")
+        check_arguments(name, keywords, parameters, required)
         return function(*args, **keywords)
 
     return checked

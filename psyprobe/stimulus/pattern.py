@@ -28,7 +28,6 @@ from psyprobe.light.colour import (
     direction_vector,
     white_xyz,
 )
-from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate
 from psyprobe.stimulus.backend import Backend
 from psyprobe.stimulus.certificate import ImageMeasurements, Measurement
@@ -365,14 +364,10 @@ class Modulation(Specification):
         measurements.add("distortion", 0.0, residual, method, extra=error / level)
 
     def measure_image(
-        self,
-        image: Float64,
-        space: str,
-        measurements: ImageMeasurements,
-        display: Display | None,
+        self, image: Float64, measurements: ImageMeasurements
     ) -> list[Measurement]:
         """Measure one image, and the cone contrasts of an image in colour."""
-        planes = planes_of(image, space, self, display)
+        planes = planes_of(image, self, measurements)
         self.measure_planes(planes, measurements)
         if planes.in_colour and not measurements.display_gain:
             _measure_cones(planes, self, measurements)

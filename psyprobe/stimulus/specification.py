@@ -37,6 +37,7 @@ from psyprobe.stimulus.measuring import Planes, planes_of
 from psyprobe.stimulus.parameters import (
     DerivedLevel,
     Parameter,
+    check_arguments,
     check_names,
     common,
     number,
@@ -228,13 +229,8 @@ class Specification:
             allowed.
         """
         definitions = cls.parameters()
-        check_names(cls.kind, values, definitions)
-        required = (
-            name for name, definition in definitions.items() if definition.required
-        )
-        missing = [name for name in required if name not in values]
-        if missing:
-            raise InputError(f"{cls.kind} needs {' and '.join(missing)}")
+        required = (name for name in definitions if definitions[name].required)
+        check_arguments(cls.kind, values, definitions, required)
         try:
             return cls(**values)
         except TypeError as error:
@@ -532,14 +528,10 @@ class Specification:
         measurements.add("rms contrast", None, contrast, "SD over mean")
 
     def measure_image(
-        self,
-        image: Float64,
-        space: str,
-        measurements: ImageMeasurements,
-        display: Display | None,
+        self, image: Float64, measurements: ImageMeasurements
     ) -> list[Measurement]:
         """Measure the pixels of one image of this specification."""
-        self.measure_planes(planes_of(image, space, self, display), measurements)
+        self.measure_planes(planes_of(image, self, measurements), measurements)
         return measurements.entries
 
 

@@ -77,7 +77,7 @@ def test_every_frame_is_certified(
     assert certificate["values outside gamut"].delivered == 0
     wrong = clip.stills(0, 5).changed(contrast=0.11).draw().pixels
     conditions = ImageMeasurements(100.0, "float64")
-    measurements = clip.measure_image(wrong, "luminance", conditions, None)
+    measurements = clip.measure_image(wrong, conditions)
     assert not next(each for each in measurements if each.quantity == "contrast").passed
     assert main(["check", str(stimulus)]) == 0
     assert "contrast" in capsys.readouterr().out

@@ -15,7 +15,6 @@ from psyprobe._json import JsonObject
 from psyprobe._typing import Array, FloatArray, IntArray, Levels, Shape
 from psyprobe.errors import InputError
 from psyprobe.files.output import plain
-from psyprobe.light.display import Display
 from psyprobe.stimulus.backend import Backend
 from psyprobe.stimulus.certificate import ImageMeasurements, Measurement
 from psyprobe.stimulus.estimate import Float64
@@ -169,11 +168,7 @@ class Sum(Specification):
         return self.parts
 
     def measure_image(
-        self,
-        image: Float64,
-        space: str,
-        measurements: ImageMeasurements,
-        display: Display | None,
+        self, image: Float64, measurements: ImageMeasurements
     ) -> list[Measurement]:
         """Measure each part by itself, with the others subtracted."""
         layers = [
@@ -181,10 +176,12 @@ class Sum(Specification):
             for part in self.parts
         ]
         light = image
-        if space != "luminance":
-            image = to_lms(image, space, self.parts[0], display)
-            space = "lms"
-            light = luminance_of(image, space, self, None)
+        if measurements.space != "luminance":
+            image = to_lms(
+                image, measurements.space, self.parts[0], measurements.display
+            )
+            measurements = replace(measurements, space="lms")
+            light = luminance_of(image, "lms", self)
             for index, part in enumerate(self.parts):
                 vector = part.background_lms * part.cone_contrast
                 layers[index] = layers[index][..., None] * vector
@@ -196,9 +193,7 @@ class Sum(Specification):
         ]
         for index, part in enumerate(self.parts):
             others = sum(layers[:index] + layers[index + 1 :], np.zeros(()))
-            measured = part.measure_image(
-                image - others, space, measurements.empty(), display
-            )
+            measured = part.measure_image(image - others, measurements.empty())
             for measurement in measured:
                 quantity = f"part {index + 1} {measurement.quantity}"
                 entries.append(replace(measurement, quantity=quantity))
