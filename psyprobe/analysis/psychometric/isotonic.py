@@ -91,7 +91,8 @@ def _cumulative(values: FloatArray) -> FloatArray:
 def log_likelihood(yes: FloatArray, trials: FloatArray, rate: FloatArray) -> FloatArray:
     """Compute the log-likelihood of rates at each level, without the binomial coefficients."""
     with np.errstate(divide="ignore"):
-        log_p, log_q = np.log(rate), np.log1p(-rate)
+        log_p = np.log(rate)
+        log_q = np.log1p(-rate)
     return level_log_likelihood(yes, trials, log_p, log_q, np.zeros(1))
 
 

@@ -242,7 +242,8 @@ def _grid(
 ) -> Grid:
     guess, guess_prior = _rates(guesses, 5.0)
     if chance is not None:
-        guess, guess_prior = np.array([chance]), np.ones(1)
+        guess = np.array([chance])
+        guess_prior = np.ones(1)
     lapse, lapse_prior = _rates(lapses, 10.0)
     width_prior = np.exp(-0.5 * (np.log10(width / 0.7) / 0.25) ** 2)
     return Grid(

@@ -92,7 +92,8 @@ def _noise_matched(
 
 def _modelfest_curve(frequency: FloatArray) -> FloatArray:
     measured_frequency = modelfest_gabors().frequency
-    low, high = measured_frequency.min(), measured_frequency.max()
+    low = measured_frequency.min()
+    high = measured_frequency.max()
     inside = (frequency >= low) & (frequency <= high)
     out = np.full(frequency.shape, np.nan)
     out[inside] = modelfest_csf(frequency[inside])
