@@ -94,8 +94,8 @@ def _bend(
     import cv2
 
     gain, shift, exponent = power
-    low = np.minimum(values, values.dtype.type(knee))
-    high = np.maximum(values, values.dtype.type(knee))
+    low = np.minimum(values, values.dtype.type(knee), order="C")
+    high = np.maximum(values, values.dtype.type(knee), order="C")
     if shift:
         high += values.dtype.type(shift)
     cv2.pow(high, exponent, dst=high)
