@@ -13,7 +13,8 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +40,6 @@ from psyprobe.testing.faults import (
     FULL_WIDTH,
     ExpectedImage,
     Fault,
-    MeasuredFault,
     encode_linear,
     faults,
     faults_of_level,
@@ -78,16 +78,14 @@ class Cause:
         return f"{self.name}: {self.explanation}. {self.remedy}."
 
 
-def _read_causes() -> dict[str, Cause]:
-    text = files("psyprobe.testing").joinpath("causes.toml").read_text(encoding="utf-8")
-    causes = {}
-    for key, table in tomllib.loads(text).items():
-        causes[key] = Cause(**table | {"shows": tuple(table["shows"])})
-    return causes
-
-
-#: Every fault that can be named, by its key in ``causes.toml``.
-CAUSES = _read_causes()
+#: Every fault that can be named, by its key in ``causes.toml``. An explanation states the number
+#: that was measured, where it has a place for it.
+CAUSES = {
+    key: Cause(**table | {"shows": tuple(table["shows"])})
+    for key, table in tomllib.loads(
+        files("psyprobe.testing").joinpath("causes.toml").read_text(encoding="utf-8")
+    ).items()
+}
 
 #: Shares of an image's error that a fault may leave unexplained: a fault without a number, whose
 #: constants are rounded (2.35 for 2.3548), a fault with a number, and one without beside one with
@@ -232,19 +230,11 @@ def _single_causes(
     return _fitting_causes(light, expected, faults(expected), measured)
 
 
-class _Fit(NamedTuple):
-    """How far an image is from the stimulus with a fault, cd/m² (RMS)."""
-
-    distance: float
-    cause: Cause
-    key: str
-
-
 def _fitting_causes(
     light: Light,
     expected: ExpectedImage,
     plain_faults: Iterable[Fault],
-    measured: Iterable[MeasuredFault],
+    measured: Iterable[Fault],
 ) -> tuple[Cause, ...]:
     """Find the faults that leave next to nothing unexplained.
 
@@ -254,16 +244,8 @@ def _fitting_causes(
     rounding = _rounding_error(light, expected.display)
     if error <= max(rounding, 1e-7 * expected.spec.luminance):
         return ()
-    fits = []
-    for fault in plain_faults:
-        fits.append(
-            _Fit(_distance(light.pixels, fault.light), CAUSES[fault.key], fault.key)
-        )
-    measured_fits = []
-    for measured_fault in measured:
-        cause = _cause_with_number(measured_fault.key, measured_fault.number, expected)
-        distance = _distance(light.pixels, measured_fault.light)
-        measured_fits.append(_Fit(distance, cause, measured_fault.key))
+    fits = _fits(plain_faults, light)
+    measured_fits = _fits(measured, light)
     best = _smallest_distance(fits)
     best_measured = _smallest_distance(measured_fits)
     largest = max(_UNEXPLAINED * error, rounding)
@@ -275,15 +257,28 @@ def _fitting_causes(
         largest = max(_UNEXPLAINED_IF_MEASURED * error, rounding)
     if best > largest:
         return ()
-    causes = {}
-    for fit in fits:
-        if fit.distance <= 1.2 * best + 1e-3 * error:
-            causes[fit.key] = fit.cause
-    remaining = []
-    for key, cause in causes.items():
-        if not _YIELDS.get(key, set()) & causes.keys():
-            remaining.append(cause)
+    causes = {
+        fit.fault.key: _cause_of(fit.fault.key, fit.fault.number, expected.spec)
+        for fit in fits
+        if fit.distance <= 1.2 * best + 1e-3 * error
+    }
+    remaining = [
+        cause
+        for key, cause in causes.items()
+        if not _YIELDS.get(key, set()) & causes.keys()
+    ]
     return tuple(dict.fromkeys(remaining))
+
+
+class _Fit(NamedTuple):
+    """How far an image is from the stimulus with a fault, cd/m² (RMS)."""
+
+    distance: float
+    fault: Fault
+
+
+def _fits(candidates: Iterable[Fault], light: Light) -> list[_Fit]:
+    return [_Fit(_distance(light.pixels, fault.light), fault) for fault in candidates]
 
 
 def _smallest_distance(fits: list[_Fit]) -> float:
@@ -310,30 +305,19 @@ def _rounding_error(light: Light, display: Display | None) -> float:
     return 0.4 * float(np.sqrt(np.mean(np.square(step))))
 
 
-def _cause_with_number(key: str, number: float, expected: ExpectedImage) -> Cause:
+def _cause_of(key: str, number: float, spec: Any) -> Cause:
     """Return a cause whose explanation states the number that was measured in the image."""
-    spec = expected.spec
-    if key not in CAUSES:
-        requested = getattr(spec, key)
-        return Cause(
-            name=f"another {key}",
-            explanation=f"{key} is {number:.4g} where {requested:.4g} was asked, and all else is "
-            "right",
-            remedy=f"Look where {key} enters the drawing, and in which unit",
-            shows=(key,),
-        )
-    cause = CAUSES[key]
-    explanation = cause.explanation
-    if key == "wrong_ppd":
-        explanation = (
-            f"it is the image for {number:.4g} pixels per degree, where {spec.ppd:.4g} were "
-            "asked: frequency and sizes are off by inverse factors"
-        )
-    if key in ("mean", "contrast"):
-        explanation = f"{explanation} {number:.4g} times what was asked"
-    if key == "stray":
-        explanation = f"{number:+.4g} cd/m² were added to the light of every pixel"
-    return replace(cause, explanation=explanation)
+    if key in CAUSES:
+        explanation = CAUSES[key].explanation.format(number=number, spec=spec)
+        return replace(CAUSES[key], explanation=explanation)
+    requested = getattr(spec, key)
+    return Cause(
+        name=f"another {key}",
+        explanation=f"{key} is {number:.4g} where {requested:.4g} was asked, and all else is "
+        "right",
+        remedy=f"Look where {key} enters the drawing, and in which unit",
+        shows=(key,),
+    )
 
 
 # -- several faults together
@@ -425,7 +409,7 @@ def _geometry_causes(
         )
         smaller_change = min(abs(ratio - 1), abs(inverse - 1))
         if not includes_ends and abs(ratio * inverse - 1) < 0.05 * smaller_change:
-            yield _wrong_ppd(spec, ratio)
+            yield _cause_of("wrong_ppd", spec.ppd / ratio, spec)
     if _failed(measurements, "orientation"):
         angle = measurements["orientation"].delivered
         if abs((angle + spec.orientation + 90) % 180 - 90) < 0.01:
@@ -445,12 +429,6 @@ def _geometry_causes(
             yield CAUSES["inverted"]
 
 
-def _wrong_ppd(spec: Specification, ratio: float) -> Cause:
-    """Return the cause of an image whose frequency is off by a ratio."""
-    expected = ExpectedImage(spec, None, "luminance", driven=False)
-    return _cause_with_number("wrong_ppd", spec.ppd / ratio, expected)
-
-
 def _is_half_pixel(measurements: Measurements, spec: Gabor | Grating) -> bool:
     if "position x" in measurements:
         shifts = [abs(measurements[f"position {axis}"].error or 0.0) for axis in "xy"]
@@ -462,12 +440,13 @@ def _is_half_pixel(measurements: Measurements, spec: Gabor | Grating) -> bool:
     vector = np.array(wave_vector(spec.frequency, spec.orientation))
     lag_x, lag_y = vector * 360 * 0.5 / spec.ppd
     lag = abs(measurements["phase"].error or 0.0)
-    for dx in (-1, 0, 1):
-        for dy in (-1, 0, 1):
-            half_pixel = abs(dx * lag_x + dy * lag_y)
-            if half_pixel > 0 and abs(lag - half_pixel) < 0.02 * half_pixel + 1e-3:
-                return True
-    return False
+    half_pixels = (
+        abs(dx * lag_x + dy * lag_y) for dx, dy in product((-1, 0, 1), repeat=2)
+    )
+    return any(
+        half_pixel > 0 and abs(lag - half_pixel) < 0.02 * half_pixel + 1e-3
+        for half_pixel in half_pixels
+    )
 
 
 # -- noise
@@ -490,19 +469,15 @@ def _other_band(light: Light, spec: Noise | AnnulusNoise) -> Iterator[Cause]:
     if light.space != "luminance" or not spec.contrast:
         return
     bin_width = spec.ppd / min(spec.shape)
-    ratios = []
-    doubts = []
     edges = estimate.band_limits(light.pixels, spec.ppd, floor=1e-3)
-    for delivered, requested in zip(edges, spec.band, strict=True):
-        ratios.append(float(delivered) / float(requested))
-        doubts.append(1.5 * bin_width / float(requested))
-    low, high = ratios
-    if abs(low - high) > sum(doubts) * max(ratios) or abs(high - 1) <= doubts[1]:
+    low, high = np.asarray(edges, dtype=float) / spec.band
+    doubts = 1.5 * bin_width / np.asarray(spec.band, dtype=float)
+    if abs(low - high) > sum(doubts) * max(low, high) or abs(high - 1) <= doubts[1]:
         return
     if any(abs(high * side - 1) < doubts[1] for side in spec.field):
         yield CAUSES["cycles_per_image"]
     else:
-        yield _wrong_ppd(spec, high)
+        yield _cause_of("wrong_ppd", spec.ppd / high, spec)
 
 
 def _recreated(
@@ -512,7 +487,7 @@ def _recreated(
     quantities = _LEVELS if light.space == "luminance" else (*_LEVELS, *_COLOURS)
     if not any(_failed(delivered, quantity) for quantity in quantities):
         return []
-    candidates: list[tuple[float, Cause]] = []
+    gaps: dict[str, float] = {}
     for fault in faults_of_level(expected):
         try:
             recreated = measure_images(
@@ -528,9 +503,9 @@ def _recreated(
         predicted = {measurement.quantity: measurement for measurement in recreated}
         gap = _error_gap(delivered, predicted, quantities)
         if gap is not None:
-            candidates.append((gap, CAUSES[fault.key]))
-    best = min((gap for gap, _ in candidates), default=0.0)
-    return [cause for gap, cause in candidates if gap <= 1.5 * best + 1e-3]
+            gaps[fault.key] = min(gap, gaps.get(fault.key, np.inf))
+    best = min(gaps.values(), default=0.0)
+    return [CAUSES[key] for key, gap in gaps.items() if gap <= 1.5 * best + 1e-3]
 
 
 def _error_gap(

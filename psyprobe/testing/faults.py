@@ -7,6 +7,8 @@ which is measured in the image.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,19 +38,13 @@ if TYPE_CHECKING:
 
 
 class Fault(NamedTuple):
-    """A fault without a number: a key of ``causes.toml``, and the stimulus with this fault."""
+    """A fault, and the stimulus with it."""
 
+    #: A key of ``causes.toml``; of a fault with a number, or the name of a parameter.
     key: str
     light: Float64
-
-
-class MeasuredFault(NamedTuple):
-    """A fault with a number, which was measured in the image, and the stimulus with this fault."""
-
-    #: A key of ``causes.toml``, or the name of a parameter.
-    key: str
-    number: float
-    light: Float64
+    #: The number that was measured in the image; NaN for a fault without one.
+    number: float = math.nan
 
 
 #: Full width at half height of a Gaussian, in standard deviations.
@@ -157,7 +153,7 @@ def faults_of_level(expected: ExpectedImage) -> Iterator[Fault]:
 
 def measured_faults(
     expected: ExpectedImage, light: Light, measurements: Mapping[str, Measurement]
-) -> Iterator[MeasuredFault]:
+) -> Iterator[Fault]:
     """Draw the stimulus with each fault that has a number, as it was measured in the image."""
     yield from _other_scales(expected, measurements)
     for name in ("frequency", "orientation", "phase", "radius", "aspect"):
@@ -165,31 +161,29 @@ def measured_faults(
             value = measurements[name].delivered
             changed = expected.changed(**{name: value})
             if changed is not None:
-                yield MeasuredFault(name, value, changed)
+                yield Fault(name, changed, value)
     yield from measured_levels(expected, light)
 
 
-def measured_levels(expected: ExpectedImage, light: Light) -> Iterator[MeasuredFault]:
+def measured_levels(expected: ExpectedImage, light: Light) -> Iterator[Fault]:
     """Draw the stimulus with each measured fault that leaves the pattern in its place."""
     requested = expected.light
     delivered = light.pixels
     if scale := float(np.vdot(requested, delivered) / np.vdot(requested, requested)):
-        yield MeasuredFault("mean", scale, scale * requested)
+        yield Fault("mean", scale * requested, scale)
     shift = float((delivered - requested).mean())
-    yield MeasuredFault("stray", shift, requested + shift)
+    yield Fault("stray", requested + shift, shift)
     change = expected.change
     if (energy := float(np.vdot(change, change))) > 0:
         factor = float(np.vdot(change, delivered - expected.background)) / energy
         if factor > 0:
-            yield MeasuredFault(
-                "contrast", factor, expected.background + factor * change
-            )
+            yield Fault("contrast", expected.background + factor * change, factor)
     if isinstance(expected.spec, Disc):
         return
     low = float(delivered.min())
     high = float(delivered.max())
     if low < high and (delivered == low).mean() + (delivered == high).mean() > 0.01:
-        yield MeasuredFault("clipped", high, np.clip(requested, low, high))
+        yield Fault("clipped", np.clip(requested, low, high), high)
 
 
 def is_resized(ratio: float) -> bool:
@@ -216,17 +210,10 @@ def _other_values(spec: Any) -> Iterator[tuple[str, dict[str, float]]]:
             yield "radians", converted
     if isinstance(spec, Gabor | Grating | Disc):
         half = 0.5 / spec.ppd
-        for right, up in (
-            (1, -1),
-            (-1, 1),
-            (1, 1),
-            (-1, -1),
-            (1, 0),
-            (-1, 0),
-            (0, 1),
-            (0, -1),
-        ):
-            yield "half_pixel", {"x": spec.x + right * half, "y": spec.y + up * half}
+        for right, up in itertools.product((-1, 0, 1), repeat=2):
+            if right or up:
+                place = {"x": spec.x + right * half, "y": spec.y + up * half}
+                yield "half_pixel", place
         for factor in (0.5, 2.0):
             yield "diameter", {"radius": spec.radius * factor}
     if isinstance(spec, Gabor) or getattr(spec, "window", None) == "gaussian":
@@ -332,13 +319,9 @@ def _encodings(expected: ExpectedImage, display: Display) -> Iterator[Fault]:
         if eotf != display.eotf:
             other = replace(display, eotf=eotf)
             yield Fault("other_gamma", displayed(encode_linear(light, other)))
-    without_black: tuple[JsonObject, ...] = (
-        {"black": 0.0, "ambient": 0.0},
-        {"black": 0.0},
-        {"ambient": 0.0},
-    )
-    for values in without_black:
-        if any(getattr(display, name) for name in values):
+    for names in (("black", "ambient"), ("black",), ("ambient",)):
+        if any(getattr(display, name) for name in names):
+            values: JsonObject = dict.fromkeys(names, 0.0)
             other = replace(display, **values)
             yield Fault("black_ignored", displayed(encode_linear(light, other)))
     yield Fault("clipped", np.clip(light, floor, display.ceiling))
@@ -358,7 +341,7 @@ def encode_linear(light: Float64, display: Display) -> Float64:
 
 def _other_scales(
     expected: ExpectedImage, measurements: Mapping[str, Measurement]
-) -> Iterator[MeasuredFault]:
+) -> Iterator[Fault]:
     """Draw the stimulus for the pixels per degree for which the image may have been drawn."""
     spec = expected.spec
     if isinstance(spec, Noise):
@@ -374,4 +357,4 @@ def _other_scales(
         ppd = spec.ppd / ratio
         key = "resized" if is_resized(spec.ppd / ppd) else "wrong_ppd"
         if (light := expected.changed(ppd=ppd)) is not None:
-            yield MeasuredFault(key, ppd, light)
+            yield Fault(key, light, ppd)

@@ -51,22 +51,14 @@ _HEADROOM = 1 - 1e-6
 _NOISE_PEAK = 6.5
 
 
-def _floats(low: float, high: float) -> st.SearchStrategy[float]:
-    highest = max(low, high)
-    return st.floats(
-        low, highest, allow_nan=False, allow_infinity=False, allow_subnormal=False
-    )
-
-
-@st.composite
 def _number(
-    draw: st.DrawFn, low: float, high: float, plain: float | None = None
-) -> float:
-    """Draw a number from a range, most readily a plain one."""
-    strategies = [_floats(low, high)]
-    if plain is not None and low <= plain <= high:
-        strategies.insert(0, st.just(float(plain)))
-    return float(draw(st.one_of(*strategies)))
+    low: float, high: float, plain: float | None = None
+) -> st.SearchStrategy[float]:
+    """Return a strategy for numbers from a range, most readily a plain one."""
+    numbers = st.floats(low, max(low, high), allow_subnormal=False)
+    if plain is None or not low <= plain <= high:
+        return numbers
+    return st.one_of(st.just(float(plain)), numbers)
 
 
 @st.composite
@@ -84,7 +76,7 @@ def displays(draw: st.DrawFn, primaries: tuple[str, ...] | None = None) -> Displ
     black = draw(_number(0.0, peak / 100, 0.0))
     ambient = draw(_number(0.0, 10 * peak, 0.0))
     named: st.SearchStrategy[Eotf] = st.sampled_from(["srgb", "linear", 2.2])
-    eotf: Eotf = draw(st.one_of(named, _floats(1.0, 3.0), _measured_eotfs()))
+    eotf: Eotf = draw(st.one_of(named, _number(1.0, 3.0), _measured_eotfs()))
     return Display(
         peak=peak,
         black=black,
