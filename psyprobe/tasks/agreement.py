@@ -9,19 +9,16 @@ Measurement 20.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from psyprobe._json import JsonObject
 from psyprobe.analysis.human_observer import FEWEST
 from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled
-from psyprobe.analysis.words.people import mean_of_people
 from psyprobe.analysis.words.sessions import person_of
-from psyprobe.tasks.tables import MetricValues, ReadScore, TaskScore
+from psyprobe.tasks.tables import MetricValues, TaskScore
 
 if TYPE_CHECKING:
     import xarray
@@ -172,85 +169,12 @@ class PeopleMean(TaskScore):
         }
 
 
-def people_scores(
-    results: Sequence[xarray.Dataset],
-    table: str,
-    score: Callable[[xarray.Dataset], Sequence[ReadScore]],
-    values: Callable[[pd.DataFrame], MetricValues],
-    choices: Callable[[xarray.Dataset], Mapping[str, str]],
-) -> list[PeopleMean | PeopleAgreement]:
-    """Average the scores of people, and measure how far they agree, experiment by experiment.
-
-    Parameters
-    ----------
-    results : sequence of xarray.Dataset
-        Results of any observers in a benchmark.
-    table : str
-        Title of the table of means.
-    score : callable
-        Gives the scores of a result, of which the first counts.
-    values : callable
-        Gives what a row shows of metrics.
-    choices : callable
-        As for `agreement_of_people`.
-    """
-    means = []
-    for members in people_by_experiment(results):
-        scores = {person: score(result)[0] for person, result in members.items()}
-        first_score = next(iter(scores.values()))
-        mean = mean_of_people(
-            {person: score.metrics for person, score in scores.items()}
-        )
-        observer = f"mean of {len(scores) - 2} of {len(scores)} people"
-        attributes = {**first_score.attributes, "observer": observer}
-        left_out = mean.attrs["left_out"]
-        means.append(
-            PeopleMean(
-                attributes,
-                first_score.confidence,
-                "",
-                "",
-                table,
-                values(mean),
-                left_out,
-            )
-        )
-    return [*means, *agreement_of_people(results, choices)]
-
-
 def _cells(pair: Agreement) -> dict[str, str]:
     share = f" ({100 * pair.equal / pair.both:.1f} %)" if pair.both else ""
     return {
         "alike": f"{pair.equal} of {pair.both}{share}",
         "kappa": "" if pair.kappa is None else f"{pair.kappa:.2f}",
     }
-
-
-def agreement_of_people(
-    results: Sequence[xarray.Dataset],
-    choices: Callable[[xarray.Dataset], Mapping[str, str]],
-) -> tuple[PeopleAgreement, ...]:
-    """Measure how far the people among results agree, for each experiment that two answered.
-
-    Parameters
-    ----------
-    results : sequence of xarray.Dataset
-        Results of any observers in a benchmark.
-    choices : callable
-        Gives the answers of a result that were chosen among several, by the name of the question.
-    """
-    return tuple(
-        PeopleAgreement(
-            experiment=str(next(iter(members.values())).attrs["experiment"]),
-            persons=tuple(members),
-            pairs=tuple(
-                agreements(
-                    {person: choices(result) for person, result in members.items()}
-                )
-            ),
-        )
-        for members in people_by_experiment(results, 2)
-    )
 
 
 def people_by_experiment(

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -192,6 +192,10 @@ def _tail(count: int, trials: int) -> float:
     return float(bdtrc(count - 1, trials, 0.5))
 
 
+#: What is told of a grade, besides its stripes.
+_GRADE_COLUMNS = ("trials", "right", "wrong", "interval", "verdict")
+
+
 @dataclass(frozen=True)
 class Calibration:
     """The result of `calibrate`: what a server does to an observer's images.
@@ -222,11 +226,7 @@ class Calibration:
         grades = [
             {
                 **asdict(grade.stripes),
-                "trials": grade.trials,
-                "right": grade.right,
-                "wrong": grade.wrong,
-                "interval": list(grade.interval),
-                "verdict": grade.verdict,
+                **{name: getattr(grade, name) for name in _GRADE_COLUMNS},
             }
             for grade in self.grades
         ]
@@ -380,41 +380,34 @@ def check_calibrated(observer: AnswerObserver, trials: int) -> None:
         )
 
 
+@dataclass(frozen=True)
 class _StripeTest:
     """Asks an observer about grades of stripes, and collects the grades and their cost."""
 
-    def __init__(
-        self,
-        observer: AnswerObserver,
-        trials: int,
-        seed: int,
-        decoding: Decoding,
-        bar: Any,
-    ) -> None:
-        self._observer = observer
-        self._trials = trials
-        self._seed = seed
-        self._decoding = decoding
-        self._bar = bar
-        self.grades: list[Grade] = []
-        self.total_cost = TotalCost()
+    observer: AnswerObserver
+    trials: int
+    seed: int
+    decoding: Decoding
+    bar: Any
+    grades: list[Grade] = field(default_factory=list)
+    total_cost: TotalCost = field(default_factory=TotalCost)
 
     def grade(self, stripes: Stripes) -> Grade:
         """Ask about a grade in all its trials."""
         counts = {True: 0, False: 0}
-        for inquiry, answer in ask_all(self._observer, self._inquiries(stripes)):
+        for inquiry, answer in ask_all(self.observer, self._inquiries(stripes)):
             reading = read_reply(answer.text, yes=("vertical",), no=("horizontal",))
             if reading in ("yes", "no"):
                 counts[reading == inquiry.key] += 1
             self.total_cost.add(answer.to_dict())
-            self._bar.update()
-        grade = Grade(stripes, self._trials, counts[True], counts[False])
+            self.bar.update()
+        grade = Grade(stripes, self.trials, counts[True], counts[False])
         self.grades.append(grade)
         return grade
 
     def _inquiries(self, stripes: Stripes) -> Iterator[Inquiry]:
-        rng = np.random.default_rng([self._seed, len(self.grades)])
-        for _ in range(self._trials):
+        rng = np.random.default_rng([self.seed, len(self.grades)])
+        for _ in range(self.trials):
             vertical = bool(rng.random() < 0.5)
             seed = int(rng.integers(2**32))
             codes = draw(stripes, vertical, seed)
@@ -425,7 +418,7 @@ class _StripeTest:
             yield Inquiry(
                 QUESTION,
                 (image,),
-                decoding=self._decoding,
+                decoding=self.decoding,
                 words=("vertical", "horizontal"),
                 key=key,
             )
@@ -482,21 +475,17 @@ def _resizing(test: _StripeTest) -> tuple[int | None, int | None, list[str]]:
     return at_least, below, [f"{lower_bound}{upper_bound}. Set input_size={at_least}."]
 
 
-class _Series(NamedTuple):
-    """The last stripes of a series that are told, and the grade of the next, which is not."""
-
-    last: Stripes | None
-    lost: Grade | None
-
-
-def _ask_series(test: _StripeTest, series: Sequence[Stripes]) -> _Series:
+def _ask_series(
+    test: _StripeTest, series: Sequence[Stripes]
+) -> tuple[Stripes | None, Grade | None]:
+    """Find the last stripes of a series that are told, and the grade of the next, which is not."""
     last = None
     for stripes in series:
         grade = test.grade(stripes)
         if not grade.is_told:
-            return _Series(last, grade)
+            return last, grade
         last = stripes
-    return _Series(last, None)
+    return last, None
 
 
 def _colour(test: _StripeTest, side: int) -> str:

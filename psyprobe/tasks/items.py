@@ -19,7 +19,6 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import cast
@@ -355,13 +354,12 @@ def judge_prompts() -> dict[str, JudgePrompt]:
     >>> sorted(judge_prompts())
     ['choice_letter', 'rbench_caption', 'rbench_choice', 'rbench_short', 'yes_no']
     """
-    page = tomllib.loads(
-        files("psyprobe.tasks").joinpath("judge.toml").read_text(encoding="utf-8")
-    )
+    # Benchmarks have prompts of their own in their rooms.
+    paths = sorted(Path(__file__).parent.rglob("judge.toml"), reverse=True)
+    pages = [tomllib.loads(path.read_text(encoding="utf-8")) for path in paths]
     return {
-        name: JudgePrompt(
-            name, row["version"], row["system"], row["text"].strip(), row["verdicts"]
-        )
+        name: JudgePrompt(name, **{**row, "text": row["text"].strip()})
+        for page in pages
         for name, row in page.items()
     }
 
@@ -440,17 +438,8 @@ class Verdicts:
 
     @property
     def mean(self) -> float:
-        """Mean of numeric verdicts, from 0 to 1."""
-        if self.failed:
-            remedy = (
-                " and was cut off; give the judge more tokens"
-                if self.cut
-                else "; judge again"
-            )
-            raise InputError(
-                f"the judge gave no verdict but {self.unread[0]!r}{remedy}, or leave the item out"
-            )
-        return sum(map(float, self.values)) / len(self.values)
+        """Mean of numeric verdicts, from 0 to 1; NaN without any."""
+        return sum(map(float, self.values)) / (len(self.values) or float("nan"))
 
     @property
     def majority(self) -> float | str | None:

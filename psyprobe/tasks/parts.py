@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -72,14 +71,12 @@ def listed(items: pd.DataFrame, limit: int = LISTED) -> pd.DataFrame:
 
 def corruption_gallery(names: Sequence[str], strength: str = "mid") -> list[Gallery]:
     """Show R-Bench's corruptions of a photograph; no gallery without scikit-image and OpenCV."""
-    package = importlib.util.find_spec("skimage")
-    if (
-        package is None
-        or package.origin is None
-        or importlib.util.find_spec("cv2") is None
-    ):
+    try:
+        import cv2  # noqa: F401
+        import skimage
+    except ImportError:
         return []
-    path = Path(package.origin).parent / "data" / _PHOTOGRAPH
+    path = Path(skimage.__file__).parent / "data" / _PHOTOGRAPH
     if not path.is_file():
         return []
     photograph = read_image(path)

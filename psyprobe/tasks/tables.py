@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,7 +20,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, number
+from psyprobe.analysis.score import (
+    OBSERVER,
+    Entry,
+    Metric,
+    Row,
+    Tabled,
+    interval_text,
+    number,
+)
 from psyprobe.analysis.words.readers import Rereading
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.arrays import check_unpacked
@@ -30,8 +38,6 @@ from psyprobe.files.terminal import harmless
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import SubFigure
 
 
 #: Most columns of a table, and most bytes of an unpacked workbook.
@@ -339,8 +345,8 @@ class TaskScore(Tabled):
     #: Coverage of all intervals, in (0, 1).
     confidence: float
     #: Layer of the observer, and measure; empty where there is no choice.
-    layer: str
-    measure: str
+    layer: str = field(default="", kw_only=True)
+    measure: str = field(default="", kw_only=True)
 
     @property
     def observer(self) -> str:
@@ -378,12 +384,7 @@ class TaskScore(Tabled):
         cells: dict[str, str] = {}
         entries: dict[Metric, Entry] = {}
         for metric, (value, low, high) in values.items():
-            cell = number(value, metric.digits)
-            if low is not None:
-                cell += (
-                    f" [{number(low, metric.digits)}, {number(high, metric.digits)}]"
-                )
-            cells[metric.suffix] = cell
+            cells[metric.suffix] = interval_text(value, low, high, metric.digits)
             record[metric.name] = value
             record[f"{metric.name}_low"] = low
             record[f"{metric.name}_high"] = high
@@ -451,8 +452,3 @@ def by_observer(results: Sequence[xarray.Dataset]) -> dict[str, xarray.Dataset]:
         + (f", {result.attrs['experiment']}" if several else ""): result
         for result in results
     }
-
-
-def axes_of(ax: Axes | None, figure: SubFigure | None) -> Axes | None:
-    """Return the axes for a probe's only panel: new ones of a figure, or else the given ones."""
-    return ax if figure is None else figure.add_subplot()

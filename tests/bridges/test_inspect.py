@@ -28,7 +28,7 @@ from psyprobe.observers.simulated.serving import SimulatedServer
 from psyprobe.probes.experiments import load_results
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.turns import questions_of, store_replies
-from psyprobe.tasks.mvp_bench.probe import marks
+from psyprobe.tasks.mvp_bench.probe import MVP_BENCH
 
 pytest.importorskip(
     "inspect_ai",
@@ -247,7 +247,7 @@ def test_benchmark_items_have_samples_and_marks(tmp_path: Path) -> None:
         result = run_page(
             page, pp.observer(lambda images, prompt: "Yes", name="yes", bits=8), store
         )
-        assert list(marks(result).values()) == [1.0, 0.0]
+        assert list(MVP_BENCH.marks(result).values()) == [1.0, 0.0]
         write_inspect_log(store.runs()[0], store, tmp_path / "run.eval", tmp_path)
     found = log.read_eval_log(str(tmp_path / "run.eval"))
     samples = sorted(found.samples, key=lambda sample: sample.metadata["item"])
@@ -259,7 +259,7 @@ def test_benchmark_items_have_samples_and_marks(tmp_path: Path) -> None:
             2,
             0,
         )
-        assert marks(load_results(store)[0]) == marks(result)
+        assert MVP_BENCH.marks(load_results(store)[0]) == MVP_BENCH.marks(result)
 
 
 def test_what_is_no_log_of_ours(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from psyprobe.tasks.mvp_bench import (
 )
 from psyprobe.tasks.mvp_bench.commands import failed_pairs_page
 from psyprobe.tasks.mvp_bench.metrics import published
-from psyprobe.tasks.mvp_bench.probe import read_run, score
+from psyprobe.tasks.mvp_bench.probe import MVP_BENCH, read_run
 
 #: Pairs of our own: what is on the natural image, and on the manipulated one.
 PAIRS = {1: ("red", "green"), 2: ("blue", "red"), 3: ("green", "blue")}
@@ -209,7 +209,10 @@ def test_what_is_no_verdict_of_the_judge_is_told_by_the_score(bench: Path) -> No
     page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench)
     for reply, counted in (("Yes, it does", 6), ("<think>Hm.</think>Yes", 0)):
         result = run_page(page, chatty, judge=judge(reply))
-        (found,), (surer,) = score(result), score(result, confidence=0.99)
+        (found,), (surer,) = (
+            MVP_BENCH.score(result),
+            MVP_BENCH.score(result, confidence=0.99),
+        )
         assert np.nansum(surer.metrics["low"]) < np.nansum(found.metrics["low"])
         told = {
             "cases": 6,
@@ -238,7 +241,7 @@ def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(
         )
     )
     judged = judge_replies(result, nobody, progress=False)
-    (found,) = score(judged)
+    (found,) = MVP_BENCH.score(judged)
     readings = {each.reader: each for each in found.readings}
     assert list(readings) == ["parser lenient", "judge nobody"]
     # Six of the twelve say no in a sentence, and six letters stand behind a word: only a person
@@ -253,7 +256,8 @@ def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(
     assert lenient.score["aAcc"] == lenient.score["qAcc"] == 100
     assert (none.differ, none.excluded, none.score["aAcc"]) == (6 / 18, 1, 0)
     assert (
-        "judge nobody" in str(found) and found.rows()[0] == score(result)[0].rows()[0]
+        "judge nobody" in str(found)
+        and found.rows()[0] == MVP_BENCH.score(result)[0].rows()[0]
     )
     assert found.to_dict()["readings"][0]["reader"] == "parser lenient"
     replies = read_run(result).rename(columns={"reply": "output"})[

@@ -18,9 +18,7 @@ from psyprobe.tasks.mvp_bench import check_questions, read_questions, with_rotat
 from psyprobe.tasks.mvp_construction import (
     Tools,
     build_set,
-    load_editor,
-    load_inpainter,
-    load_segmenter,
+    load_tool,
 )
 from psyprobe.tasks.mvp_construction.steps import read_set_items
 
@@ -41,9 +39,9 @@ class Counting:
 
 def classical() -> Tools:
     return Tools(
-        Counting(load_segmenter("felzenszwalb", scale=200, min_size=100)),
-        Counting(load_inpainter("pull_push")),
-        Counting(load_editor("recolour")),
+        Counting(load_tool("segmenter", "felzenszwalb", scale=200, min_size=100)),
+        Counting(load_tool("inpainter", "pull_push")),
+        Counting(load_tool("editor", "recolour")),
     )
 
 
@@ -223,7 +221,7 @@ def test_another_seed_draws_anew_and_asks_nothing(tmp_path: Path) -> None:
 
 def test_a_mask_that_misses_the_subject_fails_the_item(tmp_path: Path) -> None:
     class Blind:
-        card = load_segmenter("slic").card
+        card = load_tool("segmenter", "slic").card
 
         def masks(self, image: Any) -> Any:
             return np.zeros((0, *image.shape[:2]), dtype=bool)
@@ -231,7 +229,11 @@ def test_a_mask_that_misses_the_subject_fails_the_item(tmp_path: Path) -> None:
     report = build(
         tmp_path,
         Asked(),
-        Tools(Blind(), load_inpainter("pull_push"), load_editor("recolour")),
+        Tools(
+            Blind(),
+            load_tool("inpainter", "pull_push"),
+            load_tool("editor", "recolour"),
+        ),
     )
     assert report.states[1002].startswith(
         "failed at image: there is no mask to choose from"
@@ -256,10 +258,10 @@ def test_bad_requests_are_one_sentence(
     (tmp_path / "set/items/1001.json").write_text("{}")
     with pytest.raises(StoreError, match="is no item of a set"):
         build(tmp_path, Asked())
-    for load, name in (
-        (load_segmenter, "slick"),
-        (load_inpainter, "paint"),
-        (load_editor, "recolor"),
+    for kind, name in (
+        ("segmenter", "slick"),
+        ("inpainter", "paint"),
+        ("editor", "recolor"),
     ):
         with pytest.raises(UnknownNameError):
-            load(name)
+            load_tool(kind, name)

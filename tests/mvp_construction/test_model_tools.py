@@ -17,9 +17,7 @@ from psyprobe.files.images import read_image
 from psyprobe.tasks.mvp_construction import (
     Tools,
     build_set,
-    load_editor,
-    load_inpainter,
-    load_segmenter,
+    load_tool,
 )
 from psyprobe.tasks.mvp_construction.manipulation import Box
 
@@ -36,15 +34,18 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
     folder = tmp_path_factory.mktemp("models")
     steps = {"steps": 2, "longest": 64}
     return Tools(
-        load_segmenter(
+        load_tool(
+            "segmenter",
             f"sam:{tiny_image_models.sam(folder / 'sam')}",
             **tiny_image_models.SAM_SETTINGS,
         ),
-        load_inpainter(
+        load_tool(
+            "inpainter",
             f"inpaint:{tiny_image_models.diffusion(folder / 'inpaint', 'inpaint')}",
             **steps,
         ),
-        load_editor(
+        load_tool(
+            "editor",
             f"instruct:{tiny_image_models.diffusion(folder / 'instruct', 'instruct')}",
             **steps,
         ),
@@ -106,12 +107,12 @@ def test_sam_gives_masks_of_the_image_size(tools: Tools) -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "name"),
-    [(load_segmenter, "sam"), (load_inpainter, "inpaint"), (load_editor, "instruct")],
+    ("kind", "name"),
+    [("segmenter", "sam"), ("inpainter", "inpaint"), ("editor", "instruct")],
 )
 def test_a_model_that_is_not_there_is_one_sentence(
-    tmp_path: Path, load: Any, name: str
+    tmp_path: Path, kind: str, name: str
 ) -> None:
     with pytest.raises(WeightsError, match="give a folder that holds it") as caught:
-        load(f"{name}:{tmp_path}")
+        load_tool(kind, f"{name}:{tmp_path}")
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Models beside each other, attributes of images, and figures of them."""
+"""Models beside each other, and figures of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psyprobe.corruption import corrupt
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.tasks.r_bench import (
     components,
@@ -18,12 +17,7 @@ from psyprobe.tasks.r_bench import (
     paired_difference,
     rbench_metrics,
 )
-from psyprobe.tasks.r_bench.figures import (
-    attributes,
-    bars,
-    plot_attributes,
-    strength_map,
-)
+from psyprobe.tasks.r_bench.figures import bars, strength_map
 from psyprobe.tasks.r_bench.metrics import rbench_table
 
 
@@ -115,43 +109,6 @@ def test_correlations_and_components_are_those_of_scipy_and_numpy() -> None:
         correlations(metrics, "steps")
 
 
-@pytest.mark.parametrize(
-    ("name", "attribute", "sign"),
-    [
-        ("maximum_brighten", "luminance", 1),
-        ("minimum_darken", "luminance", -1),
-        ("gaussian_filter", "blur", 1),
-        ("gaussian_filter", "spatial_information", -1),
-        ("sharpness_change", "spatial_information", 1),
-        ("lab_saturation", "colourfulness", 1),
-        ("contrast_change", "contrast", 1),
-    ],
-)
-def test_attributes_move_as_corruptions_do(
-    name: str, attribute: str, sign: int
-) -> None:
-    data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
-    photograph = data.chelsea()
-    values = [attributes(photograph)[attribute]]
-    values += [
-        attributes(corrupt(photograph, name, strength))[attribute]
-        for strength in ("low", "high")
-    ]
-    assert (np.diff(values) * sign > 0).all()
-
-
-def test_colourfulness_is_that_of_the_paper() -> None:
-    rng = np.random.default_rng(0)
-    image = rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)
-    r, g, b = (image[..., i].astype(float) for i in range(3))
-    rg, yb = r - g, 0.5 * (r + g) - b
-    expected = np.sqrt(rg.var() + yb.var()) + 0.3 * np.sqrt(
-        rg.mean() ** 2 + yb.mean() ** 2
-    )
-    assert attributes(image)["colourfulness"] == pytest.approx(expected)
-    assert attributes(np.zeros((16, 16, 3), np.uint8))["contrast"] == 0
-
-
 def test_figures_say_what_is_simulated(tmp_path: Path) -> None:
     metrics: dict[str, Any] = {f"$m_{i}": rbench_metrics(table(i)) for i in range(2)}
     for by, starred in (("step", {"EI *", "CI *"}), ("group", {"Wild *"})):
@@ -168,20 +125,3 @@ def test_figures_say_what_is_simulated(tmp_path: Path) -> None:
     plt.close(ax.figure)
     with pytest.raises(UnknownNameError, match="breakdown"):
         bars(metrics, "stepp")
-    measured = pd.DataFrame(
-        [
-            {
-                "kind": "ref",
-                "strength": "",
-                "simulated": 0,
-                **attributes(np.full((16, 16, 3), 9, np.uint8)),
-            },
-            {
-                "kind": "dis",
-                "strength": "low",
-                "simulated": 1,
-                **attributes(np.full((16, 16, 3), 99, np.uint8)),
-            },
-        ]
-    )
-    plt.close(plot_attributes(measured))

@@ -498,8 +498,6 @@ def test_command_against_a_server(
             "r-bench",
             "report",
             str(tmp_path / "runs.sqlite"),
-            "--set",
-            str(built),
             "--output",
             str(tmp_path),
         ]

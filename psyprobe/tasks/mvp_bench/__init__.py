@@ -18,7 +18,7 @@ _BIBTEX = (
 )
 
 MVP_BENCH = ProbeKind(
-    "psyprobe.tasks.mvp_bench.probe",
+    "psyprobe.tasks.mvp_bench.probe:MVP_BENCH",
     "MVP-Bench: natural and manipulated images, at two levels, for models and people",
     _BIBTEX.strip(),
 )

@@ -28,7 +28,6 @@ import pandas as pd
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.analysis.score import OBSERVER, Metric, Row
 from psyprobe.analysis.words.readers import JUDGE_READING, Rereading
-from psyprobe.analysis.words.score import refuse_features
 from psyprobe.analysis.words.sessions import person_of
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import file_digest
@@ -36,8 +35,7 @@ from psyprobe.observers.chat.protocol import AnswerObserver, Decoding
 from psyprobe.plotting.figure_data import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.running.task import Task
-from psyprobe.tasks.agreement import PeopleAgreement, PeopleMean, people_scores
+from psyprobe.tasks.item_probe import ItemProbe
 from psyprobe.tasks.item_schedule import (
     ItemSchedule,
     ItemTask,
@@ -52,7 +50,6 @@ from psyprobe.tasks.items import (
     Case,
     ItemQuestion,
     Judge,
-    answer_items,
     count_verdicts,
     judge_cases,
     judge_of,
@@ -76,7 +73,6 @@ from psyprobe.tasks.parts import answers_table, by_parts
 from psyprobe.tasks.tables import (
     MetricValues,
     ReadScore,
-    axes_of,
     by_observer,
     compare_readings,
 )
@@ -84,15 +80,11 @@ from psyprobe.tasks.tables import (
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import SubFigure
 
     from psyprobe.experiment import Experiment
 
-ABILITIES = ("answer",)
-SECTIONS = ("items", "judge")
 #: Changes when questions are asked differently, which asks anew.
 _VERSION = "mvp-bench 1"
-_TABLE = "MVP-Bench"
 _OPTIONS = {
     "questions": ["questions.json"],
     "rotations": False,
@@ -143,42 +135,6 @@ _HEADINGS = {
 #: Resamples where only the values count.
 _FEWEST = 100
 
-answer = answer_items
-
-
-def plan(
-    experiment: Experiment, observer: AnswerObserver, judge: Judge | None = None
-) -> ItemSchedule:
-    """Plan a run over questions; a judge that is given takes the place of the page's.
-
-    Raises
-    ------
-    InputError
-        Questions cannot be read, or an image is missing.
-    UnknownNameError
-        There is no such parser, or way to show both images.
-    """
-    options = options_of(experiment, _OPTIONS)
-    if options["cross"] not in _CROSS:
-        raise unknown_name("way to show both images", options["cross"], _CROSS)
-    if options["parser"] not in PARSERS:
-        raise unknown_name("parser", options["parser"], PARSERS)
-    folder = items_of(experiment)
-    questions = pd.concat(
-        [read_questions(folder / name) for name in options["questions"]],
-        ignore_index=True,
-    )
-    if options["rotations"]:
-        questions = with_rotations(questions)
-    task = ItemTask(
-        version=_VERSION,
-        questions=_item_questions(questions, folder, options),
-        cases=lambda replies: _open_cases(questions, replies),
-        items=json.loads(questions.to_json(orient="records")),
-        options=options,
-    )
-    return ItemSchedule(experiment, observer, task, judge or judge_of(experiment))
-
 
 def _item_questions(
     questions: pd.DataFrame, folder: Path, options: JsonMapping
@@ -224,76 +180,6 @@ def _open_cases(questions: pd.DataFrame, replies: Mapping[str, str]) -> list[Cas
         Case(_name(row), "yes_no", row["question"], "", replies[_name(row)])
         for row in questions[questions["task"] == "yes_no"].to_dict("records")
         if not parse_reply(replies[_name(row)], "yes_no", "main")
-    ]
-
-
-def task(record: RunRecord) -> Task:
-    """Declare the task: every item has an answer that is correct."""
-    return Task(scored="correct")
-
-
-def result(record: RunRecord, store: Store) -> xarray.Dataset:
-    """Read a run from the store: the columns of a question table and the reply, by item."""
-    items = pd.DataFrame(store.content(record.layout["items"]))
-    answers = answers_of(record, store)
-    columns = {name: items[name].to_numpy() for name in COLUMNS}
-    columns["reply"] = np.array([answer.text for answer in answers], dtype=object)
-    columns |= reaction_times(answers)
-    names = [_name(row).replace("\n", " ").strip() for row in items.to_dict("records")]
-    return item_result(names, columns, judged_attributes(record, store))
-
-
-def score(
-    result: xarray.Dataset,
-    *,
-    measure: str | None = None,
-    layer: str | None = None,
-    confidence: float = 0.95,
-) -> tuple[MvpScore]:
-    """Score the observer, and those who always say yes, no or A.
-
-    Raises
-    ------
-    InputError
-        A measure or layer is named, which answers in words do not have.
-    """
-    refuse_features(measure=measure, layer=layer)
-    return (
-        MvpScore(
-            result.attrs, confidence, "", "", rereadings(result), read_run(result)
-        ),
-    )
-
-
-def plot(
-    results: Sequence[xarray.Dataset],
-    ax: Axes | None = None,
-    *,
-    figure: SubFigure | None = None,
-    measure: str | None = None,
-    layer: str | None = None,
-    **_: Any,
-) -> Axes:
-    """Draw low-level against high-level questions."""
-    refuse_features(measure=measure, layer=layer)
-    metrics = {
-        name: score(result)[0].metrics for name, result in by_observer(results).items()
-    }
-    return plot_mvp(metrics, axes_of(ax, figure))
-
-
-def report(results: Sequence[xarray.Dataset]) -> list[Part]:
-    """Show every metric by task and level, and some answers."""
-    scores = {name: score(result)[0] for name, result in by_observer(results).items()}
-    rows: dict[str, dict[str, pd.DataFrame]] = {}
-    for name, observer_score in scores.items():
-        for metric, table in observer_score.metrics.groupby("metric", sort=False):
-            parts = table.set_index(table["task"] + ", " + table["level"])
-            rows.setdefault(str(metric), {})[name] = parts[["value", "low", "high"]]
-    tables = {name: observer_score.table for name, observer_score in scores.items()}
-    return [
-        by_parts("Right answers by task and level", "Right (%)", rows),
-        answers_table(tables, _HEADINGS),
     ]
 
 
@@ -346,64 +232,14 @@ def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
     for reader, theirs in readings.items():
         differ = theirs != ours
         opposite = differ & (theirs != "") & (ours != "")
-        metrics = _ranked(mvp_metrics(table.assign(response=theirs), resamples=_FEWEST))
+        metrics = MVP_BENCH.ranked(
+            mvp_metrics(table.assign(response=theirs), resamples=_FEWEST)
+        )
         values = {metric.suffix: value for metric, (value, *_) in metrics.items()}
         comparisons.append(
             compare_readings(reader, differ, opposite, theirs == "", values)
         )
     return tuple(comparisons)
-
-
-def judge_replies(
-    result: xarray.Dataset,
-    judge: Judge,
-    *,
-    store: str | Path | Store | None = None,
-    progress: bool | None = None,
-) -> xarray.Dataset:
-    """Add a variable `judged`: the answer that a judge finds in each reply, "" for none."""
-    cases = []
-    for row in read_run(result).to_dict("records"):
-        prompt = "yes_no" if row["task"] == "yes_no" else "choice_letter"
-        cases.append(Case(_name(row), prompt, row["question"], "", row["reply"]))
-    verdicts = judge_cases(cases, judge, store=store, progress=progress)
-    answers = np.array(
-        [str(verdicts[case.name].majority or "") for case in cases], dtype=object
-    )
-    return result.assign({JUDGE_READING: ("item", answers, reader_of(judge))})
-
-
-def marks(result: xarray.Dataset) -> dict[str, float]:
-    """Mark each reply 0 or 1, by the name of its question."""
-    table = read_run(result)
-    right = (table["response"] == table["answer"]).astype(float)
-    return dict(zip(map(_name, table.to_dict("records")), right, strict=True))
-
-
-def score_together(
-    results: Sequence[xarray.Dataset],
-) -> list[PeopleMean | PeopleAgreement]:
-    """Score the mean of people, and their agreement on what they chose."""
-    return people_scores(results, _TABLE, score, _ranked, _chosen_answers)
-
-
-def _ranked(metrics: pd.DataFrame) -> MetricValues:
-    """Select the metrics of the scoreboard: value and the ends of its interval."""
-    values = metrics.set_index(["task", "level", "metric"])[["value", "low", "high"]]
-    return {
-        metric: tuple(values.loc[cell].tolist())
-        for cell, metric in _RANKED.items()
-        if cell in values.index
-    }
-
-
-def _chosen_answers(result: xarray.Dataset) -> dict[str, str]:
-    """Collect the answers that were read, by the name of their question."""
-    return {
-        _name(row): row["response"]
-        for row in read_run(result).to_dict("records")
-        if row["response"]
-    }
 
 
 @dataclass(frozen=True)
@@ -441,13 +277,16 @@ class MvpScore(ReadScore):
                 "asked about stays unread for want of a verdict: give judge.max_tokens"
             )
         notes += self.read_alike()
-        rows = [self.row(_TABLE, OBSERVER, _ranked(self.metrics), notes)]
+        rows = [
+            self.row(MVP_BENCH.table, OBSERVER, MVP_BENCH.ranked(self.metrics), notes)
+        ]
         yes_no = self.table["task"] == "yes_no"
         for answer, questions in (("yes", yes_no), ("no", yes_no), ("A", ~yes_no)):
             if questions.any():
                 replies = constant_replies(self.table, answer)
                 metrics = mvp_metrics(replies, confidence=self.confidence)
-                rows.append(self.row(_TABLE, f"always {answer}", _ranked(metrics)))
+                values = MVP_BENCH.ranked(metrics)
+                rows.append(self.row(MVP_BENCH.table, f"always {answer}", values))
         return rows + self.read_otherwise("replies", 2)
 
     def notes(self) -> Sequence[str]:
@@ -488,3 +327,131 @@ def _files(folder: Path, row: Mapping[Any, Any], cross: str) -> tuple[Path, ...]
         folder / "Single_Images" / f"{row['pair']}_{kind}{suffix}"
         for kind in ("s", "e")
     )
+
+
+class MvpBench(ItemProbe):
+    """MVP-Bench: natural images and their manipulated twins."""
+
+    table = "MVP-Bench"
+    confidence = 0.95
+
+    def plan(
+        self,
+        experiment: Experiment,
+        observer: AnswerObserver,
+        judge: Judge | None = None,
+    ) -> ItemSchedule:
+        """Plan a run over questions; a judge that is given takes the place of the page's.
+
+        Raises
+        ------
+        InputError
+            Questions cannot be read, or an image is missing.
+        UnknownNameError
+            There is no such parser, or way to show both images.
+        """
+        options = options_of(experiment, _OPTIONS)
+        if options["cross"] not in _CROSS:
+            raise unknown_name("way to show both images", options["cross"], _CROSS)
+        if options["parser"] not in PARSERS:
+            raise unknown_name("parser", options["parser"], PARSERS)
+        folder = items_of(experiment)
+        questions = pd.concat(
+            [read_questions(folder / name) for name in options["questions"]],
+            ignore_index=True,
+        )
+        if options["rotations"]:
+            questions = with_rotations(questions)
+        task = ItemTask(
+            version=_VERSION,
+            questions=_item_questions(questions, folder, options),
+            cases=lambda replies: _open_cases(questions, replies),
+            items=json.loads(questions.to_json(orient="records")),
+            options=options,
+        )
+        return ItemSchedule(experiment, observer, task, judge or judge_of(experiment))
+
+    def result(self, record: RunRecord, store: Store) -> xarray.Dataset:
+        """Read a run from the store: the columns of a question table and the reply, by item."""
+        items = pd.DataFrame(store.content(record.layout["items"]))
+        answers = answers_of(record, store)
+        columns = {name: items[name].to_numpy() for name in COLUMNS}
+        columns["reply"] = np.array([answer.text for answer in answers], dtype=object)
+        columns |= reaction_times(answers)
+        names = [
+            _name(row).replace("\n", " ").strip() for row in items.to_dict("records")
+        ]
+        return item_result(names, columns, judged_attributes(record, store))
+
+    def score_replies(self, result: xarray.Dataset, confidence: float) -> MvpScore:
+        """Score the observer, and those who always say yes, no or A."""
+        table = read_run(result)
+        return MvpScore(result.attrs, confidence, rereadings(result), table)
+
+    def draw(self, metrics: Mapping[str, pd.DataFrame], ax: Axes | None) -> Axes:
+        """Draw low-level against high-level questions."""
+        return plot_mvp(metrics, ax)
+
+    def report(self, results: Sequence[xarray.Dataset]) -> list[Part]:
+        """Show every metric by task and level, and some answers."""
+        scores = {
+            name: self.score_replies(result, self.confidence)
+            for name, result in by_observer(results).items()
+        }
+        rows: dict[str, dict[str, pd.DataFrame]] = {}
+        for name, observer_score in scores.items():
+            for metric, table in observer_score.metrics.groupby("metric", sort=False):
+                parts = table.set_index(table["task"] + ", " + table["level"])
+                rows.setdefault(str(metric), {})[name] = parts[["value", "low", "high"]]
+        tables = {name: observer_score.table for name, observer_score in scores.items()}
+        return [
+            by_parts("Right answers by task and level", "Right (%)", rows),
+            answers_table(tables, _HEADINGS),
+        ]
+
+    def judge_replies(
+        self,
+        result: xarray.Dataset,
+        judge: Judge,
+        *,
+        store: str | Path | Store | None = None,
+        progress: bool | None = None,
+    ) -> xarray.Dataset:
+        """Add a variable `judged`: the answer that a judge finds in each reply, "" for none."""
+        cases = []
+        for row in read_run(result).to_dict("records"):
+            prompt = "yes_no" if row["task"] == "yes_no" else "choice_letter"
+            cases.append(Case(_name(row), prompt, row["question"], "", row["reply"]))
+        verdicts = judge_cases(cases, judge, store=store, progress=progress)
+        answers = np.array(
+            [str(verdicts[case.name].majority or "") for case in cases], dtype=object
+        )
+        return result.assign({JUDGE_READING: ("item", answers, reader_of(judge))})
+
+    def marks(self, result: xarray.Dataset) -> dict[str, float]:
+        """Mark each reply 0 or 1, by the name of its question."""
+        table = read_run(result)
+        right = (table["response"] == table["answer"]).astype(float)
+        return dict(zip(map(_name, table.to_dict("records")), right, strict=True))
+
+    def ranked(self, metrics: pd.DataFrame) -> MetricValues:
+        """Select the metrics of the scoreboard: value and the ends of its interval."""
+        values = metrics.set_index(["task", "level", "metric"])[
+            ["value", "low", "high"]
+        ]
+        return {
+            metric: tuple(values.loc[cell].tolist())
+            for cell, metric in _RANKED.items()
+            if cell in values.index
+        }
+
+    def choices(self, result: xarray.Dataset) -> dict[str, str]:
+        """Collect the answers that were read, by the name of their question."""
+        return {
+            _name(row): row["response"]
+            for row in read_run(result).to_dict("records")
+            if row["response"]
+        }
+
+
+MVP_BENCH = MvpBench()

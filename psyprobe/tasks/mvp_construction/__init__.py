@@ -6,10 +6,6 @@ from __future__ import annotations
 
 from psyprobe.tasks.mvp_construction.build import build_set
 from psyprobe.tasks.mvp_construction.manipulation import Tools
-from psyprobe.tasks.mvp_construction.tools import (
-    load_editor,
-    load_inpainter,
-    load_segmenter,
-)
+from psyprobe.tasks.mvp_construction.tools import load_tool
 
-__all__ = ["Tools", "build_set", "load_editor", "load_inpainter", "load_segmenter"]
+__all__ = ["Tools", "build_set", "load_tool"]

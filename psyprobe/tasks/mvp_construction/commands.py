@@ -11,11 +11,7 @@ from psyprobe.observers.chat.protocol import AnswerObserver
 from psyprobe.tasks.mvp_construction.build import build_set
 from psyprobe.tasks.mvp_construction.manipulation import Tools
 from psyprobe.tasks.mvp_construction.steps import gather_items
-from psyprobe.tasks.mvp_construction.tools import (
-    load_editor,
-    load_inpainter,
-    load_segmenter,
-)
+from psyprobe.tasks.mvp_construction.tools import load_tool
 
 
 def mvp_build_command(arguments: argparse.Namespace) -> int:
@@ -41,11 +37,10 @@ def mvp_build_command(arguments: argparse.Namespace) -> int:
         name: settings(getattr(arguments, f"{name}_option"), f"--{name}-option")
         for name in ("chat", "captioner", "segmenter", "inpainter", "editor")
     }
-    tools = Tools(
-        load_segmenter(arguments.segmenter, **options["segmenter"]),
-        load_inpainter(arguments.inpainter, **options["inpainter"]),
-        load_editor(arguments.editor, **options["editor"]),
-    )
+    tools = {
+        kind: load_tool(kind, getattr(arguments, kind), **options[kind])
+        for kind in ("segmenter", "inpainter", "editor")
+    }
     chat = captioner = cast(
         AnswerObserver, load_observer(arguments.chat, **options["chat"])
     )
@@ -58,7 +53,7 @@ def mvp_build_command(arguments: argparse.Namespace) -> int:
         arguments.output,
         captioner=captioner,
         chat=chat,
-        tools=tools,
+        tools=Tools(**tools),
         offered=arguments.category,
         region=arguments.region,
         seed=arguments.seed,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -118,7 +118,7 @@ class RegionSegmenter:
     Raises
     ------
     InputError
-        There is no such method.
+        There is no such setting.
     PsyprobeError
         scikit-image is not installed.
 
@@ -133,10 +133,6 @@ class RegionSegmenter:
             "felzenszwalb": {"scale": 400.0, "sigma": 0.8, "min_size": 400},
             "slic": {"n_segments": 12, "compactness": 10.0, "sigma": 1.0},
         }
-        if method not in defaults:
-            raise InputError(
-                f"there is no classical segmentation {method!r}; give felzenszwalb or slic"
-            )
         unknown = sorted(set(settings) - set(defaults[method]))
         if unknown:
             raise InputError(
@@ -268,25 +264,20 @@ class SamSegmenter:
 class _DiffusionTool:
     """A pipeline of diffusers that takes an image and words."""
 
-    def __init__(
-        self,
-        kind: str,
-        pipeline: str,
-        model: str,
-        device: str,
-        longest: int,
-        call: Mapping[str, float],
-    ) -> None:
+    _kind: str
+    _class: str
+
+    def __init__(self, model: str, device: str, longest: int, **call: float) -> None:
         if longest < _MULTIPLE:
             raise InputError(
                 f"longest is {longest} px; give at least {_MULTIPLE}, and what the model was "
                 "trained at"
             )
-        with _loading(kind, "diffusers", "zoo", model):
+        with _loading(self._kind, "diffusers", "zoo", model):
             import diffusers
 
             self._pipeline = (
-                getattr(diffusers, pipeline).from_pretrained(model).to(device)
+                getattr(diffusers, self._class).from_pretrained(model).to(device)
             )
         self._pipeline.set_progress_bar_config(disable=True)
         self._longest = longest
@@ -303,7 +294,7 @@ class _DiffusionTool:
             "scheduler": type(self._pipeline.scheduler).__name__,
         }
         software = _versions("torch", "diffusers", "transformers")
-        self.card = ToolCard(f"{kind}:{model}", settings, software, model, random)
+        self.card = ToolCard(f"{self._kind}:{model}", settings, software, model, random)
 
     def _run(
         self, image: Image, words: str, seed: int, hole: Mask | None = None
@@ -360,6 +351,9 @@ class DiffusionInpainter(_DiffusionTool):
         The model is not to be had.
     """
 
+    _kind = "inpaint"
+    _class = "StableDiffusionInpaintPipeline"
+
     def __init__(
         self,
         model: str,
@@ -369,9 +363,12 @@ class DiffusionInpainter(_DiffusionTool):
         longest: int = 512,
         device: str = "cpu",
     ) -> None:
-        call = {"num_inference_steps": steps, "guidance_scale": guidance}
         super().__init__(
-            "inpaint", "StableDiffusionInpaintPipeline", model, device, longest, call
+            model,
+            device,
+            longest,
+            num_inference_steps=steps,
+            guidance_scale=guidance,
         )
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
@@ -403,6 +400,9 @@ class InstructEditor(_DiffusionTool):
         The model is not to be had.
     """
 
+    _kind = "instruct"
+    _class = "StableDiffusionInstructPix2PixPipeline"
+
     def __init__(
         self,
         model: str,
@@ -413,18 +413,13 @@ class InstructEditor(_DiffusionTool):
         longest: int = 512,
         device: str = "cpu",
     ) -> None:
-        call = {
-            "num_inference_steps": steps,
-            "guidance_scale": guidance,
-            "image_guidance_scale": image_guidance,
-        }
         super().__init__(
-            "instruct",
-            "StableDiffusionInstructPix2PixPipeline",
             model,
             device,
             longest,
-            call,
+            num_inference_steps=steps,
+            guidance_scale=guidance,
+            image_guidance_scale=image_guidance,
         )
 
     def edit(self, image: Image, instruction: str, seed: int) -> Image:
@@ -446,13 +441,16 @@ _TOOLS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
 }
 
 
-def load_segmenter(name: str, **settings: Any) -> Segmenter:
-    """Load a segmenter.
+def load_tool(kind: str, name: str, **settings: Any) -> Any:
+    """Load a segmenter, an inpainter or an editor.
 
     Parameters
     ----------
+    kind : {"segmenter", "inpainter", "editor"}
+        Step of the image that it carries out.
     name : str
-        "felzenszwalb", "slic" or "sam:MODEL", with a folder or a name on the model hub.
+        "felzenszwalb", "slic" or "sam:MODEL"; "pull_push" or "inpaint:MODEL"; "recolour" or
+        "instruct:MODEL": MODEL is a folder or a name on the model hub.
     **settings
         Settings of the tool.
 
@@ -465,39 +463,9 @@ def load_segmenter(name: str, **settings: Any) -> Segmenter:
 
     Examples
     --------
-    >>> type(load_segmenter("slic")).__name__
+    >>> type(load_tool("segmenter", "slic")).__name__
     'RegionSegmenter'
     """
-    return cast(Segmenter, _load("segmenter", name, settings))
-
-
-def load_inpainter(name: str, **settings: Any) -> Inpainter:
-    """Load an inpainter: "pull_push", a classical substitute, or "inpaint:MODEL".
-
-    Parameters and errors are those of `load_segmenter`.
-
-    Examples
-    --------
-    >>> type(load_inpainter("pull_push")).__name__
-    'SmoothInpainter'
-    """
-    return cast(Inpainter, _load("inpainter", name, settings))
-
-
-def load_editor(name: str, **settings: Any) -> Editor:
-    """Load an editor: "recolour", a classical substitute, or "instruct:MODEL".
-
-    Parameters and errors are those of `load_segmenter`.
-
-    Examples
-    --------
-    >>> type(load_editor("recolour")).__name__
-    'RecolourEditor'
-    """
-    return cast(Editor, _load("editor", name, settings))
-
-
-def _load(kind: str, name: str, settings: JsonObject) -> Any:
     family, _, model = name.partition(":")
     entry = f"{family}:MODEL" if model else name
     if entry not in _TOOLS[kind] or name.endswith(":MODEL"):

@@ -18,7 +18,7 @@ _BIBTEX = (
 )
 
 R_BENCH = ProbeKind(
-    "psyprobe.tasks.r_bench.probe",
+    "psyprobe.tasks.r_bench.probe:R_BENCH",
     "R-Bench: reference images and their corrupted twins, for models and people",
     _BIBTEX.strip(),
 )

@@ -27,7 +27,6 @@ from psyprobe.tasks.items import Judge, count_verdicts, judge_cases
 from psyprobe.tasks.r_bench.build import build_set, write_example
 from psyprobe.tasks.r_bench.items import (
     TASKS,
-    ImageSet,
     check_items,
     export_tsv,
     read_items,
@@ -168,13 +167,12 @@ def _write_scores(
     tables: dict[str, pd.DataFrame],
     folder: Path,
     confidence: float,
-    images: ImageSet | None = None,
 ) -> None:
     """Write metrics and figures of models, and what compares them."""
     from psyprobe.tasks.r_bench.figures import draw_figures
 
     write_text(folder / "metrics.csv", rbench_table(metrics, "csv") + "\n")
-    figures = draw_figures(metrics, tables, folder, images)
+    figures = draw_figures(metrics, tables, folder)
     first, *rest = tables
     differences = [
         paired_difference(tables[first], tables[model], confidence=confidence).assign(
@@ -248,8 +246,7 @@ def report_action(arguments: argparse.Namespace) -> tuple[Any, str]:
             tell(f"{name}: {remark}")
     metrics = {name: run.metrics for name, run in runs.items()}
     tables = {name: run.table for name, run in runs.items()}
-    images = read_set(arguments.set, skip=True) if arguments.set else None
-    _write_scores(metrics, tables, folder, arguments.confidence, images)
+    _write_scores(metrics, tables, folder, arguments.confidence)
     page = str(report(results.values(), folder / "report.html"))
     tell(f"{page}: the report; tables of each observer are in folders beside it")
     facts = {name: dict(run.facts) for name, run in runs.items()}

@@ -290,7 +290,9 @@ def score(
         if name is not None and name not in names:
             raise unknown_name(kind, name, names)
     return tuple(
-        ProfileScore(result.attrs, confidence, name, measure or "angular", result)
+        ProfileScore(
+            result.attrs, confidence, result, layer=name, measure=measure or "angular"
+        )
         for name in (layers if layer is None else [layer])
     )
 

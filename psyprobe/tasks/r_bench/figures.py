@@ -1,23 +1,13 @@
-"""Draw figures of R-Bench: robustness of models, and attributes of images.
-
-References
-----------
-Hasler, Suesstrunk (2003). Measuring colorfulness in natural images. Proc. SPIE 5007: equation for
-M^(3). Crete, Dolmiere, Ladret, Nicolas (2007). The blur effect. Proc. SPIE 6492; as scikit-image
-computes it. ITU-T P.910 (2008): spatial information, the standard deviation of the Sobel-filtered
-luma.
-"""
+"""Draw figures of R-Bench: robustness of models by part, and by dimension and strength."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from psyprobe._json import JsonObject
@@ -25,26 +15,18 @@ from psyprobe._typing import FloatArray
 from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError
-from psyprobe.files.images import read_image
-from psyprobe.files.output import write_text
-from psyprobe.light.transfer import light_of_drive
 from psyprobe.plotting.axes import (
     BLANK,
     COLOURS,
     new_axes,
-    panels_in,
     printable,
     save_figure,
 )
-from psyprobe.tasks.r_bench.items import ImageSet
 from psyprobe.tasks.r_bench.metrics import BREAKDOWNS, MEASURES, rows_by
-from psyprobe.tasks.tables import csv_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Items whose low-level attributes a report measures, spread over the set.
-_MAX_MEASURED = 300
 _STAR = "* simulated where R-Bench photographed it"
 
 
@@ -229,138 +211,19 @@ def starred(title: str, simulated: bool) -> str:
     return f"{title} *" if simulated else title
 
 
-#: Label of the axis of each attribute.
-ATTRIBUTES = {
-    "luminance": "Mean luminance (share of white)",
-    "contrast": "RMS contrast (SD / mean of luminance)",
-    "colourfulness": "Colourfulness $M^{(3)}$ (8-bit codes)",
-    "blur": "Blur (Crete et al., 0 sharp to 1)",
-    "spatial_information": "Spatial information (8-bit codes)",
-}
-
-
-def attributes(image: npt.NDArray[np.uint8]) -> dict[str, float]:
-    """Measure the five low-level attributes of an image.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (H, W, 3)
-        sRGB.
-
-    Returns
-    -------
-    dict of str to float
-        Values by the names of `ATTRIBUTES`; the contrast of a black image is 0.
-
-    Examples
-    --------
-    >>> flat = attributes(np.full((32, 32, 3), 188, np.uint8))
-    >>> names = ("luminance", "contrast", "colourfulness", "spatial_information")
-    >>> [round(flat[name], 3) for name in names]
-    [0.503, 0.0, 0.0, 0.0]
-    """
-    import cv2
-    from skimage.measure import blur_effect
-
-    codes = image.astype(np.float64)
-    light = light_of_drive(codes / 255, "srgb") @ np.array(
-        [0.2126729, 0.7151522, 0.0721750]
-    )
-    mean = float(light.mean())
-    red_green = codes[..., 0] - codes[..., 1]
-    yellow_blue = (codes[..., 0] + codes[..., 1]) / 2 - codes[..., 2]
-    spread = np.hypot(red_green.std(), yellow_blue.std())
-    offset = np.hypot(red_green.mean(), yellow_blue.mean())
-    grey = luma(codes)
-    horizontal = cv2.Sobel(grey, cv2.CV_64F, 1, 0)
-    gradient = np.hypot(horizontal, cv2.Sobel(grey, cv2.CV_64F, 0, 1))
-    flat = float(np.ptp(grey)) < 1e-9
-    return {
-        "luminance": mean,
-        "contrast": float(light.std() / mean) if mean else 0.0,
-        "colourfulness": float(spread + 0.3 * offset),
-        # Nothing can be blurred in a flat image; the formula would divide by its differences.
-        "blur": 1.0 if flat else float(blur_effect(grey / 255)),
-        "spatial_information": float(gradient[1:-1, 1:-1].std()),
-    }
-
-
-def attribute_table(images: ImageSet) -> pd.DataFrame:
-    """Measure the attributes of all images of a set.
-
-    Parameters
-    ----------
-    images : ImageSet
-        Output of `read_set`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns kind ("ref", "dis"), file, dimension and strength (of corrupted images; 0 and "" for
-        references, each of which comes once), simulated, and the attributes.
-    """
-    corrupted = images.items[["name", "dimension", "strength", "simulated"]]
-    corrupted = corrupted.rename(columns={"name": "file"}).assign(kind="dis")
-    references = pd.DataFrame({"file": images.items["reference"].unique()}).assign(
-        kind="ref", dimension=0, strength="", simulated=0
-    )
-    table = pd.concat([references, corrupted], ignore_index=True)
-    measured = [
-        attributes(read_image(images.folder / kind / file))
-        for kind, file in zip(table["kind"], table["file"], strict=True)
-    ]
-    return table.join(pd.DataFrame(measured))
-
-
-def plot_attributes(table: pd.DataFrame) -> Any:
-    """Draw the distribution of attributes over references and corrupted images, by strength.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Output of `attribute_table`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A panel an attribute: the share of images with at most so much of it.
-    """
-    figure, axes = panels_in(None, 6, 3, (3.5, 2.6))
-    colours = ("black", "#56B4E9", "#E69F00", "#D55E00")
-    for ax, (name, label) in zip(axes, ATTRIBUTES.items(), strict=False):
-        for strength, colour in zip(("", *STRENGTHS), colours, strict=True):
-            values = table.loc[table["strength"] == strength, name]
-            if len(values):
-                label_of_part = f"{strength or 'reference'} ({len(values)})"
-                ax.ecdf(values, color=colour, label=label_of_part)
-        ax.set_xlabel(label, fontsize="small")
-        ax.set_ylabel("Share of images", fontsize="small")
-        ax.spines[["top", "right"]].set_visible(False)
-    axes[-1].axis("off")
-    title = "Images (number)"
-    if table["simulated"].any():
-        title += "\nfive dimensions are simulated"
-    handles = axes[0].get_legend_handles_labels()
-    axes[-1].legend(*handles, loc="center", frameon=False, title=title)
-    return figure
-
-
 def draw_figures(
     metrics: Mapping[str, pd.DataFrame],
     tables: Mapping[str, pd.DataFrame],
     folder: Path,
-    images: ImageSet | None = None,
 ) -> list[Path]:
-    """Draw robustness by step and group, and the attributes of images, as PNG and PDF.
+    """Draw robustness by step and group, and by dimension and strength, as PNG and PDF.
 
     Parameters
     ----------
     metrics, tables : mapping of str to pandas.DataFrame
         Output of `rbench_metrics` and `score_items`, by model.
     folder : Path
-        Folder of the figures, and of attributes.csv.
-    images : ImageSet, optional
-        Images whose attributes are drawn.
+        Folder of the figures.
 
     Returns
     -------
@@ -383,9 +246,4 @@ def draw_figures(
     for i, table in enumerate(tables.values(), start=1):
         if table["absolute"].notna().any():
             save(strength_map(table).figure, f"strengths_{i}")
-    if images is not None:
-        step = -(-len(images.items) // _MAX_MEASURED)
-        measured = attribute_table(replace(images, items=images.items.iloc[::step]))
-        write_text(folder / "attributes.csv", csv_table(measured))
-        save(plot_attributes(measured), "attributes")
     return paths

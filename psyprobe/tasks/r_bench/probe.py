@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,6 @@ import pandas as pd
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.analysis.score import OBSERVER, Metric, Row
 from psyprobe.analysis.words.readers import JUDGE_READING, Rereading
-from psyprobe.analysis.words.score import refuse_features
 from psyprobe.analysis.words.sessions import person_of
 from psyprobe.corruption import dimension_numbered
 from psyprobe.errors import InputError
@@ -29,8 +28,7 @@ from psyprobe.observers.chat.protocol import AnswerObserver, Decoding
 from psyprobe.plotting.figure_data import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.running.task import Task
-from psyprobe.tasks.agreement import PeopleAgreement, PeopleMean, people_scores
+from psyprobe.tasks.item_probe import ItemProbe
 from psyprobe.tasks.item_schedule import (
     ItemSchedule,
     ItemTask,
@@ -45,7 +43,6 @@ from psyprobe.tasks.items import (
     Case,
     ItemQuestion,
     Judge,
-    answer_items,
     count_verdicts,
     judge_cases,
     judge_of,
@@ -66,7 +63,6 @@ from psyprobe.tasks.r_bench.scores import (
 from psyprobe.tasks.tables import (
     MetricValues,
     ReadScore,
-    axes_of,
     by_observer,
     compare_readings,
     csv_table,
@@ -77,15 +73,11 @@ if TYPE_CHECKING:
 
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import SubFigure
 
     from psyprobe.experiment import Experiment
 
-ABILITIES = ("answer",)
-SECTIONS = ("items", "judge")
 #: Changes when images are read or shown differently, which asks anew; the prompts have their own.
 _VERSION = "r-bench 1"
-_TABLE = "R-Bench"
 _OPTIONS = {"mcq_rule": "letter_then_judge", "skip_bad": False, "band": 0.0}
 #: Columns of an item table that a result holds as they are.
 _PLAIN = ("question", "task", "dimension", "strength", "reference", "simulated")
@@ -107,55 +99,6 @@ _HEADINGS = {
     "relative": "relative",
 }
 _json = partial(json.dumps, ensure_ascii=False)
-
-answer = answer_items
-
-
-def plan(
-    experiment: Experiment, observer: AnswerObserver, judge: Judge | None = None
-) -> ItemSchedule:
-    """Plan a run over a set; a judge that is given takes the place of the page's.
-
-    Raises
-    ------
-    InputError
-        The set cannot be read, or the rule needs a judge.
-    """
-    options = options_of(experiment, _OPTIONS)
-    judge = judge or judge_of(experiment)
-    rule = options["mcq_rule"]
-    images = read_set(items_of(experiment), skip=options["skip_bad"])
-    if judge is None and rule in ("published", "judge"):
-        raise InputError(
-            f"the rule {rule!r} for multiple choice needs a judge; name one, or take "
-            "letter_then_judge"
-        )
-    if judge is None and not (images.items["task"] == "MCQ").any():
-        raise InputError(
-            "short answers and captions cannot be scored without a judge; name one"
-        )
-
-    def cases(replies: Mapping[str, str]) -> Sequence[Case]:
-        names = images.items["name"]
-        texts = {
-            kind: [replies[f"{kind}\n{name}"] for name in names] for kind in _KINDS
-        }
-        return open_cases(images.items, _answers(images.items, texts), mcq_rule=rule)
-
-    task = ItemTask(
-        version=f"{_VERSION}, wording {wordings()['version']}",
-        questions=item_questions(images),
-        cases=cases,
-        items=json.loads(images.items.to_json(orient="records")),
-        options={
-            **options,
-            "wording": wordings()["version"],
-            "skipped": list(images.skipped),
-        },
-        # A person who saw the reference knows what is on its corrupted twin.
-        afterwards=lambda name: name.startswith("ref\n"),
-    )
-    return ItemSchedule(experiment, observer, task, judge)
 
 
 def item_questions(images: ImageSet) -> list[ItemQuestion]:
@@ -179,97 +122,6 @@ def item_questions(images: ImageSet) -> list[ItemQuestion]:
                 ItemQuestion(name, text, decoding, images=(image,), words=letters)
             )
     return questions
-
-
-def task(record: RunRecord) -> Task:
-    """Declare the task: every item has an answer that is correct."""
-    return Task(scored="correct")
-
-
-def result(record: RunRecord, store: Store) -> xarray.Dataset:
-    """Read a run from the store: one row an item, with both questions and answers."""
-    items = pd.DataFrame(store.content(record.layout["items"]))
-    answers = answers_of(record, store)
-    columns = {name: items[name].to_numpy() for name in _PLAIN}
-    columns |= {name: items[name].map(_json).to_numpy() for name in _LISTED}
-    columns["quality"] = items["quality"].to_numpy(dtype=np.float64)
-    for i, kind in enumerate(_KINDS):
-        replies = answers[i::2]
-        columns[f"answer_{kind}"] = np.array(
-            [reply.text for reply in replies], dtype=object
-        )
-        columns[f"finish_{kind}"] = np.array(
-            [reply.finish for reply in replies], dtype=object
-        )
-        columns |= {
-            f"{name}_{kind}": values for name, values in reaction_times(replies).items()
-        }
-    return item_result(
-        items["name"].tolist(), columns, judged_attributes(record, store)
-    )
-
-
-def score(
-    result: xarray.Dataset,
-    *,
-    measure: str | None = None,
-    layer: str | None = None,
-    confidence: float = 0.9,
-) -> tuple[RBenchScore]:
-    """Score the robustness of the observer, and of one who always says A.
-
-    Raises
-    ------
-    InputError
-        Nothing can be scored, or a measure or layer is named, which answers in words do not have.
-    """
-    refuse_features(measure=measure, layer=layer)
-    run = read_run(result, confidence)
-    return (
-        RBenchScore(result.attrs, confidence, "", "", rereadings(result, run), run),
-    )
-
-
-def plot(
-    results: Sequence[xarray.Dataset],
-    ax: Axes | None = None,
-    *,
-    figure: SubFigure | None = None,
-    measure: str | None = None,
-    layer: str | None = None,
-    **_: Any,
-) -> Axes:
-    """Draw absolute robustness by the step at which corruption arises, with intervals."""
-    from psyprobe.tasks.r_bench.figures import bars
-
-    refuse_features(measure=measure, layer=layer)
-    metrics = {
-        name: read_run(result).metrics for name, result in by_observer(results).items()
-    }
-    return bars(metrics, "step", ax=axes_of(ax, figure))
-
-
-def report(results: Sequence[xarray.Dataset]) -> list[Part]:
-    """Show robustness by step, group, task and strength, some answers, and the corruptions."""
-    runs = {name: read_run(result) for name, result in by_observer(results).items()}
-    metrics = {name: run.metrics for name, run in runs.items()}
-    parts: list[Part] = []
-    for by in ("step", "group", "task", "strength"):
-        rows = {measure: rows_by(metrics, by, measure) for measure in MEASURES}
-        parts.append(by_parts(f"Robustness by {by}", "Robustness", rows))
-    tables = {
-        name: run.table.assign(
-            dimension=[
-                dimension_numbered(number).title for number in run.table["dimension"]
-            ]
-        )
-        for name, run in runs.items()
-    }
-    numbers = sorted(
-        {int(number) for run in runs.values() for number in run.table["dimension"]}
-    )
-    corruptions = [dimension_numbered(number).name for number in numbers]
-    return [*parts, answers_table(tables, _HEADINGS), *corruption_gallery(corruptions)]
 
 
 @dataclass(frozen=True)
@@ -385,69 +237,6 @@ def _mean(scores: pd.Series) -> float | None:
     return float(scores.mean()) if scores.notna().any() else None
 
 
-def judge_replies(
-    result: xarray.Dataset,
-    judge: Judge,
-    *,
-    store: str | Path | Store | None = None,
-    progress: bool | None = None,
-) -> xarray.Dataset:
-    """Add the scores of items if a judge reads all: `judged_absolute`, `judged_relative`."""
-    items, answers = _items_and_answers(result)
-    cases = open_cases(items, answers, mcq_rule="judge")
-    judged, _ = judgements(
-        items, judge_cases(cases, judge, store=store, progress=progress)
-    )
-    table = score_items(items, answers=answers, judged=judged, mcq_rule="judge")
-    scores = {
-        f"{JUDGE_READING}_{measure}": (
-            ("item",),
-            table[measure].to_numpy(),
-            reader_of(judge),
-        )
-        for measure in MEASURES
-    }
-    return result.assign(scores)
-
-
-def marks(result: xarray.Dataset) -> dict[str, float]:
-    """Mark each answer about a corrupted image from 0 to 1, by the name of its question."""
-    scores = read_run(result).table.set_index("name")["absolute"]
-    return {f"dis\n{name}": float(score) for name, score in scores.items()}
-
-
-def score_together(
-    results: Sequence[xarray.Dataset],
-) -> list[PeopleMean | PeopleAgreement]:
-    """Score the mean of people, and their agreement on multiple choice about both images."""
-    return people_scores(results, _TABLE, score, _overall, _chosen_answers)
-
-
-def _overall(metrics: pd.DataFrame) -> MetricValues:
-    """Select by measure the value over all items, and the ends of its interval."""
-    overall = metrics.loc[
-        metrics["breakdown"] == "overall", ["measure", "value", "low", "high"]
-    ]
-    return {
-        Metric(name, f"{name.capitalize()} robustness", True, 4, name): (
-            value,
-            low,
-            high,
-        )
-        for name, value, low, high in overall.itertuples(index=False, name=None)
-    }
-
-
-def _chosen_answers(result: xarray.Dataset) -> dict[str, str]:
-    """Collect the answers to multiple choice, by the name of their question."""
-    choices = result.isel(item=result["task"].values == "MCQ")
-    answers: dict[str, str] = {}
-    for kind in ("dis", "ref"):
-        names = [f"{kind}\n{name}" for name in choices["item"].values]
-        answers |= zip(names, choices[f"answer_{kind}"].values, strict=True)
-    return answers
-
-
 @dataclass(frozen=True)
 class RBenchScore(ReadScore):
     """Robustness of one observer."""
@@ -463,16 +252,15 @@ class RBenchScore(ReadScore):
         """Return the rows of the observer, of one who always says A, and of other readers."""
         notes = [line.rstrip(".") for line in remarks(self.run.facts)]
         notes += self.read_alike()
-        rows = [self.row(_TABLE, OBSERVER, _overall(self.metrics), notes)]
+        rows = [self.row(R_BENCH.table, OBSERVER, R_BENCH.ranked(self.metrics), notes)]
         choices = self.run.table[self.run.table["task"] == "MCQ"]
         if len(choices):
             letters = pd.Series("A", index=pd.Index(choices["name"]))
             answers = dict.fromkeys(_KINDS, letters)
             table = score_items(choices, answers=answers, mcq_rule="letter")
             metrics = rbench_metrics(table, confidence=self.confidence)
-            rows.append(
-                self.row(_TABLE, "always A (multiple choice alone)", _overall(metrics))
-            )
+            responder = "always A (multiple choice alone)"
+            rows.append(self.row(R_BENCH.table, responder, R_BENCH.ranked(metrics)))
         return rows + self.read_otherwise("items", 4)
 
     def notes(self) -> Sequence[str]:
@@ -629,3 +417,178 @@ def write_run(run: RBenchRun, folder: str | Path) -> None:
     }
     for name, text in texts.items():
         write_text(target / name, text)
+
+
+class RBench(ItemProbe):
+    """R-Bench: reference images and their corrupted twins."""
+
+    table = "R-Bench"
+    confidence = 0.9
+
+    def plan(
+        self,
+        experiment: Experiment,
+        observer: AnswerObserver,
+        judge: Judge | None = None,
+    ) -> ItemSchedule:
+        """Plan a run over a set; a judge that is given takes the place of the page's.
+
+        Raises
+        ------
+        InputError
+            The set cannot be read, or the rule needs a judge.
+        """
+        options = options_of(experiment, _OPTIONS)
+        judge = judge or judge_of(experiment)
+        rule = options["mcq_rule"]
+        images = read_set(items_of(experiment), skip=options["skip_bad"])
+        if judge is None and rule in ("published", "judge"):
+            raise InputError(
+                f"the rule {rule!r} for multiple choice needs a judge; name one, or take "
+                "letter_then_judge"
+            )
+        if judge is None and not (images.items["task"] == "MCQ").any():
+            raise InputError(
+                "short answers and captions cannot be scored without a judge; name one"
+            )
+
+        def cases(replies: Mapping[str, str]) -> Sequence[Case]:
+            names = images.items["name"]
+            texts = {
+                kind: [replies[f"{kind}\n{name}"] for name in names] for kind in _KINDS
+            }
+            return open_cases(
+                images.items, _answers(images.items, texts), mcq_rule=rule
+            )
+
+        task = ItemTask(
+            version=f"{_VERSION}, wording {wordings()['version']}",
+            questions=item_questions(images),
+            cases=cases,
+            items=json.loads(images.items.to_json(orient="records")),
+            options={
+                **options,
+                "wording": wordings()["version"],
+                "skipped": list(images.skipped),
+            },
+            # A person who saw the reference knows what is on its corrupted twin.
+            afterwards=lambda name: name.startswith("ref\n"),
+        )
+        return ItemSchedule(experiment, observer, task, judge)
+
+    def result(self, record: RunRecord, store: Store) -> xarray.Dataset:
+        """Read a run from the store: one row an item, with both questions and answers."""
+        items = pd.DataFrame(store.content(record.layout["items"]))
+        answers = answers_of(record, store)
+        columns = {name: items[name].to_numpy() for name in _PLAIN}
+        columns |= {name: items[name].map(_json).to_numpy() for name in _LISTED}
+        columns["quality"] = items["quality"].to_numpy(dtype=np.float64)
+        for i, kind in enumerate(_KINDS):
+            replies = answers[i::2]
+            columns[f"answer_{kind}"] = np.array(
+                [reply.text for reply in replies], dtype=object
+            )
+            columns[f"finish_{kind}"] = np.array(
+                [reply.finish for reply in replies], dtype=object
+            )
+            columns |= {
+                f"{name}_{kind}": values
+                for name, values in reaction_times(replies).items()
+            }
+        return item_result(
+            items["name"].tolist(), columns, judged_attributes(record, store)
+        )
+
+    def score_replies(self, result: xarray.Dataset, confidence: float) -> RBenchScore:
+        """Score the robustness of the observer, and of one who always says A."""
+        run = read_run(result, confidence)
+        return RBenchScore(result.attrs, confidence, rereadings(result, run), run)
+
+    def draw(self, metrics: Mapping[str, pd.DataFrame], ax: Axes | None) -> Axes:
+        """Draw absolute robustness by the step at which corruption arises, with intervals."""
+        from psyprobe.tasks.r_bench.figures import bars
+
+        return bars(metrics, "step", ax=ax)
+
+    def report(self, results: Sequence[xarray.Dataset]) -> list[Part]:
+        """Show robustness by step, group, task and strength, some answers, and the corruptions."""
+        runs = {name: read_run(result) for name, result in by_observer(results).items()}
+        metrics = {name: run.metrics for name, run in runs.items()}
+        parts: list[Part] = []
+        for by in ("step", "group", "task", "strength"):
+            rows = {measure: rows_by(metrics, by, measure) for measure in MEASURES}
+            parts.append(by_parts(f"Robustness by {by}", "Robustness", rows))
+        tables = {
+            name: run.table.assign(
+                dimension=[
+                    dimension_numbered(number).title
+                    for number in run.table["dimension"]
+                ]
+            )
+            for name, run in runs.items()
+        }
+        numbers = sorted(
+            {int(number) for run in runs.values() for number in run.table["dimension"]}
+        )
+        corruptions = [dimension_numbered(number).name for number in numbers]
+        return [
+            *parts,
+            answers_table(tables, _HEADINGS),
+            *corruption_gallery(corruptions),
+        ]
+
+    def judge_replies(
+        self,
+        result: xarray.Dataset,
+        judge: Judge,
+        *,
+        store: str | Path | Store | None = None,
+        progress: bool | None = None,
+    ) -> xarray.Dataset:
+        """Add the scores of items if a judge reads all: `judged_absolute`, `judged_relative`."""
+        items, answers = _items_and_answers(result)
+        cases = open_cases(items, answers, mcq_rule="judge")
+        judged, _ = judgements(
+            items, judge_cases(cases, judge, store=store, progress=progress)
+        )
+        table = score_items(items, answers=answers, judged=judged, mcq_rule="judge")
+        scores = {
+            f"{JUDGE_READING}_{measure}": (
+                ("item",),
+                table[measure].to_numpy(),
+                reader_of(judge),
+            )
+            for measure in MEASURES
+        }
+        return result.assign(scores)
+
+    def marks(self, result: xarray.Dataset) -> dict[str, float]:
+        """Mark each answer about a corrupted image from 0 to 1, by the name of its question."""
+        scores = read_run(result).table.set_index("name")["absolute"]
+        return {f"dis\n{name}": float(score) for name, score in scores.items()}
+
+    def ranked(self, metrics: pd.DataFrame) -> MetricValues:
+        """Select by measure the value over all items, and the ends of its interval."""
+        overall = metrics.loc[
+            metrics["breakdown"] == "overall", ["measure", "value", "low", "high"]
+        ]
+        return {
+            Metric(name, f"{name.capitalize()} robustness", True, 4, name): (
+                value,
+                low,
+                high,
+            )
+            for name, value, low, high in overall.itertuples(index=False, name=None)
+        }
+
+    def choices(self, result: xarray.Dataset) -> dict[str, str]:
+        """Collect the answers to multiple choice, by the name of their question."""
+        choices = result.isel(item=result["task"].values == "MCQ")
+        answers: dict[str, str] = {}
+        for kind in ("dis", "ref"):
+            names = [f"{kind}\n{name}" for name in choices["item"].values]
+            answers |= zip(names, choices[f"answer_{kind}"].values, strict=True)
+        return answers
+
+
+R_BENCH = RBench()
