@@ -18,7 +18,6 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from psyprobe.analysis.score import number
-from psyprobe.files.images import encode_png
 from psyprobe.files.output import write_text
 from psyprobe.files.terminal import printable
 
@@ -126,24 +125,6 @@ def picture(image: npt.ArrayLike, width: int = 320) -> Picture:
         small.width,
         small.height,
     )
-
-
-def detail(image: npt.NDArray[np.uint8], side: int = 96) -> Picture:
-    """Put the middle of an image inside a page, lossless, where it shows what a codec did.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (H, W, 3)
-        sRGB.
-    side : int
-        Side of the part, px, at most.
-    """
-    top, left = (max(0, (length - side) // 2) for length in image.shape[:2])
-    part = np.ascontiguousarray(
-        image[top : top + side, left : left + side], dtype=np.uint8
-    )
-    url = f"data:image/png;base64,{base64.b64encode(encode_png(part)).decode()}"
-    return Picture(url, part.shape[1], part.shape[0])
 
 
 def write_page(text: str, path: str | Path) -> Path:

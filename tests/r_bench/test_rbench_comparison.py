@@ -12,8 +12,7 @@ import pytest
 
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.tasks.r_bench import (
-    components,
-    correlations,
+    across,
     paired_difference,
     rbench_metrics,
 )
@@ -80,33 +79,19 @@ def test_one_task_stands_beside_its_printed_cells_only() -> None:
     assert [cell.strip() == "-" for cell in printed] == [False] + [True] * 9
 
 
-def test_correlations_and_components_are_those_of_scipy_and_numpy() -> None:
-    from scipy.stats import spearmanr
-
-    metrics = {f"m{i}": rbench_metrics(table(i, 0.1 * i)) for i in range(5)}
-    found = correlations(metrics, "step")
-    values = {
-        name: [
-            float(
-                m[(m["measure"] == "absolute") & (m["name"] == name)]["value"].iloc[0]
-            )
-            for m in metrics.values()
-        ]
-        for name in found.columns
-    }
-    assert found.loc["EI", "EP"] == pytest.approx(
-        spearmanr(values["EI"], values["EP"]).statistic
-    )
-    assert np.diag(found) == pytest.approx(np.ones(7))
-    pca = components(metrics)
-    assert pca.explained.sum() == pytest.approx(1)
-    assert (np.diff(pca.explained) <= 0).all()
-    assert pca.loadings.shape == (33, 4)
-    np.testing.assert_allclose(pca.loadings.T @ pca.loadings, np.eye(4), atol=1e-12)
-    with pytest.raises(InputError, match="at least 3"):
-        correlations({"m": metrics["m0"]})
+def test_a_table_across_models_has_every_part_and_refuses_gaps() -> None:
+    metrics = {f"m{i}": rbench_metrics(table(i, 0.1 * i)) for i in range(3)}
+    steps = across(metrics, "step")
+    m1 = metrics["m1"]
+    row = m1[(m1["measure"] == "absolute") & (m1["name"] == "EP")].iloc[0]
+    assert steps.shape == (3, 7)
+    assert steps.loc["m1", "EP"] == row["value"]
+    assert across(metrics, "dimension").shape == (3, 33)
+    few = rbench_metrics(table(3).iloc[:5])
+    with pytest.raises(InputError, match="not all models have absolute scores"):
+        across(metrics | {"few": few}, "dimension")
     with pytest.raises(UnknownNameError, match="did you mean 'step'"):
-        correlations(metrics, "steps")
+        across(metrics, "steps")
 
 
 def test_figures_say_what_is_simulated(tmp_path: Path) -> None:

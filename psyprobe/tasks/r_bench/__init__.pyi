@@ -2,8 +2,7 @@ from psyprobe.probes import ProbeKind
 from psyprobe.tasks.r_bench.items import check_items as check_items
 from psyprobe.tasks.r_bench.items import read_items as read_items
 from psyprobe.tasks.r_bench.items import read_set as read_set
-from psyprobe.tasks.r_bench.metrics import components as components
-from psyprobe.tasks.r_bench.metrics import correlations as correlations
+from psyprobe.tasks.r_bench.metrics import across as across
 from psyprobe.tasks.r_bench.metrics import paired_difference as paired_difference
 from psyprobe.tasks.r_bench.metrics import rbench_metrics as rbench_metrics
 from psyprobe.tasks.r_bench.metrics import rbench_table as rbench_table

@@ -15,13 +15,11 @@ import pandas as pd
 
 from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.images import read_image
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, settings, show, tell
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.protocol import AnswerObserver
 from psyprobe.probes.experiments import load_results
-from psyprobe.reporting.page import write_page
 from psyprobe.reporting.report import report
 from psyprobe.tasks.items import Judge, count_verdicts, judge_cases
 from psyprobe.tasks.r_bench.build import build_set, write_example
@@ -33,8 +31,7 @@ from psyprobe.tasks.r_bench.items import (
     read_set,
 )
 from psyprobe.tasks.r_bench.metrics import (
-    components,
-    correlations,
+    across,
     paired_difference,
     rbench_metrics,
     rbench_table,
@@ -185,17 +182,15 @@ def _write_scores(
         write_text(folder / "differences.csv", csv_table(table))
     if len(tables) > 2:
         try:
-            comparisons = {
-                f"correlations_{by}": correlations(metrics, by)
-                for by in ("step", "group")
-            }
-            comparisons["components"] = components(metrics).loadings
-            for name, table in comparisons.items():
-                write_text(folder / f"{name}.csv", csv_table(table, index=True))
+            for by in ("step", "group"):
+                table = across(metrics, by).corr(method="spearman")
+                write_text(
+                    folder / f"correlations_{by}.csv", csv_table(table, index=True)
+                )
         except InputError as error:
             # Models may be alike or have answered other parts; the table and the figures stand all
             # the same.
-            tell(f"correlations and components are left out: {error}")
+            tell(f"correlations are left out: {error}")
     tell(
         f"{folder}: metrics.csv, {len(figures)} figures as PNG and "
         f"PDF{', differences.csv' if rest else ''}"
@@ -292,17 +287,6 @@ def example_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     return paths, f"psyprobe r-bench build {photographs} {questions} --output SET"
 
 
-def gallery_action(arguments: argparse.Namespace) -> tuple[Any, str]:
-    """Write a page that shows an image under all 33 corruptions."""
-    from psyprobe.tasks.r_bench.gallery import gallery
-
-    name = Path(arguments.image).stem
-    image = read_image(arguments.image)
-    text = gallery(image, name=name, seed=arguments.seed, scale=arguments.scale)
-    path = str(write_page(text, arguments.output))
-    return {"page": path}, path
-
-
 def bands_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Filter the references of a set to octave bands, a set and a page each."""
     from psyprobe.tasks.r_bench.bands import write_bands
@@ -337,5 +321,4 @@ _ACTIONS: dict[str, Callable[[argparse.Namespace], tuple[Any, str] | None]] = {
     "example": example_action,
     "bands": bands_action,
     "csf": csf_action,
-    "gallery": gallery_action,
 }

@@ -9,7 +9,6 @@ and a principal component analysis of the 33 dimensions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -217,39 +216,6 @@ def paired_difference(
     return pd.DataFrame(rows, columns=columns)
 
 
-def correlations(metrics: Mapping[str, pd.DataFrame], by: str = "step") -> pd.DataFrame:
-    """Correlate steps or groups over models (Spearman).
-
-    Parameters
-    ----------
-    metrics, by
-        As for `across`; at least three models.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A square with the names on both sides; parts in which all models are alike are left out.
-
-    Raises
-    ------
-    InputError
-        There are fewer than three models, or a part lacks a model.
-    """
-    table = across(metrics, by)
-    if len(table) < 3:
-        raise InputError(
-            f"a correlation over {len(table)} models says nothing; give at least 3"
-        )
-    ranks = table.rank()
-    ranks = ranks.loc[:, ranks.std() > 0]
-    if not ranks.size:
-        raise InputError(
-            "all models have the same scores; there is nothing to correlate"
-        )
-    values = np.atleast_2d(np.corrcoef(ranks.to_numpy(), rowvar=False))
-    return pd.DataFrame(values, index=ranks.columns, columns=ranks.columns)
-
-
 def across(metrics: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:
     """Tabulate the absolute robustness of models (rows) in every part (columns).
 
@@ -294,58 +260,6 @@ def rows_by(
         ].set_index("name")
         for model, table in metrics.items()
     }
-
-
-@dataclass(frozen=True)
-class Components:
-    """Principal components of models in the space of parts."""
-
-    #: Shares of the variance, falling; shape (k,).
-    explained: FloatArray
-    #: Unit vectors, of which the largest value is positive; shape (parts, k).
-    loadings: pd.DataFrame
-    #: Models on the components; shape (models, k).
-    scores: pd.DataFrame
-
-
-def components(metrics: Mapping[str, pd.DataFrame]) -> Components:
-    """Find the principal components of models' scores by dimension.
-
-    They are the singular vectors of the centred table.
-
-    Parameters
-    ----------
-    metrics
-        As for `across`; at least three models.
-
-    Raises
-    ------
-    InputError
-        There are fewer than three models, or they are all alike.
-    """
-    table = across(metrics, "dimension")
-    if len(table) < 3:
-        raise InputError(
-            f"components of {len(table)} models say nothing; give at least 3"
-        )
-    values = table.to_numpy(dtype=np.float64)
-    centred = values - values.mean(axis=0)
-    u, s, vt = np.linalg.svd(centred, full_matrices=False)
-    k = int((s > 1e-12 * max(s[0], 1e-300)).sum()) if s[0] > 1e-12 else 0
-    if not k:
-        raise InputError(
-            "all models have the same scores; there is nothing to tell apart"
-        )
-    largest = np.abs(vt[:k]).argmax(axis=1)
-    sign = np.sign(vt[np.arange(k), largest])
-    names = [f"PC{i + 1}" for i in range(k)]
-    return Components(
-        explained=s[:k] ** 2 / (s**2).sum(),
-        loadings=pd.DataFrame(
-            (sign[:, None] * vt[:k]).T, index=table.columns, columns=names
-        ),
-        scores=pd.DataFrame(u[:, :k] * s[:k] * sign, index=table.index, columns=names),
-    )
 
 
 @cache
