@@ -17,7 +17,7 @@ from psyprobe.corruption import corrupt
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.observers import load_observer
 from psyprobe.probes.experiments import run
-from psyprobe.tasks.r_bench.corruption_profile import plot_profile, score
+from psyprobe.tasks.r_bench.corruption_profile import plot, score
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
 mpl.use("agg")
@@ -91,7 +91,7 @@ def test_stronger_corruption_is_farther_off(folder: Path) -> None:
 
 def test_the_figure_names_dimensions_and_marks_what_is_simulated(folder: Path) -> None:
     profile = profile_of(folder, "pixels", corruptions=["motion_blur", "lens_obstacle"])
-    ax = plot_profile(profile)
+    ax = plot([profile])
     assert [label.get_text() for label in ax.get_yticklabels()] == [
         "Motion blur",
         "Lens obstacle *",

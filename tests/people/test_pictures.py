@@ -261,7 +261,7 @@ def test_a_person_and_a_model_that_answer_alike_score_alike(
     (person,) = pp.load_results(mvp_page.with_name("runs.sqlite"))
     other = pp.run(mvp_page, pp.observer(model, name="alike"), progress=False)
     assert (person["reply"].values == other["reply"].values).all()
-    scores = [mvp_bench.score(each)[0].metrics for each in (person, other)]
+    scores = [mvp_bench.MVP_BENCH.score(each)[0].metrics for each in (person, other)]
     assert scores[0].equals(scores[1]) and 0 < scores[0]["value"].mean() < 100
     assert (
         person.attrs["observer"] == "person:ANNA"

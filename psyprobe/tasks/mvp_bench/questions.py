@@ -375,11 +375,7 @@ def check_questions(
         int(number): _every_rotation(item) for number, item in rotations.groupby("mcq")
     }
     files = sorted(set(table["image"]))
-    missing: list[str] = []
-    identical: list[int] = []
-    if images is not None:
-        missing = [name for name in files if not (Path(images) / name).is_file()]
-        identical = list(_identical_pairs(table, Path(images)))
+    folder = None if images is None else Path(images)
     return QuestionReport(
         counts={
             (str(run), str(task), str(level)): int(n)
@@ -396,8 +392,10 @@ def check_questions(
         rotations_wrong=tuple(
             number for number, right in complete.items() if not right
         ),
-        missing_images=tuple(missing),
-        identical_pairs=tuple(identical),
+        missing_images=tuple(
+            name for name in files if folder and not (folder / name).is_file()
+        ),
+        identical_pairs=tuple(_identical_pairs(table, folder) if folder else ()),
     )
 
 
@@ -417,15 +415,12 @@ def _identical_pairs(table: pd.DataFrame, folder: Path) -> Iterator[int]:
 def _every_rotation(item: pd.DataFrame) -> bool:
     """Whether an item has all its rotations, each a left cyclic shift of the first."""
     first = item.iloc[0]
-    if list(item["rotation"]) != list(range(1, int(first["rotations"]) + 1)):
-        return False
-    for k, question, answer in zip(
-        item["rotation"], item["question"], item["answer"], strict=True
-    ):
-        expected_question, expected_answer = rotated(
-            first["question"], first["answer"], k - 1
+    count = int(first["rotations"])
+    rotations = [rotated(first["question"], first["answer"], k) for k in range(count)]
+    return list(item["rotation"]) == list(range(1, count + 1)) and all(
+        answer == expected_answer
+        and split_choices(question)[1] == split_choices(expected)[1]
+        for question, answer, (expected, expected_answer) in zip(
+            item["question"], item["answer"], rotations, strict=True
         )
-        options = split_choices(question)[1]
-        if answer != expected_answer or options != split_choices(expected_question)[1]:
-            return False
-    return True
+    )

@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -306,16 +305,20 @@ def plot(
     layer: str | None = None,
     **_: Any,
 ) -> Axes | Figure | SubFigure:
-    """Draw robustness profiles as coloured cells, one panel a result; see `plot_profile`."""
-    draw = partial(plot_profile, measure=measure or "angular", layer=layer)
+    """Draw robustness profiles: dimensions downwards, strengths to the right, one panel a result.
+
+    Cells are means over photographs, of the last layer if none is named; a star marks a dimension
+    that is simulated where R-Bench photographed it.
+    """
+    measure = measure or "angular"
     if len(results) == 1 and figure is None:
-        return draw(results[0], ax)
+        return _plot_profile(results[0], ax, measure, layer)
     canvas: Figure | SubFigure
     canvas, panels = panels_in(
         figure, len(results), len(results), (4.2, 8.0), (0.0, 0.0)
     )
     for result, panel in zip(results, panels, strict=True):
-        draw(result, panel)
+        _plot_profile(result, panel, measure, layer)
     return canvas
 
 
@@ -323,15 +326,11 @@ def report(results: Sequence[xarray.Dataset]) -> list[Part]:
     """Show the response to each corruption at each strength, and what the corruptions look like."""
     rows: dict[str, dict[str, pd.DataFrame]] = {}
     for name, result in by_observer(results).items():
+        means = result["response_angular"].mean("photograph")
         for layer in result["layer"].values:
             label = f"{name} / {layer}" if len(result["layer"]) > 1 else name
-            means = result["response_angular"].sel(layer=layer).mean("photograph")
-            for strength in means["strength"].values:
-                values = means.sel(strength=strength).values
-                table = pd.DataFrame(
-                    {"value": values, "low": np.nan, "high": np.nan},
-                    means["dimension"].values,
-                )
+            for strength, column in means.sel(layer=layer).to_pandas().items():
+                table = column.to_frame("value").assign(low=np.nan, high=np.nan)
                 rows.setdefault(f"angular, {strength}", {})[label] = table
     figure = by_parts("Response to each corruption", "Mean angular distance S_ac", rows)
     return [
@@ -368,13 +367,13 @@ class ProfileScore(TaskScore):
 
     def _row(self, responder: str, responses: xarray.DataArray) -> Row:
         by_strength = responses.mean("dimension")
-        columns = {
-            str(name): by_strength.sel(strength=name).values
-            for name in by_strength["strength"].values
-        }
-        columns["overall"] = by_strength.mean("strength").values
+        overall = by_strength.mean("strength").values
+        strengths = by_strength["strength"].values.tolist()
+        columns = zip(
+            [*strengths, "overall"], [*by_strength.values.T, overall], strict=True
+        )
         values: dict[Metric, tuple[float, float | None, float | None]] = {}
-        for name, column in columns.items():
+        for name, column in columns:
             title = f"Response to corruption, {name} ({self.measure})"
             metric = Metric(f"{self.measure}_{name}", title, False, 4, name)
             mean = float(column.mean())
@@ -382,41 +381,14 @@ class ProfileScore(TaskScore):
             # A single photograph has no interval, and photographs that are all alike tell none.
             if np.ptp(column) > 0:
                 quantile = student_quantile(len(column), self.confidence)
-                half = quantile * column.std(ddof=1) / np.sqrt(len(column))
-                values[metric] = (
-                    mean,
-                    float(column.mean() - half),
-                    float(column.mean() + half),
-                )
+                half = float(quantile * column.std(ddof=1) / np.sqrt(len(column)))
+                values[metric] = (mean, mean - half, mean + half)
         return self.row("Robustness to corruption", responder, values)
 
 
-def plot_profile(
-    profile: xarray.Dataset,
-    ax: Axes | None = None,
-    *,
-    measure: str = "angular",
-    layer: str | None = None,
+def _plot_profile(
+    profile: xarray.Dataset, ax: Axes | None, measure: str, layer: str | None
 ) -> Axes:
-    """Draw a robustness profile as coloured cells: dimensions downwards, strengths to the right.
-
-    Parameters
-    ----------
-    profile : xarray.Dataset
-        Result of a run.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new pyplot figure.
-    measure : str
-        Measure of the response.
-    layer : str, optional
-        Layer of the encoder; by default the last.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Means over photographs; a star marks a dimension that is simulated where R-Bench
-        photographed it.
-    """
     selected = profile[f"response_{measure}"].sel(
         layer=layer or str(profile["layer"].values[-1])
     )

@@ -172,18 +172,13 @@ def _items_and_answers(
     result: xarray.Dataset,
 ) -> tuple[pd.DataFrame, dict[str, pd.Series]]:
     """Rebuild the item table of a result, and the answers about each kind of image."""
-    items = pd.DataFrame(
-        {
-            "name": result["item"].to_numpy(),
-            **{name: result[name].to_numpy() for name in _PLAIN},
-        }
-    )
+    items = result[[*_PLAIN, *_LISTED, "quality"]].to_dataframe()
+    items = items.rename_axis("name").reset_index()
     for name in _LISTED:
-        values = map(json.loads, result[name].to_numpy())
+        values = map(json.loads, items[name])
         items[name] = [
             tuple(value) if isinstance(value, list) else value for value in values
         ]
-    items["quality"] = result["quality"].to_numpy()
     return items, _answers(
         items, {kind: result[f"answer_{kind}"].to_numpy() for kind in _KINDS}
     )

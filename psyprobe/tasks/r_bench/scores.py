@@ -333,27 +333,17 @@ def judgements(
         the judge's replies).
     """
     choices = set(items["name"][items["task"] == "MCQ"])
-    names = pd.Index(items["name"])
-    judged = {kind: pd.Series(np.nan, index=names, dtype="float64") for kind in against}
-    by_item: dict[tuple[str, str], list[Verdicts]] = {}
     rows = []
-    for case, case_verdicts in verdicts.items():
+    for case, verdict in verdicts.items():
         kind, caption, name = case.split("\n", 2)
-        by_item.setdefault((kind, name), []).append(case_verdicts)
-        rows.append(
-            (name, kind, int(caption), case_verdicts.values, case_verdicts.unread)
-        )
-    for (kind, name), group in by_item.items():
-        if name in choices:
-            majority = group[0].majority
-            judged[kind][name] = np.nan if majority is None else float(majority)
-        elif means := [
-            case_verdicts.mean for case_verdicts in group if not case_verdicts.failed
-        ]:
-            judged[kind][name] = float(np.mean(means))
-    return judged, pd.DataFrame(
-        rows, columns=["name", "against", "caption", "read", "unread"]
-    )
+        score = verdict.majority if name in choices else verdict.mean
+        rows.append((name, kind, int(caption), verdict.values, verdict.unread, score))
+    columns = ["name", "against", "caption", "read", "unread", "score"]
+    table = pd.DataFrame(rows, columns=columns).astype({"score": "float64"})
+    scores = table.pivot_table("score", "name", "against")
+    scores = scores.reindex(index=items["name"], columns=list(against))
+    judged = {kind: scores[kind].astype("float64") for kind in against}
+    return judged, table.drop(columns="score")
 
 
 def _cases(
