@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,11 @@ def read_text(path: str | Path) -> str:
         raise InputError(
             f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from None
+
+
+def packaged_text(package: str, *names: str) -> str:
+    """Read the text of a file that comes with a package: its name, with folders before it."""
+    return files(package).joinpath(*names).read_text(encoding="utf-8")
 
 
 def parse_json(text: str | bytes, name: str) -> Any:

@@ -15,11 +15,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import BoolArray
 from psyprobe.analysis.score import (
     OBSERVER,
     Entry,
@@ -219,20 +218,23 @@ def csv_table(table: pd.DataFrame, *, index: bool = False) -> str:
     )
 
 
-def encode_images(paths: Iterable[Path], indices: Iterable[object]) -> list[str]:
-    """Encode images in base64, as VLMEvalKit wants them.
+def with_images(
+    rows: Sequence[JsonMapping], image_paths: Sequence[Path]
+) -> pd.DataFrame:
+    """Make a table of rows and their images in base64, as VLMEvalKit wants them.
 
     An image that comes again is the index of its first row.
     """
+    table = pd.DataFrame(rows)
     first_indices: dict[Path, str] = {}
     cells = []
-    for path, index in zip(paths, indices, strict=True):
+    for path, index in zip(image_paths, table["index"], strict=True):
         if path in first_indices:
             cells.append(first_indices[path])
         else:
             first_indices[path] = str(index)
             cells.append(base64.b64encode(read_bytes(path)).decode())
-    return cells
+    return table.assign(image=cells)
 
 
 def write_tsv(table: pd.DataFrame, path: Path) -> None:
@@ -395,14 +397,12 @@ class TaskScore(Tabled):
 
 def compare_readings(
     reader: str,
-    differ: npt.NDArray[np.bool_],
-    opposite: npt.NDArray[np.bool_],
-    unread: npt.NDArray[np.bool_],
+    masks: Sequence[BoolArray],
     score: Mapping[str, float | None],
 ) -> Rereading:
-    """Summarise by masks how another reader reads replies, and what the score is under it."""
-    shares = [float(mask.mean()) for mask in (differ, opposite, unread)]
-    return Rereading(reader, len(differ), shares[0], shares[1], shares[2], score)
+    """Summarise how another reader reads replies: masks of different, opposite and unread ones."""
+    differ, opposite, unread = (float(mask.mean()) for mask in masks)
+    return Rereading(reader, len(masks[0]), differ, opposite, unread, score)
 
 
 @dataclass(frozen=True)

@@ -6,21 +6,16 @@ Names load when they are first used.
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 from psyprobe.files.lazy import lazy_names
+from psyprobe.files.parsing import packaged_text
 from psyprobe.probes import ProbeKind
 
-_BIBTEX = (
-    files("psyprobe.tasks.mvp_bench")
-    .joinpath("reference.bib")
-    .read_text(encoding="utf-8")
-)
+_BIBTEX = packaged_text("psyprobe.tasks.mvp_bench", "reference.bib").strip()
 
 MVP_BENCH = ProbeKind(
     "psyprobe.tasks.mvp_bench.probe:MVP_BENCH",
     "MVP-Bench: natural and manipulated images, at two levels, for models and people",
-    _BIBTEX.strip(),
+    _BIBTEX,
 )
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

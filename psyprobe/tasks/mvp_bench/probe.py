@@ -236,9 +236,8 @@ def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
             mvp_metrics(table.assign(response=theirs), resamples=_FEWEST)
         )
         values = {metric.suffix: value for metric, (value, *_) in metrics.items()}
-        comparisons.append(
-            compare_readings(reader, differ, opposite, theirs == "", values)
-        )
+        masks = (differ, opposite, theirs == "")
+        comparisons.append(compare_readings(reader, masks, values))
     return tuple(comparisons)
 
 

@@ -18,10 +18,10 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.tasks.letters import read_letter
 from psyprobe.tasks.mvp_bench.questions import split_choices
 from psyprobe.tasks.tables import (
-    encode_images,
     first_column,
     read_answer_table,
     refuse_duplicates,
+    with_images,
     write_tsv,
 )
 
@@ -258,11 +258,9 @@ def write_vlmevalkit(
         ("mcq", "MVPBench_MCQ_circular.tsv", choices, _choice_rows),
     ):
         if len(table):
-            frame = pd.DataFrame(make_rows(table))
-            image_paths = [Path(images) / name for name in table["image"]]
-            frame["image"] = encode_images(image_paths, frame["index"])
             paths[name] = folder / file
-            write_tsv(frame, paths[name])
+            image_paths = [Path(images) / name for name in table["image"]]
+            write_tsv(with_images(make_rows(table), image_paths), paths[name])
     return paths
 
 

@@ -217,9 +217,11 @@ def _draw(
         cards = {name: card.to_dict() for name, card in tools.used(plan).items()}
         key = digest([VERSION, item.sha256, plan.to_dict(), cards])
         step = item.steps.get("image")
-        same_key = step is not None and step.key == key
-        failed = step is not None and step.value is None
-        if not (same_key and (failed or drawn_before(folder, item.number, key))):
+        if (
+            step is None
+            or step.key != key
+            or not (step.value is None or drawn_before(folder, item.number, key))
+        ):
             account = {
                 "key": key,
                 "version": VERSION,

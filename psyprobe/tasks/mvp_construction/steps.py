@@ -17,7 +17,6 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -28,6 +27,7 @@ from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.images import file_digest, images_in
 from psyprobe.files.output import json_text, make_folder, write_text
+from psyprobe.files.parsing import packaged_text
 from psyprobe.tasks.mvp_bench.metrics import categories as category_table
 from psyprobe.tasks.mvp_construction.manipulation import Box, image_names
 
@@ -190,9 +190,7 @@ def wordings() -> Mapping[str, str]:
     'Answer with yes or no.'
     """
     page = tomllib.loads(
-        files("psyprobe.tasks.mvp_construction")
-        .joinpath("prompts.toml")
-        .read_text(encoding="utf-8")
+        packaged_text("psyprobe.tasks.mvp_construction", "prompts.toml")
     )
     form = page.pop("form")
     return {**{step: row["text"].strip() for step, row in page.items()}, **form}

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +33,7 @@ from psyprobe.files.output import (
     write_text,
     write_whole,
 )
+from psyprobe.files.parsing import packaged_text
 from psyprobe.files.terminal import progress_bar
 from psyprobe.tasks.r_bench.items import TASKS, read_items, without_option, write_items
 from psyprobe.tasks.tables import read_table
@@ -172,11 +172,7 @@ def write_example(folder: str | Path) -> tuple[Path, Path]:
     source = Path(skimage.__file__).parent / "data"
     photographs = make_folder(Path(folder) / "photographs")
     questions = Path(folder) / "questions.csv"
-    text = (
-        files("psyprobe.tasks.r_bench")
-        .joinpath("data", "photograph_questions.csv")
-        .read_text(encoding="utf-8")
-    )
+    text = packaged_text("psyprobe.tasks.r_bench", "data", "photograph_questions.csv")
     write_text(questions, text)
     for name in dict.fromkeys(read_question_table(questions)["image"]):
         if not (source / name).is_file():

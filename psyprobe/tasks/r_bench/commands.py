@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Callable
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ import pandas as pd
 from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
+from psyprobe.files.parsing import packaged_text
 from psyprobe.files.terminal import say, settings, show, tell
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.protocol import AnswerObserver
@@ -54,11 +54,7 @@ _TYPES = {"int": int, "float": float}
 
 def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
     """Add the actions of the command, with the options that actions.toml gives each."""
-    page = (
-        files("psyprobe.tasks.r_bench")
-        .joinpath("actions.toml")
-        .read_text(encoding="utf-8")
-    )
+    page = packaged_text("psyprobe.tasks.r_bench", "actions.toml")
     actions = parser.add_subparsers(
         dest="action", metavar="ACTION", required=True, parser_class=type(parser)
     )

@@ -22,7 +22,6 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +32,11 @@ from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest, read_image
 from psyprobe.files.output import make_folder, write_text
+from psyprobe.files.parsing import packaged_text
 from psyprobe.tasks.tables import (
-    encode_images,
     read_table,
     refuse_duplicates,
+    with_images,
     write_tsv,
 )
 
@@ -312,11 +312,7 @@ def _file_name(name: str) -> str:
 @functools.cache
 def wordings() -> JsonMapping:
     """Read the prompts: their "version", and the "text" and "max_tokens" of each task."""
-    return tomllib.loads(
-        files("psyprobe.tasks.r_bench")
-        .joinpath("prompts.toml")
-        .read_text(encoding="utf-8")
-    )
+    return tomllib.loads(packaged_text("psyprobe.tasks.r_bench", "prompts.toml"))
 
 
 def prompt(task: str, question: str, options: Sequence[str] = ()) -> str:
@@ -375,14 +371,11 @@ def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
     letters = "ABCDE"[: max(len(item["options"]) for item in choices)]
     written = {}
     for kind, file in FILES.items():
-        paths = [images.path(kind, item) for item in choices]
-        cells = encode_images(paths, range(len(paths)))
         rows = []
         for index, item in enumerate(choices):
             dimension = dimension_numbered(item["dimension"])
             row: JsonObject = {
                 "index": index,
-                "image": cells[index],
                 "question": item["question"],
                 **dict(itertools.zip_longest(letters, item["options"], fillvalue="")),
                 "answer": item["key"],
@@ -396,5 +389,6 @@ def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
             }
             rows.append(row)
         written[kind] = target / file
-        write_tsv(pd.DataFrame(rows), written[kind])
+        paths = [images.path(kind, item) for item in choices]
+        write_tsv(with_images(rows, paths), written[kind])
     return written

@@ -189,11 +189,8 @@ def rereadings(result: xarray.Dataset, run: RBenchRun) -> tuple[Rereading, ...]:
     if person_of(result):
         return ()
     items, answers = _items_and_answers(result)
-    names = pd.Index(items["name"])
-    judged = {
-        kind: pd.Series(run.table[f"judged_{kind}"].to_numpy(), names)
-        for kind in AGAINST
-    }
+    judgements_by_name = run.table.set_index("name")
+    judged = {kind: judgements_by_name[f"judged_{kind}"] for kind in AGAINST}
     run_rule = run.facts["mcq_rule"]
     rules: tuple[str, ...] = ("letter", "letter_then_judge")
     if run_rule in ("published", "judge"):
@@ -221,10 +218,8 @@ def rereadings(result: xarray.Dataset, run: RBenchRun) -> tuple[Rereading, ...]:
         theirs = table["absolute"].to_numpy()
         differ = ~np.isclose(theirs, ours, equal_nan=True)
         means = {measure: _mean(table[measure]) for measure in MEASURES}
-        opposite = np.abs(theirs - ours) > 0.5
-        readings.append(
-            compare_readings(reader, differ, opposite, np.isnan(theirs), means)
-        )
+        masks = (differ, np.abs(theirs - ours) > 0.5, np.isnan(theirs))
+        readings.append(compare_readings(reader, masks, means))
     return tuple(readings)
 
 
@@ -332,64 +327,48 @@ def remarks(facts: JsonMapping) -> list[str]:
     """Write what a reader of the scores must know, as sentences."""
     judge = facts["judge"]
     verdicts = facts["verdicts"]
-    sentences = [
-        f"{facts['items']} items; multiple choice by the rule {facts['mcq_rule']!r}."
-    ]
-    if facts["band"]:
-        sentences.append(
-            f"Images are filtered to the octave around {facts['band']:g} cpd in place of being "
-            "corrupted: dimension "
-            "and strength are those of the set that they come from."
-        )
-    if facts["skipped_items"]:
-        sentences.append(
-            f"{len(facts['skipped_items'])} items were left out, since their images cannot be read."
-        )
-    if judge is None:
-        sentences.append(
-            "No judge: short answers and captions are kept and not scored."
-        )
-    else:
-        sentences.append(
+    answers = facts["answers"]
+    sentences = {
+        f"{facts['items']} items; multiple choice by the rule {facts['mcq_rule']!r}.": True,
+        f"Images are filtered to the octave around {facts['band']:g} cpd in place of being "
+        "corrupted: dimension "
+        "and strength are those of the set that they come from.": facts["band"],
+        f"{len(facts['skipped_items'])} items were left out, since their images cannot be "
+        "read.": facts["skipped_items"],
+        "No judge: short answers and captions are kept and not scored.": judge is None,
+    }
+    if judge is not None:
+        sentences |= {
             f"Judge {judge['observer']['name']}, {judge['repeats']} times at temperature "
             f"{judge['temperature']:g}: "
             f"{verdicts['cases']} cases, {verdicts['without_verdict']} without a verdict, "
             f"{verdicts['unread_replies']} "
-            "replies that were none."
-        )
-        if verdicts["cut_replies"]:
-            sentences.append(
-                f"{verdicts['cut_replies']} replies of the judge were cut off at "
-                f"{judge['max_tokens']} tokens and are no "
-                "verdicts: give judge.max_tokens."
-            )
+            "replies that were none.": True,
+            f"{verdicts['cut_replies']} replies of the judge were cut off at "
+            f"{judge['max_tokens']} tokens and are no "
+            "verdicts: give judge.max_tokens.": verdicts["cut_replies"],
+        }
     for measure, by_task in facts["unscored"].items():
         counts = ", ".join(
             f"{count} {task}" for task, count in by_task.items() if count
         )
-        if counts:
-            sentences.append(f"Not scored and in no mean ({measure}): {counts}.")
-    answers = facts["answers"]
+        sentences[f"Not scored and in no mean ({measure}): {counts}."] = counts
     for key, ending in (
         ("empty", "are empty"),
         ("cut_off", "were cut off"),
         ("filtered", "were stopped by a content filter"),
     ):
-        if answers[key]:
-            sentences.append(
-                f"{answers[key]} of {answers['questions']} answers {ending}."
-            )
-    if facts["simulated_items"]:
-        sentences.append(
-            f"{facts['simulated_items']} items have corruptions that are simulated where "
-            "R-Bench photographed them: do "
-            "not put scores of the steps EI and CI, the group Wild or the whole beside the paper's."
-        )
-    if facts["observer"].get("random_weights"):
-        sentences.append(
-            "The observer has RANDOM WEIGHTS: this tests the machinery and says nothing of a model."
-        )
-    return sentences
+        sentence = f"{answers[key]} of {answers['questions']} answers {ending}."
+        sentences[sentence] = answers[key]
+    sentences |= {
+        f"{facts['simulated_items']} items have corruptions that are simulated where "
+        "R-Bench photographed them: do "
+        "not put scores of the steps EI and CI, the group Wild or the whole beside the "
+        "paper's.": facts["simulated_items"],
+        "The observer has RANDOM WEIGHTS: this tests the machinery and says nothing of a "
+        "model.": facts["observer"].get("random_weights"),
+    }
+    return [sentence for sentence, holds in sentences.items() if holds]
 
 
 def write_run(run: RBenchRun, folder: str | Path) -> None:

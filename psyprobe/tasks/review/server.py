@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -11,6 +9,7 @@ from starlette.routing import Route
 
 from psyprobe.errors import InputError
 from psyprobe.files.loopback import LoopbackServer, page_response, posted
+from psyprobe.files.parsing import packaged_text
 from psyprobe.tasks.review.worklist import Worklist
 
 #: Media types of images by the first bytes of their files.
@@ -43,9 +42,7 @@ class ReviewServer(LoopbackServer):
 
 
 def _routes(worklist: Worklist) -> list[Route]:
-    page = (
-        files("psyprobe.tasks.review").joinpath("page.html").read_text(encoding="utf-8")
-    )
+    page = packaged_text("psyprobe.tasks.review", "page.html")
 
     def image(request: Request) -> Response:
         try:
