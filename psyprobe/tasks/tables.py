@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import difflib
 import io
@@ -216,25 +215,6 @@ def csv_table(table: pd.DataFrame, *, index: bool = False) -> str:
     return str(
         table.map(harmless).rename(index=harmless, columns=harmless).to_csv(index=index)
     )
-
-
-def with_images(
-    rows: Sequence[JsonMapping], image_paths: Sequence[Path]
-) -> pd.DataFrame:
-    """Make a table of rows and their images in base64, as VLMEvalKit wants them.
-
-    An image that comes again is the index of its first row.
-    """
-    table = pd.DataFrame(rows)
-    first_indices: dict[Path, str] = {}
-    cells = []
-    for path, index in zip(image_paths, table["index"], strict=True):
-        if path in first_indices:
-            cells.append(first_indices[path])
-        else:
-            first_indices[path] = str(index)
-            cells.append(base64.b64encode(read_bytes(path)).decode())
-    return table.assign(image=cells)
 
 
 def write_tsv(table: pd.DataFrame, path: Path) -> None:

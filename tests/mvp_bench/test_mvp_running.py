@@ -3,9 +3,6 @@ to page."""
 
 from __future__ import annotations
 
-import base64
-import errno
-import io
 import json
 import shutil
 from pathlib import Path
@@ -19,7 +16,7 @@ from PIL import Image
 
 import psyprobe as pp
 from psyprobe.cli import main
-from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
+from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.simulated.serving import SimulatedServer
@@ -30,9 +27,7 @@ from psyprobe.tasks.mvp_bench import (
     mvp_metrics,
     read_predictions,
     read_questions,
-    vlmevalkit_index,
     with_rotations,
-    write_vlmevalkit,
 )
 from psyprobe.tasks.mvp_bench.commands import failed_pairs_page
 from psyprobe.tasks.mvp_bench.metrics import published
@@ -393,54 +388,6 @@ def test_a_set_of_choices_alone_is_scored(
     )
     out = capsys.readouterr().out
     assert "(always A)" in out and "(always yes)" not in out
-
-
-def test_there_and_back_through_vlmevalkit(bench: Path) -> None:
-    questions = with_rotations(read_questions(bench / "questions.json"))
-    (bench / "tsv").mkdir()
-    written = write_vlmevalkit(questions, bench, bench / "tsv")
-    tables = {
-        name: pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
-        for name, path in written.items()
-    }
-    assert len(tables["yes_no"]) == 12
-    assert len(tables["mcq"]) == 18
-    assert tables["mcq"]["index"].is_unique
-    assert tables["yes_no"]["index"].is_unique
-    assert sorted(set(tables["mcq"]["g_index"])) == list("012345")
-    first = tables["mcq"].iloc[0]
-    np.testing.assert_array_equal(
-        np.asarray(Image.open(io.BytesIO(base64.b64decode(first["image"])))),
-        np.asarray(Image.open(bench / "Single_Images" / "1_e.png")),
-    )
-    index = vlmevalkit_index(questions)
-    assert index["4__0__2"] == "2000000"
-    back = {str(value): name for name, value in index.items()}
-    assert {back[value] for value in tables["mcq"]["index"]} <= set(
-        questions["question_id"]
-    )
-
-
-def test_a_table_for_vlmevalkit_is_written_whole_or_not_at_all(
-    bench: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(self: Any, target: Path, **_: Any) -> None:
-        Path(target).write_bytes(b"half")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    questions = read_questions(bench / "questions.json")
-    (bench / "tsv").mkdir()
-    held = {
-        path: path.read_bytes()
-        for path in write_vlmevalkit(questions, bench, bench / "tsv").values()
-    }
-    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
-    with pytest.raises(
-        PsyprobeError,
-        match=r"MVPBench_YN\.tsv cannot be written: No space left on device",
-    ):
-        write_vlmevalkit(questions, bench, bench / "tsv")
-    assert {path: path.read_bytes() for path in (bench / "tsv").iterdir()} == held
 
 
 def test_bad_requests_are_one_sentence(

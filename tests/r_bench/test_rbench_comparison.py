@@ -16,7 +16,7 @@ from psyprobe.tasks.r_bench import (
     paired_difference,
     rbench_metrics,
 )
-from psyprobe.tasks.r_bench.figures import bars, strength_map
+from psyprobe.tasks.r_bench.figures import bars
 from psyprobe.tasks.r_bench.metrics import rbench_table
 
 
@@ -105,8 +105,6 @@ def test_figures_say_what_is_simulated(tmp_path: Path) -> None:
     figure = plt.figure()
     own_ax = figure.add_subplot(1, 2, 1)
     assert bars(metrics, ax=own_ax) is own_ax
-    ax = strength_map(table(0), figure.add_subplot(1, 2, 2))
-    assert sum("*" in label.get_text() for label in ax.get_yticklabels()) == 5
     plt.close(ax.figure)
     with pytest.raises(UnknownNameError, match="breakdown"):
         bars(metrics, "stepp")

@@ -19,8 +19,10 @@ _WRITERS: dict[str, Callable[..., list[Path]]] = {
 
 def questions_command(arguments: argparse.Namespace) -> int:
     """Write the questions of an experiment as a data set or task of another harness."""
-    changes = {"asking.readout": "text", **settings(arguments.set, "--set")}
-    page = load_experiment(arguments.experiment).with_settings(changes)
+    page = load_experiment(arguments.experiment)
+    # Items of a benchmark are asked in text alone, and have no [asking].
+    text = {} if page.asking is None else {"asking.readout": "text"}
+    page = page.with_settings({**text, **settings(arguments.set, "--set")})
     card = tables.harness_card("MODEL", arguments.harness, arguments.input_size)
     turns = list(questions_of(page, card))
     files = _WRITERS[arguments.harness](turns, page, arguments.output)

@@ -12,7 +12,5 @@ from psyprobe.tasks.mvp_bench.questions import with_rotations as with_rotations
 from psyprobe.tasks.mvp_bench.replies import PARSERS as PARSERS
 from psyprobe.tasks.mvp_bench.replies import parse_replies as parse_replies
 from psyprobe.tasks.mvp_bench.replies import read_predictions as read_predictions
-from psyprobe.tasks.mvp_bench.replies import vlmevalkit_index as vlmevalkit_index
-from psyprobe.tasks.mvp_bench.replies import write_vlmevalkit as write_vlmevalkit
 
 MVP_BENCH: ProbeKind

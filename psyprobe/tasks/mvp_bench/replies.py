@@ -1,9 +1,4 @@
-"""Read what a model replied to MVP-Bench, by named rules, and exchange tables with VLMEvalKit.
-
-Questions go there as a table, and replies come back. Its circular evaluation wants whole numbers as
-index: that of a multiple choice's rotation k is the item's number plus (k - 1) million, and g_index
-names the item. Yes/no questions are named so that its rating of HallusionBench groups them.
-"""
+"""Read what a model replied to MVP-Bench, by named rules."""
 
 from __future__ import annotations
 
@@ -21,8 +16,6 @@ from psyprobe.tasks.tables import (
     first_column,
     read_answer_table,
     refuse_duplicates,
-    with_images,
-    write_tsv,
 )
 
 #: Columns of replies: ours, the benchmark's, VLMEvalKit's, lmms-eval's; the first is read.
@@ -211,109 +204,3 @@ def _one_letter(reply: str, question: str) -> str:
     text = reply.casefold()
     named = [name for name, option in options if option.casefold() in text]
     return letter or (named[0] if len(named) == 1 else "")
-
-
-# -- VLMEvalKit
-
-_LETTERS = "ABCDE"
-_STEP = 1_000_000
-
-
-def write_vlmevalkit(
-    questions: pd.DataFrame, images: str | Path, output: str | Path
-) -> dict[str, Path]:
-    """Write question tables as VLMEvalKit reads them, with the images inside.
-
-    Parameters
-    ----------
-    questions : pandas.DataFrame
-        A question table; multiple choice goes out in the circular run where there is one, else in
-        the main run.
-    images : str or Path
-        The folder that its image paths start from.
-    output : str or Path
-        The folder to write to.
-
-    Returns
-    -------
-    dict of str to Path
-        The files of "yes_no" and "mcq", those that have rows.
-
-    Raises
-    ------
-    InputError
-        An image is missing, or the folder is none.
-    """
-    folder = Path(output)
-    if not folder.is_dir():
-        raise InputError(
-            f"there is no folder {str(output)!r} to write to; make it first"
-        )
-    yes_no, choices = _by_task(questions)
-    if (choices["run"] == "circular").any():
-        choices = choices[choices["run"] == "circular"]
-    paths = {}
-    for name, file, table, make_rows in (
-        ("yes_no", "MVPBench_YN.tsv", yes_no, _yes_no_rows),
-        ("mcq", "MVPBench_MCQ_circular.tsv", choices, _choice_rows),
-    ):
-        if len(table):
-            paths[name] = folder / file
-            image_paths = [Path(images) / name for name in table["image"]]
-            write_tsv(with_images(make_rows(table), image_paths), paths[name])
-    return paths
-
-
-def vlmevalkit_index(questions: pd.DataFrame) -> pd.Series:
-    """Give the index, as text, of each question_id in the tables of `write_vlmevalkit`.
-
-    Parameters
-    ----------
-    questions : pandas.DataFrame
-        A question table.
-    """
-    yes_no, choices = _by_task(questions)
-    rows = _yes_no_rows(yes_no) + _choice_rows(choices)
-    return pd.Series(
-        [str(row["index"]) for row in rows],
-        index=[*yes_no["question_id"], *choices["question_id"]],
-    )
-
-
-def _by_task(questions: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    yes_no = questions["task"] == "yes_no"
-    return questions[yes_no], questions[~yes_no]
-
-
-def _yes_no_rows(table: pd.DataFrame) -> list[dict[str, object]]:
-    numbers = table.groupby(["pair", "question"], sort=False).ngroup()
-    return [
-        {
-            "index": f"mvp_yn_{row['level']}_{row['pair']}_{int(row['kind'] == 'M')}_{number}",
-            "question": row["question"],
-            "answer": row["answer"].capitalize(),
-            "category": row["level"],
-            "l2-category": row["level"],
-        }
-        for row, number in zip(table.to_dict("records"), numbers, strict=True)
-    ]
-
-
-def _choice_rows(table: pd.DataFrame) -> list[dict[str, object]]:
-    rows = []
-    for position, row in enumerate(table.to_dict("records")):
-        stem, options, _ = split_choices(row["question"])
-        item = row["mcq"] if row["run"] == "circular" else position
-        padded = [*options, *[""] * (len(_LETTERS) - len(options))]
-        rows.append(
-            {
-                "index": item + _STEP * max(row["rotation"] - 1, 0),
-                "g_index": item,
-                "question": stem,
-                **dict(zip(_LETTERS, padded, strict=True)),
-                "answer": row["answer"],
-                "category": row["task"],
-                "l2-category": row["level"],
-            }
-        )
-    return rows

@@ -26,9 +26,7 @@ from psyprobe.tasks.r_bench.build import build_set, write_example
 from psyprobe.tasks.r_bench.items import (
     TASKS,
     check_items,
-    export_tsv,
     read_items,
-    read_set,
 )
 from psyprobe.tasks.r_bench.metrics import (
     across,
@@ -165,7 +163,7 @@ def _write_scores(
     from psyprobe.tasks.r_bench.figures import draw_figures
 
     write_text(folder / "metrics.csv", rbench_table(metrics, "csv") + "\n")
-    figures = draw_figures(metrics, tables, folder)
+    figures = draw_figures(metrics, folder)
     first, *rest = tables
     differences = [
         paired_difference(tables[first], tables[model], confidence=confidence).assign(
@@ -269,13 +267,6 @@ def build_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     return vars(built) | {"folder": str(built.folder)}, text
 
 
-def export_action(arguments: argparse.Namespace) -> tuple[Any, str]:
-    """Write a set's multiple choice for VLMEvalKit."""
-    written = export_tsv(read_set(arguments.set), arguments.output)
-    paths = {kind: str(path) for kind, path in written.items()}
-    return paths, "\n".join(paths.values())
-
-
 def example_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Write photographs and questions to try things with."""
     photographs, questions = write_example(arguments.output)
@@ -313,7 +304,6 @@ _ACTIONS: dict[str, Callable[[argparse.Namespace], tuple[Any, str] | None]] = {
     "score": score_action,
     "report": report_action,
     "build": build_action,
-    "export": export_action,
     "example": example_action,
     "bands": bands_action,
     "csf": csf_action,

@@ -1,18 +1,18 @@
-"""Draw figures of R-Bench: robustness of models by part, and by dimension and strength."""
+"""Draw figures of R-Bench: robustness of models by part, and cells of dimensions by strengths."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
-from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
+from psyprobe.corruption import dimensions
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import (
@@ -107,54 +107,6 @@ def bars(
     return ax
 
 
-def strength_map(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw the absolute robustness of a model by dimension (down) and strength (across).
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Output of `score_items`.
-    ax
-        As for `bars`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        In each cell the mean and, small, the number of items; cells without items are grey.
-
-    Raises
-    ------
-    InputError
-        There is nothing to draw.
-    """
-    if "absolute" not in table or not np.isfinite(table["absolute"]).any():
-        raise InputError("the table has no absolute scores; there is nothing to draw")
-    cells = table.groupby(["dimension", "strength"])["absolute"].agg(["mean", "count"])
-    cells = cells[cells["count"] > 0]
-    means = cells["mean"].unstack().reindex(columns=STRENGTHS)
-    texts = cells.apply(
-        lambda cell: f"{cell['mean']:.2f} ({cell['count']:.0f})", axis=1
-    )
-    simulated: set[int] = set()
-    if "simulated" in table:
-        simulated = set(table.loc[table["simulated"] == 1, "dimension"])
-    ax = coloured_cells(
-        means.to_numpy(dtype=np.float64),
-        texts.unstack().reindex(columns=STRENGTHS).to_numpy(),
-        {
-            dimension_numbered(number).name: number in simulated
-            for number in means.index
-        },
-        STRENGTHS,
-        colours="viridis",
-        limit=1.0,
-        label="Absolute robustness (number of items)",
-        ax=ax,
-    )
-    ax.set_xlabel("Strength" + (f"\n{_STAR}" if simulated else ""), fontsize="small")
-    return ax
-
-
 def coloured_cells(
     values: FloatArray,
     texts: Sequence[Sequence[str]],
@@ -211,17 +163,13 @@ def starred(title: str, simulated: bool) -> str:
     return f"{title} *" if simulated else title
 
 
-def draw_figures(
-    metrics: Mapping[str, pd.DataFrame],
-    tables: Mapping[str, pd.DataFrame],
-    folder: Path,
-) -> list[Path]:
-    """Draw robustness by step and group, and by dimension and strength, as PNG and PDF.
+def draw_figures(metrics: Mapping[str, pd.DataFrame], folder: Path) -> list[Path]:
+    """Draw robustness by step and group, as PNG and PDF.
 
     Parameters
     ----------
-    metrics, tables : mapping of str to pandas.DataFrame
-        Output of `rbench_metrics` and `score_items`, by model.
+    metrics : mapping of str to pandas.DataFrame
+        Output of `rbench_metrics`, by model.
     folder : Path
         Folder of the figures.
 
@@ -234,16 +182,11 @@ def draw_figures(
 
     paths: list[Path] = []
 
-    def save(figure: Any, name: str) -> None:
-        save_figure(figure, folder / f"{name}.pdf")
-        paths.append(save_figure(figure, folder / f"{name}.png", dpi=110))
-        plt.close(figure)
-
     for measure, by in itertools.product(MEASURES, ("step", "group")):
         if any(map(len, rows_by(metrics, by, measure).values())):
-            figure = bars(metrics, by, measure=measure).figure
-            save(figure, f"bars_{by}_{measure}")
-    for i, table in enumerate(tables.values(), start=1):
-        if table["absolute"].notna().any():
-            save(strength_map(table).figure, f"strengths_{i}")
+            ax = bars(metrics, by, measure=measure)
+            name = f"bars_{by}_{measure}"
+            save_figure(ax, folder / f"{name}.pdf")
+            paths.append(save_figure(ax, folder / f"{name}.png", dpi=110))
+            plt.close(ax.figure)
     return paths

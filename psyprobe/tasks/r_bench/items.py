@@ -28,16 +28,14 @@ from typing import Any
 import pandas as pd
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
+from psyprobe.corruption import STRENGTHS, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest, read_image
-from psyprobe.files.output import make_folder, write_text
+from psyprobe.files.output import write_text
 from psyprobe.files.parsing import packaged_text
 from psyprobe.tasks.tables import (
     read_table,
     refuse_duplicates,
-    with_images,
-    write_tsv,
 )
 
 TASKS = ("MCQ", "VQA", "CAP")
@@ -335,60 +333,3 @@ def lettered(options: Sequence[str]) -> str:
     """Write options under their letters, one a line."""
     rows = zip("ABCDE", options, strict=False)
     return "\n".join(f"{letter}. {option}" for letter, option in rows)
-
-
-#: Files of the corrupted and of the reference images, named as VLMEvalKit names the data sets.
-FILES = {"dis": "R-Bench-Dis.tsv", "ref": "R-Bench-Ref.tsv"}
-
-
-def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
-    """Write the multiple-choice items of a set as VLMEvalKit reads them.
-
-    Parameters
-    ----------
-    images : ImageSet
-        Output of `read_set`.
-    folder : str or Path
-        Folder to write both files to; put them into VLMEvalKit's ``$LMUData`` under names of your
-        own where you use its R-Bench too.
-
-    Returns
-    -------
-    dict of str to Path
-        The files of "dis" and "ref".
-
-    Raises
-    ------
-    InputError
-        The set has no multiple choice.
-    """
-    choices = images.items[images.items["task"] == "MCQ"].to_dict("records")
-    if not choices:
-        raise InputError(
-            "the set has no multiple choice, and VLMEvalKit's R-Bench is nothing else"
-        )
-    target = make_folder(folder)
-    letters = "ABCDE"[: max(len(item["options"]) for item in choices)]
-    written = {}
-    for kind, file in FILES.items():
-        rows = []
-        for index, item in enumerate(choices):
-            dimension = dimension_numbered(item["dimension"])
-            row: JsonObject = {
-                "index": index,
-                "question": item["question"],
-                **dict(itertools.zip_longest(letters, item["options"], fillvalue="")),
-                "answer": item["key"],
-                "category": dimension.step,
-                "l2-category": dimension.name,
-                "name": item["name"],
-                "reference": item["reference"],
-                "distortion": item["dimension"],
-                "strength": STRENGTHS.index(item["strength"]) + 1,
-                "simulated": item["simulated"],
-            }
-            rows.append(row)
-        written[kind] = target / file
-        paths = [images.path(kind, item) for item in choices]
-        write_tsv(with_images(rows, paths), written[kind])
-    return written
