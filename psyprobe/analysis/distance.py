@@ -309,25 +309,13 @@ def _measured(
         other = np.sqrt(reference_squares)
         across = apart - (turned / (length + other)) ** 2
         chord = across / (length * other)
-        angular = (
-            2
-            / np.pi
-            * np.arctan2(
-                np.sqrt(np.maximum(chord, 0)), np.sqrt(np.maximum(4 - chord, 0))
-            )
-        )
+        angular = _half_angle(np.maximum(chord, 0), np.maximum(4 - chord, 0))
     cosine = 1 - chord / 2
     for rows, u, v in _units(
         first, second, np.flatnonzero((across < apart / 2) | (chord > 2))
     ):
-        work = u * v
-        cosine[rows] = np.clip(work.sum(axis=-1), -1.0, 1.0)
-        along = np.sqrt(_square(np.add(u, v, out=work), work))
-        angular[rows] = (
-            2
-            / np.pi
-            * np.arctan2(np.sqrt(_square(np.subtract(u, v, out=work), work)), along)
-        )
+        cosine[rows] = np.clip((u * v).sum(axis=-1), -1.0, 1.0)
+        angular[rows] = _half_angle(_square(u - v), _square(u + v))
     measured = {
         "angular": angular,
         "cosine": cosine,
@@ -432,12 +420,17 @@ def _check_finite(squares: FloatArray, name: str, shape: tuple[int, ...]) -> Non
         )
 
 
-def _square(rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
+def _half_angle(apart: FloatArray, along: FloatArray) -> FloatArray:
+    """Compute an angle over pi from the squares of difference and sum of unit vectors."""
+    return np.asarray(2 / np.pi * np.arctan2(np.sqrt(apart), np.sqrt(along)))
+
+
+def _square(rows: FloatArray) -> FloatArray:
     """Compute squared lengths by pairwise summation.
 
     A dot product rounds ten times worse at 100,000 values.
     """
-    return np.asarray(np.multiply(rows, rows, out=out).sum(axis=-1))
+    return np.asarray((rows * rows).sum(axis=-1))
 
 
 def angular_distance_float32(test: FloatArray, reference: FloatArray) -> FloatArray:
