@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, FrozenInstanceError, dataclass, fields, replace
 from functools import cache, cached_property
 from types import FunctionType, MappingProxyType
 from typing import (
@@ -81,6 +81,16 @@ _MACHINERY = {
 }
 
 
+class _Frozen:
+    """Values that nobody changes, whichever fields a kind adds."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
 @dataclass_transform(
     kw_only_default=True,
     frozen_default=True,
@@ -88,15 +98,22 @@ _MACHINERY = {
     field_specifiers=(parameter, common),
 )
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Specification:
+class Specification(_Frozen):
     """A stimulus as its parameters: at least a background of some luminance on a field of pixels.
 
-    A kind of stimulus is a class that inherits from this, and is a dataclass by that.
+    A kind of stimulus is a class that inherits from this, and is a dataclass by that; one that is
+    decorated as a dataclass besides is the same.
     """
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         dataclass(frozen=True, eq=False, repr=False, kw_only=True)(cls)
+        # A second decorator finds the class as it was written.
+        for definition in fields(cls):
+            if definition.name in cls.__annotations__:
+                setattr(cls, definition.name, definition)
+        for name in ("__setattr__", "__delattr__"):
+            delattr(cls, name)
 
     kind: ClassVar[str]
     #: What digests contain in place of the kind's name, for a kind from a user's file.

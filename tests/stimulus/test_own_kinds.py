@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import pickle
 import re
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -102,6 +103,20 @@ def whole_life(spec: Specification) -> None:
     np.testing.assert_allclose(half - 100, (stimulus.luminance - 100) / 2, atol=1e-12)
     red_green = spec.changed(direction="red_green", contrast=0.02).draw()
     assert red_green.space == "lms" and red_green.measure()["contrast"].passed
+
+
+def test_a_kind_that_is_decorated_as_a_dataclass_is_the_same(page: Path) -> None:
+    file = page.with_name("my_kinds.py")
+    decorated = SOURCE.replace(
+        "\nclass Plaid",
+        "\nfrom dataclasses import dataclass\n\n"
+        "@dataclass(frozen=True, eq=False, repr=False, kw_only=True)\nclass Plaid",
+    )
+    file.write_text(decorated, encoding="utf-8")
+    plaid = load_stimulus(page).spec()
+    whole_life(plaid)
+    with pytest.raises(FrozenInstanceError):
+        plaid.spread = 10.0  # type: ignore[attr-defined]
 
 
 def test_a_kind_in_a_file_beside_the_page(page: Path) -> None:
