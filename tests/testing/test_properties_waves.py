@@ -163,9 +163,10 @@ def test_p08_contrast_conversions(cycles: int, contrast: float, dtype: str) -> N
         frequency=cycles * PPD / SIZE, contrast=contrast, orientation=90, **FIELD
     )
     image = pixels(spec, dtype)
-    allowed = 1e-12 if dtype == "float64" else 1e-6
+    # Rounded luminance is off by half a unit in its last place, at each pixel of a short period alike.
+    allowed = 1e-12 if dtype == "float64" else 1e-6 + np.finfo(dtype).eps / contrast
     assert float(estimate.rms_contrast(image)) == pytest.approx(
-        contrast * np.sqrt(0.5), rel=allowed + 1e-8 / contrast * (dtype == "float32")
+        contrast * np.sqrt(0.5), rel=allowed
     )
 
 
