@@ -13,7 +13,7 @@ from typing import Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.psychometric.sigmoids import broadcast_floats
 from psyprobe.errors import InputError
 
@@ -22,19 +22,23 @@ Index: TypeAlias = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Groups:
-    """Arrays whose first axis is groups."""
+    """Arrays, and objects that hold such arrays, whose first axis is groups."""
 
-    def take(self, index: Index) -> Self:
+    def __getitem__(self, index: Index | BoolArray) -> Self:
         """Select groups."""
-        selection = {
-            name: values.take(index, axis=0) for name, values in vars(self).items()
-        }
+        selection = {name: values[index] for name, values in vars(self).items()}
         return type(self)(**selection)
 
-    def put(self, index: Index, other: Self) -> None:
+    def __setitem__(self, index: Index | BoolArray, other: Self) -> None:
         """Overwrite groups by those of another object."""
         for name, values in vars(self).items():
             values[index] = getattr(other, name)
+
+    def copy(self) -> Self:
+        """Copy into arrays that can be written to."""
+        return type(self)(
+            **{name: values.copy() for name, values in vars(self).items()}
+        )
 
 
 @dataclass(frozen=True)
@@ -81,19 +85,14 @@ class Point(Groups):
         }
         return replace(self, **clipped)
 
-    def copy(self) -> Point:
-        """Copy into arrays that can be written to."""
-        return Point(**{name: np.array(values) for name, values in vars(self).items()})
-
 
 def concatenate_points(points: Sequence[Point]) -> Point:
     """Concatenate the groups of several points."""
-    groups = [vars(point) for point in points]
     return Point(
-        **{
-            name: np.concatenate([group[name] for group in groups])
-            for name in groups[0]
-        }
+        *map(
+            np.concatenate,
+            zip(*(vars(point).values() for point in points), strict=True),
+        )
     )
 
 

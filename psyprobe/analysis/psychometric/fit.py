@@ -27,14 +27,14 @@ from psyprobe.analysis.psychometric.counts import (
     tested_range,
 )
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
-from psyprobe.analysis.psychometric.intervals import Ends, Interval, Profile, resample
+from psyprobe.analysis.psychometric.intervals import Parameters, Profile, resample
 from psyprobe.analysis.psychometric.isotonic import (
+    Interval,
     deviance,
     isotonic_bracket,
     spearman_karber,
 )
 from psyprobe.analysis.psychometric.search import Maxima, add_overdispersion, search
-from psyprobe.analysis.psychometric.sigmoids import sigmoid
 from psyprobe.analysis.psychometric.statuses import (
     WITH_THRESHOLD,
     Estimates,
@@ -152,41 +152,34 @@ def fit_psychometric(
         guess_bounds if equal_rates else _rate_bounds("lapse", lapse, _FREE_LAPSE)
     )
     _check_rates(guess_bounds, lapse_bounds)
-    model = likelihood.Model(sigmoid(function), likelihood.LogPriors(), equal_rates)
     curves = read_curves(contrast, yes, trials, shared)
     problem = state_problem(
-        curves, function, model, guess_bounds, lapse_bounds, level, seed
+        curves, function, equal_rates, guess_bounds, lapse_bounds, level, seed
     )
-    maxima = search(problem.search_problem)
-    estimates = judge(problem, maxima.point, maxima.value)
+    search_problem = problem.search_problem
+    maxima = search(search_problem)
+    estimates = judge(problem, maxima)
     if method == "map" or overdispersion:
         if method == "map":
-            model = replace(model, priors=likelihood.stated_priors(priors, equal_rates))
-        problem = replace(
-            problem, search_problem=replace(problem.search_problem, model=model)
-        )
-        maxima = search(problem.search_problem, starts=[maxima.point])
+            stated_priors = likelihood.stated_priors(priors, equal_rates)
+            search_problem = replace(search_problem, priors=stated_priors)
+            problem = replace(problem, search_problem=search_problem)
+        maxima = search(search_problem, [maxima.point])
         if overdispersion:
-            point, value = add_overdispersion(
-                problem.search_problem, maxima.point, maxima.value
-            )
-            maxima = Maxima(point, value, maxima.converged)
+            maxima = add_overdispersion(search_problem, maxima)
         estimates = update_estimates(
-            problem,
-            estimates,
-            maxima.point,
-            keep_steps=method == "mle",
+            problem, estimates, maxima.point, keep_steps=method == "mle"
         )
-    counts = problem.search_problem.counts
-    rates = likelihood.predicted(model.family, counts, maxima.point)
+    counts = search_problem.counts
+    rates = search_problem.predict(maxima.point)
     fit_deviance = deviance(counts.yes, counts.trials, rates)
     p_value = np.full(fit_deviance.shape, np.nan)
     quantiles = np.full((2, *fit_deviance.shape), problem.quantile)
     if goodness or interval == "bootstrap":
         draws = resample(
-            problem.search_problem,
+            search_problem,
             maxima.point,
-            ("threshold", "slope") if interval == "bootstrap" else (),
+            losses=interval == "bootstrap",
             resamples=resamples,
             seed=seed,
         )
@@ -277,17 +270,16 @@ def _intervals(
     width_curves = np.flatnonzero(has_threshold)
     threshold = np.full((2, status.size), np.nan)
     width = np.full((2, status.size), np.nan)
-    ends = Ends(
-        curve=np.concatenate([threshold_curves, width_curves]),
-        is_slope=np.repeat([False, True], [threshold_curves.size, width_curves.size]),
-    )
-    if ends.curve.size:
-        profile = Profile(problem.search_problem, maxima.point, maxima.value)
-        centre = ends.select(estimates.threshold, maxima.point.slope)
-        interval = np.stack(profile.interval(ends.select(*quantiles), centre, ends))
-        threshold[:, threshold_curves] = interval[:, ~ends.is_slope]
+    is_slope = np.repeat([False, True], [threshold_curves.size, width_curves.size])
+    parameters = Parameters(np.concatenate([threshold_curves, width_curves]), is_slope)
+    if is_slope.size:
+        profile = Profile(problem.search_problem, maxima)
+        centre = parameters.select(estimates.threshold, maxima.point.slope)
+        quantile = parameters.select(*quantiles)
+        interval = np.stack(profile.interval(parameters, quantile, centre))
+        threshold[:, threshold_curves] = interval[:, ~is_slope]
         # The slope is minus the logarithm of the width.
-        width[:, width_curves] = np.exp(-interval[::-1, ends.is_slope])
+        width[:, width_curves] = np.exp(-interval[::-1, is_slope])
     within_levels = _limit_to_levels(
         problem,
         estimates,
@@ -395,7 +387,7 @@ def _collect(
     )
     # Rates that a group has in common cost each of its curves an equal part of a degree of freedom.
     free_rates = problem.guess.free + problem.lapse.free
-    if search_problem.model.equal_rates:
+    if search_problem.equal_rates:
         free_rates = int(problem.guess.free)
     fitted_curves = fitted.sum(axis=-1, keepdims=True)
     parameters = 2 + free_rates / np.maximum(fitted_curves, 1)

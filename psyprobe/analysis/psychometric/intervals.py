@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,17 +28,14 @@ from psyprobe.analysis.psychometric.counts import (
     Point,
     concatenate_points,
 )
-from psyprobe.analysis.psychometric.isotonic import deviance
-from psyprobe.analysis.psychometric.likelihood import predicted
+from psyprobe.analysis.psychometric.isotonic import Interval, deviance
+from psyprobe.analysis.psychometric.likelihood import SearchProblem
 from psyprobe.analysis.psychometric.search import (
-    SearchProblem,
+    Maxima,
     maximise,
     search,
     separate_curve,
 )
-
-#: A parameter that can be fixed at a value.
-Parameter = Literal["threshold", "slope"]
 
 #: How near the points inside and outside of an end must come, in units of the tested range, or of
 #: the logarithm of the width.
@@ -56,45 +53,40 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Ends(Groups):
-    """Interval ends that are searched together, of the threshold or slope of curves, shape (K,)."""
+class Parameters(Groups):
+    """Thresholds or slopes of curves that are fixed together, shape (K,)."""
 
     #: Index of the curve: group * M + member.
     curve: Index
-    #: Whether the end is one of the slope, and not of the threshold.
+    #: Whether the parameter is the slope, and not the threshold.
     is_slope: BoolArray
 
     def select(self, threshold: FloatArray, slope: FloatArray) -> FloatArray:
-        """Select for each end the value of its parameter from arrays of all curves."""
+        """Select the value of each parameter from arrays of all curves."""
         thresholds = threshold.ravel()[self.curve]
         slopes = slope.ravel()[self.curve]
         return np.where(self.is_slope, slopes, thresholds)
 
 
 @dataclass(frozen=True)
-class Positions:
+class Ends(Parameters):
+    """Interval ends that are searched together, shape (K,)."""
+
+    #: Loss at the end, as of chi-square with one degree of freedom.
+    quantile: FloatArray
+    #: Start of the search, inside the interval.
+    centre: FloatArray
+    #: -1 for a lower end, 1 for an upper one.
+    side: FloatArray
+
+
+@dataclass(frozen=True)
+class Positions(Groups):
     """Positions near ends, shape (K,), with the loss and the solution at each."""
 
     position: FloatArray
     loss: FloatArray
     point: Point
-
-    def take(self, index: Index) -> Positions:
-        """Select positions."""
-        return Positions(self.position[index], self.loss[index], self.point.take(index))
-
-    def put(self, index: Index, other: Positions) -> None:
-        """Overwrite positions."""
-        self.position[index] = other.position
-        self.loss[index] = other.loss
-        self.point.put(index, other.point)
-
-
-class Interval(NamedTuple):
-    """Low and high ends; infinite where the interval is open up to the bound of the parameter."""
-
-    low: FloatArray
-    high: FloatArray
 
 
 @dataclass(frozen=True)
@@ -103,14 +95,12 @@ class Profile:
 
     #: G groups of M curves.
     problem: SearchProblem
-    #: The point of largest likelihood.
-    best: Point
-    #: The objective there, shape (G,).
-    value: FloatArray
+    #: The point of largest likelihood, and the objective there.
+    best: Maxima
 
     def evaluate(
         self,
-        ends: Ends,
+        parameters: Parameters,
         position: FloatArray,
         *,
         steep: BoolArray | None = None,
@@ -120,8 +110,8 @@ class Profile:
 
         Parameters
         ----------
-        ends : Ends
-            Curves and parameters.
+        parameters : Parameters
+            Of K curves.
         position : ndarray, shape (K,)
             Values of the parameters.
         steep : ndarray of bool, shape (K,), optional
@@ -129,172 +119,126 @@ class Profile:
         nearby : sequence of Point, optional
             Solutions close by, from which alone the search then starts.
         """
-        group, member = np.divmod(ends.curve, self.problem.counts.x.shape[1])
-        problem = self.problem.take(group)
-        cell = (np.arange(ends.curve.size), member)
+        curves = self.problem.counts.x.shape[1]
+        group, member = np.divmod(parameters.curve, curves)
+        problem = self.problem[group]
+        cell = (np.arange(group.size), member)
+        is_slope = parameters.is_slope
         for bound in (problem.lower, problem.upper):
-            bound.threshold[cell] = np.where(
-                ends.is_slope, bound.threshold[cell], position
-            )
-            bound.slope[cell] = np.where(ends.is_slope, position, bound.slope[cell])
+            bound.threshold[cell] = np.where(is_slope, bound.threshold[cell], position)
+            bound.slope[cell] = np.where(is_slope, position, bound.slope[cell])
         if steep is not None:
             steepest = problem.upper.slope[cell]
             problem.lower.slope[cell] = np.where(
                 steep, steepest, problem.lower.slope[cell]
             )
-        best = self.best.take(group)
+        best = self.best[group]
         if nearby:
-            point, value, _ = search(
-                problem, eta=best.eta, starts=nearby, grid_starts=0
-            )
-        elif self.problem.counts.x.shape[1] == 1:
-            point, value, _ = search(
-                problem, eta=best.eta, starts=[best], grid_starts=1
-            )
+            maxima = search(problem, nearby, grid_starts=0)
+        elif curves == 1:
+            maxima = search(problem, [best.point], grid_starts=1)
         else:
-            point, value = _search_group(problem, best, ends.is_slope, member)
-        return Positions(position, 2 * (self.value[group] - value), point)
+            maxima = _search_group(problem, best.point, is_slope, member)
+        return Positions(position, 2 * (best.value - maxima.value), maxima.point)
 
     def interval(
-        self, quantile: FloatArray, centre: FloatArray, ends: Ends
+        self, parameters: Parameters, quantile: FloatArray, centre: FloatArray
     ) -> Interval:
-        """Find the intervals of some curves, in the coordinates of `Counts`.
-
-        Parameters
-        ----------
-        quantile : ndarray, shape (K,)
-            Loss at the ends, as of chi-square with one degree of freedom.
-        centre : ndarray, shape (K,)
-            Start of the search, inside the interval.
-        ends : Ends
-            Curves and parameters.
-        """
-        side = np.repeat([-1.0, 1.0], ends.curve.size)
-        quantile = np.tile(quantile, 2)
-        centre = np.tile(centre, 2)
-        ends = Ends(np.tile(ends.curve, 2), np.tile(ends.is_slope, 2))
-        end = self._find_ends(quantile, centre, side, ends, wide=False)
+        """Find the intervals of some parameters; `quantile` and `centre` are those of `Ends`."""
+        ends = Ends(
+            curve=np.tile(parameters.curve, 2),
+            is_slope=np.tile(parameters.is_slope, 2),
+            quantile=np.tile(quantile, 2),
+            centre=np.tile(centre, 2),
+            side=np.repeat([-1.0, 1.0], quantile.size),
+        )
+        end = self._find_ends(ends, wide=False)
         closed = np.flatnonzero(np.isfinite(end))
         if closed.size:
             # Wide searches tell whether the solutions beside an end led past a better one, and
             # whether the loss falls again towards the bound, so that the end is open.
-            closed_ends = ends.take(np.tile(closed, 2))
-            bound = self._bound(ends, side)
+            bound = self._bound(ends)
             checks = self.evaluate(
-                closed_ends, np.concatenate([end[closed], bound[closed]])
+                ends[np.tile(closed, 2)], np.concatenate([end[closed], bound[closed]])
             )
             end_root, bound_root = np.split(np.sqrt(np.maximum(checks.loss, 0.0)), 2)
-            target = np.sqrt(quantile[closed])
+            target = np.sqrt(ends.quantile[closed])
             is_open = bound_root <= target
-            end[closed[is_open]] = side[closed[is_open]] * np.inf
+            end[closed[is_open]] = ends.side[closed[is_open]] * np.inf
             missed = ~is_open & (target - end_root > 3 * _ROOT_TOLERANCE)
             repeated = closed[missed]
             if repeated.size:
-                end[repeated] = self._find_ends(
-                    quantile[repeated],
-                    centre[repeated],
-                    side[repeated],
-                    ends.take(repeated),
-                    wide=True,
-                )
+                end[repeated] = self._find_ends(ends[repeated], wide=True)
         return Interval(*np.split(end, 2))
 
-    def _find_ends(
-        self,
-        quantile: FloatArray,
-        centre: FloatArray,
-        side: FloatArray,
-        ends: Ends,
-        *,
-        wide: bool,
-    ) -> FloatArray:
-        """Find the ends on one side, infinite where they are open."""
-        inside, outside = self._bracket(quantile, centre, side, ends, wide)
-        end = side * np.inf
-        closed = np.flatnonzero(outside.loss > quantile)
+    def _find_ends(self, ends: Ends, *, wide: bool) -> FloatArray:
+        """Find the ends, infinite where they are open."""
+        inside, outside = self._bracket(ends, wide)
+        end = ends.side * np.inf
+        closed = np.flatnonzero(outside.loss > ends.quantile)
         if closed.size:
             end[closed] = self._narrow(
-                quantile[closed],
-                ends.take(closed),
-                inside.take(closed),
-                outside.take(closed),
-                wide,
+                ends[closed], inside[closed], outside[closed], wide
             )
         return end
 
-    def _bound(self, ends: Ends, side: FloatArray) -> FloatArray:
+    def _bound(self, ends: Ends) -> FloatArray:
         lower = self.problem.lower
         upper = self.problem.upper
         lower_bound = ends.select(lower.threshold, lower.slope)
         upper_bound = ends.select(upper.threshold, upper.slope)
-        return np.where(side > 0, upper_bound, lower_bound)
+        return np.where(ends.side > 0, upper_bound, lower_bound)
 
-    def _first_step(self, quantile: FloatArray, ends: Ends) -> FloatArray:
+    def _first_step(self, ends: Ends) -> FloatArray:
         """Guess a little more than half of the interval's length, as if the likelihood were a
         parabola.
         """
-        levels = self.problem.levels_at(self.best)
-        threshold, mixed, slope = self.problem.differentiate(self.best, levels).blocks[
-            :, 1
-        ]
+        point = self.best.point
+        derivatives = self.problem.differentiate(point, self.problem.levels_at(point))
+        threshold, mixed, slope = derivatives.blocks[:, 1]
         threshold_curvature = threshold - mixed**2 / np.maximum(slope, 1e-9)
         slope_curvature = slope - mixed**2 / np.maximum(threshold, 1e-9)
         curvature = ends.select(threshold_curvature, slope_curvature)
-        step = np.sqrt(quantile / np.maximum(curvature, 1e-9))
+        step = np.sqrt(ends.quantile / np.maximum(curvature, 1e-9))
         return np.asarray(np.clip(1.3 * step, 0.02, 2.0))
 
-    def _bracket(
-        self,
-        quantile: FloatArray,
-        centre: FloatArray,
-        side: FloatArray,
-        ends: Ends,
-        wide: bool,
-    ) -> tuple[Positions, Positions]:
+    def _bracket(self, ends: Ends, wide: bool) -> tuple[Positions, Positions]:
         """Find positions inside and outside of the ends; of open ends, the outside is the bound."""
-        start = self.best.take(ends.curve // self.problem.counts.x.shape[1])
-        inside = Positions(np.array(centre), np.zeros(centre.size), start.copy())
-        outside = Positions(np.array(centre), np.zeros(centre.size), start.copy())
-        bound = self._bound(ends, side)
-        step = self._first_step(quantile, ends)
-        pending: Index = np.arange(centre.size)
+        start = self.best.point[ends.curve // self.problem.counts.x.shape[1]]
+        inside = Positions(ends.centre.copy(), np.zeros(ends.centre.size), start)
+        outside = inside.copy()
+        bound = self._bound(ends)
+        step = self._first_step(ends)
+        pending: Index = np.arange(ends.centre.size)
         for turn in range(_ROUNDS):
             if pending.size == 0:
                 break
             # Where the first step does not reach an end, there may be none up to the bound.
             try_bound = turn == 1
-            pending_bound = bound[pending]
-            if try_bound:
-                position = pending_bound
-            else:
-                ahead = inside.position[pending] + side[pending] * step[pending]
-                highest = np.minimum(ahead, pending_bound)
-                lowest = np.maximum(ahead, pending_bound)
-                position = np.where(side[pending] > 0, highest, lowest)
-            nearby = () if wide or try_bound else (inside.point.take(pending),)
-            probe = self.evaluate(ends.take(pending), position, nearby=nearby)
-            exceeds = probe.loss > quantile[pending]
+            side = ends.side[pending]
+            position = pending_bound = bound[pending]
+            if not try_bound:
+                ahead = inside.position[pending] + side * step[pending]
+                position = side * np.minimum(side * ahead, side * pending_bound)
+            nearby = () if wide or try_bound else (inside.point[pending],)
+            probe = self.evaluate(ends[pending], position, nearby=nearby)
+            exceeds = probe.loss > ends.quantile[pending]
             is_outside = exceeds | (position == pending_bound)
-            _put_where(outside, pending, is_outside, probe)
-            _put_where(inside, pending, ~is_outside, probe)
+            outside[pending[is_outside]] = probe[is_outside]
+            inside[pending[~is_outside]] = probe[~is_outside]
             # From a bound that is outside, the search goes on inside.
             pending = pending[exceeds if try_bound else ~is_outside]
             step[pending] *= 1.6
         return inside, outside
 
     def _narrow(
-        self,
-        quantile: FloatArray,
-        ends: Ends,
-        inside: Positions,
-        outside: Positions,
-        wide: bool,
+        self, ends: Ends, inside: Positions, outside: Positions, wide: bool
     ) -> FloatArray:
         """Find where the loss is the quantile, between positions inside and outside of an end.
 
         Regula falsi on the square root of the loss, which is nearly straight, and bisection.
         """
-        target = np.sqrt(quantile)
+        target = np.sqrt(ends.quantile)
         inside_weight = np.ones(target.size)
         outside_weight = np.ones(target.size)
         was_outside = np.zeros(target.size, dtype=bool)
@@ -303,8 +247,8 @@ class Profile:
             pending = np.flatnonzero(distance > _TOLERANCE)
             if pending.size == 0:
                 break
-            near = inside.take(pending)
-            far = outside.take(pending)
+            near = inside[pending]
+            far = outside[pending]
             inside_root = np.sqrt(np.maximum(near.loss, 0.0))
             outside_root = np.sqrt(np.minimum(far.loss, 1e6))
             inside_error = (inside_root - target[pending]) * inside_weight[pending]
@@ -316,63 +260,43 @@ class Profile:
                 # A loss with a cliff in it (data that a step separates) is left to bisection.
                 position = 0.5 * (near.position + far.position)
             nearby = () if wide else (near.point, far.point)
-            probe = self.evaluate(ends.take(pending), position, nearby=nearby)
+            probe = self.evaluate(ends[pending], position, nearby=nearby)
             root_error = np.sqrt(np.maximum(probe.loss, 0.0)) - target[pending]
             close = np.abs(root_error) < _ROOT_TOLERANCE
-            is_outside = probe.loss > quantile[pending]
-            _put_where(outside, pending, is_outside | close, probe)
-            _put_where(inside, pending, ~is_outside | close, probe)
+            is_outside = probe.loss > ends.quantile[pending]
             # Illinois: an end that stays where it is for a second time counts half.
             same_side = (is_outside == was_outside[pending]) & (turn > 0)
-            inside_halved = 0.5 * inside_weight[pending]
-            outside_halved = 0.5 * outside_weight[pending]
-            inside_weight[pending] = np.where(
-                is_outside & same_side, inside_halved, 1.0
-            )
-            outside_weight[pending] = np.where(
-                ~is_outside & same_side, outside_halved, 1.0
-            )
+            for positions, weight, moves in (
+                (inside, inside_weight, ~is_outside),
+                (outside, outside_weight, is_outside),
+            ):
+                replaced = moves | close
+                positions[pending[replaced]] = probe[replaced]
+                stays_again = ~moves & same_side
+                weight[pending] = np.where(stays_again, 0.5 * weight[pending], 1.0)
             was_outside[pending] = is_outside
         return 0.5 * (inside.position + outside.position)
 
 
-def _put_where(
-    positions: Positions,
-    index: Index,
-    condition: BoolArray,
-    replacement: Positions,
-) -> None:
-    """Overwrite positions at those places of an index where the condition is met."""
-    place = np.flatnonzero(condition)
-    positions.put(index[place], replacement.take(place))
-
-
 def _search_group(
-    problem: SearchProblem,
-    best: Point,
-    is_slope: BoolArray,
-    member: Index,
-) -> tuple[Point, FloatArray]:
+    problem: SearchProblem, best: Point, is_slope: BoolArray, member: Index
+) -> Maxima:
     """Search for the largest objective with a parameter of one curve fixed, from many starts."""
     starts = _group_starts(problem, best, is_slope, member)
     groups = np.concatenate([start.group for start in starts])
-    maxima = search(
-        problem.take(groups),
-        eta=best.eta[groups],
-        starts=[concatenate_points([start.point for start in starts])],
-        grid_starts=0,
-    )
-    point = best.copy()
-    value = np.full(is_slope.shape, -np.inf)
-    begin = 0
-    for start in starts:
-        rows = np.arange(begin, begin + start.group.size)
+    start_points = concatenate_points([start.point for start in starts])
+    maxima = search(problem[groups], [start_points], grid_starts=0)
+    # The first start is of all groups, in their order.
+    first = np.arange(is_slope.size)
+    winner = maxima[first]
+    begin = first.size
+    for start in starts[1:]:
+        rival = maxima[np.arange(begin, begin + start.group.size)]
         begin += start.group.size
         # A gain below the rounding error is none: then the earlier start wins.
-        better = rows[maxima.value[rows] > value[start.group] + _ROUNDING]
-        point.put(groups[better], maxima.point.take(better))
-        value[groups[better]] = maxima.value[better]
-    return point, value
+        better = rival.value > winner.value[start.group] + _ROUNDING
+        winner[start.group[better]] = rival[better]
+    return winner
 
 
 class _Start(NamedTuple):
@@ -383,10 +307,7 @@ class _Start(NamedTuple):
 
 
 def _group_starts(
-    problem: SearchProblem,
-    best: Point,
-    is_slope: BoolArray,
-    member: Index,
+    problem: SearchProblem, best: Point, is_slope: BoolArray, member: Index
 ) -> list[_Start]:
     """List starts: the best point, and other widths where a threshold is fixed.
 
@@ -396,15 +317,12 @@ def _group_starts(
     """
     group = np.flatnonzero(~is_slope)
     curve = member[group]
-    curve_problem, curve_best = separate_curve(
-        problem.take(group), best.take(group), curve
-    )
+    curve_problem, curve_best = separate_curve(problem[group], best[group], curve)
     curve_starts = [curve_best]
     for width in _WIDTHS:
         slope = np.full(curve_best.slope.shape, -np.log(width))
         curve_starts.append(replace(curve_best, slope=slope))
-    repeated = np.tile(np.arange(group.size), len(curve_starts))
-    climbing = curve_problem.take(repeated)
+    climbing = curve_problem[np.tile(np.arange(group.size), len(curve_starts))]
     start = concatenate_points(curve_starts).within(climbing.lower, climbing.upper)
     maxima = maximise(climbing, start)
     slopes = maxima.point.slope.reshape(len(curve_starts), -1)
@@ -416,7 +334,7 @@ def _group_starts(
         with np.errstate(invalid="ignore"):
             differs = np.abs(values[:i] - values[i]) > _SAME
         new = np.flatnonzero(differs.all(axis=0))
-        point = first.take(group[new])
+        point = first[group[new]]
         point.slope[np.arange(new.size), curve[new]] = slopes[i, new]
         starts.append(_Start(point, group[new]))
     return starts
@@ -429,20 +347,15 @@ _FIT_SIZE = 20_000
 class Resamples(NamedTuple):
     """What refits of answers drawn from the best functions show."""
 
-    #: Twice the likelihood lost when a parameter of a curve is fixed at the value that it was drawn
-    #: from, shape (parameters, G, B, M).
+    #: Twice the likelihood lost when the threshold, or the slope, of a curve is fixed at the value
+    #: that it was drawn from, shape (2, G, B, M); nan without `losses`.
     loss: FloatArray
     #: Deviance of the refits, shape (G, B, M).
     deviance: FloatArray
 
 
 def resample(
-    problem: SearchProblem,
-    best: Point,
-    parameters: Sequence[Parameter],
-    *,
-    resamples: int,
-    seed: int,
+    problem: SearchProblem, best: Point, *, losses: bool, resamples: int, seed: int
 ) -> Resamples:
     """Draw answers from the best functions and fit them again.
 
@@ -450,43 +363,37 @@ def resample(
     refits. A group's draws do not depend on the other groups.
     """
     groups, curves = problem.counts.centre.shape
-    losses = np.empty((len(parameters), groups, resamples, curves))
+    loss = np.full((2, groups, resamples, curves), np.nan)
     deviances = np.empty((groups, resamples, curves))
     block_size = max(1, _FIT_SIZE // max(1, resamples * curves))
     for begin in range(0, groups, block_size):
         block = np.arange(begin, min(begin + block_size, groups))
         repeated = np.repeat(block, resamples)
-        truth = best.take(repeated)
-        draws = _draw_counts(problem.take(block), best.take(block), resamples, seed)
-        drawn = replace(problem.take(repeated), counts=draws)
-        refit = search(drawn, eta=truth.eta, starts=[truth], grid_starts=0)
-        rates = predicted(problem.model.family, draws, refit.point)
+        truth = best[repeated]
+        draws = _draw_counts(problem[block], best[block], resamples, seed)
+        drawn = replace(problem[repeated], counts=draws)
+        refit = search(drawn, [truth], grid_starts=0)
+        rates = drawn.predict(refit.point)
         shape = (block.size, resamples, curves)
         deviances[block] = deviance(draws.yes, draws.trials, rates).reshape(shape)
-        for row, parameter in enumerate(parameters):
-            fixed = np.empty((repeated.size, curves))
+        for row, name in enumerate(("threshold", "slope") if losses else ()):
             for curve in range(curves):
-                fixed[:, curve] = _value_at_truth(
-                    drawn, refit.point, truth, parameter, curve
-                )
-            losses[row, block] = (2 * (refit.value[:, None] - fixed)).reshape(shape)
-    return Resamples(losses, deviances)
+                fixed = _fix(drawn, truth, name, curve)
+                value = search(fixed, [refit.point, truth], grid_starts=0).value
+                curve_loss = 2 * (refit.value - value)
+                loss[row, block, :, curve] = curve_loss.reshape(shape[:2])
+    return Resamples(loss, deviances)
 
 
-def _value_at_truth(
-    problem: SearchProblem,
-    nearby: Point,
-    truth: Point,
-    parameter: Parameter,
-    curve: int,
-) -> FloatArray:
-    """Find the largest objective with one curve's parameter at its true value, shape (P,)."""
+def _fix(
+    problem: SearchProblem, truth: Point, parameter: str, curve: int
+) -> SearchProblem:
+    """Fix a parameter of one curve of each group at its true value."""
     lower = problem.lower.copy()
     upper = problem.upper.copy()
     for bound in (lower, upper):
         getattr(bound, parameter)[:, curve] = getattr(truth, parameter)[:, curve]
-    fixed = replace(problem, lower=lower, upper=upper)
-    return search(fixed, eta=truth.eta, starts=[nearby, truth], grid_starts=0).value
+    return replace(problem, lower=lower, upper=upper)
 
 
 def _draw_counts(
@@ -494,7 +401,7 @@ def _draw_counts(
 ) -> Counts:
     """Draw counts of answers, `resamples` groups for each group."""
     counts = problem.counts
-    rates = predicted(problem.model.family, counts, best)
+    rates = problem.predict(best)
     trials = np.rint(counts.trials).astype(np.int64)
     catch_trials = np.rint(counts.catch_trials).astype(np.int64)
     groups = len(trials)
@@ -513,7 +420,7 @@ def _draw_counts(
             catch_trials[group], best.guess[group], size=resamples
         )
     repeated = np.repeat(np.arange(groups), resamples)
-    template = counts.take(repeated)
+    template = counts[repeated]
     return replace(
         template,
         yes=yes.reshape(template.x.shape),

@@ -169,8 +169,8 @@ def _draw_deviances(
     )
 
 
-class Bracket(NamedTuple):
-    """Levels between which the rising fit crosses a criterion; infinite where it does not."""
+class Interval(NamedTuple):
+    """Low and high ends; infinite where the interval is open."""
 
     low: FloatArray
     high: FloatArray
@@ -181,7 +181,7 @@ def isotonic_bracket(
     yes: FloatArray,
     trials: FloatArray,
     criterion: FloatArray,
-) -> Bracket:
+) -> Interval:
     """Find the last level with the rising fit below the criterion, and the first with it above.
 
     x rises, levels without trials stand last, and the criterion is a proportion of yes for each
@@ -192,7 +192,7 @@ def isotonic_bracket(
     level = criterion[..., None]
     below = tested & (fit < level - _SAME_PROPORTION)
     above = tested & (fit > level + _SAME_PROPORTION)
-    return Bracket(
+    return Interval(
         low=np.where(below, x, -np.inf).max(axis=-1, initial=-np.inf),
         high=np.where(above, x, np.inf).min(axis=-1, initial=np.inf),
     )

@@ -9,23 +9,22 @@ overdispersion eta) and section 2.3 (the shapes of the weak priors).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import betaln, digamma, polygamma
 
-from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.counts import Counts, Groups, Point
+from psyprobe._typing import BoolArray, FloatArray
+from psyprobe.analysis.psychometric.counts import Counts, Groups, Index, Point
 from psyprobe.analysis.psychometric.sigmoids import Sigmoid, log_sum
-from psyprobe.errors import unknown_name
+from psyprobe.errors import check_known
 
 #: Log density of an array of values, elementwise, up to a constant; minus infinity where a value is
 #: impossible.
 LogPrior: TypeAlias = Callable[[FloatArray], FloatArray]
 _CurvePrior: TypeAlias = Callable[[FloatArray, Counts], FloatArray]
 
-PARAMETERS = ("threshold", "width", "guess", "lapse", "eta")
 #: Distance over which derivatives of priors are taken.
 _STEP = 1e-5
 
@@ -99,9 +98,9 @@ def stated_priors(
         "width": _width_prior,
         **dict.fromkeys(("guess", "lapse", "eta"), _rate_prior),
     }
-    for name, prior in (priors or {}).items():
-        if name not in PARAMETERS:
-            raise unknown_name("parameter of a psychometric function", name, PARAMETERS)
+    priors = priors or {}
+    check_known("parameter of a psychometric function", priors, by_name)
+    for name, prior in priors.items():
         if prior is None:
             del by_name[name]
         else:
@@ -153,15 +152,6 @@ _LARGEST = 40.0
 
 
 @dataclass(frozen=True)
-class Model:
-    """A family of sigmoids with prior densities, and whether the lapse rate is the guess rate."""
-
-    family: Sigmoid
-    priors: LogPriors
-    equal_rates: bool = False
-
-
-@dataclass(frozen=True)
 class Derivatives:
     """Gradient of the log-likelihood, and minus its Hessian in two versions: exact, and never
     indefinite.
@@ -181,19 +171,17 @@ class Derivatives:
     #: (3, 2, P).
     corner: FloatArray
 
-    def with_equal_rates(self) -> Derivatives:
+    def equate_rates(self) -> None:
         """Differentiate by one rate that is both guess and lapse.
 
         It stands in the place of guess, and lapse rests.
         """
-        rates = np.zeros_like(self.rates)
-        rates[0] = self.rates.sum(axis=0)
-        across = np.zeros_like(self.across)
-        across[:, 0] = self.across.sum(axis=1)
-        corner = np.zeros_like(self.corner)
-        corner[0] = self.corner[0] + 2 * self.corner[1] + self.corner[2]
+        corner = self.corner
+        self.rates[0] += self.rates[1]
+        self.across[:, 0] += self.across[:, 1]
+        corner[0] = corner[0] + 2 * corner[1] + corner[2]
+        self.rates[1] = self.across[:, 1] = corner[1] = 0.0
         corner[2] = 1.0
-        return Derivatives(self.curve, rates, self.blocks, across, corner)
 
 
 def level_log_likelihood(
@@ -285,27 +273,6 @@ class Levels(Groups):
     log_q: FloatArray
 
 
-def levels_at(family: Sigmoid, counts: Counts, point: Point) -> Levels:
-    """Evaluate the psychometric functions that the objective and its derivatives come from."""
-    shape = log_shape(family, counts.x, point.threshold, point.slope)
-    guess = point.guess[:, None, None]
-    lapse = point.lapse[:, None, None]
-    if guess.any() or lapse.any():
-        share = _log_share(guess, lapse)
-        log_p = log_sum(_log(guess), share + shape.log_lower)
-        log_q = log_sum(_log(lapse), share + shape.log_upper)
-    else:
-        # Copies, since `Levels.put` writes to each array.
-        log_p = shape.log_lower.copy()
-        log_q = shape.log_upper.copy()
-    return Levels(*shape, log_p, log_q)
-
-
-def predicted(family: Sigmoid, counts: Counts, point: Point) -> FloatArray:
-    """Predict the probability of yes at each level."""
-    return np.exp(levels_at(family, counts, point).log_p)
-
-
 def curve_log_likelihood(counts: Counts, point: Point, levels: Levels) -> FloatArray:
     """Compute the log-likelihood of each curve without catch trials, shape (P, M)."""
     eta = point.eta[:, None, None]
@@ -337,92 +304,134 @@ def _physical(
     return centre + scale * threshold, scale * np.exp(-slope)
 
 
-def objective(model: Model, counts: Counts, point: Point, levels: Levels) -> FloatArray:
-    """Compute log-likelihood plus log prior density of each group, shape (P,)."""
-    value = curve_log_likelihood(counts, point, levels).sum(axis=-1)
-    value = value + catch_log_likelihood(counts, point.guess, point.eta)
-    priors = model.priors
-    if not priors.by_name:
-        return np.asarray(value)
-    threshold, width = priors.curve_log_densities(point.threshold, point.slope, counts)
-    curve_density = (threshold + width).sum(axis=-1)
-    rate_density = (
-        priors.log_density("guess", point.guess, counts)
-        + priors.log_density("lapse", point.lapse, counts)
-        + priors.log_density("eta", point.eta, counts)
-    )
-    return np.asarray(value + (curve_density + rate_density))
+@dataclass(frozen=True)
+class SearchProblem:
+    """A model of groups of curves, their answers, and bounds of their parameters.
 
+    Equal bounds fix a parameter; `eta` has no bounds.
+    """
 
-def differentiate(
-    model: Model, counts: Counts, point: Point, levels: Levels
-) -> Derivatives:
-    """Differentiate `objective` by threshold, slope, guess and lapse."""
-    family = model.family
-    z = levels.z
-    log_p = levels.log_p
-    log_q = levels.log_q
-    share = _log_share(point.guess, point.lapse)[:, None, None]
-    first, second = _pulls(
-        counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None]
-    )
+    family: Sigmoid
+    counts: Counts
+    lower: Point
+    upper: Point
+    #: Whether the lapse rate is the guess rate.
+    equal_rates: bool = False
+    priors: LogPriors = LogPriors()
 
-    # Derivatives of p and q over p and q. The first axis: of yes and of no; the second: by z, by
-    # guess and by lapse. All are computed in one array, since small fits wait for calls of numpy
-    # and large ones for memory.
-    ratios = np.empty((2, 3, *z.shape))
-    ratios[:, 0] = share + family.log_density(z)
-    ratios[:, 1] = levels.log_upper
-    ratios[:, 2] = levels.log_lower
-    ratios -= np.array([log_p, log_q])[:, None]
-    np.exp(np.minimum(ratios, _LARGEST, out=ratios), out=ratios)
-    pulls = first[:, None] * ratios
-    bends = pulls if second is first else second[:, None] * ratios
-    gradient = pulls[0] - pulls[1]
+    def __getitem__(self, index: Index | BoolArray) -> SearchProblem:
+        """Select groups."""
+        return replace(
+            self,
+            counts=self.counts[index],
+            lower=self.lower[index],
+            upper=self.upper[index],
+        )
 
-    # Curvature by z twice, by z and guess, and by z and lapse. The second axis: exact, and never
-    # indefinite.
-    curvature = np.empty((3, 2, *z.shape))
-    np.multiply(bends[0, 0], ratios[0], out=curvature[:, 1])
-    curvature[:, 1] += bends[1, 0] * ratios[1]
-    np.negative(curvature[2, 1], out=curvature[2, 1])
-    curvature[0, 0] = curvature[0, 1] - gradient[0] * family.log_density_slope(z)
-    # A larger guess or lapse rate makes p rise less with z.
-    flattening = gradient[0] * np.exp(-share)
-    np.add(curvature[1:, 1], flattening, out=curvature[1:, 0])
+    def levels_at(self, point: Point) -> Levels:
+        """Evaluate the functions of a point, from which the objective and its derivatives come."""
+        shape = log_shape(self.family, self.counts.x, point.threshold, point.slope)
+        guess = point.guess[:, None, None]
+        lapse = point.lapse[:, None, None]
+        if guess.any() or lapse.any():
+            share = _log_share(guess, lapse)
+            log_p = log_sum(_log(guess), share + shape.log_lower)
+            log_q = log_sum(_log(lapse), share + shape.log_upper)
+        else:
+            # Copies, since a climb overwrites each array.
+            log_p = shape.log_lower.copy()
+            log_q = shape.log_upper.copy()
+        return Levels(*shape, log_p, log_q)
 
-    # From z to threshold and slope: dz/dthreshold = -steepness, dz/dslope = distance.
-    steepness = family.span * np.exp(point.slope)
-    distance = z - family.median
-    # Products with ones sum over levels, of which there are few: `numpy.sum` takes twice as long.
-    ones = np.ones(z.shape[-1])
-    gradient_sum = gradient[0] @ ones
-    curvature_sum = curvature @ ones
-    distance_sum = np.vecdot(curvature, distance)
-    curve = np.empty((2, *steepness.shape))
-    curve[0] = -steepness * gradient_sum
-    curve[1] = np.vecdot(gradient[0], distance)
-    blocks = np.empty((3, 2, *steepness.shape))
-    blocks[0] = steepness**2 * curvature_sum[0]
-    blocks[1] = -steepness * distance_sum[0]
-    blocks[2] = np.vecdot(curvature[0], distance**2)
-    blocks[1, 0] += steepness * gradient_sum
-    blocks[2, 0] -= curve[1]
-    across = np.empty((2, 2, 2, *steepness.shape))
-    across[0] = -steepness * curvature_sum[1:]
-    across[1] = distance_sum[1:]
+    def predict(self, point: Point) -> FloatArray:
+        """Predict the probability of yes at each level."""
+        return np.exp(self.levels_at(point).log_p)
 
-    rates = (gradient[1:] @ ones).sum(axis=-1)
-    np.negative(rates[1], out=rates[1])
-    corner = np.empty((3, 2, len(z)))
-    rate_bends = bends[:, 1:]
-    corner[::2] = np.vecdot(rate_bends, ratios[:, 1:]).sum(axis=(0, -1))[:, None]
-    corner[1] = -np.vecdot(rate_bends[:, 0], ratios[:, 2]).sum(axis=(0, -1))
-    derivatives = Derivatives(curve, rates, blocks, across, corner)
-    _add_catch_trials(counts, point, derivatives)
-    if model.priors.by_name:
-        _add_priors(counts, point, model.priors, derivatives)
-    return derivatives
+    def objective(self, point: Point, levels: Levels) -> FloatArray:
+        """Compute log-likelihood plus log prior density of each group, shape (P,)."""
+        counts = self.counts
+        priors = self.priors
+        value = curve_log_likelihood(counts, point, levels).sum(axis=-1)
+        value = value + catch_log_likelihood(counts, point.guess, point.eta)
+        if not priors.by_name:
+            return np.asarray(value)
+        threshold, width = priors.curve_log_densities(
+            point.threshold, point.slope, counts
+        )
+        density = (threshold + width).sum(axis=-1) + sum(
+            priors.log_density(name, getattr(point, name), counts)
+            for name in ("guess", "lapse", "eta")
+        )
+        return np.asarray(value + density)
+
+    def differentiate(self, point: Point, levels: Levels) -> Derivatives:
+        """Differentiate the objective by threshold, slope, guess and lapse."""
+        family = self.family
+        counts = self.counts
+        z = levels.z
+        log_p = levels.log_p
+        log_q = levels.log_q
+        share = _log_share(point.guess, point.lapse)[:, None, None]
+        first, second = _pulls(
+            counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None]
+        )
+
+        # Derivatives of p and q over p and q. The first axis: of yes and of no; the second: by z, by
+        # guess and by lapse. All are computed in one array, since small fits wait for calls of numpy
+        # and large ones for memory.
+        ratios = np.empty((2, 3, *z.shape))
+        ratios[:, 0] = share + family.log_density(z)
+        ratios[:, 1] = levels.log_upper
+        ratios[:, 2] = levels.log_lower
+        ratios -= np.array([log_p, log_q])[:, None]
+        np.exp(np.minimum(ratios, _LARGEST, out=ratios), out=ratios)
+        pulls = first[:, None] * ratios
+        bends = pulls if second is first else second[:, None] * ratios
+        gradient = pulls[0] - pulls[1]
+
+        # Curvature by z twice, by z and guess, and by z and lapse. The second axis: exact, and never
+        # indefinite.
+        curvature = np.empty((3, 2, *z.shape))
+        np.multiply(bends[0, 0], ratios[0], out=curvature[:, 1])
+        curvature[:, 1] += bends[1, 0] * ratios[1]
+        np.negative(curvature[2, 1], out=curvature[2, 1])
+        curvature[0, 0] = curvature[0, 1] - gradient[0] * family.log_density_slope(z)
+        # A larger guess or lapse rate makes p rise less with z.
+        flattening = gradient[0] * np.exp(-share)
+        np.add(curvature[1:, 1], flattening, out=curvature[1:, 0])
+
+        # From z to threshold and slope: dz/dthreshold = -steepness, dz/dslope = distance.
+        steepness = family.span * np.exp(point.slope)
+        distance = z - family.median
+        # Products with ones sum over levels, of which there are few: `numpy.sum` takes twice as long.
+        ones = np.ones(z.shape[-1])
+        gradient_sum = gradient[0] @ ones
+        curvature_sum = curvature @ ones
+        distance_sum = np.vecdot(curvature, distance)
+        curve = np.empty((2, *steepness.shape))
+        curve[0] = -steepness * gradient_sum
+        curve[1] = np.vecdot(gradient[0], distance)
+        blocks = np.empty((3, 2, *steepness.shape))
+        blocks[0] = steepness**2 * curvature_sum[0]
+        blocks[1] = -steepness * distance_sum[0]
+        blocks[2] = np.vecdot(curvature[0], distance**2)
+        blocks[1, 0] += steepness * gradient_sum
+        blocks[2, 0] -= curve[1]
+        across = np.empty((2, 2, 2, *steepness.shape))
+        across[0] = -steepness * curvature_sum[1:]
+        across[1] = distance_sum[1:]
+
+        rates = (gradient[1:] @ ones).sum(axis=-1)
+        np.negative(rates[1], out=rates[1])
+        corner = np.empty((3, 2, len(z)))
+        rate_bends = bends[:, 1:]
+        corner[::2] = np.vecdot(rate_bends, ratios[:, 1:]).sum(axis=(0, -1))[:, None]
+        corner[1] = -np.vecdot(rate_bends[:, 0], ratios[:, 2]).sum(axis=(0, -1))
+        derivatives = Derivatives(curve, rates, blocks, across, corner)
+        _add_catch_trials(counts, point, derivatives)
+        if self.priors.by_name:
+            _add_priors(counts, point, self.priors, derivatives)
+        return derivatives
 
 
 def _add_catch_trials(counts: Counts, point: Point, derivatives: Derivatives) -> None:

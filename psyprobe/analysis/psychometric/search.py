@@ -22,12 +22,14 @@ from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.psychometric import likelihood
 from psyprobe.analysis.psychometric.counts import (
     Counts,
+    Groups,
     Index,
     Point,
     concatenate_points,
     pick,
     tested_range,
 )
+from psyprobe.analysis.psychometric.likelihood import SearchProblem
 
 _GroupsType = TypeVar("_GroupsType", Counts, Point)
 _ROUNDS = 80
@@ -40,42 +42,7 @@ _LARGEST_DAMPING = 1e9
 
 
 @dataclass(frozen=True)
-class SearchProblem:
-    """A model, and the groups to which it is fitted within bounds.
-
-    Equal bounds fix a parameter; `eta` has no bounds.
-    """
-
-    model: likelihood.Model
-    counts: Counts
-    lower: Point
-    upper: Point
-
-    def take(self, index: Index) -> SearchProblem:
-        """Select groups."""
-        return SearchProblem(
-            self.model,
-            self.counts.take(index),
-            self.lower.take(index),
-            self.upper.take(index),
-        )
-
-    def levels_at(self, point: Point) -> likelihood.Levels:
-        """Evaluate the psychometric functions of a point."""
-        return likelihood.levels_at(self.model.family, self.counts, point)
-
-    def objective(self, point: Point, levels: likelihood.Levels) -> FloatArray:
-        """Compute log-likelihood plus log prior density of each group, shape (P,)."""
-        return likelihood.objective(self.model, self.counts, point, levels)
-
-    def differentiate(
-        self, point: Point, levels: likelihood.Levels
-    ) -> likelihood.Derivatives:
-        """Differentiate the objective by threshold, slope, guess and lapse."""
-        return likelihood.differentiate(self.model, self.counts, point, levels)
-
-
-class Maxima(NamedTuple):
+class Maxima(Groups):
     """Maxima of the objective, one for each group."""
 
     point: Point
@@ -91,37 +58,35 @@ def maximise(problem: SearchProblem, start: Point) -> Maxima:
     levels = problem.levels_at(point)
     value = problem.objective(point, levels)
     damping = np.full(value.shape, _FIRST_DAMPING)
-    converged = np.zeros(value.shape, dtype=bool)
-    running: Index = np.flatnonzero(np.isfinite(value))
-    if running.size < value.size:
-        levels = levels.take(running)
-    climb = _Climb(problem, running)
+    maxima = Maxima(point, value, np.zeros(value.shape, dtype=bool))
+    running = np.flatnonzero(np.isfinite(value))
+    levels = levels[running]
+    climbing = problem[running]
     for _ in range(_ROUNDS):
         if running.size == 0:
             break
-        step = climb.step(point.take(running), levels, damping[running])
-        next_levels = climb.problem.levels_at(step.point)
-        next_value = climb.problem.objective(step.point, next_levels)
+        step = _step(climbing, point[running], levels, damping[running])
+        next_levels = climbing.levels_at(step.point)
+        next_value = climbing.objective(step.point, next_levels)
         gain = next_value - value[running]
         better = next_value > value[running]
-        improved = np.flatnonzero(better)
-        point.put(running[better], step.point.take(improved))
+        point[running[better]] = step.point[better]
         value[running[better]] = next_value[better]
         if better.all():
             levels = next_levels
         else:
-            levels.put(improved, next_levels.take(improved))
+            levels[better] = next_levels[better]
         lower_damping = np.maximum(damping[running] * 0.1, 1e-9)
         damping[running] = np.where(better, lower_damping, damping[running] * 8)
         stalled = better & (gain < _SMALLEST_GAIN) & (damping[running] < 1e-2)
         done = stalled | (damping[running] > _LARGEST_DAMPING)
         done |= step.promised_gain < _SMALLEST_GAIN
-        converged[running] |= done
+        maxima.converged[running] = done
         if done.any():
-            levels = levels.take(np.flatnonzero(~done))
+            levels = levels[~done]
             running = running[~done]
-            climb = _Climb(problem, running)
-    return Maxima(point, value, converged)
+            climbing = climbing[~done]
+    return maxima
 
 
 class _Step(NamedTuple):
@@ -131,56 +96,46 @@ class _Step(NamedTuple):
     promised_gain: FloatArray
 
 
-class _Bounds(NamedTuple):
-    """Lower and upper bounds of two parameters, and whether they differ; the first axis is 2."""
+def _step(
+    problem: SearchProblem,
+    point: Point,
+    levels: likelihood.Levels,
+    damping: FloatArray,
+) -> _Step:
+    """Take a damped Newton step from a point, and stay within bounds."""
+    derivatives = problem.differentiate(point, levels)
+    if problem.equal_rates:
+        derivatives.equate_rates()
+    free_curve = _free(problem, point, derivatives.curve, "threshold", "slope")
+    free_rates = _free(problem, point, derivatives.rates, "guess", "lapse")
+    curve_step, rate_step = _newton_step(derivatives, free_curve, free_rates, damping)
+    curve_gain = (derivatives.curve * curve_step).sum((0, -1))
+    rate_gain = (derivatives.rates * rate_step).sum(0)
+    if problem.equal_rates:
+        rate_step[1] = rate_step[0]
+    # A leap of the width by more than a factor of 7 leaves the region that the curvature describes.
+    shrink = np.minimum(1.0, 2.0 / np.maximum(np.abs(curve_step[1]), 1e-300))
+    moved = Point(
+        threshold=point.threshold + curve_step[0] * shrink,
+        slope=point.slope + curve_step[1] * shrink,
+        guess=point.guess + rate_step[0],
+        lapse=point.lapse + rate_step[1],
+        eta=point.eta,
+    )
+    return _Step(moved.within(problem.lower, problem.upper), curve_gain + rate_gain)
 
-    lower: FloatArray
-    upper: FloatArray
-    differ: BoolArray
 
-    def free(self, gradient: FloatArray, value: FloatArray) -> BoolArray:
-        """Find the parameters that are neither fixed nor pushed against a bound by the gradient."""
-        may_fall = (value > self.lower) | (gradient > 0)
-        may_rise = (value < self.upper) | (gradient < 0)
-        return may_fall & may_rise & self.differ
-
-
-class _Climb:
-    """Newton steps of some groups, whose bounds are arranged once for many steps."""
-
-    def __init__(self, problem: SearchProblem, groups: Index) -> None:
-        everything = groups.size == problem.counts.catch_yes.size
-        self.problem = problem if everything else problem.take(groups)
-        self._curve_bounds = self._bounds("threshold", "slope")
-        self._rate_bounds = self._bounds("guess", "lapse")
-
-    def _bounds(self, *names: str) -> _Bounds:
-        lower = np.array([getattr(self.problem.lower, name) for name in names])
-        upper = np.array([getattr(self.problem.upper, name) for name in names])
-        return _Bounds(lower, upper, upper > lower)
-
-    def step(
-        self, point: Point, levels: likelihood.Levels, damping: FloatArray
-    ) -> _Step:
-        """Take a damped Newton step from a point, and stay within bounds."""
-        equal_rates = self.problem.model.equal_rates
-        derivatives = self.problem.differentiate(point, levels)
-        if equal_rates:
-            derivatives = derivatives.with_equal_rates()
-        curve = np.array([point.threshold, point.slope])
-        rates = np.array([point.guess, point.lapse])
-        free_curve = self._curve_bounds.free(derivatives.curve, curve)
-        free_rates = self._rate_bounds.free(derivatives.rates, rates)
-        curve_step, rate_step = _newton_step(
-            derivatives, free_curve, free_rates, damping
-        )
-        curve_gain = (derivatives.curve * curve_step).sum((0, -1))
-        rate_gain = (derivatives.rates * rate_step).sum(0)
-        if equal_rates:
-            rate_step[1] = rate_step[0]
-        moved = _move(point, curve_step, rate_step)
-        within = moved.within(self.problem.lower, self.problem.upper)
-        return _Step(within, curve_gain + rate_gain)
+def _free(
+    problem: SearchProblem, point: Point, gradient: FloatArray, *names: str
+) -> BoolArray:
+    """Find the parameters that are neither fixed nor pushed against a bound by the gradient."""
+    value, lower, upper = (
+        np.array([getattr(place, name) for name in names])
+        for place in (point, problem.lower, problem.upper)
+    )
+    may_fall = (value > lower) | (gradient > 0)
+    may_rise = (value < upper) | (gradient < 0)
+    return may_fall & may_rise & (upper > lower)
 
 
 def _newton_step(
@@ -198,24 +153,17 @@ def _newton_step(
     rate_gradient = np.where(free_rates, derivatives.rates, 0.0)
     blocks = _damp(derivatives.blocks, free_curve, damping[:, None])
     inverse_blocks, sound_blocks = blocks.invert()
-    # By guess and lapse first; the next axis has the two versions of the curvature.
+    # By threshold and slope first, then by guess and lapse; the next axis has the two versions of
+    # the curvature.
     both_free = free_curve[:, None, None] & free_rates[:, None, :, None]
-    threshold_across, slope_across = np.where(both_free, derivatives.across, 0.0)
-    threshold_response, slope_response = inverse_blocks.apply(
-        threshold_across, slope_across
-    )
-    threshold_step, slope_step = inverse_blocks.apply(
-        curve_gradient[0], curve_gradient[1]
-    )
+    across = np.where(both_free, derivatives.across, 0.0)
+    response = inverse_blocks.apply(across)
+    step = inverse_blocks.apply(curve_gradient)
 
-    complement = (
-        threshold_across[:, None] * threshold_response
-        + slope_across[:, None] * slope_response
-    ).sum(axis=-1)
-    explained = (threshold_across * threshold_step + slope_across * slope_step).sum(
-        axis=-1
-    )
-    reduced_gradient = rate_gradient[:, None] - explained
+    threshold_term, slope_term = across[:, :, None] * response[:, None]
+    complement = (threshold_term + slope_term).sum(axis=-1)
+    threshold_term, slope_term = across * step[:, None]
+    explained = (threshold_term + slope_term).sum(axis=-1)
     corner = _damp(derivatives.corner, free_rates, damping)
     reduced_corner = _Matrix(
         corner.first - complement[0, 0],
@@ -223,18 +171,9 @@ def _newton_step(
         corner.second - complement[1, 1],
     )
     inverse_corner, sound_corner = reduced_corner.invert()
-    rate_step = np.array(inverse_corner.apply(reduced_gradient[0], reduced_gradient[1]))
-
-    rate_step_by_curve = rate_step[..., None]
-    curve_step = np.array(
-        [
-            threshold_step - (threshold_response * rate_step_by_curve).sum(axis=0),
-            slope_step - (slope_response * rate_step_by_curve).sum(axis=0),
-        ]
-    )
+    rate_step = inverse_corner.apply(rate_gradient[:, None] - explained)
+    curve_step = step - (response * rate_step[..., None]).sum(axis=1)
     exact = sound_blocks[0].all(axis=-1) & sound_corner[0]
-    if exact.all():
-        return curve_step[:, 0], rate_step[:, 0]
     return (
         np.where(exact[:, None], curve_step[:, 0], curve_step[:, 1]),
         np.where(exact, rate_step[:, 0], rate_step[:, 1]),
@@ -248,13 +187,14 @@ class _Matrix(NamedTuple):
     mixed: FloatArray
     second: FloatArray
 
-    def apply(
-        self, first: FloatArray, second: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Multiply vectors by the matrices."""
-        return (
-            self.first * first + self.mixed * second,
-            self.mixed * first + self.second * second,
+    def apply(self, vectors: FloatArray) -> FloatArray:
+        """Multiply vectors, of which the first axis is the two entries, by the matrices."""
+        first, second = vectors
+        return np.array(
+            [
+                self.first * first + self.mixed * second,
+                self.mixed * first + self.second * second,
+            ]
         )
 
     def invert(self) -> tuple[_Matrix, BoolArray]:
@@ -263,10 +203,6 @@ class _Matrix(NamedTuple):
         square = first * second
         determinant = square - mixed * mixed
         sound = (first > 0) & (second > 0) & (determinant > 1e-14 * square)
-        if sound.all():
-            return _Matrix(
-                second / determinant, -mixed / determinant, first / determinant
-            ), sound
         divisor = np.where(sound, determinant, 1.0)
         # Where rounding has spoiled the determinant the diagonal alone still climbs.
         inverse = _Matrix(
@@ -284,18 +220,6 @@ def _damp(curvature: FloatArray, free: BoolArray, damping: FloatArray) -> _Matri
         np.where(free[0], first + (damping * first[1] + 1e-12), 1.0),
         np.where(free[0] & free[1], mixed, 0.0),
         np.where(free[1], second + (damping * second[1] + 1e-12), 1.0),
-    )
-
-
-def _move(point: Point, curve_step: FloatArray, rate_step: FloatArray) -> Point:
-    # A leap of the width by more than a factor of 7 leaves the region that the curvature describes.
-    shrink = np.minimum(1.0, 2.0 / np.maximum(np.abs(curve_step[1]), 1e-300))
-    return Point(
-        threshold=point.threshold + curve_step[0] * shrink,
-        slope=point.slope + curve_step[1] * shrink,
-        guess=point.guess + rate_step[0],
-        lapse=point.lapse + rate_step[1],
-        eta=point.eta,
     )
 
 
@@ -334,11 +258,7 @@ class Candidates(NamedTuple):
 
 
 def search(
-    problem: SearchProblem,
-    *,
-    eta: FloatArray | None = None,
-    starts: Sequence[Point] = (),
-    grid_starts: int = 2,
+    problem: SearchProblem, starts: Sequence[Point] = (), grid_starts: int = 2
 ) -> Maxima:
     """Search for the largest objective of each group from several starts.
 
@@ -346,18 +266,16 @@ def search(
     ----------
     problem : SearchProblem
         Has P groups.
-    eta : ndarray, shape (P,), optional
-        Overdispersion; 0 by default.
     starts : sequence of Point, optional
-        Further starts, such as a solution nearby.
+        Further starts, such as a solution nearby. Their overdispersion, which must be the same,
+        stays; without them it is 0.
     grid_starts : int, optional
         Number of pairs of rates that start for each kind of candidate; 0: only `starts`, and no
         curve is fitted alone.
     """
     groups, curves = problem.counts.centre.shape
-    eta = np.zeros(groups) if eta is None else eta
     best = Maxima(
-        point=replace(problem.lower, eta=eta).copy(),
+        point=(starts[0] if starts else problem.lower).copy(),
         value=np.full(groups, -np.inf),
         converged=np.zeros(groups, dtype=bool),
     )
@@ -365,47 +283,33 @@ def search(
     block_size = max(1, _FIT_SIZE // max(1, group_size))
     for begin in range(0, groups, block_size):
         block = np.arange(begin, min(begin + block_size, groups))
-        block_problem = problem.take(block)
+        block_problem = problem[block]
         block_starts = (
-            _grid_starts(block_problem, eta[block], grid_starts) if grid_starts else []
+            _grid_starts(block_problem, best.point.eta[block], grid_starts)
+            if grid_starts
+            else []
         )
-        for start in starts:
-            inside = _move_inside(block_problem, start.take(block))
-            block_starts.append(replace(inside, eta=eta[block]))
-        maxima = _best_of_starts(block_problem, block_starts)
-        _put(best, block, maxima)
+        block_starts += [_move_inside(block_problem, start[block]) for start in starts]
+        best[block] = _best_of_starts(block_problem, block_starts)
     if not grid_starts or curves == 1:
         return best
     for _ in range(_ALTERNATIONS):
         point, improved = _fit_curves_alone(problem, best.point)
         if improved.size == 0:
             break
-        _put(best, improved, maximise(problem.take(improved), point.take(improved)))
+        best[improved] = maximise(problem[improved], point[improved])
     return best
-
-
-def _put(maxima: Maxima, groups: Index, replacement: Maxima) -> None:
-    """Overwrite the maxima of some groups."""
-    maxima.point.put(groups, replacement.point)
-    maxima.value[groups] = replacement.value
-    maxima.converged[groups] = replacement.converged
 
 
 def _best_of_starts(problem: SearchProblem, starts: Sequence[Point]) -> Maxima:
     """Climb from each start of each group, and select the best maximum of each group."""
     size = problem.counts.catch_yes.size
     groups = np.arange(size)
-    maxima = maximise(
-        problem.take(np.tile(groups, len(starts))),
-        concatenate_points(starts),
-    )
+    maxima = maximise(problem[np.tile(groups, len(starts))], concatenate_points(starts))
     values = maxima.value.reshape(len(starts), size)
     # A gain below the rounding error is none: then the earlier start wins.
     best_start = (values >= values.max(axis=0) - _ROUNDING).argmax(axis=0)
-    winner = best_start * size + groups
-    return Maxima(
-        maxima.point.take(winner), maxima.value[winner], maxima.converged[winner]
-    )
+    return maxima[best_start * size + groups]
 
 
 def _move_inside(problem: SearchProblem, point: Point) -> Point:
@@ -424,9 +328,7 @@ def _move_inside(problem: SearchProblem, point: Point) -> Point:
 
 
 def separate_curve(
-    problem: SearchProblem,
-    point: Point,
-    member: Index,
+    problem: SearchProblem, point: Point, member: Index
 ) -> tuple[SearchProblem, Point]:
     """Make one curve of each group a group of its own, its rates fixed at those of a point.
 
@@ -449,19 +351,19 @@ def separate_curve(
     groups = np.arange(member.size)
 
     def select(arrays: _GroupsType, **rates: FloatArray) -> _GroupsType:
-        by_curve = {
-            name: values for name, values in vars(arrays).items() if values.ndim > 1
+        of_member = {
+            name: values[groups, member][:, None]
+            for name, values in vars(arrays).items()
+            if values.ndim > 1
         }
-        selected = {
-            name: values[groups, member][:, None] for name, values in by_curve.items()
-        }
-        return replace(arrays, **selected, **rates)
+        return replace(arrays, **of_member, **rates)
 
-    curve_problem = SearchProblem(
-        model=problem.model,
+    rates = {"guess": point.guess, "lapse": point.lapse}
+    curve_problem = replace(
+        problem,
         counts=select(problem.counts),
-        lower=select(problem.lower, guess=point.guess, lapse=point.lapse),
-        upper=select(problem.upper, guess=point.guess, lapse=point.lapse),
+        lower=select(problem.lower, **rates),
+        upper=select(problem.upper, **rates),
     )
     return curve_problem, select(point)
 
@@ -475,44 +377,33 @@ def _fit_curves_alone(problem: SearchProblem, point: Point) -> tuple[Point, Inde
     groups, curves = problem.counts.centre.shape
     group = np.repeat(np.arange(groups), curves)
     member = np.tile(np.arange(curves), groups)
-    curve_problem, curve_point = separate_curve(
-        problem.take(group), point.take(group), member
-    )
-    maxima = search(
-        curve_problem, eta=curve_point.eta, starts=[curve_point], grid_starts=1
-    )
-    old_value = curve_problem.objective(
-        curve_point, curve_problem.levels_at(curve_point)
-    )
+    curve_problem, curve_point = separate_curve(problem[group], point[group], member)
+    maxima = search(curve_problem, [curve_point], grid_starts=1)
+    levels = curve_problem.levels_at(curve_point)
     smallest_gain = _SMALLEST_GAIN * np.maximum(1.0, np.abs(maxima.value))
-    better = maxima.value - smallest_gain > old_value
+    better = maxima.value - smallest_gain > curve_problem.objective(curve_point, levels)
+    group = group[better]
     moved = point.copy()
-    moved.threshold[group[better], member[better]] = maxima.point.threshold[better, 0]
-    moved.slope[group[better], member[better]] = maxima.point.slope[better, 0]
-    return moved, np.unique(group[better])
+    moved.threshold[group, member[better]] = maxima.point.threshold[better, 0]
+    moved.slope[group, member[better]] = maxima.point.slope[better, 0]
+    return moved, np.unique(group)
 
 
-def add_overdispersion(
-    problem: SearchProblem,
-    point: Point,
-    value: FloatArray,
-) -> tuple[Point, FloatArray]:
+def add_overdispersion(problem: SearchProblem, maxima: Maxima) -> Maxima:
     """Search for the best point with overdispersion, one eta for each group.
 
-    The search begins at the best point without overdispersion and the objective there; eta stays 0
-    where no other does as well. Returned are the best point and the objective there.
+    The search begins at the maxima without overdispersion; eta stays 0 where no other does as well.
     """
-    best_point = point.copy()
-    best_value = value.copy()
+    best = maxima.copy()
 
     def attempt(eta: FloatArray) -> FloatArray:
-        maxima = search(problem, eta=eta, starts=[best_point], grid_starts=0)
-        better: Index = np.flatnonzero(maxima.value > best_value + _ROUNDING)
-        best_point.put(better, maxima.point.take(better))
-        best_value[better] = maxima.value[better]
+        start = replace(best.point, eta=eta)
+        maxima = search(problem, starts=[start], grid_starts=0)
+        better = maxima.value > best.value + _ROUNDING
+        best[better] = maxima[better]
         return maxima.value
 
-    grid_values = [attempt(np.full(value.size, eta)) for eta in _OVERDISPERSIONS]
+    grid_values = [attempt(np.full(best.value.size, eta)) for eta in _OVERDISPERSIONS]
     nearest = np.stack(grid_values).argmax(axis=0)
     low = _OVERDISPERSIONS[np.maximum(nearest - 1, 0)]
     high = np.append(_OVERDISPERSIONS, _LARGEST_OVERDISPERSION)[nearest + 1]
@@ -534,14 +425,7 @@ def add_overdispersion(
             [new_value, inner_value],
             [outer_value, new_value],
         )
-    return best_point, best_value
-
-
-def _rate_grid(lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """List values to try between bounds, shape (3, P); one where the bounds meet."""
-    if np.all(lower == upper):
-        return lower[None]
-    return lower + _SHARES[:, None] * (upper - lower)
+    return best
 
 
 def _cuts(counts: Counts) -> FloatArray:
@@ -560,52 +444,38 @@ def _candidate_kinds(problem: SearchProblem) -> list[Candidates]:
     """
     lower = problem.lower
     upper = problem.upper
-    groups, curves = problem.counts.x.shape[:2]
     fixed_threshold = bool(np.all(lower.threshold == upper.threshold))
     fixed_slope = bool(np.all(lower.slope == upper.slope))
     thresholds = np.zeros(1) if fixed_threshold else _THRESHOLDS
-    width_sets = (np.ones(1),) if fixed_slope else _WIDTHS
-    kinds = []
+    kinds: list[Sequence[FloatArray]] = []
     if not fixed_slope:
-        cuts = (
-            np.zeros((groups, curves, 1)) if fixed_threshold else _cuts(problem.counts)
-        )
-        kinds.append(Candidates(cuts, np.full(cuts.shape, -np.log(_STEP_WIDTH))))
-    for widths in width_sets:
+        cuts = np.zeros(1) if fixed_threshold else _cuts(problem.counts)
+        kinds.append((cuts, np.full(cuts.shape[-1], -np.log(_STEP_WIDTH))))
+    for widths in (np.ones(1),) if fixed_slope else _WIDTHS:
         mesh = np.meshgrid(thresholds, -np.log(widths))
-        shape = (groups, curves, mesh[0].size)
-        kinds.append(
-            Candidates(*(np.broadcast_to(axis.ravel(), shape) for axis in mesh))
-        )
+        kinds.append([axis.ravel() for axis in mesh])
     return [
         Candidates(
-            np.clip(
-                kind.threshold, lower.threshold[..., None], upper.threshold[..., None]
-            ),
-            np.clip(kind.slope, lower.slope[..., None], upper.slope[..., None]),
+            np.clip(threshold, lower.threshold[..., None], upper.threshold[..., None]),
+            np.clip(slope, lower.slope[..., None], upper.slope[..., None]),
         )
-        for kind in kinds
+        for threshold, slope in kinds
     ]
 
 
-class _RatePairs(NamedTuple):
-    """Pairs of rates of the coarse grid, shape (R, P)."""
-
-    guess: FloatArray
-    lapse: FloatArray
-
-
-def _rate_pairs(problem: SearchProblem) -> _RatePairs:
-    lower = problem.lower
-    upper = problem.upper
-    guesses = _rate_grid(lower.guess, upper.guess)
-    if problem.model.equal_rates:
-        return _RatePairs(guesses, guesses)
-    lapses = _rate_grid(lower.lapse, upper.lapse)
-    return _RatePairs(
-        np.repeat(guesses, len(lapses), axis=0),
-        np.tile(lapses, (len(guesses), 1)),
-    )
+def _rate_pairs(problem: SearchProblem) -> FloatArray:
+    """List pairs of guess and lapse rates to try, shape (2, R, P); one value of a fixed rate."""
+    grids = []
+    for name in ("guess", "lapse"):
+        lower = getattr(problem.lower, name)
+        distance = getattr(problem.upper, name) - lower
+        shares = _SHARES if distance.any() else np.zeros(1)
+        grids.append(lower + shares[:, None] * distance)
+    guesses, lapses = grids
+    if problem.equal_rates:
+        return np.array([guesses, guesses])
+    repeated = np.repeat(guesses, len(lapses), axis=0)
+    return np.array([repeated, np.tile(lapses, (len(guesses), 1))])
 
 
 def _grid_starts(problem: SearchProblem, eta: FloatArray, count: int) -> list[Point]:
@@ -617,40 +487,32 @@ def _grid_starts(problem: SearchProblem, eta: FloatArray, count: int) -> list[Po
         scores, choices = _score_candidates(problem, candidates, rates, eta)
         for pair in np.argsort(-scores, axis=0, kind="stable")[:count]:
             choice = choices[pair, groups]
-            start = Point(
-                threshold=pick(candidates.threshold, choice),
-                slope=pick(candidates.slope, choice),
-                guess=rates.guess[pair, groups],
-                lapse=rates.lapse[pair, groups],
-                eta=eta,
-            )
-            starts.append(start)
+            threshold, slope = (pick(values, choice) for values in candidates)
+            guess, lapse = rates[:, pair, groups]
+            starts.append(Point(threshold, slope, guess, lapse, eta))
     return starts
 
 
 def _score_candidates(
     problem: SearchProblem,
     candidates: Candidates,
-    rates: _RatePairs,
+    rates: FloatArray,
     eta: FloatArray,
 ) -> tuple[FloatArray, Index]:
     """Score each pair of rates by its best candidates: scores (R, P), choices (R, P, M)."""
     counts = problem.counts
-    priors = problem.model.priors
+    priors = problem.priors
     yes = counts.yes[:, :, None]
     trials = counts.trials[:, :, None]
     spread = eta[:, None, None, None]
-    shape = likelihood.log_shape(
-        problem.model.family, counts.x[:, :, None], *candidates
-    )
+    shape = likelihood.log_shape(problem.family, counts.x[:, :, None], *candidates)
     lower = np.exp(shape.log_lower)
     upper = np.exp(shape.log_upper)
     block_size = max(1, _GRID_SIZE // max(1, lower.size))
     scores = []
     choices = []
-    for begin in range(0, len(rates.guess), block_size):
-        guess = rates.guess[begin : begin + block_size]
-        lapse = rates.lapse[begin : begin + block_size]
+    for begin in range(0, rates.shape[1], block_size):
+        guess, lapse = rates[:, begin : begin + block_size]
         guess_by_level = guess[..., None, None, None]
         lapse_by_level = lapse[..., None, None, None]
         share = 1 - guess_by_level - lapse_by_level

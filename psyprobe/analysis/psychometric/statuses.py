@@ -11,16 +11,18 @@ from scipy.special import chdtri
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.psychometric import isotonic
 from psyprobe.analysis.psychometric.counts import (
-    Counts,
     Curves,
     Point,
     pick,
     tested_range,
 )
-from psyprobe.analysis.psychometric.intervals import Ends, Profile
-from psyprobe.analysis.psychometric.likelihood import Model, curve_log_likelihood
-from psyprobe.analysis.psychometric.search import SearchProblem, search
-from psyprobe.analysis.psychometric.sigmoids import broadcast_floats
+from psyprobe.analysis.psychometric.intervals import Parameters, Profile
+from psyprobe.analysis.psychometric.likelihood import (
+    SearchProblem,
+    curve_log_likelihood,
+)
+from psyprobe.analysis.psychometric.search import Maxima, search
+from psyprobe.analysis.psychometric.sigmoids import broadcast_floats, sigmoid
 
 StatusArray = npt.NDArray[np.str_]
 
@@ -180,7 +182,7 @@ class Estimates:
 def state_problem(
     curves: Curves,
     function: str,
-    model: Model,
+    equal_rates: bool,
     guess: RateBounds,
     lapse: RateBounds,
     level: float,
@@ -203,7 +205,9 @@ def state_problem(
     upper = _bound(_FARTHEST, _NARROWEST, guess.high, lapse.high, (groups, size))
     return FitProblem(
         curves=curves,
-        search_problem=SearchProblem(model, counts, lower, upper),
+        search_problem=SearchProblem(
+            sigmoid(function), counts, lower, upper, equal_rates
+        ),
         function=function,
         guess=guess,
         lapse=lapse,
@@ -231,10 +235,11 @@ def _bound(
     )
 
 
-def judge(problem: FitProblem, best: Point, value: FloatArray) -> Estimates:
+def judge(problem: FitProblem, maxima: Maxima) -> Estimates:
     """Decide what each curve allows, from the largest likelihood and from losses elsewhere."""
+    best = maxima.point
     steps = _fit_steps(problem, best)
-    fitted_status = _fitted_status(problem, best, value, steps)
+    fitted_status = _fitted_status(problem, maxima, steps)
     is_step = steps.between_levels | steps.at_level
     return Estimates(
         status=np.where(problem.status == "", fitted_status, problem.status),
@@ -270,12 +275,12 @@ def _fit_steps(problem: FitProblem, best: Point) -> Steps:
     )
 
     zero = np.zeros((*counts.x.shape[:-1], 1))
-    below = _level_log_likelihood(counts, guess)
+    below = isotonic.log_likelihood(counts.yes, counts.trials, guess)
     below_sum = np.concatenate([zero, np.cumsum(below, axis=-1)[..., :-1]], axis=-1)
-    above = _level_log_likelihood(counts, ceiling)
+    above = isotonic.log_likelihood(counts.yes, counts.trials, ceiling)
     above_sum = np.cumsum(above[..., ::-1], axis=-1)[..., ::-1]
     above_next_sum = np.concatenate([above_sum[..., 1:], zero], axis=-1)
-    mixed = _level_log_likelihood(counts, proportion)
+    mixed = isotonic.log_likelihood(counts.yes, counts.trials, proportion)
     has_level_below = np.arange(levels) > 0
     cut_value = np.where(tested & has_level_below, below_sum + above_sum, -np.inf)
     level_value = np.where(tested, below_sum + mixed + above_next_sum, -np.inf)
@@ -303,25 +308,16 @@ def _fit_steps(problem: FitProblem, best: Point) -> Steps:
     )
 
 
-def _level_log_likelihood(counts: Counts, rate: FloatArray) -> FloatArray:
-    rates = np.broadcast_to(rate, counts.yes.shape)
-    return isotonic.log_likelihood(counts.yes, counts.trials, rates)
-
-
-def _fitted_status(
-    problem: FitProblem,
-    best: Point,
-    value: FloatArray,
-    steps: Steps,
-) -> StatusArray:
+def _fitted_status(problem: FitProblem, maxima: Maxima, steps: Steps) -> StatusArray:
     """Assign statuses of curves about which the data alone do not decide.
 
     Losses are twice the log-likelihood lost.
     """
+    best = maxima.point
     quantile = problem.quantile
     low, high = tested_range(problem.search_problem.counts)
-    limits = _limit_losses(problem, best, value)
-    no_guess, no_lapse = _losses_without_rates(problem, best, value)
+    limits = _limit_losses(problem, maxima)
+    no_guess, no_lapse = _losses_without_rates(problem, maxima)
     unanchored = _unanchored(problem, no_guess, no_lapse)
     outside = (best.threshold < low) | (best.threshold > high) | unanchored
     status = np.where(outside, "extrapolated", "ok").astype("<U16")
@@ -361,14 +357,14 @@ class _LimitLosses:
     far_below: FloatArray
 
 
-def _limit_losses(problem: FitProblem, best: Point, value: FloatArray) -> _LimitLosses:
-    shape = best.threshold.shape
-    size = best.threshold.size
+def _limit_losses(problem: FitProblem, maxima: Maxima) -> _LimitLosses:
+    shape = maxima.point.threshold.shape
+    size = maxima.point.threshold.size
     threshold = np.repeat([_FARTHEST, -_FARTHEST, _FARTHEST, -_FARTHEST], size)
     steep = np.repeat([True, True, False, False], size)
-    ends = Ends(np.tile(np.arange(size), 4), np.zeros(4 * size, bool))
-    profile = Profile(problem.search_problem, best, value)
-    losses = profile.evaluate(ends, threshold, steep=steep).loss
+    thresholds = Parameters(np.tile(np.arange(size), 4), np.zeros(4 * size, bool))
+    profile = Profile(problem.search_problem, maxima)
+    losses = profile.evaluate(thresholds, threshold, steep=steep).loss
     return _LimitLosses(*losses.reshape(4, *shape))
 
 
@@ -423,9 +419,7 @@ def update_estimates(
 
 
 def _losses_without_rates(
-    problem: FitProblem,
-    best: Point,
-    value: FloatArray,
+    problem: FitProblem, maxima: Maxima
 ) -> tuple[FloatArray, FloatArray]:
     """Compute losses with the guess or the lapse rate at its lower bound, shape (G, M) each.
 
@@ -435,13 +429,11 @@ def _losses_without_rates(
     shape = search_problem.counts.centre.shape
     losses = []
     for name, bounds in (("guess", problem.guess), ("lapse", problem.lapse)):
+        loss = np.zeros(len(maxima.value))
         if bounds.free:
-            rate = np.full(value.shape, bounds.low)
-            fixed = replace(
-                search_problem, upper=replace(search_problem.upper, **{name: rate})
-            )
-            loss = 2 * (value - search(fixed, starts=[best], grid_starts=1).value)
-        else:
-            loss = np.zeros(value.shape)
+            rate = getattr(search_problem.lower, name)
+            upper = replace(search_problem.upper, **{name: rate})
+            fixed = replace(search_problem, upper=upper)
+            loss = 2 * (maxima.value - search(fixed, [maxima.point], 1).value)
         losses.append(np.broadcast_to(loss[:, None], shape))
     return losses[0], losses[1]

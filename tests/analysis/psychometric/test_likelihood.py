@@ -55,18 +55,25 @@ def _moved(point: Point, name: str, curve: int, by: float) -> Point:
     return replace(point, **{name: values})
 
 
+def _problem(
+    family: str, counts: Counts, point: Point, weak: bool = False
+) -> likelihood.SearchProblem:
+    priors = likelihood.stated_priors(None) if weak else likelihood.LogPriors()
+    return likelihood.SearchProblem(
+        SIGMOIDS[family], counts, point, point, priors=priors
+    )
+
+
 def _by_differences(
-    model: likelihood.Model, counts: Counts, point: Point, *places: tuple[str, int]
+    problem: likelihood.SearchProblem, point: Point, *places: tuple[str, int]
 ) -> FloatArray:
     """Derivative by one or two parameters, from the objective at steps to either side."""
     if not places:
-        return likelihood.objective(
-            model, counts, point, likelihood.levels_at(model.family, counts, point)
-        )
+        return problem.objective(point, problem.levels_at(point))
     (name, curve), *rest = places
     step = 1e-4
     above, below = (
-        _by_differences(model, counts, _moved(point, name, curve, by), *rest)
+        _by_differences(problem, _moved(point, name, curve, by), *rest)
         for by in (step, -step)
     )
     return (above - below) / (2 * step)
@@ -80,17 +87,12 @@ def test_derivatives_are_those_of_the_objective(
 ) -> None:
     rng = np.random.default_rng(7)
     counts, point = _answers(rng), _point(rng, eta)
-    model = likelihood.Model(
-        SIGMOIDS[family],
-        likelihood.stated_priors(None) if weak else likelihood.LogPriors(),
-    )
-    found = likelihood.differentiate(
-        model, counts, point, likelihood.levels_at(model.family, counts, point)
-    )
+    problem = _problem(family, counts, point, weak)
+    found = problem.differentiate(point, problem.levels_at(point))
     exact = found.blocks[:, 0], found.across[:, :, 0], found.corner[:, 0]
 
     def agree(value: FloatArray, *places: tuple[str, int]) -> None:
-        told = _by_differences(model, counts, point, *places)
+        told = _by_differences(problem, point, *places)
         # The priors' own derivatives are differences, good to about 1e-5.
         np.testing.assert_allclose(
             value, told, rtol=1e-4, atol=2e-4, err_msg=str(places)
@@ -114,10 +116,8 @@ def test_the_other_curvature_is_never_indefinite(family: str) -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):
         counts, point = _answers(rng), _point(rng, 0.0)
-        model = likelihood.Model(SIGMOIDS[family], likelihood.LogPriors())
-        found = likelihood.differentiate(
-            model, counts, point, likelihood.levels_at(model.family, counts, point)
-        )
+        problem = _problem(family, counts, point)
+        found = problem.differentiate(point, problem.levels_at(point))
         for p in range(GROUPS):
             size = 2 * CURVES + 2
             whole = np.zeros((size, size))
@@ -135,7 +135,7 @@ def test_levels_without_rates_share_nothing() -> None:
     """A climb overwrites the levels of groups that have moved, whose rates may be above 0 then."""
     rng = np.random.default_rng(5)
     point = replace(_point(rng, 0.0), guess=np.zeros(GROUPS), lapse=np.zeros(GROUPS))
-    levels = likelihood.levels_at(SIGMOIDS["logistic"], _answers(rng), point)
+    levels = _problem("logistic", _answers(rng), point).levels_at(point)
     np.testing.assert_array_equal(levels.log_p, levels.log_lower)
     assert not np.shares_memory(levels.log_p, levels.log_lower)
     assert not np.shares_memory(levels.log_q, levels.log_upper)
