@@ -117,7 +117,7 @@ class ResponderScore(Recorded):
 
     @property
     def first(self) -> Fraction | None:
-        """Return the fraction of the first data set; None where no single people were measured."""
+        """Return the fraction of a person for the first data set; None without single people."""
         return self.fractions[0] if self.fractions else None
 
     def remarks(self, gridded: bool) -> list[str]:

@@ -102,6 +102,7 @@ def extensions_of(command: str, hook: str) -> Iterator[Any]:
 
 
 def _read(path: Path) -> JsonObject:
+    """Read a TOML file that declares commands."""
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 

@@ -136,6 +136,7 @@ def _plugins() -> list[EntryPoint]:
 
 
 def _load(point: EntryPoint) -> CustomCsf:
+    """Import a package's sensitivity function; refuse what cannot be called."""
     try:
         function = point.load()
         if not callable(function):

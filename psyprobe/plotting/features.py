@@ -331,6 +331,7 @@ def _defined(responses: Responses) -> FloatArray:
 
 
 def _noise_floor(responses: Responses) -> float:
+    """Return the response that rounding alone makes; 0 where none was measured."""
     return max(responses.noise_floor, 0.0)
 
 
@@ -382,6 +383,7 @@ def _scale(
 
 
 def _linear_levels(top: float, measure: str) -> FloatArray:
+    """Space contour levels evenly from 0 to the top, in round steps."""
     from matplotlib.ticker import MaxNLocator
 
     if measure.startswith("angular") and top >= _MIN_BANDS * _ANGLE_STEP:

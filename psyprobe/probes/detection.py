@@ -89,7 +89,7 @@ def answer(observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answere
 
 
 def result(record: RunRecord, store: Store) -> Any:
-    """Build the result of a run: labelled responses (see `detection_result`), or answers."""
+    """Build a dataset of a run: responses of features or metrics, or trials answered in words."""
     if "asking" in record.layout:
         return words_probe().result(record, store)
     return grid_result(record.layout, responses(record, store))

@@ -100,6 +100,7 @@ class Agenda:
         return min(groups, key=self._workers.__getitem__)
 
     def _take_on_lease(self, group: str) -> None:
+        """Claim a group's free batches for this process; others may be asking some of them."""
         rest = self._lease(self._free[group])
         if not self._leased[group]:
             self._elsewhere += rest

@@ -157,6 +157,7 @@ class JobRunner:
         return answers
 
     def _origin(self, answered: Answered) -> Origin:
+        """Return software and device of this process, with what a server said of itself."""
         origin = self._origins[answered.question.observer]
         served = answered.origin.served
         return replace(origin, served=served) if served else origin

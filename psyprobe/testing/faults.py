@@ -187,7 +187,7 @@ def measured_levels(expected: ExpectedImage, light: Light) -> Iterator[Fault]:
 
 
 def is_resized(ratio: float) -> bool:
-    """Tell whether a frequency over that requested is what preprocessing of image models makes."""
+    """Tell whether a frequency is off by the ratio of a usual resize, such as 256 to 224 px."""
     return abs(ratio / 0.875 - 1) < 0.005
 
 

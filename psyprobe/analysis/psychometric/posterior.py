@@ -420,7 +420,7 @@ class Posterior(ABC):
         return float(low), float(high)
 
     def mean_width(self, place: int) -> float:
-        """Compute the posterior mean of the width at one value."""
+        """Compute the posterior mean of the psychometric width at the value of some index."""
         return float(self.expected(place)[0].sum(axis=0) @ self.grid.width)
 
     def mean_guess(self) -> float:

@@ -402,6 +402,7 @@ def problem_of_status(
 
 
 def _text(value: Any) -> str:
+    """Write a value of foreign JSON as text of at most 2,000 characters."""
     try:
         return str(value)[:2000]
     except RecursionError:

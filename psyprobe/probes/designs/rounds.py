@@ -214,6 +214,7 @@ def catch_trials(others: int, share: float) -> int:
 def _combine(
     values: Sequence[float], contrasts: Sequence[float], repeats: int
 ) -> list[Level]:
+    """Cross values with contrasts, each pair repeated."""
     return [
         Level(value, contrast)
         for value in values

@@ -312,7 +312,7 @@ class PromptVariant:
         )
 
     def add_pilot(self, answers: list[Read]) -> None:
-        """Add answers to marked trials, and choose the reading once there are enough."""
+        """Add answers of pilot trials; once there are enough, choose text or log-probabilities."""
         self._pilot += answers
         if self.readout is None and len(self._pilot) >= PILOT:
             self.readout = choose_readout(self._pilot, "auto")

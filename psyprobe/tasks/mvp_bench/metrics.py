@@ -446,7 +446,7 @@ def _values(table: pd.DataFrame) -> dict[Cell, Any]:
 
 
 def _candidates(values: Mapping[Cell, Any], cell: Cell) -> list[Cell]:
-    """List the metrics that a printed cell may be the value of, the usual one first."""
+    """List the computed metrics that a cell of a printed table may name, the usual one first."""
     task, level, metric = cell
     names = _VANILLA if metric == "VanillaEval" else (metric,)
     return [(task, level, name) for name in names if (task, level, name) in values]

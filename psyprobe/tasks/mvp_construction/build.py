@@ -275,7 +275,7 @@ def _plan(item: Item, region: str, seed: int) -> Plan:
 
 
 def _seed(seed: int, item: Item, step: str) -> int:
-    """Derive a seed for each photograph, step and try, whatever their order."""
+    """Derive a seed from a photograph and a step, whatever the order of items."""
     return int(
         digest([seed, item.sha256, step, len(item.failures.get(step, []))])[:8], 16
     )
