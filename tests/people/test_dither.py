@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from shader_twin import _hash, _pcg, dithered, fractions
 
 import psyprobe as pp
-from psyprobe.errors import InputError
-from psyprobe.observers.people.dither import Dither, _hash, _pcg, dithered, fractions
+from psyprobe.observers.human_screen import Dither
 
 DISPLAY, MEAN, PPD, SIDE = pp.Display(peak=200), 40.0, 48, 128
 
@@ -94,14 +94,6 @@ def test_the_mean_is_kept_and_trials_differ() -> None:
     assert np.mean(frames) == pytest.approx(255 * flat.mean(), abs=2e-3)
     assert not np.array_equal(frames[0], dithered(flat, 0, 6))
     assert np.array_equal(frames[3], dithered(flat, 3, 5))
-
-
-@pytest.mark.parametrize(
-    "drive", [np.full((4, 4), 1.5), np.full((4, 4), np.nan), np.zeros(4)]
-)
-def test_what_is_no_drive_is_refused(drive: np.ndarray) -> None:
-    with pytest.raises(InputError, match="0 to 1"):
-        dithered(drive, 0, 0)
 
 
 def test_the_ends_of_the_range_do_not_wrap() -> None:

@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import webdriver
+from shader_twin import dithered
 from webdriver import Browser
 
 import psyprobe as pp
 from psyprobe.observers.human_screen import threshold_error
-from psyprobe.observers.people.dither import dithered
 
 pytestmark = pytest.mark.skipif(
     bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there"

@@ -1,6 +1,6 @@
 #version 300 es
 // A Gabor from its specification, in cd/m2, as drive of an assumed display, dithered to 8 bits.
-// Its numpy twin is psyprobe/observers/people/dither.py; the integers are the same.
+// Its numpy twin is tests/people/shader_twin.py; the integers are the same.
 precision highp float;
 precision highp int;
 uniform vec2 centre;          // device px from the lower left

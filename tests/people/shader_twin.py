@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError
 from psyprobe.observers.human_screen import Dither
 
 #: The golden ratio less one, in units of 2^-32.
@@ -38,14 +37,8 @@ def dithered(
     method : "golden", "noisy_bit" or "wide"
         How u moves from frame to frame, and whether noise is added.
 
-    Raises
-    ------
-    InputError
-        If a drive is outside 0 to 1, or the frame or the seed outside its range.
-
     Examples
     --------
-    >>> import numpy as np
     >>> frames = [dithered(np.full((64, 64), 0.4), frame, seed=1) for frame in range(30)]
     >>> sorted({int(code) for code in np.unique(frames)}), round(float(np.mean(frames)) / 255, 4)
     ([102], 0.4)
@@ -54,16 +47,6 @@ def dithered(
     ([102, 103], 0.401)
     """
     drive = np.asarray(drive, dtype=np.float64)
-    if drive.ndim != 2 or not (np.all(drive >= 0) and np.all(drive <= 1)):
-        raise InputError(
-            f"drive to dither is of shape {drive.shape}; give rows and columns of numbers from "
-            "0 to 1"
-        )
-    for name, value in (("frame", frame), ("seed", seed)):
-        if not 0 <= value < 2**32:
-            raise InputError(
-                f"{name} of the dither is {value}; give a whole number from 0 to 2^32 - 1"
-            )
     y, x = np.indices(drive.shape, dtype=np.uint32)
     u = fractions(x, y, frame, seed, fresh=method == "noisy_bit")
     codes: FloatArray = 255 * drive
