@@ -78,8 +78,8 @@ class FeaturesOfFunction:
                     f"{card.name}: {name!r} has shape {rows.shape} and format {rows.dtype} for a "
                     f"batch of {count}; wanted is one row of floating-point numbers for each"
                 )
-            check_finite(card.name, name, rows)
             features[name] = rows.reshape(count, -1)
+        check_finite(card, features)
         return features
 
 

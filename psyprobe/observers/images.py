@@ -164,12 +164,14 @@ def as_numpy(values: Any) -> FloatArray:
     return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
 
 
-def check_finite(name: str, feature: str, rows: FloatArray, where: str = "") -> None:
-    """Refuse a feature of the observer `name` that holds NaN or infinity."""
-    if not np.isfinite(rows).all():
-        raise PsyprobeError(
-            f"{name}: the feature {feature!r} holds NaN or infinity{where}"
-        )
+def check_finite(card: Card, features: Mapping[str, FloatArray]) -> None:
+    """Refuse features of the observer with a card that hold NaN or infinity."""
+    for name, rows in features.items():
+        if not np.isfinite(rows).all():
+            raise PsyprobeError(
+                f"{card.name}: the feature {name!r} holds NaN or infinity (computed in "
+                f"{card.dtype})"
+            )
 
 
 def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:

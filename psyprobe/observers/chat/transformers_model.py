@@ -143,15 +143,10 @@ def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
     device = nets.checked_device(name, options.device)
     folder = Path(source).expanduser()
     if folder.is_dir():
-        try:
+        problems = (OSError, ValueError, RuntimeError, KeyError)
+        message = f"{name}: the folder holds no model that transformers can load"
+        with nets.explained(message, *problems, error=WeightsError):
             model, processor = _load(name, str(folder), options)
-        except PsyprobeError:
-            raise
-        except (OSError, ValueError, RuntimeError, KeyError) as problem:
-            raise WeightsError(
-                f"{name}: the folder holds no model that transformers can load: "
-                f"{nets.first_line(problem)}"
-            ) from problem
         origin = f"folder {folder}"
     elif folder.is_absolute() or source.startswith((".", "~")):
         raise WeightsError(f"{name}: there is no folder {source!r}")
@@ -177,12 +172,9 @@ def _load(name: str, source: str, options: LocalOptions) -> tuple[Any, Any]:
 
     dtype = getattr(torch, options.dtype)
     with _without_progress_bars():
-        try:
+        message = f"{name}: its processor needs a package"
+        with nets.explained(message, ImportError, error=PsyprobeError):
             processor = AutoProcessor.from_pretrained(source)
-        except ImportError as problem:
-            raise PsyprobeError(
-                f"{name}: its processor needs a package: {nets.first_line(problem)}"
-            ) from problem
         parts = ("image_processor", "tokenizer")
         if not all(hasattr(processor, part) for part in parts):
             raise InputError(
@@ -504,15 +496,10 @@ class TransformersVision:
         self._lock = threading.Lock()
         size = pixels.input_size or (224, 224)
         layer_names = tuple(self._encode(np.full((*size, 3), 128 / 255)))
-        if layers is None:
-            layers = layer_names[:1]
-        elif layers == "all":
-            layers = layer_names
-        features = (layers,) if isinstance(layers, str) else tuple(layers)
-        for name in features:
-            if name not in layer_names:
-                raise nets.unknown_layer(chat.name, name, layer_names)
-        nets.check_each_once(chat.name, features)
+        usual = layer_names[:1]
+        features = nets.chosen_layers(
+            chat.name, usual if layers is None else layers, layer_names
+        )
         self.card = chat.card(pixels, features)
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
@@ -537,8 +524,7 @@ class TransformersVision:
             name: np.stack([layers[name] for layers in encoded_images])
             for name in card.features
         }
-        for name, rows in features.items():
-            check_finite(card.name, name, rows, f" (in {card.dtype})")
+        check_finite(card, features)
         return features
 
     def _encode(self, image: FloatArray) -> dict[str, FloatArray]:

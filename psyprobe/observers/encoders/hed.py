@@ -64,25 +64,22 @@ def hed_state(path: Path, module: Any) -> JsonObject:
     import h5py
     import torch
 
-    def tensor(name: str, number: int) -> Any:
-        return torch.tensor(stored[f"{name}/vars/{number}"][()])
-
     state = {}
     with h5py.File(path, "r") as stored:
-        for name in dict.fromkeys(
-            key.rpartition(".")[0] for key in module.state_dict()
-        ):
-            block, _, layer = name.partition(".")
-            source = block
-            if layer:
-                convolutions = [
-                    key
-                    for key, child in module.get_submodule(block).named_children()
-                    if hasattr(child, "bias")
-                ]
-                number = convolutions.index(layer)
-                source = f"{block}/layers/conv2d{f'_{number}' if number else ''}"
-            state[f"{name}.weight"] = tensor(source, 0).permute(3, 2, 0, 1).contiguous()
-            state[f"{name}.bias"] = tensor(source, 1)
+        for block, part in module.named_children():
+            layers = part.named_modules()
+            convolutions = [name for name, layer in layers if hasattr(layer, "bias")]
+            for number, name in enumerate(convolutions):
+                source = block
+                target = block
+                if name:  # a block, and no convolution by itself
+                    source += f"/layers/conv2d{f'_{number}' if number else ''}"
+                    target += f".{name}"
+                kernel, bias = (
+                    torch.tensor(stored[f"{source}/vars/{index}"][()])
+                    for index in range(2)
+                )
+                state[f"{target}.weight"] = kernel.permute(3, 2, 0, 1).contiguous()
+                state[f"{target}.bias"] = bias
     state["block1.0.weight"] = state["block1.0.weight"].flip(1)
     return state

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import difflib
 import math
+import tomllib
 from dataclasses import dataclass
 from typing import Any
 
-from psyprobe._json import JsonMapping, JsonObject
-from psyprobe.errors import InputError, WeightsError, unknown_name
+from psyprobe._json import JsonObject
+from psyprobe.errors import WeightsError, unknown_name
+from psyprobe.files.parsing import packaged_text
 from psyprobe.observers.encoders import network as nets
 from psyprobe.observers.encoders.network import (
     EncoderOptions,
@@ -21,16 +23,12 @@ from psyprobe.observers.encoders.network import (
     Network,
     NetworkObserver,
 )
-from psyprobe.observers.images import check_patches, checked_size, size_text
+from psyprobe.observers.images import check_patches, size_text
 
-#: The architecture that Stable Diffusion 1 and XL share.
-_STABLE_DIFFUSION = {
-    "down_block_types": ("DownEncoderBlock2D",) * 4,
-    "up_block_types": ("UpDecoderBlock2D",) * 4,
-    "block_out_channels": (128, 256, 512, 512),
-    "layers_per_block": 2,
-    "latent_channels": 4,
-}
+#: Published architectures: of vit_mae and sam2 by the end of their repository's name.
+_ARCHITECTURES = tomllib.loads(
+    packaged_text("psyprobe.observers.encoders", "architectures.toml")
+)
 #: Both of transformers were trained with ImageNet's mean and standard deviation.
 _TRANSFORMERS: JsonObject = {
     "mean": (0.485, 0.456, 0.406),
@@ -44,31 +42,6 @@ MASK_RATIO = 0.75
 #: Length of the one noise vector by which the published runs chose their patches, whatever the
 #: model.
 _PUBLISHED_PATCHES = 196
-
-#: The architectures by the end of their repository's name: He et al. (2022), appendix.
-_MAE_FIELDS = (
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "patch_size",
-)
-_MAE = {
-    "base": (768, 12, 12, 3072, 16),
-    "large": (1024, 24, 16, 4096, 16),
-    "huge": (1280, 32, 16, 5120, 14),
-}
-
-#: width, heads, blocks a stage, blocks that attend globally, side of the position background,
-#: windows: the published configurations of SAM 2.1.
-_SAM2: dict[
-    str, tuple[int, int, tuple[int, ...], tuple[int, ...], int, tuple[int, ...]]
-] = {
-    "tiny": (96, 1, (1, 2, 7, 2), (5, 7, 9), 7, (8, 4, 14, 7)),
-    "small": (96, 1, (1, 2, 11, 2), (7, 10, 13), 7, (8, 4, 14, 7)),
-    "base-plus": (112, 2, (2, 3, 16, 3), (12, 16, 20), 14, (8, 4, 14, 7)),
-    "large": (144, 2, (2, 6, 36, 4), (23, 33, 43), 7, (8, 4, 16, 8)),
-}
 
 
 def load_timm(name: str, options: FileOptions) -> NetworkObserver:
@@ -88,12 +61,9 @@ def load_timm(name: str, options: FileOptions) -> NetworkObserver:
     if tag and name not in tags:
         raise unknown_name("observer", full, [f"timm:{tag_name}" for tag_name in tags])
     native = timm.get_pretrained_cfg(name)
-    size = (
-        checked_size(options.input_size)
-        if options.input_size is not None
-        else tuple(native.input_size[1:])
-    )
-    other = native.fixed_input_size and size != tuple(native.input_size[1:])
+    native_size = native.input_size[1:]
+    size = options.size(native_size)
+    other = native.fixed_input_size and size != tuple(native_size)
     arguments: JsonObject = {"img_size": size} if other else {}
     file = nets.own_weights(full, options)
     if options.random_weights:
@@ -103,17 +73,9 @@ def load_timm(name: str, options: FileOptions) -> NetworkObserver:
     elif file is not None:
         origin = f"file {file}"
         overlay = {"file": str(file), "custom_load": file.suffix == ".npz"}
-        try:
-            module = create(
-                full,
-                name,
-                size,
-                arguments | {"pretrained": True, "pretrained_cfg_overlay": overlay},
-            )
-        except Exception as problem:  # each library raises its own of a damaged file
-            raise InputError(
-                f"{full}: {str(file)!r} does not hold its weights: {nets.first_line(problem)}"
-            ) from problem
+        arguments |= {"pretrained": True, "pretrained_cfg_overlay": overlay}
+        with nets.read_weights(full, file):
+            module = create(full, name, size, arguments)
     elif not native.has_weights:
         raise WeightsError(
             f"timm has no trained weights for {full}: name a file with weights=FILE, or another "
@@ -138,14 +100,11 @@ def create(full: str, name: str, size: tuple[int, ...], arguments: JsonObject) -
     """
     import timm
 
-    try:
+    refusals = (AssertionError, TypeError) if "img_size" in arguments else ()
+    with nets.explained(
+        f"{full} cannot look at images of {size_text(size)}", *refusals
+    ):
         module = timm.create_model(name, **arguments)
-    except (AssertionError, TypeError) as problem:
-        if "img_size" not in arguments:
-            raise
-        raise InputError(
-            f"{full} cannot look at images of {size_text(size)}: {problem}"
-        ) from problem
     check_patches(
         full, size, getattr(getattr(module, "patch_embed", None), "patch_size", None)
     )
@@ -204,11 +163,7 @@ def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
     config = open_clip.get_pretrained_cfg(architecture, tag) if tag else {}
     built_in = open_clip.get_model_config(architecture)
     quick = bool(config.get("quick_gelu") or built_in.get("quick_gelu"))
-    size = checked_size(
-        options.input_size
-        if options.input_size is not None
-        else built_in["vision_cfg"]["image_size"]
-    )
+    size = options.size(built_in["vision_cfg"]["image_size"])
     file = nets.own_weights(full, options)
     if options.random_weights:
         origin = nets.RANDOM
@@ -218,23 +173,18 @@ def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
         with nets.hub_weights(full):
             file = open_clip.download_pretrained(config)
         origin = f"open_clip, {config.get('hf_hub') or config.get('url')}"
-    with nets.seeded():
-        try:
-            model = open_clip.create_model(
-                architecture,
-                pretrained=str(file) if file else None,
-                force_quick_gelu=quick,
-                force_image_size=size[0] if size[0] == size[1] else size,
-                pretrained_hf=False,
-            )
-        except TypeError as problem:
-            raise InputError(
-                f"{full} cannot look at images of {size_text(size)}: {problem}"
-            ) from problem
-        except Exception as problem:  # each library raises its own of a damaged file
-            raise InputError(
-                f"{full}: {origin} does not hold its weights: {nets.first_line(problem)}"
-            ) from problem
+    with (
+        nets.seeded(),
+        nets.read_weights(full, file or origin),
+        nets.explained(f"{full} cannot look at images of {size_text(size)}", TypeError),
+    ):
+        model = open_clip.create_model(
+            architecture,
+            pretrained=str(file) if file else None,
+            force_quick_gelu=quick,
+            force_image_size=size[0] if size[0] == size[1] else size,
+            pretrained_hf=False,
+        )
     tower = model.visual
     check_patches(full, size, getattr(tower, "patch_size", None))
     if hasattr(tower, "trunk"):
@@ -312,7 +262,7 @@ def load_diffusers(name: str, options: AutoencoderOptions) -> NetworkObserver:
     sample_seed = options.sample_seed
     with nets.seeded() if random else nets.hub_weights(full):
         module = (
-            AutoencoderKL(**_STABLE_DIFFUSION)
+            AutoencoderKL(**_ARCHITECTURES["diffusers"])
             if random
             else AutoencoderKL.from_pretrained(name, subfolder="vae")
         )
@@ -330,9 +280,7 @@ def load_diffusers(name: str, options: AutoencoderOptions) -> NetworkObserver:
         full,
         module,
         embed,
-        input_size=checked_size(
-            224 if options.input_size is None else options.input_size
-        ),
+        input_size=options.size(224),
         resizable=True,
         weights=nets.RANDOM if random else f"diffusers, {name}",
         options={} if sample_seed is None else {"sample_seed": sample_seed},
@@ -377,8 +325,7 @@ def vit_mae_config(name: str) -> Any:
     """Configure a masked autoencoder of He et al., whose name ends in "base", "large" or "huge"."""
     from transformers import ViTMAEConfig
 
-    sizes = _architecture("vit_mae", name, _MAE)
-    return ViTMAEConfig(**dict(zip(_MAE_FIELDS, sizes, strict=True)))
+    return ViTMAEConfig(**_architecture("vit_mae", name))
 
 
 def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObserver:
@@ -452,28 +399,18 @@ def sam2_config(name: str) -> Any:
     """Configure a SAM 2.1 model, whose name ends in "tiny", "small", "base-plus" or "large"."""
     from transformers import Sam2Config, Sam2HieraDetConfig, Sam2VisionConfig
 
-    width, heads, blocks, everywhere, background, windows = _architecture(
-        "sam2", name, _SAM2
-    )
-    widths = [width * 2**stage for stage in range(4)]
-    backbone = Sam2HieraDetConfig(
-        hidden_size=width,
-        num_attention_heads=heads,
-        blocks_per_stage=list(blocks),
-        embed_dim_per_stage=widths,
-        num_attention_heads_per_stage=[heads * 2**stage for stage in range(4)],
-        window_size_per_stage=list(windows),
-        global_attention_blocks=list(everywhere),
-        window_positional_embedding_background_size=[background, background],
-    )
+    backbone = Sam2HieraDetConfig(**_architecture("sam2", name))
     return Sam2Config(
         vision_config=Sam2VisionConfig(
-            backbone_config=backbone, backbone_channel_list=widths[::-1]
+            backbone_config=backbone,
+            backbone_channel_list=backbone.embed_dim_per_stage[::-1],
         )
     )
 
 
-def _architecture(kind: str, name: str, architectures: JsonMapping) -> Any:
+def _architecture(kind: str, name: str) -> Any:
+    """Look up a published architecture by the end of the name of its repository."""
+    architectures = _ARCHITECTURES[kind]
     for size, architecture in architectures.items():
         if name.endswith(size):
             return architecture

@@ -7,9 +7,15 @@ import hashlib
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +32,12 @@ from psyprobe.errors import (
     WeightsError,
     unknown_name,
 )
-from psyprobe.observers.images import check_finite, check_images, drive_range
+from psyprobe.observers.images import (
+    check_finite,
+    check_images,
+    checked_size,
+    drive_range,
+)
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card
 
@@ -97,6 +108,10 @@ class EncoderOptions(HubOptions):
     """
 
     input_size: int | tuple[int, int] | None = None
+
+    def size(self, native: int | Sequence[int]) -> tuple[int, int]:
+        """Return (height, width), px, of the images: as asked for, or else the native size."""
+        return checked_size(native if self.input_size is None else self.input_size)
 
 
 @dataclass(frozen=True)
@@ -262,13 +277,7 @@ class NetworkObserver:
         batch = self._hand_over(images)
         with self._lock:
             features = self._in_parts(batch)
-        for name in self.card.features:
-            check_finite(
-                self.card.name,
-                name,
-                features[name],
-                f" (computed in {self.card.dtype})",
-            )
+        check_finite(self.card, features)
         return features
 
     def _in_parts(self, batch: Any) -> dict[str, FloatArray]:
@@ -301,13 +310,14 @@ class NetworkObserver:
         with torch.inference_mode(), exact_arithmetic(self._device):
             if network.extract is not None:
                 nodes = self._module(batch)
+                nodes[network.main] = network.embed(nodes)
                 return {
-                    name: _node(network, name, nodes, count)
+                    name: _rows(network, name, nodes[name.partition(":")[0]], count)
                     for name in self.card.features
                 }
             with self._watching(count) as features:
                 features[network.main] = _rows(
-                    network.name, network.main, network.embed(batch), count
+                    network, network.main, network.embed(batch), count
                 )
         for name in self.card.features:
             if name not in features:
@@ -371,50 +381,32 @@ class NetworkObserver:
     @contextmanager
     def _watching(self, count: int) -> Iterator[dict[str, FloatArray]]:
         """Catch the outputs of the layers on the card during one pass."""
+        network = self._network
         features: dict[str, FloatArray] = {}
+
+        def catch(name: str, module: Any, inputs: Any, output: Any) -> None:
+            if name in features:
+                raise InputError(
+                    f"{network.name}: the layer {name!r} runs more than once a pass: name one that "
+                    "runs once"
+                )
+            # Later layers may work in place.
+            features[name] = _rows(network, name, output, count).copy()
+
         with ExitStack() as hooks:
             for name in self.card.features:
-                if name != self._network.main:
-                    layer, _, token = name.partition(":")
-                    catch = _catcher(self._network, name, token, count, features)
-                    hooks.enter_context(
-                        self._module.get_submodule(layer).register_forward_hook(catch)
-                    )
+                if name != network.main:
+                    layer = self._module.get_submodule(name.partition(":")[0])
+                    hook = layer.register_forward_hook(partial(catch, name))
+                    hooks.enter_context(hook)
             yield features
 
 
-def _catcher(
-    network: Network, name: str, token: str, count: int, features: dict[str, FloatArray]
-) -> Callable[..., None]:
-    def catch(module: Any, inputs: Any, output: Any) -> None:
-        if name in features:
-            raise InputError(
-                f"{network.name}: the layer {name!r} runs more than once a pass: name one that "
-                "runs once"
-            )
-        if not hasattr(output, "detach"):
-            raise InputError(
-                f"{network.name}: the layer {name!r} gives a {type(output).__name__}, not one "
-                "tensor"
-            )
-        if token:
-            output = _tokens(network, name, token, output)
-        features[name] = _rows(
-            network.name, name, output, count
-        ).copy()  # later layers may work in place
-
-    return catch
-
-
-def _node(network: Network, name: str, nodes: JsonMapping, count: int) -> FloatArray:
-    layer, _, token = name.partition(":")
-    output = network.embed(nodes) if name == network.main else nodes[layer]
-    if token:
-        output = _tokens(network, name, token, output)
-    return _rows(network.name, name, output, count)
-
-
-def _tokens(network: Network, name: str, token: str, output: Any) -> Any:
+def _tokens(network: Network, name: str, output: Any) -> Any:
+    """Take the class token or the patch tokens of a layer's output, where its name asks for them."""
+    _, _, token = name.partition(":")
+    if not token:
+        return output
     prefix, patches = network.tokens or (0, 0)
     if output.ndim != 3 or output.shape[1] != prefix + patches:
         raise InputError(
@@ -425,17 +417,19 @@ def _tokens(network: Network, name: str, token: str, output: Any) -> Any:
     return output[:, :1] if token == "cls" else output[:, prefix:]
 
 
-def _rows(observer: str, name: str, output: Any, count: int) -> FloatArray:
-    """One float32 row an image."""
+def _rows(network: Network, name: str, output: Any, count: int) -> FloatArray:
+    """Return one float32 row an image of what a layer or the network gave."""
     import torch
 
-    if not hasattr(output, "detach") or output.ndim < 2 or len(output) != count:
-        shape = (
-            tuple(output.shape) if hasattr(output, "shape") else type(output).__name__
-        )
+    if not hasattr(output, "detach"):
         raise InputError(
-            f"{observer}: {name!r} gives {shape} for {count} images; wanted is one row or map "
-            "an image"
+            f"{network.name}: {name!r} gives a {type(output).__name__}, not one tensor"
+        )
+    output = _tokens(network, name, output)
+    if output.ndim < 2 or len(output) != count:
+        raise InputError(
+            f"{network.name}: {name!r} gives {tuple(output.shape)} for {count} images; wanted is "
+            "one row or map an image"
         )
     return np.asarray(output.detach().flatten(1).to("cpu", torch.float32).numpy())
 
@@ -443,66 +437,75 @@ def _rows(observer: str, name: str, output: Any, count: int) -> FloatArray:
 def _checked_layers(
     network: Network, layers: str | Iterable[str] | None
 ) -> tuple[str, ...]:
-    if layers is None:
-        return (network.main,)
-    if layers == "all":
-        if not network.stages:
-            raise InputError(
-                f"{network.name} names no layers: it gives {network.main!r} alone"
-            )
-        return (*network.stages, network.main)
-    names = (layers,) if isinstance(layers, str) else tuple(layers)
-    layers_of_network = set(network.nodes) or {
-        name for name, _ in network.module.named_modules() if name
-    }
+    if layers == "all" and not network.stages:
+        raise InputError(
+            f"{network.name} names no layers: it gives {network.main!r} alone"
+        )
+    modules = (name for name, _ in network.module.named_modules() if name)
+    names = chosen_layers(
+        network.name,
+        network.main if layers is None else layers,
+        (*network.stages, network.main),
+        network.nodes or modules,
+        separator=":",
+    )
     for name in names:
         layer, _, token = name.partition(":")
-        if name == network.main:
-            continue
-        if layer not in layers_of_network:
-            raise unknown_layer(
-                network.name, name, (*network.stages, network.main), layers_of_network
-            )
         if token and (token not in TOKENS or network.tokens is None):
             has = " or ".join(TOKENS) if network.tokens else "it has none"
             raise InputError(
                 f"{network.name} has no token {token!r} in {layer!r}: {has}"
             )
-    check_each_once(network.name, names)
     return names
 
 
-def check_each_once(observer: str, layers: tuple[str, ...]) -> None:
-    """Refuse an empty list of layers, and one that names a layer twice."""
-    if not layers or len(set(layers)) != len(layers):
-        raise InputError(
-            f"layers {list(layers)} of {observer}: name at least one, and each once"
-        )
-
-
-def unknown_layer(
-    observer: str, name: str, layers: Iterable[str], further_names: Iterable[str] = ()
-) -> UnknownNameError:
-    """Make an error that lists the layers of an observer, those with similar names first.
+def chosen_layers(
+    observer: str,
+    layers: str | Iterable[str],
+    stages: tuple[str, ...],
+    further_names: Iterable[str] = (),
+    separator: str = "\n",
+) -> tuple[str, ...]:
+    """Return the layers of an observer that are asked for, each once.
 
     Parameters
     ----------
-    observer, name : str
-        Name of the observer, and of the layer that it lacks.
-    layers : iterable of str
-        The layers to list, in their order.
+    observer : str
+        The observer's name.
+    layers : "all" or iterable of str
+        Their names; "all" for `stages`.
+    stages : tuple of str
+        The layers that an error lists.
     further_names : iterable of str
-        Names of other layers, which are listed if they are similar.
+        Names of the others.
+    separator : str
+        What separates the name of a layer from that of a token; no name has a line break.
+
+    Raises
+    ------
+    UnknownNameError
+        The observer lacks one; those with similar names are listed first.
+    InputError
+        There are none, or one is named twice.
     """
-    names = list(layers)
-    near_names = difflib.get_close_matches(
-        name, dict.fromkeys([*names, *further_names]), cutoff=0.5
-    )
-    guess = f"did you mean {near_names[0]!r}? " if near_names else ""
-    return UnknownNameError(
-        f"unknown layer of {observer} {name!r}; {guess}It has "
-        f"{', '.join(dict.fromkeys([*near_names, *names]))}"
-    )
+    if layers == "all":
+        return stages
+    names = (layers,) if isinstance(layers, str) else tuple(layers)
+    known_names = dict.fromkeys([*stages, *further_names])
+    for name in names:
+        if name.partition(separator)[0] in known_names:
+            continue
+        near_names = difflib.get_close_matches(name, known_names, cutoff=0.5)
+        guess = f"did you mean {near_names[0]!r}? " if near_names else ""
+        raise UnknownNameError(
+            f"unknown layer of {observer} {name!r}; {guess}It has "
+            f"{', '.join(dict.fromkeys([*near_names, *stages]))}"
+        )
+    if not names or len(set(names)) != len(names):
+        raise InputError(
+            f"layers {list(names)} of {observer}: name at least one, and each once"
+        )
+    return names
 
 
 def checked_device(name: str, device: str | None) -> Any:
@@ -517,13 +520,10 @@ def checked_device(name: str, device: str | None) -> Any:
 
     if device is None:
         return torch.device(best_device())
-    try:
+    refusals = (RuntimeError, AssertionError, NotImplementedError)
+    with explained(f"{name} cannot run on device {device!r}", *refusals):
         checked = torch.device(device)
         torch.empty(0, device=checked)
-    except (RuntimeError, AssertionError, NotImplementedError) as problem:
-        raise InputError(
-            f"{name} cannot run on device {device!r}: {first_line(problem)}"
-        ) from problem
     return checked
 
 
@@ -607,6 +607,37 @@ def own_weights(name: str, options: FileOptions) -> Path | None:
 def first_line(problem: BaseException) -> str:
     """What a library says went wrong, without what it goes on to print."""
     return str(problem).strip().partition("\n")[0]
+
+
+@contextmanager
+def explained(
+    message: str,
+    *problems: type[Exception],
+    error: type[PsyprobeError] = InputError,
+) -> Iterator[None]:
+    """Raise an error that says what went wrong, and why, where a library fails inside a block.
+
+    Parameters
+    ----------
+    message : str
+        What went wrong; the library's first line follows.
+    *problems : type of Exception
+        What the library may raise.
+    error : type of PsyprobeError
+        What is raised in its place.
+    """
+    try:
+        yield
+    except PsyprobeError:
+        raise
+    except problems as problem:
+        raise error(f"{message}: {first_line(problem):.200}") from problem
+
+
+def read_weights(name: str, file: str | Path) -> AbstractContextManager[None]:
+    """Explain a file that does not hold an observer's weights to the library that reads it."""
+    # Each library raises its own of a damaged file.
+    return explained(f"{name}: {str(file)!r} does not hold its weights", Exception)
 
 
 @contextmanager

@@ -15,9 +15,8 @@ from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import file_digest
 from psyprobe.observers.encoders.network import (
-    check_each_once,
-    first_line,
-    unknown_layer,
+    chosen_layers,
+    explained,
     weights_file,
 )
 from psyprobe.observers.images import (
@@ -100,7 +99,14 @@ class OnnxObserver:
         _, high, wide = _LAYOUTS[layout]
         self._channels_last = layout == "NHWC"
         self._at_once = axes[0]
-        features = _tensors(name, model.graph, options.layers)
+        outputs = tuple(tensor.name for tensor in model.graph.output)
+        tensors = (tensor for node in model.graph.node for tensor in node.output)
+        features = chosen_layers(
+            name,
+            outputs[:1] if options.layers is None else options.layers,
+            outputs,
+            filter(None, tensors),
+        )
         self._session = _session(name, path, model, features)
         self.card = Card(
             name=name,
@@ -138,10 +144,7 @@ class OnnxObserver:
             name: np.concatenate([part[name] for part in parts])
             for name in self.card.features
         }
-        for name, rows in features.items():
-            check_finite(
-                self.card.name, name, rows, f" (computed in {self.card.dtype})"
-            )
+        check_finite(self.card, features)
         return features
 
     def _hand_over(self, images: Array) -> FloatArray:
@@ -169,13 +172,12 @@ class OnnxObserver:
         The batch is filled up with copies of the last image.
         """
         full = np.concatenate([batch, np.repeat(batch[-1:], step - len(batch), axis=0)])
-        try:
+        message = (
+            f"{self.card.name}: onnxruntime cannot run it on a batch of {full.shape}"
+        )
+        # onnxruntime has no common class of its own.
+        with explained(message, Exception, error=PsyprobeError):
             tensors = self._session.run(list(self.card.features), {self._input: full})
-        except Exception as problem:  # onnxruntime has no common class of its own
-            raise PsyprobeError(
-                f"{self.card.name}: onnxruntime cannot run it on a batch of {full.shape}: "
-                f"{first_line(problem):.150}"
-            ) from problem
         return {
             name: self._rows(name, tensor, step)[: len(batch)]
             for name, tensor in zip(self.card.features, tensors, strict=True)
@@ -197,12 +199,9 @@ class OnnxObserver:
 def _read(name: str, path: Path) -> Any:
     import onnx
 
-    try:
+    # Whatever protobuf stumbles over.
+    with explained(f"{name}: {path} is no ONNX file", Exception):
         return onnx.load(str(path), load_external_data=False)
-    except Exception as problem:  # whatever protobuf stumbles over
-        raise InputError(
-            f"{name}: {path} is no ONNX file: {first_line(problem):.120}"
-        ) from problem
 
 
 def _input(name: str, graph: Any) -> Any:
@@ -277,23 +276,6 @@ def _size(
     return size
 
 
-def _tensors(
-    name: str, graph: Any, layers: str | Iterable[str] | None
-) -> tuple[str, ...]:
-    outputs = tuple(tensor.name for tensor in graph.output)
-    if layers is None:
-        return outputs[:1]
-    if layers == "all":
-        return outputs
-    names = (layers,) if isinstance(layers, str) else tuple(layers)
-    tensors = {tensor for node in graph.node for tensor in node.output if tensor}
-    for tensor in names:
-        if tensor not in tensors:
-            raise unknown_layer(name, tensor, outputs, tensors)
-    check_each_once(name, names)
-    return names
-
-
 def _session(name: str, path: Path, model: Any, features: tuple[str, ...]) -> Any:
     """Open a session on the processor that gives the tensors, those inside the graph too."""
     import onnx
@@ -311,14 +293,11 @@ def _session(name: str, path: Path, model: Any, features: tuple[str, ...]) -> An
         "session.model_external_initializers_file_folder_path",
         str(path.parent.resolve()),
     )
-    try:
+    # onnxruntime has no common class of its own.
+    with explained(f"{name}: onnxruntime cannot load it", Exception):
         return onnxruntime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
-    except Exception as problem:  # onnxruntime has no common class of its own
-        raise InputError(
-            f"{name}: onnxruntime cannot load it: {first_line(problem):.200}"
-        ) from problem
 
 
 def _digest(path: Path, graph: Any) -> str:

@@ -13,7 +13,6 @@ import threading
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, WeightsError, unknown_name
 from psyprobe.files.images import file_digest
+from psyprobe.files.parsing import packaged_text
 from psyprobe.observers.clips import FeaturesOfClips, clip_network
 from psyprobe.observers.encoders.hed import STAGES, hed, hed_state
 from psyprobe.observers.encoders.libraries import create, timm_network
@@ -37,8 +37,6 @@ from psyprobe.observers.encoders.transnet import stages_of, transnet
 from psyprobe.observers.images import checked_size
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import ObserverRow
-
-_FOLDER = files("psyprobe.observers.encoders")
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class Package:
     clips: bool = False
 
 
-_PAGES = tomllib.loads(_FOLDER.joinpath("packaged.toml").read_text(encoding="utf-8"))
+_PAGES = tomllib.loads(packaged_text("psyprobe.observers.encoders", "packaged.toml"))
 PACKAGES = {name: Package(**page) for name, page in _PAGES.items()}
 
 
@@ -231,14 +229,13 @@ def _of_clips(full: str, package: Package, options: EncoderOptions) -> FeaturesO
         paper=package.paper,
         software={"torch": importlib.metadata.version("torch")},
     )
-    size = package.input_size if options.input_size is None else options.input_size
     return clip_network(
         module,
         card,
         package.mean,
         package.std,
         options.device,
-        size,
+        options.size(package.input_size),
         features=("embedding",),
     )
 
@@ -266,9 +263,7 @@ def _loaded(
     full: str, package: Package, options: EncoderOptions, path: Path | None = None
 ) -> NetworkObserver:
     """Load the observer with its network, and check its weights unless that was done."""
-    size = checked_size(
-        package.input_size if options.input_size is None else options.input_size
-    )
+    size = options.size(package.input_size)
     arguments = {**package.arguments} | (
         {"img_size": size} if package.network.startswith("vit") else {}
     )

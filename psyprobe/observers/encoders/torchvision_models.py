@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from psyprobe._json import JsonObject
-from psyprobe.errors import InputError, WeightsError, unknown_name
+from psyprobe.errors import WeightsError, unknown_name
 from psyprobe.observers.encoders import network as nets
 from psyprobe.observers.encoders.network import FileOptions, Network, NetworkObserver
 from psyprobe.observers.images import checked_size, size_text
@@ -49,7 +49,7 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
     weights = trained[tag] if tag else trained.DEFAULT
     transforms = weights.transforms()
     native = checked_size(transforms.crop_size[0])
-    size = native if options.input_size is None else checked_size(options.input_size)
+    size = options.size(native)
     module, origin = _module(full, architecture, weights, options)
     nodes, last = _nodes(module)
     _check_size(full, module, size, native)
@@ -103,16 +103,9 @@ def _module(
         return module, f"torchvision, {weights.url}"
     if file is None:
         return module, nets.RANDOM
-    try:
-        module.load_state_dict(
-            torch.load(file, map_location="cpu", weights_only=True), strict=True
-        )
-    except (
-        Exception
-    ) as problem:  # torch raises whatever it stumbles over in a damaged file
-        raise InputError(
-            f"{full}: {str(file)!r} does not hold its weights: {nets.first_line(problem)}"
-        ) from problem
+    with nets.read_weights(full, file):
+        state = torch.load(file, map_location="cpu", weights_only=True)
+        module.load_state_dict(state)
     return module, f"file {file}"
 
 
@@ -210,10 +203,7 @@ def _check_size(
 
     if size == native:
         return
-    try:
-        with torch.inference_mode():
-            module(torch.zeros(1, 3, *size))
-    except Exception as problem:  # each network raises its own
-        raise InputError(
-            f"{full} cannot look at images of {size_text(size)}: {nets.first_line(problem)}"
-        ) from problem
+    message = f"{full} cannot look at images of {size_text(size)}"
+    # Each network raises its own.
+    with nets.explained(message, Exception), torch.inference_mode():
+        module(torch.zeros(1, 3, *size))

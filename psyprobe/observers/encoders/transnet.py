@@ -12,16 +12,15 @@ detection. arXiv 2008.04838. Layers are named as in the package transnetv2-pytor
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
 from psyprobe._json import JsonObject
 
-#: Filters of each branch in the first stage, doubled from stage to stage; blocks of a stage; steps
-#: in time of branches.
+#: Filters of each branch in the first stage, doubled from stage to stage; steps in time of branches.
 _FILTERS = 16
 _STAGES = 3
-_BLOCKS = 2
 _DILATIONS = (1, 2, 4, 8)
 
 
@@ -37,16 +36,15 @@ def transnet() -> Any:
         space = nn.Conv3d(
             channels, 2 * filters, (1, 3, 3), padding=(0, 1, 1), bias=False
         )
-        step = (dilation, 1, 1)
         time = nn.Conv3d(
             2 * filters,
             filters,
             (3, 1, 1),
-            dilation=step,
+            dilation=(dilation, 1, 1),
             padding=(dilation, 0, 0),
             bias=False,
         )
-        return nn.ModuleDict({"layers": nn.ModuleList([space, time])})
+        return nn.ModuleDict({"layers": nn.Sequential(space, time)})
 
     class Block(nn.Module):  # type: ignore[misc]
         def __init__(self, channels: int, filters: int) -> None:
@@ -58,45 +56,30 @@ def transnet() -> Any:
             self.bn = nn.BatchNorm3d(filters * len(_DILATIONS), eps=1e-3)
 
         def forward(self, clips: Any) -> Any:
-            branches = (
-                self.get_submodule(f"Conv3D_{dilation}.layers")
+            maps = [
+                self.get_submodule(f"Conv3D_{dilation}.layers")(clips)
                 for dilation in _DILATIONS
-            )
-            return self.bn(
-                torch.cat([time(space(clips)) for space, time in branches], dim=1)
-            )
+            ]
+            return self.bn(torch.cat(maps, dim=1))
 
     class Stage(nn.Module):  # type: ignore[misc]
         def __init__(self, channels: int, filters: int) -> None:
             super().__init__()
             inner = filters * len(_DILATIONS)
             self.DDCNN = nn.ModuleList(
-                [Block(channels if k == 0 else inner, filters) for k in range(_BLOCKS)]
+                [Block(channels, filters), Block(inner, filters)]
             )
 
         def forward(self, clips: Any) -> Any:
-            first = torch.relu(self.DDCNN[0](clips))
-            last = first
-            for block in self.DDCNN[1:-1]:
-                last = torch.relu(block(last))
-            last = torch.relu(self.DDCNN[-1](last)) + first
-            return nn.functional.avg_pool3d(last, (1, 2, 2))
+            first, last = self.DDCNN
+            shortcut = torch.relu(first(clips))
+            maps = torch.relu(last(shortcut)) + shortcut
+            return nn.functional.avg_pool3d(maps, (1, 2, 2))
 
-    class Stages(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            widths = [_FILTERS * 2**k for k in range(_STAGES)]
-            channels = [3, *(width * len(_DILATIONS) for width in widths[:-1])]
-            self.SDDCNN = nn.ModuleList(
-                [Stage(*pair) for pair in zip(channels, widths, strict=True)]
-            )
-
-        def forward(self, clips: Any) -> Any:
-            for stage in self.SDDCNN:
-                clips = stage(clips)
-            return clips
-
-    return Stages()
+    widths = [_FILTERS * 2**number for number in range(_STAGES)]
+    channels = [3, *(width * len(_DILATIONS) for width in widths)]
+    stages = nn.Sequential(*map(Stage, channels, widths))
+    return nn.Sequential(OrderedDict(SDDCNN=stages))
 
 
 def stages_of(path: Path) -> JsonObject:
