@@ -281,63 +281,40 @@ class Profile:
 def _search_group(
     problem: SearchProblem, best: Point, is_slope: BoolArray, member: Index
 ) -> Maxima:
-    """Search for the largest objective with a parameter of one curve fixed, from many starts."""
-    starts = _group_starts(problem, best, is_slope, member)
-    groups = np.concatenate([start.group for start in starts])
-    start_points = concatenate_points([start.point for start in starts])
-    maxima = search(problem[groups], [start_points], grid_starts=0)
-    # The first start is of all groups, in their order.
-    first = np.arange(is_slope.size)
-    winner = maxima[first]
-    begin = first.size
-    for start in starts[1:]:
-        rival = maxima[np.arange(begin, begin + start.group.size)]
-        begin += start.group.size
-        # A gain below the rounding error is none: then the earlier start wins.
-        better = rival.value > winner.value[start.group] + _ROUNDING
-        winner[start.group[better]] = rival[better]
-    return winner
+    """Search for the largest objective with a parameter of one curve fixed, from many starts.
 
-
-class _Start(NamedTuple):
-    """Points from which groups start, and the indices of these groups."""
-
-    point: Point
-    group: Index
-
-
-def _group_starts(
-    problem: SearchProblem, best: Point, is_slope: BoolArray, member: Index
-) -> list[_Start]:
-    """List starts: the best point, and other widths where a threshold is fixed.
-
-    The other curves of a group hold the common rates in place, so that only this curve's width is
-    in doubt. First it climbs alone, with the rates fixed, too, which takes little time; of starts
-    that lead it to one function, one is enough.
+    They are the best point, and other widths where a threshold is fixed. The other curves of a
+    group hold the common rates in place, so that only this curve's width is in doubt. First it
+    climbs alone, with the rates fixed, too, which takes little time; of starts that lead it to one
+    function, one is enough.
     """
     group = np.flatnonzero(~is_slope)
     curve = member[group]
     curve_problem, curve_best = separate_curve(problem[group], best[group], curve)
-    curve_starts = [curve_best]
+    starts = [curve_best]
     for width in _WIDTHS:
         slope = np.full(curve_best.slope.shape, -np.log(width))
-        curve_starts.append(replace(curve_best, slope=slope))
-    climbing = curve_problem[np.tile(np.arange(group.size), len(curve_starts))]
-    start = concatenate_points(curve_starts).within(climbing.lower, climbing.upper)
-    maxima = maximise(climbing, start)
-    slopes = maxima.point.slope.reshape(len(curve_starts), -1)
-    values = maxima.value.reshape(len(curve_starts), -1)
+        starts.append(replace(curve_best, slope=slope))
+    climbing = curve_problem[np.tile(np.arange(group.size), len(starts))]
+    start = concatenate_points(starts).within(climbing.lower, climbing.upper)
+    alone = maximise(climbing, start)
+    slopes = alone.point.slope.reshape(len(starts), -1)
+    values = alone.value.reshape(len(starts), -1)
     first = best.copy()
     first.slope[group, curve] = slopes[0]
-    starts = [_Start(first, np.arange(is_slope.size))]
-    for i in range(1, len(curve_starts)):
+    maxima = search(problem, [first], grid_starts=0)
+    for i in range(1, len(starts)):
         with np.errstate(invalid="ignore"):
             differs = np.abs(values[:i] - values[i]) > _SAME
         new = np.flatnonzero(differs.all(axis=0))
-        point = first[group[new]]
+        rows = group[new]
+        point = first[rows]
         point.slope[np.arange(new.size), curve[new]] = slopes[i, new]
-        starts.append(_Start(point, group[new]))
-    return starts
+        rival = search(problem[rows], [point], grid_starts=0)
+        # A gain below the rounding error is none: then the earlier start wins.
+        better = rival.value > maxima.value[rows] + _ROUNDING
+        maxima[rows[better]] = rival[better]
+    return maxima
 
 
 #: Groups x resamples x curves fitted at once.
