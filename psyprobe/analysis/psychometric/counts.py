@@ -6,6 +6,7 @@ of M curves at L levels (M = 1: nothing is shared).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeAlias
@@ -109,16 +110,14 @@ class Curves:
     #: Answers to blanks, shape (G, M).
     catch_yes: FloatArray
     catch_trials: FloatArray
-    #: Shape of the batch.
-    batch: tuple[int, ...]
-    #: Axes of the batch in the order of groups: those that share nothing, then those that share.
-    order: tuple[int, ...]
+    #: Axes of the batch along which curves share rates, and the shape of the batch with them last.
+    shared: tuple[int, ...]
+    shape: tuple[int, ...]
 
     def ungroup(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Bring values by group and curve, (G, M), into the shape of the batch."""
-        shape = tuple(self.batch[axis] for axis in self.order)
-        inverse_order = np.argsort(np.asarray(self.order, dtype=int))
-        return np.transpose(values.reshape(shape), inverse_order.tolist())
+        places = range(-len(self.shared), 0)
+        return np.moveaxis(values.reshape(self.shape), places, self.shared)
 
     def scaled(self, blanks: bool) -> Counts:
         """Convert to the coordinates of the fit; without `blanks`, catch trials are left out."""
@@ -128,8 +127,7 @@ class Curves:
         centre = 0.5 * (low + high)
         x = np.where(tested, (self.x - centre[..., None]) / scale[..., None], 0.0)
         pair_tested = tested[..., 1:] & tested[..., :-1]
-        gaps = np.where(pair_tested, np.diff(x, axis=-1), np.inf)
-        spacing = gaps.min(axis=-1, initial=np.inf)
+        spacing = lowest(np.diff(x, axis=-1), pair_tested)
         return Counts(
             x=x,
             yes=self.yes,
@@ -145,9 +143,17 @@ class Curves:
 def tested_range(counts: Counts | Curves) -> tuple[FloatArray, FloatArray]:
     """Find the lowest and the highest level of each curve; infinite without any."""
     tested = counts.trials > 0
-    low = np.where(tested, counts.x, np.inf)
-    high = np.where(tested, counts.x, -np.inf)
-    return low.min(axis=-1, initial=np.inf), high.max(axis=-1, initial=-np.inf)
+    return lowest(counts.x, tested), highest(counts.x, tested)
+
+
+def lowest(values: FloatArray, mask: BoolArray) -> FloatArray:
+    """Find the lowest value along the last axis where a mask is true; infinite without any."""
+    return np.asarray(np.min(values, axis=-1, initial=np.inf, where=mask))
+
+
+def highest(values: FloatArray, mask: BoolArray) -> FloatArray:
+    """Find the highest value along the last axis where a mask is true; infinite without any."""
+    return np.asarray(np.max(values, axis=-1, initial=-np.inf, where=mask))
 
 
 def pick(values: FloatArray, index: Index) -> FloatArray:
@@ -181,34 +187,23 @@ def read_curves(
     batch = columns[0].shape[:-1]
     if columns[0].shape[-1] == 0:
         columns = tuple(np.full((*batch, 1), fill) for fill in (1.0, 0.0, 0.0))
-    shared_axes = _shared_axes(batch, shared)
-    own_axes = tuple(axis for axis in range(len(batch)) if axis not in shared_axes)
-    order = (*own_axes, *shared_axes)
-    groups = int(np.prod([batch[axis] for axis in own_axes], dtype=int))
-    size = int(np.prod([batch[axis] for axis in shared_axes], dtype=int))
-    contrast, yes, trials = (
-        np.transpose(column, (*order, len(batch))).reshape(
-            groups, size, column.shape[-1]
-        )
-        for column in columns
-    )
+    axes = _shared_axes(batch, shared)
+    places = range(-1 - len(axes), -1)
+    moved = [np.moveaxis(column, axes, places) for column in columns]
+    *shape, levels = moved[0].shape
+    own = len(batch) - len(axes)
+    group_shape = (math.prod(shape[:own]), math.prod(shape[own:]), levels)
+    contrast, yes, trials = (column.reshape(group_shape) for column in moved)
     blank = contrast == 0
     used = (trials > 0) & ~blank
     with np.errstate(divide="ignore"):
         x = np.where(used, np.log10(contrast), np.inf)
-    merged_x, merged_yes, merged_trials = _merge_equal_levels(
-        x,
-        np.where(used, yes, 0.0),
-        np.where(used, trials, 0.0),
-    )
     return Curves(
-        x=merged_x,
-        yes=merged_yes,
-        trials=merged_trials,
+        *_merge_equal_levels(x, np.where(used, yes, 0.0), np.where(used, trials, 0.0)),
         catch_yes=np.where(blank, yes, 0.0).sum(axis=-1),
         catch_trials=np.where(blank, trials, 0.0).sum(axis=-1),
-        batch=batch,
-        order=order,
+        shared=axes,
+        shape=tuple(shape),
     )
 
 
@@ -287,7 +282,6 @@ def _merge_equal_levels(
     merged_trials = np.zeros(x.shape)
     np.add.at(merged_trials, cells, trials)
     present = np.isfinite(merged_x)
-    highest = np.where(present, merged_x, -np.inf).max(axis=-1, keepdims=True)
-    highest = np.where(np.isfinite(highest), highest, 0.0)
-    filled_x = np.where(present, merged_x, highest)
+    last = highest(merged_x, present)[..., None]
+    filled_x = np.where(present, merged_x, np.where(np.isfinite(last), last, 0.0))
     return filled_x[..., :levels], merged_yes[..., :levels], merged_trials[..., :levels]

@@ -23,6 +23,8 @@ from psyprobe.analysis.psychometric import likelihood
 from psyprobe.analysis.psychometric.counts import (
     Counts,
     Curves,
+    highest,
+    lowest,
     read_curves,
     tested_range,
 )
@@ -191,8 +193,8 @@ def fit_psychometric(
             drawn_quantiles = np.quantile(draws.loss, level, axis=2, method="higher")
             quantiles = np.maximum(quantiles, drawn_quantiles)
     if interval is None:
-        unknown = np.full(fit_deviance.shape, np.nan)
-        intervals = _Intervals(Interval(unknown, unknown), Interval(unknown, unknown))
+        unknown = Interval(*np.full((2, *fit_deviance.shape), np.nan))
+        intervals = _Intervals(unknown, unknown)
     else:
         intervals = _intervals(problem, estimates, maxima, quantiles)
     return _collect(problem, estimates, maxima, intervals, fit_deviance, p_value)
@@ -303,9 +305,8 @@ def _limit_to_levels(
     counts = problem.search_problem.counts
     threshold = estimates.threshold
     x = np.where(counts.trials > 0, counts.x, np.nan)
-    level_threshold = threshold[..., None]
-    below = np.where(x < level_threshold, x, -np.inf).max(axis=-1, initial=-np.inf)
-    above = np.where(x > level_threshold, x, np.inf).min(axis=-1, initial=np.inf)
+    below = highest(x, x < threshold[..., None])
+    above = lowest(x, x > threshold[..., None])
     at_mixed_level = estimates.status == "quasi_separable"
     widened_low = np.minimum(interval.low, 0.5 * (below + threshold))
     widened_high = np.maximum(interval.high, 0.5 * (above + threshold))
@@ -333,15 +334,15 @@ def _censor_interval(
     half = 0.5 * (1 + problem.guess.low - problem.lapse.low)
     x = np.where(tested, counts.x, -np.inf)
     all_no = (status == "censored_above") & (problem.status == "censored_above")
-    highest = _refuted_level(x, counts.trials, problem.level, 1 - half)
-    low = np.where(all_no, highest, interval.low)
+    last = _refuted_level(x, counts.trials, problem.level, 1 - half)
+    low = np.where(all_no, last, interval.low)
     high = np.where(all_no, np.inf, interval.high)
 
     x = np.where(tested, -counts.x, -np.inf)[..., ::-1]
     all_yes = (status == "censored_below") & (problem.status == "censored_below")
-    lowest = -_refuted_level(x, counts.trials[..., ::-1], problem.level, half)
+    first = -_refuted_level(x, counts.trials[..., ::-1], problem.level, half)
     low = np.where(all_yes, -np.inf, low)
-    high = np.where(all_yes, lowest, high)
+    high = np.where(all_yes, first, high)
 
     flat = status == "flat"
     open_below = flat | ((status == "censored_below") & ~np.isnan(high))
@@ -357,8 +358,7 @@ def _refuted_level(
     """Find the highest x from which on enough trials, all of one answer, refute its chance."""
     trials_from_above = np.cumsum(trials[..., ::-1], axis=-1)[..., ::-1]
     refuted = trials_from_above >= np.log(1 - level) / np.log(chance) - 1e-9
-    highest = np.where(refuted, x, -np.inf)
-    return np.asarray(highest.max(axis=-1, initial=-np.inf))
+    return highest(x, refuted)
 
 
 def _collect(

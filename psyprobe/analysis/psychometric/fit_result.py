@@ -97,15 +97,14 @@ class PsychometricFit:
     @property
     def width(self) -> FloatArray:
         """Contrast at F = 0.95 less that at F = 0.05; 0 of a step, nan without a threshold."""
-        low = self._log10_contrast_at(0.05)
-        high = self._log10_contrast_at(0.95)
-        return np.asarray(10.0**high - 10.0**low)
-
-    def _log10_contrast_at(self, share: float) -> FloatArray:
-        """Find the log10 contrast where F is a share."""
-        return threshold_at(
-            share, self.log10_threshold, self.log10_width, function=self.function
+        low, high = (
+            10.0
+            ** threshold_at(
+                share, self.log10_threshold, self.log10_width, function=self.function
+            )
+            for share in (0.05, 0.95)
         )
+        return np.asarray(high - low)
 
     @property
     def bracket_low(self) -> FloatArray:
@@ -148,26 +147,22 @@ class PsychometricFit:
         """Tabulate all numbers of the fit, one row a curve, indexed by its place in the batch."""
         import pandas as pd
 
-        names = [field.name for field in fields(self)]
-        values = {name: getattr(self, name) for name in [*names, *_IN_CONTRAST]}
-        arrays = {
-            name: value
-            for name, value in values.items()
-            if isinstance(value, np.ndarray)
-        }
+        # The last two fields, function and level, are those of all curves.
+        names = [field.name for field in fields(self)][:-2]
         shape = np.shape(self.status)
         axes = [f"axis_{i}" for i in range(len(shape))]
         index = (
             pd.MultiIndex.from_product(map(range, shape), names=axes) if shape else None
         )
-        return pd.DataFrame(
-            {name: np.ravel(array) for name, array in arrays.items()}, index
-        )
+        columns = {
+            name: np.ravel(getattr(self, name)) for name in [*names, *_IN_CONTRAST]
+        }
+        return pd.DataFrame(columns, index)
 
     def _repr_html_(self) -> str:
         from psyprobe.files import html
 
-        names = (
+        names = [
             "status",
             "threshold",
             "threshold_low",
@@ -176,12 +171,9 @@ class PsychometricFit:
             "guess",
             "lapse",
             "sensitivity",
-        )
-        columns = [np.ravel(getattr(self, name)) for name in names]
-        rows = [[_rounded(cell) for cell in row] for row in zip(*columns, strict=True)]
-        return html.table(
-            [list(names), *rows], f"Psychometric function ({self.function})"
-        )
+        ]
+        rows = self.to_frame()[names].map(_rounded).to_numpy().tolist()
+        return html.table([names, *rows], f"Psychometric function ({self.function})")
 
     def predict(self, contrast: npt.ArrayLike) -> FloatArray:
         """Predict the probability of yes by the fitted functions.

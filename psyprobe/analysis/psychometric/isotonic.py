@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.special import xlogy
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.counts import highest, lowest
 from psyprobe.analysis.psychometric.likelihood import level_log_likelihood
 from psyprobe.analysis.psychometric.sigmoids import broadcast_floats
 
@@ -193,8 +194,8 @@ def isotonic_bracket(
     below = tested & (fit < level - _SAME_PROPORTION)
     above = tested & (fit > level + _SAME_PROPORTION)
     return Interval(
-        low=np.where(below, x, -np.inf).max(axis=-1, initial=-np.inf),
-        high=np.where(above, x, np.inf).min(axis=-1, initial=np.inf),
+        low=highest(x, below),
+        high=lowest(x, above),
     )
 
 
@@ -225,7 +226,6 @@ def spearman_karber(
     rise = np.diff(fit, axis=-1)
     weighted = rise * 0.5 * (levels[..., 1:] + levels[..., :-1])
     mean = np.where(pair_tested, weighted, 0.0).sum(axis=-1)
-    lowest = np.where(tested, fit, np.inf).min(axis=-1, initial=np.inf)
-    highest = np.where(tested, fit, -np.inf).max(axis=-1, initial=-np.inf)
-    complete = (lowest <= _SAME_PROPORTION) & (highest >= 1 - _SAME_PROPORTION)
+    complete = lowest(fit, tested) <= _SAME_PROPORTION
+    complete &= highest(fit, tested) >= 1 - _SAME_PROPORTION
     return np.where(complete, mean, np.nan)

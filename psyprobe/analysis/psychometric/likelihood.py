@@ -394,7 +394,7 @@ class SearchProblem:
         curvature = np.empty((3, 2, *z.shape))
         np.multiply(bends[0, 0], ratios[0], out=curvature[:, 1])
         curvature[:, 1] += bends[1, 0] * ratios[1]
-        np.negative(curvature[2, 1], out=curvature[2, 1])
+        curvature[2, 1] *= -1
         curvature[0, 0] = curvature[0, 1] - gradient[0] * family.log_density_slope(z)
         # A larger guess or lapse rate makes p rise less with z.
         flattening = gradient[0] * np.exp(-share)
@@ -408,21 +408,19 @@ class SearchProblem:
         gradient_sum = gradient[0] @ ones
         curvature_sum = curvature @ ones
         distance_sum = np.vecdot(curvature, distance)
-        curve = np.empty((2, *steepness.shape))
-        curve[0] = -steepness * gradient_sum
-        curve[1] = np.vecdot(gradient[0], distance)
-        blocks = np.empty((3, 2, *steepness.shape))
-        blocks[0] = steepness**2 * curvature_sum[0]
-        blocks[1] = -steepness * distance_sum[0]
-        blocks[2] = np.vecdot(curvature[0], distance**2)
-        blocks[1, 0] += steepness * gradient_sum
-        blocks[2, 0] -= curve[1]
-        across = np.empty((2, 2, 2, *steepness.shape))
-        across[0] = -steepness * curvature_sum[1:]
-        across[1] = distance_sum[1:]
+        curve = np.array([-steepness * gradient_sum, np.vecdot(gradient[0], distance)])
+        blocks = np.array(
+            [
+                steepness**2 * curvature_sum[0],
+                -steepness * distance_sum[0],
+                np.vecdot(curvature[0], distance**2),
+            ]
+        )
+        blocks[1:, 0] -= curve
+        across = np.array([-steepness * curvature_sum[1:], distance_sum[1:]])
 
         rates = (gradient[1:] @ ones).sum(axis=-1)
-        np.negative(rates[1], out=rates[1])
+        rates[1] *= -1
         corner = np.empty((3, 2, len(z)))
         rate_bends = bends[:, 1:]
         corner[::2] = np.vecdot(rate_bends, ratios[:, 1:]).sum(axis=(0, -1))[:, None]

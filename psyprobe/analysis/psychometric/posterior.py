@@ -364,9 +364,8 @@ class Posterior(ABC):
         #: Thresholds of the grid of each value, log10 contrasts.
         self.thresholds = [grid.threshold] * values
         self._answers: list[list[Answer]] = [[] for _ in range(values)]
-        self._hard = [np.zeros(shape) for _ in range(values)]
-        self._soft: list[FloatArray | None] = [None] * values
-        #: Catch trials with hard and with soft answers.
+        #: Log likelihoods of hard and of soft answers at each value, and of those to catch trials.
+        self._log_likelihoods = np.zeros((values, 2, *shape))
         self._catch = np.zeros((2, grid.guess.size, 1))
         self._expected: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
 
@@ -436,20 +435,13 @@ class Posterior(ABC):
         l = self.grid.lapse
         detection = self._detection(place, answer.x)[:, :, None, None]
         psi = g + (1 - g - l) * detection
-        term = log_probability(psi, answer.response).reshape(self._hard[place].shape)
-        soft = self._soft[place]
-        if not answer.soft:
-            self._hard[place] += term
-        else:
-            self._soft[place] = term if soft is None else soft + term
+        log_likelihood = self._log_likelihoods[place, int(answer.soft)]
+        term = log_probability(psi, answer.response)
+        log_likelihood += term.reshape(log_likelihood.shape)
 
     def _log_likelihood(self, place: int) -> FloatArray:
-        soft = self._soft[place]
-        return (
-            self._hard[place]
-            if soft is None
-            else self._hard[place] + soft / self.dispersion
-        )
+        hard, soft = self._log_likelihoods[place]
+        return np.asarray(hard + soft / self.dispersion)
 
     def _disperse(self) -> None:
         g = self.mean_guess()
@@ -463,8 +455,8 @@ class Posterior(ABC):
             )
 
         self.dispersion = dispersion(self._answers, psi)
-        for place, soft in enumerate(self._soft):
-            if soft is not None:
+        for place, (_, soft) in enumerate(self._log_likelihoods):
+            if soft.any():
                 self._condition(place)
         self._share()
 
@@ -633,8 +625,7 @@ class ThresholdPosterior(Posterior):
 
     def _rebuild(self, place: int, thresholds: FloatArray) -> None:
         self.thresholds[place] = thresholds
-        self._hard[place] = np.zeros_like(self._hard[place])
-        self._soft[place] = None
+        self._log_likelihoods[place] = 0.0
         for answer in self._answers[place]:
             self._add(place, answer)
         self._condition(place)
