@@ -25,7 +25,7 @@ from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.stimulus.certificate import Certificate
 from psyprobe.stimulus.registry import KINDS
 from psyprobe.testing import judge
-from psyprobe.testing.diagnosis import Cause, describe_measurement, roots_first
+from psyprobe.testing.diagnosis import Cause, explain_failures
 
 #: Endings of images that are measured.
 _READ = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".npy", ".npz", ".mat")
@@ -70,7 +70,7 @@ def check_command(arguments: Namespace) -> int:
             display
         )
         causes = ()
-    lines = [repr(certificate), *_explain(certificate, causes)]
+    lines = [repr(certificate), *explain_failures(certificate.failures, causes)]
     if not unchanged:
         problem = (
             f"{path} is not the file that was rendered: its checksum differs from that in "
@@ -84,20 +84,8 @@ def check_command(arguments: Namespace) -> int:
         "unchanged": unchanged,
         "causes": list(map(asdict, causes)),
     }
-    show(record, "\n".join(lines), as_json=arguments.json)
+    show(record, "\n".join(lines), arguments)
     return 0 if certificate.passed else 1
-
-
-def _explain(certificate: Certificate, causes: Sequence[Cause]) -> list[str]:
-    """Name the likely causes of failed measurements, and what follows from them."""
-    if not causes:
-        return []
-    _, consequences = roots_first(certificate.failures, causes)
-    lines = [f"Likely cause: {cause}" for cause in causes]
-    if consequences:
-        descriptions = "; ".join(map(describe_measurement, consequences))
-        lines.append(f"What follows from it: {descriptions}.")
-    return lines
 
 
 def specification_from(stimulus: str, words: Sequence[str]) -> Specification:

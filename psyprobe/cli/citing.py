@@ -14,5 +14,5 @@ def cite_command(arguments: argparse.Namespace) -> int:
         entry.key: entry for name in arguments.experiment for entry in cite(name)
     }.values()
     text = "\n\n".join(f"% {entry.reason}\n{entry.bibtex}" for entry in entries)
-    show([vars(entry) for entry in entries], text, as_json=arguments.json)
+    show([vars(entry) for entry in entries], text, arguments)
     return 0

@@ -53,7 +53,7 @@ def doctor_command(arguments: argparse.Namespace) -> int:
         "threads": _threads(),
         "stores": stores,
     }
-    show(facts, _text(facts), as_json=arguments.json)
+    show(facts, _text(facts), arguments)
     return int(any("problem" in store for store in stores.values()))
 
 

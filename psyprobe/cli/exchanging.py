@@ -41,7 +41,7 @@ def export_runs(arguments: Namespace) -> int:
                 f"{exported.path}: {exported.answers:,} answers of {record.observer} in "
                 f"{record.experiment}"
             )
-    show({"files": files}, "\n".join(lines), as_json=arguments.json)
+    show({"files": files}, "\n".join(lines), arguments)
     return 0
 
 
@@ -75,5 +75,5 @@ def import_answers(arguments: Namespace) -> int:
                     "them"
                 )
             lines.append(line)
-    show(rows, "\n".join(lines), as_json=arguments.json)
+    show(rows, "\n".join(lines), arguments)
     return 0

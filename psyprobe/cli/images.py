@@ -211,7 +211,7 @@ def _render_grid(
         write_whole(sheet, lambda partial: partial.write_bytes(data))
         summary["sheet"] = str(sheet)
         line += f", {sheet} shows them"
-    show(summary, line, as_json=arguments.json)
+    show(summary, line, arguments)
     return 0
 
 
@@ -314,7 +314,7 @@ def _png(drive: FloatArray, encoding: _Encoding) -> bytes:
 def corrupt_command(arguments: Namespace) -> int:
     """Corrupt images; without any, list the dimensions."""
     if not arguments.images:
-        return _list_corruptions(arguments.json)
+        return _list_corruptions(arguments)
     paths = [
         path
         for name in arguments.images
@@ -343,11 +343,11 @@ def corrupt_command(arguments: Namespace) -> int:
         f"{len(corrupted.files)} images of {originals} originals in {manifest.parent}; "
         f"{manifest.name} lists them."
     )
-    show(record, line, as_json=arguments.json)
+    show(record, line, arguments)
     return 0
 
 
-def _list_corruptions(as_json: bool) -> int:
+def _list_corruptions(arguments: Namespace) -> int:
     lines = []
     for dimension in dimensions().values():
         levels = ", ".join(f"{level:g}" for level in dimension.levels)
@@ -357,5 +357,5 @@ def _list_corruptions(as_json: bool) -> int:
             f"{levels} ({dimension.parameter}){simulated}"
         )
     records = [vars(dimension) for dimension in dimensions().values()]
-    show(records, "\n".join(lines), as_json=as_json)
+    show(records, "\n".join(lines), arguments)
     return 0

@@ -10,7 +10,6 @@ import os
 import sys
 from argparse import Namespace
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 
@@ -19,9 +18,8 @@ from psyprobe.cli.checking import specification_from
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import read_image
-from psyprobe.files.terminal import say, settings, show, stop_event, tell
+from psyprobe.files.terminal import say, show, stop_event, tell
 from psyprobe.light.screen import display_from
-from psyprobe.observers import load_observer
 from psyprobe.observers.chat.cost_summary import describe_cost
 from psyprobe.observers.chat.prices import charge, money, read_prices
 from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding
@@ -31,6 +29,7 @@ from psyprobe.probes.words.answer_table import read_answer
 from psyprobe.probes.words.delivery import Delivery, deliver
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.tasks.calibration import calibrate, check_calibrated, most_questions
+from psyprobe.tasks.items import load_answerer
 
 
 def ask_command(arguments: Namespace) -> int:
@@ -45,7 +44,7 @@ def ask_command(arguments: Namespace) -> int:
         raise InputError(
             'the question is empty; write for example "Do you see a pattern?"'
         )
-    observer = _load(arguments)
+    observer = load_answerer(arguments.observer, arguments.observer_option)
     if observer.card.ability != "answer":
         raise InputError(
             f"{observer.card.name} does not answer in words; name an observer that does, such "
@@ -66,7 +65,7 @@ def ask_command(arguments: Namespace) -> int:
         "p_yes": reading.p_yes if has_logprobs else None,
         "answer_mass": None if math.isnan(reading.mass) else reading.mass,
     }
-    show(record, answer.text, as_json=arguments.json)
+    show(record, answer.text, arguments)
     if not arguments.json:
         parts = [f"read as {reading.text}"]
         if has_logprobs:
@@ -85,7 +84,7 @@ def _calibrate(arguments: Namespace) -> int:
             "--calibrate asks questions of its own about images of its own; leave out all others"
         )
     trials = 20 if arguments.trials is None else arguments.trials
-    observer = _load(arguments)
+    observer = load_answerer(arguments.observer, arguments.observer_option)
     check_calibrated(observer, trials)
     if arguments.plan:
         maximum = most_questions(trials)
@@ -94,20 +93,15 @@ def _calibrate(arguments: Namespace) -> int:
             "about as many images"
         )
         plan = {"observer": observer.card.name, "fewest": trials, "most": maximum}
-        show(plan, text, as_json=arguments.json)
+        show(plan, text, arguments)
         return 0
     decoding = replace(_charge(arguments, observer), logprobs=False)
     calibration = calibrate(observer, trials, seed=arguments.seed, decoding=decoding)
-    show(calibration.to_dict(), str(calibration), as_json=arguments.json)
+    show(calibration.to_dict(), str(calibration), arguments)
     if not arguments.json:
         cost = describe_cost(calibration.spent)
         tell(f"{calibration.spent['answers']} questions{': ' if cost else ''}{cost}")
     return 0
-
-
-def _load(arguments: Namespace) -> AnswerObserver:
-    options = settings(arguments.observer_option, "--observer-option")
-    return cast(AnswerObserver, load_observer(arguments.observer, **options))
 
 
 def _charge(arguments: Namespace, observer: AnswerObserver) -> Decoding:
@@ -164,13 +158,8 @@ def serve_simulated_command(parsed: Namespace) -> int:
             raise InputError(
                 f"the environment variable {parsed.key_variable} is empty; put the key into it"
             )
-    observer = cast(
-        AnswerObserver,
-        load_observer(
-            f"simulated:{parsed.name.removeprefix('simulated:')}",
-            **settings(parsed.set, "--set"),
-        ),
-    )
+    name = parsed.name.removeprefix("simulated:")
+    observer = load_answerer(f"simulated:{name}", parsed.set, "--set")
     with (
         stop_event() as stopped,
         SimulatedServer(

@@ -17,5 +17,5 @@ def reproduce_command(arguments: argparse.Namespace) -> int:
         observer=arguments.observer,
         **options,
     )
-    show(reproduction.to_dict(), str(reproduction), as_json=arguments.json)
+    show(reproduction.to_dict(), str(reproduction), arguments)
     return 0 if reproduction.same else 1

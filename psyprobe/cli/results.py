@@ -8,7 +8,7 @@ from argparse import Namespace
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import xarray
 
@@ -19,7 +19,7 @@ from psyprobe.analysis.scoreboards import Scoreboard
 from psyprobe.cli.exchanging import export_runs, import_answers
 from psyprobe.errors import InputError
 from psyprobe.files.output import file_stem, make_folder, write_whole
-from psyprobe.files.terminal import say, settings, show
+from psyprobe.files.terminal import say, show
 from psyprobe.probes.experiments import load_results, merge_results
 from psyprobe.probes.export import export
 from psyprobe.probes.harnesses import harness_names
@@ -42,7 +42,7 @@ def score_command(arguments: Namespace) -> int:
     show(
         [score.to_dict() for score in scores],
         score_table(scores, arguments.format),
-        as_json=arguments.json,
+        arguments,
     )
     return 0
 
@@ -51,13 +51,10 @@ def _judge(arguments: Namespace) -> list[xarray.Dataset]:
     """Let a judge read the replies of results again; its verdicts go to the store of the
     replies.
     """
-    from psyprobe.observers import load_observer
-    from psyprobe.observers.chat.protocol import AnswerObserver
-    from psyprobe.tasks.items import Judge
+    from psyprobe.tasks.items import Judge, load_answerer
     from psyprobe.tasks.judged_replies import judge_replies
 
-    options = settings(arguments.observer_option, "--observer-option")
-    judge = Judge(cast(AnswerObserver, load_observer(arguments.judge, **options)))
+    judge = Judge(load_answerer(arguments.judge, arguments.observer_option))
     return [
         judge_replies(result, judge, store=None if Path(path).suffix == ".nc" else path)
         for path in arguments.results
@@ -99,7 +96,7 @@ def plot_command(arguments: Namespace) -> int:
         [result.attrs["experiment"], result.attrs["observer"]] for result in results
     ]
     line = f"{path}: {len(results)} result{'s' * (len(results) != 1)}"
-    show({"file": str(path), "panels": panels}, line, as_json=arguments.json)
+    show({"file": str(path), "panels": panels}, line, arguments)
     return 0
 
 
@@ -112,7 +109,7 @@ def report_command(arguments: Namespace) -> int:
     show(
         {"file": str(path), "bytes": size},
         f"{path}: {size / 1e3:.0f} kB",
-        as_json=arguments.json,
+        arguments,
     )
     return 0
 
@@ -131,7 +128,7 @@ def replay_command(arguments: Namespace) -> int:
     show(
         {"files": list(map(str, files))},
         "\n".join(map(str, files)),
-        as_json=arguments.json,
+        arguments,
     )
     return 0
 
@@ -164,9 +161,7 @@ def store_command(arguments: Namespace) -> int:
                 f"; of {merged.conflicts:,} questions with two answers the {arguments.keep} "
                 "is kept"
             )
-        show(
-            {"store": arguments.output, **asdict(merged)}, line, as_json=arguments.json
-        )
+        show({"store": arguments.output, **asdict(merged)}, line, arguments)
         return 0
     records = []
     texts = []
@@ -175,7 +170,7 @@ def store_command(arguments: Namespace) -> int:
             record, text = _work_on(store, path, arguments)
         records.append(record)
         texts.append(text)
-    show(records, "\n".join(texts), as_json=arguments.json)
+    show(records, "\n".join(texts), arguments)
     return 0
 
 

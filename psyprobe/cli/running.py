@@ -154,7 +154,7 @@ def _plan(
     # What is shown to encoders has no price.
     costs = [cost for planned in plans if (cost := getattr(planned, "left", None))]
     text = "\n".join([*map(str, plans), total, *priced_plan(costs, arguments.budget)])
-    show([planned.to_dict() for planned in plans], text, as_json=arguments.json)
+    show([planned.to_dict() for planned in plans], text, arguments)
     return 0
 
 
@@ -233,7 +233,7 @@ def _run_shard(
         f"share {arguments.shard} is in {options['store']}; merge the stores of all shares with "
         "psyprobe store merge, and run on what it makes"
     )
-    show(record, line, as_json=arguments.json)
+    show(record, line, arguments)
     return 0
 
 

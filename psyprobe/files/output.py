@@ -8,7 +8,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -180,18 +180,6 @@ def digest(value: Any) -> str:
     True
     """
     return hashlib.sha256(_CANONICAL.encode(value).encode()).hexdigest()
-
-
-def digest_of_names(names: Sequence[str]) -> str:
-    """Compute the `digest` of a list of digests faster; a run has one for each image.
-
-    Examples
-    --------
-    >>> digest_of_names(["0a", "ff"]) == digest(["0a", "ff"])
-    True
-    """
-    joined = '","'.join(names)
-    return hashlib.sha256(f'["{joined}"]'.encode()).hexdigest()
 
 
 def plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ import signal
 import sys
 import textwrap
 import threading
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -80,9 +81,9 @@ def tell(text: str) -> None:
     print(printable(" ".join(text.split())), file=sys.stderr)
 
 
-def show(value: Any, text: str, *, as_json: bool) -> None:
-    """Print a result on standard output, as JSON or as text."""
-    if as_json:
+def show(value: Any, text: str, arguments: Namespace) -> None:
+    """Print a result on standard output, as JSON or as text, as the command line asks."""
+    if arguments.json:
         say_json(value)
     else:
         say(text)

@@ -21,7 +21,7 @@ import numpy as np
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray, NamedArrays, Size
 from psyprobe.analysis.direction import angle_status
-from psyprobe.files.output import digest, digest_of_names
+from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.observers.planes import ImagePlanes
@@ -216,7 +216,7 @@ def _test_levels(work: PairImages) -> list[JsonObject]:
 
 def stimulus_digests(layout: JsonMapping) -> list[str]:
     """Return a digest of the stimulus of each pair of a run, the display included."""
-    return [digest_of_names((*pair, layout["display"])) for pair in layout["pairs"]]
+    return [digest([*pair, layout["display"]]) for pair in layout["pairs"]]
 
 
 def request_digest(layout: JsonMapping) -> str:

@@ -7,15 +7,16 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from psyprobe import __version__
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment, load_suite
+from psyprobe.files.parsing import packaged_text
 from psyprobe.human import list_human
 from psyprobe.probes import probe_bibtex
 from psyprobe.stimulus.catalogue import read_page
@@ -55,18 +56,15 @@ def references() -> dict[str, Reference]:
     >>> references()["foley1994"].author, references()["hernandez2025"].author
     ('Foley', 'Hernandez-Camara')
     """
-    text = (
-        files("psyprobe.reporting")
-        .joinpath("references.bib")
-        .read_text(encoding="utf-8")
-    )
+    text = packaged_text("psyprobe.reporting", "references.bib")
     entries = {}
     for entry in re.split(r"\n\n(?=@)", text.strip()):
         author = re.search(r"author\s*= \{(.*?),", entry)
         year = re.search(r"year\s*= \{(\d{4})\}", entry)
         assert author and year, entry
         name = re.sub(r"[{}]|\\.", "", author[1])
-        entries[_key(entry)] = Reference(_key(entry), entry, name, year[1])
+        key = _key(entry)
+        entries[key] = Reference(key, entry, name, year[1])
     return entries
 
 
@@ -87,14 +85,14 @@ def references_in(text: str) -> list[str]:
     plain = "".join(
         c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)
     )
-    pairs = [(reference.author, reference.year) for reference in references().values()]
+    papers = {(paper.author, paper.year): paper.key for paper in references().values()}
+    counts = Counter((paper.author, paper.year) for paper in references().values())
     return [
-        reference.key
-        for reference in references().values()
-        if pairs.count((reference.author, reference.year)) == 1
+        key
+        for (author, year), key in papers.items()
+        if counts[author, year] == 1
         and re.search(
-            rf"(?<![,&] )\b{re.escape(reference.author)}\b[^;]{{0,{_REACH}}}?\b{reference.year}\b",
-            plain,
+            rf"(?<![,&] )\b{re.escape(author)}\b[^;]{{0,{_REACH}}}?\b{year}\b", plain
         )
     ]
 
@@ -167,8 +165,8 @@ def _sources(experiment: Experiment) -> Iterator[tuple[str, str]]:
     stimulus = page.get("stimulus")
     if isinstance(stimulus, str) and not stimulus.endswith(".toml"):
         stimulus_page = read_page("stimuli", stimulus)[1]
-        sources.append((str(stimulus_page.get("source", "")), "the stimulus"))
+        sources.append((stimulus_page.get("source", ""), "the stimulus"))
     for key in ("model", "data"):
-        name = str(human.get(key))
+        name = human.get(key)
         sources.append((human_sources.get(name, ""), f"people: {name}"))
     return ((text, reason) for text, reason in sources if text and text != "psyprobe")

@@ -7,7 +7,6 @@ import functools
 import hashlib
 import io
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from markupsafe import Markup
 
 from psyprobe.analysis.score import number
 from psyprobe.files.output import write_text
+from psyprobe.files.parsing import packaged_text
 from psyprobe.files.terminal import printable
 
 
@@ -79,16 +79,13 @@ def _environment() -> Environment:
 
 def _asset(name: str) -> Markup:
     """Read a file of psyprobe's that stands in a page as it is."""
-    return Markup(
-        files("psyprobe.reporting").joinpath(name).read_text(encoding="utf-8")
-    )
+    return Markup(packaged_text("psyprobe.reporting", name))
 
 
 def _policy(text: str) -> Markup:
     """Name the digest by which a content security policy allows a script or a style."""
-    return Markup(
-        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-    )
+    code = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Markup(f"'sha256-{code}'")
 
 
 def _compact_json(value: Any) -> Markup:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,7 +41,7 @@ _PICTURES = 3
 
 def _json_attribute(result: xr.Dataset, name: str) -> JsonMapping:
     """Read the JSON object of an attribute; empty where there is none."""
-    value = json.loads(str(result.attrs.get(name) or "{}"))
+    value = json.loads(result.attrs.get(name) or "{}")
     return value if isinstance(value, dict) else {}
 
 
@@ -66,28 +67,22 @@ def summarise_stimulus(result: xr.Dataset) -> StimulusSummary | None:
     page_levels = page.get("levels", {})
     levels = {name: read_levels(name, values) for name, values in page_levels.items()}
     levels = levels or dict(stimulus.levels)
-    specifications = []
-    captions = []
+    captioned = []
     for values in sample_levels(levels):
         specification = strongest(stimulus, values, levels.get("contrast", ()), display)
         if specification is None:
             continue
         if "contrast" in specification.levels():
             values["contrast"] = float(specification.value("contrast"))
-        specifications.append(specification)
-        captions.append(_caption(stimulus, values))
-    if not specifications:
+        captioned.append((specification, _caption(stimulus, values)))
+    if not captioned:
         return None
-    images = [_codes(display, specification) for specification in specifications]
-    middle = len(specifications) // 2
-    certificate = specifications[middle].measure(display)
+    specification, caption = captioned[len(captioned) // 2]
+    certificate = specification.measure(display)
     return StimulusSummary(
-        [
-            (picture(image, _WIDTH), text)
-            for image, text in zip(images, captions, strict=True)
-        ],
+        [(picture(_codes(display, spec), _WIDTH), text) for spec, text in captioned],
         [_certificate_row(measurement) for measurement in certificate],
-        captions[middle],
+        caption,
         certificate.passed,
     )
 
@@ -157,15 +152,13 @@ def _codes(display: Display, specification: Specification) -> npt.NDArray[np.uin
 def _caption(stimulus: StimulusSet, levels: Mapping[str, float]) -> str:
     """Write levels with their units, as under a picture."""
     parameters = stimulus.spec(**levels).levels()
+    units = {name: parameter.unit for name, parameter in parameters.items()}
     return ", ".join(
-        f"{name.replace('_', ' ')} {value:.3g} {_unit(parameters, name)}".rstrip()
+        f"{name.replace('_', ' ')} {value:.3g} {units.get(name, '1')}".removesuffix(
+            " 1"
+        )
         for name, value in levels.items()
     )
-
-
-def _unit(levels: JsonMapping, name: str) -> str:
-    unit = str(getattr(levels.get(name), "unit", ""))
-    return "" if unit == "1" else unit
 
 
 def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> JsonMapping:
@@ -180,34 +173,31 @@ def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> JsonMapping:
     for results in experiments:
         first = results[0]
         page = page_of(first)
-        title = str(page.get("title", "")) or str(first.attrs["experiment"])
-        summary = probe_summary(str(first.attrs["probe"]))
+        title = page.get("title", "") or first.attrs["experiment"]
+        summary = probe_summary(first.attrs["probe"])
         task = (
             f" {summary[:1].upper()}{summary[1:]}"
             if title.endswith("?")
             else f": {summary}"
         )
-        sentences = [f"{title}{cite(str(page.get('source', '')))}{task}."]
+        sentences = [f"{title}{cite(page.get('source', ''))}{task}."]
         sentences += _design(first)
         human = page.get("human", {})
-        name = str(human.get("model", human.get("data", "")))
+        name = human.get("model", human.get("data", ""))
         if name:
             citation = cite(references[name].source) if name in references else ""
             sentences.append(f"Human reference: {human_label(name)}{citation}.")
-        observers = ", ".join(str(result.attrs["observer"]) for result in results)
+        observers = ", ".join(result.attrs["observer"] for result in results)
         sentences.append(f"Observers: {observers}.")
         paragraphs.append(
             {
                 "text": " ".join(sentences),
-                "departures": [
-                    str(sentence) for sentence in page.get("differences", ())
-                ],
-                "assumed": [str(sentence) for sentence in page.get("assumed", ())],
+                "departures": page.get("differences", ()),
+                "assumed": page.get("assumed", ()),
             }
         )
-    for results in experiments:
-        for result in results:
-            cite(str(_json_attribute(result, "observer_card").get("paper") or ""))
+    for result in chain(*experiments):
+        cite(_json_attribute(result, "observer_card").get("paper") or "")
     return {"paragraphs": paragraphs, "cited": list(cited)}
 
 
@@ -217,7 +207,7 @@ def _display(display: JsonMapping) -> str:
     if display.get("ambient"):
         properties.append(f"ambient light {display['ambient']:g} lx")
     curve = display.get("eotf", "srgb")
-    guns = curve if isinstance(curve, list | tuple) else [curve]
+    guns = curve if isinstance(curve, list) else [curve]
     if all(isinstance(gun, float) for gun in guns):
         properties.append(f"gamma {', '.join(f'{gun:g}' for gun in guns)}")
     elif isinstance(curve, str):
@@ -232,7 +222,7 @@ def _design(result: xr.Dataset) -> list[str]:
     sentences = []
     display = _json_attribute(result, "display")
     ppd = result.attrs.get("ppd")
-    size = json.loads(str(result.attrs.get("size", "[]")))
+    size = json.loads(result.attrs.get("size", "[]"))
     if ppd and len(size) == 2:
         pixels = (
             f"{size[1]} x {size[0]} px at {float(ppd):.4g} pixels per degree "
@@ -243,19 +233,16 @@ def _design(result: xr.Dataset) -> list[str]:
         sentences.append(_display(display))
     axis = task_of(result).axis
     for name in (*levels_of(result), *([] if axis is None else [axis.name])):
-        if (
-            name in result.variables
-            and result[name].ndim == 1
-            and result[name].dtype.kind == "f"
-        ):
-            values = np.unique(result[name].values)
-            unit = unit_symbol(result[name].attrs)
-            label = str(result[name].attrs.get("long_name", name)).split(";")[0]
+        variable = result.get(name)
+        if variable is not None and variable.ndim == 1 and variable.dtype.kind == "f":
+            values = np.unique(variable)
+            unit = unit_symbol(variable.attrs)
+            label = variable.attrs.get("long_name", name).split(";")[0]
             span = f"from {values[0]:.3g} to {values[-1]:.3g}{'' if unit == '1' else f' {unit}'}"
             sentences.append(f"{label}: {len(values)} values {span}.")
     asking = _json_attribute(result, "asking")
     if asking:
-        prompts = len(json.loads(str(result.attrs.get("prompts", "[]"))))
+        prompts = len(json.loads(result.attrs.get("prompts", "[]")))
         readout = str(result.attrs.get("readout")).replace("p_yes", "P(yes)")
         sentences.append(
             f"The question was put in {prompts} wording{'s' * (prompts != 1)} (design: "
@@ -272,18 +259,17 @@ def observers_table(results: Sequence[xr.Dataset]) -> list[dict[str, str]]:
         card = _json_attribute(result, "observer_card")
         size = card.get("input_size")
         random = bool(result.attrs.get("random_weights", 0))
-        name = str(result.attrs["observer"])
         row = {
-            "observer": name,
-            "gives": str(card.get("ability", "")),
+            "observer": result.attrs["observer"],
+            "gives": card.get("ability", ""),
             "input, px": " x ".join(map(str, size)) if size else "any",
-            "fed": str(card.get("input", "")),
-            "weights": str(card.get("weights", "")) + " (RANDOM)" * random,
-            "licence": str(card.get("licence") or ""),
-            "source": str(card.get("paper") or ""),
-            "served": str(result.attrs.get("served", "")),
+            "fed": card.get("input", ""),
+            "weights": card.get("weights", "") + " (RANDOM)" * random,
+            "licence": card.get("licence") or "",
+            "source": card.get("paper") or "",
+            "served": result.attrs.get("served", ""),
         }
-        rows.setdefault(name, row)
+        rows.setdefault(row["observer"], row)
     if not any(row["served"] for row in rows.values()):
         # Only servers say what they serve.
         for row in rows.values():
@@ -297,10 +283,10 @@ def runs_table(results: Sequence[xr.Dataset]) -> list[dict[str, str]]:
     for result in results:
         versions = _json_attribute(result, "software")
         row = {
-            "experiment": str(result.attrs["experiment"]),
-            "observer": str(result.attrs["observer"]),
-            "page (SHA-256)": str(result.attrs.get("experiment_digest", ""))[:12],
-            "device": str(_json_attribute(result, "observer_card").get("device", "")),
+            "experiment": result.attrs["experiment"],
+            "observer": result.attrs["observer"],
+            "page (SHA-256)": result.attrs.get("experiment_digest", "")[:12],
+            "device": _json_attribute(result, "observer_card").get("device", ""),
             "software": ", ".join(f"{name} {versions[name]}" for name in versions),
         }
         rows.append(row)

@@ -115,7 +115,7 @@ def report(
     ...     "Contrast sensitivity over spatial frequency" in page.read_text(encoding="utf-8")
     True
     """
-    results, failures = _load(_as_list(sources))
+    results, failures = _load(sources)
     if not results:
         raise InputError("there are no results for a report; give a store or a result")
     sections = _sections(results)
@@ -126,7 +126,7 @@ def report(
     board, problem = _scoreboard(scores, published, sort)
     if problem:
         failures.append(("scoreboard", problem))
-    observers = {str(result.attrs["observer"]) for result in results}
+    observers = {result.attrs["observer"] for result in results}
     summary = (
         f"{_count(len(observers), 'observer')} in {_count(len(sections), 'experiment')}"
     )
@@ -177,21 +177,17 @@ def _fill(
     return failures
 
 
-def _as_list(sources: Source | Iterable[Source]) -> list[Source]:
-    """Make one source a list; a dataset is an iterable, too, of the names of its variables."""
-    import xarray
-
-    if isinstance(sources, str | Path | Store | xarray.Dataset) or not isinstance(
-        sources, Iterable
-    ):
-        return [sources]
-    return list(sources)
-
-
-def _load(sources: Sequence[Source]) -> tuple[list[xr.Dataset], list[Failure]]:
+def _load(
+    sources: Source | Iterable[Source],
+) -> tuple[list[xr.Dataset], list[Failure]]:
     """Load all results, and list the runs that are not finished."""
     import xarray
 
+    # A dataset is an iterable, too, of the names of its variables.
+    if isinstance(sources, str | Path | Store | xarray.Dataset) or not isinstance(
+        sources, Iterable
+    ):
+        sources = [sources]
     results: list[xr.Dataset] = []
     failures: list[Failure] = []
     for source in sources:
@@ -221,12 +217,12 @@ def _sections(results: Sequence[xr.Dataset]) -> list[_Section]:
     """Group results by experiment; two pages of one name with different content are two."""
     sections: dict[tuple[str, str], _Section] = {}
     for result in results:
-        name = str(result.attrs["experiment"])
-        key = (name, str(result.attrs.get("experiment_digest", "")))
+        name = result.attrs["experiment"]
+        key = (name, result.attrs.get("experiment_digest", ""))
         if key not in sections:
             page = page_of(result)
-            title = str(page.get("title", "")) or name
-            sections[key] = _Section(name, title, str(page.get("source", "")), [])
+            title = page.get("title", "") or name
+            sections[key] = _Section(name, title, page.get("source", ""), [])
         sections[key].results.append(result)
     return list(sections.values())
 
@@ -235,7 +231,7 @@ def _parts(results: Sequence[xr.Dataset]) -> Sequence[Part]:
     """Ask the probe of results for the figures, tables and pictures of its section."""
     if not results:
         return ()
-    describe = getattr(load_probe(str(results[0].attrs["probe"])), "report", None)
+    describe = getattr(load_probe(results[0].attrs["probe"]), "report", None)
     return () if describe is None else list(describe(results))
 
 
@@ -296,8 +292,12 @@ def _test_groups(board: Scoreboard) -> list[list[Test]]:
 
 def _board_flags(board: Scoreboard) -> dict[str, str]:
     """Explain the flags that stand on the scoreboard."""
-    entries = [entry for row in board.rows for entry in row.entries.values()]
-    letters = {flag for entry in entries for flag in entry.flags}
+    letters = {
+        flag
+        for row in board.rows
+        for entry in row.entries.values()
+        for flag in entry.flags
+    }
     return {flag: text for flag, text in FLAGS.items() if flag in letters}
 
 

@@ -35,7 +35,7 @@ from psyprobe.experiment.page import JUDGE_TOKENS
 from psyprobe.files.images import decode_image
 from psyprobe.files.output import digest
 from psyprobe.files.parsing import read_bytes
-from psyprobe.files.terminal import progress_bar
+from psyprobe.files.terminal import progress_bar, settings
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.protocol import (
     Answer,
@@ -507,6 +507,13 @@ def judge_questions(case: Case, judge: Judge) -> list[ItemQuestion]:
         )
         for repeat in range(1 if case.single_repeat else judge.repeats)
     ]
+
+
+def load_answerer(
+    name: str, words: Sequence[str] = (), option: str = "--observer-option"
+) -> AnswerObserver:
+    """Load an observer that answers in words, with the options that a command has for it."""
+    return cast(AnswerObserver, load_observer(name, **settings(words, option)))
 
 
 def judge_of(experiment: Experiment) -> Judge | None:

@@ -18,13 +18,13 @@ from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, Sum, specification_from_dict
 from psyprobe.stimulus.certificate import Certificate, Measurement
 from psyprobe.stimulus.certificate_table import format_measurements
-from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.measuring import certify
 from psyprobe.stimulus.tolerances import precision_of, roundoff, tolerance
 from psyprobe.testing.diagnosis import (
     Cause,
     describe_measurement,
     diagnose,
+    explain_failures,
     roots_first,
 )
 from psyprobe.testing.light import Light, read_light
@@ -430,15 +430,13 @@ def _judge_quantities(
 
 def _single_light(light: Light, dimensions: int, index: int) -> Light:
     """Select one image of a batch with some number of dimensions."""
-    if not dimensions:
-        return light
-
-    def select(values: Float64) -> Float64:
-        image: Float64 = values.reshape(-1, *values.shape[dimensions:])[index]
-        return image
-
-    drive = None if light.drive is None else select(light.drive)
-    return replace(light, pixels=select(light.pixels), drive=drive)
+    arrays = {"pixels": light.pixels, "drive": light.drive}
+    images: Any = {
+        name: values.reshape(-1, *values.shape[dimensions:])[index]
+        for name, values in arrays.items()
+        if values is not None
+    }
+    return replace(light, **images)
 
 
 def _part_quantity(quantity: str) -> str:
@@ -450,16 +448,12 @@ def _check(certificate: Certificate, causes: tuple[Cause, ...] = ()) -> Certific
     """Return a certificate that passed, and raise an error with the causes for another."""
     if certificate.passed:
         return certificate
-    roots, consequences = roots_first(certificate.failures, causes)
+    roots, _ = roots_first(certificate.failures, causes)
     lines = [f"{certificate.stimulus} was asked:"]
     lines += [
         f"  {describe_measurement(failure, certificate.precision)}" for failure in roots
     ]
-    lines += [f"Likely cause: {cause}" for cause in causes]
-    if consequences:
-        lines.append(
-            f"What follows from it: {'; '.join(map(describe_measurement, consequences))}."
-        )
+    lines += explain_failures(certificate.failures, causes)
     if len(certificate.measurements) > 1:
         lines += [
             "All that was measured:",
@@ -522,11 +516,9 @@ def assert_reproducible(draw: Specification | Callable[[], Array]) -> None:
         first = to_numpy(draw())
         second = to_numpy(draw())
         name = getattr(draw, "__name__", repr(draw))
-    if first.shape == second.shape and np.array_equal(first, second):
+    if np.array_equal(first, second):
         return
-    change = float("inf")
-    if first.shape == second.shape:
-        change = float(np.abs(first - second).max())
+    change = np.abs(first - second).max() if first.shape == second.shape else np.inf
     raise CalibrationError(
         f"{name} drawn twice differs by up to {change:.3g}. Likely cause: a random "
         "generator without its own seed. "
@@ -574,9 +566,10 @@ def assert_batch_equals_loop(
                 "a function needs parameters to draw a batch of: a mapping of names to sequences"
             )
         batch = to_numpy(draw(**columns))
-        images = []
-        for values in zip(*columns.values(), strict=True):
-            images.append(to_numpy(draw(**dict(zip(columns, values, strict=True)))))
+        images = [
+            to_numpy(draw(**dict(zip(columns, values, strict=True))))
+            for values in zip(*columns.values(), strict=True)
+        ]
     allowed = tolerance("batch", precision_of(batch))
     for index, image in enumerate(images):
         scale = float(np.abs(image).max()) or 1.0

@@ -12,7 +12,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +19,7 @@ import numpy as np
 
 from psyprobe._json import JsonObject
 from psyprobe.errors import InputError
+from psyprobe.files.parsing import packaged_text
 from psyprobe.light.colour import CONE_OBSERVERS, cone_observer
 from psyprobe.light.display import Display
 from psyprobe.stimulus import (
@@ -83,7 +83,7 @@ class Cause:
 CAUSES = {
     key: Cause(**table | {"shows": tuple(table["shows"])})
     for key, table in tomllib.loads(
-        files("psyprobe.testing").joinpath("causes.toml").read_text(encoding="utf-8")
+        packaged_text("psyprobe.testing", "causes.toml")
     ).items()
 }
 
@@ -186,17 +186,25 @@ def roots_first(
     explained = {quantity for cause in causes for quantity in cause.shows}
 
     def order(failure: Measurement) -> tuple[int, float]:
-        place = (
-            _PLACE.index(failure.quantity)
-            if failure.quantity in _PLACE
-            else len(_PLACE)
-        )
+        place = (*_PLACE, failure.quantity).index(failure.quantity)
         # Two digits, since rounding differs between machines.
         return place, -float(f"{abs(failure.error or 0.0):.1e}")
 
     ordered = sorted(failures, key=order)
     roots = [failure for failure in ordered if failure.quantity in explained] or ordered
     return roots, [failure for failure in ordered if failure not in roots]
+
+
+def explain_failures(
+    failures: Iterable[Measurement], causes: Iterable[Cause]
+) -> list[str]:
+    """Name the likely causes of failures, and what follows from them, in lines."""
+    lines = [f"Likely cause: {cause}" for cause in causes]
+    _, consequences = roots_first(failures, causes)
+    if consequences:
+        descriptions = "; ".join(map(describe_measurement, consequences))
+        lines.append(f"What follows from it: {descriptions}.")
+    return lines
 
 
 def describe_measurement(failure: Measurement, precision: str | None = None) -> str:
@@ -432,9 +440,8 @@ def _geometry_causes(
 def _is_half_pixel(measurements: Measurements, spec: Gabor | Grating) -> bool:
     if "position x" in measurements:
         shifts = [abs(measurements[f"position {axis}"].error or 0.0) for axis in "xy"]
-        if not any(abs(shift - 0.5) < 0.02 for shift in shifts):
-            return False
-        return all(min(abs(shift), abs(shift - 0.5)) < 0.02 for shift in shifts)
+        gaps = [abs(shift - 0.5) for shift in shifts]
+        return min(gaps) < 0.02 and max(map(min, shifts, gaps)) < 0.02
     if not _failed(measurements, "phase"):
         return False
     vector = np.array(wave_vector(spec.frequency, spec.orientation))
@@ -571,17 +578,16 @@ def _rounding_cause(light: Light, expected: ExpectedImage) -> Cause | None:
     candidates = {"rounded": np.round(exact), "truncated": np.floor(exact)}
     if exact.max() >= light.codes + 1:
         candidates["wrapped"] = np.mod(np.floor(exact), light.codes + 1)
-    agreement = {}
-    for key, candidate in candidates.items():
-        agreement[key] = float(np.mean(np.abs(codes - candidate) < 0.5))
-    best = max(agreement, key=lambda key: agreement[key])
-    if agreement[best] > 0.99:
-        return _cause_for_codes(best, light.codes)
-    return (
-        _cause_for_codes("dithered", light.codes)
-        if _is_dithered(codes - exact, exact)
-        else None
-    )
+    agreement = {
+        key: np.mean(np.abs(codes - candidate) < 0.5)
+        for key, candidate in candidates.items()
+    }
+    best = max(agreement, key=agreement.__getitem__)
+    if agreement[best] <= 0.99:
+        if not _is_dithered(codes - exact, exact):
+            return None
+        best = "dithered"
+    return _cause_for_codes(best, light.codes)
 
 
 def _cause_for_codes(key: str, codes: int) -> Cause:

@@ -358,15 +358,7 @@ def sums(
     if display is not None:
         # The mask moves to the target's background, which may leave less room.
         target_contrast, mask_contrast = (
-            _largest_contrast(
-                {
-                    "luminance": part.luminance,
-                    "direction": part.direction,
-                    "observer": part.observer,
-                },
-                display,
-            )
-            for part in (target, mask)
+            _largest_contrast(vars(part), display) for part in (target, mask)
         )
         scale = scale * target_contrast / mask_contrast if mask_contrast > 0 else 0.0
     part = mask.changed(

@@ -30,6 +30,6 @@ def questions_command(arguments: argparse.Namespace) -> int:
     show(
         {"files": list(map(str, files)), "questions": len(turns)},
         line,
-        as_json=arguments.json,
+        arguments,
     )
     return 0

@@ -241,7 +241,7 @@ def _sample(turn: Turn, model: str, score: JsonMapping | None) -> Any:
     from inspect_ai import log, scorer
     from inspect_ai import model as inspect_model
 
-    answer = turn.answer or Answer("")
+    answer = turn.answer
     messages = messages_of(turn.inquiry)
     content: Any = answer.text
     if answer.thinking:

@@ -9,7 +9,6 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.files.images import encode_png
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
+from psyprobe.files.parsing import packaged_text
 from psyprobe.observers.chat.protocol import Answer, eight_bit
 from psyprobe.observers.protocol import Card
 from psyprobe.probes import build_result
@@ -144,9 +144,7 @@ def write_lmms_eval_task(
     code = destination / "psyprobe_questions.py"
     write_text(questions, "\n".join(lines) + "\n")
     templates = tomllib.loads(
-        files("psyprobe.tasks.bridges")
-        .joinpath("lmms_eval_task.toml")
-        .read_text(encoding="utf-8")
+        packaged_text("psyprobe.tasks.bridges", "lmms_eval_task.toml")
     )
     fields = {
         "TASK": task,
@@ -180,7 +178,7 @@ def write_predictions(
             "predictions"
         )
     rows = [
-        _vlmevalkit_row(index, turn) | {"prediction": turn.reply}
+        _vlmevalkit_row(index, turn) | {"prediction": turn.answer.text}
         for index, turn in enumerate(turns_of(record, store, Path(folder)), 1)
     ]
     write_whole(path, partial(_PREDICTIONS[path.suffix], pd.DataFrame(rows)))
@@ -241,9 +239,9 @@ def write_lmms_eval_results(
         sample = {
             "doc_id": number,
             "target": turn.correct,
-            "filtered_resps": [turn.reply],
+            "filtered_resps": [turn.answer.text],
             "input": turn.inquiry.prompt,
-            METRIC: {"id": turn.id, "reply": turn.reply, **_description(turn)},
+            METRIC: {"id": turn.id, "reply": turn.answer.text, **_description(turn)},
             # lmms-eval itself would count "Yes." as another word than "yes".
             **_trial_score(turn),
         }
@@ -336,7 +334,7 @@ def _token_counts(counts: Any) -> JsonObject:
 def _trial_score(turn: Turn) -> dict[str, float]:
     """Score the reply to a trial by psyprobe's reading: 1 if right; {} if it says neither."""
     trial = turn.description
-    if turn.answer is None or turn.wording is None:
+    if turn.wording is None:
         return {}
     prompt, polarity = turn.wording.interpret(trial["order"], trial["alternatives"])
     response = response_value(read_answer(turn.answer, prompt), "text", polarity)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +27,7 @@ from psyprobe.probes import load_probe
 from psyprobe.probes.experiments import check_experiment
 from psyprobe.running.loop import Writer, ask_round
 from psyprobe.running.origins import Origins
-from psyprobe.running.protocol import Batch, RunRecord, question_keys
+from psyprobe.running.protocol import Answered, Batch, RunRecord, question_keys
 from psyprobe.running.store import Store
 
 if TYPE_CHECKING:
@@ -41,19 +42,14 @@ class Turn:
     #: number where two turns are alike.
     id: str
     inquiry: Inquiry
-    #: None before the question is asked.
-    answer: Answer | None
+    #: Empty before the question is asked.
+    answer: Answer
     #: Level, contrast, repeat and prompt of a trial, or the name of an item.
     description: JsonMapping
     #: The wording of a trial, from which its prompt was made; None of an item.
     wording: Prompt | None
     #: Whether the observer resized the image that it was sent.
     resized: bool = False
-
-    @property
-    def reply(self) -> str:
-        """The text of the answer; "" without one."""
-        return self.answer.text if self.answer else ""
 
     @property
     def correct(self) -> str:
@@ -82,25 +78,18 @@ class TurnIds:
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
-        self._images: tuple[Any, ...] | None = None
-        self._image_digests: list[str] = []
 
     def __call__(self, inquiry: Inquiry) -> str:
-        # All prompts are asked about the same images, so that their digests serve again.
-        if self._images is not inquiry.images:
-            self._images = inquiry.images
-            self._image_digests = [image_digest(image) for image in inquiry.images]
         examples = [
             [example.prompt, example.answer, [*map(image_digest, example.images)]]
             for example in inquiry.examples
         ]
-        decoding = inquiry.decoding.to_dict()
         contents = [
-            self._image_digests,
+            [*map(image_digest, inquiry.images)],
             inquiry.prompt,
             inquiry.system,
             examples,
-            decoding,
+            inquiry.decoding.to_dict(),
         ]
         turn_id = digest(contents)[:16]
         self._counts[turn_id] += 1
@@ -133,6 +122,39 @@ class ReplayObserver(Answering):
                 yield inquiry, answer
 
 
+class _Recorder:
+    """A plan of an experiment, whose questions become turns as they are answered."""
+
+    def __init__(self, experiment: Experiment, card: Card) -> None:
+        self._card = card
+        self._turn_id = TurnIds()
+        prompts = () if experiment.asking is None else experiment.asking.prompts
+        self._wordings = {prompt.id: prompt for prompt in prompts}
+        observer = ReplayObserver(card, lambda _: None)
+        self.schedule, self._probe = _plan(experiment, observer)
+
+    def answers(
+        self, batches: Sequence[Batch], recall: Callable[[Inquiry], Answer | None]
+    ) -> Iterator[tuple[Answered, list[Turn]]]:
+        """Yield the answers to batches, each with the turns in which it was given."""
+        turns: list[Turn] = []
+        descriptions = _describe_questions(self.schedule)
+
+        def record(inquiry: Inquiry) -> Answer | None:
+            answer = recall(inquiry)
+            if answer is not None:
+                description = descriptions.get(inquiry.key, {})
+                wording = self._wordings.get(description.get("prompt", ""))
+                turn_id = self._turn_id(inquiry)
+                turns.append(Turn(turn_id, inquiry, answer, description, wording))
+            return answer
+
+        observers = {self._card.digest: ReplayObserver(self._card, record)}
+        for answered in self._probe.answer(observers, batches):
+            yield answered, turns
+            turns = []
+
+
 def questions_of(experiment: Experiment, card: Card) -> Iterator[Turn]:
     """Yield all questions of an experiment, without answers.
 
@@ -160,22 +182,10 @@ def questions_of(experiment: Experiment, card: Card) -> Iterator[Turn]:
             f"{experiment.name} lets the first answers decide how answers are read; set "
             "asking.readout=text, or p_yes"
         )
-    turn_id = TurnIds()
-    turns = list[Turn]()
-    schedule, probe = _plan(experiment, ReplayObserver(card, lambda _: None))
-    wordings = _wordings(experiment)
-    batches = schedule.next()
-    descriptions = _describe_questions(schedule)
-
-    def recall(inquiry: Inquiry) -> Answer:
-        description = descriptions.get(inquiry.key, {})
-        wording = wordings.get(description.get("prompt"))
-        turns.append(Turn(turn_id(inquiry), inquiry, None, description, wording))
-        return Answer("")
-
-    for _ in probe.answer({card.digest: ReplayObserver(card, recall)}, batches):
+    recorder = _Recorder(experiment, card)
+    batches = recorder.schedule.next()
+    for _, turns in recorder.answers(batches, lambda _: Answer("")):
         yield from turns
-        turns.clear()
 
 
 def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
@@ -202,11 +212,9 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
         )
     experiment = experiment_from_text(record.experiment_toml, record.experiment, folder)
     card = Card.from_dict(record.observer_card)
-    turn_id = TurnIds()
-    turns = list[Turn]()
-    schedule, probe = _plan(experiment, ReplayObserver(card, lambda _: None))
+    recorder = _Recorder(experiment, card)
+    schedule = recorder.schedule
     schedule.begin(record)
-    wordings = _wordings(experiment)
     while batches := [
         batch for batch in schedule.next() if _observer_digest(batch) == card.digest
     ]:
@@ -217,26 +225,8 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
                 "psyprobe, whose questions were others; export it with that one"
             )
         stored_answers = store.answers(keys)
-        descriptions = _describe_questions(schedule)
-
-        def recall(
-            inquiry: Inquiry,
-            stored_answers: Any = stored_answers,
-            descriptions: Any = descriptions,
-        ) -> Answer | None:
-            reply = stored_answers[inquiry.key]["reply"]
-            if reply is None:
-                # The question was not put: too little of its contrast would have arrived.
-                return None
-            answer = Answer.from_dict(reply)
-            description = descriptions.get(inquiry.key, {})
-            wording = wordings.get(description.get("prompt"))
-            turns.append(Turn(turn_id(inquiry), inquiry, answer, description, wording))
-            return answer
-
-        for answered in probe.answer(
-            {card.digest: ReplayObserver(card, recall)}, batches
-        ):
+        recall = partial(_stored_answer, stored_answers)
+        for answered, turns in recorder.answers(batches, recall):
             stored_answer = stored_answers[answered.question.key]
             resized = any(
                 stored_answer[name] != value
@@ -244,8 +234,15 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
                 if name != "reply"
             )
             yield from (replace(turn, resized=resized) for turn in turns)
-            turns.clear()
         schedule.tell(stored_answers)
+
+
+def _stored_answer(
+    stored_answers: Mapping[str, JsonMapping], inquiry: Inquiry
+) -> Answer | None:
+    """Return the stored answer to a question; None if too little of its contrast would arrive."""
+    reply = stored_answers[inquiry.key]["reply"]
+    return None if reply is None else Answer.from_dict(reply)
 
 
 class AnswerCounts(NamedTuple):
@@ -324,17 +321,8 @@ def score_numbers(result: xarray.Dataset) -> dict[str, float]:
     return {name: float(value) for name, value in numbers.items() if _is_number(value)}
 
 
-def _wordings(experiment: Experiment) -> dict[str | None, Prompt]:
-    prompts = () if experiment.asking is None else experiment.asking.prompts
-    return {prompt.id: prompt for prompt in prompts}
-
-
-class _Plan(NamedTuple):
-    schedule: Any
-    probe: Any
-
-
-def _plan(experiment: Experiment, observer: ReplayObserver) -> _Plan:
+def _plan(experiment: Experiment, observer: ReplayObserver) -> tuple[Any, Any]:
+    """Load the probe of an experiment, and plan a schedule; return the schedule and the probe."""
     probe = load_probe(check_experiment(experiment).probe)
     lacks_asking = "asking" in probe.SECTIONS and experiment.asking is None
     if "answer" not in probe.ABILITIES or lacks_asking:
@@ -342,7 +330,7 @@ def _plan(experiment: Experiment, observer: ReplayObserver) -> _Plan:
             f"{experiment.name} asks nothing in words (probe {experiment.probe!r}); take one "
             "that does"
         )
-    return _Plan(probe.plan(experiment, observer), probe)
+    return probe.plan(experiment, observer), probe
 
 
 def _observer_digest(batch: Batch) -> str:

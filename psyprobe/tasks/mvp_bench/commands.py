@@ -49,7 +49,7 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
                 make_folder(arguments.output) / "mvp_bench_questions.json",
                 json_text(report.to_dict()),
             )
-        show(report.to_dict(), str(report), as_json=arguments.json)
+        show(report.to_dict(), str(report), arguments)
         return 0
     if arguments.rotations:
         questions = with_rotations(questions)

@@ -166,7 +166,7 @@ def _ask(
     open_steps: dict[str, tuple[Item, ItemQuestion, str]] = {}
     for item in items:
         failures = item.failures.get(step.name, [])
-        prompt = steps.fill(step.name, step.values(item, kinds))
+        prompt = steps.fill(step.name, steps.prompt_values(step.name, item, kinds))
         if failures:
             prompt += "\n" + steps.fill("again", {"reason": failures[-1]})
         question = ItemQuestion(
@@ -193,7 +193,7 @@ def _ask(
     )
     for name, (item, _, key) in open_steps.items():
         try:
-            limits = step.limits(item, kinds)
+            limits = steps.reply_limits(step.name, item, kinds)
             outcome = Step(
                 key, steps.read_reply(answers[name].text, step.form, **limits)
             )

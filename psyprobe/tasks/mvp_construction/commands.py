@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import cast
 
 from psyprobe.files.terminal import settings, show
-from psyprobe.observers import load_observer
-from psyprobe.observers.chat.protocol import AnswerObserver
+from psyprobe.tasks.items import load_answerer
 from psyprobe.tasks.mvp_construction.build import build_set
 from psyprobe.tasks.mvp_construction.manipulation import Tools
 from psyprobe.tasks.mvp_construction.steps import gather_items
@@ -31,22 +29,18 @@ def mvp_build_command(arguments: argparse.Namespace) -> int:
             f"{count} images to draw; what the set holds is not asked or drawn again.",
             *(f"  {number}: {state}" for number, state in states.items()),
         ]
-        show({**plan, "states": states}, "\n".join(lines), as_json=arguments.json)
+        show({**plan, "states": states}, "\n".join(lines), arguments)
         return 0
-    options = {
-        name: settings(getattr(arguments, f"{name}_option"), f"--{name}-option")
-        for name in ("chat", "captioner", "segmenter", "inpainter", "editor")
-    }
-    tools = {
-        kind: load_tool(kind, getattr(arguments, kind), **options[kind])
-        for kind in ("segmenter", "inpainter", "editor")
-    }
-    chat = captioner = cast(
-        AnswerObserver, load_observer(arguments.chat, **options["chat"])
+    tools = {}
+    for kind in ("segmenter", "inpainter", "editor"):
+        options = settings(getattr(arguments, f"{kind}_option"), f"--{kind}-option")
+        tools[kind] = load_tool(kind, getattr(arguments, kind), **options)
+    chat = captioner = load_answerer(
+        arguments.chat, arguments.chat_option, "--chat-option"
     )
     if arguments.captioner is not None:
-        captioner = cast(
-            AnswerObserver, load_observer(arguments.captioner, **options["captioner"])
+        captioner = load_answerer(
+            arguments.captioner, arguments.captioner_option, "--captioner-option"
         )
     report = build_set(
         arguments.photographs,
@@ -59,5 +53,5 @@ def mvp_build_command(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         retry=arguments.retry,
     )
-    show(report.to_dict(), str(report), as_json=arguments.json)
+    show(report.to_dict(), str(report), arguments)
     return 0

@@ -32,6 +32,7 @@ from psyprobe.tasks.mvp_construction.tools import (
     Mask,
     Segmenter,
     ToolCard,
+    resized,
 )
 
 #: Shapes in which a part is cut out: the whole box, or the mask in it by equation 1.
@@ -202,31 +203,24 @@ def place(image: Image, mask: Mask, placement: Placement) -> tuple[Image, Mask]:
         Mask of the subject at its new place; true where at least half of a pixel is covered.
     """
     rows, columns = _bounds(mask)
-    size = (_scaled(columns, placement.scale), _scaled(rows, placement.scale))
-    cover = mask[rows, columns].astype(np.float32)
+    height = _scaled(rows, placement.scale)
+    width = _scaled(columns, placement.scale)
+    cover = mask[rows, columns, None].astype(np.float32)
     # Colours are averaged over the subject alone, so that no fringe of the old background comes
     # along.
-    small_cover = np.asarray(
-        Picture.fromarray(cover).resize(size, Picture.Resampling.BOX)
-    )
-    subject = np.zeros((size[1], size[0], 3), dtype=np.float64)
-    for channel in range(3):
-        weighted = Picture.fromarray(
-            image[rows, columns, channel].astype(np.float32) * cover
-        )
-        subject[..., channel] = np.asarray(
-            weighted.resize(size, Picture.Resampling.BOX)
-        )
-    covered = small_cover >= 0.5
-    subject /= np.maximum(small_cover, 0.5)[..., None]
+    layers = np.concatenate([image[rows, columns] * cover, cover], axis=-1)
+    small = resized(layers, (height, width), Picture.Resampling.BOX)
+    small_cover = small[..., 3:]
+    covered = small_cover[..., 0] >= 0.5
+    subject = small[..., :3].astype(np.float64) / np.maximum(small_cover, 0.5)
     window = (
-        slice(placement.top, placement.top + size[1]),
-        slice(placement.left, placement.left + size[0]),
+        slice(placement.top, placement.top + height),
+        slice(placement.left, placement.left + width),
     )
     moved = np.zeros_like(image)
     moved_mask = np.zeros(mask.shape, dtype=np.bool_)
     colours = np.clip(np.rint(subject), 0, 255)
-    moved[window] = np.where(covered[..., None], colours, 0).astype(np.uint8)
+    moved[window] = np.where(covered[..., None], colours, 0)
     moved_mask[window] = covered
     return moved, moved_mask
 

@@ -15,7 +15,7 @@ import functools
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -446,10 +446,6 @@ class LanguageStep:
     looks: bool
     #: Form of the reply.
     form: type[Form]
-    #: From the item and the categories on offer to what is filled into the prompt.
-    values: Callable[[Item, Sequence[Category]], Mapping[str, str]] = lambda *_: {}
-    #: From the same to the limits of the reply.
-    limits: Callable[[Item, Sequence[Category]], JsonMapping] = lambda *_: {}
 
 
 def parts(item: Item) -> list[JsonObject]:
@@ -476,63 +472,61 @@ def _numbered(things: Sequence[JsonMapping]) -> str:
     )
 
 
-def _caption_values(item: Item, _: Sequence[Category]) -> Mapping[str, str]:
+_ACTIONS = {
+    "background": "replaces the background",
+    "part": "replaces a part",
+    "direct": "alters the image directly",
+}
+
+
+def prompt_values(
+    step: str, item: Item, offered: Sequence[Category]
+) -> Mapping[str, str]:
+    """Collect what is filled into the prompt of a step, from an item and the categories on offer."""
     caption = item.value("caption")
-    return {"caption": caption["caption"], "objects": _numbered(caption["objects"])}
-
-
-def _subject_values(item: Item, _: Sequence[Category]) -> Mapping[str, str]:
-    return {"subject": subject(item)["name"]}
-
-
-def _proposal_values(item: Item, offered: Sequence[Category]) -> Mapping[str, str]:
-    actions = {
-        "background": "replaces the background",
-        "part": "replaces a part",
-        "direct": "alters the image directly",
-    }
-    lines = [
-        f"{category.code}: {category.high}, {category.low}; {actions[category.editing]}"
-        for category in offered
-    ]
-    values = {
-        "caption": item.value("caption")["caption"],
-        "subject": subject(item)["name"],
-        "parts": _numbered(parts(item)),
-        "categories": "\n".join(lines),
-    }
-    for name in ("behaviour", "background", "object", "emotion"):
-        values[name] = item.value(name)["value"] or "none"
+    if step == "caption":
+        return {}
+    if step == "subject":
+        return {"caption": caption["caption"], "objects": _numbered(caption["objects"])}
+    if step == "questions":
+        return item.value("proposal")
+    values = {"subject": subject(item)["name"]}
+    if step == "proposal":
+        lines = [
+            f"{category.code}: {category.high}, {category.low}; {_ACTIONS[category.editing]}"
+            for category in offered
+        ]
+        values |= {
+            "caption": caption["caption"],
+            "parts": _numbered(parts(item)),
+            "categories": "\n".join(lines),
+        }
+        for name in ("behaviour", "background", "object", "emotion"):
+            values[name] = item.value(name)["value"] or "none"
     return values
 
 
-def _question_values(item: Item, _: Sequence[Category]) -> Mapping[str, str]:
-    names = ("high_natural", "high_manipulated", "low_natural", "low_manipulated")
-    return {name: item.value("proposal")[name] for name in names}
-
-
-def _subject_limits(item: Item, _: Sequence[Category]) -> JsonMapping:
-    return {"count": len(item.value("caption")["objects"])}
-
-
-def _proposal_limits(item: Item, offered: Sequence[Category]) -> JsonMapping:
-    editing = {category.code: category.editing for category in offered}
-    return {"editing": editing, "count": len(parts(item))}
+def reply_limits(step: str, item: Item, offered: Sequence[Category]) -> JsonObject:
+    """Return the limits of the reply to a step, as `read_reply` takes them."""
+    if step == "subject":
+        return {"count": len(item.value("caption")["objects"])}
+    if step == "proposal":
+        editing = {category.code: category.editing for category in offered}
+        return {"editing": editing, "count": len(parts(item))}
+    return {}
 
 
 LANGUAGE_STEPS = {
     step.name: step
     for step in (
         LanguageStep("caption", True, CaptionReply),
-        LanguageStep("subject", False, SubjectReply, _caption_values, _subject_limits),
-        LanguageStep("behaviour", True, ValueReply, _subject_values),
-        LanguageStep("background", True, ValueReply, _subject_values),
-        LanguageStep("object", True, BoxedReply, _subject_values),
-        LanguageStep("emotion", True, BoxedReply, _subject_values),
-        LanguageStep(
-            "proposal", False, ProposalReply, _proposal_values, _proposal_limits
-        ),
-        LanguageStep("questions", False, QuestionsReply, _question_values),
+        LanguageStep("subject", False, SubjectReply),
+        LanguageStep("behaviour", True, ValueReply),
+        LanguageStep("background", True, ValueReply),
+        LanguageStep("object", True, BoxedReply),
+        LanguageStep("emotion", True, BoxedReply),
+        LanguageStep("proposal", False, ProposalReply),
+        LanguageStep("questions", False, QuestionsReply),
     )
 }
 

@@ -175,18 +175,18 @@ class SmoothInpainter:
         levels = [(light, weight)]
         while (weight == 0).any() and weight.size > 1:
             size = (-(-weight.shape[0] // 2), -(-weight.shape[1] // 2))
-            weighted = _resized(light * weight, size, Picture.Resampling.BOX)
-            weight = _resized(weight, size, Picture.Resampling.BOX)
+            weighted = resized(light * weight, size, Picture.Resampling.BOX)
+            weight = resized(weight, size, Picture.Resampling.BOX)
             light = weighted / np.maximum(weight, 1e-6)
             levels.append((light, weight))
         filled: FloatArray = np.where(weight > 0, light, np.float32(127.5))
         for light, weight in levels[-2::-1]:
-            enlarged = _resized(filled, weight.shape[:2], Picture.Resampling.BILINEAR)
+            enlarged = resized(filled, weight.shape[:2], Picture.Resampling.BILINEAR)
             filled = np.where(weight > 0, light, enlarged)
         return np.clip(np.rint(filled), 0, 255).astype(np.uint8)
 
 
-def _resized(channels: FloatArray, size: tuple[int, ...], kind: Any) -> FloatArray:
+def resized(channels: FloatArray, size: tuple[int, ...], kind: Any) -> FloatArray:
     """Resize channels (H, W, C) to another height and width, in float32."""
     height, width = size
     planes = [
@@ -262,12 +262,20 @@ class SamSegmenter:
 
 
 class _DiffusionTool:
-    """A pipeline of diffusers that takes an image and words."""
+    """A pipeline of diffusers that takes an image and words, and its scales of guidance."""
 
     _kind: str
     _class: str
 
-    def __init__(self, model: str, device: str, longest: int, **call: float) -> None:
+    def __init__(
+        self,
+        model: str,
+        guidance: Mapping[str, float],
+        *,
+        steps: int = 50,
+        longest: int = 512,
+        device: str = "cpu",
+    ) -> None:
         if longest < _MULTIPLE:
             raise InputError(
                 f"longest is {longest} px; give at least {_MULTIPLE}, and what the model was "
@@ -281,7 +289,7 @@ class _DiffusionTool:
             )
         self._pipeline.set_progress_bar_config(disable=True)
         self._longest = longest
-        self._call = call
+        self._call = {"num_inference_steps": steps, **guidance}
         # diffusers drops what it does not know from a loaded configuration, so the mark is read
         # from the file.
         config = Path(model) / "unet" / "config.json"
@@ -289,7 +297,7 @@ class _DiffusionTool:
             json.loads(config.read_text(encoding="utf-8")).get("random_weights", False)
         )
         settings = {
-            **call,
+            **self._call,
             "longest": longest,
             "scheduler": type(self._pipeline.scheduler).__name__,
         }
@@ -354,22 +362,8 @@ class DiffusionInpainter(_DiffusionTool):
     _kind = "inpaint"
     _class = "StableDiffusionInpaintPipeline"
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        steps: int = 50,
-        guidance: float = 10.0,
-        longest: int = 512,
-        device: str = "cpu",
-    ) -> None:
-        super().__init__(
-            model,
-            device,
-            longest,
-            num_inference_steps=steps,
-            guidance_scale=guidance,
-        )
+    def __init__(self, model: str, *, guidance: float = 10.0, **settings: Any) -> None:
+        super().__init__(model, {"guidance_scale": guidance}, **settings)
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
         """Fill the hole; outside of it the autoencoder changes the image slightly."""
@@ -407,20 +401,12 @@ class InstructEditor(_DiffusionTool):
         self,
         model: str,
         *,
-        steps: int = 50,
         guidance: float = 7.5,
         image_guidance: float = 1.5,
-        longest: int = 512,
-        device: str = "cpu",
+        **settings: Any,
     ) -> None:
-        super().__init__(
-            model,
-            device,
-            longest,
-            num_inference_steps=steps,
-            guidance_scale=guidance,
-            image_guidance_scale=image_guidance,
-        )
+        scales = {"guidance_scale": guidance, "image_guidance_scale": image_guidance}
+        super().__init__(model, scales, **settings)
 
     def edit(self, image: Image, instruction: str, seed: int) -> Image:
         """Alter the image by an instruction."""

@@ -38,7 +38,7 @@ def observe_command(arguments: argparse.Namespace) -> int:
     if session.summary:
         text = f"{session.result_command} {store} shows the result"
     values = {"store": str(store), "finished": bool(session.summary), **session.summary}
-    show(values, text, as_json=arguments.json)
+    show(values, text, arguments)
     return 0
 
 

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 
@@ -16,12 +16,10 @@ from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.files.parsing import packaged_text
-from psyprobe.files.terminal import say, settings, show, tell
-from psyprobe.observers import load_observer
-from psyprobe.observers.chat.protocol import AnswerObserver
+from psyprobe.files.terminal import say, show, tell
 from psyprobe.probes.experiments import load_results
 from psyprobe.reporting.report import report
-from psyprobe.tasks.items import Judge, count_verdicts, judge_cases
+from psyprobe.tasks.items import Judge, count_verdicts, judge_cases, load_answerer
 from psyprobe.tasks.r_bench.build import build_set, write_example
 from psyprobe.tasks.r_bench.items import (
     TASKS,
@@ -78,7 +76,7 @@ def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
 def r_bench_command(arguments: argparse.Namespace) -> int:
     """Carry out an action, and print the values and the text that it returns."""
     if output := _ACTIONS[arguments.action](arguments):
-        show(*output, as_json=arguments.json)
+        show(*output, arguments)
     return 0
 
 
@@ -120,9 +118,8 @@ def score_action(arguments: argparse.Namespace) -> None:
 
 
 def _load_judge(arguments: argparse.Namespace) -> Judge:
-    options = settings(arguments.judge_option, "--judge-option")
     return Judge(
-        cast(AnswerObserver, load_observer(arguments.judge, **options)),
+        load_answerer(arguments.judge, arguments.judge_option, "--judge-option"),
         arguments.judge_repeats,
         arguments.judge_temperature,
         arguments.judge_max_tokens,

@@ -21,7 +21,7 @@ def export_command(arguments: argparse.Namespace) -> int:
         f"{arguments.output}: {count} trials; put the folder on a web server, and open "
         "index.html?person=CODE"
     )
-    show({"folder": arguments.output, "trials": count}, text, as_json=arguments.json)
+    show({"folder": arguments.output, "trials": count}, text, arguments)
     return 0
 
 
@@ -38,5 +38,5 @@ def import_command(arguments: argparse.Namespace) -> int:
         files.append({"file": path, "observer": observer, "answers": count})
         lines.append(f"{path}: {count} answers of {observer}")
     text = "\n".join([*lines, str(store)])
-    show({"store": str(store), "files": files}, text, as_json=arguments.json)
+    show({"store": str(store), "files": files}, text, arguments)
     return 0

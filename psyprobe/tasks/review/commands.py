@@ -6,7 +6,6 @@ import argparse
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
@@ -15,27 +14,6 @@ from psyprobe.files.terminal import say, show, stop_event, tell
 from psyprobe.tasks.agreement import agreements
 from psyprobe.tasks.review import worklist as lists
 from psyprobe.tasks.tables import csv_table
-
-
-def add_review_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to its parser."""
-    add = parser.add_argument
-    add(
-        "set",
-        metavar="SET",
-        help="folder with questions.json (as MVP-Bench) or items.csv (as R-Bench)",
-    )
-    add(
-        "--annotator",
-        metavar="NAME",
-        help="who sits down at the page; without: what came of it so far",
-    )
-    add(
-        "--port",
-        type=int,
-        default=0,
-        help="to listen at, on this machine alone (default: any free one)",
-    )
 
 
 def review_command(arguments: argparse.Namespace) -> int:
@@ -51,8 +29,8 @@ def review_command(arguments: argparse.Namespace) -> int:
             folder, "label" if labels else "review", arguments.annotator
         )
         return _serve(worklist, arguments.port)
-    summary = _summarize_labels(folder) if labels else _summarize_reviews(folder)
-    show(summary.result, "\n".join(summary.lines), as_json=arguments.json)
+    summarize = _summarize_labels if labels else _summarize_reviews
+    show(*summarize(folder), arguments)
     return 0
 
 
@@ -75,14 +53,8 @@ def _serve(worklist: lists.Worklist, port: int) -> int:
     return 0
 
 
-class _Summary(NamedTuple):
-    """A summary of decisions, for JSON and as lines of text."""
-
-    result: JsonMapping
-    lines: list[str]
-
-
-def _summarize_reviews(folder: Path) -> _Summary:
+def _summarize_reviews(folder: Path) -> tuple[JsonMapping, str]:
+    """Summarise the verdicts on candidate questions, for JSON and as text."""
     tasks = lists.review_tasks(folder)
     verdicts = lists.verdicts_of(folder, tasks)
     pairs = agreements(verdicts)
@@ -133,10 +105,11 @@ def _summarize_reviews(folder: Path) -> _Summary:
         "agreement_by_kind": kinds,
         "kept": row_count,
     }
-    return _Summary(result, lines)
+    return result, "\n".join(lines)
 
 
-def _summarize_labels(folder: Path) -> _Summary:
+def _summarize_labels(folder: Path) -> tuple[JsonMapping, str]:
+    """Summarise the decisions on keys, for JSON and as text, and write them as a table."""
     table = lists.label_table(folder)
     path = make_folder(folder / "people") / "labels.csv"
     write_text(path, csv_table(table))
@@ -145,7 +118,7 @@ def _summarize_labels(folder: Path) -> _Summary:
         for name, decisions in table.groupby("annotator")["decision"]
     }
     lines = [f"{name}: {_list(counts[name])}" for name in counts]
-    return _Summary(counts, [*lines, f"{len(table)} labels; {path}"])
+    return counts, "\n".join([*lines, f"{len(table)} labels; {path}"])
 
 
 def _counts(values: Iterable[str]) -> dict[str, int]:

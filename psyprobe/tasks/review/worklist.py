@@ -20,6 +20,7 @@ import json
 import os
 import re
 import threading
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,7 +36,7 @@ from psyprobe._json import JsonObject
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.images import file_digest, read_image, same_pixels
 from psyprobe.files.output import digest, write_text
-from psyprobe.files.parsing import parse_json
+from psyprobe.files.parsing import packaged_text, parse_json
 from psyprobe.files.terminal import printable
 from psyprobe.tasks.agreement import agreements
 from psyprobe.tasks.mvp_bench.questions import (
@@ -51,19 +52,7 @@ CANDIDATES = "questions.json"
 KEPT = "kept.json"
 #: Longest answer, in words.
 MOST_WORDS = {"VQA": 10, "CAP": 40}
-_KINDS = {
-    "N": "natural",
-    "M": "manipulated",
-    "pair": "both, the natural one on the left",
-}
-_HEADINGS = {
-    "yes_no": "Yes or no",
-    "single_mcq": "One image, multiple choice",
-    "cross_mcq": "Both images, multiple choice",
-    "MCQ": "Multiple choice",
-    "VQA": "Short answer",
-    "CAP": "Caption",
-}
+_PAGE = tomllib.loads(packaged_text("psyprobe.tasks.review", "choices.toml"))
 
 
 @dataclass(frozen=True)
@@ -258,9 +247,10 @@ def decisions(
     people: dict[str, dict[str, Decision]] = {}
     for person in sorted(path.stem.partition("-")[2] for path in paths):
         journal = Journal(folder, kind, person)
-        person_decisions = {task.name: journal.decision(task) for task in tasks}
         people[person] = {
-            name: value for name, value in person_decisions.items() if value
+            task.name: decision
+            for task in tasks
+            if (decision := journal.decision(task)) is not None
         }
     return people
 
@@ -280,24 +270,9 @@ def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]]) -> set[str]:
     return set(table.index[(decided >= 2) & (accepted == decided)])
 
 
-_VERDICTS = (
-    Choice("a", "accept", "Accept"),
-    Choice(
-        "q", "reject", "Reject: question", reason="the question is unclear or wrong"
-    ),
-    Choice("w", "reject", "Reject: answer", reason="the answer is not right"),
-    Choice(
-        "i",
-        "reject",
-        "Reject: image",
-        reason="an image is not fit, or the two do not differ",
-    ),
-    Choice("b", "reject", "Reject: blind", reason="it is answered without looking"),
-    Choice("r", "reject", "Reject: other", reason="another reason"),
-)
-_AGREE = Choice("a", "agree", "Agree")
-_EDIT = Choice("s", "edit", "Save the edited text", with_text=True)
-_REPORT = Choice("p", "report", "Report a problem")
+#: Decisions on a candidate question, and on a key.
+_VERDICTS = tuple(Choice(**row) for row in _PAGE["verdicts"])
+_LABELS = tuple(Choice(**row) for row in _PAGE["labels"])
 
 
 @dataclass(frozen=True)
@@ -421,14 +396,14 @@ def review_tasks(folder: str | Path) -> list[Task]:
         facts = []
         images = []
         for row in rows:
-            kind = _KINDS[row["kind"]]
+            kind = _PAGE["captions"][row["kind"]]
             fact = "Right" if len(rows) == 1 else f"Right for {kind}"
             facts.append((fact, _option_text(row["answer"], options, row["answer"])))
             images.append((kind.capitalize(), _path_inside(set_folder, row["image"])))
         tasks.append(
             Task(
                 name=" ".join(row["question_id"] for row in rows),
-                heading=f"Pair {pair} · {_HEADINGS[task]} · {level} level",
+                heading=f"Pair {pair} · {_PAGE['headings'][task]} · {level} level",
                 images=tuple(images),
                 text=question,
                 facts=tuple(facts),
@@ -521,16 +496,16 @@ def _label_task(images: ImageSet, row: Mapping[Any, Any]) -> Task:
     options = row["options"]
     draft: str | None = None
     if task == "MCQ":
-        choices: tuple[Choice, ...] = (_AGREE, _REPORT)
+        choices = tuple(choice for choice in _LABELS if not choice.with_text)
         answer = _option_text(key, options, f"{key}, which is none of the options")
         facts: tuple[tuple[str, str], ...] = (("Right", answer),)
     else:
-        choices = (_AGREE, _EDIT, _REPORT)
+        choices = _LABELS
         draft, *captions = key if task == "CAP" else [key]
         facts = tuple(("Also", caption) for caption in captions)
     return Task(
         name=row["name"],
-        heading=_HEADINGS[task],
+        heading=_PAGE["headings"][task],
         images=(("Image", images.path("ref", row)),),
         text="\n".join(filter(None, [row["question"], lettered(options)])),
         choices=choices,
