@@ -18,7 +18,7 @@ from psyprobe import __version__
 from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import csv_text
-from psyprobe.cli.checking import beside, measure_file, read_pixels, specification_from
+from psyprobe.cli.checking import beside, measure_file, specification_from
 from psyprobe.corruption.apply import corrupt_files, dimensions
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import encode_png, file_digest, images_in
@@ -81,9 +81,8 @@ def render_command(arguments: Namespace) -> int:
         return _render_grid(arguments, path, display, encoding)
     if arguments.sheet:
         raise InputError("a contact sheet shows a grid; give --grid NAME=V,V as well")
-    record = _render(
-        path, specification_from(arguments.stimulus, arguments.set), display, encoding
-    )
+    spec = specification_from(arguments.stimulus, arguments.set)
+    record = _render(path, spec, display, encoding)
     if arguments.json:
         say_json(record)
     else:
@@ -166,34 +165,32 @@ def _render_grid(
         )
     digits = max(3, len(str(count)))
     rows = []
-    files = []
+    pictures = []
     for number, values in enumerate(itertools.product(*axes.values()), 1):
         parameters = dict(zip(axes, values, strict=True))
         words = [f"{name}={json.dumps(value)}" for name, value in parameters.items()]
         file = path.with_name(f"{path.stem}-{number:0{digits}}{path.suffix}")
+        spec = specification_from(arguments.stimulus, [*arguments.set, *words])
         # Each image has dither of its own.
-        record = _render(
-            file,
-            specification_from(arguments.stimulus, [*arguments.set, *words]),
-            display,
-            replace(encoding, seed=encoding.seed + number),
-        )
+        seeded = replace(encoding, seed=encoding.seed + number)
+        record = _render(file, spec, display, seeded)
         certificate = record["certificate"]
-        delivered = {row["quantity"]: row["delivered"] for row in certificate["rows"]}
+        delivered = {
+            f"delivered {row['quantity']}": row["delivered"]
+            for row in certificate["rows"]
+            if row["quantity"] in _TABLED
+        }
         rows.append(
             {
                 "file": file.name,
                 **parameters,
-                **{
-                    f"delivered {name}": delivered[name]
-                    for name in _TABLED
-                    if name in delivered
-                },
+                **delivered,
                 "passed": certificate["passed"],
                 "sha256": record["sha256"],
             }
         )
-        files.append(file)
+        if arguments.sheet:
+            pictures.append(_thumbnail(spec, display))
     table = path.with_suffix(".csv")
     write_text(table, csv_text(rows) + "\n")
     summary = {
@@ -207,7 +204,7 @@ def _render_grid(
     )
     if arguments.sheet:
         sheet = path.with_name(f"{path.stem}-sheet.png")
-        data = encode_png(_contact_sheet(files, display, encoding))
+        data = encode_png(_contact_sheet(pictures, digits))
         write_whole(sheet, lambda partial: partial.write_bytes(data))
         summary["sheet"] = str(sheet)
         line += f", {sheet} shows them"
@@ -241,34 +238,33 @@ def _axes(words: Sequence[str]) -> dict[str, list[Any]]:
     return axes
 
 
-def _contact_sheet(
-    files: Sequence[Path], display: Display, encoding: _Encoding
-) -> npt.NDArray[np.uint8]:
-    """Draw the images in rows, each with the number of its file under it."""
+def _thumbnail(spec: Specification, display: Display) -> Any:
+    """Draw a stimulus as a small picture."""
+    from PIL import Image
+
+    drive = np.asarray(display.encode(spec.draw(), clip=True))
+    picture = Image.fromarray(np.rint(255 * drive.clip(0, 1)).astype(np.uint8))
+    picture.thumbnail((_THUMBNAIL, _THUMBNAIL))
+    return picture
+
+
+def _contact_sheet(pictures: Sequence[Any], digits: int) -> npt.NDArray[np.uint8]:
+    """Put pictures in rows, each with its number under it."""
     from PIL import Image, ImageDraw
 
-    columns = min(len(files), 8)
+    columns = min(len(pictures), 8)
     cell = _THUMBNAIL + 20
     sheet = Image.new(
-        "RGB", (columns * cell, math.ceil(len(files) / columns) * cell), "white"
+        "RGB", (columns * cell, math.ceil(len(pictures) / columns) * cell), "white"
     )
     pen = ImageDraw.Draw(sheet)
-    for index, file in enumerate(files):
-        content = read_pixels(file, packing=encoding.packing)
-        drive = np.asarray(content.pixels)
-        if content.space != "encoded":
-            drive = np.asarray(display.encode(drive, space=content.space))
-        white = {"uint8": 255, "uint16": 65535}.get(str(drive.dtype), 1)
-        codes = np.rint(255 * np.clip(drive / white, 0, 1)).astype(np.uint8)
-        picture = Image.fromarray(codes).convert("RGB")
-        picture.thumbnail((_THUMBNAIL, _THUMBNAIL))
+    for index, picture in enumerate(pictures):
         row, column = divmod(index, columns)
         left = column * cell + 10
         top = row * cell
         sheet.paste(picture, (left, top + 2))
-        pen.text(
-            (left, top + _THUMBNAIL + 4), file.stem.rpartition("-")[2], fill="black"
-        )
+        number = f"{index + 1:0{digits}}"
+        pen.text((left, top + _THUMBNAIL + 4), number, fill="black")
     return np.asarray(sheet)
 
 

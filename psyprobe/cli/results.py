@@ -133,20 +133,25 @@ def replay_command(arguments: Namespace) -> int:
     return 0
 
 
+#: Actions that write a file, and name and actions of each option that few of them take.
+_WRITING = ("merge", "export", "import")
+_STORE_OPTIONS = {
+    "-o FILE": ("output", _WRITING),
+    "--keep": ("keep", ("merge",)),
+    "--as": ("harness", ("export", "import")),
+    "--experiment": ("experiment", ("import",)),
+    "--observer": ("observer", ("import",)),
+    "--input-size": ("input_size", ("import",)),
+}
+
+
 def store_command(arguments: Namespace) -> int:
     """Describe, verify or vacuum each store, merge them, or export and import their answers."""
-    writes = arguments.what in ("merge", "export", "import")
-    if writes != (arguments.output is not None):
-        raise InputError(
-            f"store {arguments.what} {'needs' if writes else 'takes no'} -o FILE"
-        )
-    if arguments.keep is not None and arguments.what != "merge":
-        raise InputError(f"store {arguments.what} takes no --keep")
+    _check_options_of_store(arguments)
     if arguments.what == "export" and len(arguments.stores) > 1:
         raise InputError(
             f"store export takes one store, not {len(arguments.stores)}; merge them first"
         )
-    _check_harness(arguments)
     if arguments.harness is not None:
         return (
             import_answers(arguments)
@@ -174,21 +179,18 @@ def store_command(arguments: Namespace) -> int:
     return 0
 
 
-def _check_harness(arguments: Namespace) -> None:
-    """Refuse options of an exchange with other harnesses where there is none."""
-    options = {
-        f"--{name.replace('_', '-')}": vars(arguments)[name]
-        for name in ("experiment", "observer", "input_size")
-    }
-    if arguments.what == "import" and arguments.harness is None:
+def _check_options_of_store(arguments: Namespace) -> None:
+    """Refuse options that an action has no use for, and their absence where it needs them."""
+    action = arguments.what
+    for option, (name, actions) in _STORE_OPTIONS.items():
+        if vars(arguments)[name] is not None and action not in actions:
+            raise InputError(f"store {action} takes no {option}")
+    if arguments.output is None and action in _WRITING:
+        raise InputError(f"store {action} needs -o FILE")
+    if action == "import" and arguments.harness is None:
         raise InputError(
             f"store import needs --as {' or '.join(harness_names()) or 'HARNESS'}: whose file it is"
         )
-    if arguments.what not in ("export", "import"):
-        options["--as"] = arguments.harness
-    for name, value in options.items():
-        if value is not None and arguments.what != "import":
-            raise InputError(f"store {arguments.what} takes no {name}")
 
 
 def _work_on(store: Store, path: str, arguments: Namespace) -> tuple[JsonObject, str]:
@@ -245,12 +247,8 @@ def _summary_lines(summary: JsonObject) -> list[str]:
 
 
 def _scoreboard(arguments: Namespace, results: list[xarray.Dataset]) -> Scoreboard:
-    return scoreboard(
-        results,
-        published=arguments.published,
-        sort=arguments.sort,
-        measure=arguments.measure,
-    )
+    names = ("published", "sort", "measure")
+    return scoreboard(results, **{name: getattr(arguments, name) for name in names})
 
 
 def _check_options(arguments: Namespace, option: str) -> None:

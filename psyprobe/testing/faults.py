@@ -290,41 +290,41 @@ def _encodings(expected: ExpectedImage, display: Display) -> Iterator[Fault]:
     span = display.span
     floor = display.floor
     largest_drive = None if display.extended else 1
-
-    def displayed(drive: Float64) -> Float64:
-        return np.asarray(display.decode(np.clip(drive, 0, largest_drive)))
-
     relative = np.clip((light - floor) / span, 0, None)
     drive = encode_linear(light, display)
+    decoded = np.asarray(display.decode(np.clip(relative, 0, None)))
+    drives = [
+        ("range", 2 * drive - 1),
+        ("range", (drive + 1) / 2),
+        ("not_encoded", relative),
+        ("encoded_twice", encode_linear(drive * span + floor, display)),
+        ("decoded", np.clip((decoded - floor) / span, 0, None)),
+    ]
+    lights = [
+        ("range", span * (2 * relative - 1) + floor),
+        ("range", span * (relative + 1) / 2 + floor),
+        ("clipped", np.clip(light, floor, display.ceiling)),
+    ]
     if expected.space == "luminance":
         pattern = light / expected.spec.luminance
         background = np.full((1, 1), expected.spec.luminance)
         grey = float(encode_linear(background, display)[0, 0])
-        for base in (grey, 0.5):
-            yield Fault("codes", displayed(base * pattern))
-        yield Fault("range", displayed(pattern - 1))
-        yield Fault("range", span * (pattern - 1) + floor)
-        yield Fault("range", pattern - 1)
-    yield Fault("range", displayed(2 * drive - 1))
-    yield Fault("range", displayed((drive + 1) / 2))
-    yield Fault("range", span * (2 * relative - 1) + floor)
-    yield Fault("range", span * (relative + 1) / 2 + floor)
-    yield Fault("not_encoded", displayed(relative))
-    yield Fault(
-        "encoded_twice", displayed(encode_linear(drive * span + floor, display))
-    )
-    decoded = np.asarray(display.decode(np.clip(relative, 0, None)))
-    yield Fault("decoded", displayed(np.clip((decoded - floor) / span, 0, None)))
+        drives += [("codes", base * pattern) for base in (grey, 0.5)]
+        drives.append(("range", pattern - 1))
+        lights += [("range", span * (pattern - 1) + floor), ("range", pattern - 1)]
     for eotf in _EOTFS:
         if eotf != display.eotf:
             other = replace(display, eotf=eotf)
-            yield Fault("other_gamma", displayed(encode_linear(light, other)))
+            drives.append(("other_gamma", encode_linear(light, other)))
     for names in (("black", "ambient"), ("black",), ("ambient",)):
         if any(getattr(display, name) for name in names):
             values: JsonObject = dict.fromkeys(names, 0.0)
             other = replace(display, **values)
-            yield Fault("black_ignored", displayed(encode_linear(light, other)))
-    yield Fault("clipped", np.clip(light, floor, display.ceiling))
+            drives.append(("black_ignored", encode_linear(light, other)))
+    yield from (Fault(key, light) for key, light in lights)
+    for key, drive in drives:
+        light = np.asarray(display.decode(np.clip(drive, 0, largest_drive)))
+        yield Fault(key, light)
 
 
 def encode_linear(light: Float64, display: Display) -> Float64:

@@ -102,13 +102,10 @@ def read_light(
         codes = _largest_code(image)
         drive = pixels / codes if codes else pixels
         return _decode(drive, codes, light_space, precision, spec, display)
-    if space != "luminance" and grey:
+    if grey != (space == "luminance"):
+        channels = "three channels" if grey else "one channel"
         raise InputError(
-            f"an image in {space} has three channels; this one has shape {pixels.shape}"
-        )
-    if space == "luminance" and not grey:
-        raise InputError(
-            f"a luminance image has one channel; this one has shape {pixels.shape}"
+            f"an image in {space} has {channels}; this one has shape {pixels.shape}"
         )
     if space == "xyz":
         observer = observer_of(spec)

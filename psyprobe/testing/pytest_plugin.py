@@ -120,9 +120,5 @@ def _table(worst: _WorstErrors) -> list[str]:
         table.append(
             [mark, quantity, precision, error, f"{measurement['tolerance']:.1e}", test]
         )
-    *columns, tests = zip(*table, strict=True)
-    aligned = []
-    for column in columns:
-        width = max(map(len, column))
-        aligned.append([cell.ljust(width) for cell in column])
-    return ["  ".join(cells) for cells in zip(*aligned, tests, strict=True)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]

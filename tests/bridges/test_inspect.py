@@ -171,8 +171,13 @@ def test_the_command_reads_a_log(
 def test_a_run_as_a_log_and_back(
     page: Experiment, store: Store, ending: str, tmp_path: Path
 ) -> None:
-    record, path = store.runs()[0], tmp_path / f"run{ending}"
+    record, path = store.runs()[0], tmp_path / "run.eval"
     assert write_inspect_log(record, store, path, page.folder) == QUESTIONS
+    if ending == ".json":
+        path = tmp_path / "run.json"
+        log.write_eval_log(
+            log.read_eval_log(str(tmp_path / "run.eval")), str(path), format="json"
+        )
     found = log.read_eval_log(str(path), resolve_attachments=True)
     (own,) = load_results(store)
     assert found.results.completed_samples == len(found.samples) == QUESTIONS

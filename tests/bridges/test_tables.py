@@ -97,10 +97,14 @@ def test_predictions_of_vlmevalkit_both_ways(
     page: Experiment, store: Store, ending: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("openpyxl", reason="the excel extra is not installed")
-    path = tmp_path / f"sim_small{ending}"
+    book, path = tmp_path / "sim_small.xlsx", tmp_path / f"sim_small{ending}"
     assert (
-        tables.write_predictions(store.runs()[0], store, path, page.folder) == QUESTIONS
+        tables.write_predictions(store.runs()[0], store, book, page.folder) == QUESTIONS
     )
+    if ending == ".tsv":
+        pd.read_excel(book, dtype=str).to_csv(path, sep="\t", index=False)
+    if ending == ".json":
+        pd.read_excel(book, dtype=str).to_json(path, orient="records")
     with Store(None) as other:
         assert store_replies(
             tables.read_predictions(path, page, CARD), other, progress=False

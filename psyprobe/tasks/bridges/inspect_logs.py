@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 #: Key of psyprobe's own data in the metadata of a log.
 KEY = "psyprobe"
-SUFFIXES = (".eval", ".json")
 _NO_TIME = "1970-01-01T00:00:00+00:00"
 #: inspect-ai's names of stop reasons, by those of `Answer`.
 _STOP_REASONS = {
@@ -56,20 +55,15 @@ def write_inspect_log(
     store : Store
         The store that holds its answers.
     output : str or Path
-        The log: .eval, the usual format, or .json.
+        The log, whose name ends in .eval.
     folder : str or Path
         The folder for files that the page names.
 
     Raises
     ------
     InputError
-        The file has another ending, or `turns_of` cannot read the run.
+        `turns_of` cannot read the run.
     """
-    path = Path(output)
-    if path.suffix not in SUFFIXES:
-        raise InputError(
-            f"{path} ends in {path.suffix!r}; give .eval or .json, the forms of inspect-ai's logs"
-        )
     from inspect_ai import log
     from inspect_ai import model as inspect_model
 
@@ -82,11 +76,8 @@ def write_inspect_log(
         score = scores.get(turn.description.get("item", turn.inquiry.key))
         samples.append(_sample(turn, model, score))
         resized |= turn.resized
-    usages = [sample.output.usage for sample in samples]
-    token_counts = {
-        name: sum(getattr(usage, name) for usage in usages)
-        for name in ("input_tokens", "output_tokens", "total_tokens")
-    }
+    usages = (sample.output.usage for sample in samples)
+    usage = sum(usages, inspect_model.ModelUsage())
     run_id = digest(record.key)[:22]
     metadata = {
         "experiment": record.experiment,
@@ -130,14 +121,13 @@ def write_inspect_log(
         stats=log.EvalStats(
             started_at=started,
             completed_at=finished,
-            model_usage={model: inspect_model.ModelUsage(**token_counts)},
+            model_usage={model: usage},
         ),
         samples=samples,
     )
-    log_format = path.suffix[1:]
     write_whole(
-        path,
-        lambda partial: log.write_eval_log(evaluation, str(partial), format=log_format),
+        Path(output),
+        lambda partial: log.write_eval_log(evaluation, str(partial), format="eval"),
     )
     return len(samples)
 
@@ -264,11 +254,7 @@ def _sample(turn: Turn, model: str, score: JsonMapping | None) -> Any:
         for token, logprob in answer.first_tokens or ()
     ]
     logprobs = [
-        inspect_model.Logprob(
-            token=top_logprob.token,
-            logprob=top_logprob.logprob,
-            top_logprobs=top_logprobs,
-        )
+        inspect_model.Logprob(**vars(top_logprob), top_logprobs=top_logprobs)
         for top_logprob in top_logprobs[:1]
     ]
     choice = inspect_model.ChatCompletionChoice(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._json import JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.files.images import encode_png
@@ -169,19 +169,13 @@ def write_predictions(
     record, store, folder
         As for `write_inspect_log`.
     output : str or Path
-        The file: .xlsx, .tsv or .json.
+        The file, whose name ends in .xlsx.
     """
-    path = Path(output)
-    if path.suffix not in _PREDICTIONS:
-        raise InputError(
-            f"{path} ends in {path.suffix!r}; give {', '.join(_PREDICTIONS)}, as VLMEvalKit's "
-            "predictions"
-        )
     rows = [
         _vlmevalkit_row(index, turn) | {"prediction": turn.answer.text}
         for index, turn in enumerate(turns_of(record, store, Path(folder)), 1)
     ]
-    write_whole(path, partial(_PREDICTIONS[path.suffix], pd.DataFrame(rows)))
+    write_whole(Path(output), partial(_write_xlsx, pd.DataFrame(rows)))
     return len(rows)
 
 
@@ -387,17 +381,5 @@ def _write_xlsx(table: pd.DataFrame, path: Path) -> None:
         table.to_excel(path, index=False, engine="openpyxl")
     except ImportError:
         raise PsyprobeError(
-            "writing .xlsx needs openpyxl: pip install 'psyprobe[excel]', or give .tsv"
+            "writing .xlsx needs openpyxl: pip install 'psyprobe[excel]'"
         ) from None
-
-
-def _write_json(table: pd.DataFrame, path: Path) -> None:
-    text = json.dumps(table.to_dict("records"), ensure_ascii=False, indent=4)
-    path.write_text(text, encoding="utf-8")
-
-
-_PREDICTIONS: JsonMapping = {
-    ".xlsx": _write_xlsx,
-    ".tsv": write_tsv,
-    ".json": _write_json,
-}

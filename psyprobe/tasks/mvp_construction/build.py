@@ -163,7 +163,7 @@ def _ask(
     kinds: Sequence[steps.Category],
     progress: bool | None,
 ) -> None:
-    open_steps: dict[str, tuple[Item, ItemQuestion, str]] = {}
+    open_steps = []
     for item in items:
         failures = item.failures.get(step.name, [])
         prompt = steps.fill(step.name, steps.prompt_values(step.name, item, kinds))
@@ -180,23 +180,22 @@ def _ask(
         image = item.sha256 if step.looks else ""
         key = digest([VERSION, question.request, image, observer.card.digest])
         if step.name not in item.steps or item.steps[step.name].key != key:
-            open_steps[question.name] = (item, question, key)
+            open_steps.append((item, question, key))
     if not open_steps:
         return
     answers = ask_items(
-        [question for _, question, _ in open_steps.values()],
+        [question for _, question, _ in open_steps],
         observer,
         version=VERSION,
         store=folder / "runs.sqlite",
         label=step.name,
         progress=progress,
     )
-    for name, (item, _, key) in open_steps.items():
+    for item, question, key in open_steps:
         try:
             limits = steps.reply_limits(step.name, item, kinds)
-            outcome = Step(
-                key, steps.read_reply(answers[name].text, step.form, **limits)
-            )
+            reply = answers[question.name].text
+            outcome = Step(key, steps.read_reply(reply, step.form, **limits))
         except steps.UnreadReply as error:
             outcome = Step(key, reason=str(error))
         _settle(item, step.name, outcome, folder)
@@ -237,9 +236,8 @@ def _draw(
             pending.append((item, plan, account))
     with progress_bar(len(pending), progress, "image") as bar:
         for item, plan, account in pending:
-            _settle(
-                item, "image", _draw_pair(item, plan, account, folder, tools), folder
-            )
+            step = _draw_pair(item, plan, account, folder, tools)
+            _settle(item, "image", step, folder)
             bar.update()
 
 

@@ -76,14 +76,14 @@ def _summarize_reviews(folder: Path) -> tuple[JsonMapping, str]:
             lines.append(f"{name} rejected: {_list(reasons[name])}")
     lines += map(str, pairs)
     kinds: dict[str, list[JsonObject]] = {}
-    for kind in dict.fromkeys(task.kind for task in tasks):
-        names = {task.name for task in tasks if task.kind == kind}
+    kind_of = {task.name: task.kind for task in tasks}
+    for kind in dict.fromkeys(kind_of.values()):
         kind_pairs = agreements(
             {
                 person: {
-                    name: person_verdicts[name]
-                    for name in person_verdicts
-                    if name in names
+                    name: verdict
+                    for name, verdict in person_verdicts.items()
+                    if kind_of[name] == kind
                 }
                 for person, person_verdicts in verdicts.items()
             }
