@@ -13,6 +13,10 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 #: Arrays by name, such as the values of each level, or the features of each layer.
 NamedArrays: TypeAlias = Mapping[str, FloatArray]
 StrArray: TypeAlias = npt.NDArray[np.str_]
+#: Codes of 8 bits, as images of files have them.
+ByteArray: TypeAlias = npt.NDArray[np.uint8]
+#: A numpy array of any type.
+AnyArray: TypeAlias = npt.NDArray[Any]
 #: A numpy array or a torch tensor: drawing and display code runs on both.
 Array: TypeAlias = Any
 #: A parameter of a stimulus: a number, or an array that broadcasts against the others. A union

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.intervals import (
@@ -57,8 +57,8 @@ class Alignment(Recorded):
 
 
 def alignment_score(
-    multiplier: npt.ArrayLike,
-    response: npt.ArrayLike,
+    multiplier: ArrayLike,
+    response: ArrayLike,
 ) -> float:
     """Spearman's rank correlation of the responses with the contrast in units of the human
     threshold.
@@ -101,7 +101,7 @@ def alignment_score(
     return spearman(m, r)
 
 
-def attainable_alignment(multiplier: npt.ArrayLike) -> float:
+def attainable_alignment(multiplier: ArrayLike) -> float:
     """Compute the largest alignment score that responses without ties can reach.
 
     Parameters
@@ -134,8 +134,8 @@ def attainable_alignment(multiplier: npt.ArrayLike) -> float:
 
 
 def align(
-    multiplier: npt.ArrayLike,
-    response: npt.ArrayLike,
+    multiplier: ArrayLike,
+    response: ArrayLike,
     *,
     confidence: float = 0.95,
     resamples: int = 2000,
@@ -240,7 +240,7 @@ def fisher(r: Any) -> Any:
 
 
 def _pooled(
-    multiplier: npt.ArrayLike, response: npt.ArrayLike
+    multiplier: ArrayLike, response: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
     """Broadcast multipliers of contrast and responses to one shape, and check them."""
     m = np.asarray(multiplier, dtype=np.float64)
@@ -291,7 +291,7 @@ class Slices(Recorded):
     total: int
 
 
-def score_slices(multiplier: npt.ArrayLike, response: npt.ArrayLike) -> Slices:
+def score_slices(multiplier: ArrayLike, response: ArrayLike) -> Slices:
     """Measure monotonicity within slices and unevenness between them.
 
     Parameters

@@ -9,7 +9,7 @@ shown once more with about half of its pixels moved by one step of rounding.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
 
@@ -34,7 +34,7 @@ _SHORT = 0.1
 _MAX_UNDEFINED = 0.1
 
 
-def angle_status(angle: npt.ArrayLike, lengths: npt.ArrayLike) -> FloatArray:
+def angle_status(angle: ArrayLike, lengths: ArrayLike) -> FloatArray:
     """Classify each angle between a test's and its reference's feature.
 
     Parameters

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray, IntArray
 from psyprobe.errors import InputError
@@ -41,7 +41,7 @@ _MAX_THREADS = 512
 _SMALLEST_SQUARE = 1e-290
 
 
-def distances(test: npt.ArrayLike, reference: npt.ArrayLike) -> dict[str, FloatArray]:
+def distances(test: ArrayLike, reference: ArrayLike) -> dict[str, FloatArray]:
     """Compute all distances between test and reference features, in one pass over the vectors.
 
     Parameters
@@ -173,7 +173,7 @@ class SummedDistances:
         return distances(test, reference)
 
 
-def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
+def angular_distance(a: ArrayLike, b: ArrayLike) -> FloatArray:
     """Compute the angle between feature vectors over pi, S_ac, exact to float64 rounding.
 
     Parameters
@@ -231,7 +231,7 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     return angle
 
 
-def lengths(rows: npt.ArrayLike) -> FloatArray:
+def lengths(rows: ArrayLike) -> FloatArray:
     """Compute Euclidean lengths of feature vectors, in float64.
 
     Parameters
@@ -249,7 +249,7 @@ def lengths(rows: npt.ArrayLike) -> FloatArray:
     )
 
 
-def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
+def angular_of_rounded_cosine(cosine: ArrayLike) -> FloatArray:
     """Compute S_ac, arccosine over pi, from a cosine similarity rounded to float32.
 
     This is what the float32 number itself costs. The paper's arithmetic adds the rounding errors of
@@ -288,7 +288,7 @@ def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
 
 
 def _measured(
-    a: npt.ArrayLike, b: npt.ArrayLike, names: tuple[str, str]
+    a: ArrayLike, b: ArrayLike, names: tuple[str, str]
 ) -> dict[str, FloatArray]:
     """Compute all distances between vectors whose leading dimensions broadcast."""
     first, second, shape = _broadcast(a, b)
@@ -327,7 +327,7 @@ def _measured(
 
 
 def _broadcast(
-    a: npt.ArrayLike, b: npt.ArrayLike
+    a: ArrayLike, b: ArrayLike
 ) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
     """Reshape both to rows, one where all are the same, and find the shape of the answer."""
     first = np.asarray(a)

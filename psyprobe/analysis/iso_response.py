@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.score import Recorded
@@ -65,7 +65,7 @@ class IsoResponse(Recorded):
 
 
 def iso_contrast(
-    contrast: npt.ArrayLike, response: npt.ArrayLike, level: npt.ArrayLike
+    contrast: ArrayLike, response: ArrayLike, level: ArrayLike
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
     """Find the contrast at which each slice of a response grid first rises to a level.
 
@@ -135,10 +135,10 @@ def iso_contrast(
 
 
 def fit_iso_response(
-    at: npt.ArrayLike,
-    contrast: npt.ArrayLike,
-    response: npt.ArrayLike,
-    human_sensitivity: npt.ArrayLike,
+    at: ArrayLike,
+    contrast: ArrayLike,
+    response: ArrayLike,
+    human_sensitivity: ArrayLike,
     *,
     criterion: Literal["shape", "absolute"] = "shape",
     floor: float = 0.0,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray, StrArray
 from psyprobe.analysis.iso_response import iso_contrast
@@ -31,7 +31,7 @@ _TASKS = (
 
 
 def jnd(
-    difference: npt.ArrayLike, response: npt.ArrayLike, level: npt.ArrayLike
+    difference: ArrayLike, response: ArrayLike, level: ArrayLike
 ) -> tuple[FloatArray, StrArray]:
     """Find the first difference at which each row of responses reaches its level.
 
@@ -80,11 +80,11 @@ def jnd(
 
 def ideal_jnd(
     task: str,
-    faint: npt.ArrayLike,
+    faint: ArrayLike,
     *,
-    frequency: npt.ArrayLike,
-    radius: npt.ArrayLike,
-    contrast: npt.ArrayLike,
+    frequency: ArrayLike,
+    radius: ArrayLike,
+    contrast: ArrayLike,
 ) -> FloatArray | None:
     """Compute the just noticeable difference of the linear ideal observer.
 
@@ -125,7 +125,7 @@ def ideal_jnd(
         return np.asarray(np.degrees(2 * np.arcsin(q / (2 * np.pi * f * r))))
 
 
-def dip(pedestal: npt.ArrayLike, threshold: npt.ArrayLike) -> float | None:
+def dip(pedestal: ArrayLike, threshold: ArrayLike) -> float | None:
     """Divide the smallest threshold on any pedestal by that on none; None where unknown.
 
     It is below 1 where a pedestal helps.
@@ -141,8 +141,8 @@ def dip(pedestal: npt.ArrayLike, threshold: npt.ArrayLike) -> float | None:
 
 
 def slope(
-    level: npt.ArrayLike,
-    threshold: npt.ArrayLike,
+    level: ArrayLike,
+    threshold: ArrayLike,
     within: tuple[float, float] = (0.0, math.inf),
 ) -> float | None:
     """Fit the slope of log threshold over log level between two levels; None of fewer than two.
@@ -160,7 +160,7 @@ def slope(
 
 
 def _finite_pairs(
-    level: npt.ArrayLike, threshold: npt.ArrayLike
+    level: ArrayLike, threshold: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
     x = np.asarray(level, float)
     t = np.asarray(threshold, float)
@@ -172,9 +172,7 @@ def _finite_pairs(
     return x[finite], t[finite]
 
 
-def anisotropy(
-    frequency_jnd: npt.ArrayLike, orientation_jnd: npt.ArrayLike
-) -> FloatArray:
+def anisotropy(frequency_jnd: ArrayLike, orientation_jnd: ArrayLike) -> FloatArray:
     """Divide the just noticeable Weber fraction of frequency by the just noticeable turn (radians).
 
     It needs no criterion: any gives the same to an observer to whom only the distance between the

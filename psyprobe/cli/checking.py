@@ -7,11 +7,10 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from psyprobe._typing import AnyArray
 from psyprobe.errors import InputError
 from psyprobe.files.arrays import read_mat, read_npy, read_npz, read_tiff
 from psyprobe.files.images import MAX_PIXELS, decode_png, file_digest, read_image
@@ -36,7 +35,7 @@ class FilePixels:
     """The numbers of an image file, and what they are."""
 
     #: Codes, or floats, shape (..., H, W), or (..., H, W, 3) where channels differ.
-    pixels: npt.NDArray[Any]
+    pixels: AnyArray
     #: What the numbers are, as `psyprobe.testing` names it.
     space: str
     #: Column of the tolerance table; None for that of the dtype.
@@ -258,9 +257,7 @@ def read_pixels(
     return FilePixels(pixels, space or "encoded")
 
 
-def _select(
-    path: Path, arrays: dict[str, npt.NDArray[Any]], key: str | None
-) -> npt.NDArray[Any]:
+def _select(path: Path, arrays: dict[str, AnyArray], key: str | None) -> AnyArray:
     """Select the image of a name among arrays, or the only one."""
     images = {
         name: array
@@ -279,7 +276,7 @@ def _select(
     return images[key]
 
 
-def _check_finite(path: Path, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _check_finite(path: Path, values: AnyArray) -> AnyArray:
     if (
         values.dtype.kind not in "uif"
         or not values.size

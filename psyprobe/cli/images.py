@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from psyprobe import __version__
 from psyprobe._json import JsonObject
-from psyprobe._typing import FloatArray
+from psyprobe._typing import ByteArray, FloatArray
 from psyprobe.analysis.score import csv_text
 from psyprobe.cli.checking import beside, measure_file, specification_from
 from psyprobe.corruption.apply import corrupt_files, dimensions
@@ -248,7 +247,7 @@ def _thumbnail(spec: Specification, display: Display) -> Any:
     return picture
 
 
-def _contact_sheet(pictures: Sequence[Any], digits: int) -> npt.NDArray[np.uint8]:
+def _contact_sheet(pictures: Sequence[Any], digits: int) -> ByteArray:
     """Put pictures in rows, each with its number under it."""
     from PIL import Image, ImageDraw
 

@@ -6,11 +6,10 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from psyprobe._typing import AnyArray
 from psyprobe.errors import InputError
 from psyprobe.files.images import MAX_PIXELS
 
@@ -18,7 +17,7 @@ from psyprobe.files.images import MAX_PIXELS
 _MAX_BYTES = 24 * MAX_PIXELS
 
 
-def read_npy(path: str | Path) -> npt.NDArray[Any]:
+def read_npy(path: str | Path) -> AnyArray:
     """Read the array of a ``.npy`` file.
 
     Raises
@@ -31,7 +30,7 @@ def read_npy(path: str | Path) -> npt.NDArray[Any]:
         return np.array(np.lib.format.open_memmap(path, mode="r"))
 
 
-def read_npz(path: str | Path) -> dict[str, npt.NDArray[Any]]:
+def read_npz(path: str | Path) -> dict[str, AnyArray]:
     """Read the arrays of a ``.npz`` file by name; errors as in `read_npy`."""
     with _explained(path):
         check_unpacked(path, _MAX_BYTES)
@@ -39,7 +38,7 @@ def read_npz(path: str | Path) -> dict[str, npt.NDArray[Any]]:
             return dict(arrays)
 
 
-def read_mat(path: str | Path) -> dict[str, npt.NDArray[Any]]:
+def read_mat(path: str | Path) -> dict[str, AnyArray]:
     """Read the numeric arrays of a MATLAB file by name; errors as in `read_npy`.
 
     Files of version 7.3, which are HDF5, are refused with a remedy.
@@ -68,7 +67,7 @@ def check_unpacked(path: str | Path, max_bytes: int) -> None:
         raise InputError(f"it claims {size:,} bytes, and {max_bytes:,} are allowed")
 
 
-def read_tiff(path: str | Path) -> npt.NDArray[Any]:
+def read_tiff(path: str | Path) -> AnyArray:
     """Read the array of a TIFF file; errors as in `read_npy`."""
     import tifffile
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._json import JsonObject
+from psyprobe._typing import StrArray
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,7 +47,7 @@ def flag_attributes(meanings: Sequence[str], long_name: str) -> JsonObject:
     }
 
 
-def flag_words(variable: xr.DataArray | xr.Variable) -> npt.NDArray[np.str_]:
+def flag_words(variable: xr.DataArray | xr.Variable) -> StrArray:
     """Words that the integers of a variable stand for, in its shape; text stays as it is.
 
     Parameters

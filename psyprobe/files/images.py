@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from psyprobe._typing import ByteArray
 from psyprobe.errors import InputError
 from psyprobe.files.parsing import read_bytes
 
@@ -41,7 +42,7 @@ _LARGEST_PNG = 16384 * 16384
 Codes = npt.NDArray[np.unsignedinteger]
 
 
-def read_image(path: str | Path) -> npt.NDArray[np.uint8]:
+def read_image(path: str | Path) -> ByteArray:
     """Read an 8-bit image as it is in its file: sRGB values of shape (H, W, 3), grey repeated.
 
     Parameters
@@ -59,7 +60,7 @@ def read_image(path: str | Path) -> npt.NDArray[np.uint8]:
     return decode_image(read_bytes(path), str(path))
 
 
-def decode_image(raw: bytes, name: str) -> npt.NDArray[np.uint8]:
+def decode_image(raw: bytes, name: str) -> ByteArray:
     """Decode an image from the bytes of a file, as `read_image` does; messages call it by name."""
     from PIL import Image, UnidentifiedImageError
 

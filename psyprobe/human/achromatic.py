@@ -37,7 +37,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
@@ -64,7 +64,7 @@ def achromatic_csf(formula: Callable[..., FloatArray]) -> Callable[..., FloatArr
 
     @functools.wraps(formula)
     def sensitivity(
-        frequency: npt.ArrayLike | None = None, **conditions: Any
+        frequency: ArrayLike | None = None, **conditions: Any
     ) -> FloatArray:
         call = _CALL.bind(frequency, **conditions)
         call.apply_defaults()

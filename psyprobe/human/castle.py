@@ -22,7 +22,7 @@ from importlib.resources import files
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
@@ -58,7 +58,7 @@ class Condition:
     visual_field: FloatArray
 
     @classmethod
-    def read(cls, dtype: np.dtype[Any], *values: npt.ArrayLike) -> Condition:
+    def read(cls, dtype: np.dtype[Any], *values: ArrayLike) -> Condition:
         """Check the values of all fields, in their order, and make a condition of them."""
         quantities = [QUANTITIES[field.name] for field in fields(cls)]
         pairs = zip(quantities, values, strict=True)
@@ -312,16 +312,16 @@ class CastleMechanisms:
 
 
 def castle_csf(
-    frequency: npt.ArrayLike | None = None,
+    frequency: ArrayLike | None = None,
     *,
-    luminance: npt.ArrayLike | None = None,
-    background: npt.ArrayLike | None = None,
-    direction: npt.ArrayLike | None = None,
-    area: npt.ArrayLike | None = None,
-    disc_radius: npt.ArrayLike | None = None,
-    temporal_frequency: npt.ArrayLike = 0.0,
-    eccentricity: npt.ArrayLike = 0.0,
-    visual_field: npt.ArrayLike = 180.0,
+    luminance: ArrayLike | None = None,
+    background: ArrayLike | None = None,
+    direction: ArrayLike | None = None,
+    area: ArrayLike | None = None,
+    disc_radius: ArrayLike | None = None,
+    temporal_frequency: ArrayLike = 0.0,
+    eccentricity: ArrayLike = 0.0,
+    visual_field: ArrayLike = 180.0,
 ) -> FloatArray:
     """Compute the sensitivity of the human eye by castleCSF (Ashraf et al. 2024).
 
@@ -447,13 +447,13 @@ def castle_csf(
 
 
 def castle_mechanisms(
-    frequency: npt.ArrayLike,
+    frequency: ArrayLike,
     *,
-    luminance: npt.ArrayLike,
-    area: npt.ArrayLike,
-    temporal_frequency: npt.ArrayLike = 0.0,
-    eccentricity: npt.ArrayLike = 0.0,
-    visual_field: npt.ArrayLike = 180.0,
+    luminance: ArrayLike,
+    area: ArrayLike,
+    temporal_frequency: ArrayLike = 0.0,
+    eccentricity: ArrayLike = 0.0,
+    visual_field: ArrayLike = 180.0,
 ) -> CastleMechanisms:
     """Compute the sensitivity of castleCSF's three mechanisms, and their temporal responses.
 
@@ -492,11 +492,11 @@ def castle_mechanisms(
 
 
 def castle_shares(
-    frequency: npt.ArrayLike,
+    frequency: ArrayLike,
     *,
-    background: npt.ArrayLike,
-    direction: npt.ArrayLike,
-    area: npt.ArrayLike,
+    background: ArrayLike,
+    direction: ArrayLike,
+    area: ArrayLike,
 ) -> FloatArray:
     """Compute each mechanism's share in seeing a static, foveal Gabor or grating, by castleCSF.
 
@@ -534,10 +534,10 @@ def _check_exactly_one(**alternatives: Any) -> None:
 
 
 def _read_background(
-    luminance: npt.ArrayLike | None,
-    background: npt.ArrayLike | None,
+    luminance: ArrayLike | None,
+    background: ArrayLike | None,
     dtype: np.dtype[Any],
-) -> tuple[npt.ArrayLike, FloatArray]:
+) -> tuple[ArrayLike, FloatArray]:
     """Return the luminance, and the background's LMS up to a factor."""
     if luminance is not None:
         return luminance, np.asarray(DEFAULT_BACKGROUND)
@@ -552,9 +552,7 @@ def _read_background(
     return lms[..., 0] + lms[..., 1], lms
 
 
-def _read_direction(
-    direction: npt.ArrayLike | None, dtype: np.dtype[Any]
-) -> FloatArray:
+def _read_direction(direction: ArrayLike | None, dtype: np.dtype[Any]) -> FloatArray:
     if direction is None:
         return np.asarray(DEFAULT_DIRECTION)
     if isinstance(direction, str):

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
@@ -44,7 +44,7 @@ _FALL = 0.1617
 _FREQUENCY_JND = 0.05
 
 
-def legge_foley_response(contrast: npt.ArrayLike) -> FloatArray:
+def legge_foley_response(contrast: ArrayLike) -> FloatArray:
     """Compute the response of Legge and Foley's (1980) transducer to a contrast of 0 to 1.
 
     A step of 1 is at threshold.
@@ -58,9 +58,7 @@ def legge_foley_response(contrast: npt.ArrayLike) -> FloatArray:
     return np.asarray(45 * c**2.4 / (c**2 + 0.0075**2))
 
 
-def meese_response(
-    contrast: npt.ArrayLike, mask_contrast: npt.ArrayLike = 0.0
-) -> FloatArray:
+def meese_response(contrast: ArrayLike, mask_contrast: ArrayLike = 0.0) -> FloatArray:
     """Compute the response of observer RJS (Meese et al. 2007) on a mask at right angles.
 
     A step of 0.436 is at threshold.
@@ -76,8 +74,8 @@ def meese_response(
 
 
 def foley_response(
-    contrast: npt.ArrayLike,
-    mask_contrast: npt.ArrayLike = 0.0,
+    contrast: ArrayLike,
+    mask_contrast: ArrayLike = 0.0,
     mask_orientation: float = 0.0,
 ) -> FloatArray:
     """Compute the response of a model of Foley's (1994) form to a target on a mask.

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import AnyArray, FloatArray
 from psyprobe.errors import InputError
 from psyprobe.human.castle import castle_csf
 from psyprobe.human.signature import ContrastSensitivity
@@ -72,7 +72,7 @@ class CsfEvaluation:
 
 
 def evaluate_csf(
-    table: Mapping[str, npt.ArrayLike] | pd.DataFrame,
+    table: Mapping[str, ArrayLike] | pd.DataFrame,
     model: ContrastSensitivity = castle_csf,
 ) -> CsfEvaluation:
     """Compute the error of a contrast sensitivity function on measured thresholds.
@@ -127,7 +127,7 @@ def evaluate_csf(
 
 
 def predicted_sensitivity(
-    table: Mapping[str, npt.ArrayLike] | pd.DataFrame,
+    table: Mapping[str, ArrayLike] | pd.DataFrame,
     model: ContrastSensitivity = castle_csf,
 ) -> FloatArray:
     """Predict the sensitivity of each row of a table; parameters as for `evaluate_csf`.
@@ -138,9 +138,7 @@ def predicted_sensitivity(
     >>> predicted_sensitivity(thresholds("modelfest"))[:2].round(1)
     array([53.6, 43.9])
     """
-    columns: dict[str, npt.NDArray[Any]] = {
-        name: np.asarray(table[name]) for name in COLUMNS
-    }
+    columns: dict[str, AnyArray] = {name: np.asarray(table[name]) for name in COLUMNS}
     is_disk = columns["stimulus"] == "disk"
     places = ("temporal_frequency", "eccentricity", "visual_field")
     conditions = {name: columns[name] for name in places}
@@ -170,7 +168,7 @@ def _rms(error: FloatArray) -> float:
     return float(np.sqrt(np.mean(error * error)))
 
 
-def _positive(kind: str, sensitivity: npt.NDArray[Any]) -> FloatArray:
+def _positive(kind: str, sensitivity: AnyArray) -> FloatArray:
     usable = np.isfinite(sensitivity) & (sensitivity > 0)
     if usable.size == 0:
         raise InputError(

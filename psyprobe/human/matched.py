@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
@@ -41,15 +41,15 @@ OBLIQUE_EFFECTS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
 
 
 def noise_matched_csf(
-    frequency: npt.ArrayLike,
-    model: str | Callable[..., npt.ArrayLike] = "watson_malo_csf",
+    frequency: ArrayLike,
+    model: str | Callable[..., ArrayLike] = "watson_malo_csf",
     *,
     oblique: bool = True,
     low: float = 0.75,
     high: float = 1.25,
     ppd: float = 64.0,
     size: int = 256,
-    **conditions: npt.ArrayLike,
+    **conditions: ArrayLike,
 ) -> FloatArray:
     """Compute human sensitivity to annulus noise: the RMS of the 2-D CSF over its components.
 

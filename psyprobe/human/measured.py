@@ -24,10 +24,10 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._json import JsonMapping
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.errors import InputError, unknown_name
 
 _FILES = files("psyprobe.human")
@@ -72,7 +72,7 @@ class MaskingData:
     #: Michelson contrast of the target at threshold, shape (K,).
     threshold: FloatArray
     #: Points at which Cai et al. (2025) score models: 0.005 < mask contrast < 0.25.
-    scored: npt.NDArray[np.bool_]
+    scored: BoolArray
     #: Threshold without a mask; None if it was not measured.
     unmasked_threshold: float | None
     #: Frequency of the target, cpd.
@@ -212,7 +212,7 @@ def modelfest_gabors() -> ModelFestGabors:
     return ModelFestGabors(**columns, luminance=30.0, observers=16, citation=citation)
 
 
-def modelfest_csf(frequency: npt.ArrayLike) -> FloatArray:
+def modelfest_csf(frequency: ArrayLike) -> FloatArray:
     """Interpolate human sensitivity to ModelFest's Gabors of 0.5 deg standard deviation.
 
     Between its ten frequencies, 1.12 to 30 cpd, lines are straight in logarithms.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, describe_failure, unknown_name
@@ -183,7 +183,7 @@ class CustomCsf:
     file: str
 
     def __call__(
-        self, frequency: npt.ArrayLike | None = None, **conditions: Any
+        self, frequency: ArrayLike | None = None, **conditions: Any
     ) -> FloatArray:
         inputs = self.limits.check({"frequency": frequency} | conditions)
         try:

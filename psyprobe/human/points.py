@@ -12,9 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.human.castle import castle_csf, castle_shares
 from psyprobe.human.datasets import observers, thresholds
 
@@ -195,7 +194,7 @@ class MeasuredPoints:
     #: Number of people at each value; 0 for a published mean.
     n: FloatArray
     #: Whether a value was measured under the conditions of the experiment.
-    direct: npt.NDArray[np.bool_]
+    direct: BoolArray
     #: Smallest and largest factor of the transported values; None if there are none, as in
     #: yellow-violet.
     transport_range: tuple[float, float] | None

@@ -11,10 +11,10 @@ from importlib.resources import files
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe._typing import FloatArray
+from psyprobe._typing import AnyArray, FloatArray
 from psyprobe.errors import InputError
 
 
@@ -44,7 +44,7 @@ class Quantity:
     open_low: bool = False  # whether `low` itself is excluded
     remedy: str = ""  # what to do about a value out of range; ends the message
 
-    def read(self, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
+    def read(self, value: ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
         """Return values as an array of `dtype`, each a finite real number within the range.
 
         Examples
@@ -110,7 +110,7 @@ def floating_dtype(*values: Any) -> np.dtype[Any]:
     return np.dtype(np.float32 if is_single else np.float64)
 
 
-def read_lms(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
+def read_lms(name: str, value: ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
     """Return cone values as a finite array with L, M and S on its last axis.
 
     Examples
@@ -150,7 +150,7 @@ def common_shape(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
         ) from None
 
 
-def _real(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _real(name: str, value: ArrayLike, dtype: np.dtype[Any]) -> AnyArray:
     try:
         array = np.asarray(value)
     except ValueError:  # a ragged list

@@ -9,12 +9,10 @@ ones in the pixel right of it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import AnyArray, ByteArray, FloatArray
 from psyprobe.errors import InputError, unknown_name
 
 #: Depths of a PNG file; codes of 10 bits are spread over those of 16.
@@ -105,7 +103,7 @@ def check_room(steps: FloatArray, bits: int) -> None:
         )
 
 
-def spread(codes: npt.NDArray[Any], bits: int) -> Codes:
+def spread(codes: AnyArray, bits: int) -> Codes:
     """Scale codes to the 8 or 16 bits of a file, so that full drive is its largest code.
 
     >>> spread(np.array([0, 1, 1023]), 10).tolist()
@@ -119,7 +117,7 @@ def spread(codes: npt.NDArray[Any], bits: int) -> Codes:
 
 def pack(
     drive: FloatArray, packing: str, dither: str = "none", seed: int = 0
-) -> npt.NDArray[np.uint8]:
+) -> ByteArray:
     """Pack drive values into an 8-bit RGB image that a Bits++ box shows with 14 bits.
 
     Parameters
@@ -162,7 +160,7 @@ def pack(
     return pairs.reshape(height, 2 * width, 3).astype(np.uint8)
 
 
-def unpack(image: npt.NDArray[Any], packing: str) -> FloatArray:
+def unpack(image: AnyArray, packing: str) -> FloatArray:
     """Recover drive values from a packed image: (H, W) of "mono++", (H, W, 3) of "color++".
 
     >>> drive = np.random.default_rng(0).random((2, 3, 3))

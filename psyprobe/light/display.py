@@ -21,11 +21,10 @@ from importlib.resources import files
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe._typing import Array, FloatArray
+from psyprobe._typing import Array, BoolArray, FloatArray
 from psyprobe.errors import GamutError, InputError, unknown_name
 from psyprobe.files.output import plain
 from psyprobe.light.colour import (
@@ -337,9 +336,7 @@ class Display:
         margin = min(darkest - self.floor, self.ceiling - brightest) / self.span
         return Gamut(below, above, math.prod(light.shape), darkest, brightest, margin)
 
-    def holds(
-        self, pixels: FloatArray, space: str, observer: str
-    ) -> npt.NDArray[np.bool_]:
+    def holds(self, pixels: FloatArray, space: str, observer: str) -> BoolArray:
         """Return which of many images this display can show.
 
         Parameters

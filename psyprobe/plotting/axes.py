@@ -12,7 +12,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
@@ -234,7 +234,7 @@ def shades(count: int, lightest: float = 0.9) -> Any:
     return colour_map("viridis")(np.linspace(0, lightest, count))
 
 
-def log_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:
+def log_axis(axis: Axis, values: ArrayLike, margin: float = 1.0) -> None:
     """Make an axis logarithmic, reaching beyond values by a factor.
 
     It has more numbers than powers of ten where it spans few decades.
@@ -317,7 +317,7 @@ def _width_in_inches(canvas: Any) -> float:
     return width * len(cell.colspan) / int(cell.get_gridspec().ncols)
 
 
-def level_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:
+def level_axis(axis: Axis, values: ArrayLike, margin: float = 1.0) -> None:
     """Limit an axis to the values of a level, and make it logarithmic where they are so spaced.
 
     A 0 beside logarithmic values stands at the end of the axis.
@@ -367,7 +367,7 @@ def log_with_zero(
 ) -> tuple[Callable[..., FloatArray], Callable[..., FloatArray]]:
     """Make the logarithm that takes 0 for `zero`, and its inverse, for scales of matplotlib."""
 
-    def forward(values: npt.ArrayLike) -> FloatArray:
+    def forward(values: ArrayLike) -> FloatArray:
         linear = np.asarray(values, dtype=np.float64)
         return np.asarray(np.log10(np.where(linear > 0, linear, zero)))
 
@@ -383,7 +383,7 @@ def _limit(axis: Axis, low: float, high: float, scale: Any = None) -> None:
     (ax.set_xlim if is_x else ax.set_ylim)(low, high)
 
 
-def is_logarithmic(values: npt.ArrayLike) -> bool:
+def is_logarithmic(values: ArrayLike) -> bool:
     """Test whether values are above 0 and more evenly spaced by factors than by differences.
 
     Examples
@@ -401,7 +401,7 @@ def is_logarithmic(values: npt.ArrayLike) -> bool:
     )
 
 
-def zero_beside(values: npt.ArrayLike) -> float | None:
+def zero_beside(values: ArrayLike) -> float | None:
     """Choose the place of 0 on a logarithmic axis, a little left of the other values.
 
     None for a linear axis, or without a 0. Only values that span a decade have such an axis; angles

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray, Option
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure, SubFigure
 
-Levels = Literal["linear", "log"] | npt.ArrayLike
+Levels = Literal["linear", "log"] | ArrayLike
 
 Masked = np.ma.MaskedArray[Any, np.dtype[np.float64]]
 

@@ -14,8 +14,8 @@ from psyprobe._typing import FloatArray
 from psyprobe.plotting.axes import is_logarithmic, zero_beside
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import xarray as xr
+    from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Gallery:
 Part: TypeAlias = Figure | Table | Gallery
 
 
-def level_axis(label: str, values: npt.ArrayLike) -> Axis:
+def level_axis(label: str, values: ArrayLike) -> Axis:
     """Describe the axis of a level, like `psyprobe.plotting.axes.level_axis`.
 
     Examples

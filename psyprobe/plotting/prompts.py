@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe._typing import BoolArray, FloatArray
+from psyprobe._typing import BoolArray, FloatArray, StrArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.errors import InputError
@@ -109,7 +109,7 @@ def _draw_ratios(
     ax: Axes,
     row: int,
     ratio: FloatArray,
-    status: npt.NDArray[np.str_],
+    status: StrArray,
     colours: Any,
     reach: float,
 ) -> None:
@@ -278,7 +278,7 @@ def _pool_wordings(
     return _Column(10.0**log_contrast, pooled_yes / pooled_trials)
 
 
-def _edges(centres: npt.ArrayLike) -> FloatArray:
+def _edges(centres: ArrayLike) -> FloatArray:
     """Compute edges halfway between centres, and as far outside the last ones."""
     c = np.asarray(centres, dtype=np.float64)
     if len(c) == 1:

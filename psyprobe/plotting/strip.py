@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import percent
@@ -16,7 +16,7 @@ from psyprobe.plotting.axes import panels_in
 
 
 def stimulus_strip(
-    images: Sequence[npt.ArrayLike] | FloatArray,
+    images: Sequence[ArrayLike] | FloatArray,
     *,
     ppd: float,
     labels: Sequence[str] | None = None,

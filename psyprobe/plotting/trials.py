@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray, Option
@@ -58,7 +58,7 @@ def wilson(yes: FloatArray, trials: FloatArray) -> FloatArray:
 def draw_fit(
     fit: PsychometricFit,
     ax: Axes | None,
-    answers: Sequence[npt.ArrayLike] | None,
+    answers: Sequence[ArrayLike] | None,
     names: Sequence[float | str] | None,
 ) -> Axes:
     """Draw the curves of a fit: see `psyprobe.plotting.plot_psychometric`."""
@@ -96,7 +96,7 @@ class _Counts(NamedTuple):
     trials: FloatArray
 
 
-def _read_counts(answers: Sequence[npt.ArrayLike]) -> _Counts:
+def _read_counts(answers: Sequence[ArrayLike]) -> _Counts:
     arrays = [np.atleast_2d(np.asarray(array, dtype=np.float64)) for array in answers]
     return _Counts(
         *(array.reshape(-1, array.shape[-1]) for array in np.broadcast_arrays(*arrays))

@@ -20,9 +20,9 @@ from psyprobe.plotting.people import Human
 from psyprobe.probes import load_probe
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
     from xarray import Dataset
 
     from psyprobe.analysis.scoreboards import Scoreboard
@@ -151,7 +151,7 @@ def plot(
     *,
     measure: str | None = None,
     layer: str | None = None,
-    levels: str | npt.ArrayLike | None = None,
+    levels: str | ArrayLike | None = None,
     human: Human = "both",
     cmap: str | None = None,
     width: float | None = None,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._json import JsonObject
 from psyprobe.files.terminal import printable
@@ -64,7 +64,7 @@ def compact(figure: Figure) -> JsonObject:
     }
 
 
-def packed(values: npt.ArrayLike) -> JsonObject:
+def packed(values: ArrayLike) -> JsonObject:
     """Encode numbers as base64 of little-endian 16-bit steps of log10 between `low` and `high`.
 
     Examples
@@ -90,7 +90,7 @@ def packed(values: npt.ArrayLike) -> JsonObject:
     }
 
 
-def rounded(values: npt.ArrayLike, digits: int = 4) -> list[float | None]:
+def rounded(values: ArrayLike, digits: int = 4) -> list[float | None]:
     """Round numbers to so many significant digits; None for what is not finite.
 
     Examples

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
+from numpy.typing import ArrayLike
 
 from psyprobe.analysis.score import number
 from psyprobe.files.output import write_text
@@ -95,7 +95,7 @@ def _compact_json(value: Any) -> Markup:
     )
 
 
-def picture(image: npt.ArrayLike, width: int = 320) -> Picture:
+def picture(image: ArrayLike, width: int = 320) -> Picture:
     """Put an image inside a page, as PNG or, where that is smaller, JPEG.
 
     Parameters

@@ -11,11 +11,10 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from psyprobe import __version__
 from psyprobe._json import JsonMapping
-from psyprobe._typing import FloatArray
+from psyprobe._typing import ByteArray, FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.result_stimulus import page_of, stimulus_on
 from psyprobe.errors import PsyprobeError
@@ -142,7 +141,7 @@ def strongest(
     return None
 
 
-def _codes(display: Display, specification: Specification) -> npt.NDArray[np.uint8]:
+def _codes(display: Display, specification: Specification) -> ByteArray:
     """Encode a stimulus, or the frame that stands for a clip, as 8-bit sRGB."""
     still = specification.picture().draw()
     drive = np.asarray(display.encode(still), dtype=np.float64)

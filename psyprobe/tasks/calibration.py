@@ -17,10 +17,9 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from psyprobe._json import JsonObject
-from psyprobe._typing import FloatArray
+from psyprobe._typing import ByteArray, FloatArray
 from psyprobe.analysis.intervals import bounded_interval
 from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError
@@ -98,7 +97,7 @@ class Stripes:
         return f"{kind} stripes, period {self.period:.3g} px, {codes}, {self.side} px image"
 
 
-def draw(stripes: Stripes, vertical: bool, seed: int) -> npt.NDArray[np.uint8]:
+def draw(stripes: Stripes, vertical: bool, seed: int) -> ByteArray:
     """Draw stripes, with a phase and a lean to the left or right that the seed chooses.
 
     Parameters

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
 from psyprobe._json import JsonMapping, JsonObject
+from psyprobe._typing import ByteArray
 from psyprobe.analysis.words.readers import JUDGE
 from psyprobe.analysis.words.reply import without_reasoning
 from psyprobe.errors import InputError, unknown_name
@@ -280,7 +280,7 @@ def _answer(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answ
         )
 
 
-def read_planned(path: str, sha256: str) -> npt.NDArray[np.uint8]:
+def read_planned(path: str, sha256: str) -> ByteArray:
     """Read an image file; raise an InputError if its content is another than planned."""
     raw = read_bytes(path)
     if hashlib.sha256(raw).hexdigest() != sha256:

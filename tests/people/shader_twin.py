@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import ByteArray, FloatArray
 from psyprobe.observers.human_screen import Dither
 
 #: The golden ratio less one, in units of 2^-32.
@@ -20,7 +20,7 @@ _Unsigned = npt.NDArray[np.uint32]
 
 def dithered(
     drive: FloatArray, frame: int, seed: int, method: Dither = "golden"
-) -> npt.NDArray[np.uint8]:
+) -> ByteArray:
     """Return the 8-bit codes of one frame: floor(255 drive + u), with u in [0, 1).
 
     Each pixel and frame has its own u. Over frames the mean of the codes is 255 drive: a contrast

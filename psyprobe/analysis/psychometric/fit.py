@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import BoolArray, FloatArray
@@ -58,9 +58,9 @@ _FREE_LAPSE = RateBounds(0.0, 0.1)
 
 
 def fit_psychometric(
-    contrast: npt.ArrayLike,
-    yes: npt.ArrayLike,
-    trials: npt.ArrayLike,
+    contrast: ArrayLike,
+    yes: ArrayLike,
+    trials: ArrayLike,
     *,
     function: str = "logistic",
     guess: Rate = 0.0,

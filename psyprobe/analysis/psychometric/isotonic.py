@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from psyprobe._typing import FloatArray
@@ -27,7 +27,7 @@ _SAME_DEVIANCE = 1e-9
 _SAME_PROPORTION = 1e-12
 
 
-def isotonic_fit(yes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
+def isotonic_fit(yes: ArrayLike, trials: ArrayLike) -> FloatArray:
     """Fit the rising proportions of largest likelihood to counted answers.
 
     Parameters
@@ -111,8 +111,8 @@ def rising_deviance(yes: FloatArray, trials: FloatArray) -> FloatArray:
 
 
 def monotone_p_value(
-    yes: npt.ArrayLike,
-    trials: npt.ArrayLike,
+    yes: ArrayLike,
+    trials: ArrayLike,
     *,
     resamples: int = 999,
     seed: int = 0,
@@ -199,9 +199,7 @@ def isotonic_bracket(
     )
 
 
-def spearman_karber(
-    x: npt.ArrayLike, yes: npt.ArrayLike, trials: npt.ArrayLike
-) -> FloatArray:
+def spearman_karber(x: ArrayLike, yes: ArrayLike, trials: ArrayLike) -> FloatArray:
     """Estimate the mean of the distribution of thresholds, without assuming any form.
 
     Parameters

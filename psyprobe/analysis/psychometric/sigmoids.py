@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
 from psyprobe._typing import FloatArray
@@ -122,7 +122,7 @@ SIGMOIDS: dict[str, Sigmoid] = {
 }
 
 
-def broadcast_floats(*arrays: npt.ArrayLike) -> tuple[FloatArray, ...]:
+def broadcast_floats(*arrays: ArrayLike) -> tuple[FloatArray, ...]:
     """Broadcast arrays against one another, as float64."""
     floats = [np.asarray(array, dtype=np.float64) for array in arrays]
     return np.broadcast_arrays(*floats)
@@ -136,11 +136,11 @@ def sigmoid(name: str) -> Sigmoid:
 
 
 def psychometric_function(
-    log_contrast: npt.ArrayLike,
-    threshold: npt.ArrayLike,
-    width: npt.ArrayLike,
-    guess: npt.ArrayLike = 0.0,
-    lapse: npt.ArrayLike = 0.0,
+    log_contrast: ArrayLike,
+    threshold: ArrayLike,
+    width: ArrayLike,
+    guess: ArrayLike = 0.0,
+    lapse: ArrayLike = 0.0,
     *,
     function: str = "logistic",
 ) -> FloatArray:
@@ -196,11 +196,11 @@ def psychometric_function(
 
 
 def threshold_at(
-    proportion: npt.ArrayLike,
-    threshold: npt.ArrayLike,
-    width: npt.ArrayLike,
-    guess: npt.ArrayLike = 0.0,
-    lapse: npt.ArrayLike = 0.0,
+    proportion: ArrayLike,
+    threshold: ArrayLike,
+    width: ArrayLike,
+    guess: ArrayLike = 0.0,
+    lapse: ArrayLike = 0.0,
     *,
     function: str = "logistic",
 ) -> FloatArray:

@@ -18,7 +18,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
@@ -139,7 +139,7 @@ def default_human(csf: xr.Dataset) -> str:
 
 
 def human_curve(
-    csf: xr.Dataset, human: str | Mapping[str, npt.ArrayLike] | npt.ArrayLike
+    csf: xr.Dataset, human: str | Mapping[str, ArrayLike] | ArrayLike
 ) -> tuple[str, FloatArray]:
     """Compute a human curve at the frequencies of a run.
 
@@ -357,9 +357,7 @@ class CsfScores(Recorded):
         return {name: getattr(self, name) for name in STATISTICS}
 
 
-def csf_statistics(
-    sensitivity: npt.ArrayLike, human: npt.ArrayLike
-) -> dict[str, FloatArray]:
+def csf_statistics(sensitivity: ArrayLike, human: ArrayLike) -> dict[str, FloatArray]:
     """Compute correlations and errors of contrast sensitivity functions, curve by curve.
 
     Parameters
@@ -415,7 +413,7 @@ def csf_statistics(
 
 def compare_with_human(
     csf: xr.Dataset,
-    human: str | Mapping[str, npt.ArrayLike] | npt.ArrayLike = "watson_malo",
+    human: str | Mapping[str, ArrayLike] | ArrayLike = "watson_malo",
     *,
     resamples: int = 2000,
     seed: int = 0,

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._json import JsonObject
-from psyprobe._typing import BoolArray, FloatArray, IntArray, StrArray
+from psyprobe._typing import AnyArray, BoolArray, FloatArray, IntArray, StrArray
 from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.logit_fit import (
@@ -448,7 +448,7 @@ def _count_fields(
     counts: ChatCounts,
     settings: FitSettings,
     resampled_sums: tuple[FloatArray, FloatArray] | None,
-) -> dict[str, npt.NDArray[Any]]:
+) -> dict[str, AnyArray]:
     """Compute the fields of a `ChatFit`."""
     from psyprobe.analysis.psychometric import fit_psychometric
 

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from psyprobe._json import JsonObject
-from psyprobe._typing import FloatArray, IntArray
+from psyprobe._typing import AnyArray, FloatArray, IntArray
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, csf_posterior
 from psyprobe.analysis.psychometric.posterior import (
     Posterior,
@@ -246,11 +245,11 @@ def _posterior_fields(
     settings: fit.FitSettings,
     prompt_indices: IntArray,
     offsets: FloatArray | None,
-) -> dict[str, npt.NDArray[Any]]:
+) -> dict[str, AnyArray]:
     """Compute the fields of a `ChatFit`."""
     posteriors = update_posteriors(cells, prompt_indices, offsets)
 
-    def by_level(estimate: Callable[[Posterior, int], Any]) -> npt.NDArray[Any]:
+    def by_level(estimate: Callable[[Posterior, int], Any]) -> AnyArray:
         levels = range(len(cells.values))
         return np.array([[estimate(p, level) for level in levels] for p in posteriors])
 

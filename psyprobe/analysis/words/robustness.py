@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import Recorded, interval_text
@@ -66,11 +66,11 @@ class Robustness(Recorded):
 
 def csf_robustness(
     models: Sequence[str],
-    bands: npt.ArrayLike,
-    sensitivity: npt.ArrayLike,
-    accuracy: npt.ArrayLike,
+    bands: ArrayLike,
+    sensitivity: ArrayLike,
+    accuracy: ArrayLike,
     *,
-    corrupted: npt.ArrayLike | None = None,
+    corrupted: ArrayLike | None = None,
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -227,7 +227,7 @@ def _correlation(x: FloatArray, y: FloatArray) -> float:
 
 
 def sensitivity_at(
-    frequency: npt.ArrayLike, sensitivity: npt.ArrayLike, bands: npt.ArrayLike
+    frequency: ArrayLike, sensitivity: ArrayLike, bands: ArrayLike
 ) -> FloatArray:
     """Interpolate log10 sensitivity at the centres of bands, linearly in log-log.
 

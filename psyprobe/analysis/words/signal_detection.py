@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
@@ -39,7 +39,7 @@ class Detection:
     log_beta: FloatArray
 
 
-def log_linear_rate(yes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
+def log_linear_rate(yes: ArrayLike, trials: ArrayLike) -> FloatArray:
     """Estimate the rate of yes, kept off 0 and 1: (yes + 0.5) / (trials + 1).
 
     Parameters
@@ -92,10 +92,10 @@ def log_linear_rate(yes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
 
 
 def detect(
-    hits: npt.ArrayLike,
-    signal_trials: npt.ArrayLike,
-    false_alarms: npt.ArrayLike,
-    noise_trials: npt.ArrayLike,
+    hits: ArrayLike,
+    signal_trials: ArrayLike,
+    false_alarms: ArrayLike,
+    noise_trials: ArrayLike,
 ) -> Detection:
     """Compute sensitivity and criterion of yes/no answers, log-linear correction included.
 
@@ -147,7 +147,7 @@ def detect(
     )
 
 
-def two_interval_d_prime(proportion_correct: npt.ArrayLike) -> FloatArray:
+def two_interval_d_prime(proportion_correct: ArrayLike) -> FloatArray:
     """Compute d' from the proportion correct of a two-alternative forced choice without bias.
 
     Parameters
@@ -183,7 +183,7 @@ def two_interval_d_prime(proportion_correct: npt.ArrayLike) -> FloatArray:
 
 
 def d_prime_threshold(
-    contrast: npt.ArrayLike, d_prime: npt.ArrayLike, *, criterion: float = 1.0
+    contrast: ArrayLike, d_prime: ArrayLike, *, criterion: float = 1.0
 ) -> FloatArray:
     """Interpolate the contrast at which d' first reaches a criterion.
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from psyprobe._json import JsonObject
+from psyprobe._typing import AnyArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.files.flags import encode_flags, flag_attributes, flag_words
 from psyprobe.running.task import stimulus_axis_of
@@ -47,7 +47,7 @@ _DESCRIPTIONS = {
 }
 
 #: Values of the questions, by column.
-Columns = Mapping[str, npt.NDArray[Any]]
+Columns = Mapping[str, AnyArray]
 
 
 def is_in_words(result: xr.Dataset) -> bool:
@@ -132,7 +132,7 @@ def arrange_trials(table: xr.Dataset) -> xr.Dataset:
 def _grid(
     table: xr.Dataset,
     columns: Columns,
-    index: Mapping[str, npt.NDArray[Any]],
+    index: Mapping[str, AnyArray],
     dims: Mapping[str, str],
 ) -> JsonObject:
     """Place the columns of a table on a grid: variables over some dimensions, by name.
@@ -197,12 +197,12 @@ def trials(result: xr.Dataset) -> xr.Dataset:
     return table.assign_coords(_scalars(result))
 
 
-def _flatten_part(result: xr.Dataset, prefix: str) -> dict[str, npt.NDArray[Any]]:
+def _flatten_part(result: xr.Dataset, prefix: str) -> dict[str, AnyArray]:
     """Flatten the questions of tests, or with a prefix those of catch trials, into columns."""
     number = result[f"{prefix}{_ORDER}"]
     dims = [str(dim) for dim in number.dims]
     cells = np.nonzero(number.values >= 0)
-    columns: dict[str, npt.NDArray[Any]] = {}
+    columns: dict[str, AnyArray] = {}
     for dim, places in zip(dims, cells, strict=True):
         column = "repeat" if dim == "catch_trial" else dim
         columns[column] = np.asarray(result[dim].values)[places]
@@ -233,7 +233,7 @@ def _is_dimension(columns: Columns, name: str, level: str, axis: str) -> bool:
     return bool(places.duplicated().any())
 
 
-def _encode_column(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _encode_column(name: str, values: AnyArray) -> AnyArray:
     """A column as a result keeps it: flags, booleans, numbers or text."""
     if name in _FLAGS:
         words = np.where(values.astype(str) == "", READINGS[0], values.astype(str))
@@ -245,7 +245,7 @@ def _encode_column(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values.astype(object if values.dtype.kind in "OU" else np.float64)
 
 
-def _decode_variable(variable: xr.DataArray) -> npt.NDArray[Any]:
+def _decode_variable(variable: xr.DataArray) -> AnyArray:
     """Decode a variable of a result into a column of the table."""
     if "flag_meanings" in variable.attrs:
         words = flag_words(variable)
@@ -254,7 +254,7 @@ def _decode_variable(variable: xr.DataArray) -> npt.NDArray[Any]:
     return values.astype(str).astype(object) if values.dtype.kind in "OUS" else values
 
 
-def _fill_value(name: str, values: npt.NDArray[Any]) -> Any:
+def _fill_value(name: str, values: AnyArray) -> Any:
     """Return what stands where nothing was asked."""
     if name == _ORDER:
         return -1

@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import AnyArray, FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.colour import DIRECTIONS as COLOURS
 from psyprobe.light.colour import contrast_along, rgb_to_xyz_matrix, xyz_to_lms
@@ -416,7 +416,7 @@ class SimulatedObserver(Answering):
         self._percepts[key] = percept
         return percept
 
-    def _light(self, pixels: npt.NDArray[Any]) -> FloatArray:
+    def _light(self, pixels: AnyArray) -> FloatArray:
         """Convert pixels to luminance, or to 1 plus the contrast along its direction of colour."""
         if not np.isfinite(pixels).all():
             raise InputError(
@@ -570,7 +570,7 @@ def _planes(image: FloatArray) -> npt.NDArray[np.float32]:
     return np.ascontiguousarray(ImagePlanes.of(image).planes, dtype=np.float32)
 
 
-def _canonical_pixels(drive: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+def _canonical_pixels(drive: npt.NDArray[np.float32]) -> AnyArray:
     """Return uint8 codes of an 8-bit image, else drive; one channel where all are equal.
 
     By its codes an image is the same in process, out of a PNG, and however its drive was rounded.
@@ -578,7 +578,7 @@ def _canonical_pixels(drive: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
     values = drive * np.float32(255)
     codes = np.rint(values).clip(0, 255)
     is_eight_bit = np.abs(values - codes).max() < 1e-3
-    pixels: npt.NDArray[Any] = codes.astype(np.uint8) if is_eight_bit else drive
+    pixels: AnyArray = codes.astype(np.uint8) if is_eight_bit else drive
     if np.array_equal(pixels, np.broadcast_to(pixels[..., :1], pixels.shape)):
         pixels = np.ascontiguousarray(pixels[..., :1])
     return pixels

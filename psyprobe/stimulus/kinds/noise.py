@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
-from psyprobe._typing import Array, FloatArray, IntArray, Levels, Size
+from psyprobe._typing import AnyArray, Array, FloatArray, IntArray, Levels, Size
 from psyprobe.errors import InputError
 from psyprobe.light.colour import Direction
 from psyprobe.stimulus import estimate
@@ -208,7 +206,7 @@ def measure_levels(
     return None if delivered < 1e-12 else ratio
 
 
-def _transform(spectrum: npt.NDArray[Any], level: Array, out: Array) -> None:
+def _transform(spectrum: AnyArray, level: Array, out: Array) -> None:
     """Write the real image of the first columns of a half-plane spectrum, plus a level, to `out`.
 
     The spectrum is overwritten.
@@ -301,7 +299,7 @@ def _sorted_frequencies(shape: Size, ppd: float) -> tuple[FloatArray, IntArray]:
     return radial.ravel()[index], index
 
 
-def _unit_coefficients(ring: _Ring, seed: int) -> npt.NDArray[Any]:
+def _unit_coefficients(ring: _Ring, seed: int) -> AnyArray:
     """Draw the coefficients of one image whose standard deviation is 1."""
     # Deviates are always drawn in float32: a seed means the same image in every precision.
     normal = np.random.default_rng(seed).standard_normal(

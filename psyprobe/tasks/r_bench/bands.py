@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import ByteArray, FloatArray
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.robustness import (
     Robustness,
@@ -41,9 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def octave_band(
-    image: npt.NDArray[np.uint8], centre: float, ppd: float
-) -> npt.NDArray[np.uint8]:
+def octave_band(image: ByteArray, centre: float, ppd: float) -> ByteArray:
     """Keep the mean and one octave band of an image.
 
     Parameters

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from psyprobe._json import JsonObject
+from psyprobe._typing import ByteArray
 from psyprobe.corruption.apply import (
     STRENGTHS,
     corrupt,
@@ -59,7 +59,7 @@ class ReferenceLimits:
     clipped: float = 0.5
 
 
-def measure_reference(image: npt.NDArray[np.uint8]) -> dict[str, float]:
+def measure_reference(image: ByteArray) -> dict[str, float]:
     """Measure the side, sharpness, exposure and clipped share of an image.
 
     Examples
@@ -87,7 +87,7 @@ def measure_reference(image: npt.NDArray[np.uint8]) -> dict[str, float]:
 
 
 def check_reference(
-    image: npt.NDArray[np.uint8], name: str, limits: ReferenceLimits
+    image: ByteArray, name: str, limits: ReferenceLimits
 ) -> dict[str, float]:
     """Measure an image as `measure_reference` does, and refuse one beyond the limits."""
     measured = measure_reference(image)
