@@ -483,9 +483,9 @@ def prompt_values(
     step: str, item: Item, offered: Sequence[Category]
 ) -> Mapping[str, str]:
     """Collect what is filled into the prompt of a step, from an item and the categories on offer."""
-    caption = item.value("caption")
     if step == "caption":
         return {}
+    caption = item.value("caption")
     if step == "subject":
         return {"caption": caption["caption"], "objects": _numbered(caption["objects"])}
     if step == "questions":
