@@ -53,17 +53,17 @@ def run_command(arguments: Namespace) -> int:
     experiments = _experiments(arguments)
     folder = Path(arguments.output)
     store = folder / "runs.sqlite" if arguments.store is None else Path(arguments.store)
+    prices = budget = None
+    if arguments.prices is not None or arguments.budget is not None:
+        prices = read_prices(arguments.prices)
+        if arguments.budget is not None:
+            budget = Budget(arguments.budget, prices.currency)
     options = {
         "store": store,
         "batch_size": arguments.batch_size,
         "score_only": arguments.score_only,
+        "prices": prices,
     }
-    budget = None
-    options["prices"] = None
-    if arguments.prices is not None or arguments.budget is not None:
-        options["prices"] = prices = read_prices(arguments.prices)
-        if arguments.budget is not None:
-            budget = Budget(arguments.budget, prices.currency)
     wrappers = _wrappers(arguments)
     if arguments.probe and not (arguments.plan or wrappers):
         raise InputError("--probe puts one question before many; add --plan")

@@ -114,7 +114,9 @@ def assert_calibrated(
     psyprobe.testing.assertions.CalibrationError: Grating(...) was asked:
       contrast: requested 0.5, delivered 0.707107 (+41.4 %); ...
     """
-    return _assert(image, spec, None, space=space, display=display, precision=precision)
+    return check_certificate(
+        *judge(image, spec, space=space, display=display, precision=precision)
+    )
 
 
 def assert_contrast(
@@ -132,7 +134,9 @@ def assert_contrast(
     >>> round(assert_contrast(gabor(frequency=4, contrast=0.2, size=64))["contrast"].delivered, 9)
     0.2
     """
-    return _assert(image, spec, ("contrast", "rms contrast"), **options)
+    return check_certificate(
+        *judge(image, spec, ("contrast", "rms contrast"), **options)
+    )
 
 
 def assert_frequency(
@@ -141,7 +145,7 @@ def assert_frequency(
     **options: Unpack[JudgingOptions],
 ) -> Certificate:
     """Assert the spatial frequency of a Gabor or grating; called as `assert_calibrated`."""
-    return _assert(image, spec, ("frequency",), **options)
+    return check_certificate(*judge(image, spec, ("frequency",), **options))
 
 
 def assert_orientation(
@@ -150,7 +154,7 @@ def assert_orientation(
     **options: Unpack[JudgingOptions],
 ) -> Certificate:
     """Assert the orientation of a Gabor or grating; called as `assert_calibrated`."""
-    return _assert(image, spec, ("orientation",), **options)
+    return check_certificate(*judge(image, spec, ("orientation",), **options))
 
 
 def assert_band(
@@ -159,11 +163,13 @@ def assert_band(
     **options: Unpack[JudgingOptions],
 ) -> Certificate:
     """Assert that noise fills its band up to the edges; called as `assert_calibrated`."""
-    return _assert(
-        image,
-        spec,
-        ("energy outside band", "band edge low", "band edge high"),
-        **options,
+    return check_certificate(
+        *judge(
+            image,
+            spec,
+            ("energy outside band", "band edge low", "band edge high"),
+            **options,
+        )
     )
 
 
@@ -174,7 +180,9 @@ def assert_cone_contrast(
 ) -> Certificate:
     """Assert the contrast of each cone class, and silence; called as `assert_calibrated`."""
     cones = (f"{cone} cone contrast" for cone in "LMS")
-    return _assert(image, spec, (*cones, "off-direction cone contrast"), **options)
+    return check_certificate(
+        *judge(image, spec, (*cones, "off-direction cone contrast"), **options)
+    )
 
 
 def assert_mean_luminance(
@@ -200,7 +208,9 @@ def assert_mean_luminance(
     50.0
     """
     if expected is None or isinstance(expected, Specification):
-        return _assert(image, expected, ("mean luminance", "background"), **options)
+        return check_certificate(
+            *judge(image, expected, ("mean luminance", "background"), **options)
+        )
     light = read_light(image, None, **options)
     luminance = _luminance(light, "cie1931", options.get("display"))
     means = luminance.mean(axis=(-2, -1)).ravel()
@@ -215,7 +225,9 @@ def assert_mean_luminance(
         "mean over pixels",
     )
     title = f"mean luminance of {expected:g} cd/m²"
-    return _check(Certificate((measurement,), title, light.precision, len(means)))
+    return check_certificate(
+        Certificate((measurement,), title, light.precision, len(means))
+    )
 
 
 def assert_isoluminant(
@@ -258,7 +270,9 @@ def assert_isoluminant(
         f"largest change from the median, {observer}",
     )
     title = f"isoluminance for {observer}"
-    return _check(Certificate((measurement,), title, light.precision, len(flat)))
+    return check_certificate(
+        Certificate((measurement,), title, light.precision, len(flat))
+    )
 
 
 def assert_in_gamut(
@@ -306,7 +320,7 @@ def assert_in_gamut(
     title = (
         f"the gamut of a display from {display.floor:g} to {display.ceiling:g} cd/m²"
     )
-    return _check(Certificate(measurements, title, light.precision, 1))
+    return check_certificate(Certificate(measurements, title, light.precision, 1))
 
 
 def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certificate:
@@ -350,17 +364,18 @@ def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certifi
         "largest change relative to the light of the pixel (at least 0.1 % of the brightest)",
     )
     title = "the same light after encode and decode"
-    return _check(Certificate((measurement,), title, precision, 1))
+    return check_certificate(Certificate((measurement,), title, precision, 1))
 
 
 def judge(
     image: Stimulus | Array,
     spec: Specification | None = None,
+    quantities: tuple[str, ...] | None = None,
     **options: Unpack[JudgingOptions],
 ) -> tuple[Certificate, tuple[Cause, ...]]:
     """Measure an image, and find the likely causes of what is off.
 
-    Parameters are those of `assert_calibrated`.
+    Parameters are those of `assert_calibrated`, and the quantities to judge by; without them, all.
 
     Examples
     --------
@@ -370,25 +385,6 @@ def judge(
     >>> certificate.passed, [cause.name for cause in causes]
     (False, ['rows and columns exchanged'])
     """
-    return _judge_quantities(image, spec, None, **options)
-
-
-def _assert(
-    image: Stimulus | Array,
-    spec: Specification | None,
-    quantities: tuple[str, ...] | None,
-    **options: Unpack[JudgingOptions],
-) -> Certificate:
-    return _check(*_judge_quantities(image, spec, quantities, **options))
-
-
-def _judge_quantities(
-    image: Stimulus | Array,
-    spec: Specification | None,
-    quantities: tuple[str, ...] | None,
-    **options: Unpack[JudgingOptions],
-) -> tuple[Certificate, tuple[Cause, ...]]:
-    """Judge an image by some quantities, or by all."""
     if spec is None:
         if not isinstance(image, Stimulus):
             raise InputError(
@@ -444,7 +440,9 @@ def _part_quantity(quantity: str) -> str:
     return quantity.split(" ", 2)[2] if quantity.startswith("part ") else quantity
 
 
-def _check(certificate: Certificate, causes: tuple[Cause, ...] = ()) -> Certificate:
+def check_certificate(
+    certificate: Certificate, causes: tuple[Cause, ...] = ()
+) -> Certificate:
     """Return a certificate that passed, and raise an error with the causes for another."""
     if certificate.passed:
         return certificate

@@ -155,9 +155,11 @@ def diagnose(
     rounding = _rounding_cause(light, expected)
     if rounding:
         return (rounding,)
-    single = _single_causes(light, expected, delivered)
-    if single:
-        return single
+    if expected.light.shape == light.pixels.shape:
+        measured = measured_faults(expected, light, delivered)
+        single = _fitting_causes(light, expected, faults(expected), measured)
+        if single:
+            return single
     if isinstance(spec, Noise | AnnulusNoise):
         causes = [*_other_band(light, spec), *_recreated(delivered, light, expected)]
     else:
@@ -226,16 +228,6 @@ def describe_measurement(failure: Measurement, precision: str | None = None) -> 
 
 # -- one fault that explains all
 # --------------------------------------------------------------------------------------------------
-
-
-def _single_causes(
-    light: Light, expected: ExpectedImage, measurements: Measurements
-) -> tuple[Cause, ...]:
-    """Find the faults of which each explains the image by itself."""
-    if expected.light.shape != light.pixels.shape:
-        return ()
-    measured = measured_faults(expected, light, measurements)
-    return _fitting_causes(light, expected, faults(expected), measured)
 
 
 def _fitting_causes(

@@ -40,16 +40,11 @@ class CalibrationReport:
         **options: Unpack[JudgingOptions],
     ) -> Certificate:
         """Call `assert_calibrated`, and report its measurements whether it passes or fails."""
-        from psyprobe.testing.assertions import CalibrationError, assert_calibrated
+        from psyprobe.testing.assertions import check_certificate, judge
 
-        try:
-            certificate = assert_calibrated(image, spec, **options)
-        except CalibrationError as error:
-            if error.certificate:
-                self.add(error.certificate)
-            raise
+        certificate, causes = judge(image, spec, **options)
         self.add(certificate)
-        return certificate
+        return check_certificate(certificate, causes)
 
 
 @pytest.fixture
