@@ -40,11 +40,9 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     rows = list_observers()
     facts = {
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "versions": software_versions()
-        | {
-            name: installed
-            for name in _NETWORK_PACKAGES
-            if (installed := _version(name))
+        "versions": {
+            **software_versions(),
+            **{name: _version(name) for name in _NETWORK_PACKAGES if _version(name)},
         },
         "extras": _extras(),
         "observers": {row.name: row.obstacle for row in rows if row.obstacle},

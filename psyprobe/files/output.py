@@ -193,13 +193,9 @@ def plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def software_versions() -> dict[str, str]:
-    """Return the version of each package that every result depends on."""
-    return dict(_versions())
-
-
 @cache
-def _versions() -> Mapping[str, str]:
+def software_versions() -> Mapping[str, str]:
+    """Return the version of each package that every result depends on."""
     # Read once, since each package's metadata are searched for; loaded here: ``psyprobe --help``
     # goes through this.
     import platform

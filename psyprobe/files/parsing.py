@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import tomllib
 from collections.abc import Callable
@@ -29,13 +30,10 @@ def read_bytes(path: str | Path) -> bytes:
 def read_text(path: str | Path) -> str:
     """Read a file's text in UTF-8, or raise an `InputError` with the reason."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        text = read_bytes(path).decode()
     except UnicodeDecodeError:
         raise InputError(f"{path} cannot be read: it is not UTF-8") from None
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from None
+    return io.StringIO(text, newline=None).read()
 
 
 def packaged_text(package: str, *names: str) -> str:

@@ -38,11 +38,13 @@ from psyprobe.stimulus.measuring import measure_images, to_lms
 from psyprobe.stimulus.sines import wave_vector
 from psyprobe.testing.faults import (
     FULL_WIDTH,
+    WAVE_PARAMETERS,
     ExpectedImage,
     Fault,
     encode_linear,
     faults,
     faults_of_level,
+    has_failed,
     is_resized,
     measured_faults,
     measured_levels,
@@ -164,7 +166,7 @@ def diagnose(
         causes = [*_other_band(light, spec), *_recreated(delivered, light, expected)]
     else:
         causes = _joint_causes(light, expected, delivered)
-    if isinstance(spec, Modulation) and _failed(delivered, "luminance modulation"):
+    if isinstance(spec, Modulation) and has_failed(delivered, "luminance modulation"):
         swapped = [cause for cause in causes if cause == CAUSES["swapped"]]
         causes = swapped or [_leak(light, spec, display)]
     if not causes and light.codes:
@@ -351,11 +353,11 @@ def _placed_as_delivered(
     if not isinstance(spec, Gabor | Grating):
         return spec
     changes: JsonObject = {}
-    for name in ("frequency", "orientation", "phase", "radius", "aspect"):
-        if _failed(measurements, name):
+    for name in WAVE_PARAMETERS:
+        if has_failed(measurements, name):
             changes[name] = measurements[name].delivered
     for axis in "xy":
-        if _failed(measurements, f"position {axis}"):
+        if has_failed(measurements, f"position {axis}"):
             changes[axis] = measurements[f"position {axis}"].delivered / spec.ppd
     if not changes:
         return spec
@@ -383,17 +385,13 @@ def _phase_at_centre(measurements: Measurements, spec: Gabor | Grating) -> float
     )
 
 
-def _failed(measurements: Measurements, quantity: str) -> bool:
-    return quantity in measurements and not measurements[quantity].passed
-
-
 def _geometry_causes(
     measurements: Measurements, spec: Specification
 ) -> Iterator[Cause]:
     if not isinstance(spec, Gabor | Grating):
         return
-    radius_failed = _failed(measurements, "radius")
-    if _failed(measurements, "frequency"):
+    radius_failed = has_failed(measurements, "radius")
+    if has_failed(measurements, "frequency"):
         ratio = measurements["frequency"].delivered / spec.frequency
         includes_ends = False
         for pixels in set(spec.shape):
@@ -410,7 +408,7 @@ def _geometry_causes(
         smaller_change = min(abs(ratio - 1), abs(inverse - 1))
         if not includes_ends and abs(ratio * inverse - 1) < 0.05 * smaller_change:
             yield _cause_of("wrong_ppd", spec.ppd / ratio, spec)
-    if _failed(measurements, "orientation"):
+    if has_failed(measurements, "orientation"):
         angle = measurements["orientation"].delivered
         if abs((angle + spec.orientation + 90) % 180 - 90) < 0.01:
             yield CAUSES["mirrored"]
@@ -421,7 +419,7 @@ def _geometry_causes(
             yield CAUSES["full_width"]
     if _is_half_pixel(measurements, spec):
         yield CAUSES["half_pixel"]
-    if _failed(measurements, "phase"):
+    if has_failed(measurements, "phase"):
         lag = (_phase_at_centre(measurements, spec) - spec.phase + 180) % 360 - 180
         if abs(abs(lag) - 90) < 0.5:
             yield CAUSES["sine_phase"]
@@ -434,7 +432,7 @@ def _is_half_pixel(measurements: Measurements, spec: Gabor | Grating) -> bool:
         shifts = [abs(measurements[f"position {axis}"].error or 0.0) for axis in "xy"]
         gaps = [abs(shift - 0.5) for shift in shifts]
         return min(gaps) < 0.02 and max(map(min, shifts, gaps)) < 0.02
-    if not _failed(measurements, "phase"):
+    if not has_failed(measurements, "phase"):
         return False
     vector = np.array(wave_vector(spec.frequency, spec.orientation))
     lag_x, lag_y = vector * 360 * 0.5 / spec.ppd
@@ -484,7 +482,7 @@ def _recreated(
 ) -> list[Cause]:
     """Find faults in contrast and encoding that lead to the errors delivered."""
     quantities = _LEVELS if light.space == "luminance" else (*_LEVELS, *_COLOURS)
-    if not any(_failed(delivered, quantity) for quantity in quantities):
+    if not any(has_failed(delivered, quantity) for quantity in quantities):
         return []
     gaps: dict[str, float] = {}
     for fault in faults_of_level(expected):

@@ -50,6 +50,9 @@ class Fault(NamedTuple):
 #: Full width at half height of a Gaussian, in standard deviations.
 FULL_WIDTH = 2.3548
 
+#: Parameters of a wave that are measured by their own names.
+WAVE_PARAMETERS = ("frequency", "orientation", "phase", "radius", "aspect")
+
 #: Transfer functions that are taken for one another.
 _EOTFS: tuple[Eotf, ...] = ("srgb", 2.2, 2.4)
 
@@ -156,8 +159,8 @@ def measured_faults(
 ) -> Iterator[Fault]:
     """Draw the stimulus with each fault that has a number, as it was measured in the image."""
     yield from _other_scales(expected, measurements)
-    for name in ("frequency", "orientation", "phase", "radius", "aspect"):
-        if name in measurements and not measurements[name].passed:
+    for name in WAVE_PARAMETERS:
+        if has_failed(measurements, name):
             value = measurements[name].delivered
             changed = expected.changed(**{name: value})
             if changed is not None:
@@ -184,6 +187,11 @@ def measured_levels(expected: ExpectedImage, light: Light) -> Iterator[Fault]:
     high = float(delivered.max())
     if low < high and (delivered == low).mean() + (delivered == high).mean() > 0.01:
         yield Fault("clipped", np.clip(requested, low, high), high)
+
+
+def has_failed(measurements: Mapping[str, Measurement], quantity: str) -> bool:
+    """Tell whether a quantity was measured and is off."""
+    return quantity in measurements and not measurements[quantity].passed
 
 
 def is_resized(ratio: float) -> bool:
@@ -346,13 +354,11 @@ def _other_scales(
     spec = expected.spec
     if isinstance(spec, Noise):
         return
-    frequency = measurements.get("frequency")
-    radius = measurements.get("radius")
     ratio = 1.0
-    if frequency and not frequency.passed:
-        ratio = frequency.delivered / spec.frequency
-    elif isinstance(spec, Disc) and radius and not radius.passed:
-        ratio = spec.radius / radius.delivered if radius.delivered else 1.0
+    if has_failed(measurements, "frequency"):
+        ratio = measurements["frequency"].delivered / spec.frequency
+    elif isinstance(spec, Disc) and has_failed(measurements, "radius"):
+        ratio = spec.radius / (measurements["radius"].delivered or spec.radius)
     if ratio > 0 and ratio != 1:
         ppd = spec.ppd / ratio
         key = "resized" if is_resized(spec.ppd / ppd) else "wrong_ppd"
