@@ -73,13 +73,8 @@ _ZERO_FACTOR = 2.5
 _FIGURE_ID = "psyprobe"
 #: Width in mm within `typeset`; None outside.
 _COLUMN: ContextVar[float | None] = ContextVar("column", default=None)
-_TICKS = {
-    "major.size": 2,
-    "minor.size": 1,
-    "major.width": 0.5,
-    "minor.width": 0.4,
-    "major.pad": 2,
-}
+#: Style sheet of figures in print.
+_PRINT_STYLE = Path(__file__).with_name("print.mplstyle")
 
 
 def new_axes(width: float = 5.6, height: float = 4.4) -> Axes:
@@ -104,23 +99,10 @@ def typeset(width: float | None) -> Iterator[None]:
         )
     import matplotlib as mpl
 
-    settings: JsonObject = {
-        "font.size": next(points for widest, points in _TYPE if width <= widest),
-        "axes.linewidth": 0.5,
-        "axes.titlepad": 3,
-        "axes.labelpad": 2,
-        "lines.linewidth": 1.0,
-        "lines.markersize": 4,
-        "legend.handlelength": 2.2,
-        "figure.constrained_layout.h_pad": 0.02,
-        "figure.constrained_layout.w_pad": 0.02,
-    }
-    for name, value in _TICKS.items():
-        settings[f"xtick.{name}"] = value
-        settings[f"ytick.{name}"] = value
+    points = next(points for widest, points in _TYPE if width <= widest)
     token = _COLUMN.set(width)
     try:
-        with mpl.rc_context(settings):
+        with mpl.rc_context({"font.size": points}, _PRINT_STYLE):
             yield
     finally:
         _COLUMN.reset(token)
@@ -177,12 +159,8 @@ def fit_width(artist: Any, width: float | None) -> None:
 
 def legend_lines(figure: Any) -> int:
     """Count the lines of all legends under a figure or its axes."""
-    legends = [axis.get_legend() for axis in figure.axes] + list(figure.legends)
-    lines = 0
-    for legend in legends:
-        if legend is not None:
-            lines += -(-len(legend.get_texts()) // max(legend._ncols, 1)) + 2
-    return lines
+    legends = filter(None, [*[ax.get_legend() for ax in figure.axes], *figure.legends])
+    return sum(-(-len(legend.texts) // legend._ncols) + 2 for legend in legends)
 
 
 def check_new(width: float | None, canvas: Any) -> None:
@@ -245,11 +223,9 @@ def log_axis(axis: Axis, values: ArrayLike, margin: float = 1.0) -> None:
     high = float(np.max(values)) * margin
     _limit(axis, low, high, scale="log")
     decades = np.log10(high / low)
-    digits = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]
-    if decades > 2.5:
-        digits = [1.0]
-    elif decades > 0.5:
-        digits = [1.0, 2.0, 5.0]
+    digits = [1.0] if decades > 2.5 else [1.0, 2.0, 5.0]
+    if decades <= 0.5:
+        digits = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]
     axis.set_major_locator(LogLocator(base=10, subs=digits, numticks=99))
     axis.set_minor_locator(LogLocator(base=10, subs=tuple(range(2, 10)), numticks=99))
     axis.set_major_formatter(
@@ -311,10 +287,8 @@ def legend_below(canvas: Any, handles: Sequence[Any], title: str) -> None:
 def _width_in_inches(canvas: Any) -> float:
     """Measure a figure, or the cell of its grid that holds axes."""
     width = float(canvas.get_figure(root=True).get_size_inches()[0])
-    cell = canvas.get_subplotspec() if hasattr(canvas, "get_subplotspec") else None
-    if cell is None:
-        return width
-    return width * len(cell.colspan) / int(cell.get_gridspec().ncols)
+    cell = getattr(canvas, "get_subplotspec", lambda: None)()
+    return width * len(cell.colspan) / int(cell.get_gridspec().ncols) if cell else width
 
 
 def level_axis(axis: Axis, values: ArrayLike, margin: float = 1.0) -> None:
@@ -369,7 +343,7 @@ def log_with_zero(
 
     def forward(values: ArrayLike) -> FloatArray:
         linear = np.asarray(values, dtype=np.float64)
-        return np.asarray(np.log10(np.where(linear > 0, linear, zero)))
+        return np.log10(np.where(linear > 0, linear, zero))
 
     return forward, lambda places: 10.0 ** np.asarray(places)
 
@@ -477,11 +451,9 @@ def title_of(
     line of their own.
     """
     full_name = str(result.attrs.get("observer", ""))
-    other_names = {str(other.attrs.get("observer", "")) for other in among} - {
-        full_name
-    }
+    names = {full_name, *(str(other.attrs.get("observer", "")) for other in among)}
     name = short_name(full_name)
-    if name in map(short_name, other_names):
+    if [short_name(other) for other in names].count(name) > 1:
         name = full_name
     lines = [""]
     # Names of models have no spaces; they may break behind the marks that part them.
@@ -525,10 +497,11 @@ def result_layers(
     ax: Axes | None,
 ) -> list[tuple[xr.Dataset, str]]:
     """Pair each result with its layers, or with one layer; several pairs do not fit on one Axes."""
-    pairs = []
-    for result in results:
-        layers = layers_of(result) if layer is None else [layer]
-        pairs += [(result, name) for name in layers]
+    pairs = [
+        (result, name)
+        for result in results
+        for name in (layers_of(result) if layer is None else [layer])
+    ]
     check_room(ax, len(pairs))
     return pairs
 
