@@ -61,12 +61,12 @@ def contour_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     slices = {
         name: first[name].values for name in others if name in first["response"].sizes
     }
-    panels = []
-    for result in gridded:
-        views = {
-            measure: _grids(result, measure, slices) for measure in _measures([result])
-        }
-        panels.append(Panel(name_of(result), views))
+    panels = [
+        Panel(
+            name_of(result), {m: _grids(result, m, slices) for m in _measures([result])}
+        )
+        for result in gridded
+    ]
     level_values = first[level].values
     span = (float(level_values.min()), float(level_values.max()))
     inverse = "" if upwards(first) else stimulus_axis_of(first).label
@@ -175,38 +175,35 @@ def match_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
 
 def _human_match_lines(result: xr.Dataset) -> list[Line]:
     match = match_result(result, layer=matching_layers(result)[0])
-    lines = []
-    for reference, shade in _shades(match.reference_contrast).items():
-        line = Line(
+    return [
+        Line(
             f"Human, reference {match.reference_contrast[reference]:.2g}",
             match.measured_frequency,
             match.human[reference],
             style="people",
             shade=shade,
         )
-        lines.append(line)
-    return lines
+        for reference, shade in _shades(match.reference_contrast).items()
+    ]
 
 
 def _match_lines(result: xr.Dataset, measure: str, layer: str) -> list[Line]:
     match = match_result(result, measure=measure, layer=layer)
     matches = match.matches
-    lines = []
-    for reference, shade in _shades(match.reference_contrast).items():
-        ambiguous = matches.ambiguous[reference]
-        note = "ambiguous: more than one contrast matches"
-        exists = matches.saturated[reference] == 0
-        line = Line(
+    contrast = np.where(matches.saturated == 0, matches.contrast, np.nan)
+    notes = np.where(
+        matches.ambiguous, "ambiguous: more than one contrast matches", ""
+    ).tolist()
+    return [
+        Line(
             f"reference {match.reference_contrast[reference]:.2g}",
             match.frequency,
-            np.where(exists, matches.contrast[reference], np.nan),
+            contrast[reference],
             shade=shade,
-            notes=[note if point else "" for point in ambiguous]
-            if ambiguous.any()
-            else (),
+            notes=notes[reference] if any(notes[reference]) else (),
         )
-        lines.append(line)
-    return lines
+        for reference, shade in _shades(match.reference_contrast).items()
+    ]
 
 
 def _shades(references: FloatArray) -> dict[int, float]:

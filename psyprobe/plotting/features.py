@@ -464,7 +464,20 @@ def _draw_panel(
     # Masking studies plot thresholds, contrast sensitivity studies their inverse.
     y = responses.difference if upwards(result) else 1 / responses.difference
     ax.set_facecolor(axes.BLANK)
-    _draw_contours(ax, x, y, scale.quantity(responses), scale)
+    quantity = scale.quantity(responses)
+    if quantity.count():
+        colours = scale.colours
+        style = {"cmap": colours.cmap, "norm": colours.norm, "extend": scale.extend}
+        levels = scale.levels
+        filled = ax.contourf(x, y, quantity, levels, **style)
+        # Without an edge of their own, neighbouring bands leave hairlines between them in PDF and
+        # SVG.
+        filled.set_edgecolor("face")
+        filled.set_linewidth(0.4)
+        inside = levels[(levels > quantity.min()) & (levels < quantity.max())]
+        if inside.size:
+            line_style = {"linewidths": 0.25, "linestyles": "solid"}
+            ax.contour(x, y, quantity, inside, colors="0.45", **line_style)
     axes.level_axis(ax.xaxis, x)
     axes.log_axis(ax.yaxis, y)
 
@@ -473,16 +486,13 @@ def _blank_handles(responses: Sequence[Responses], scale: _Scale) -> list[Any]:
     """Make the legend handle of blank areas, if there are any."""
     from matplotlib.patches import Patch
 
-    reasons = []
-    if any(UNDEFINED in panel.status for panel in responses):
-        reasons.append(_UNDEFINED_LABEL)
-    if scale.log and any(
-        _above_noise(panel).size < _defined(panel).size for panel in responses
-    ):
-        reasons.append("Not above noise floor")
-    if not reasons:
-        return []
-    return [Patch(facecolor=axes.BLANK, edgecolor="0.4", label=" or ".join(reasons))]
+    reasons = {
+        _UNDEFINED_LABEL: any(UNDEFINED in panel.status for panel in responses),
+        "Not above noise floor": scale.log
+        and any(_above_noise(panel).size < _defined(panel).size for panel in responses),
+    }
+    label = " or ".join(filter(reasons.get, reasons))
+    return [Patch(facecolor=axes.BLANK, edgecolor="0.4", label=label)] if label else []
 
 
 def upwards(result: xr.Dataset) -> bool:
@@ -495,51 +505,15 @@ def upwards(result: xr.Dataset) -> bool:
 
 def upward_label(result: xr.Dataset) -> str:
     """Label the upward axis."""
-    difference = stimulus_axis_of(result).name
-    if difference != "contrast":
-        return axes.level_label(result, difference)
-    label = stimulus_axis_of(result).label
+    axis = stimulus_axis_of(result)
+    if axis.name != "contrast":
+        return axes.level_label(result, axis.name)
+    is_target = upwards(result)
     return (
-        f"Target contrast ({label})"
-        if upwards(result)
-        else f"Sensitivity (1 / {label})"
+        f"Target contrast ({axis.label})"
+        if is_target
+        else f"Sensitivity (1 / {axis.label})"
     )
-
-
-def _draw_contours(
-    ax: Axes,
-    x: FloatArray,
-    y: FloatArray,
-    quantity: Masked,
-    scale: _Scale,
-) -> None:
-    if not quantity.count():
-        return
-    colours = scale.colours
-    filled = ax.contourf(
-        x,
-        y,
-        quantity,
-        levels=scale.levels,
-        cmap=colours.cmap,
-        norm=colours.norm,
-        extend=scale.extend,
-    )
-    # Without an edge of their own, neighbouring bands leave hairlines between them in PDF and SVG.
-    filled.set_edgecolor("face")
-    filled.set_linewidth(0.4)
-    levels = scale.levels
-    inside = levels[(levels > quantity.min()) & (levels < quantity.max())]
-    if inside.size:
-        ax.contour(
-            x,
-            y,
-            quantity,
-            levels=inside,
-            colors="0.45",
-            linewidths=0.25,
-            linestyles="solid",
-        )
 
 
 def human_points(result: xr.Dataset, responses: Responses) -> HumanCurve | None:
@@ -554,11 +528,11 @@ def human_points(result: xr.Dataset, responses: Responses) -> HumanCurve | None:
         return None
     model = str(result.attrs.get("human_model", ""))
     name = f"Human ({axes.printable(human_label(model))})" if model else "Human"
-    if not upwards(result):
-        return HumanCurve(name, x, sensitivity)
-    # Thresholds behind a mask are measured points, not a model's curve.
-    inside = (x >= values.min()) & (x <= values.max())
-    return HumanCurve(name, x[inside], sensitivity[inside])
+    if upwards(result):
+        # Thresholds behind a mask are measured points, not a model's curve.
+        inside = (x >= values.min()) & (x <= values.max())
+        return HumanCurve(name, x[inside], sensitivity[inside])
+    return HumanCurve(name, x, sensitivity)
 
 
 def _draw_human(ax: Axes, result: xr.Dataset, responses: Responses) -> None:
@@ -666,7 +640,6 @@ def scored_responses(
     if undefined.any():
         count = f"{undefined.sum()} of {undefined.size} points"
         ax.plot([], [], linestyle="none", label=f"{count}: {_UNDEFINED_LABEL.lower()}")
-        ax.legend(fontsize="small")
     multiplier = points.multiplier[order]
     for value, response in zip(values, defined, strict=True):
         ax.plot(
@@ -680,7 +653,8 @@ def scored_responses(
             ax.axhline(
                 responses.noise_floor, color="0.4", linestyle=":", label="noise floor"
             )
-            ax.legend(fontsize="small")
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(fontsize="small")
     ax.axvline(1, color="0.7", linewidth=0.8, zorder=0)
     title = axes.title_of(result) if title is None else title
     axes.label(
@@ -757,10 +731,8 @@ def matched_contrast(
     axes.log_axis(ax.xaxis, match.frequency, 1.1)
     axes.log_axis(ax.yaxis, contrast)
     # Few matches are as low as the lowest contrast, so a flat legend there hides least.
-    handles = _match_handles(match)
-    ax.legend(
-        handles=handles, fontsize="small", framealpha=0.9, loc="lower center", ncols=2
-    )
+    style: JsonObject = {"fontsize": "small", "framealpha": 0.9, "loc": "lower center"}
+    ax.legend(handles=_match_handles(match), ncols=2, **style)
     side = ax.secondary_yaxis("right")
     references = match.reference_contrast[order]
     side.set_yticks(
@@ -821,15 +793,15 @@ def _match_handles(match: MatchedCurves) -> list[Any]:
         handle("Human", **_PEOPLE_STYLE),
         handle("Observer", marker="o", markersize=5, linewidth=1.4),
     ]
-    unjoined: JsonObject = {"linestyle": "none", "marker": "o"}
+    unjoined: JsonObject = {"linestyle": "none"}
     measured = match.measured()
     if measured.saturated.any():
-        label = "Saturated: no match"
-        handles.append(handle(label, **unjoined, markerfacecolor="white"))
+        hollow = {"marker": "o", "markerfacecolor": "white"}
+        handles.append(handle("Saturated: no match", **unjoined, **hollow))
     if np.isnan(measured.contrast).any():
-        handles.append(handle(_UNDEFINED_LABEL, linestyle="none"))
+        handles.append(handle(_UNDEFINED_LABEL, **unjoined))
     if (measured.ambiguous & (measured.saturated == 0)).any():
-        handles.append(handle("Ambiguous", **unjoined | {"marker": "X"}))
+        handles.append(handle("Ambiguous", **unjoined, marker="X"))
     return handles
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -84,36 +85,32 @@ def jnd_panels(
     are left out. With two levels, there is one curve for each value of the first.
     """
     pairs = axes.result_layers(results, layer, layers_of, ax)
-    if len(pairs) == 1 and figure is None:
+    count = len(pairs)
+    if count == 1 and figure is None:
         canvas: Any = ax or axes.new_axes()
         panels: Sequence[Axes] = [canvas]
     else:
-        columns = min(3, len(pairs))
-        canvas, panels = axes.panels_in(
-            figure, len(pairs), columns, panel_size=(4.0, 3.6)
-        )
-    scores = [_score(result, measure, name) for result, name in pairs]
-    curves = [
-        list(_curves(result, score))
-        for (result, _name), score in zip(pairs, scores, strict=True)
-    ]
+        canvas, panels = axes.panels_in(figure, count, min(3, count), (4.0, 3.6))
     # Panels of one experiment share their upward axis.
-    experiments: dict[str, list[_Curve]] = {}
-    for score, panel_curves in zip(scores, curves, strict=True):
-        experiments.setdefault(score.experiment, []).extend(panel_curves)
+    experiments: defaultdict[str, list[_Curve]] = defaultdict(list)
+    drawings = []
+    for panel, (result, name) in zip(panels, pairs, strict=True):
+        score = _score(result, measure, name)
+        curves = list(_curves(result, score))
+        experiments[score.experiment] += curves
+        drawings.append((panel, result, name, score, curves))
     is_one_experiment = len(experiments) == 1
     title_experiment = not is_one_experiment or not observer
-    for panel, (result, layer_name), score, panel_curves in zip(
-        panels, pairs, scores, curves, strict=True
-    ):
-        is_one_of_several = is_one_experiment and len(pairs) > 1
-        observer_label = "observer" if is_one_of_several else score.observer
-        _draw(panel, score, observer_label, panel_curves, experiments[score.experiment])
-        title = axes.panel_title(
-            result, layer_name, experiment=title_experiment, observer=observer
+    for panel, result, name, score, curves in drawings:
+        observer_label = (
+            "observer" if is_one_experiment and count > 1 else score.observer
         )
-        y_label = _threshold_label(result, score.difference)
-        axes.label(panel, _level_label(result), y_label, title, framed=False)
+        _draw(panel, score, observer_label, curves, experiments[score.experiment])
+        title = axes.panel_title(
+            result, name, experiment=title_experiment, observer=observer
+        )
+        labels = (_level_label(result), _threshold_label(result))
+        axes.label(panel, *labels, title, framed=False)
         if not is_one_experiment:
             panel.legend(fontsize="x-small", framealpha=0.9)
     if is_one_experiment:
@@ -141,13 +138,12 @@ def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
             views[name if len(layers) > 1 else ""] = lines
         panels.append(Panel(name_of(result), {"": views}))
     first = anchored[0]
-    difference = stimulus_axis_of(first).name
     caption = (
         "Differences at which the response reaches that to the anchor; what is not "
         "reached is left out."
     )
     x = level_axis(_level_label(first), first[levels_of(first)[-1]].values)
-    y = Axis(_threshold_label(first, difference), log=True)
+    y = Axis(_threshold_label(first), log=True)
     return [Figure("Just noticeable differences", x, y, panels, caption)]
 
 
@@ -182,7 +178,8 @@ def _level_label(result: xr.Dataset) -> str:
     return label
 
 
-def _threshold_label(result: xr.Dataset, difference: str) -> str:
+def _threshold_label(result: xr.Dataset) -> str:
+    difference = stimulus_axis_of(result).name
     label = axes.level_label(result, difference)
     if difference.endswith("_difference"):
         return f"Just noticeable {label[:1].lower()}{label[1:]}"
@@ -193,11 +190,11 @@ def _condition(
     result: xr.Dataset, names: Sequence[str], values: Sequence[float]
 ) -> str:
     """Describe values of levels with their units."""
-    levels = []
-    for name, value in zip(names, values, strict=True):
-        text = axes.with_unit(value, unit_symbol(result[name].attrs))
-        levels.append(f"{name.replace('_', ' ')} {text}")
-    return ", ".join(levels)
+    units = [unit_symbol(result[name].attrs) for name in names]
+    return ", ".join(
+        f"{name.replace('_', ' ')} {axes.with_unit(value, unit)}"
+        for name, value, unit in zip(names, values, units, strict=True)
+    )
 
 
 def _curves(result: xr.Dataset, score: DiscriminationScore) -> Iterator[_Curve]:

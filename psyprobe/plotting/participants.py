@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psyprobe._json import JsonObject
+from psyprobe._typing import BoolArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.group import PeopleCurve
 from psyprobe.analysis.words.sessions import is_remote, sessions_of
@@ -93,22 +96,19 @@ def draw_hollow(
         )
 
 
-def hollow_handles(csfs: list[xr.Dataset]) -> list[Any]:
+def hollow_handles(csfs: Sequence[xr.Dataset]) -> list[Any]:
     """Make the legend handle of hollow marks of people, if there are any."""
     from matplotlib.lines import Line2D
 
-    if not any("unsure" in csf and csf["unsure"].values.any() for csf in csfs):
+    if not any(unsure_points(csf).any() for csf in csfs):
         return []
-    handle = Line2D(
-        [],
-        [],
-        marker="o",
-        color="0.4",
-        markerfacecolor="white",
-        linestyle="none",
-        label=HOLLOW,
-    )
-    return [handle]
+    style: JsonObject = {"marker": "o", "color": "0.4", "markerfacecolor": "white"}
+    return [Line2D([], [], linestyle="none", label=HOLLOW, **style)]
+
+
+def unsure_points(csf: xr.Dataset) -> BoolArray:
+    """Read which thresholds of a person lie below what is claimed of the screen."""
+    return np.asarray(csf.get("unsure", csf["n_usable"] < 0))
 
 
 def mean_line(curve: PeopleCurve, colour: int) -> Line:
@@ -128,11 +128,8 @@ def mean_line(curve: PeopleCurve, colour: int) -> Line:
 def participant_notes(csf: xr.Dataset) -> list[str]:
     """Say of each point how many answers were given there, and whether it is unsure."""
     trials = csf["trials"].values.sum(axis=(0, 2))
-    unsure_points = (
-        csf["unsure"].values if "unsure" in csf else np.zeros(len(trials), dtype=bool)
-    )
     notes = []
-    for count, unsure in zip(trials, unsure_points, strict=True):
+    for count, unsure in zip(trials, unsure_points(csf), strict=True):
         text = f"{count:.0f} of the answers were given here"
         notes.append(f"{text}; {HOLLOW}" if unsure else text)
     return notes

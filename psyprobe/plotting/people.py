@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -12,7 +14,7 @@ from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.result_stimulus import conditions_of
 from psyprobe.errors import unknown_name
 from psyprobe.human.points import Conditions, MeasuredPoints, figure_points
-from psyprobe.plotting.axes import paler, scaled
+from psyprobe.plotting.axes import legend_below, paler, scaled
 from psyprobe.plotting.figure_data import Line
 
 if TYPE_CHECKING:
@@ -89,8 +91,11 @@ def read_choice(human: str) -> HumanChoice:
 def measured_points(result: xr.Dataset) -> MeasuredGroup | None:
     """Look up measured thresholds on a result's levels or little beyond; None without any."""
     conditions = conditions_of(result)
-    if conditions is None:
-        return None
+    return None if conditions is None else points_under(conditions)
+
+
+def points_under(conditions: Conditions) -> MeasuredGroup | None:
+    """Look up measured thresholds under conditions or moved to them; None without any."""
     points = figure_points(conditions)
     return MeasuredGroup(conditions, points) if points else None
 
@@ -140,13 +145,11 @@ def draw_people(
         low = 10 ** (log_sensitivity - sd)
         high = 10 ** (log_sensitivity + sd)
         if lines:
-            dotted = _dotted_style()
-            ax.plot(x, low, zorder=2.5, **dotted)
-            ax.plot(x, high, zorder=2.5, **dotted)
+            for end in (low, high):
+                ax.plot(x, end, zorder=2.5, **_dotted_style())
         else:
-            ax.fill_between(
-                x, low, high, color=paler("black", 0.12), linewidth=0, zorder=0
-            )
+            grey = paler("black", 0.12)
+            ax.fill_between(x, low, high, color=grey, linewidth=0, zorder=0)
     for data_set in points:
         style = _marker_style(data_set.dataset)
         for selection, fill in (
@@ -189,29 +192,42 @@ def people_handles(
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    by_name: dict[str, list[MeasuredPoints]] = {}
-    spreads = set()
+    by_name: defaultdict[str, list[MeasuredPoints]] = defaultdict(list)
     for group in groups:
         for points in group.points:
-            by_name.setdefault(points.dataset, []).append(points)
-        spread = spread_of(group.points)
-        if spread is not None:
-            spreads.add(spread.data_set.dataset)
+            by_name[points.dataset].append(points)
+    spreads = filter(None, [spread_of(group.points) for group in groups])
+    spread_names = sorted({spread.data_set.dataset for spread in spreads})
     handles: list[Any] = []
     for name, data_sets in by_name.items():
-        filled = all(points.direct.all() for points in data_sets)
-        fill = "black" if filled else "white"
+        style = _marker_style(name)
+        if not all(points.direct.all() for points in data_sets):
+            style["markerfacecolor"] = "white"
         label = _data_set_label(name, data_sets)
-        handles.append(
-            Line2D([], [], markerfacecolor=fill, label=label, **_marker_style(name))
-        )
-    if spreads:
-        label = f"±1 sd between people ({', '.join(sorted(spreads))})"
+        handles.append(Line2D([], [], label=label, **style))
+    if spread_names:
+        label = f"±1 sd between people ({', '.join(spread_names)})"
         if surface:
             handles.append(Patch(color=paler("black", 0.12), label=label))
         else:
             handles.append(Line2D([], [], label=label, **_dotted_style()))
     return handles
+
+
+def people_legend(
+    ax: Axes, group: MeasuredGroup | None, handles: Sequence[Any] = ()
+) -> None:
+    """Add a legend of all lines, further handles, and the people on a panel, under axes."""
+    groups = [] if group is None else [group]
+    legend_below(
+        ax,
+        [
+            *ax.get_legend_handles_labels()[0],
+            *handles,
+            *people_handles(groups, surface=True),
+        ],
+        people_title(groups),
+    )
 
 
 def people_title(groups: Sequence[MeasuredGroup]) -> str:
@@ -272,14 +288,9 @@ def _data_set_label(name: str, data_sets: Sequence[MeasuredPoints]) -> str:
     counts = sorted({data_set.persons for data_set in data_sets})
     count = "-".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     people = "means" if counts[-1] == 0 else _count_people(count)
-    factors = [
-        data_set.transport_range
-        for data_set in data_sets
-        if data_set.transport_range is not None
-    ]
+    ranges = filter(None, [data_set.transport_range for data_set in data_sets])
+    factors = sorted(itertools.chain.from_iterable(ranges))
     if not factors:
         return f"{name}, {people}"
-    low = min(low for low, _ in factors)
-    high = max(high for _, high in factors)
-    ends = dict.fromkeys((f"{low:.2g}", f"{high:.2g}"))
+    ends = dict.fromkeys((f"{factors[0]:.2g}", f"{factors[-1]:.2g}"))
     return f"{name}, {people}, ×{' to '.join(ends)}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe._typing import BoolArray, FloatArray, StrArray
+from psyprobe._typing import FloatArray, StrArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.errors import InputError
@@ -69,7 +69,8 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
         usable, csf["sensitivity"].values / csf["mean_sensitivity"].values, np.nan
     )
     log_ratio = np.log10(ratio)
-    means = _usable_mean(log_ratio, usable, axis=1)
+    # A wording without thresholds stands among those of the mean sensitivity.
+    means = np.nan_to_num(pd.DataFrame(log_ratio).mean(axis=1))
     order, names = _order(csf, means)
     ax = ax or axes.new_axes(6.4, 1.6 + 0.21 * len(order))
     reach = max(1.3, 1.25 * 10 ** float(np.nanmax(np.abs(log_ratio))))
@@ -119,20 +120,9 @@ def _draw_ratios(
             ax.plot(ratio[index], row, color=colour, **_DOT_STYLE)
         elif status[index] in ("censored_above", "censored_below"):
             is_left = status[index] == "censored_above"
-            ax.plot(
-                (1 / reach) * 1.03 if is_left else reach / 1.03,
-                row,
-                marker="<" if is_left else ">",
-                markersize=5,
-                color=colour,
-                linestyle="none",
-            )
-
-
-def _usable_mean(values: FloatArray, usable: BoolArray, axis: int) -> FloatArray:
-    """Average the usable values along an axis; 0 where none is usable."""
-    total = np.where(usable, values, 0.0).sum(axis=axis)
-    return np.asarray(total / np.maximum(usable.sum(axis=axis), 1))
+            x = (1 / reach) * 1.03 if is_left else reach / 1.03
+            style = {**_DOT_STYLE, "marker": "<" if is_left else ">", "markersize": 5}
+            ax.plot(x, row, color=colour, **style)
 
 
 def plot_yes_map(
@@ -192,10 +182,10 @@ def plot_yes_map(
     bottom = np.inf
     top = 0.0
     for i in np.flatnonzero(trials.any(axis=(0, 2))):
-        column = _pool_wordings(contrast[:, i], yes[:, i], trials[:, i])
-        y_edges = 10 ** _edges(np.log10(column.contrast))
+        share = _pool_wordings(contrast[:, i], yes[:, i], trials[:, i])
+        y_edges = 10 ** _edges(share.index)
         mesh = ax.pcolormesh(
-            x_edges[i : i + 2], y_edges, column.share[:, None], **style
+            x_edges[i : i + 2], y_edges, share.to_numpy()[:, None], **style
         )
         bottom = min(bottom, float(y_edges[0]))
         top = max(top, float(y_edges[-1]))
@@ -203,8 +193,8 @@ def plot_yes_map(
     catch_trials = wordings["catch_trials"].values.sum()
     if catch_trials:
         lowest = bottom / 1.9
-        share = np.full((1, 1), wordings["catch_yes"].values.sum() / catch_trials)
-        ax.pcolormesh(x_edges[[0, -1]], [lowest, bottom / 1.25], share, **style)
+        catch_share = [[wordings["catch_yes"].values.sum() / catch_trials]]
+        ax.pcolormesh(x_edges[[0, -1]], [lowest, bottom / 1.25], catch_share, **style)
         x = 10 ** np.log10(x_edges[:2]).mean() if is_log else x_edges[:2].mean()
         ax.annotate(
             "catch trials", (x, lowest * 1.2), fontsize="small", va="center", ha="left"
@@ -230,19 +220,12 @@ def plot_yes_map(
 
 def _draw_thresholds(ax: Axes, wordings: xr.Dataset, values: FloatArray) -> None:
     """Draw the geometric mean of the thresholds of wordings."""
-    usable = wordings["usable"].values.astype(bool)
-    mean = _usable_mean(wordings["log10_threshold"].values, usable, axis=0)
-    has_threshold = usable.any(axis=0)
-    ax.plot(
-        values[has_threshold],
-        10 ** mean[has_threshold],
-        marker="o",
-        color="white",
-        markeredgecolor="black",
-        markersize=6,
-        linestyle="none",
-        label="threshold",
-    )
+    usable = wordings["usable"].astype(bool)
+    mean = wordings["log10_threshold"].where(usable).mean("prompt").values
+    style: JsonObject = {"color": "white", "markeredgecolor": "black", "marker": "o"}
+    style |= {"linestyle": "none", "markersize": 6, "label": "threshold"}
+    has_threshold = np.isfinite(mean)
+    ax.plot(values[has_threshold], 10 ** mean[has_threshold], **style)
 
 
 def _order(csf: xr.Dataset, means: FloatArray) -> tuple[list[int], list[str]]:
@@ -257,25 +240,17 @@ def _order(csf: xr.Dataset, means: FloatArray) -> tuple[list[int], list[str]]:
     return order, names
 
 
-class _Column(NamedTuple):
-    """Contrasts of one level, and the share of yes at each."""
-
-    contrast: FloatArray
-    share: FloatArray
-
-
 def _pool_wordings(
     contrast: FloatArray, yes: FloatArray, trials: FloatArray
-) -> _Column:
-    """Pool the answers to all wordings at each contrast of one level."""
+) -> pd.Series[float]:
+    """Compute the share of yes, over all wordings, by log10 contrast at one level."""
     tested = trials > 0
     # Wordings see the same images, but those whose replies do not count leave means of delivered
     # contrast apart.
-    rounded = np.round(np.log10(contrast[tested]), 2)
-    log_contrast, inverse = np.unique(rounded, return_inverse=True)
-    pooled_yes = np.bincount(inverse, weights=yes[tested])
-    pooled_trials = np.bincount(inverse, weights=trials[tested])
-    return _Column(10.0**log_contrast, pooled_yes / pooled_trials)
+    log_contrast = np.round(np.log10(contrast[tested]), 2)
+    table = pd.DataFrame({"yes": yes[tested], "trials": trials[tested]})
+    sums = table.groupby(log_contrast).sum()
+    return sums["yes"] / sums["trials"]
 
 
 def _edges(centres: ArrayLike) -> FloatArray:

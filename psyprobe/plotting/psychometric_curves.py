@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.analysis.psychometric.sigmoids import psychometric_function
@@ -91,17 +92,10 @@ def plot_psychometric(
     colours = axes.shades(len(indices))
     for colour, index in zip(colours, indices, strict=True):
         name = axes.with_unit(level_values[index], unit)
-        draw_shares(
-            ax,
-            contrast[index],
-            wording["yes"].values[index],
-            wording["trials"].values[index],
-            has_counts,
-            color=colour,
-            label=name,
-            zorder=3,
-            **DOTS,
-        )
+        yes = wording["yes"].values[index]
+        trials = wording["trials"].values[index]
+        style: JsonObject = {"color": colour, "label": name, "zorder": 3, **DOTS}
+        draw_shares(ax, contrast[index], yes, trials, has_counts, **style)
         _draw_function(ax, wording, int(index), colour, (low / 1.3, right))
     if float(wording["catch_trials"]):
         draw_shares(
@@ -120,10 +114,8 @@ def plot_psychometric(
         )
     axes.log_axis(ax.xaxis, [left, right])
     ax.set_ylim(-0.03, 1.03)
-    scored = task_of(csf).scored
-    y_label = f"Share of {scored}" if has_counts else f"P({scored})"
     title = f"{axes.title_of(csf)}\n{axes.printable(prompt)}"
-    axes.label(ax, delivered_label(csf), y_label, title, framed=False)
+    axes.label(ax, delivered_label(csf), share_label(wording), title, framed=False)
     ax.legend(
         fontsize="small", framealpha=0.9, loc="center left", bbox_to_anchor=(1, 0.5)
     )
@@ -150,8 +142,8 @@ def _nearest_indices(
         names = ", ".join(f"{value:g}" for value in level_values)
         raise InputError(f"there is no {level} to draw; name one of {names}")
     scale = np.log if min(*level_values, *values) > 0 else np.asarray
-    distances = [np.abs(scale(level_values) - scale(value)) for value in values]
-    return np.unique([int(np.argmin(distance)) for distance in distances])
+    distances = np.abs(scale(level_values) - scale(np.array(values))[:, None])
+    return np.unique(distances.argmin(axis=1))
 
 
 def _draw_function(
@@ -177,6 +169,12 @@ def _draw_function(
         # Side by side where several thresholds lie beyond the same edge.
         y = 0.5 + 0.02 * index
         axes.draw_arrow(ax, (start, y), (end, y), colour, linewidth=1.4)
+
+
+def share_label(csf: xr.Dataset) -> str:
+    """Label the axis of shares of yes or correct answers, or of their probabilities."""
+    scored = task_of(csf).scored
+    return f"Share of {scored}" if are_counts(csf) else f"P({scored})"
 
 
 def log10_interval(wording: xr.Dataset, index: int) -> FloatArray:

@@ -9,15 +9,18 @@ characteristics of the human visual system? CVPR. Figure 6.
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Score
 from psyprobe.analysis.scoreboards import BoardRow, Scoreboard, Test
@@ -38,6 +41,9 @@ from psyprobe.plotting.axes import (
 #: Published entries that are no encoders: the pixels, and the metric that stands for people.
 _NO_ENCODER = "No Encoder"
 _HUMAN_LIKE = "ColorVideoVDP"
+
+#: Edge of bars.
+_EDGE: JsonMapping = {"edgecolor": "black", "linewidth": 0.4}
 
 #: Families that always have their colour, in this order.
 _FAMILIES = (
@@ -165,27 +171,13 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     for place, row in enumerate(models):
         entry = row.entries[column]
         colour = colours.get(row.name) or colours[row.family]
-        ax.bar(
-            place,
-            _value(entry),
-            width=0.8,
-            color=colour,
-            edgecolor="black",
-            linewidth=0.4,
-        )
+        ax.bar(place, _value(entry), color=colour, **_EDGE)
         if entry.low is not None and entry.high is not None:
-            ax.plot(
-                [place, place], [entry.low, entry.high], color="black", linewidth=0.9
-            )
-    for reference in _references(ordered.rows, column):
-        ax.axhline(
-            reference.value,
-            color="black",
-            linestyle=reference.linestyle,
-            linewidth=1.1,
-            label=reference.label,
-            zorder=3,
-        )
+            ends = [entry.low, entry.high]
+            ax.plot([place, place], ends, color="black", linewidth=0.9)
+    for (name, linestyle), row in _references(scored).items():
+        style: JsonObject = {"color": "black", "linestyle": linestyle, "linewidth": 1.1}
+        ax.axhline(_value(row.entries[column]), label=name, zorder=3, **style)
     ax.axhline(0, color="black", linewidth=0.6)
     if all(row.name in colours for row in models):
         ax.set_xticks([])
@@ -232,22 +224,16 @@ def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
     """
     if not (board.tests and board.rows):
         raise InputError("the scoreboard is empty; there is nothing to draw")
+    count = len(board.tests)
     models = {row.name for row in board.rows if not _is_reference(row)}
     if len(models) <= len(COLOURS):
-        columns = 5
-        panel_size = (2.4, 2.3)
-        margin = 0.8
+        canvas, panels = panels_in(figure, count, min(5, count), (2.4, 2.3), (0, 0.8))
     else:
-        columns = 2
         bars = max(
             sum(_has_score(row, test) for row in board.rows) for test in board.tests
         )
-        panel_size = (1.2 + 0.16 * bars, 3.3)
-        margin = 0.5
-    columns = min(columns, len(board.tests))
-    canvas, panels = panels_in(
-        figure, len(board.tests), columns, panel_size, margin=(0, margin)
-    )
+        size = (1.2 + 0.16 * bars, 3.3)
+        canvas, panels = panels_in(figure, count, min(2, count), size, (0, 0.5))
     for ax, test in zip(panels, board.tests, strict=True):
         score_bars(board, test.name, ax)
     _legend(canvas, board)
@@ -275,45 +261,37 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
     InputError
         There are no scores, or both kinds.
     """
-    lines: dict[tuple[str, str], list[Score]] = {}
-    metrics = set()
+    lines: defaultdict[tuple[str, str], list[Score]] = defaultdict(list)
     for score in scores:
-        lines.setdefault((score.observer, score.experiment), []).append(score)
-        metrics.add(_depth_metric(score))
+        lines[score.observer, score.experiment].append(score)
+    metrics = set(map(_depth_metric, itertools.chain.from_iterable(lines.values())))
     metric = next(iter(metrics), None)
     if len(metrics) != 1 or metric is None:
         raise InputError(
             "a depth curve needs scores of one kind; give those of detection or of matching"
         )
     ax = ax or new_axes()
-    observers = {observer for observer, _ in lines}
-    tests = {test for _, test in lines}
+    observers, tests = map(set, zip(*lines, strict=True))
     single_observer = len(observers) == 1
     for i, ((observer, test), layers) in enumerate(lines.items()):
         colour = COLOURS[i % len(COLOURS)]
         marker = "osD^vP*X"[i % 8]
-        entries = [_entry(layer, OBSERVER, metric) for layer in layers]
-        scored = {
-            depth: entry
-            for depth, entry in enumerate(entries)
-            if entry.value is not None
-        }
-        values = list(map(_value, scored.values()))
+        entries = pd.DataFrame([vars(_entry(s, OBSERVER, metric)) for s in layers])
+        scored = entries[["value", "low", "high"]].astype(float).dropna(subset="value")
         names = [] if single_observer else [observer]
         if single_observer or len(tests) > 1:
             names.append(test)
         name = printable(" · ".join(names))
-        ax.plot(
-            list(scored), values, color=colour, marker=marker, markersize=4, label=name
-        )
-        bounded = {
-            depth: (entry.low, entry.high)
-            for depth, entry in scored.items()
-            if entry.low is not None
+        style: JsonObject = {
+            "color": colour,
+            "marker": marker,
+            "markersize": 4,
+            "label": name,
         }
-        low, high = np.reshape([*bounded.values()], (-1, 2)).T.astype(float)
-        band = paler(colour, 0.15)
-        ax.fill_between(list(bounded), low, high, color=band, linewidth=0, zorder=0)
+        ax.plot(scored["value"], **style)
+        bounded = scored.dropna(subset="low")
+        band: JsonObject = {"color": paler(colour, 0.15), "linewidth": 0, "zorder": 0}
+        ax.fill_between(bounded.index, bounded["low"], bounded["high"], **band)
         pixels = _value(_entry(layers[0], PIXELS, metric))
         if np.isfinite(pixels):
             ax.axhline(pixels, color=colour, linestyle=":", linewidth=1)
@@ -330,10 +308,8 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
 
 def _depth_metric(score: Score) -> Metric | None:
     """Find the first metric of the observer."""
-    for row in score.rows():
-        if row.responder == OBSERVER and row.entries:
-            return next(iter(row.entries))
-    return None
+    rows = [row.entries for row in score.rows() if row.responder == OBSERVER]
+    return next(itertools.chain.from_iterable(rows), None)
 
 
 def _entry(score: Score, responder: str, metric: Metric) -> Entry:
@@ -370,30 +346,18 @@ def _is_human_like(row: BoardRow) -> bool:
     )
 
 
-class _Reference(NamedTuple):
-    """A line with which bars are compared."""
+def _references(rows: Sequence[BoardRow]) -> dict[tuple[str, str], BoardRow]:
+    """Choose the rows of reference lines, by label and style of the line.
 
-    label: str
-    linestyle: str
-    value: float
-
-
-def _references(rows: Sequence[BoardRow], test: Test) -> list[_Reference]:
-    """List the reference lines of a test; pixels of the user's run go before published ones."""
-    references: dict[str, _Reference] = {}
+    Pixels of the user's run go before published ones.
+    """
+    references: dict[tuple[str, str], BoardRow] = {}
     for row in sorted(rows, key=lambda row: row.kind == "published"):
-        if not _has_score(row, test):
-            continue
-        value = _value(row.entries[test])
         if row.name == PIXELS or row.family == _NO_ENCODER:
-            references.setdefault(
-                "pixels", _Reference("pixels (no encoder)", ":", value)
-            )
+            references.setdefault(("pixels (no encoder)", ":"), row)
         elif _is_human_like(row):
-            references.setdefault(
-                "human", _Reference("ColorVideoVDP (human-like)", "--", value)
-            )
-    return list(references.values())
+            references.setdefault(("ColorVideoVDP (human-like)", "--"), row)
+    return references
 
 
 def _colours(rows: Sequence[BoardRow]) -> dict[str, str]:
@@ -411,9 +375,7 @@ def _colours(rows: Sequence[BoardRow]) -> dict[str, str]:
 def _legend(figure: Figure, board: Scoreboard) -> None:
     """Add a legend of models or families and of reference lines above all panels."""
     handles = [
-        Patch(
-            facecolor=colour, edgecolor="black", linewidth=0.4, label=printable(group)
-        )
+        Patch(facecolor=colour, label=printable(group), **_EDGE)
         for group, colour in _colours(board.rows).items()
     ]
     all_handles = [*handles, *labelled_lines(figure.axes)]

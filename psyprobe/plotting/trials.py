@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,17 +13,17 @@ from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray, Option
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.analysis.psychometric.trials import fit_trials, read_trials
+from psyprobe.analysis.words.fit import STEPS
 from psyprobe.errors import InputError
 from psyprobe.human.castle import castle_csf
-from psyprobe.human.points import Conditions, figure_points
+from psyprobe.human.points import Conditions
 from psyprobe.plotting import axes
 from psyprobe.plotting.people import (
     Human,
-    MeasuredGroup,
     draw_curve,
     draw_people,
-    people_handles,
-    people_title,
+    people_legend,
+    points_under,
     read_choice,
 )
 
@@ -35,8 +35,6 @@ _LABELS = {
     "luminance": "Luminance (cd/m²)",
     "area": "Area (deg²)",
 }
-#: Statuses of steps.
-_STEPS = ("separable", "quasi_separable")
 #: Style of answers.
 DOTS: JsonMapping = {"marker": "o", "markersize": 4, "elinewidth": 0.8}
 #: Length of arrows from a bound towards a threshold beyond it, as a factor.
@@ -52,7 +50,7 @@ def wilson(yes: FloatArray, trials: FloatArray) -> FloatArray:
     variance = proportion * (1 - proportion) / trials + z * z / (4 * trials**2)
     half = z / shrinkage * np.sqrt(variance)
     reach = np.stack([proportion - (middle - half), middle + half - proportion])
-    return np.asarray(reach.clip(0))
+    return reach.clip(0)
 
 
 def draw_fit(
@@ -67,15 +65,24 @@ def draw_fit(
         raise InputError(
             f"{len(names)} names do not fit {curves} curves; give one for each"
         )
-    counts = None if answers is None or not len(answers) else _read_counts(answers)
-    low, high = _fit_range(fit) if counts is None else _contrast_range(counts)
+    # Contrast, yes and trials, shape (curves, levels).
+    counts = np.empty((3, 0, 0))
+    if answers is not None and len(answers):
+        counts = np.stack(np.broadcast_arrays(*map(np.atleast_2d, answers))).astype(
+            float
+        )
+        counts = counts.reshape(3, -1, counts.shape[-1])
+    low, high = (
+        _contrast_range(counts[0], counts[2]) if counts.size else _fit_range(fit)
+    )
     ax = ax or axes.new_axes()
     x = np.geomspace(low, high, 301)
     probability = np.atleast_2d(fit.predict(x)).reshape(curves, -1)
     for i, colour in enumerate(axes.shades(curves)):
-        label = "" if names is None else _text(names[i])
-        if counts is not None:
-            draw_shares(ax, *(values[i] for values in counts), color=colour, **DOTS)
+        name = "" if names is None else names[i]
+        label = name if isinstance(name, str) else f"{name:g}"
+        if counts.size:
+            draw_shares(ax, *counts[:, i], color=colour, **DOTS)
         _draw_curve(ax, fit, i, x, probability[i], label, colour)
     axes.log_axis(ax.xaxis, [low, high])
     ax.set_ylim(-0.03, 1.03)
@@ -84,27 +91,8 @@ def draw_fit(
     return ax
 
 
-def _text(name: float | str) -> str:
-    return name if isinstance(name, str) else f"{name:g}"
-
-
-class _Counts(NamedTuple):
-    """Counted answers, shape (curves, levels)."""
-
-    contrast: FloatArray
-    yes: FloatArray
-    trials: FloatArray
-
-
-def _read_counts(answers: Sequence[ArrayLike]) -> _Counts:
-    arrays = [np.atleast_2d(np.asarray(array, dtype=np.float64)) for array in answers]
-    return _Counts(
-        *(array.reshape(-1, array.shape[-1]) for array in np.broadcast_arrays(*arrays))
-    )
-
-
-def _contrast_range(counts: _Counts) -> tuple[float, float]:
-    tested = counts.contrast[(counts.trials > 0) & (counts.contrast > 0)]
+def _contrast_range(contrast: FloatArray, trials: FloatArray) -> tuple[float, float]:
+    tested = contrast[(trials > 0) & (contrast > 0)]
     return float(tested.min()) / 1.3, float(tested.max()) * 1.3
 
 
@@ -163,23 +151,19 @@ def _draw_curve(
     colour: Any,
 ) -> None:
     """Draw a psychometric function with its threshold and interval; nothing without a threshold."""
-    names = (
-        "log10_threshold_low",
-        "log10_threshold",
-        "log10_threshold_high",
-        "guess",
-        "lapse",
-    )
-    *interval, guess, lapse = (np.ravel(getattr(fit, name))[curve] for name in names)
+    ends = (fit.log10_threshold_low, fit.log10_threshold, fit.log10_threshold_high)
+    interval = np.array([np.ravel(end)[curve] for end in ends])
     if not np.isfinite(interval[1]):
         return
+    guess = np.ravel(fit.guess)[curve]
+    lapse = np.ravel(fit.lapse)[curve]
     linestyle = "-"
-    if np.ravel(fit.status)[curve] in _STEPS:
+    if np.ravel(fit.status)[curve] in STEPS:
         linestyle = "--"
         label = f"{label} (step)".strip()
     ax.plot(x, probability, color=colour, linestyle=linestyle, label=label or None)
     height = guess + (1 - guess - lapse) / 2
-    draw_threshold(ax, np.array(interval), height, (x[0], x[-1]), colour)
+    draw_threshold(ax, interval, height, (x[0], x[-1]), colour)
 
 
 def plot_trials(
@@ -237,6 +221,7 @@ def plot_trials(
     high = float(x[-1]) * 1.25
     choice = read_choice(human)
     heights = []
+    group = None
     if choice.model:
         curve_x = np.geomspace(low, high, 121)
         sensitivity = castle_csf(
@@ -245,14 +230,11 @@ def plot_trials(
         name = "Human (castleCSF)"
         draw_curve(ax, curve_x, sensitivity, name, linewidth=axes.scaled(1.6))
         heights.append(sensitivity)
-    groups = []
     if choice.measured:
-        conditions = Conditions(trials.level, (low, high), direction, **levels)
-        points = figure_points(conditions)
-        draw_people(ax, points)
-        heights += [data_set.sensitivity for data_set in points]
-        if points:
-            groups.append(MeasuredGroup(conditions, points))
+        group = points_under(Conditions(trials.level, (low, high), direction, **levels))
+    if group is not None:
+        draw_people(ax, group.points)
+        heights += [data_set.sensitivity for data_set in group.points]
     heights.append(_draw_thresholds(ax, x, fit))
     axes.level_axis(ax.xaxis, x, margin=1.25)
     finite = np.concatenate([height[np.isfinite(height)] for height in heights])
@@ -260,11 +242,7 @@ def plot_trials(
     axes.label(
         ax, _LABELS[trials.level], "Sensitivity (1 / contrast)", title, framed=False
     )
-    handles = [
-        *ax.get_legend_handles_labels()[0],
-        *people_handles(groups, surface=True),
-    ]
-    axes.legend_below(ax, handles, people_title(groups))
+    people_legend(ax, group)
     return ax
 
 
@@ -281,7 +259,7 @@ def _draw_thresholds(ax: Axes, x: FloatArray, fit: PsychometricFit) -> FloatArra
     """Draw sensitivities with intervals, or arrows, and list heights that the axis must hold."""
     colour = axes.COLOURS[0]
     fitted = np.isfinite(fit.log10_threshold)
-    step = fitted & np.isin(fit.status, _STEPS)
+    step = fitted & np.isin(fit.status, STEPS)
     mean = fit.sensitivity
     low = 10.0**-fit.log10_threshold_high
     high = 10.0**-fit.log10_threshold_low
@@ -309,14 +287,11 @@ def _draw_thresholds(ax: Axes, x: FloatArray, fit: PsychometricFit) -> FloatArra
                 zorder=4,
                 label=label,
             )
-    bounds = []
-    for i in np.flatnonzero(~fitted):
-        above = fit.status[i] == "censored_above"
-        bound = 10.0 ** -(
-            fit.log10_threshold_low[i] if above else fit.log10_threshold_high[i]
-        )
-        if np.isfinite(bound) and bound > 0:
-            end = bound / _ARROW if above else bound * _ARROW
-            axes.draw_arrow(ax, (x[i], bound), (x[i], end), colour)
-            bounds += [bound, end]
+    above = fit.status == "censored_above"
+    bound = np.where(above, high, low)
+    end = np.where(above, bound / _ARROW, bound * _ARROW)
+    bounds: list[float] = []
+    for i in np.flatnonzero(~fitted & np.isfinite(bound) & (bound > 0)):
+        axes.draw_arrow(ax, (x[i], bound[i]), (x[i], end[i]), colour)
+        bounds += [bound[i], end[i]]
     return np.array([*mean[fitted], *bounds])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,7 @@ from psyprobe.plotting.psychometric_curves import (
     are_counts,
     fitted_curve,
     log10_interval,
+    share_label,
 )
 from psyprobe.plotting.trials import wilson
 from psyprobe.plotting.words import (
@@ -47,7 +49,7 @@ from psyprobe.plotting.words import (
     sensitivity_bounds,
     sensitivity_label,
 )
-from psyprobe.running.task import stimulus_axis_of, task_of
+from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -71,7 +73,7 @@ def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
     values = np.concatenate([csf[level].values for csf in csfs])
     mean_curve = people_curve(csfs)
     functions: list[Figure] = []
-    lines: list[Line] = []
+    lines = [] if mean_curve is None else [mean_line(mean_curve, len(csfs))]
     for i, csf in enumerate(csfs):
         levels = range(csf.sizes[level])
         behind = [len(functions) + index for index in levels]
@@ -81,8 +83,6 @@ def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
         bounds = sensitivity_bounds(csf)
         if bounds:
             lines.append(_bound_line(csf, i, bounds, behind))
-    if mean_curve is not None:
-        lines.insert(0, mean_line(mean_curve, len(csfs)))
     caption = (
         "Geometric mean over wordings, with intervals. A point opens the psychometric "
         "functions behind it."
@@ -174,8 +174,7 @@ def _functions(csf: xr.Dataset, index: int) -> Figure:
     contrast = csf[stimulus_axis_of(csf).name].values
     low = float(np.nanmin(contrast)) / 1.3
     high = float(np.nanmax(contrast)) * 1.25
-    scored = task_of(csf).scored
-    y_label = f"Share of {scored}" if are_counts(csf) else f"P({scored})"
+    y_label = share_label(csf)
     names = [str(name) for name in csf["prompt"].values]
     views = {}
     for prompt, name in enumerate(names):
@@ -200,48 +199,35 @@ def _function_lines(
     lines = [_answer_line(wording, index)]
     catch_trials = float(wording["catch_trials"])
     if catch_trials:
-        line = Line(
-            "catch trials",
-            np.array([low]),
-            np.array([float(wording["catch_yes"]) / catch_trials]),
-            style="points",
-            colour=5,
-            notes=[
-                f"{catch_trials:.0f} answers without a pattern, drawn at the left edge"
-            ],
+        share = np.array([float(wording["catch_yes"]) / catch_trials])
+        note = f"{catch_trials:.0f} answers without a pattern, drawn at the left edge"
+        x = np.array([low])
+        lines.append(
+            Line("catch trials", x, share, style="points", colour=5, notes=[note])
         )
-        lines.append(line)
     curve = fitted_curve(wording, index, np.geomspace(low, high, _CURVE_POINTS))
     if curve is not None:
-        interval = 10 ** log10_interval(wording, index)
+        interval = (10 ** log10_interval(wording, index)).clip(low, high)
         height = np.full(3, curve.threshold_share)
         lines.append(Line("fit", curve.x, curve.share))
-        lines.append(
-            Line(
-                "threshold and its interval", interval.clip(low, high), height, colour=2
-            )
-        )
+        lines.append(Line("threshold and its interval", interval, height, colour=2))
     return lines
 
 
 def _answer_line(wording: xr.Dataset, index: int) -> Line:
     """Describe the share of yes at each contrast."""
-    trials = wording["trials"].values[index]
-    tested = trials > 0
-    contrast = wording[stimulus_axis_of(wording).name].values[index][tested]
-    yes = wording["yes"].values[index][tested]
-    trials = trials[tested]
-    share = yes / trials
-    low = None
-    high = None
-    if are_counts(wording):
-        below, above = wilson(yes, trials)
-        low = share - below
-        high = share + above
-    notes = [f"{count:.0f} answers" for count in trials]
-    return Line(
-        "answers", contrast, share, low=low, high=high, style="points", notes=notes
+    tested = wording["trials"].values[index] > 0
+    contrast, yes, trials = (
+        wording[name].values[index][tested]
+        for name in (stimulus_axis_of(wording).name, "yes", "trials")
     )
+    share = yes / trials
+    notes = [f"{count:.0f} answers" for count in trials]
+    line = Line("answers", contrast, share, style="points", notes=notes)
+    if not are_counts(wording):
+        return line
+    below, above = wilson(yes, trials)
+    return replace(line, low=share - below, high=share + above)
 
 
 def _wordings(results: Sequence[xr.Dataset], csfs: Sequence[xr.Dataset]) -> Table:
@@ -250,10 +236,9 @@ def _wordings(results: Sequence[xr.Dataset], csfs: Sequence[xr.Dataset]) -> Tabl
     for result, csf in zip(results, csfs, strict=True):
         table = trial_table(result)
         if "reading" in table:
-            prompts = csf["prompt"].values.astype(str)
             rows += [
-                [name_of(result), *_wording_cells(table, csf, i, name)]
-                for i, name in enumerate(prompts)
+                [name_of(result), *_wording_cells(table, csf.isel(prompt=i))]
+                for i in range(csf.sizes["prompt"])
             ]
     heading = [
         "observer",
@@ -272,27 +257,24 @@ def _wordings(results: Sequence[xr.Dataset], csfs: Sequence[xr.Dataset]) -> Tabl
     return Table("Wordings", heading, rows, caption, opened=len(rows) <= 12)
 
 
-def _wording_cells(
-    table: xr.Dataset, csf: xr.Dataset, index: int, name: str
-) -> list[str]:
-    prompts = table["prompt"].values.astype(str)
-    texts = dict(zip(prompts, table["prompt_text"].values.astype(str), strict=True))
-    usable = csf["usable"].values[index].astype(bool)
-    sensitivity = csf["sensitivity"].values[index][usable]
-    guess = csf["guess"].values[index]
+def _wording_cells(table: xr.Dataset, wording: xr.Dataset) -> list[str]:
+    name = str(wording["prompt"].values)
+    rows = table.isel(trial=table["prompt"].values.astype(str) == name)
+    usable = wording["usable"].values.astype(bool)
+    sensitivity = wording["sensitivity"].values[usable]
+    guess = wording["guess"].values
     guess = guess[np.isfinite(guess)]
-    readings = Counter(table["reading"].values.astype(str)[prompts == name].tolist())
+    readings = Counter(rows["reading"].values.astype(str).tolist())
     other_readings = [
         f"{count} {reading}"
         for reading, count in readings.items()
         if reading not in ("yes", "no", "")
     ]
-    (level,) = levels_of(csf)
     return [
         name,
-        texts.get(name, ""),
+        str(rows["prompt_text"].values[0]),
         f"{10 ** np.log10(sensitivity).mean():.3g}" if sensitivity.size else "-",
-        f"{usable.sum()}/{csf.sizes[level]}",
+        f"{usable.sum()}/{usable.size}",
         f"{float(np.median(guess)):.2f}" if guess.size else "-",
         f"{readings['yes']} / {readings['no']}",
         ", ".join(other_readings),

@@ -8,7 +8,9 @@ vision-language models. arXiv 2508.10367. Figure 2.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -32,6 +34,7 @@ from psyprobe.plotting.participants import (
     draw_participant,
     hollow_handles,
     participant_name,
+    unsure_points,
 )
 from psyprobe.plotting.people import (
     Human,
@@ -39,8 +42,7 @@ from psyprobe.plotting.people import (
     draw_curve,
     draw_people,
     measured_points,
-    people_handles,
-    people_title,
+    people_legend,
     read_choice,
 )
 from psyprobe.running.task import CONTRAST_AXIS, stimulus_axis_of
@@ -107,11 +109,7 @@ def plot_csf(
     csfs = chat_csfs([results] if isinstance(results, xr.Dataset) else list(results))
     if not csfs:
         raise InputError("there are no results to draw; give one at least")
-    names = (
-        [_name(csf) for csf in csfs]
-        if labels is None
-        else list(map(axes.printable, labels))
-    )
+    names = list(map(axes.printable, labels or map(participant_name, csfs)))
     if len(names) != len(csfs):
         raise InputError(
             f"{len(names)} labels do not fit {len(csfs)} results; give one a result"
@@ -119,16 +117,15 @@ def plot_csf(
     is_new = ax is None
     ax = ax or axes.new_axes()
     mean_curve = people_curve(csfs)
-    people_colour = _COLOURS[0]
-    # Several people have one colour, which no model has.
-    style = 0 if mean_curve is None else 1
-    for i, (csf, name) in enumerate(zip(csfs, names, strict=True)):
+    styles = cycle(zip(_COLOURS, _MARKERS, strict=True))
+    if mean_curve is not None:
+        # Several people have one colour, which no model has.
+        people_colour, _ = next(styles)
+    for csf, name, marker in zip(csfs, names, cycle(_MARKERS), strict=False):
         if mean_curve is not None and person_of(csf):
-            draw_participant(ax, csf, name, people_colour, _MARKERS[i % len(_MARKERS)])
+            draw_participant(ax, csf, name, people_colour, marker)
         else:
-            colour = _COLOURS[style % len(_COLOURS)]
-            _draw(ax, csf, name, colour, _MARKERS[style % len(_MARKERS)])
-            style += 1
+            _draw(ax, csf, name, *next(styles))
     if mean_curve is not None:
         draw_mean(ax, mean_curve, people_colour)
     if title is None:
@@ -158,10 +155,9 @@ def csf_panels(
     and answers in words have neither measure nor layer.
     """
     refuse_features(measure=measure, layer=layer)
-    experiments: dict[str, list[xr.Dataset]] = {}
+    experiments: defaultdict[str, list[xr.Dataset]] = defaultdict(list)
     for result in results:
-        name = str(result.attrs.get("experiment", ""))
-        experiments.setdefault(name, []).append(result)
+        experiments[str(result.attrs.get("experiment", ""))].append(result)
     count = len(experiments)
     axes.check_room(ax, count)
     if count == 1 and figure is None:
@@ -226,7 +222,7 @@ def plot_bridge(
         None,
         axes.title_of(csf),
         "model",
-        extra=np.asarray(nearest.sensitivity),
+        extra=nearest.sensitivity,
     )
     return ax
 
@@ -252,13 +248,8 @@ def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> Non
         label=name,
     )
     # A step lies somewhere between two contrasts that were shown; its place was not measured.
-    is_step = np.isin(flag_words(csf["status"]), STEPS) & csf["usable"].values.astype(
-        bool
-    )
-    hollow = is_step.any(axis=0)
-    if "unsure" in csf:
-        hollow = hollow | csf["unsure"].values
-    hollow = hollow & has_mean
+    is_step = np.isin(flag_words(csf["status"]), STEPS) & csf["usable"].values
+    hollow = (is_step.any(axis=0) | unsure_points(csf)) & has_mean
     draw_hollow(ax, values[hollow], mean[hollow], colour, marker, 5)
     for bound in sensitivity_bounds(csf):
         x = values[bound.level_index]
@@ -297,9 +288,8 @@ def sensitivity_bounds(csf: xr.Dataset) -> list[Bound]:
             # Contrasts with answers that count, of the wordings on this side.
             wordings = above if is_lower else below
             has_trials = csf["trials"].values[wordings, i] > 0
-            axis_values = csf[stimulus_axis_of(csf).name].values[wordings, i]
-            contrast = np.where(has_trials, axis_values, np.nan)
-            bound = float(np.nanmax(contrast) if is_lower else np.nanmin(contrast))
+            contrast = csf[stimulus_axis_of(csf).name].values[wordings, i][has_trials]
+            bound = float(contrast.max() if is_lower else contrast.min())
             bounds.append(Bound(int(i), 1 / bound, -1 if is_lower else 1))
     return bounds
 
@@ -310,7 +300,7 @@ def _finish(
     curve: str | None,
     title: str,
     human: Human,
-    extra: FloatArray | None = None,
+    extra: Sequence[float] = (),
 ) -> None:
     """Draw human data, and set limits of axes, labels and a legend.
 
@@ -325,7 +315,7 @@ def _finish(
         )
     (level,) = levels
     values = np.concatenate([csf[level].values for csf in csfs])
-    heights: list[Any] = [() if extra is None else extra]
+    heights: list[Any] = [extra]
     for csf in csfs:
         heights.append(csf["mean_sensitivity"].values)
         heights.append([bound.sensitivity for bound in sensitivity_bounds(csf)])
@@ -335,8 +325,7 @@ def _finish(
             draw_curve(ax, people.x, people.sensitivity, people.name)
             heights.append(people.sensitivity)
     group = measured_points(csfs[0]) if choice.measured else None
-    groups = [group] if group is not None else []
-    for group in groups:
+    if group is not None:
         draw_people(ax, group.points)
         heights += [data_set.sensitivity for data_set in group.points]
     sensitivity = np.concatenate(heights)
@@ -349,12 +338,7 @@ def _finish(
     axes.log_axis(ax.yaxis, sensitivity, 2)
     x_label = axes.level_label(csfs[0], level)
     axes.label(ax, x_label, sensitivity_label(csfs[0]), title, framed=False)
-    handles = [
-        *ax.get_legend_handles_labels()[0],
-        *hollow_handles(list(csfs)),
-        *people_handles(groups, surface=True),
-    ]
-    axes.legend_below(ax, handles, people_title(groups))
+    people_legend(ax, group, hollow_handles(csfs))
 
 
 def human_curve(
@@ -369,15 +353,15 @@ def human_curve(
     return HumanCurve(name, x[positive], sensitivity[positive])
 
 
-def _name(csf: xr.Dataset) -> str:
-    return axes.printable(participant_name(csf))
+def _contrast_symbol(csf: xr.Dataset) -> str:
+    return _CONTRASTS.get(contrast_kind_of(csf), _EQUIVALENT)
 
 
 def sensitivity_label(csf: xr.Dataset) -> str:
     """Label the axis of 1 / threshold, of contrast or of another difference."""
     axis = stimulus_axis_of(csf)
     if axis == CONTRAST_AXIS:
-        return f"Sensitivity (1 / contrast, {_CONTRASTS.get(contrast_kind_of(csf), _EQUIVALENT)})"
+        return f"Sensitivity (1 / contrast, {_contrast_symbol(csf)})"
     if axis.inverse:
         return axis.inverse
     return "1 / threshold" if axis.unit == "1" else f"1 / threshold (1/{axis.unit})"
@@ -386,7 +370,5 @@ def sensitivity_label(csf: xr.Dataset) -> str:
 def delivered_label(csf: xr.Dataset) -> str:
     """Label the axis of contrasts or differences."""
     if stimulus_axis_of(csf) == CONTRAST_AXIS:
-        return (
-            f"Delivered contrast ({_CONTRASTS.get(contrast_kind_of(csf), _EQUIVALENT)})"
-        )
+        return f"Delivered contrast ({_contrast_symbol(csf)})"
     return axes.level_label(csf, stimulus_axis_of(csf).name)
