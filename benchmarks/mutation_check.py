@@ -422,8 +422,8 @@ FAULTS = (
     Fault(
         "a count left out",
         "analysis/words/fit.py",
-        "trials=cells.summed(tests)",
-        "trials=cells.summed(tests & (cells.step > 0))",
+        "trials=cells.summed(cells.counted)",
+        "trials=cells.summed(cells.counted & (cells.step > 0))",
     ),
 )
 

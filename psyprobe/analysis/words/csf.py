@@ -262,10 +262,10 @@ def _fit(
         return fit.fit_counts(own_counts, settings, resampled)
 
     fits = {"posterior": by_posterior, "logits": by_logits, "counts": by_counts}
-    rows_by_method = {name: np.flatnonzero(method == name) for name in fits}
-    parts = [
-        (rows, fits[name](rows)) for name, rows in rows_by_method.items() if rows.size
-    ]
+    parts = []
+    for name in filter(method.tolist().count, fits):
+        rows = np.flatnonzero(method == name)
+        parts.append((rows, fits[name](rows)))
     return parts[0][1] if len(parts) == 1 else _joined(parts, counts.trials.shape[:2])
 
 
@@ -285,11 +285,8 @@ def _rates(result: xr.Dataset, arguments: JsonMapping) -> JsonObject:
     rates |= arguments
     for name in ("guess", "lapse"):
         bounds = rates[name]
-        rates[name] = (
-            tuple(map(float, bounds))
-            if isinstance(bounds, list | tuple)
-            else float(bounds)
-        )
+        several = isinstance(bounds, list | tuple)
+        rates[name] = tuple(map(float, bounds)) if several else float(bounds)
         low, high = fit.bounds_of(rates[name])
         if not 0 <= low <= high < 1:
             raise InputError(
@@ -311,17 +308,13 @@ def _joined(
             values[name] = np.empty(shape, dtype=first.dtype)
             for rows, part in parts:
                 values[name][rows] = getattr(part, name)
-    sizes = [len(part.samples) for _, part in parts if part.samples is not None]
-    if not sizes:
-        return fit.ChatFit(**values)
-    # Curves without samples stand still in them: their own spread is in the spread between
-    # prompts.
-    size = max(sizes)
-    samples = np.broadcast_to(values["log10_threshold"], (size, *shape)).copy()
     for rows, part in parts:
         if part.samples is not None:
-            samples[:, rows] = part.samples
-    return fit.ChatFit(**values, samples=samples)
+            # Curves without samples stand still in them: their own spread is in the spread
+            # between prompts.
+            still = np.tile(values["log10_threshold"], (len(part.samples), 1, 1))
+            values.setdefault("samples", still)[:, rows] = part.samples
+    return fit.ChatFit(**values)
 
 
 def _blank_unreadable(chat_fit: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatFit:
@@ -363,11 +356,8 @@ def _add_screen_error(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Datas
         mean, low, high = (
             np.log10(csf[f"mean_sensitivity{end}"].values) for end in _ENDS
         )
-    error = screen_error(
-        [session.screen for session in sessions],
-        [session.trials for session in sessions],
-        -mean,
-    )
+    screens = [session.screen for session in sessions]
+    error = screen_error(screens, [session.trials for session in sessions], -mean)
     reach = normal_quantile(float(csf.attrs["confidence"])) * error.total
     values: JsonObject = {
         "mean_sensitivity_low": 10.0 ** (mean - np.hypot(mean - low, reach)),
@@ -411,35 +401,23 @@ def prompt_mean(
     over = "trials"
     if len(chat_fit.status) >= FEW:
         over = "prompts"
-        variance = (
-            np.where(usable, (log_s - mean) ** 2, 0.0).sum(axis=0)
-            / np.maximum(n - 1, 1)
-            / count
-        )
+        freedom = np.maximum(n - 1, 1)
+        squares = np.where(usable, (log_s - mean) ** 2, 0.0)
+        variance = squares.sum(axis=0) / freedom / count
         if chat_fit.samples is not None:
-            of_images = (
-                np.where(usable, chat_fit.samples, 0.0).sum(axis=1) / count
-            ).var(axis=0, ddof=1)
+            samples = np.where(usable, chat_fit.samples, 0.0)
+            of_images = (samples.sum(axis=1) / count).var(axis=0, ddof=1)
             # Each prompt's own part of it is already in the spread between prompts.
-            single_variance = (
-                np.where(usable, chat_fit.samples.var(axis=0, ddof=1), 0.0)
-            ).sum(axis=0) / count**2
+            single_variance = samples.var(axis=0, ddof=1).sum(axis=0) / count**2
             variance = variance + np.maximum(of_images - single_variance, 0.0)
-        between = np.where(
-            n > 1,
-            stdtrit(np.maximum(n - 1, 1), (1 + confidence) / 2) * np.sqrt(variance),
-            np.inf,
-        )
+        reach_of_prompts = stdtrit(freedom, (1 + confidence) / 2) * np.sqrt(variance)
+        between = np.where(n > 1, reach_of_prompts, np.inf)
+    keep_open = over == "trials"
 
     def reach(half: FloatArray) -> FloatArray:
-        trials = (
-            np.sqrt(_sum_halves(half**2, usable & ~step, keep_open=over == "trials"))
-            / count
-        )
-        return np.asarray(
-            np.maximum(between, trials)
-            + _sum_halves(half, step, keep_open=over == "trials") / count
-        )
+        squares = _sum_halves(half**2, usable & ~step, keep_open)
+        steps = _sum_halves(half, step, keep_open) / count
+        return np.asarray(np.maximum(between, np.sqrt(squares) / count) + steps)
 
     low = mean - reach(chat_fit.log10_threshold_high - chat_fit.log10_threshold)
     high = mean + reach(chat_fit.log10_threshold - chat_fit.log10_threshold_low)
@@ -447,7 +425,7 @@ def prompt_mean(
     return mean, low, high, over
 
 
-def _sum_halves(half: FloatArray, mask: BoolArray, *, keep_open: bool) -> FloatArray:
+def _sum_halves(half: FloatArray, mask: BoolArray, keep_open: bool) -> FloatArray:
     """Sum halves of intervals over some prompts, infinite where one is.
 
     Of many prompts, an infinite one counts as the others do on average.
@@ -455,10 +433,9 @@ def _sum_halves(half: FloatArray, mask: BoolArray, *, keep_open: bool) -> FloatA
     closed = mask & (np.isfinite(half) | keep_open)
     count = mask.sum(axis=0)
     finite_count = closed.sum(axis=0)
-    total = np.where(closed, half, 0.0).sum(axis=0) * (
-        count / np.maximum(finite_count, 1)
-    )
-    return np.asarray(np.where(finite_count < np.minimum(count, 1), np.inf, total))
+    share = count / np.maximum(finite_count, 1)
+    total = np.where(closed, half, 0.0).sum(axis=0) * share
+    return np.where((finite_count == 0) & (count > 0), np.inf, total)
 
 
 def _variables(dataset: xr.Dataset, level: str, values: JsonMapping) -> JsonObject:

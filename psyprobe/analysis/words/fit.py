@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import AnyArray, BoolArray, FloatArray, IntArray, StrArray
@@ -131,14 +132,24 @@ class TrialCells:
 
     def column(self, name: str) -> FloatArray:
         """Read a numerical column of the table of questions."""
-        return np.asarray(self.result[name].values.astype(float))
+        return self.result[name].values.astype(float)
 
     def summed(self, mask: BoolArray, values: FloatArray | None = None) -> FloatArray:
-        """Sum values, or count questions (no catch trials), in each cell, shape (P, F, L)."""
+        """Sum values, or count questions, over all but catch trials, shape (P, F, L)."""
+        mask = mask & ~self.catch
         total = np.zeros(self.shape)
         position = (self.prompt[mask], self.value[mask], self.step[mask])
         np.add.at(total, position, 1.0 if values is None else values[mask])
         return total
+
+    def summed_catch(
+        self, mask: BoolArray, values: FloatArray | None = None
+    ) -> FloatArray:
+        """Sum values, or count questions, over the catch trials of each prompt, shape (P,)."""
+        blanks = mask & self.catch
+        weights = np.ones(mask.shape) if values is None else values
+        total = np.bincount(self.prompt[blanks], weights[blanks], len(self.prompts))
+        return total.astype(float)
 
 
 def locate_trials(result: xr.Dataset, values: Sequence[float] = ()) -> TrialCells:
@@ -178,19 +189,13 @@ def locate_trials(result: xr.Dataset, values: Sequence[float] = ()) -> TrialCell
             f"this is no result of a questioning run: it lacks {', '.join(missing)}; pass what "
             "psyprobe.run() returned"
         )
-    names = result["prompt"].values.astype(str)
-    prompts = tuple(dict.fromkeys(names.tolist()))
-    number = {name: i for i, name in enumerate(prompts)}
-    prompt = np.array([number[name] for name in names.tolist()], dtype=np.int64)
+    prompt, prompts = pd.factorize(result["prompt"].values.astype(str).astype(object))
     nominal = result[stimulus_axis].values.astype(float)
     catch = nominal == 0
     delivered = delivered_contrast(result)
-    presented = (
-        result["was_shown"].values.astype(bool)
-        if "was_shown" in result
-        else np.ones(nominal.shape, dtype=bool)
-    )
-    presented &= catch | ~(delivered < _LEAST_GAIN * nominal)
+    presented = catch | ~(delivered < _LEAST_GAIN * nominal)
+    if "was_shown" in result:
+        presented &= result["was_shown"].values.astype(bool)
     counted = presented & np.isfinite(result["response"].values.astype(float))
     if not (counted & ~catch).any():
         if (
@@ -208,37 +213,25 @@ def locate_trials(result: xr.Dataset, values: Sequence[float] = ()) -> TrialCell
             f"their words for yes and no suit the probe {result.attrs.get('probe', '')!r}?"
         )
     level_values = result[level].values.astype(float)
-    distinct_values = np.unique(
-        np.concatenate([level_values[~catch], np.asarray(values, float)])
-    )
-    value = np.where(
-        catch,
-        -1,
-        np.searchsorted(distinct_values, level_values).clip(
-            max=len(distinct_values) - 1
-        ),
-    )
+    distinct_values = np.union1d(level_values[~catch], np.asarray(values, float))
+    value = np.searchsorted(distinct_values, level_values)
+    value[catch] = -1
     step = np.full(nominal.shape, -1, dtype=np.int64)
-    max_steps = 1
-    for p in range(len(prompts)):
-        for f in range(len(distinct_values)):
-            members = (prompt == p) & (value == f) & presented
-            if not members.any():
-                continue
-            contrasts, index = np.unique(nominal[members], return_inverse=True)
-            # Without dither, rounding can make a weaker pattern the stronger one.
-            arrived = np.bincount(index, delivered[members]) / np.bincount(index)
-            step[members] = np.argsort(np.argsort(arrived, kind="stable"))[index]
-            max_steps = max(max_steps, len(contrasts))
+    for p, f in np.ndindex(len(prompts), len(distinct_values)):
+        members = (prompt == p) & (value == f) & presented
+        _, index = np.unique(nominal[members], return_inverse=True)
+        # Without dither, rounding can make a weaker pattern the stronger one.
+        arrived = np.bincount(index, delivered[members]) / np.bincount(index)
+        step[members] = np.argsort(np.argsort(arrived, kind="stable"))[index]
     return TrialCells(
         result,
         prompt,
         value,
         step,
-        prompts,
+        tuple(prompts.tolist()),
         level,
         distinct_values,
-        max_steps,
+        int(step.max()) + 1,
         catch,
         counted,
         presented,
@@ -269,37 +262,18 @@ def count_answers(result: xr.Dataset) -> ChatCounts:
 def count_cells(cells: TrialCells) -> ChatCounts:
     """Count the answers of a run whose questions are located."""
     result = cells.result
-    shape = cells.shape
     response = cells.column("response")
     delivered = delivered_contrast(result)
-    tests = cells.counted & ~cells.catch
-    blanks = cells.counted & cells.catch
     # A contrast that only got replies that do not count has a contrast all the same.
-    has_contrast = cells.presented & ~cells.catch & np.isfinite(delivered)
+    has_contrast = cells.presented & np.isfinite(delivered)
     with np.errstate(invalid="ignore"):
         contrast = cells.summed(has_contrast, delivered) / cells.summed(has_contrast)
-    reading = (
-        result["reading"].values.astype(str)
-        if "reading" in result
-        else np.full(response.shape, "invalid")
-    )
-    kind = np.array(
-        [
-            EXCLUDED.index(r) if r in EXCLUDED else EXCLUDED.index("invalid")
-            for r in reading.tolist()
-        ]
-    )
-    excluded = np.zeros((*shape, len(EXCLUDED)), dtype=np.int64)
-    lost, lost_blanks = (
-        cells.presented & ~cells.counted & mask for mask in (~cells.catch, cells.catch)
-    )
-    np.add.at(
-        excluded,
-        (cells.prompt[lost], cells.value[lost], cells.step[lost], kind[lost]),
-        1,
-    )
-    catch_excluded = np.zeros((shape[0], len(EXCLUDED)), dtype=np.int64)
-    np.add.at(catch_excluded, (cells.prompt[lost_blanks], kind[lost_blanks]), 1)
+    reading = np.full(response.shape, "invalid")
+    if "reading" in result:
+        words = result["reading"].values.astype(str)
+        reading = np.where(np.isin(words, EXCLUDED), words, "invalid")
+    lost = cells.presented & ~cells.counted
+    lost_by_reading = [lost & (reading == name) for name in EXCLUDED]
     entries: Any = json.loads(str(result.attrs.get("prompts") or "[]"))
     groups = {
         str(entry["id"]): str(entry.get("group", ""))
@@ -313,40 +287,34 @@ def count_cells(cells: TrialCells) -> ChatCounts:
         level=cells.level,
         values=cells.values,
         contrast=contrast,
-        yes=cells.summed(tests, response),
-        trials=cells.summed(tests),
-        excluded=excluded,
-        not_shown=np.bincount(cells.value[hidden], minlength=shape[1]).astype(np.int64),
-        catch_yes=np.bincount(
-            cells.prompt[blanks], weights=response[blanks], minlength=shape[0]
-        ).astype(float),
-        catch_trials=np.bincount(cells.prompt[blanks], minlength=shape[0]).astype(
-            float
-        ),
-        catch_excluded=catch_excluded,
+        yes=cells.summed(cells.counted, response),
+        trials=cells.summed(cells.counted),
+        excluded=np.stack(list(map(cells.summed, lost_by_reading)), -1).astype(int),
+        not_shown=np.bincount(cells.value[hidden], minlength=len(cells.values)),
+        catch_yes=cells.summed_catch(cells.counted, response),
+        catch_trials=cells.summed_catch(cells.counted),
+        catch_excluded=np.stack(
+            list(map(cells.summed_catch, lost_by_reading)), -1
+        ).astype(int),
     )
 
 
 def _quote_commonest_reply(result: xr.Dataset, mask: BoolArray) -> str:
     """Quote the commonest reply, for a message."""
-    replies = Counter(
-        result["text"].values[mask].astype(str).tolist() if "text" in result else ()
+    replies = (
+        result["text"].values[mask].astype(str).tolist() if "text" in result else []
     )
-    if not replies:
-        return ""
-    (reply, n), *_ = replies.most_common(1)
-    return f" ({n} of {int(mask.sum())} are {shorten(printable(reply), 60)!r})"
+    return "".join(
+        f" ({n} of {len(replies)} are {shorten(printable(reply), 60)!r})"
+        for reply, n in Counter(replies).most_common(1)
+    )
 
 
 def delivered_contrast(result: xr.Dataset) -> FloatArray:
     """Read the delivered contrast or difference of each question, shape (trials,)."""
     stimulus_axis = stimulus_axis_of(result).name
-    name = (
-        f"delivered_{stimulus_axis}"
-        if f"delivered_{stimulus_axis}" in result
-        else stimulus_axis
-    )
-    return np.asarray(result[name].values.astype(float))
+    delivered = result.get(f"delivered_{stimulus_axis}", result[stimulus_axis])
+    return delivered.values.astype(float)
 
 
 #: A fixed rate, or the bounds between which it is fitted.
@@ -469,9 +437,7 @@ def _count_fields(
         else np.where(contrast > 0, 10.0**contrast, 0.0)
     )
     # Curves have nothing in common where both rates are fixed, and are fitted faster alone.
-    fitted_rates = isinstance(settings.guess, tuple) or isinstance(
-        settings.lapse, tuple
-    )
+    fitted_rates = tuple in map(type, (settings.guess, settings.lapse))
     options: JsonObject = {
         "function": settings.function,
         "guess": settings.guess,
@@ -590,11 +556,7 @@ def fit_p_yes(
 
     from psyprobe.analysis.psychometric.sigmoids import threshold_at
 
-    guess = (
-        (0.0, 1.0)
-        if isinstance(settings.guess, tuple)
-        else (settings.guess, settings.guess)
-    )
+    guess = (0.0, 1.0) if isinstance(settings.guess, tuple) else (settings.guess,) * 2
     logit, catch_logit = (
         v[prompt_indices] for v in by_image(cells, _logit_of_seeing(cells))
     )
@@ -698,8 +660,6 @@ def _logit_of_seeing(cells: TrialCells) -> FloatArray:
 
 def _number_images(cell: IntArray, seeds: npt.NDArray[np.generic]) -> IntArray:
     """Number the images of each cell by their seeds."""
-    import pandas
-
     codes = np.unique(seeds, return_inverse=True)[1]
-    ranks = pandas.Series(codes).groupby(list(cell)).rank("dense")
+    ranks = pd.Series(codes).groupby(list(cell)).rank("dense")
     return np.asarray(ranks, np.int64) - 1

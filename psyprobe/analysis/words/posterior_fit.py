@@ -50,21 +50,15 @@ _DEFAULTS = {
 def adaptive_design(result: xr.Dataset) -> str:
     """Name the adaptive design of a run whose page does not say how to fit; else return ""."""
     design = str(result.attrs.get("design", ""))
-    return (
-        design
-        if design in _DEFAULTS and not fit.experiment_table(result, "fit")
-        else ""
-    )
+    is_fitted = design in _DEFAULTS and not fit.experiment_table(result, "fit")
+    return design if is_fitted else ""
 
 
 def design_frequencies(result: xr.Dataset) -> tuple[float, ...]:
     """Read the frequencies of the design, through all of which its curve passes."""
     levels = fit.experiment_table(result, "levels")
-    return (
-        tuple(read_levels("frequency", levels["frequency"]).tolist())
-        if "frequency" in levels
-        else ()
-    )
+    frequencies = levels.get("frequency")
+    return tuple(read_levels("frequency", frequencies).tolist()) if frequencies else ()
 
 
 def design_options(result: xr.Dataset) -> dict[str, str]:
@@ -142,15 +136,11 @@ def update_posteriors(
     """
     posteriors = {int(prompt): _prior_of(cells) for prompt in prompt_indices}
     for answer in answers_of_trials(cells):
-        if answer.prompt not in posteriors or (
-            session is not None and answer.session != session
-        ):
-            continue
-        shift = 0.0 if offsets is None else float(offsets[answer.session])
-        for response in answer.answers:
-            posteriors[answer.prompt].tell(
-                answer.value_index, answer.x - shift, response
-            )
+        posterior = posteriors.get(answer.prompt)
+        if posterior is not None and session in (None, answer.session):
+            shift = 0.0 if offsets is None else float(offsets[answer.session])
+            for response in answer.answers:
+                posterior.tell(answer.value_index, answer.x - shift, response)
     return list(posteriors.values())
 
 
@@ -223,11 +213,7 @@ def fit_posterior(
         cells.values.tolist(),
         prompt_indices.tolist(),
         None if offsets is None else offsets.tolist(),
-        [
-            answer
-            for answer in answers_of_trials(cells)
-            if answer.prompt in prompt_indices
-        ],
+        [row for row in answers_of_trials(cells) if row.prompt in prompt_indices],
         counts.trials[prompt_indices].tolist(),
         counts.not_shown.tolist(),
     )
@@ -254,9 +240,8 @@ def _posterior_fields(
         return np.array([[estimate(p, level) for level in levels] for p in posteriors])
 
     threshold = by_level(lambda posterior, level: posterior.mean(level))
-    ends = by_level(
-        lambda posterior, level: posterior.interval(level, settings.confidence)
-    )
+    confidence = settings.confidence
+    ends = by_level(lambda posterior, level: posterior.interval(level, confidence))
     width = by_level(lambda posterior, level: posterior.mean_width(level))
     guess = by_level(lambda posterior, _: posterior.mean_guess())
     lapse = by_level(lambda posterior, _: posterior.mean_lapse())

@@ -172,22 +172,13 @@ def trials(result: xr.Dataset) -> xr.Dataset:
     if "trial" in result.dims or _ORDER not in result.variables:
         return result
     axis = stimulus_axis_of(result).name
-    parts = [_flatten_part(result, "")]
+    frames = [_flatten_part(result, "").assign(catch=False)]
     if f"catch_{_ORDER}" in result:
-        catch_trials = _flatten_part(result, "catch_")
-        parts.append(catch_trials | {axis: np.zeros(len(catch_trials[_ORDER]))})
-    counts = [len(part[_ORDER]) for part in parts]
-    order = np.argsort(
-        np.concatenate([part.pop(_ORDER) for part in parts]), kind="stable"
-    )
-    columns = {
-        name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]
-    }
-    columns["catch"] = np.repeat([False, True][: len(parts)], counts)[order]
-    table = xr.Dataset(
-        {name: ("trial", values) for name, values in columns.items()},
-        attrs=result.attrs,
-    )
+        blanks = _flatten_part(result, "catch_")
+        frames.append(blanks.assign(**{axis: 0.0, "catch": True}))
+    rows = pd.concat(frames).sort_values(_ORDER, kind="stable").drop(columns=_ORDER)
+    columns = {str(name): ("trial", values.to_numpy()) for name, values in rows.items()}
+    table = xr.Dataset(columns, attrs=result.attrs)
     for name in set(columns) & set(result.variables):
         attributes = result[name].attrs.items()
         table[name].attrs = {
@@ -197,8 +188,8 @@ def trials(result: xr.Dataset) -> xr.Dataset:
     return table.assign_coords(_scalars(result))
 
 
-def _flatten_part(result: xr.Dataset, prefix: str) -> dict[str, AnyArray]:
-    """Flatten the questions of tests, or with a prefix those of catch trials, into columns."""
+def _flatten_part(result: xr.Dataset, prefix: str) -> pd.DataFrame:
+    """Flatten the questions of tests, or with a prefix those of catch trials, into a table."""
     number = result[f"{prefix}{_ORDER}"]
     dims = [str(dim) for dim in number.dims]
     cells = np.nonzero(number.values >= 0)
@@ -213,7 +204,7 @@ def _flatten_part(result: xr.Dataset, prefix: str) -> dict[str, AnyArray]:
         elif variable.dims == ("prompt",) and name in _PROMPT_COLUMNS:
             columns[name] = _decode_variable(variable)[cells[dims.index("prompt")]]
     columns["prompt"] = columns["prompt"].astype(str).astype(object)
-    return columns
+    return pd.DataFrame(columns)
 
 
 def _scalars(result: xr.Dataset) -> dict[str, xr.DataArray]:
@@ -263,13 +254,12 @@ def _fill_value(name: str, values: AnyArray) -> Any:
 
 
 def _attributes(table: xr.Dataset, name: str) -> JsonObject:
-    attributes = (
-        {"units": "1", "long_name": _DESCRIPTIONS[name]} if name == _ORDER else {}
-    )
-    attributes = attributes or dict(table[name].attrs)
+    if name == _ORDER:
+        return _index_attributes(table, name)
+    attributes = table[name].attrs
     if name in _FLAGS:
         return flag_attributes(_FLAGS[name], str(attributes.get("long_name", name)))
-    return attributes
+    return dict(attributes)
 
 
 def _index_attributes(table: xr.Dataset, dimension: str) -> JsonObject:
