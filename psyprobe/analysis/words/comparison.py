@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.alignment import fisher
 from psyprobe.analysis.intervals import (
     check_resampling,
     normal_quantile,
@@ -55,24 +56,6 @@ HUMAN_CURVES: dict[str, dict[str, str]] = tomllib.loads(
 )
 
 
-def _sensitivity(name: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
-    """Compute a human curve; NaN where it does not reach."""
-    models = HUMAN_CURVES[name]
-    if "filter" in models:
-        return np.asarray(people_csf(models["filter"])(frequency))
-    if "noise" not in models:
-        return _modelfest_curve(frequency)
-    size = int(np.max(json.loads(str(csf.attrs.get("size", _SIZE)))))
-    ppd = float(csf.attrs.get("ppd", _PPD))
-    luminance = _luminance(str(csf.attrs.get("experiment_toml", "")))
-    return np.array(
-        [
-            _noise_matched(float(f), models["noise"], luminance, ppd, size)
-            for f in frequency
-        ]
-    )
-
-
 @lru_cache(maxsize=4096)
 def _noise_matched(
     frequency: float, model: str, luminance: float, ppd: float, size: int
@@ -91,10 +74,8 @@ def _noise_matched(
 
 
 def _modelfest_curve(frequency: FloatArray) -> FloatArray:
-    measured_frequency = modelfest_gabors().frequency
-    low = measured_frequency.min()
-    high = measured_frequency.max()
-    inside = (frequency >= low) & (frequency <= high)
+    measured = modelfest_gabors().frequency
+    inside = (frequency >= measured.min()) & (frequency <= measured.max())
     out = np.full(frequency.shape, np.nan)
     out[inside] = modelfest_csf(frequency[inside])
     return out
@@ -171,7 +152,7 @@ def human_curve(
                 "people's contrast sensitivity is known over frequency, and this run varied "
                 f"{varied}"
             )
-        return human, human_at(csf, human, csf["frequency"].values.astype(float))[1]
+        return human, human_at(csf, human, csf["frequency"].values.astype(float))
     if not isinstance(human, Mapping):
         human = {"given": human}
     ((name, values),) = human.items()
@@ -191,8 +172,6 @@ def human_of_page(csf: xr.Dataset) -> tuple[str, FloatArray] | None:
 
     An empty name: there is nobody to compare with. None where the curves of `human_names` are those
     to compare with.
-
-    None where the curves of `human_names` are those to compare with.
     """
     if "human" not in csf.attrs:
         return None
@@ -220,8 +199,9 @@ def human_line(
     if human == "" or level != "frequency":
         return None
     x = np.geomspace(low, high, 121)
-    label, curve = human_at(csf, human or default_human(csf), x)
-    return label, x, curve
+    name = human or default_human(csf)
+    sensitivity = human_at(csf, name, x)
+    return f"Human ({curve_label(name.removesuffix('_csf'))})", x, sensitivity
 
 
 def curve_label(name: str) -> str:
@@ -235,9 +215,7 @@ def curve_label(name: str) -> str:
     return HUMAN_CURVES[name]["label"] if name in HUMAN_CURVES else human_label(name)
 
 
-def human_at(
-    csf: xr.Dataset, human: str, frequency: FloatArray
-) -> tuple[str, FloatArray]:
+def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> FloatArray:
     """Compute a human curve at any frequencies, for the stimulus of a run.
 
     Parameters
@@ -251,10 +229,8 @@ def human_at(
 
     Returns
     -------
-    label : str
-        For a figure.
-    sensitivity : ndarray of float64, shape (N,)
-        1 / contrast; NaN where the curve does not reach.
+    ndarray of float64, shape (N,)
+        Sensitivity, 1 / contrast; NaN where the curve does not reach.
 
     Raises
     ------
@@ -264,8 +240,20 @@ def human_at(
     name = human.removesuffix("_csf")
     if name not in HUMAN_CURVES:
         raise unknown_name("human curve", human, HUMAN_CURVES)
-    label = HUMAN_CURVES[name]["label"]
-    return f"Human ({label})", _sensitivity(name, frequency, csf)
+    models = HUMAN_CURVES[name]
+    if "filter" in models:
+        return np.asarray(people_csf(models["filter"])(frequency))
+    if "noise" not in models:
+        return _modelfest_curve(frequency)
+    size = int(np.max(json.loads(str(csf.attrs.get("size", _SIZE)))))
+    ppd = float(csf.attrs.get("ppd", _PPD))
+    luminance = _luminance(str(csf.attrs.get("experiment_toml", "")))
+    return np.array(
+        [
+            _noise_matched(float(f), models["noise"], luminance, ppd, size)
+            for f in frequency
+        ]
+    )
 
 
 @lru_cache(maxsize=64)
@@ -458,11 +446,7 @@ def compare_with_human(
     name, curve = human_curve(csf, human)
     usable = csf["usable"].values.astype(bool) & np.isfinite(curve) & (curve > 0)
     scored = np.flatnonzero(usable.mean(axis=0) >= 0.5)
-    valid = (
-        np.flatnonzero(usable[:, scored].all(axis=1))
-        if scored.size >= 2
-        else np.empty(0, dtype=np.int64)
-    )
+    valid = np.flatnonzero(usable[:, scored].all(axis=1) & (scored.size >= 2))
     counts: JsonObject = {
         "n_valid": len(valid),
         "n_prompts": len(usable),
@@ -513,16 +497,14 @@ def _resample(
     """Draw log sensitivities (B, P, F) as they could be with other prompts, images or answers.
 
     None (B = 0) where only answers differ, and with others a threshold could have been anywhere.
-
-    None (B = 0) where only answers differ, and with others a threshold could have been anywhere.
     """
     rng = np.random.default_rng(seed)
     n = len(log_s)
     if "log10_threshold_samples" in csf:
         stored = -csf["log10_threshold_samples"].values[:, *place]
-        samples = stored[rng.integers(len(stored), size=resamples)] + _screen_noise(
-            csf, place[-1], resamples, rng
-        )
+        samples = stored[rng.integers(len(stored), size=resamples)]
+        if "log10_screen_sd" in csf:
+            samples = samples + _screen_noise(csf, place[-1], resamples, rng)
     elif n >= FEW:
         samples = np.broadcast_to(log_s, (resamples, *log_s.shape))
     else:
@@ -541,9 +523,7 @@ def _resample(
     common = _common_spread(csf, log_s, place) * rng.normal(
         size=(resamples, 1, log_s.shape[1])
     )
-    return np.asarray(
-        np.take_along_axis(samples, prompt_index[..., None], axis=1) + common
-    )
+    return np.take_along_axis(samples, prompt_index[..., None], axis=1) + common
 
 
 def _screen_noise(
@@ -553,14 +533,12 @@ def _screen_noise(
 
     It is an offset, and single steps of a panel.
     """
-    if "log10_screen_sd" not in csf:
-        return np.zeros((1, 1, 1))
     offset = float(csf.attrs["screen_offset"])
     total = csf["log10_screen_sd"].values[np.ravel(scored)]
     single = np.sqrt(np.maximum(total**2 - offset**2, 0.0))
     common = rng.normal(size=(resamples, 1, 1))
     single_steps = rng.normal(size=(resamples, 1, total.size))
-    return np.asarray(offset * common + single * single_steps)
+    return offset * common + single * single_steps
 
 
 def _common_spread(
@@ -570,13 +548,9 @@ def _common_spread(
 
     Steps stand between the same levels in all prompts; and where prompts differ by less than trials
     alone would make them, what is missing.
-
-    And what is missing to the spread of trials alone, where prompts differ by less than that.
     """
-    half = 0.5 * (
-        csf["log10_threshold_high"].values[place]
-        - csf["log10_threshold_low"].values[place]
-    )
+    low, high = (csf[f"log10_threshold_{end}"].values[place] for end in ("low", "high"))
+    half = 0.5 * (high - low)
     spread = np.where(np.isfinite(half), half, 0.0) / normal_quantile(
         float(csf.attrs["confidence"])
     )
@@ -611,10 +585,8 @@ def _statistic(
     if finite_value is None or samples.size < 2:
         return open_ended
     if name.startswith("pearson"):
-        limit = 1 - 1e-12
-        spread = np.arctanh(samples.clip(-limit, limit)).std(ddof=1)
-        centre = np.arctanh(np.clip(value, -limit, limit))
-        ends = np.tanh(centre + np.array([-1, 1]) * reach * spread)
+        spread = fisher(samples).std(ddof=1)
+        ends = np.tanh(fisher(value) + np.array([-1, 1]) * reach * spread)
     else:
         floor = max(finite_value, 1e-12)
         spread = np.log(np.maximum(samples, 1e-6 * floor)).std(ddof=1)
@@ -634,7 +606,7 @@ def _pearson(first: FloatArray, second: FloatArray) -> FloatArray:
     flat = (np.ptp(first, axis=-1) <= 1e-9 * np.abs(first).max(axis=-1)) | (
         first.shape[-1] < 3
     )
-    return np.asarray(np.where(flat, np.nan, np.clip(r, -1, 1)))
+    return np.where(flat, np.nan, np.clip(r, -1, 1))
 
 
 def _rms(difference: FloatArray) -> FloatArray:

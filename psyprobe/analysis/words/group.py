@@ -6,6 +6,7 @@ people measured elsewhere (`psyprobe.analysis.noise_ceiling`).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -89,11 +90,9 @@ def people_curve(
     common.
     """
     people = [csf for csf in csfs if person_of(csf)]
-    local = [csf for csf in people if not is_remote(csf)]
     # Screens elsewhere are no part of a mean with calibrated ones.
-    people = (
-        local if len(local) >= FEWEST else [csf for csf in people if is_remote(csf)]
-    )
+    is_local = sum(not is_remote(csf) for csf in people) >= FEWEST
+    people = [csf for csf in people if is_remote(csf) != is_local]
     if len(people) < FEWEST:
         return None
     (level,) = levels_of(people[0])
@@ -110,10 +109,9 @@ def people_curve(
         return None
     log_s = np.log10(table.to_numpy())
     mean = log_s.mean(axis=0)
-    samples = draw_counts(len(people), resamples, seed) @ log_s / len(people)
-    reach = np.array(
-        [student_reach(column, len(people), confidence) for column in samples.T]
-    )
+    count = len(people)
+    samples = draw_counts(count, resamples, seed) @ log_s / count
+    reach = np.array([student_reach(column, count, confidence) for column in samples.T])
     screens = []
     weights = []
     for sessions in map(sessions_of, people):
@@ -122,11 +120,15 @@ def people_curve(
         weights += [session.trials / total for session in sessions]
     error = screen_error(screens, weights, -mean)
     reach = np.hypot(reach, normal_quantile(confidence) * error.total)
-    middle, low, high = (
-        np.asarray(10.0**log_value) for log_value in (mean, mean - reach, mean + reach)
+    return PeopleCurve(
+        persons=tuple(map(person_of, people)),
+        values=values,
+        log_s=log_s,
+        mean=10.0**mean,
+        low=10.0 ** (mean - reach),
+        high=10.0 ** (mean + reach),
+        unsure=error.unsure,
     )
-    persons = tuple(map(person_of, people))
-    return PeopleCurve(persons, values, log_s, middle, low, high, error.unsure)
 
 
 def people_ceiling(
@@ -226,15 +228,14 @@ class PeopleScore(Tabled):
         axis = (
             "CSF (cpd)" if self.level == "frequency" else f"{self.level} ({self.unit})"
         )
-        points = zip(self.sensitivity, self.low, self.high, strict=True)
-        for value, point, unsure in zip(self.values, points, self.unsure, strict=True):
+        ends = (self.sensitivity, self.low, self.high)
+        for value, unsure, *point in zip(self.values, self.unsure, *ends, strict=True):
             mean, low, high = map(plain_number, point)
             cells = {
                 "sensitivity": f"{mean} [{low}, {high}]",
                 "remarks": UNSURE * unsure,
             }
-            curve = f"{self.observer}: {axis}"
-            rows.append(Row(curve, OBSERVER, f"{value:g}", cells))
+            rows.append(Row(f"{self.observer}: {axis}", OBSERVER, f"{value:g}", cells))
         return rows
 
     def notes(self) -> list[str]:
@@ -256,12 +257,12 @@ def score_people(
     resamples, seed
         As for `psyprobe.analysis.align`.
     """
-    groups: dict[str, list[xr.Dataset]] = {}
+    groups: defaultdict[str, list[xr.Dataset]] = defaultdict(list)
     for result in results:
-        groups.setdefault(str(result.attrs["experiment_digest"]), []).append(result)
+        groups[str(result.attrs["experiment_digest"])].append(result)
     scores = []
     for members in groups.values():
-        if sum(bool(person_of(member)) for member in members) < FEWEST:
+        if sum(map(bool, map(person_of, members))) < FEWEST:
             continue
         csfs = chat_csfs(members)
         mean = people_curve(csfs, resamples=resamples, seed=seed)

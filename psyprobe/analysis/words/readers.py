@@ -98,13 +98,13 @@ def judge_rereadings(
     if JUDGE_READING not in result:
         return ()
     requested = result["reply_requested"].values.astype(bool)
+    if not requested.any():
+        return ()
     judge = result[JUDGE_READING].values.astype(str).astype(object)
     rules, readings = (
         np.where(np.isin(values, ("yes", "no")), values, "invalid")[requested]
         for values in (result["reading"].values.astype(str), judge)
     )
-    if not requested.any():
-        return ()
     differ = readings != rules
     invalid = readings == "invalid"
     other_statistics: Mapping[str, float | None] = {}

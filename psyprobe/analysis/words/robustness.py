@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.alignment import fisher
+from psyprobe.analysis.intervals import student_quantile
 from psyprobe.analysis.score import Recorded, interval_text
 from psyprobe.errors import InputError
 from psyprobe.files.listing import frame_of
@@ -172,7 +174,6 @@ def _correlate(
     rng: np.random.Generator,
 ) -> Link:
     """Correlate log sensitivity with accuracy; bootstrap over models, permute for p."""
-    from scipy.special import stdtrit
 
     def r_of(x: FloatArray, y: FloatArray) -> float:
         return _correlation(*_centred(over, x, y))
@@ -185,13 +186,9 @@ def _correlate(
         return link
     model_index = rng.integers(count, size=(resamples, count))
     samples = np.array([r_of(log_s[rows], share[rows]) for rows in model_index])
-    z = np.arctanh(np.clip(samples[np.isfinite(samples)], -1 + 1e-12, 1 - 1e-12))
-    reach = (
-        stdtrit(count - 1, (1 + confidence) / 2)
-        * z.std(ddof=1)
-        * np.sqrt(count / (count - 1))
-    )
-    centre = np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
+    spread = fisher(samples[np.isfinite(samples)]).std(ddof=1)
+    reach = student_quantile(count, confidence) * spread * np.sqrt(count / (count - 1))
+    centre = fisher(r)
     axis = 1 if over == "bands" else 0
     null = np.array(
         [
@@ -256,16 +253,9 @@ def sensitivity_at(
     defined = np.isfinite(s) & (s > 0)
     if not defined.any():
         return np.full(centres.shape, np.nan)
-    return np.asarray(
-        np.interp(
-            np.log2(centres),
-            np.log2(f[defined]),
-            np.log10(s[defined]),
-            left=np.nan,
-            right=np.nan,
-        ),
-        dtype=np.float64,
-    )
+    x = np.log2(f[defined])
+    y = np.log10(s[defined])
+    return np.asarray(np.interp(np.log2(centres), x, y, left=np.nan, right=np.nan))
 
 
 def link_table(links: Sequence[Link]) -> Mapping[str, Mapping[str, str]]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray, Option
@@ -98,17 +99,13 @@ def answer_agreement(result: xr.Dataset) -> Agreement | None:
     agree = token == words
     by_chance = token.mean() * words.mean() + (1 - token.mean()) * (1 - words.mean())
     prompts = result["prompt"].values.astype(str)[legible]
+    kappa = (agree.mean() - by_chance) / (1 - by_chance) if by_chance < 1 else None
     return Agreement(
         agreement=float(agree.mean()),
-        kappa=None
-        if by_chance >= 1
-        else float((agree.mean() - by_chance) / (1 - by_chance)),
+        kappa=kappa and float(kappa),
         n=int(legible.sum()),
         unread=int((with_text & ~legible).sum()),
-        by_prompt={
-            str(name): float(agree[prompts == name].mean())
-            for name in dict.fromkeys(prompts.tolist())
-        },
+        by_prompt=pd.Series(agree).groupby(prompts, sort=False).mean().to_dict(),
     )
 
 
@@ -353,17 +350,16 @@ class ChatScore(Tabled):
             )
         if self.agreement is not None:
             agreement = self.agreement
-            kappa = "" if agreement.kappa is None else f", kappa {agreement.kappa:.2f}"
-            remark = (
-                ""
-                if agreement.enough or self.readout == "text"
-                else "; below 0.95, so read the text instead"
-            )
-            notes.append(
+            note = (
                 f"first token and text agree in {agreement.agreement:.3f} of {agreement.n} "
-                f"answers{kappa}{remark}"
+                "answers"
             )
-        notes += [*self.instead, *([self.spent] if self.spent else [])]
+            if agreement.kappa is not None:
+                note += f", kappa {agreement.kappa:.2f}"
+            if not agreement.enough and self.readout != "text":
+                note += "; below 0.95, so read the text instead"
+            notes.append(note)
+        notes += filter(None, [*self.instead, self.spent])
         alike = [reading.reader for reading in self.readings if not reading.differ]
         if alike and not self.sessions:
             notes.append(
@@ -518,17 +514,11 @@ def session_notes(csf: xr.Dataset) -> tuple[str, ...]:
             "who sat there are taken on trust; groups and differences within a person can be told, "
             "thresholds of one person cannot"
         )
-    measured = all(session.screen.light == "measured" for session in sessions)
     offset = float(csf.attrs["screen_offset"])
-    notes.append(
-        f"intervals hold the screen's error, {offset:.2g} log10 (1 SD) for all thresholds"
-        + (
-            ""
-            if measured
-            else " and 0.15 below a contrast of 0.03 on one that nobody measured"
-        )
-    )
-    return tuple(notes)
+    note = f"intervals hold the screen's error, {offset:.2g} log10 (1 SD) for all thresholds"
+    if any(session.screen.light != "measured" for session in sessions):
+        note += " and 0.15 below a contrast of 0.03 on one that nobody measured"
+    return (*notes, note)
 
 
 def replaced_settings(result: xr.Dataset) -> tuple[str, ...]:
@@ -543,8 +533,8 @@ def replaced_settings(result: xr.Dataset) -> tuple[str, ...]:
     """
     sentences = []
     for load in json.loads(result.attrs.get("replaced_settings", "[]")):
-        name, requested, replacement, count = (
-            load[key] for key in ("name", "requested", "sent", "answers")
+        name, requested, replacement, count = map(
+            load.get, ("name", "requested", "sent", "answers")
         )
         if name == "logprobs":
             sentences.append(
@@ -573,41 +563,42 @@ def refuse_features(**options: str | None) -> None:
 
 
 def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, ...]:
+    statuses = flag_words(csf["status"]).T.tolist()
     return tuple(
         CsfPoint(
-            value=float(csf[level].values[i]),
-            sensitivity=_finite(csf["mean_sensitivity"].values[i]),
-            low=_finite(csf["mean_sensitivity_low"].values[i]),
-            high=_finite(csf["mean_sensitivity_high"].values[i]),
+            value=float(point[level]),
+            sensitivity=_finite(point["mean_sensitivity"]),
+            low=_finite(point["mean_sensitivity_low"]),
+            high=_finite(point["mean_sensitivity_high"]),
             human=_finite(human[i]),
-            usable=int(csf["n_usable"].values[i]),
+            usable=int(point["n_usable"]),
             prompts=csf.sizes["prompt"],
-            statuses=dict(Counter(flag_words(csf["status"])[:, i].tolist())),
-            low_validity=int(csf["low_validity"].values[:, i].sum()),
-            not_shown=int(csf["not_shown"].values[i]),
-            unsure="unsure" in csf and bool(csf["unsure"].values[i]),
+            statuses=dict(Counter(statuses[i])),
+            low_validity=int(point["low_validity"].sum()),
+            not_shown=int(point["not_shown"]),
+            unsure=bool(point.get("unsure", False)),
         )
-        for i in range(csf.sizes[level])
+        for i, point in enumerate(csf.isel({level: i}) for i in range(csf.sizes[level]))
     )
 
 
 def _trivial(human: Any) -> tuple[dict[str, float | None], dict[str, float | None]]:
     """Compute statistics of the best constant, and of no sensitivity at all."""
-    flat: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
-    blind = dict(flat)
-    if human.size:
-        flat["rmse_linear"] = float(human.std())
-        flat["rmse_log10"] = float(np.log10(human).std())
-        flat["shape_rmse_log10"] = flat["rmse_log10"]
-        blind["rmse_linear"] = float(np.sqrt((human**2).mean()))
-    return flat, blind
+    unknown: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
+    if not human.size:
+        return unknown, unknown
+    log_sd = float(np.log10(human).std())
+    flat = {"rmse_log10": log_sd, "shape_rmse_log10": log_sd}
+    flat["rmse_linear"] = float(human.std())
+    blind = {"rmse_linear": float(np.sqrt((human**2).mean()))}
+    return unknown | flat, unknown | blind
 
 
 def _values(scores: comparison.CsfScores) -> dict[str, float | None]:
     return {name: statistic.value for name, statistic in scores.statistics.items()}
 
 
-def _finite(value: float) -> float | None:
+def _finite(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 

@@ -8,7 +8,7 @@ together.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -141,10 +141,7 @@ def merge_sessions(results: Sequence[xr.Dataset]) -> xr.Dataset:
         }
         for session in sessions.values()
     ]
-    screens = {
-        json.dumps(session.screen.to_dict(), sort_keys=True)
-        for session in sessions.values()
-    }
+    screens = {session.screen for session in sessions.values()}
     dropped = ("design_estimates",) if len(screens) == 1 else _SINGLE_SESSION
     attributes = {
         name: value for name, value in results[0].attrs.items() if name not in dropped
@@ -185,33 +182,24 @@ def screen_error(
     threshold : ndarray
         log10 contrast.
     """
-    share: dict[str, float] = {}
-    by_name: dict[str, Screen] = {}
+    share: dict[Hashable, float] = {}
+    by_light: dict[Hashable, Screen] = {}
     for screen, weight in zip(screens, weights, strict=True):
         # Another distance or another fit of the card is no other light.
-        light = {
-            "display": screen.display.to_dict(),
-            "known": screen.light,
-            "size": screen.size,
-        }
-        name = json.dumps({**light, "ratio": screen.device_pixel_ratio}, sort_keys=True)
-        by_name[name] = screen
-        share[name] = share.get(name, 0.0) + weight / sum(weights)
-    contrast = 10.0**threshold
-    offset = np.sqrt(
-        sum((share[name] * screen.offset) ** 2 for name, screen in by_name.items())
+        known = (screen.light, screen.size, screen.device_pixel_ratio)
+        light = (screen.display, *known)
+        by_light[light] = screen
+        share[light] = share.get(light, 0.0) + weight / sum(weights)
+    shares = np.array(list(share.values()))
+    offsets = np.array([screen.offset for screen in by_light.values()])
+    sd = np.array(
+        [screen.threshold_sd(10.0**threshold) for screen in by_light.values()]
     )
-    total = np.sqrt(
-        sum(
-            (share[name] * screen.threshold_sd(contrast)) ** 2
-            for name, screen in by_name.items()
-        )
+    return ScreenError(
+        offset=float(np.sqrt(sum((shares * offsets) ** 2))),
+        total=np.sqrt(((shares[:, None] * sd) ** 2).sum(axis=0)),
+        unsure=np.asarray((sd > offsets[:, None]).any(axis=0)),
     )
-    unsure = np.any(
-        [screen.threshold_sd(contrast) > screen.offset for screen in by_name.values()],
-        axis=0,
-    )
-    return ScreenError(float(offset), np.asarray(total), np.asarray(unsure))
 
 
 def session_offsets(
@@ -249,16 +237,16 @@ def session_offsets(
         raise InputError(
             f"{len(screens)} screens do not fit {len(level)} sessions; give one for each"
         )
-    names = [json.dumps(screen.to_dict(), sort_keys=True) for screen in screens]
-    distinct = list(dict.fromkeys(names))
+    distinct = list(dict.fromkeys(screens))
     if len(distinct) == 1:
         return np.zeros(len(level))
+    number = np.array([distinct.index(screen) for screen in screens])
     means = np.empty((2, len(distinct)))
-    for i, name in enumerate(distinct):
-        members = [j for j, other_name in enumerate(names) if other_name == name]
+    for i in range(len(distinct)):
+        members = number == i
         precision = 1 / np.maximum(variance[members], 1e-12)
         means[:, i] = precision @ level[members] / precision.sum(), 1 / precision.sum()
     weight = 1 / (_BETWEEN_SCREENS**2 + means[1])
     centre = weight @ means[0] / weight.sum()
     above = _BETWEEN_SCREENS**2 * weight * (means[0] - centre)
-    return -np.array([above[distinct.index(name)] for name in names])
+    return np.asarray(-above[number])

@@ -66,14 +66,7 @@ def log_linear_rate(yes: ArrayLike, trials: ArrayLike) -> FloatArray:
     >>> print(log_linear_rate([0, 5, 10], 10).round(4))
     [0.0455 0.5    0.9545]
     """
-    k = np.asarray(yes, float)
-    n = np.asarray(trials, float)
-    try:
-        k, n = np.broadcast_arrays(k, n)
-    except ValueError:
-        raise InputError(
-            f"yes of shape {k.shape} and trials of shape {n.shape} do not broadcast"
-        ) from None
+    k, n = _broadcast(yes=yes, trials=trials)
     if not (np.all(np.isfinite(k)) and np.all(np.isfinite(n))):
         raise InputError(
             "a count is not a finite number; leave out conditions that were not tested"
@@ -88,7 +81,18 @@ def log_linear_rate(yes: ArrayLike, trials: ArrayLike) -> FloatArray:
             f"{k.flat[at]:g} yes of {n.flat[at]:g} trials: give the number that said yes and "
             "the number asked"
         )
-    return np.asarray((k + 0.5) / (n + 1))
+    return (k + 0.5) / (n + 1)
+
+
+def _broadcast(**values: ArrayLike) -> tuple[FloatArray, ...]:
+    """Broadcast arrays to one shape; a message names them."""
+    arrays = [np.asarray(array, float) for array in values.values()]
+    try:
+        return np.broadcast_arrays(*arrays)
+    except ValueError:
+        shapes = zip(values, arrays, strict=True)
+        listed = " and ".join(f"{name} of shape {a.shape}" for name, a in shapes)
+        raise InputError(f"{listed} do not broadcast") from None
 
 
 def detect(
@@ -131,13 +135,7 @@ def detect(
 
     hit_rate = log_linear_rate(hits, signal_trials)
     false_alarm_rate = log_linear_rate(false_alarms, noise_trials)
-    try:
-        hit_rate, false_alarm_rate = np.broadcast_arrays(hit_rate, false_alarm_rate)
-    except ValueError:
-        raise InputError(
-            f"stimuli of shape {hit_rate.shape} and blanks of shape {false_alarm_rate.shape} do "
-            "not broadcast"
-        ) from None
+    hit_rate, false_alarm_rate = _broadcast(stimuli=hit_rate, blanks=false_alarm_rate)
     z_hit = ndtri(hit_rate)
     z_false_alarm = ndtri(false_alarm_rate)
     d_prime = z_hit - z_false_alarm
@@ -173,10 +171,10 @@ def two_interval_d_prime(proportion_correct: ArrayLike) -> FloatArray:
     from scipy.special import ndtri
 
     p = np.asarray(proportion_correct, float)
-    if not np.all((p > 0) & (p < 1)):
-        bad = p[~((p > 0) & (p < 1))].flat[0]
+    bad = p[~((p > 0) & (p < 1))]
+    if bad.size:
         raise InputError(
-            f"proportion correct {bad:g} has no finite d'; give one in (0, 1), as "
+            f"proportion correct {bad[0]:g} has no finite d'; give one in (0, 1), as "
             "log_linear_rate makes it"
         )
     return np.asarray(np.sqrt(2) * ndtri(p))
@@ -218,14 +216,7 @@ def d_prime_threshold(
     >>> print(d_prime_threshold([0.001, 0.01, 0.1], [0.0, 0.5, 1.5]).round(4))
     0.0316
     """
-    try:
-        c, d = np.broadcast_arrays(
-            np.asarray(contrast, float), np.asarray(d_prime, float)
-        )
-    except ValueError:
-        raise InputError(
-            "contrast and d' do not broadcast; the last axis of each is levels"
-        ) from None
+    c, d = _broadcast(contrast=contrast, d_prime=d_prime)
     if not (np.all(np.isfinite(c)) and np.all(np.isfinite(d))):
         raise InputError(
             "a contrast or a d' is not a finite number; leave such levels out"
@@ -241,7 +232,7 @@ def d_prime_threshold(
     x = np.log10(c)
     rising = rising_means(d, np.ones(d.shape))
     above = rising >= criterion
-    first = np.where(above.any(axis=-1), above.argmax(axis=-1), 0)
+    first = above.argmax(axis=-1)
     if c.shape[-1] < 2:
         return np.full(c.shape[:-1], np.nan)
     inside = first > 0
