@@ -340,7 +340,7 @@ def test_a_run_with_it(page: Experiment) -> None:
 def test_what_it_cannot_be_asked() -> None:
     with pytest.raises(PsyprobeError, match="inspect-ai has no 'nobody/knows'"):
         pp.load_observer("inspect:nobody/knows")
-    with pytest.raises(InputError, match="input_size is 0 px"):
+    with pytest.raises(InputError, match="input_size 0 px"):
         pp.load_observer("inspect:mockllm/model", input_size=0)
     observer = InspectObserver("mockllm/model", custom_outputs=lambda *_: _output(""))
     with pytest.raises(InputError, match=r"no asking\.response_format"):

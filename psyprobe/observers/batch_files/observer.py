@@ -160,33 +160,25 @@ class BatchObserver(Answering):
                 f"{self.card.name} is asked in batches, by psyprobe.run alone; leave the batch "
                 "folder out"
             )
-        writer: RequestWriter | None = None
+        writer = RequestWriter(folder, self.model, self._choose_dialect(folder))
         try:
             for inquiry in inquiries:
                 stored = self._stored_answer(folder, inquiry)
-                if stored is None and writer is None:
-                    if self._probe and self._dialect is None:
-                        ((_, stored),) = self.directly.answers([inquiry])
-                        self._dialect = self.directly.sending().dialect
-                    else:
-                        writer = RequestWriter(
-                            folder, self.model, self._choose_dialect(folder)
-                        )
+                if stored is None and self._probe and self._dialect is None:
+                    ((_, stored),) = self.directly.answers([inquiry])
+                    self._dialect = self.directly.sending().dialect
+                    writer.dialect = self._dialect
                 if stored is not None:
                     yield inquiry, stored
-                elif writer is not None:
-                    question = self.directly.question(self.directly.checked(inquiry))
-                    body = request_body(
-                        self.directly.endpoint, question, writer.dialect
-                    )
-                    writer.add(inquiry, body)
-                    self._waiting += 1
-            if writer is not None:
-                writer.finish()
-                self._written += writer.files
+                    continue
+                question = self.directly.question(self.directly.checked(inquiry))
+                body = request_body(self.directly.endpoint, question, writer.dialect)
+                writer.add(inquiry, body)
+                self._waiting += 1
+            writer.finish()
+            self._written += writer.files
         finally:
-            if writer is not None:
-                writer.close()
+            writer.close()
 
     def _reply(self, inquiry: Inquiry) -> NoReturn:
         """Refuse: an observer in batch files answers no single question."""

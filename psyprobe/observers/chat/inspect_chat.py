@@ -26,6 +26,7 @@ from psyprobe.observers.chat.protocol import (
     Inquiry,
     eight_bit,
 )
+from psyprobe.observers.images import checked_size
 from psyprobe.observers.protocol import Card
 
 #: Tokens whose log-probabilities are asked for: as many as OpenAI's protocol lists.
@@ -44,14 +45,10 @@ def inspect_card(model: str, input_size: int | None = None) -> Card:
     input_size : int, optional
         Pixels a side at which the model looks, where that is known.
     """
-    if input_size is not None and (type(input_size) is not int or input_size < 1):
-        raise InputError(
-            f"input_size is {input_size!r} px; give a whole number of at least 1"
-        )
     return Card(
         f"inspect:{model}",
         "answer",
-        input_size=None if input_size is None else (input_size, input_size),
+        input_size=None if input_size is None else checked_size(input_size),
         device="server",
         weights="asked by inspect-ai",
         options={"version": 1},
@@ -99,9 +96,9 @@ class InspectObserver(Answering):
         self.card = inspect_card(model, input_size)
         self._concurrency = concurrency
         self._logprobs = logprobs
-        config = _module("model").GenerateConfig(max_connections=concurrency)
+        config = _models().GenerateConfig(max_connections=concurrency)
         try:
-            self._model = _module("model").get_model(model, config=config, **model_args)
+            self._model = _models().get_model(model, config=config, **model_args)
         except (
             Exception
         ) as error:  # each provider has its own, for a missing package or key
@@ -147,7 +144,7 @@ class InspectObserver(Answering):
 
     async def _generate(self, inquiry: Inquiry) -> Answer:
         fields = generate_config(inquiry.decoding, logprobs=self._logprobs)
-        config = _module("model").GenerateConfig(**fields)
+        config = _models().GenerateConfig(**fields)
         return answer_of(
             await self._model.generate(messages_of(inquiry), config=config)
         )
@@ -155,7 +152,7 @@ class InspectObserver(Answering):
 
 def messages_of(inquiry: Inquiry) -> list[Any]:
     """Write a question as messages of inspect-ai: system text, examples, then images and prompt."""
-    model = _module("model")
+    model = _models()
     messages: list[Any] = []
     if inquiry.system:
         messages.append(model.ChatMessageSystem(content=inquiry.system))
@@ -228,7 +225,7 @@ def answer_of(output: Any) -> Answer:
 
 
 def _user_message(images: tuple[FloatArray, ...], prompt: str) -> Any:
-    model = _module("model")
+    model = _models()
     codes = [eight_bit(image) for image in images]
     parts = [
         model.ContentImage(image=_url(code.shape, code.tobytes())) for code in codes
@@ -243,8 +240,8 @@ def _url(shape: tuple[int, ...], codes: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
-def _module(name: str) -> Any:
-    return importlib.import_module(f"inspect_ai.{name}")
+def _models() -> Any:
+    return importlib.import_module("inspect_ai.model")
 
 
 def _line(error: Exception) -> str:

@@ -43,6 +43,7 @@ from psyprobe.observers.chat.protocol import (
     Inquiry,
     eight_bit,
 )
+from psyprobe.observers.images import checked_size
 from psyprobe.observers.protocol import Card
 
 #: Images whose PNG is remembered: 25 prompts share one.
@@ -152,6 +153,8 @@ class OpenAIObserver(Answering):
         self.endpoint = Endpoint(
             model, url, concurrency, rate, timeout, retries, detail, thinking
         )
+        self.concurrency = concurrency
+        self.rate = rate
         self._encoded: deque[tuple[FloatArray, bytes]] = deque(maxlen=_REMEMBERED)
         self._sender: Sender | None = None
         options = {"version": 1, "detail": detail, "endpoint": _endpoint_digest(url)}
@@ -178,16 +181,6 @@ class OpenAIObserver(Answering):
 
     def __getstate__(self) -> JsonObject:
         return {**self.__dict__, "_sender": None}
-
-    @property
-    def concurrency(self) -> int:
-        """Questions under way at once."""
-        return self.endpoint.concurrency
-
-    @property
-    def rate(self) -> float | None:
-        """Requests a second at most."""
-        return self.endpoint.rate
 
     def served(self, certain: bool) -> dict[str, str]:
         """Say what the server serves: "listed", or else "model" and "fingerprint".
@@ -337,15 +330,13 @@ def _warn_of_notices(sender: Sender) -> None:
 def _checked_input_size(size: int | Sequence[int] | None) -> tuple[int, int] | None:
     if size is None:
         return None
-    sides = (size, size) if not isinstance(size, Sequence) else tuple(size)
-    if len(sides) != 2 or not all(
-        type(side) is int and 8 <= side <= 8192 for side in sides
-    ):
+    height, width = checked_size(size)
+    if not 8 <= min(height, width) <= max(height, width) <= 8192:
         raise InputError(
             f"input_size is {size!r}; give pixels from 8 to 8192, or two such numbers as "
             "[height, width]"
         )
-    return (sides[0], sides[1])
+    return height, width
 
 
 def _endpoint_digest(url: str | None) -> str:

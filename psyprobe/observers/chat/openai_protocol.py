@@ -226,16 +226,15 @@ def settings(decoding: Decoding, dialect: Dialect) -> JsonObject:
     return {name: fields[name] for name in fields if name not in dialect.without}
 
 
-def substitutions(inquiry: Inquiry, dialect: Dialect) -> dict[str, list[Any]]:
-    """List by name what a request asks for and what is sent in place of it; None for nothing.
+def with_substitutions(answer: Answer, inquiry: Inquiry, dialect: Dialect) -> Answer:
+    """Add to an answer by name what was asked for and what was sent in place; None for nothing.
 
     Examples
     --------
-    >>> substitutions(Inquiry("?"), Dialect(room=4096, without=("temperature",)))
+    >>> dialect = Dialect(room=4096, without=("temperature",))
+    >>> with_substitutions(Answer("Yes", ()), Inquiry("?"), dialect).instead
     {'temperature': [0.0, None], 'max_tokens': [16, 4112]}
     """
-    if dialect == _PLAIN:
-        return {}
     plain_fields, fields = (
         {
             "max_tokens" if name in _LIMITS else name: value
@@ -250,15 +249,7 @@ def substitutions(inquiry: Inquiry, dialect: Dialect) -> dict[str, list[Any]]:
     }
     if inquiry.system and "system" in dialect.without:
         changes["system"] = ["system text", "before the question"]
-    return changes
-
-
-def with_substitutions(answer: Answer, inquiry: Inquiry, dialect: Dialect) -> Answer:
-    """Add to an answer what was sent in place of what was asked for."""
-    changes = substitutions(inquiry, dialect)
-    if answer.first_tokens is None and "logprobs" in settings(
-        inquiry.decoding, dialect
-    ):
+    if answer.first_tokens is None and "logprobs" in fields:
         changes["logprobs"] = [True, None]
     return replace(answer, instead=changes) if changes else answer
 

@@ -147,7 +147,14 @@ class Sender:
     budget: Budget | None = None
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self.client = _connect(endpoint)
+        key = os.environ.get(KEY_VARIABLE)
+        if not endpoint.base_url and not key:
+            raise PsyprobeError(
+                f"openai:{endpoint.model} needs a key for OpenAI's server: set {KEY_VARIABLE}, or "
+                f"{URL_VARIABLE} to the address of another server"
+            )
+        # A user's own server needs no key, but some insist on any.
+        self.client = Connection(endpoint.base_url or OPENAI, key or "none")
         self.endpoint = endpoint
         self.dialect = Dialect()
         self.pid = os.getpid()
@@ -490,17 +497,6 @@ def _describe_change(before: Dialect, after: Dialect) -> str:
     if (after.least, after.most) != (before.least, before.most):
         return f"max_tokens is kept within {after.least} and {after.most or 'no bound'}"
     return ""
-
-
-def _connect(endpoint: Endpoint) -> Connection:
-    key = os.environ.get(KEY_VARIABLE)
-    if not endpoint.base_url and not key:
-        raise PsyprobeError(
-            f"openai:{endpoint.model} needs a key for OpenAI's server: set {KEY_VARIABLE}, or "
-            f"{URL_VARIABLE} to the address of another server"
-        )
-    # A user's own server needs no key, but some insist on any.
-    return Connection(endpoint.base_url or OPENAI, key or "none")
 
 
 def _jittered(pause: float, problem: ProblemError) -> float:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from psyprobe.errors import InputError, UnfinishedError, unknown_name
+from psyprobe.errors import InputError, UnfinishedError, check_known
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.observers.chat.protocol import Answer, Inquiry
 from psyprobe.observers.protocol import PaidObserver
@@ -186,8 +186,7 @@ def read_prices(path: str | Path | None = None) -> Prices:
                 f"{path}: the prices of {key!r:.60} stand in no [models]; write "
                 f"[models.{json.dumps(key):.60}]"
             )
-        if key not in ("currency", "models"):
-            raise unknown_name(f"key of prices in {path}", key, ["currency", "models"])
+    check_known(f"key of prices in {path}", page, ("currency", "models"))
     currency = page.get("currency", USD)
     models = page.get("models", {})
     if not (
@@ -213,9 +212,7 @@ def _price(table: Any, source: str, currency: str) -> Price:
         raise InputError(
             f"{source} is {table!r:.40}; give a table with input and output, per million tokens"
         )
-    for key in table:
-        if key not in _KEYS:
-            raise unknown_name(f"price in {source}", key, _KEYS)
+    check_known(f"price in {source}", table, _KEYS)
     values = dict(table)
     image = table.get("image")
     if isinstance(image, dict):

@@ -23,11 +23,8 @@ from psyprobe.observers.chat.protocol import (
     image_digest,
 )
 from psyprobe.observers.chat.transformers_model import (
-    ChatModel,
     LocalOptions,
-    PixelPath,
     load_model,
-    pixel_path,
 )
 from psyprobe.observers.encoders.network import exact_arithmetic, first_line
 
@@ -64,15 +61,10 @@ class ChatOptions(LocalOptions):
             )
 
 
-def load_transformers(source: str, options: ChatOptions) -> TransformersChat:
-    """Load a chat model from a folder or from the transformers library's cache of the hub."""
-    name = f"transformers:{source}"
-    chat = load_model(name, source, options)
-    return TransformersChat(chat, pixel_path(name, chat, options), options)
-
-
 class TransformersChat(Answering):
     """A vision-language model that answers with the whole distribution of its first token.
+
+    Its source is a folder, or a name in the transformers library's cache of the hub.
 
     Decoding follows the inquiry alone: temperature, penalties and forced tokens of the model's
     repository are left out. Prompts about the same images share the work on those where that is
@@ -82,14 +74,13 @@ class TransformersChat(Answering):
 
     fewest_images = 1
 
-    def __init__(
-        self, chat: ChatModel, pixels: PixelPath, options: ChatOptions
-    ) -> None:
+    def __init__(self, source: str, options: ChatOptions) -> None:
+        chat = load_model(f"transformers:{source}", source, options)
         self._chat = chat
-        self._pixels = pixels
+        self._pixels = chat.pixels
         self._template = options.template
         self._batch_size = options.batch_size
-        self.bits = pixels.bits
+        self.bits = chat.pixels.bits
         self._model = chat.model
         self._processor = chat.processor
         self._tokenizer = chat.processor.tokenizer
@@ -108,7 +99,7 @@ class TransformersChat(Answering):
         #: trial.
         self.shares_prefix: bool | None = None if can_share else False
         self.card = chat.card(
-            pixels, template="chat" if self._has_template else options.template
+            template="chat" if self._has_template else options.template
         )
         image = np.zeros(0)
         text_of_one, text_of_two = (

@@ -21,7 +21,7 @@ import numpy as np
 import psyprobe.observers.encoders.network as nets
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, PsyprobeError, WeightsError, unknown_name
+from psyprobe.errors import InputError, PsyprobeError, WeightsError, check_known
 from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.observers.images import (
     check_finite,
@@ -74,15 +74,14 @@ class ChatModel:
     name: str
     model: Any
     processor: Any
+    pixels: PixelPath
     device: Any
     dtype: str
     weights: str
     weights_digest: str
     random_weights: bool
 
-    def card(
-        self, pixels: PixelPath, features: tuple[str, ...] = (), **options: Any
-    ) -> Card:
+    def card(self, features: tuple[str, ...] = (), **options: Any) -> Card:
         """Make the card of an observer that gives `features`, or else answers.
 
         It holds the model's class and a digest of what the processor does.
@@ -91,6 +90,7 @@ class ChatModel:
             "image_processor": self.processor.image_processor.to_dict(),
             "chat_template": getattr(self.processor, "chat_template", None),
         }
+        pixels = self.pixels
         canonical = json.dumps(processing, sort_keys=True, default=str).encode()
         return Card(
             name=self.name,
@@ -137,9 +137,7 @@ def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
     InputError
         If it is no model that takes images and text and writes text.
     """
-    dtype = options.dtype
-    if dtype not in nets.DTYPES:
-        raise unknown_name("dtype", dtype, nets.DTYPES)
+    check_known("dtype", [options.dtype], nets.DTYPES)
     device = nets.checked_device(name, options.device)
     folder = Path(source).expanduser()
     if folder.is_dir():
@@ -161,8 +159,25 @@ def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
     digest = nets.state_digest(model.state_dict())
     _reset_decoding(model, processor.tokenizer)
     model = model.eval().to(device)
-    origin = nets.RANDOM if is_random else origin
-    return ChatModel(name, model, processor, device, dtype, origin, digest, is_random)
+    size = options.input_size
+    pixels = PixelPath(
+        name,
+        processor.image_processor,
+        model.dtype,
+        input_size=None if size is None else checked_size(size),
+        options=options.processor,
+    )
+    return ChatModel(
+        name,
+        model,
+        processor,
+        pixels,
+        device,
+        options.dtype,
+        nets.RANDOM if is_random else origin,
+        digest,
+        is_random,
+    )
 
 
 def _load(name: str, source: str, options: LocalOptions) -> tuple[Any, Any]:
@@ -429,19 +444,6 @@ class PixelPath:
         return drive.shape == noise.shape and bool(np.abs(drive - noise).max() < 1e-5)
 
 
-def pixel_path(name: str, chat: ChatModel, options: LocalOptions) -> PixelPath:
-    """Make the path of images into a model, by the options for size and processor."""
-    size = None if options.input_size is None else checked_size(options.input_size)
-    image_processor = chat.processor.image_processor
-    return PixelPath(
-        name,
-        image_processor,
-        chat.model.dtype,
-        input_size=size,
-        options=options.processor,
-    )
-
-
 def _pixels_of_views(batch: JsonMapping, image_processor: Any) -> Any:
     """Arrange the pixels of one image as (views, 3, h, w)."""
     pixels = batch["pixel_values"]
@@ -478,29 +480,22 @@ class VisionOptions(LocalOptions):
     layers: str | Iterable[str] | None = None
 
 
-def load_transformers_vision(source: str, options: VisionOptions) -> TransformersVision:
-    """Load the vision tower of a chat model, with the weights and processor of "transformers:"."""
-    name = f"transformers_vision:{source}"
-    chat = load_model(name, source, options)
-    return TransformersVision(chat, pixel_path(name, chat, options), options.layers)
-
-
 class TransformersVision:
-    """An encoder: the vision tower of a chat model."""
+    """An encoder: the vision tower of a chat model, "transformers_vision:SOURCE"."""
 
-    def __init__(
-        self, chat: ChatModel, pixels: PixelPath, layers: str | Iterable[str] | None
-    ) -> None:
+    def __init__(self, source: str, options: VisionOptions) -> None:
+        chat = load_model(f"transformers_vision:{source}", source, options)
         self._chat = chat
-        self._pixels = pixels
         self._lock = threading.Lock()
-        size = pixels.input_size or (224, 224)
+        size = chat.pixels.input_size or (224, 224)
         layer_names = tuple(self._encode(np.full((*size, 3), 128 / 255)))
         usual = layer_names[:1]
         features = nets.chosen_layers(
-            chat.name, usual if layers is None else layers, layer_names
+            chat.name,
+            usual if options.layers is None else options.layers,
+            layer_names,
         )
-        self.card = chat.card(pixels, features)
+        self.card = chat.card(features)
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
         """Encode images one by one: a feature vector of each, by layer.
@@ -532,7 +527,7 @@ class TransformersVision:
         import torch
 
         model = self._chat.model
-        batch = self._pixels.inputs(image)
+        batch = self._chat.pixels.inputs(image)
         tensors = {
             key: value
             for key, value in batch.items()

@@ -30,7 +30,7 @@ from psyprobe.errors import (
     PsyprobeError,
     UnknownNameError,
     WeightsError,
-    unknown_name,
+    check_known,
 )
 from psyprobe.observers.images import (
     check_finite,
@@ -215,8 +215,7 @@ class NetworkObserver:
     def __init__(self, network: Network, options: NetworkOptions = _USUAL) -> None:
         import torch
 
-        if options.dtype not in DTYPES:
-            raise unknown_name("dtype", options.dtype, DTYPES)
+        check_known("dtype", [options.dtype], DTYPES)
         self._device = checked_device(network.name, options.device)
         self._dtype = getattr(torch, options.dtype)
         self._network = network

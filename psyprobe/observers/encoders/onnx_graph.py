@@ -66,31 +66,30 @@ class OnnxOptions:
     layout: str | None = None
 
 
-def load_onnx(name: str, options: OnnxOptions) -> OnnxObserver:
-    """A network in an ONNX file, from one batch of RGB images to one row or map an image."""
-    return OnnxObserver(f"onnx:{name}", weights_file(name, f"onnx:{name}"), options)
-
-
 class OnnxObserver:
     """An observer that encodes images by an ONNX graph.
 
     Parameters
     ----------
-    name : str
-        The observer's name.
-    path : Path
-        The file; tensors that it keeps in files beside it are found there.
+    file : str
+        Its file; tensors that it keeps in files beside it are found there.
     options : OnnxOptions
         How it is looked through.
     """
 
-    def __init__(self, name: str, path: Path, options: OnnxOptions) -> None:
+    def __init__(self, file: str, options: OnnxOptions) -> None:
+        import onnx
+
+        name = f"onnx:{file}"
+        path = weights_file(file, name)
         if options.device not in (None, "cpu"):
             raise InputError(
                 f"{name} cannot run on device {options.device!r}: ONNX files run on the "
                 "processor, device=cpu"
             )
-        model = _read(name, path)
+        # Whatever protobuf stumbles over.
+        with explained(f"{name}: {path} is no ONNX file", Exception):
+            model = onnx.load(str(path), load_external_data=False)
         input_tensor = _input(name, model.graph)
         self._input = input_tensor.name
         axes = [axis.dim_value for axis in input_tensor.type.tensor_type.shape.dim]
@@ -194,14 +193,6 @@ class OnnxObserver:
             f"{self.card.name}: {name!r} gives {description} for {count} images; wanted is one "
             "row or map an image"
         )
-
-
-def _read(name: str, path: Path) -> Any:
-    import onnx
-
-    # Whatever protobuf stumbles over.
-    with explained(f"{name}: {path} is no ONNX file", Exception):
-        return onnx.load(str(path), load_external_data=False)
 
 
 def _input(name: str, graph: Any) -> Any:

@@ -33,6 +33,7 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
     "layer1.0.add", "flatten". Mean, standard deviation and size are those of the transforms that
     belong to the weights.
     """
+    import torch
     from torchvision import models
 
     full = f"torchvision:{name}"
@@ -52,7 +53,11 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
     size = options.size(native)
     module, origin = _module(full, architecture, weights, options)
     nodes, last = _nodes(module)
-    _check_size(full, module, size, native)
+    if size != native:
+        message = f"{full} cannot look at images of {size_text(size)}"
+        # Each network raises its own.
+        with nets.explained(message, Exception), torch.inference_mode():
+            module(torch.zeros(1, 3, *size))
     # Blocks are named by the beginnings of the names of their nodes.
     prefixes = [
         prefix
@@ -193,17 +198,3 @@ def _extraction(module: Any, embedding: str) -> Callable[[tuple[str, ...]], Any]
         return extractor
 
     return extract
-
-
-def _check_size(
-    full: str, module: Any, size: tuple[int, int], native: tuple[int, int]
-) -> None:
-    """Refuse a size, other than the native one, at which the network fails."""
-    import torch
-
-    if size == native:
-        return
-    message = f"{full} cannot look at images of {size_text(size)}"
-    # Each network raises its own.
-    with nets.explained(message, Exception), torch.inference_mode():
-        module(torch.zeros(1, 3, *size))

@@ -24,6 +24,11 @@ from psyprobe.observers.protocol import Card
 _PSEUDONYM = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
 
 
+def refuse_questions(_: Inquiry) -> Answer:
+    """Raise an error: while an experiment is only checked, its observer answers nothing."""
+    raise PsyprobeError("nobody is asked while an experiment is checked")
+
+
 class PersonObserver(Answering):
     """A person at a screen, in one session.
 
@@ -36,7 +41,8 @@ class PersonObserver(Answering):
     screen : Screen or None
         The screen, calibrated for the session; None for pictures, which need no calibration.
     ask : callable
-        Shows an inquiry and waits for its answer; see `QuestionExchange.put`.
+        Shows an inquiry and waits for its answer; see `QuestionExchange.put`. By default nobody is
+        asked.
 
     Raises
     ------
@@ -51,8 +57,8 @@ class PersonObserver(Answering):
         self,
         person: str,
         session: str,
-        screen: Screen | None,
-        ask: Callable[[Inquiry], Answer],
+        screen: Screen | None = None,
+        ask: Callable[[Inquiry], Answer] = refuse_questions,
     ) -> None:
         self.screen = screen
         self._ask = ask
@@ -161,15 +167,19 @@ class QuestionExchange:
         """
         display_fields = self._presenter.present(inquiry)
         with self._changed:
-            self._show(inquiry, display_fields)
-            self._changed.wait_for(
-                lambda: self._answer is not None or self._end is not None
-            )
-            if self._answer is None:
+            self._number += not self._is_retry
+            self._attempt = inquiry.attempt
+            self._inquiry = inquiry
+            self._display_fields = display_fields
+            self._answer = None
+            self._is_retry = False
+            self._changed.notify_all()
+            outcome = self._changed.wait_for(lambda: self._answer or self._end)
+            if not isinstance(outcome, Answer):
                 raise PsyprobeError(
                     "the session is paused; the same command continues it"
                 )
-            return self._answer
+            return outcome
 
     def end(self, phase: str, **details: Any) -> None:
         """End the exchange: it is "done", "paused" or "failed"."""
@@ -183,7 +193,9 @@ class QuestionExchange:
     def state(self, seconds: float = 0.0) -> JsonObject:
         """Wait up to some seconds for a question or the end; return what the page shows."""
         with self._changed:
-            self._changed.wait_for(self._has_news, seconds)
+            self._changed.wait_for(
+                lambda: self._end or (self._inquiry and not self._answer), seconds
+            )
             if self._end is not None:
                 return self._end
             if self._inquiry is None or self._answer is not None:
@@ -220,20 +232,6 @@ class QuestionExchange:
             self._is_retry = attempt.choice is None
             self._answer = self._make_answer(attempt, str(values.get("key", ""))[:40])
             self._changed.notify_all()
-
-    def _show(self, inquiry: Inquiry, display_fields: JsonMapping) -> None:
-        self._number += not self._is_retry
-        self._attempt = inquiry.attempt
-        self._inquiry = inquiry
-        self._display_fields = display_fields
-        self._answer = None
-        self._is_retry = False
-        self._changed.notify_all()
-
-    def _has_news(self) -> bool:
-        return self._end is not None or (
-            self._inquiry is not None and self._answer is None
-        )
 
     def _make_answer(self, attempt: Attempt, key: str) -> Answer:
         session = {

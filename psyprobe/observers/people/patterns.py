@@ -73,11 +73,7 @@ class PatternPresenter:
 
     def read_attempt(self, inquiry: Inquiry, values: JsonMapping) -> Attempt:
         """Check the page's report of an attempt, as in `Presenter`."""
-        record: JsonObject = {
-            name: read_number(values, name, *limits)
-            for name, limits in _REPORT_RANGES.items()
-        }
-        record["dither_seed"] = self._seed(inquiry)
+        record = {**read_timing(values), "dither_seed": self._seed(inquiry)}
         if values.get("choice") is None:
             record["why"] = read_reason(values, VOID)
             return Attempt(None, record)
@@ -101,6 +97,14 @@ class PatternPresenter:
         """Return the seed of the dither: each attempt has another, made from its key."""
         text = f"{self._session} {inquiry.key}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+def read_timing(values: JsonMapping) -> JsonObject:
+    """Return the reaction time, the frames and their period that the page reports of an attempt."""
+    return {
+        name: read_number(values, name, *limits)
+        for name, limits in _REPORT_RANGES.items()
+    }
 
 
 def read_reason(values: JsonMapping, reasons: tuple[str, ...]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from importlib.resources import files
 from typing import Protocol
 
 from starlette.concurrency import run_in_threadpool
@@ -16,6 +15,7 @@ from starlette.routing import Route
 from psyprobe._json import JsonMapping
 from psyprobe.errors import InputError
 from psyprobe.files.loopback import LoopbackServer, page_response, posted
+from psyprobe.files.parsing import packaged_text
 
 #: Seconds without a request after which a page counts as closed, and another may take its place.
 _SILENCE_SECONDS = 10.0
@@ -50,9 +50,8 @@ class PersonServer(LoopbackServer):
 
 
 def _routes(session: PageSession) -> list[Route]:
-    room = files("psyprobe.observers.people")
     page, shader, draw, *scripts = (
-        room.joinpath(name).read_text(encoding="utf-8")
+        packaged_text("psyprobe.observers.people", name)
         for name in (
             "page.html",
             "gabor.frag",

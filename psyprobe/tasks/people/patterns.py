@@ -6,7 +6,7 @@ import json
 import math
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.probes.words.prompt_variant import axis_levels, require_asking
 from psyprobe.probes.words.schedule import WordsProbe
 from psyprobe.stimulus.specification import Specification
-from psyprobe.tasks.people.sessions import ParticipantSession, refuse_questions
+from psyprobe.tasks.people.sessions import ParticipantSession
 
 if TYPE_CHECKING:
     import xarray
@@ -84,7 +84,6 @@ class PatternSession(ParticipantSession):
         # The page shows the words of the probe, whatever others a prompt counts as the same.
         self._words = list(self._probe.words)
         self.display = display
-        self._screen = None
         if self._earlier is not None:
             self._screen = Screen.from_dict(
                 self._earlier.observer_card["options"]["screen"]
@@ -130,16 +129,13 @@ class PatternSession(ParticipantSession):
         screen.drawn(finest_pattern, finest_pattern)
         if "light" not in values:
             return {"distance": round(screen.distance)}
-        observer = PersonObserver(self.person, "", screen, refuse_questions)
+        observer = PersonObserver(self.person, "", screen)
         schedule = self._probe.plan(self.experiment, observer)
         self._screen = screen
         return {
             "practice": self._practice(schedule.scene.spec, screen),
             "curve": read_exponent(values),
         }
-
-    def _make_observer(self, ask: Any) -> PersonObserver:
-        return PersonObserver(self.person, self._session_id, self._screen, ask)
 
     def _make_presenter(self) -> PatternPresenter:
         if self._screen is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError
@@ -12,7 +12,7 @@ from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.pictures import PicturePresenter
 from psyprobe.probes import load_probe
 from psyprobe.tasks.item_schedule import ItemSchedule
-from psyprobe.tasks.people.sessions import ParticipantSession, refuse_questions
+from psyprobe.tasks.people.sessions import ParticipantSession
 
 if TYPE_CHECKING:
     import xarray
@@ -45,7 +45,7 @@ class PictureSession(ParticipantSession):
         super().__init__(experiment, person, store)
         # Errors in the items are raised here, before anybody sits down.
         probe = load_probe(experiment.probe)
-        observer = self._make_observer(refuse_questions)
+        observer = PersonObserver(person, self._session_id)
         schedule = cast(ItemSchedule, probe.plan(experiment, observer))
         self._count = schedule.distinct
         self._judge = (
@@ -72,9 +72,6 @@ class PictureSession(ParticipantSession):
             "pictures are shown as they are, and no screen is calibrated for them; load the "
             "page again"
         )
-
-    def _make_observer(self, ask: Any) -> PersonObserver:
-        return PersonObserver(self.person, self._session_id, None, ask)
 
     def _make_presenter(self) -> PicturePresenter:
         return PicturePresenter()

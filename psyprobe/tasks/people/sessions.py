@@ -6,13 +6,14 @@ import secrets
 import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.files.terminal import tell
 from psyprobe.observers.chat.protocol import GIVEN_UP
+from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.observer import (
     PersonObserver,
     Presenter,
@@ -55,6 +56,8 @@ class ParticipantSession(ABC):
         #: Set when nothing more is to be asked.
         self.over = threading.Event()
         self._exchange: QuestionExchange | None = None
+        #: The calibrated screen; None before that, and for pictures.
+        self._screen: Screen | None = None
         self._lock = threading.Lock()
         #: The unfinished run of an earlier session, and how many of its questions are answered.
         self._earlier, self._answered = self._unfinished_run()
@@ -92,7 +95,9 @@ class ParticipantSession(ABC):
                 total=self._question_count(),
                 beginning=beginning,
             )
-            observer = self._make_observer(exchange.put)
+            observer = PersonObserver(
+                self.person, self._session_id, self._screen, exchange.put
+            )
             threading.Thread(
                 target=self._ask, args=(observer, exchange), daemon=True
             ).start()
@@ -113,10 +118,6 @@ class ParticipantSession(ABC):
         """End the session unfinished: ask nothing more."""
         if self._exchange is not None:
             self._exchange.end("paused")
-
-    @abstractmethod
-    def _make_observer(self, ask: Any) -> PersonObserver:
-        """Make the observer of this session, which asks the page by `ask`."""
 
     @abstractmethod
     def _make_presenter(self) -> Presenter:
@@ -179,8 +180,3 @@ class ParticipantSession(ABC):
             return
         self.summary = {"phase": "done", **summary}
         exchange.end(**self.summary)
-
-
-def refuse_questions(_: Any) -> Any:
-    """Raise an error: while an experiment is only checked, its observer answers nothing."""
-    raise PsyprobeError("nobody is asked while an experiment is checked")

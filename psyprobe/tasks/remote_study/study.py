@@ -17,25 +17,24 @@ import json
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import xarray
 
 from psyprobe._json import JsonMapping, JsonObject
-from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.experiment.page_errors import in_file
 from psyprobe.files.output import make_folder, write_text
-from psyprobe.files.parsing import parse_json, parse_toml, read_text
+from psyprobe.files.parsing import packaged_text, parse_json, parse_toml, read_text
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.protocol import Answer, Inquiry
 from psyprobe.observers.human_screen import LEAST_PIXELS, Screen
-from psyprobe.observers.people.by_eye import pixel_pitch
-from psyprobe.observers.people.calibration import read_number
+from psyprobe.observers.people.calibration import read_number, read_screen
 from psyprobe.observers.people.observer import PersonObserver, checked_person
+from psyprobe.observers.people.patterns import read_timing
 from psyprobe.probes import load_probe
 from psyprobe.probes.experiments import check_experiment, run_experiment
 
@@ -48,16 +47,8 @@ _USUAL_SCREEN = Screen(pitch=0.265, distance=1000.0, display=_OFFICE, light="rem
 #: Frequency, cpd, and contrast of the practice, and the orientations of its trials, deg.
 _PRACTICE = {"frequency": 2.0, "contrast": 0.5}
 _PRACTICE_ORIENTATIONS = (0.0, 90.0, 90.0, 0.0)
-#: Highest value of each number of a trial; the lowest is 0.
-_TRIAL_LIMITS = {
-    "reaction_ms": 6e5,
-    "frames_shown": 1e5,
-    "frames_dropped": 1e5,
-    "period_ms": 1e3,
-    "attempt": 1e5,
-}
-_STUDY_FILES = files("psyprobe.tasks.remote_study")
-_PAGE_FILES = files("psyprobe.observers.people")
+_STUDY_FILES = "psyprobe.tasks.remote_study"
+_PAGE_FILES = "psyprobe.observers.people"
 
 
 def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int:
@@ -90,7 +81,7 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
     # People answer in words.
     experiment = experiment.with_settings({"asking.readout": "text"})
     probe: Any = load_probe(experiment.probe)
-    observer = PersonObserver("study", "", _USUAL_SCREEN, _refuse_questions)
+    observer = PersonObserver("study", "", _USUAL_SCREEN)
     schedule = probe.plan(experiment, observer)
     patterns: list[JsonObject] = []
     while batches := schedule.next():
@@ -109,32 +100,24 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
         "format": FORMAT,
         "title": experiment.title,
         "experiment": {"name": experiment.name, "toml": experiment.toml},
-        "text": parse_toml(_text_of(_STUDY_FILES, "text.toml"), "text.toml"),
+        "text": parse_toml(packaged_text(_STUDY_FILES, "text.toml"), "text.toml"),
         "words": list(probe.words),
         "light": light,
         "field": max(base.field),
         "finest": max(pattern["frequency"] for pattern in patterns),
         "least_pixels": LEAST_PIXELS,
-        "shader": _text_of(_PAGE_FILES, "gabor.frag"),
+        "shader": packaged_text(_PAGE_FILES, "gabor.frag"),
         "practice": practice,
         "trials": patterns,
     }
     destination = make_folder(Path(folder))
     for name in ("study.js", "jspsych.js", "jspsych_LICENSE"):
-        write_text(destination / name, _text_of(_STUDY_FILES, name))
-    write_text(destination / "index.html", _text_of(_STUDY_FILES, "study.html"))
-    write_text(destination / "draw.js", _text_of(_PAGE_FILES, "draw.js"))
+        write_text(destination / name, packaged_text(_STUDY_FILES, name))
+    write_text(destination / "index.html", packaged_text(_STUDY_FILES, "study.html"))
+    write_text(destination / "draw.js", packaged_text(_PAGE_FILES, "draw.js"))
     code = f"const STUDY = {json.dumps(study, ensure_ascii=False)};\n"
     write_text(destination / "experiment.js", code)
     return len(patterns)
-
-
-def _text_of(folder: Traversable, name: str) -> str:
-    return folder.joinpath(name).read_text(encoding="utf-8")
-
-
-def _refuse_questions(_: Any) -> Any:
-    raise PsyprobeError("nobody is asked while a study is written")
 
 
 def _pattern(number: int, spec: Any, probe: Any) -> JsonObject:
@@ -245,19 +228,8 @@ def _read_screen(session_file: JsonMapping) -> Screen:
         raise InputError(
             "it does not say how large the screen was; ask for the file anew"
         )
-    ratio = read_number(values, "device_pixel_ratio", 0.5, 8)
-    return Screen(
-        pitch=pixel_pitch(read_number(values, "card", 1, 5000), ratio),
-        distance=read_number(values, "distance", 200, 5000),
-        display=_OFFICE,
-        light="remote",
-        device_pixel_ratio=ratio,
-        size=(
-            int(read_number(values, "width", 100, 20000)),
-            int(read_number(values, "height", 100, 20000)),
-        ),
-        period=read_number(values, "period", 1, 34),
-    )
+    screen = read_screen({**values, "cards": [values.get("card")] * 2}, _OFFICE)
+    return replace(screen, light="remote")
 
 
 class _SessionReplay:
@@ -282,9 +254,12 @@ class _SessionReplay:
             raise InputError(
                 f"trial {number} is answered by {choice!r:.40}, not {inquiry.words}"
             )
-        session: JsonObject = {"session": self._session, "number": number}
-        for name, highest in _TRIAL_LIMITS.items():
-            session[name] = read_number(trial, name, 0, highest)
+        session: JsonObject = {
+            "session": self._session,
+            "number": number,
+            **read_timing(trial),
+            "attempt": read_number(trial, "attempt", 0, 1e5),
+        }
         if number == 1:
             session["beginning"] = {"consent": True}
         seconds = session["reaction_ms"] / 1000
