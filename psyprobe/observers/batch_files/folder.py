@@ -91,8 +91,6 @@ class Folder:
     failures: dict[str, dict[str, ProblemError]] = field(default_factory=dict)
     #: Number of lines that cannot be read.
     unread: int = 0
-    #: Number of lines that answer no question of this folder.
-    foreign: int = 0
 
     def pending(self, key: str) -> bool:
         """Whether a question without an answer may still get one."""
@@ -165,8 +163,7 @@ def _read_results(folder: Folder, file: Path, thinking: int) -> None:
         if key is None:
             folder.unread += 1
             continue
-        if key not in folder.file_names:
-            folder.foreign += 1
+        if key not in folder.file_names:  # the result of another folder
             continue
         failures = folder.failures.setdefault(key, {})
         name = result.name or f"{file.name} {offset}"

@@ -234,8 +234,7 @@ class OpenAIObserver(Answering):
         done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
         is_open = True
         answered = 0
-        left_out = 0
-        last_left_out: LeftOutError | None = None
+        left_out: list[LeftOutError] = []
         budget_spent: UnfinishedError | None = None
         try:
             while is_open or pending:
@@ -264,9 +263,8 @@ class OpenAIObserver(Answering):
                     # Nothing new is sent; what is under way is paid for, and waited for.
                     is_open = False
                     budget_spent = problem
-                elif isinstance(problem, LeftOutError) and left_out < answered:
-                    left_out += 1
-                    last_left_out = problem
+                elif isinstance(problem, LeftOutError) and len(left_out) < answered:
+                    left_out.append(problem)
                 else:
                     for future in list(pending):
                         if future.done() and future.exception() is None:
@@ -277,10 +275,10 @@ class OpenAIObserver(Answering):
                 future.cancel()
         if budget_spent is not None:
             raise budget_spent
-        if last_left_out is not None:
+        if left_out:
+            count = len(left_out)
             raise PsyprobeError(
-                f"{last_left_out} ({left_out} of {answered + left_out} questions are without an "
-                "answer)"
+                f"{left_out[-1]} ({count} of {answered + count} questions are without an answer)"
             )
 
     def close(self) -> None:

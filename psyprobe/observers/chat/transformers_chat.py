@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -98,8 +98,9 @@ class TransformersChat(Answering):
         #: Whether prompts continue from the model's state after the image; None until the first
         #: trial.
         self.shares_prefix: bool | None = None if can_share else False
-        self.card = chat.card(
-            template="chat" if self._has_template else options.template
+        template = "chat" if self._has_template else options.template
+        self.card = replace(
+            chat.card, options={**chat.card.options, "template": template}
         )
         image = np.zeros(0)
         text_of_one, text_of_two = (
@@ -185,7 +186,7 @@ class TransformersChat(Answering):
         if self.shares_prefix is None:
             _, unshared_logprobs = self._from_scratch(group)
             likely = unshared_logprobs > np.log(1e-6)
-            slack = SLACK if self._chat.dtype == "float32" else SLACK_SHORT
+            slack = SLACK if self.card.dtype == "float32" else SLACK_SHORT
             difference = np.abs(logprobs - unshared_logprobs)[likely].max()
             self.shares_prefix = bool(difference < slack)
         return answers if self.shares_prefix else None

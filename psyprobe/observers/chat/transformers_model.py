@@ -11,7 +11,7 @@ import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -71,48 +71,12 @@ class LocalOptions:
 class ChatModel:
     """A vision-language model, ready to run: in evaluation mode, and decoding greedily."""
 
-    name: str
     model: Any
     processor: Any
     pixels: PixelPath
     device: Any
-    dtype: str
-    weights: str
-    weights_digest: str
-    random_weights: bool
-
-    def card(self, features: tuple[str, ...] = (), **options: Any) -> Card:
-        """Make the card of an observer that gives `features`, or else answers.
-
-        It holds the model's class and a digest of what the processor does.
-        """
-        processing = {
-            "image_processor": self.processor.image_processor.to_dict(),
-            "chat_template": getattr(self.processor, "chat_template", None),
-        }
-        pixels = self.pixels
-        canonical = json.dumps(processing, sort_keys=True, default=str).encode()
-        return Card(
-            name=self.name,
-            dtype=self.dtype,
-            weights=self.weights,
-            weights_digest=self.weights_digest,
-            random_weights=self.random_weights,
-            ability="features" if features else "answer",
-            features=features,
-            input_size=pixels.input_size,
-            input="normalised",
-            mean=pixels.mean,
-            std=pixels.std,
-            device=str(self.device),
-            options={
-                "architecture": type(self.model).__name__,
-                "processor_digest": hashlib.sha256(canonical).hexdigest(),
-                "processor": dict(pixels.options),
-                **options,
-            },
-            software={package: version(package) for package in PACKAGES},
-        )
+    #: The card of an observer that asks the whole model.
+    card: Card
 
     def inputs(self, batch: JsonMapping) -> JsonObject:
         """Move the tensors of a batch to the model's device, pixels in the model's format."""
@@ -167,17 +131,32 @@ def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
         input_size=None if size is None else checked_size(size),
         options=options.processor,
     )
-    return ChatModel(
+    # The card holds the model's class and a digest of what the processor does.
+    processing = {
+        "image_processor": processor.image_processor.to_dict(),
+        "chat_template": getattr(processor, "chat_template", None),
+    }
+    canonical = json.dumps(processing, sort_keys=True, default=str).encode()
+    card = Card(
         name,
-        model,
-        processor,
-        pixels,
-        device,
-        options.dtype,
-        nets.RANDOM if is_random else origin,
-        digest,
-        is_random,
+        "answer",
+        dtype=options.dtype,
+        weights=nets.RANDOM if is_random else origin,
+        weights_digest=digest,
+        random_weights=is_random,
+        input_size=pixels.input_size,
+        input="normalised",
+        mean=pixels.mean,
+        std=pixels.std,
+        device=str(device),
+        options={
+            "architecture": type(model).__name__,
+            "processor_digest": hashlib.sha256(canonical).hexdigest(),
+            "processor": dict(pixels.options),
+        },
+        software={package: version(package) for package in PACKAGES},
     )
+    return ChatModel(model, processor, pixels, device, card)
 
 
 def _load(name: str, source: str, options: LocalOptions) -> tuple[Any, Any]:
@@ -491,11 +470,11 @@ class TransformersVision:
         layer_names = tuple(self._encode(np.full((*size, 3), 128 / 255)))
         usual = layer_names[:1]
         features = nets.chosen_layers(
-            chat.name,
+            chat.card.name,
             usual if options.layers is None else options.layers,
             layer_names,
         )
-        self.card = chat.card(features)
+        self.card = replace(chat.card, ability="features", features=features)
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
         """Encode images one by one: a feature vector of each, by layer.

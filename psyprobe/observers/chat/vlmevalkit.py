@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.errors import InputError, PsyprobeError, check_known
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, eight_bit
 from psyprobe.observers.protocol import Card
@@ -25,9 +25,8 @@ def load_vlmevalkit(name: str, *, system: bool = False) -> VLMEvalKitObserver:
     `system` is that of `VLMEvalKitObserver`.
     """
     models = importlib.import_module("vlmeval.config").supported_VLM
-    if name not in models:
-        names = [f"vlmevalkit:{model}" for model in models]
-        raise unknown_name("observer", f"vlmevalkit:{name}", names)
+    names = [f"vlmevalkit:{model}" for model in models]
+    check_known("observer", [f"vlmevalkit:{name}"], names)
     return VLMEvalKitObserver(models[name](), name, system=system)
 
 

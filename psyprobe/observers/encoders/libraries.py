@@ -6,14 +6,13 @@ transformers, "vit_mae:OWNER/MODEL" and "sam2:OWNER/MODEL", parts of which timm 
 
 from __future__ import annotations
 
-import difflib
 import math
 import tomllib
 from dataclasses import dataclass
 from typing import Any
 
 from psyprobe._json import JsonObject
-from psyprobe.errors import WeightsError, unknown_name
+from psyprobe.errors import WeightsError, check_known, unknown_name
 from psyprobe.files.parsing import packaged_text
 from psyprobe.observers.encoders import network as nets
 from psyprobe.observers.encoders.network import (
@@ -50,16 +49,10 @@ def load_timm(name: str, options: FileOptions) -> NetworkObserver:
 
     full = f"timm:{name}"
     architecture, _, tag = name.partition(".")
-    if not timm.is_model(architecture):
-        names = [
-            f"timm:{model}" for model in timm.list_models()
-        ]  # some 1,300: all of them would bury the message
-        raise unknown_name(
-            "observer", full, difflib.get_close_matches(full, names, n=5, cutoff=0.5)
-        )
-    tags = timm.list_models(f"{architecture}.*", pretrained=True)
-    if tag and name not in tags:
-        raise unknown_name("observer", full, [f"timm:{tag_name}" for tag_name in tags])
+    nets.check_architecture(full, architecture, timm.list_models())
+    if tag:
+        tags = timm.list_models(f"{architecture}.*", pretrained=True)
+        check_known("observer", [full], [f"timm:{tag_name}" for tag_name in tags])
     native = timm.get_pretrained_cfg(name)
     native_size = native.input_size[1:]
     size = options.size(native_size)
@@ -218,20 +211,11 @@ def _checked_name(full: str, name: str, *, needs_tag: bool) -> tuple[str, str]:
     import open_clip
 
     architecture, _, tag = name.partition("/")
-    if architecture not in open_clip.list_models():
-        near = difflib.get_close_matches(
-            architecture, open_clip.list_models(), n=5, cutoff=0.5
-        )
-        raise unknown_name(
-            "observer", full, (f"open_clip:{candidate}/TAG" for candidate in near)
-        )
-    tags = open_clip.list_pretrained_tags_by_model(architecture)
-    if (tag and tag not in tags) or (needs_tag and not tag):
-        raise unknown_name(
-            "observer",
-            full,
-            (f"open_clip:{architecture}/{candidate}" for candidate in tags),
-        )
+    nets.check_architecture(full, architecture, open_clip.list_models(), "/TAG")
+    if tag or needs_tag:
+        tags = open_clip.list_pretrained_tags_by_model(architecture)
+        names = [f"open_clip:{architecture}/{candidate}" for candidate in tags]
+        check_known("observer", [full], names)
     return architecture, tag
 
 
@@ -282,7 +266,7 @@ def load_diffusers(name: str, options: AutoencoderOptions) -> NetworkObserver:
         embed,
         input_size=options.size(224),
         resizable=True,
-        weights=nets.RANDOM if random else f"diffusers, {name}",
+        weights=f"diffusers, {name}",
         options={} if sample_seed is None else {"sample_seed": sample_seed},
         packages=("torch", "diffusers"),
     )
@@ -355,7 +339,7 @@ def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObser
         stages=tuple(f"layers.{i}" for i in range(config.num_hidden_layers)),
         tokens=(1, int(patches * (1 - config.mask_ratio))),
         input_size=(config.image_size, config.image_size),
-        weights=nets.RANDOM if random else f"transformers, {full.partition(':')[2]}",
+        weights=f"transformers, {full.partition(':')[2]}",
         licence=None if random else "CC-BY-NC-4.0",
         paper="He et al. 2022, Masked autoencoders are scalable vision learners, CVPR",
         options={}
@@ -387,7 +371,7 @@ def load_sam2(name: str, options: HubOptions) -> NetworkObserver:
         module,
         lambda images: module.get_image_embeddings(images)[-1],
         input_size=(side, side),
-        weights=nets.RANDOM if random else f"transformers, {name}",
+        weights=f"transformers, {name}",
         licence=None if random else "Apache-2.0",
         paper="Ravi et al. 2024, SAM 2: segment anything in images and videos, arXiv 2408.00714",
         **_TRANSFORMERS,

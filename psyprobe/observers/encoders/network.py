@@ -31,6 +31,7 @@ from psyprobe.errors import (
     UnknownNameError,
     WeightsError,
     check_known,
+    unknown_name,
 )
 from psyprobe.observers.images import (
     check_finite,
@@ -237,10 +238,11 @@ class NetworkObserver:
         #: Images that memory holds at once, once it was found not to hold all.
         self._at_once: int | None = None
         self._lock = threading.Lock()  # the watched layers belong to one pass at a time
+        is_random = isinstance(options, HubOptions) and options.random_weights
         self.card = Card(
             name=network.name,
             input_size=network.input_size,
-            weights=network.weights,
+            weights=RANDOM if is_random else network.weights,
             licence=network.licence,
             paper=network.paper,
             ability="features",
@@ -251,7 +253,7 @@ class NetworkObserver:
             dtype=options.dtype,
             device=str(self._device),
             weights_digest=digest,
-            random_weights=isinstance(options, HubOptions) and options.random_weights,
+            random_weights=is_random,
             options=dict(network.options),
             software={package: version(package) for package in network.packages},
         )
@@ -505,6 +507,17 @@ def chosen_layers(
             f"layers {list(names)} of {observer}: name at least one, and each once"
         )
     return names
+
+
+def check_architecture(
+    observer: str, name: str, architectures: Sequence[str], ending: str = ""
+) -> None:
+    """Refuse an architecture that a library lacks; list observers of those with similar names."""
+    if name not in architectures:
+        kind = observer.partition(":")[0]
+        near_names = difflib.get_close_matches(name, architectures, n=5, cutoff=0.5)
+        names = [f"{kind}:{match}{ending}" for match in near_names or architectures]
+        raise unknown_name("observer", observer, names)
 
 
 def checked_device(name: str, device: str | None) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.errors import InputError, PsyprobeError, check_known
 from psyprobe.files.images import file_digest
 from psyprobe.observers.encoders.network import (
     chosen_layers,
@@ -225,8 +225,8 @@ def _format(name: str, input_tensor: Any) -> np.dtype[Any]:
 
 
 def _layout(name: str, axes: list[int], layout_option: str | None) -> str:
-    if layout_option is not None and layout_option not in _LAYOUTS:
-        raise unknown_name("layout", layout_option, _LAYOUTS)
+    if layout_option is not None:
+        check_known("layout", [layout_option], _LAYOUTS)
     candidates = [
         layout for layout, (channels, *_) in _LAYOUTS.items() if axes[channels] == 3
     ]

@@ -18,7 +18,7 @@ from typing import Any
 
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, WeightsError, unknown_name
+from psyprobe.errors import InputError, WeightsError, check_known
 from psyprobe.files.images import file_digest
 from psyprobe.files.parsing import packaged_text
 from psyprobe.observers.clips import FeaturesOfClips, clip_network
@@ -94,6 +94,9 @@ class Package:
     clips: bool = False
 
 
+_LAYER_NAMES = tomllib.loads(
+    packaged_text("psyprobe.observers.encoders", "layer_names.toml")
+)
 _PAGES = tomllib.loads(packaged_text("psyprobe.observers.encoders", "packaged.toml"))
 PACKAGES = {name: Package(**page) for name, page in _PAGES.items()}
 
@@ -172,8 +175,7 @@ def load_packaged(
     feature, it is loaded when it first looks.
     """
     full = f"packaged:{name}"
-    if name not in PACKAGES:
-        raise unknown_name("observer", full, (f"packaged:{key}" for key in PACKAGES))
+    check_known("observer", [full], [f"packaged:{key}" for key in PACKAGES])
     package = PACKAGES[name]
     if package.clips:
         return _of_clips(full, package, options)
@@ -275,19 +277,18 @@ def _loaded(
         path = path or _checked_file(full, package)
         origin = _origin(package)
         module.load_state_dict(_READERS[package.read](path, module), strict=True)
+    fields: JsonObject = {
+        "input_size": size,
+        "mean": tuple(package.mean),
+        "std": tuple(package.std),
+        "weights": origin,
+        "licence": package.licence,
+        "paper": package.paper,
+    }
     network = (
-        Network(full, module, module, stages=STAGES, resizable=True)
+        Network(full, module, module, stages=STAGES, resizable=True, **fields)
         if ours
-        else timm_network(full, module)
-    )
-    network = replace(
-        network,
-        input_size=size,
-        mean=tuple(package.mean),
-        std=tuple(package.std),
-        weights=origin,
-        licence=package.licence,
-        paper=package.paper,
+        else timm_network(full, module, **fields)
     )
     return NetworkObserver(network, options)
 
@@ -307,61 +308,49 @@ def _find(package: Package) -> Path | None:
 
 def efficientnet_lite(path: Path, module: Any) -> JsonObject:
     """Translate a state of EfficientNet-Lite, with numbered blocks, into timm's names of stages."""
-    outer = {
-        "_conv_stem": "conv_stem",
-        "_bn0": "bn1",
-        "_conv_head": "conv_head",
-        "_bn1": "bn2",
-        "_fc": "classifier",
-    }
-    inner = ("_expand_conv", "_bn0", "_depthwise_conv", "_bn1", "_project_conv", "_bn2")
-    names = _block_names(module, inner, inner[2:])
+    names = _LAYER_NAMES["efficientnet_lite"]
+    blocks = _block_names(module, names)
 
     def renamed(key: str) -> str:
         part, _, rest = key.partition(".")
         if part != "_blocks":
-            return f"{outer[part]}.{rest}"
+            return f"{names['outer'][part]}.{rest}"
         number, layer, leaf = rest.split(".")
-        return f"{names[int(number)][layer]}.{leaf}"
+        return f"{blocks[int(number)][layer]}.{leaf}"
 
     return {renamed(key): value for key, value in _tensors(path).items()}
 
 
 def mobilenet_v2(path: Path, module: Any) -> JsonObject:
     """Translate a state of MobileNetV2, with layers numbered in each block, into timm's names."""
-    outer = {"0.0": "conv_stem", "0.1": "bn1", "18.0": "conv_head", "18.1": "bn2"}
-    inner = ("0", "1", "3", "4", "6", "7")
-    names = _block_names(module, inner, inner[:4])
+    names = _LAYER_NAMES["mobilenet_v2"]
+    blocks = _block_names(module, names)
 
     def renamed(key: str) -> str:
         _, number, *rest = key.split(".")
         if rest[0] != "conv":
-            return f"{outer[f'{number}.{rest[0]}']}.{rest[1]}"
-        return f"{names[int(number) - 1][rest[1]]}.{rest[2]}"
+            return f"{names['outer'][f'{number}.{rest[0]}']}.{rest[1]}"
+        return f"{blocks[int(number) - 1][rest[1]]}.{rest[2]}"
 
     return {renamed(key): value for key, value in _tensors(path).items()}
 
 
-def _block_names(
-    module: Any, expanding: tuple[str, ...], plain: tuple[str, ...]
-) -> list[dict[str, str]]:
+def _block_names(module: Any, names: JsonMapping) -> list[dict[str, str]]:
     """Return timm's names of blocks by those of a file that numbers them throughout.
 
     A block that expands has layers 1x1 up, depthwise, 1x1 down; those of the first stage start at
     the depthwise one.
     """
-    up = ("conv_pw", "bn1", "conv_dw", "bn2", "conv_pwl", "bn3")
-    down = ("conv_dw", "bn1", "conv_pw", "bn2")
-    names = []
-    for i, stage in enumerate(module.blocks):
-        for j, block in enumerate(stage):
-            pairs = (
-                zip(expanding, up, strict=True)
-                if hasattr(block, "conv_pwl")
-                else zip(plain, down, strict=True)
-            )
-            names.append({theirs: f"blocks.{i}.{j}.{ours}" for theirs, ours in pairs})
-    return names
+    return [
+        {
+            theirs: f"blocks.{i}.{j}.{ours}"
+            for theirs, ours in names[
+                "expanding" if hasattr(block, "conv_pwl") else "plain"
+            ].items()
+        }
+        for i, stage in enumerate(module.blocks)
+        for j, block in enumerate(stage)
+    ]
 
 
 def resnet50(path: Path, module: Any) -> JsonObject:
@@ -391,23 +380,17 @@ def saliency_vit(path: Path, module: Any) -> JsonObject:
         for node in graph.node
         if node.op_type == "MatMul" and node.input[1] in stored
     }
-    old = "backbone.embeddings."
+    names = _LAYER_NAMES["saliency_vit"]
+    state = {ours: stored[theirs] for ours, theirs in names["outer"].items()}
     table = next(value for value in stored.values() if value.shape == (1, 37 * 37, 384))
     of_class = next(
         value
         for key, value in stored.items()
-        if key != old + "cls_token" and value.shape == (1, 1, 384)
+        if key != names["outer"]["cls_token"] and value.shape == (1, 1, 384)
     )
-    state = {
-        "cls_token": stored[old + "cls_token"],
-        "pos_embed": torch.cat(
-            [of_class, _resampled(table, module.patch_embed.grid_size)], dim=1
-        ),
-        "patch_embed.proj.weight": stored[old + "patch_embeddings.projection.weight"],
-        "patch_embed.proj.bias": stored[old + "patch_embeddings.projection.bias"],
-        "norm.weight": stored["backbone.layernorm.weight"],
-        "norm.bias": stored["backbone.layernorm.bias"],
-    }
+    state["pos_embed"] = torch.cat(
+        [of_class, _resampled(table, module.patch_embed.grid_size)], dim=1
+    )
     for number in range(len(module.blocks)):
         layer = f"backbone.encoder.layer.{number}."
         new = f"blocks.{number}."
@@ -415,25 +398,12 @@ def saliency_vit(path: Path, module: Any) -> JsonObject:
         parts = ("query", "key", "value")
         weights = [linear[f"{node}attention/attention/{part}/MatMul"] for part in parts]
         biases = [stored[f"{layer}attention.attention.{part}.bias"] for part in parts]
-        state |= {
-            f"{new}attn.qkv.weight": torch.cat(weights),
-            f"{new}attn.qkv.bias": torch.cat(biases),
-        }
-        for theirs, ours in (
-            ("attention/output/dense", "attn.proj"),
-            ("mlp/fc1", "mlp.fc1"),
-            ("mlp/fc2", "mlp.fc2"),
-        ):
-            state[f"{new}{ours}.weight"] = linear[f"{node}{theirs}/MatMul"]
-            state[f"{new}{ours}.bias"] = stored[
-                f"{layer}{theirs.replace('/', '.')}.bias"
-            ]
-        for part in ("norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias"):
-            state[f"{new}{part}"] = stored[f"{layer}{part}"]
-        for scale in (1, 2):
-            state[f"{new}ls{scale}.gamma"] = stored[
-                f"{layer}layer_scale{scale}.lambda1"
-            ]
+        state[f"{new}attn.qkv.weight"] = torch.cat(weights)
+        state[f"{new}attn.qkv.bias"] = torch.cat(biases)
+        for ours, theirs in names["linear"].items():
+            state[f"{new}{ours}"] = linear[f"{node}{theirs}/MatMul"]
+        for ours, theirs in names["block"].items():
+            state[f"{new}{ours}"] = stored[f"{layer}{theirs}"]
     return state
 
 

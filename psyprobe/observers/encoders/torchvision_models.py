@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import urllib.request
 import warnings
 from collections.abc import Callable, Iterable
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from psyprobe._json import JsonObject
-from psyprobe.errors import WeightsError, unknown_name
+from psyprobe.errors import WeightsError, check_known
 from psyprobe.observers.encoders import network as nets
 from psyprobe.observers.encoders.network import FileOptions, Network, NetworkObserver
 from psyprobe.observers.images import checked_size, size_text
@@ -38,15 +37,13 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
 
     full = f"torchvision:{name}"
     architecture, _, tag = name.partition(".")
-    architectures = models.list_models(module=models)
-    if architecture not in architectures:
-        near = difflib.get_close_matches(architecture, architectures, n=5, cutoff=0.5)
-        names = [f"torchvision:{candidate}" for candidate in near or architectures]
-        raise unknown_name("observer", full, names)
+    nets.check_architecture(full, architecture, models.list_models(module=models))
     trained = models.get_model_weights(architecture)
-    if tag and tag not in trained.__members__:
-        names = [f"torchvision:{architecture}.{member.name}" for member in trained]
-        raise unknown_name("observer", full, names)
+    if tag:
+        names = [
+            f"torchvision:{architecture}.{member}" for member in trained.__members__
+        ]
+        check_known("observer", [full], names)
     weights = trained[tag] if tag else trained.DEFAULT
     transforms = weights.transforms()
     native = checked_size(transforms.crop_size[0])

@@ -94,15 +94,13 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
         _pattern(0, base.changed(**_PRACTICE, orientation=orientation), probe)
         for orientation in _PRACTICE_ORIENTATIONS
     ]
-    light = _USUAL_SCREEN.uniforms()
-    light.pop("curve", None)
     study = {
         "format": FORMAT,
         "title": experiment.title,
         "experiment": {"name": experiment.name, "toml": experiment.toml},
         "text": parse_toml(packaged_text(_STUDY_FILES, "text.toml"), "text.toml"),
         "words": list(probe.words),
-        "light": light,
+        "light": _USUAL_SCREEN.uniforms(),
         "field": max(base.field),
         "finest": max(pattern["frequency"] for pattern in patterns),
         "least_pixels": LEAST_PIXELS,
@@ -122,26 +120,20 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
 
 def _pattern(number: int, spec: Any, probe: Any) -> JsonObject:
     """Describe a pattern for the page, in degrees of visual angle."""
-    values = {
-        name: float(spec.value(name))
-        for name in (
-            "luminance",
-            "contrast",
-            "frequency",
-            "radius",
-            "orientation",
-            "phase",
-        )
-    }
+
+    def value(name: str) -> float:
+        return float(spec.value(name))
+
+    orientation = value("orientation")
     return {
         "number": number,
-        "mean": values["luminance"],
-        "contrast": values["contrast"],
-        "frequency": values["frequency"],
-        "sigma": values["radius"],
-        "orientation": math.radians(values["orientation"]),
-        "phase": math.radians(values["phase"]),
-        "correct": probe.words[probe.orientations.index(values["orientation"])],
+        "mean": value("luminance"),
+        "contrast": value("contrast"),
+        "frequency": value("frequency"),
+        "sigma": value("radius"),
+        "orientation": math.radians(orientation),
+        "phase": math.radians(value("phase")),
+        "correct": probe.words[probe.orientations.index(orientation)],
     }
 
 
