@@ -39,14 +39,14 @@ def check_images(
     input_size: tuple[int, int] | None = None,
     hint: str = "",
     pixel_range: tuple[float, float] = (0.0, 1.0),
+    colour: bool = False,
 ) -> Array:
     """Check that an observer can take images as they are, and give them back unchanged.
 
     Parameters
     ----------
     images : ndarray or torch.Tensor, shape (N, H, W, 3)
-        Display drive, floating point. One channel, (N, H, W, 1), passes too: who takes three says
-        so itself.
+        Display drive, floating point.
     name : str
         The observer's name, for the message.
     input_size : tuple of int, optional
@@ -55,6 +55,8 @@ def check_images(
         What else can be done about a wrong size.
     pixel_range : tuple of float
         The least and the greatest drive.
+    colour : bool
+        Whether the observer takes three channels alone; else one, (N, H, W, 1), passes too.
 
     Raises
     ------
@@ -81,6 +83,8 @@ def check_images(
         raise InputError(
             f"{name} takes a batch of images of shape (N, H, W, 3) and got {shape}{add}"
         )
+    if colour and shape[-1] != 3:
+        raise InputError(f"{name} takes three channels and got {shape[-1]}")
     if 0 in shape:
         raise InputError(
             f"{name} was given no image to look at: the batch has shape {shape}"

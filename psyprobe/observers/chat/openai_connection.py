@@ -84,13 +84,16 @@ class Connection:
         import aiohttp
 
         if self._session is None:
+            # The proxy that the environment names, looked up once for all requests.
+            parts = urlsplit(self._base_url)
+            bypassed = proxy_bypass(parts.hostname or "")
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
                 headers=self._headers,
                 auto_decompress=False,
-                proxy=_proxy(self._base_url),
+                proxy=None if bypassed else getproxies().get(parts.scheme),
             )
         if isinstance(body, bytes):
             headers["Content-Type"] = "application/json"
@@ -103,14 +106,6 @@ class Connection:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
-
-
-def _proxy(url: str) -> str | None:
-    """Look up the proxy that the environment names for an address, once for all requests."""
-    parts = urlsplit(url)
-    return (
-        None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
-    )
 
 
 async def _read(response: Any) -> bytes:

@@ -66,9 +66,10 @@ class Price:
 
     def in_batch(self) -> Price:
         """Return the price of questions that are sent in a batch."""
-        parts = {name: getattr(self, name) for name in _PARTS}
         prices = {
-            name: self.batch * part for name, part in parts.items() if part is not None
+            name: self.batch * price
+            for name in _PARTS
+            if (price := getattr(self, name)) is not None
         }
         return replace(self, **prices, batch=1.0)
 

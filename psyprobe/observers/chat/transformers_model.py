@@ -309,11 +309,7 @@ class PixelPath:
         import torch
 
         for image in images:
-            check_images(np.asarray(image)[None], self._name)
-            if np.shape(image)[-1] != 3:
-                raise InputError(
-                    f"{self._name} takes three channels and got {np.shape(image)[-1]}"
-                )
+            check_images(np.asarray(image)[None], self._name, colour=True)
         if self.bits == 8:
             return [eight_bit(image) for image in images]
         # Codes in floating point, not drive: the processor pads and divides in units of codes.

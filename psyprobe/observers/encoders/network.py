@@ -366,11 +366,8 @@ class NetworkObserver:
             input_size=size,
             hint=hint,
             pixel_range=drive_range(self.card),
+            colour=True,
         )
-        if images.shape[-1] != 3:
-            raise InputError(
-                f"{self.card.name} takes three channels and got {images.shape[-1]}"
-            )
         planes = ImagePlanes.of(images).planes
         if isinstance(planes, np.ndarray):
             planes = torch.from_numpy(np.array(planes, np.float32))

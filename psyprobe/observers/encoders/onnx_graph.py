@@ -150,12 +150,12 @@ class OnnxObserver:
         """Normalise images in float32, and cast them to the format of the graph."""
         card = self.card
         images = check_images(
-            images, card.name, input_size=card.input_size, pixel_range=drive_range(card)
+            images,
+            card.name,
+            input_size=card.input_size,
+            pixel_range=drive_range(card),
+            colour=True,
         )
-        if images.shape[-1] != 3:
-            raise InputError(
-                f"{card.name} takes three channels and got {images.shape[-1]}"
-            )
         pixels: FloatArray = np.asarray(as_numpy(images), dtype=np.float32)
         if card.input == "normalised":
             mean, std = (

@@ -13,10 +13,11 @@ Behavior Research Methods 47(1). The library lies in the folder, with its MIT li
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -186,9 +187,7 @@ def import_people(path: str | Path, store: str | Path) -> xarray.Dataset:
             )
         person = checked_person(str(session_file.get("person")))
         screen = _read_screen(session_file)
-        observer = PersonObserver(
-            person, session, screen, _SessionReplay(session, trials).put
-        )
+        observer = PersonObserver(person, session, screen, _replay(session, trials))
         return run_experiment(experiment, observer, store=store, progress=False)
 
 
@@ -224,19 +223,14 @@ def _read_screen(session_file: JsonMapping) -> Screen:
     return replace(screen, light="remote")
 
 
-class _SessionReplay:
-    """The answers of a session's file, one after the other."""
+def _replay(session: str, trials: Sequence[JsonMapping]) -> Callable[[Inquiry], Answer]:
+    """Return a function that answers one question after the other as a session's file does."""
+    trials_by_number = {trial.get("number"): trial for trial in trials}
+    numbers = itertools.count(1)
 
-    def __init__(self, session: str, trials: Sequence[JsonMapping]) -> None:
-        self._session = session
-        self._trials = {trial.get("number"): trial for trial in trials}
-        self._number = 0
-
-    def put(self, inquiry: Inquiry) -> Answer:
-        """Return the answer to the next trial."""
-        self._number += 1
-        number = self._number
-        trial = self._trials.get(number)
+    def answer(inquiry: Inquiry) -> Answer:
+        number = next(numbers)
+        trial = trials_by_number.get(number)
         if trial is None:
             raise InputError(
                 f"it breaks off before trial {number}; only whole sessions are taken"
@@ -246,13 +240,15 @@ class _SessionReplay:
             raise InputError(
                 f"trial {number} is answered by {choice!r:.40}, not {inquiry.words}"
             )
-        session: JsonObject = {
-            "session": self._session,
+        record: JsonObject = {
+            "session": session,
             "number": number,
             **read_timing(trial),
             "attempt": read_number(trial, "attempt", 0, 1e5),
         }
         if number == 1:
-            session["beginning"] = {"consent": True}
-        seconds = session["reaction_ms"] / 1000
-        return Answer(str(choice), latency=seconds, model="a person", session=session)
+            record["beginning"] = {"consent": True}
+        seconds = record["reaction_ms"] / 1000
+        return Answer(str(choice), latency=seconds, model="a person", session=record)
+
+    return answer
