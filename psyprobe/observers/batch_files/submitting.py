@@ -146,18 +146,14 @@ async def _reply(exchange: Awaitable[Reply]) -> Reply:
         raise PsyprobeError(
             f"the server's batches cannot be reached ({reason}); run the same command later"
         ) from None
-    if reply.status != 200:
-        raise _refusal(reply)
-    return reply
-
-
-def _refusal(reply: Reply) -> PsyprobeError:
+    if reply.status == 200:
+        return reply
     problem = problem_of_status(reply.status, error_of(reply.body), reply.headers)
     by_hand = "send the files by hand, and leave --submit out"
     remedies = {401: "set OPENAI_API_KEY to a key that it takes"}
     remedies |= dict.fromkeys((404, 405, 501), by_hand)
     remedy = remedies.get(reply.status, "run the same command later")
-    return PsyprobeError(f"the server refuses the batch ({problem}); {remedy}")
+    raise PsyprobeError(f"the server refuses the batch ({problem}); {remedy}")
 
 
 def _identifier(fields: JsonMapping) -> str:

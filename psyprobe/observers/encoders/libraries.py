@@ -150,9 +150,12 @@ def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
     import open_clip
 
     full = f"open_clip:{name}"
-    architecture, tag = _checked_name(
-        full, name, needs_tag=not options.random_weights and options.weights is None
-    )
+    architecture, _, tag = name.partition("/")
+    nets.check_architecture(full, architecture, open_clip.list_models(), "/TAG")
+    if tag or not (options.random_weights or options.weights):
+        tags = open_clip.list_pretrained_tags_by_model(architecture)
+        names = [f"open_clip:{architecture}/{candidate}" for candidate in tags]
+        check_known("observer", [full], names)
     config = open_clip.get_pretrained_cfg(architecture, tag) if tag else {}
     built_in = open_clip.get_model_config(architecture)
     quick = bool(config.get("quick_gelu") or built_in.get("quick_gelu"))
@@ -205,18 +208,6 @@ def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
         channels_last=True,
     )
     return NetworkObserver(network, options)
-
-
-def _checked_name(full: str, name: str, *, needs_tag: bool) -> tuple[str, str]:
-    import open_clip
-
-    architecture, _, tag = name.partition("/")
-    nets.check_architecture(full, architecture, open_clip.list_models(), "/TAG")
-    if tag or needs_tag:
-        tags = open_clip.list_pretrained_tags_by_model(architecture)
-        names = [f"open_clip:{architecture}/{candidate}" for candidate in tags]
-        check_known("observer", [full], names)
-    return architecture, tag
 
 
 @dataclass(frozen=True)
@@ -318,7 +309,6 @@ def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObser
 
     config = module.config
     mask_seed = options.mask_seed
-    random = options.random_weights
     patches = (config.image_size // config.patch_size) ** 2
     config.mask_ratio = 0.0 if mask_seed is None else MASK_RATIO
     # The library shuffles patches by this noise even where it keeps all of them.
@@ -340,7 +330,7 @@ def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObser
         tokens=(1, int(patches * (1 - config.mask_ratio))),
         input_size=(config.image_size, config.image_size),
         weights=f"transformers, {full.partition(':')[2]}",
-        licence=None if random else "CC-BY-NC-4.0",
+        licence=None if options.random_weights else "CC-BY-NC-4.0",
         paper="He et al. 2022, Masked autoencoders are scalable vision learners, CVPR",
         options={}
         if mask_seed is None

@@ -34,6 +34,7 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
     """
     import torch
     from torchvision import models
+    from torchvision.models.feature_extraction import get_graph_node_names
 
     full = f"torchvision:{name}"
     architecture, _, tag = name.partition(".")
@@ -49,7 +50,14 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
     native = checked_size(transforms.crop_size[0])
     size = options.size(native)
     module, origin = _module(full, architecture, weights, options)
-    nodes, last = _nodes(module)
+    _, nodes = get_graph_node_names(module, suppress_diff_warning=True)
+    modules = dict(module.named_modules())
+    layers = (torch.nn.Linear, torch.nn.Conv2d)
+    last = max(
+        number
+        for number, node in enumerate(nodes)
+        if isinstance(modules.get(node), layers)
+    )
     if size != native:
         message = f"{full} cannot look at images of {size_text(size)}"
         # Each network raises its own.
@@ -128,21 +136,6 @@ def _check_reached(full: str, weights: Any) -> None:
             "there, name one with weights=FILE, or take an encoder of "
             "list_observers('packaged:*'), which need no download"
         ) from problem
-
-
-def _nodes(module: Any) -> tuple[list[str], int]:
-    """Return the names of the graph's nodes in their order, and the index of the last layer."""
-    import torch
-    from torchvision.models.feature_extraction import get_graph_node_names
-
-    _, nodes = get_graph_node_names(module, suppress_diff_warning=True)
-    modules = dict(module.named_modules())
-    layers = (torch.nn.Linear, torch.nn.Conv2d)
-    return nodes, max(
-        number
-        for number, node in enumerate(nodes)
-        if isinstance(modules.get(node), layers)
-    )
 
 
 def _stages(module: Any, nodes: Iterable[str], last: str) -> tuple[str, ...]:

@@ -21,9 +21,8 @@ _CARD_SPREAD = 0.01
 #: Greatest difference between the distances by blind spot and by tape, as a share: the angle of the
 #: blind spot differs between people.
 _SPOT_SPREAD = 0.15
-#: Peak luminance, cd/m², and ambient light, lux, of a screen without a measurement.
-_OFFICE_PEAK = 200.0
-_OFFICE_AMBIENT = 50.0
+#: The light of a screen without a measurement: an office's.
+OFFICE = Display(peak=200.0, black=0.2, ambient=50.0)
 _CONTRAST_RATIO = 1000
 #: Least number of brightness matches.
 _MIN_MATCHES = 6
@@ -177,8 +176,8 @@ def _blind_spot_distance(values: JsonMapping, card: float) -> float | None:
 
 def _read_light(values: JsonMapping) -> JsonObject:
     source = "value" if values.get("light") == "value" else "guess"
-    peak = read_number(values, "peak", 50, 2000) if source == "value" else _OFFICE_PEAK
-    display = Display(peak=peak, black=peak / _CONTRAST_RATIO, ambient=_OFFICE_AMBIENT)
+    peak = read_number(values, "peak", 50, 2000) if source == "value" else OFFICE.peak
+    display = replace(OFFICE, peak=peak, black=peak / _CONTRAST_RATIO)
     match = read_exponent(values)
     if match is None or not match["used"]:
         return {"display": display, "light": source}

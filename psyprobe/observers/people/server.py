@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from starlette.concurrency import run_in_threadpool
@@ -84,12 +85,8 @@ def _routes(session: PageSession) -> list[Route]:
 
         return Route(path, respond, methods=["POST"])
 
-    def begin(values: JsonMapping) -> JsonMapping:
-        session.begin(values)
-        return session.state(_WAIT_SECONDS)
-
-    def answer(values: JsonMapping) -> JsonMapping:
-        session.answer(values)
+    def state(act: Callable[[JsonMapping], None], values: JsonMapping) -> JsonMapping:
+        act(values)
         return session.state(_WAIT_SECONDS)
 
     return [
@@ -98,9 +95,9 @@ def _routes(session: PageSession) -> list[Route]:
         route("/here", lambda _: {}),
         route("/left", lambda _: door.close()),
         route("/calibrate", session.calibrate),
-        route("/begin", begin),
+        route("/begin", partial(state, session.begin)),
         route("/state", lambda _: session.state(_WAIT_SECONDS)),
-        route("/answer", answer),
+        route("/answer", partial(state, session.answer)),
     ]
 
 

@@ -30,21 +30,18 @@ from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.experiment.page_errors import in_file
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.parsing import packaged_text, parse_json, parse_toml, read_text
-from psyprobe.light.display import Display
 from psyprobe.observers.chat.protocol import Answer, Inquiry
 from psyprobe.observers.human_screen import LEAST_PIXELS, Screen
-from psyprobe.observers.people.calibration import read_number, read_screen
-from psyprobe.observers.people.observer import PersonObserver, checked_person
+from psyprobe.observers.people.calibration import OFFICE, read_number, read_screen
+from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.patterns import read_timing
 from psyprobe.probes import load_probe
 from psyprobe.probes.experiments import check_experiment, run_experiment
 
 #: Format of the files that come back.
 FORMAT = "psyprobe people 1"
-#: The assumed light of every screen: an office's.
-_OFFICE = Display(peak=200.0, black=0.2, ambient=50.0)
 #: A usual monitor at one metre, on which the experiment is checked.
-_USUAL_SCREEN = Screen(pitch=0.265, distance=1000.0, display=_OFFICE, light="remote")
+_USUAL_SCREEN = Screen(pitch=0.265, distance=1000.0, display=OFFICE, light="remote")
 #: Frequency, cpd, and contrast of the practice, and the orientations of its trials, deg.
 _PRACTICE = {"frequency": 2.0, "contrast": 0.5}
 _PRACTICE_ORIENTATIONS = (0.0, 90.0, 90.0, 0.0)
@@ -185,7 +182,7 @@ def import_people(path: str | Path, store: str | Path) -> xarray.Dataset:
             raise InputError(
                 "nobody agreed on its first page; its answers are not taken"
             )
-        person = checked_person(str(session_file.get("person")))
+        person = str(session_file.get("person"))
         screen = _read_screen(session_file)
         observer = PersonObserver(person, session, screen, _replay(session, trials))
         return run_experiment(experiment, observer, store=store, progress=False)
@@ -219,7 +216,7 @@ def _read_screen(session_file: JsonMapping) -> Screen:
         raise InputError(
             "it does not say how large the screen was; ask for the file anew"
         )
-    screen = read_screen({**values, "cards": [values.get("card")] * 2}, _OFFICE)
+    screen = read_screen({**values, "cards": [values.get("card")] * 2}, OFFICE)
     return replace(screen, light="remote")
 
 
