@@ -40,10 +40,8 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
     architecture, _, tag = name.partition(".")
     nets.check_architecture(full, architecture, models.list_models(module=models))
     trained = models.get_model_weights(architecture)
-    if tag:
-        names = [
-            f"torchvision:{architecture}.{member}" for member in trained.__members__
-        ]
+    if tag not in ("", "DEFAULT"):
+        names = [f"torchvision:{architecture}.{member.name}" for member in trained]
         check_known("observer", [full], names)
     weights = trained[tag] if tag else trained.DEFAULT
     transforms = weights.transforms()
