@@ -47,7 +47,7 @@ from psyprobe.analysis.psychometric.statuses import (
     state_problem,
     update_estimates,
 )
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, check_known, unknown_name
 
 Rate: TypeAlias = float | tuple[float, float] | Literal["fit"]
 Lapse: TypeAlias = Rate | Literal["guess"]
@@ -207,8 +207,7 @@ def _check_options(
     level: float,
     resamples: int,
 ) -> None:
-    if method not in ("mle", "map"):
-        raise unknown_name("method of fitting", method, ("mle", "map"))
+    check_known("method of fitting", [method], ("mle", "map"))
     if priors is not None and method != "map":
         raise InputError(
             "priors are given, but method is 'mle', which has none; say method='map'"
@@ -396,7 +395,7 @@ def _collect(
         curves.x,
         curves.yes,
         curves.trials,
-        np.full(status.shape, criterion),
+        criterion,
     )
     values: JsonObject = {
         "status": status,

@@ -377,10 +377,9 @@ def _draw_counts(
     problem: SearchProblem, best: Point, resamples: int, seed: int
 ) -> Counts:
     """Draw counts of answers, `resamples` groups for each group."""
-    counts = problem.counts
     rates = problem.predict(best)
-    trials = np.rint(counts.trials).astype(np.int64)
-    catch_trials = np.rint(counts.catch_trials).astype(np.int64)
+    trials = np.rint(problem.counts.trials)
+    catch_trials = np.rint(problem.counts.catch_trials)
     groups = len(trials)
     yes = np.empty((groups, resamples, *trials.shape[1:]))
     catch_yes = np.empty((groups, resamples))
@@ -392,16 +391,12 @@ def _draw_counts(
             rate = rng.beta(
                 np.maximum(rate * nu, 1e-9), np.maximum((1 - rate) * nu, 1e-9)
             )
-        yes[group] = rng.binomial(trials[group], rate)
+        yes[group] = rng.binomial(trials[group].astype(np.int64), rate)
         catch_yes[group] = rng.binomial(
-            catch_trials[group], best.guess[group], size=resamples
+            int(catch_trials[group]), best.guess[group], size=resamples
         )
-    repeated = np.repeat(np.arange(groups), resamples)
-    template = counts[repeated]
+    whole = replace(problem.counts, trials=trials, catch_trials=catch_trials)
+    repeated = whole[np.repeat(np.arange(groups), resamples)]
     return replace(
-        template,
-        yes=yes.reshape(template.x.shape),
-        trials=trials[repeated].astype(np.float64),
-        catch_yes=catch_yes.ravel(),
-        catch_trials=catch_trials[repeated].astype(np.float64),
+        repeated, yes=yes.reshape(repeated.x.shape), catch_yes=catch_yes.ravel()
     )

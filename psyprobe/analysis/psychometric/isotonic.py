@@ -181,22 +181,17 @@ def isotonic_bracket(
     x: FloatArray,
     yes: FloatArray,
     trials: FloatArray,
-    criterion: FloatArray,
+    criterion: float,
 ) -> Interval:
     """Find the last level with the rising fit below the criterion, and the first with it above.
 
-    x rises, levels without trials stand last, and the criterion is a proportion of yes for each
-    curve, shape (...,).
+    x rises, levels without trials stand last, and the criterion is a proportion of yes.
     """
     fit = isotonic_fit(yes, trials)
     tested = trials > 0
-    level = criterion[..., None]
-    below = tested & (fit < level - _SAME_PROPORTION)
-    above = tested & (fit > level + _SAME_PROPORTION)
-    return Interval(
-        low=highest(x, below),
-        high=lowest(x, above),
-    )
+    below = tested & (fit < criterion - _SAME_PROPORTION)
+    above = tested & (fit > criterion + _SAME_PROPORTION)
+    return Interval(highest(x, below), lowest(x, above))
 
 
 def spearman_karber(x: ArrayLike, yes: ArrayLike, trials: ArrayLike) -> FloatArray:

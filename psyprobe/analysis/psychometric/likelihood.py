@@ -47,13 +47,12 @@ class LogPriors:
         threshold: FloatArray,
         slope: FloatArray,
         counts: Counts,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Compute the log densities of threshold and of width."""
+    ) -> FloatArray:
+        """Compute the log densities of curves, threshold and width together."""
         physical_threshold, width = _physical(counts, threshold, slope)
-        return (
-            self.log_density("threshold", physical_threshold, counts),
-            self.log_density("width", width, counts),
-        )
+        return self.log_density(
+            "threshold", physical_threshold, counts
+        ) + self.log_density("width", width, counts)
 
     def derivatives(
         self, name: str, value: FloatArray, counts: Counts
@@ -355,10 +354,8 @@ class SearchProblem:
         value = value + catch_log_likelihood(counts, point.guess, point.eta)
         if not priors.by_name:
             return np.asarray(value)
-        threshold, width = priors.curve_log_densities(
-            point.threshold, point.slope, counts
-        )
-        density = (threshold + width).sum(axis=-1) + sum(
+        curves = priors.curve_log_densities(point.threshold, point.slope, counts)
+        density = curves.sum(axis=-1) + sum(
             priors.log_density(name, getattr(point, name), counts)
             for name in ("guess", "lapse", "eta")
         )

@@ -522,8 +522,9 @@ def _score_candidates(
         by_level = likelihood.level_log_likelihood(yes, trials, log_p, log_q, spread)
         by_candidate = by_level.sum(axis=-1)
         if priors.by_name:
-            threshold, width = priors.curve_log_densities(*candidates, counts)
-            by_candidate = by_candidate + threshold + width
+            by_candidate = by_candidate + priors.curve_log_densities(
+                *candidates, counts
+            )
         by_candidate = np.broadcast_to(
             by_candidate, (len(guess), *candidates.threshold.shape)
         )

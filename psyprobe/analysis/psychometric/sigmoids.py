@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, check_known
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,7 @@ def broadcast_floats(*arrays: ArrayLike) -> tuple[FloatArray, ...]:
 
 def sigmoid(name: str) -> Sigmoid:
     """Look up a family by its name."""
-    if name not in SIGMOIDS:
-        raise unknown_name("psychometric function", name, SIGMOIDS)
+    check_known("psychometric function", [name], SIGMOIDS)
     return SIGMOIDS[name]
 
 
@@ -177,10 +176,7 @@ def psychometric_function(
     0.74
     """
     family = sigmoid(function)
-    x, t, w, g, l = (
-        np.asarray(argument, dtype=np.float64)
-        for argument in (log_contrast, threshold, width, guess, lapse)
-    )
+    x, t, w, g, l = broadcast_floats(log_contrast, threshold, width, guess, lapse)
     if not np.all(w > 0):
         raise InputError(
             f"width {np.min(w):g} log10 units is not above 0; give the distance from F = 0.05 "

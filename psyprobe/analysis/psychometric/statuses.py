@@ -376,8 +376,7 @@ def _unanchored(
     Their answers never cross one half, and the fit without that rate is not significantly worse.
     """
     curves = problem.curves
-    half = np.full(no_guess.shape, 0.5)
-    bracket = isotonic.isotonic_bracket(curves.x, curves.yes, curves.trials, half)
+    bracket = isotonic.isotonic_bracket(curves.x, curves.yes, curves.trials, 0.5)
     never_below = np.isneginf(bracket.low) & (no_guess <= problem.quantile)
     never_above = np.isposinf(bracket.high) & (no_lapse <= problem.quantile)
     return (problem.guess.free & never_below) | (problem.lapse.free & never_above)
