@@ -316,7 +316,7 @@ def _fitted_status(problem: FitProblem, maxima: Maxima, steps: Steps) -> StatusA
     best = maxima.point
     quantile = problem.quantile
     low, high = tested_range(problem.search_problem.counts)
-    limits = _limit_losses(problem, maxima)
+    never_seen, always_seen, far_above, far_below = _limit_losses(problem, maxima)
     no_guess, no_lapse = _losses_without_rates(problem, maxima)
     unanchored = _unanchored(problem, no_guess, no_lapse)
     outside = (best.threshold < low) | (best.threshold > high) | unanchored
@@ -327,13 +327,13 @@ def _fitted_status(problem: FitProblem, maxima: Maxima, steps: Steps) -> StatusA
     status[_biased(problem, best, no_guess)] = "biased"
     # No maximum but a limit: an infinitely far threshold or an infinitely wide function does as
     # well as any.
-    endless = np.minimum(limits.far_above, limits.far_below) <= 1e-4
+    endless = np.minimum(far_above, far_below) <= 1e-4
     endless |= np.exp(-best.slope) > _ENDLESS_WIDTH
     endless |= low == high
-    only_above = (limits.far_above <= limits.far_below) & (limits.far_below > quantile)
-    only_below = (limits.far_below <= limits.far_above) & (limits.far_above > quantile)
-    above = (limits.never_seen <= quantile) | (endless & only_above)
-    below = (limits.always_seen <= quantile) | (endless & only_below)
+    only_above = (far_above <= far_below) & (far_below > quantile)
+    only_below = (far_below <= far_above) & (far_above > quantile)
+    above = (never_seen <= quantile) | (endless & only_above)
+    below = (always_seen <= quantile) | (endless & only_below)
     status[above] = "censored_above"
     status[below] = "censored_below"
     status[below & (problem.catch_share > 0.5)] = "always_yes"
@@ -345,19 +345,12 @@ def _fitted_status(problem: FitProblem, maxima: Maxima, steps: Steps) -> StatusA
     return status
 
 
-@dataclass(frozen=True)
-class _LimitLosses:
-    """Losses of limits of the function, shape (G, M)."""
+def _limit_losses(problem: FitProblem, maxima: Maxima) -> FloatArray:
+    """Compute losses of limits of the function, shape (4, G, M).
 
-    #: Losses if the sigmoid is 0, or 1, at every level.
-    never_seen: FloatArray
-    always_seen: FloatArray
-    #: Losses if the threshold is infinitely high, or low, and the width is free.
-    far_above: FloatArray
-    far_below: FloatArray
-
-
-def _limit_losses(problem: FitProblem, maxima: Maxima) -> _LimitLosses:
+    The first two are those if the sigmoid is 0, or 1, at every level; the last two those if the
+    threshold is infinitely high, or low, and the width is free.
+    """
     shape = maxima.point.threshold.shape
     size = maxima.point.threshold.size
     threshold = np.repeat([_FARTHEST, -_FARTHEST, _FARTHEST, -_FARTHEST], size)
@@ -365,7 +358,7 @@ def _limit_losses(problem: FitProblem, maxima: Maxima) -> _LimitLosses:
     thresholds = Parameters(np.tile(np.arange(size), 4), np.zeros(4 * size, bool))
     profile = Profile(problem.search_problem, maxima)
     losses = profile.evaluate(thresholds, threshold, steep=steep).loss
-    return _LimitLosses(*losses.reshape(4, *shape))
+    return losses.reshape(4, *shape)
 
 
 def _unanchored(

@@ -9,6 +9,7 @@ divided by their dispersion relative to drawn answers.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeAlias, TypedDict, Unpack, get_args
@@ -228,26 +229,18 @@ def expected_queries(
     if not width > 0:
         raise InputError(f"width is {width}; give log10 units above 0")
 
-    def too_wide(queries: int) -> bool:
-        return expected_interval_width(design, queries, **conditions) > width
-
-    too_few = 0
-    enough = 1
-    while too_wide(enough):
-        too_few = enough
-        enough = enough * 2
-        if enough > 10_000_000:
-            raise InputError(
-                f"no number of queries up to ten million brings intervals to {width:g} log10; "
-                "allow wider ones"
-            )
-    while enough - too_few > 1:
-        middle = (too_few + enough) // 2
-        if too_wide(middle):
-            too_few = middle
-        else:
-            enough = middle
-    return enough
+    counts = range(1, 10_000_001)
+    place = bisect_left(
+        counts,
+        True,
+        key=lambda count: expected_interval_width(design, count, **conditions) <= width,
+    )
+    if place == len(counts):
+        raise InputError(
+            f"no number of queries up to ten million brings intervals to {width:g} log10; "
+            "allow wider ones"
+        )
+    return counts[place]
 
 
 def _expected_levels(
