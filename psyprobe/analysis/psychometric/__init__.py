@@ -13,7 +13,7 @@ from psyprobe.analysis.psychometric.sigmoids import (
     psychometric_function,
     threshold_at,
 )
-from psyprobe.analysis.psychometric.statuses import STATUSES, WITH_THRESHOLD, separation
+from psyprobe.analysis.psychometric.statuses import STATUSES, WITH_THRESHOLD
 from psyprobe.analysis.psychometric.trials import Trials, fit_trials, read_trials
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "monotone_p_value",
     "psychometric_function",
     "read_trials",
-    "separation",
     "spearman_karber",
     "threshold_at",
 ]

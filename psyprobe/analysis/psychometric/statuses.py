@@ -22,7 +22,7 @@ from psyprobe.analysis.psychometric.likelihood import (
     curve_log_likelihood,
 )
 from psyprobe.analysis.psychometric.search import Maxima, search
-from psyprobe.analysis.psychometric.sigmoids import broadcast_floats, sigmoid
+from psyprobe.analysis.psychometric.sigmoids import sigmoid
 
 StatusArray = npt.NDArray[np.str_]
 
@@ -57,44 +57,6 @@ _SAME = 1e-6
 _ENDLESS_WIDTH = 1e3
 
 
-def separation(yes: npt.ArrayLike, trials: npt.ArrayLike) -> StatusArray:
-    """Classify how answers of rising contrast separate, without any model.
-
-    Parameters
-    ----------
-    yes, trials : array_like of float, shape (..., L)
-        Counts at each level, in order of contrast.
-
-    Returns
-    -------
-    ndarray of str, shape (...,)
-        "all-no", "all-yes", "complete" (no up to a level, yes from the next), "quasi" (the same but
-        for one mixed level between them), "none", or "empty" without trials.
-
-    Examples
-    --------
-    >>> print(separation([[0, 0, 4], [0, 2, 4], [1, 2, 4]], 4))
-    ['complete' 'quasi' 'none']
-    """
-    yes_counts, trial_counts = broadcast_floats(yes, trials)
-    levels = yes_counts.shape[-1]
-    tested = trial_counts > 0
-    all_no = tested & (yes_counts == 0)
-    all_yes = tested & (yes_counts == trial_counts)
-    mixed_levels = (tested & ~all_no & ~all_yes).sum(axis=-1)
-    index = np.arange(levels)
-    last_no = np.where(tested & ~all_yes, index, -1).max(axis=-1, initial=-1)
-    first_yes = np.where(tested & ~all_no, index, levels).min(axis=-1, initial=levels)
-    kind = np.full(yes_counts.shape[:-1], "none", dtype="<U8")
-    kind[(last_no < first_yes) & (mixed_levels == 0)] = "complete"
-    kind[(last_no == first_yes) & (mixed_levels == 1)] = "quasi"
-    not_empty = tested.any(axis=-1)
-    kind[not_empty & (all_no == tested).all(axis=-1)] = "all-no"
-    kind[not_empty & (all_yes == tested).all(axis=-1)] = "all-yes"
-    kind[~not_empty] = "empty"
-    return kind
-
-
 def _data_status(
     curves: Curves,
     p_rising: FloatArray,
@@ -102,16 +64,17 @@ def _data_status(
     seed: int,
 ) -> StatusArray:
     """Assign the statuses that need no fit, and "" where a fit decides."""
-    kind = separation(curves.yes, curves.trials)
-    status = np.full(kind.shape, "", dtype="<U16")
+    status = np.full(p_rising.shape, "", dtype="<U16")
     not_rising = p_rising < SIGNIFICANCE
     if not_rising.any():
         falls = _falls(curves.yes[not_rising], curves.trials[not_rising], seed)
         status[not_rising] = np.where(falls, "reversed", "non_monotone")
-    status[kind == "all-no"] = "censored_above"
-    status[kind == "all-yes"] = "censored_below"
-    status[(kind == "all-yes") & (catch_share > 0.5)] = "always_yes"
-    status[kind == "empty"] = "empty"
+    all_no = (curves.yes == 0).all(axis=-1)
+    all_yes = (curves.yes == curves.trials).all(axis=-1)
+    status[all_no] = "censored_above"
+    status[all_yes] = "censored_below"
+    status[all_yes & (catch_share > 0.5)] = "always_yes"
+    status[all_no & all_yes] = "empty"
     return status
 
 

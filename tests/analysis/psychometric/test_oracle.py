@@ -18,7 +18,6 @@ from psyprobe.analysis.psychometric import (
     isotonic_fit,
     monotone_p_value,
     psychometric_function,
-    separation,
 )
 from psyprobe.analysis.psychometric.isotonic import rising_deviance
 
@@ -266,7 +265,6 @@ def test_what_data_say_without_a_function(folder: Path, names: list[str]) -> Non
         row["dataset"]: row for row in rows(folder / "psychometric_edge_oracle.csv")
     }
     expected = [table[name] for name in names]
-    assert list(separation(yes, trials)) == [row["separation"] for row in expected]
     rising, falling = (rising_deviance(k, trials) for k in (yes, trials - yes))
     p_value = monotone_p_value(yes, trials, resamples=1999)
     guess = np.array([0.5 if "2afc" in name else 0.0 for name in names])
