@@ -332,14 +332,9 @@ class SearchProblem:
         shape = log_shape(self.family, self.counts.x, point.threshold, point.slope)
         guess = point.guess[:, None, None]
         lapse = point.lapse[:, None, None]
-        if guess.any() or lapse.any():
-            share = _log_share(guess, lapse)
-            log_p = log_sum(_log(guess), share + shape.log_lower)
-            log_q = log_sum(_log(lapse), share + shape.log_upper)
-        else:
-            # Copies, since a climb overwrites each array.
-            log_p = shape.log_lower.copy()
-            log_q = shape.log_upper.copy()
+        share = _log_share(guess, lapse)
+        log_p = log_sum(_log(guess), share + shape.log_lower)
+        log_q = log_sum(_log(lapse), share + shape.log_upper)
         return Levels(*shape, log_p, log_q)
 
     def predict(self, point: Point) -> FloatArray:

@@ -129,13 +129,3 @@ def test_the_other_curvature_is_never_indefinite(family: str) -> None:
             whole[-2:, :-2], whole[-2:, -2:] = whole[:-2, -2:].T, [[gg, gl], [gl, ll]]
             smallest = np.linalg.eigvalsh(whole)[0]
             assert smallest > -1e-9 * np.abs(whole).max()
-
-
-def test_levels_without_rates_share_nothing() -> None:
-    """A climb overwrites the levels of groups that have moved, whose rates may be above 0 then."""
-    rng = np.random.default_rng(5)
-    point = replace(_point(rng, 0.0), guess=np.zeros(GROUPS), lapse=np.zeros(GROUPS))
-    levels = _problem("logistic", _answers(rng), point).levels_at(point)
-    np.testing.assert_array_equal(levels.log_p, levels.log_lower)
-    assert not np.shares_memory(levels.log_p, levels.log_lower)
-    assert not np.shares_memory(levels.log_q, levels.log_upper)
