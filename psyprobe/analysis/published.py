@@ -21,12 +21,10 @@ characteristics of the human visual system? CVPR, arXiv 2502.20256. Figure 6.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +36,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import detection_result
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.arrays import read_npz
+from psyprobe.files.parsing import packaged_rows
 from psyprobe.running.task import StimulusAxis, Task, with_task
 
 if TYPE_CHECKING:
@@ -54,15 +53,8 @@ _METRICS = ("cvvdp_hdr",)
 _COLUMNS = ("model", "test", "x", "multiplier", "stimulus_contrast", "s_ac")
 
 
-def _read_rows(name: str) -> list[dict[str, str]]:
-    """Read the rows of a table of this package."""
-    text = files("psyprobe.analysis").joinpath("data", name).read_text(encoding="utf-8")
-    return list(
-        csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
-    )
-
-
-_TESTS = {row["test"]: row for row in _read_rows("published_tests.csv")}
+_DATA = ("psyprobe.analysis", "data")
+_TESTS = {row["test"]: row for row in packaged_rows(*_DATA, "published_tests.csv")}
 _REPLAYED = [test for test, details in _TESTS.items() if details["level"]]
 
 #: Short name of each experiment.
@@ -109,7 +101,7 @@ def published_scores() -> tuple[PublishedScore, ...]:
     >>> len(scores), scores[0].label, scores[0].score
     (450, 'No Encoder', 0.4688)
     """
-    rows: list[JsonObject] = [*_read_rows("published_scores.csv")]
+    rows: list[JsonObject] = [*packaged_rows(*_DATA, "published_scores.csv")]
     for row in rows:
         row |= {name: float(row[name]) if row[name] else None for name in _NUMBERS}
     return tuple(PublishedScore(**row) for row in rows)

@@ -16,11 +16,9 @@ import importlib
 import io
 import math
 import os
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +30,7 @@ from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import read_image
 from psyprobe.files.output import make_folder, write_text, write_whole
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.files.terminal import progress_bar
 
 #: Strengths as R-Bench numbers them, from 1.
@@ -106,8 +105,7 @@ def dimensions() -> dict[str, Dimension]:
     >>> [name for name, dimension in dimensions().items() if dimension.captured][:2]
     ['bright_illumination', 'dark_illumination']
     """
-    page = files("psyprobe.corruption") / "dimensions.toml"
-    rows = tomllib.loads(page.read_text(encoding="utf-8"))
+    rows = packaged_toml("psyprobe.corruption", "dimensions.toml")
     return {
         name: Dimension(
             name, **row | {"levels": tuple(row["levels"]), "span": tuple(row["span"])}

@@ -21,11 +21,9 @@ prompt alone.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,7 +31,7 @@ from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, check_known
 from psyprobe.experiment.page_errors import in_file
 from psyprobe.files.output import plain
-from psyprobe.files.parsing import parse_toml, read_text
+from psyprobe.files.parsing import packaged_toml, parse_toml, read_text
 
 #: A name of a set is one plain word; whatever else stands in a list is a question.
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+", re.ASCII)
@@ -254,8 +252,7 @@ def _prompts_of(entry: Any, *, single: bool) -> list[Prompt]:
 
 @cache
 def _catalogue() -> dict[str, JsonObject]:
-    path = files("psyprobe.experiment") / "prompts.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return packaged_toml("psyprobe.experiment", "prompts.toml")
 
 
 def _read_set(table: JsonMapping) -> list[Prompt]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import tomllib
@@ -39,6 +40,17 @@ def read_text(path: str | Path) -> str:
 def packaged_text(package: str, *names: str) -> str:
     """Read the text of a file that comes with a package: its name, with folders before it."""
     return files(package).joinpath(*names).read_text(encoding="utf-8")
+
+
+def packaged_toml(package: str, name: str) -> JsonObject:
+    """Read a TOML file that comes with a package."""
+    return tomllib.loads(packaged_text(package, name))
+
+
+def packaged_rows(package: str, *names: str) -> list[dict[str, str]]:
+    """Read the rows of a CSV that comes with a package, without its comments."""
+    lines = packaged_text(package, *names).splitlines()
+    return [*csv.DictReader(line for line in lines if not line.startswith("#"))]
 
 
 def parse_json(text: str | bytes, name: str) -> Any:

@@ -15,10 +15,8 @@ sensitivity on grating area and spatial frequency. Vision Research 33:2773-2788.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from importlib.resources import files
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +25,7 @@ from numpy.typing import ArrayLike
 from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.human import signature
 from psyprobe.human.signature import QUANTITIES
 
@@ -258,9 +257,7 @@ class ChromaticMechanism:
 
 Mechanism = TypeVar("Mechanism", AchromaticMechanism, ChromaticMechanism)
 
-_CONSTANTS = tomllib.loads(
-    (files("psyprobe.human") / "mechanisms.toml").read_text(encoding="utf-8")
-)
+_CONSTANTS = packaged_toml("psyprobe.human", "mechanisms.toml")
 
 
 def _mechanism(kind: type[Mechanism], name: str) -> Mechanism:

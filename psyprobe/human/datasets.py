@@ -9,19 +9,18 @@ doi:10.1167/jov.24.4.5 Tables: folder `data` of the repository gfxdisp/castleCSF
 
 from __future__ import annotations
 
-import csv
+import io
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from psyprobe._typing import Option
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.parsing import packaged_rows, packaged_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_FILES = files("psyprobe.human") / "data"
 LICENCE = "MIT, Copyright (c) 2023 Graphics and Displays group, University of Cambridge"
 _COMPILED = "as compiled by Ashraf et al. (2024), Journal of Vision 24(4):5, doi:10.1167/jov.24.4.5"
 #: Units of columns.
@@ -50,9 +49,8 @@ def datasets() -> Mapping[str, Mapping[str, str]]:
     >>> datasets()["modelfest"]["persons"], datasets()["modelfest"]["frequency"]
     ('16', '1.12..30')
     """
-    with (_FILES / "castlecsf" / "datasets.csv").open(encoding="utf-8") as file:
-        lines = (line for line in file if not line.startswith("#"))
-        return {row["dataset"]: row for row in csv.DictReader(lines)}
+    rows = packaged_rows("psyprobe.human", "data", "castlecsf", "datasets.csv")
+    return {row["dataset"]: row for row in rows}
 
 
 def citation(dataset: str) -> str:
@@ -192,8 +190,8 @@ def read_table(path: str, **options: Option) -> pd.DataFrame:
     """Read a table of ``psyprobe/human/data``; options are those of `pandas.read_csv`."""
     import pandas as pd
 
-    with (_FILES / path).open(encoding="utf-8") as file:
-        return pd.read_csv(file, comment="#", **options)
+    text = packaged_text("psyprobe.human", "data", path)
+    return pd.read_csv(io.StringIO(text), comment="#", **options)
 
 
 def _read(name: str) -> pd.DataFrame:

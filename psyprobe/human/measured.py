@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import csv
 import math
-import tomllib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +28,10 @@ from numpy.typing import ArrayLike
 from psyprobe._json import JsonMapping
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.parsing import packaged_rows, packaged_text, packaged_toml
 
-_FILES = files("psyprobe.human")
 #: Studies by name; the file explains its keys.
-STUDIES: Mapping[str, JsonMapping] = tomllib.loads(
-    (_FILES / "studies.toml").read_text(encoding="utf-8")
-)
+STUDIES: Mapping[str, JsonMapping] = packaged_toml("psyprobe.human", "studies.toml")
 #: Columns for the measured value in a table of thresholds; other columns are its condition.
 MEASURES = ("sensitivity", "threshold", "contrast")
 #: Quantities above 0.
@@ -50,11 +47,9 @@ def read_human_table(name: str) -> tuple[str, dict[str, FloatArray]]:
     >>> citation[:17], sorted(columns)
     ('Foley, J. M. (199', ['mask_contrast', 'scored', 'threshold'])
     """
-    lines = (_FILES / "data" / f"{name}.csv").read_text(encoding="utf-8").splitlines()
-    citation = " ".join(
-        line.removeprefix("# ") for line in lines if line.startswith("#")
-    )
-    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    place = ("psyprobe.human", "data", f"{name}.csv")
+    citation = " ".join(re.findall("^# (.*)", packaged_text(*place), re.MULTILINE))
+    rows = packaged_rows(*place)
     columns = {
         column: np.array([float(row[column]) for row in rows]) for column in rows[0]
     }

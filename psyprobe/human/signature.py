@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import reprlib
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +14,7 @@ from numpy.typing import ArrayLike
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import AnyArray, FloatArray
 from psyprobe.errors import InputError
+from psyprobe.files.parsing import packaged_toml
 
 
 class ContrastSensitivity(Protocol):
@@ -26,11 +25,6 @@ class ContrastSensitivity(Protocol):
 
     def __call__(self, *args: Any, **kwargs: Any) -> FloatArray:
         """Compute sensitivity, 1 / contrast at threshold."""
-
-
-def _read_page(name: str) -> JsonObject:
-    text = (files("psyprobe.human") / name).read_text(encoding="utf-8")
-    return tomllib.loads(text)
 
 
 @dataclass(frozen=True)
@@ -86,7 +80,8 @@ PHOTOPIC_LUMINANCE = Quantity(
 )
 #: Inputs of models and other conditions, by name.
 QUANTITIES = {
-    name: Quantity(name, **row) for name, row in _read_page("quantities.toml").items()
+    name: Quantity(name, **row)
+    for name, row in packaged_toml("psyprobe.human", "quantities.toml").items()
 }
 
 
@@ -247,5 +242,5 @@ _LACKS = {
 #: Inputs and ranges of built-in models, by the name that an experiment gives.
 LIMITS = {
     name: Limits(**{"name": name} | row)
-    for name, row in _read_page("models.toml").items()
+    for name, row in packaged_toml("psyprobe.human", "models.toml").items()
 }

@@ -23,17 +23,16 @@ Smith & Pokorny (1975), Vision Res. 15:161.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.parsing import packaged_toml
 
 #: A named direction of colour space, or a modulation vector (dL, dM, dS).
 Direction: TypeAlias = str | tuple[float, float, float]
@@ -67,9 +66,7 @@ def _inverse(xyz_from_lms: Any) -> FloatArray:
     return np.diag([l, m, 1.0]) @ np.linalg.inv(xyz_from_lms)
 
 
-_PAGE = tomllib.loads(
-    files("psyprobe.light").joinpath("cone_observers.toml").read_text(encoding="utf-8")
-)
+_PAGE = packaged_toml("psyprobe.light", "cone_observers.toml")
 CONE_OBSERVERS = {
     name: ConeObserver(
         name,

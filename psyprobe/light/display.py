@@ -13,11 +13,9 @@ IEC 61966-2-1:1999 (sRGB). Reflection: ideal diffuser, as in ColorVideoVDP (Mant
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from functools import cache, cached_property
-from importlib.resources import files
 from typing import Any, cast
 
 import numpy as np
@@ -27,6 +25,7 @@ from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import Array, BoolArray, FloatArray
 from psyprobe.errors import GamutError, InputError, unknown_name
 from psyprobe.files.output import plain
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.light.colour import (
     Direction,
     cone_observer,
@@ -676,8 +675,7 @@ def display_presets() -> dict[str, JsonObject]:
     >>> display_presets()["reference_400"]["peak"]
     400.0
     """
-    page = files("psyprobe.light") / "display_presets.toml"
-    return tomllib.loads(page.read_text(encoding="utf-8"))
+    return packaged_toml("psyprobe.light", "display_presets.toml")
 
 
 def _checked_number(name: str, value: Any) -> float:

@@ -11,12 +11,10 @@ import importlib.metadata
 import importlib.util
 import inspect
 import json
-import tomllib
 import urllib.parse
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -24,7 +22,7 @@ from psyprobe._json import JsonObject
 from psyprobe._typing import Option
 from psyprobe.errors import InputError, PsyprobeError, describe_failure, unknown_name
 from psyprobe.files.listing import Listing
-from psyprobe.files.parsing import parse_toml, read_text
+from psyprobe.files.parsing import packaged_toml, parse_toml, read_text
 from psyprobe.files.terminal import settings
 from psyprobe.observers.protocol import Ability, Observer, is_observer
 
@@ -35,9 +33,7 @@ ENTRY_POINTS = "psyprobe.observers"
 #: dependency, and whose feature of a uniform field never all but vanishes (docs/observers.md).
 DEFAULT_OBSERVER = "packaged:efficientnet_lite2"
 #: The kinds that come with psyprobe, as tables of ``kinds.toml``, and those that users added.
-_TABLES = tomllib.loads(
-    files("psyprobe.observers").joinpath("kinds.toml").read_text(encoding="utf-8")
-)
+_TABLES = packaged_toml("psyprobe.observers", "kinds.toml")
 _KINDS: dict[str, ObserverKind] = {}
 #: The kind of observers in a Python file of the user's.
 _FILE = "FILE.py"

@@ -5,11 +5,9 @@ from __future__ import annotations
 import decimal
 import math
 import sys
-import tomllib
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING, dataclass, field
 from functools import wraps
-from importlib.resources import files
 from inspect import Parameter as Argument
 from inspect import signature
 from types import MappingProxyType
@@ -17,9 +15,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray, Levels
 from psyprobe.errors import InputError, UnknownNameError, unknown_name
+from psyprobe.files.parsing import packaged_toml
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,20 +25,15 @@ R = TypeVar("R")
 _LARGEST = sys.float_info.max
 
 
-def _read_table(name: str) -> JsonObject:
-    text = files("psyprobe.stimulus").joinpath(name).read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
 #: Names of parameters here, by the words that other software has for them.
 OTHER_WORDS = {
     word: name
-    for name, words in _read_table("other_words.toml").items()
+    for name, words in packaged_toml("psyprobe.stimulus", "other_words.toml").items()
     for word in words.split()
 }
 
 #: Arguments of `parameter`, by the names of parameters that many kinds have.
-_COMMON = _read_table("parameters.toml")
+_COMMON = packaged_toml("psyprobe.stimulus", "parameters.toml")
 
 #: Digits of decimal arithmetic; float64 has 17.
 _DECIMAL = decimal.Context(prec=25)

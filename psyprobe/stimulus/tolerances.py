@@ -9,12 +9,11 @@ too low for its steps, the image fails, as it should.
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from importlib.resources import files
 
 from psyprobe._typing import Array
 from psyprobe.errors import unknown_name
+from psyprobe.files.parsing import packaged_rows
 
 #: Precisions, in the order of the table's columns.
 PRECISIONS = ("float64", "float32", "float16", "bfloat16", "uint8")
@@ -41,10 +40,8 @@ class Tolerance:
 
 
 def _read_table() -> dict[str, Tolerance]:
-    path = files("psyprobe.stimulus").joinpath("data", "tolerances.csv")
-    lines = path.read_text(encoding="utf-8").splitlines()
     table = {}
-    for row in csv.DictReader(line for line in lines if not line.startswith("#")):
+    for row in packaged_rows("psyprobe.stimulus", "data", "tolerances.csv"):
         values = tuple(float(row[precision]) for precision in PRECISIONS)
         relative = row["error"] == "relative"
         table[row["quantity"]] = Tolerance(relative, row["unit"], values, row["origin"])

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,7 +30,7 @@ from psyprobe.analysis.words.readers import Rereading
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.arrays import check_unpacked
 from psyprobe.files.output import write_whole
-from psyprobe.files.parsing import parse_json, read_bytes, read_text
+from psyprobe.files.parsing import packaged_text, parse_json, read_bytes, read_text
 from psyprobe.files.terminal import harmless
 
 if TYPE_CHECKING:
@@ -104,8 +103,8 @@ def refuse_duplicates(
 
 def read_packaged_table(package: str, name: str) -> pd.DataFrame:
     """Read a CSV that lies in the folder data of a package, all cells as text."""
-    with files(package).joinpath("data", name).open(encoding="utf-8") as file:
-        return pd.read_csv(file, comment="#", dtype=str, keep_default_na=False)
+    text = io.StringIO(packaged_text(package, "data", name))
+    return pd.read_csv(text, comment="#", dtype=str, keep_default_na=False)
 
 
 def round_half_up(value: float, digits: int) -> str:

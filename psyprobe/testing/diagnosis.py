@@ -9,7 +9,6 @@ another: for them numbers are compared, and not pixels.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -19,7 +18,7 @@ import numpy as np
 
 from psyprobe._json import JsonObject
 from psyprobe.errors import InputError
-from psyprobe.files.parsing import packaged_text
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.light.colour import CONE_OBSERVERS, cone_observer
 from psyprobe.light.display import Display
 from psyprobe.stimulus import (
@@ -84,9 +83,7 @@ class Cause:
 #: that was measured, where it has a place for it.
 CAUSES = {
     key: Cause(**table | {"shows": tuple(table["shows"])})
-    for key, table in tomllib.loads(
-        packaged_text("psyprobe.testing", "causes.toml")
-    ).items()
+    for key, table in packaged_toml("psyprobe.testing", "causes.toml").items()
 }
 
 #: Shares of an image's error that a fault may leave unexplained: a fault without a number, whose

@@ -14,7 +14,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from psyprobe.analysis.words.csf import FEW, chat_csfs
 from psyprobe.analysis.words.fit import STEPS, experiment_table
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.flags import flag_words
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.human import csf as people_csf
 from psyprobe.human import modelfest_csf, modelfest_gabors, noise_matched_csf
 from psyprobe.human.models import human_label
@@ -51,8 +51,8 @@ _SIZE = 256
 
 #: Human curves by name: how a figure calls them, and the model, as of a filter, or for the noise of
 #: the stimulus.
-HUMAN_CURVES: dict[str, dict[str, str]] = tomllib.loads(
-    files(__package__).joinpath("human_curves.toml").read_text("utf-8")
+HUMAN_CURVES: dict[str, dict[str, str]] = packaged_toml(
+    "psyprobe.analysis.words", "human_curves.toml"
 )
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +26,7 @@ from psyprobe.analysis.words.posterior_fit import (
 from psyprobe.analysis.words.sessions import screen_error, sessions_of
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.flags import encode_flags, flag_attributes
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.files.units import inverse_symbol, unit_attributes, unit_symbol
 from psyprobe.running.task import stimulus_axis_of, task_of
 
@@ -443,9 +442,9 @@ def _variables(dataset: xr.Dataset, level: str, values: JsonMapping) -> JsonObje
     axis = stimulus_axis_of(dataset).name
     unit = unit_symbol(dataset[axis].attrs)
     units = {"": "", "axis": unit, "1/axis": inverse_symbol(unit)}
-    table = files(__package__).joinpath("csf_variables.toml").read_text("utf-8")
+    table = packaged_toml("psyprobe.analysis.words", "csf_variables.toml")
     variables: JsonObject = {}
-    for name, (dims, unit_name, text) in tomllib.loads(table).items():
+    for name, (dims, unit_name, text) in table.items():
         if values.get(name) is not None:
             label = text.replace("AXIS", axis.replace("_", " "))
             variables[name.replace("AXIS", axis)] = (

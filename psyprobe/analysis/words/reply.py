@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from typing import Literal, TypeAlias
 
 from psyprobe.errors import InputError
+from psyprobe.files.parsing import packaged_toml
 
 Reading: TypeAlias = Literal["yes", "no", "ambiguous", "refusal", "invalid"]
 
 #: Characters of a reply that are read at its start, and as many at its end: nobody decides later in
 #: more.
 _READ = 2000
-_TABLE = tomllib.loads(
-    files(__package__).joinpath("reply_phrases.toml").read_text("utf-8")
-)
+_TABLE = packaged_toml("psyprobe.analysis.words", "reply_phrases.toml")
 _ENGLISH: dict[str, list[str]] = _TABLE.pop("english")
 #: Patterns and what takes their place, in their order, by step.
 _REPLACEMENTS = {

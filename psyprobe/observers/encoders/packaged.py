@@ -10,7 +10,6 @@ import functools
 import importlib.metadata
 import importlib.util
 import threading
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, WeightsError, check_known
 from psyprobe.files.images import file_digest
-from psyprobe.files.parsing import packaged_text
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.observers.clips import FeaturesOfClips, clip_network
 from psyprobe.observers.encoders.hed import STAGES, hed, hed_state
 from psyprobe.observers.encoders.libraries import create, timm_network
@@ -94,10 +93,8 @@ class Package:
     clips: bool = False
 
 
-_LAYER_NAMES = tomllib.loads(
-    packaged_text("psyprobe.observers.encoders", "layer_names.toml")
-)
-_PAGES = tomllib.loads(packaged_text("psyprobe.observers.encoders", "packaged.toml"))
+_LAYER_NAMES = packaged_toml("psyprobe.observers.encoders", "layer_names.toml")
+_PAGES = packaged_toml("psyprobe.observers.encoders", "packaged.toml")
 PACKAGES = {name: Package(**page) for name, page in _PAGES.items()}
 
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import tomllib
 from collections.abc import Sequence
-from importlib.resources import files
+
+from psyprobe.files.parsing import packaged_toml
 
 INTERVAL_WORDS = ("First", "Second")
 #: Words for the directions of stripes, in the order in which they are named, and the orientation of
 #: each, deg.
 DIRECTIONS = {"Vertical": 0.0, "Horizontal": 90.0, "Rising": 135.0, "Falling": 45.0}
 #: Lists of words and phrases; comments in ``speech.toml`` describe each.
-_PHRASES = tomllib.loads(
-    files("psyprobe.observers.simulated")
-    .joinpath("speech.toml")
-    .read_text(encoding="utf-8")
-)
+_PHRASES = packaged_toml("psyprobe.observers.simulated", "speech.toml")
 REVERSED_WORDS: tuple[str, ...] = tuple(_PHRASES["reversed"])
 _PAIRS: list[tuple[str, str]] = [(yes, no) for yes, no in _PHRASES["pairs"]]
 #: Spellings of an answer, with the share of its probability that each has.

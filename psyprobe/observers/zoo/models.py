@@ -10,14 +10,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-import tomllib
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from psyprobe._json import JsonMapping
 from psyprobe.errors import WeightsError, unknown_name
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.observers.protocol import Ability
 from psyprobe.observers.registry import (
     ObserverKind,
@@ -110,11 +109,7 @@ def zoo_models() -> dict[str, ZooModel]:
     >>> sum(model.published for model in zoo_models().values())
     45
     """
-    pages = tomllib.loads(
-        files("psyprobe.observers.zoo")
-        .joinpath("models.toml")
-        .read_text(encoding="utf-8")
-    )
+    pages = packaged_toml("psyprobe.observers.zoo", "models.toml")
     return {
         name: ZooModel(name, **{**page, "shape": tuple(page["shape"])})
         for name, page in pages.items()

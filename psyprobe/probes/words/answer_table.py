@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -20,6 +18,7 @@ from psyprobe._json import JsonObject
 from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.analysis.words.trial_table import arrange_trials
 from psyprobe.experiment.prompts import Prompt
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.files.units import unit_attributes
 from psyprobe.observers.chat.protocol import Answer, TotalCost
 from psyprobe.running.protocol import RunRecord
@@ -155,10 +154,8 @@ def response_value(answer: Read, readout: Readout, polarity: int) -> float:
 
 #: Name to unit and description of each variable but the level; those whose unit is "text" hold
 #: text.
-VARIABLES: Mapping[str, tuple[str, str]] = tomllib.loads(
-    files("psyprobe.probes.words")
-    .joinpath("variables.toml")
-    .read_text(encoding="utf-8")
+VARIABLES: Mapping[str, tuple[str, str]] = packaged_toml(
+    "psyprobe.probes.words", "variables.toml"
 )
 #: Fields of a reply that the result repeats. Its time and number of attempts stay in the store,
 #: since they differ between runs.

@@ -6,7 +6,6 @@ import base64
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.files.images import encode_png
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
-from psyprobe.files.parsing import packaged_text
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.observers.chat.protocol import Answer, eight_bit
 from psyprobe.observers.protocol import Card
 from psyprobe.probes import build_result
@@ -143,9 +142,7 @@ def write_lmms_eval_task(
     page = destination / f"{task}.yaml"
     code = destination / "psyprobe_questions.py"
     write_text(questions, "\n".join(lines) + "\n")
-    templates = tomllib.loads(
-        packaged_text("psyprobe.tasks.bridges", "lmms_eval_task.toml")
-    )
+    templates = packaged_toml("psyprobe.tasks.bridges", "lmms_eval_task.toml")
     fields = {
         "TASK": task,
         "QUESTIONS": str(questions.resolve()),

@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,7 +26,7 @@ from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.images import file_digest, images_in
 from psyprobe.files.output import json_text, make_folder, write_text
-from psyprobe.files.parsing import packaged_text
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.tasks.mvp_bench.metrics import categories as category_table
 from psyprobe.tasks.mvp_construction.manipulation import Box, image_names
 
@@ -189,9 +188,7 @@ def wordings() -> Mapping[str, str]:
     >>> wordings()["yes_no"]
     'Answer with yes or no.'
     """
-    page = tomllib.loads(
-        packaged_text("psyprobe.tasks.mvp_construction", "prompts.toml")
-    )
+    page = packaged_toml("psyprobe.tasks.mvp_construction", "prompts.toml")
     form = page.pop("form")
     return {**{step: row["text"].strip() for step, row in page.items()}, **form}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ import pandas as pd
 from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
-from psyprobe.files.parsing import packaged_text
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.files.terminal import say, show, tell
 from psyprobe.probes.experiments import load_results
 from psyprobe.reporting.report import report
@@ -50,11 +49,11 @@ _TYPES = {"int": int, "float": float}
 
 def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
     """Add the actions of the command, with the options that actions.toml gives each."""
-    page = packaged_text("psyprobe.tasks.r_bench", "actions.toml")
+    page = packaged_toml("psyprobe.tasks.r_bench", "actions.toml")
     actions = parser.add_subparsers(
         dest="action", metavar="ACTION", required=True, parser_class=type(parser)
     )
-    for name, action in tomllib.loads(page).items():
+    for name, action in page.items():
         summary = action["summary"]
         action_parser = actions.add_parser(
             name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."

@@ -19,7 +19,6 @@ import ast
 import functools
 import itertools
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +31,7 @@ from psyprobe.corruption import STRENGTHS, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest, read_image
 from psyprobe.files.output import write_text
-from psyprobe.files.parsing import packaged_text
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.tasks.tables import (
     read_table,
     refuse_duplicates,
@@ -310,7 +309,7 @@ def _file_name(name: str) -> str:
 @functools.cache
 def wordings() -> JsonMapping:
     """Read the prompts: their "version", and the "text" and "max_tokens" of each task."""
-    return tomllib.loads(packaged_text("psyprobe.tasks.r_bench", "prompts.toml"))
+    return packaged_toml("psyprobe.tasks.r_bench", "prompts.toml")
 
 
 def prompt(task: str, question: str, options: Sequence[str] = ()) -> str:

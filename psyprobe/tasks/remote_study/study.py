@@ -29,7 +29,12 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.experiment.page_errors import in_file
 from psyprobe.files.output import make_folder, write_text
-from psyprobe.files.parsing import packaged_text, parse_json, parse_toml, read_text
+from psyprobe.files.parsing import (
+    packaged_text,
+    packaged_toml,
+    parse_json,
+    read_text,
+)
 from psyprobe.observers.chat.protocol import Answer, Inquiry
 from psyprobe.observers.human_screen import LEAST_PIXELS, Screen
 from psyprobe.observers.people.calibration import OFFICE, read_number, read_screen
@@ -96,7 +101,7 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
         "format": FORMAT,
         "title": experiment.title,
         "experiment": {"name": experiment.name, "toml": experiment.toml},
-        "text": parse_toml(packaged_text(_STUDY_FILES, "text.toml"), "text.toml"),
+        "text": packaged_toml(_STUDY_FILES, "text.toml"),
         "words": list(probe.words),
         "light": _USUAL_SCREEN.uniforms(),
         "field": max(base.field),
