@@ -40,19 +40,14 @@ class Agreement(Recorded):
     kappa: float | None
 
     def __str__(self) -> str:
+        names = f"{self.first} and {self.second}"
         if not self.both:
-            return (
-                f"{self.first} and {self.second} have decided on nothing in common yet"
-            )
-        kappa = (
-            "undefined, both said the same of all"
-            if self.kappa is None
-            else f"{self.kappa:.2f}"
-        )
-        share = (
-            f"{self.equal} of {self.both} alike ({100 * self.equal / self.both:.1f} %)"
-        )
-        return f"{self.first} and {self.second}: {share}, Cohen's kappa {kappa}"
+            return f"{names} have decided on nothing in common yet"
+        kappa = "undefined, both said the same of all"
+        if self.kappa is not None:
+            kappa = f"{self.kappa:.2f}"
+        share = 100 * self.equal / self.both
+        return f"{names}: {self.equal} of {self.both} alike ({share:.1f} %), Cohen's kappa {kappa}"
 
 
 def agreement(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -191,10 +191,6 @@ def _tail(count: int, trials: int) -> float:
     return float(bdtrc(count - 1, trials, 0.5))
 
 
-#: What is told of a grade, besides its stripes.
-_GRADE_COLUMNS = ("trials", "right", "wrong", "interval", "verdict")
-
-
 @dataclass(frozen=True)
 class Calibration:
     """The result of `calibrate`: what a server does to an observer's images.
@@ -222,22 +218,21 @@ class Calibration:
 
     def to_dict(self) -> JsonObject:
         """Return all as JSON can hold it."""
-        grades = [
-            {
-                **asdict(grade.stripes),
-                **{name: getattr(grade, name) for name in _GRADE_COLUMNS},
-            }
-            for grade in self.grades
-        ]
         return {
-            "observer": self.observer,
+            **vars(self),
             "side": SIDE,
-            "at_least": self.at_least,
-            "below": self.below,
-            "findings": list(self.findings),
-            "cannot_tell": list(CANNOT_TELL),
-            "grades": grades,
-            "spent": self.spent,
+            "cannot_tell": CANNOT_TELL,
+            "grades": [
+                {
+                    **vars(grade.stripes),
+                    "trials": grade.trials,
+                    "right": grade.right,
+                    "wrong": grade.wrong,
+                    "interval": grade.interval,
+                    "verdict": grade.verdict,
+                }
+                for grade in self.grades
+            ],
         }
 
     def to_frame(self) -> pd.DataFrame:
@@ -430,23 +425,18 @@ def _for_side(side: float) -> Stripes:
 
 def _resizing(test: _StripeTest) -> tuple[int | None, int | None, list[str]]:
     """Measure bounds of the side of a model's input, and describe them."""
-    lowest_side = None
-    grade = None
-    for octave in OCTAVES:
-        grade = test.grade(_for_side(octave))
-        if not grade.is_told:
-            break
-        lowest_side = octave
-    if lowest_side is None:
+    count, lost = _ask_series(test, list(map(_for_side, OCTAVES)))
+    if not count:
         finding = "- It does not answer the easy ones: nothing can be told of what the server does."
         return None, None, [finding]
-    if grade is None or grade.is_told:
+    lowest_side = OCTAVES[count - 1]
+    if lost is None:
         finding = (
             f"- An image of {SIDE} px on the side is looked at as {lowest_side} px or more: "
             "input_size can be that."
         )
         return lowest_side, None, [finding]
-    is_reversed = grade.is_reversed
+    is_reversed = lost.is_reversed
     low_step = 0
     high_step = STEPS
     while high_step - low_step > 1:
@@ -459,9 +449,6 @@ def _resizing(test: _StripeTest) -> tuple[int | None, int | None, list[str]]:
             high_step = step
     at_least = math.floor(lowest_side * 2 ** (low_step / STEPS))
     below = math.ceil(lowest_side * 2 ** (high_step / STEPS))
-    lower_bound = (
-        f"- An image of {SIDE} px on the side is looked at as {at_least} px or more"
-    )
     upper_bound = (
         f"; finer stripes are not told: it is resized to less than about {below} px, or the eye "
         "is no finer"
@@ -471,45 +458,43 @@ def _resizing(test: _StripeTest) -> tuple[int | None, int | None, list[str]]:
             f", and less than about {below} px: finer stripes are named wrongly, as "
             "aliases are"
         )
-    return at_least, below, [f"{lower_bound}{upper_bound}. Set input_size={at_least}."]
+    finding = (
+        f"- An image of {SIDE} px on the side is looked at as {at_least} px or more{upper_bound}. "
+        f"Set input_size={at_least}."
+    )
+    return at_least, below, [finding]
 
 
 def _ask_series(
     test: _StripeTest, series: Sequence[Stripes]
-) -> tuple[Stripes | None, Grade | None]:
-    """Find the last stripes of a series that are told, and the grade of the next, which is not."""
-    last = None
-    for stripes in series:
+) -> tuple[int, Grade | None]:
+    """Count the first stripes of a series that are told; return the next grade, which is not."""
+    for count, stripes in enumerate(series):
         grade = test.grade(stripes)
         if not grade.is_told:
-            return last, grade
-        last = stripes
-    return last, None
+            return count, grade
+    return len(series), None
 
 
 def _colour(test: _StripeTest, side: int) -> str:
     """Measure how the server treats fine colour, and describe it."""
     diameter = min(side, _MAX_DIAMETER)
-    last, lost = _ask_series(
-        test,
-        [
-            Stripes(side, diameter, period, 120, colour=True)
-            for period in COLOUR_PERIODS
-        ],
-    )
-    if last is None:
+    series = [
+        Stripes(side, diameter, period, 120, colour=True) for period in COLOUR_PERIODS
+    ]
+    count, lost = _ask_series(test, series)
+    if not count:
         return (
             "- Red-green stripes are not told even where they are coarse: nothing can be "
             "told of colour."
         )
     if lost is None:
         return (
-            f"- Colour is told at the finest period, {last.period:g} px: no JPEG 4:2:0 or "
+            f"- Colour is told at the finest period, {COLOUR_PERIODS[-1]:g} px: no JPEG 4:2:0 or "
             "the like halves it."
         )
     period = lost.stripes.period
-    grey = test.grade(Stripes(side, diameter, period, 120))
-    if not grey.is_told:
+    if not test.grade(Stripes(side, diameter, period, 120)).is_told:
         return (
             f"- Neither colour nor grey is told at {period:g} px: nothing can be told of "
             "JPEG's halving of colour."
@@ -520,7 +505,7 @@ def _colour(test: _StripeTest, side: int) -> str:
         "JPEG 4:2:0 or the like" if is_finest else "more than JPEG 4:2:0, or by the eye"
     )
     return (
-        f"- Colour at {period:g} px is {loss}, and told at {last.period:g} px, while grey is "
+        f"- Colour at {period:g} px is {loss}, and told at {COLOUR_PERIODS[count - 1]:g} px, while grey is "
         f"told at {period:g} px: {cause}."
     )
 
@@ -529,8 +514,8 @@ def _contrast(test: _StripeTest, side: int) -> str:
     """Measure how the server treats faint stripes, and describe it."""
     diameter = min(side, _MAX_DIAMETER)
     series = [Stripes(side, diameter, FAINT_PERIOD, codes) for codes in CODES]
-    last, lost = _ask_series(test, series)
-    if last is None:
+    count, lost = _ask_series(test, series)
+    if not count:
         return f"- Stripes of {CODES[0]} codes are not told: nothing can be told of fainter ones."
     if lost is None:
         return (
@@ -544,6 +529,4 @@ def _contrast(test: _StripeTest, side: int) -> str:
             f"named wrongly: only the means of JPEG's blocks of {FAINT_PERIOD:g} px are left, "
             "whose alias turns"
         )
-    return (
-        f"- Stripes of {last.codes} codes are told, and those of {faint} are {cause}."
-    )
+    return f"- Stripes of {CODES[count - 1]} codes are told, and those of {faint} are {cause}."

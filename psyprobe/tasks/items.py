@@ -168,18 +168,12 @@ def ask_items(
         origins = Origins(opened, observers)
         with Writer(opened) as writer, progress_bar(0, progress, "question") as bar:
             bar.set_description(label or observer.card.name)
-            round_keys = [
-                *ask_round(
-                    opened, answer_items, observers, origins, batches, bar, writer
-                )
-            ]
-        answers = {
-            key: Answer.from_dict(answer["reply"])
-            for key, answer in zip(
-                round_keys, opened.iterate_answers(round_keys), strict=True
-            )
+            ask_round(opened, answer_items, observers, origins, batches, bar, writer)
+        answers = opened.iterate_answers([*keys.values()])
+        return {
+            name: Answer.from_dict(answer["reply"])
+            for name, answer in zip(keys, answers, strict=True)
         }
-    return {name: answers[key] for name, key in keys.items()}
 
 
 def check_questions(
@@ -192,8 +186,8 @@ def check_questions(
             f"{card.name} has the ability {card.ability!r}, and questions need one that answers "
             "in words, such as openai:MODEL"
         )
-    counts = Counter(question.name for question in questions)
-    for name, count in counts.items():
+    names = Counter(question.name for question in questions)
+    for name, count in names.most_common(1):
         if count > 1:
             raise InputError(
                 f"two questions are called {name!r}; give each a name of its own"
@@ -303,13 +297,8 @@ class JudgePrompt:
 
     def fill(self, case: Case) -> str:
         """Fill the prompt's fields from a case; braces inside an answer stay as they are."""
-        fields = {
-            "{question}": case.question,
-            "{key}": case.key,
-            "{answer}": case.answer,
-        }
-        field_pattern = r"\{(?:question|key|answer)\}"
-        return re.sub(field_pattern, lambda match: fields[match.group()], self.text)
+        field_pattern = r"\{(question|key|answer)\}"
+        return re.sub(field_pattern, lambda match: getattr(case, match[1]), self.text)
 
     def read(self, reply: str) -> float | str | None:
         """Read a verdict; None unless, but for reasoning, label and markup, it is the whole reply.

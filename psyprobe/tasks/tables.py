@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import difflib
 import io
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,19 +78,24 @@ def read_table(
         )
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise InputError(f"{path} is no CSV: {error}") from None
-    missing = [name for name in columns if name not in table]
-    if missing:
-        raise InputError(
-            f"{path} has no column {missing[0]!r}; it needs {', '.join(columns)}"
-        )
-    if not len(table):
-        raise InputError(f"{path} has no rows")
+    require_columns(table, columns, str(path))
     return table, encoding
 
 
 def first_column(table: pd.DataFrame, names: Sequence[str]) -> str | None:
     """Find the first of some columns that a table has."""
     return next((name for name in names if name in table), None)
+
+
+def require_columns(table: pd.DataFrame, columns: Sequence[str], name: str) -> None:
+    """Refuse a table that lacks a column, or has no rows."""
+    missing = [column for column in columns if column not in table]
+    if missing:
+        raise InputError(
+            f"{name} has no column {missing[0]!r}; it needs {', '.join(columns)}"
+        )
+    if not len(table):
+        raise InputError(f"{name} has no rows")
 
 
 def refuse_duplicates(
@@ -176,13 +182,13 @@ def _read_json(path: Path) -> pd.DataFrame:
     except InputError:
         data = [values for _, values in read_json_lines(path)]
     if isinstance(data, dict):
-        is_columns = data and all(isinstance(column, dict) for column in data.values())
-        data = _rows_of(data) if is_columns else [data]
-    if (
-        not isinstance(data, list)
-        or not data
-        or not all(isinstance(row, dict) for row in data)
-    ):
+        columns = data.values()
+        if data and all(isinstance(column, dict) for column in columns):
+            labels = dict.fromkeys(itertools.chain.from_iterable(columns))
+            data = [{name: data[name].get(label) for name in data} for label in labels]
+        else:
+            data = [data]
+    if not isinstance(data, list) or {*map(type, data)} != {dict}:
         raise InputError(
             f"{path} is no list of objects; it should hold one for each item"
         )
@@ -190,14 +196,6 @@ def _read_json(path: Path) -> pd.DataFrame:
     return pd.DataFrame(
         [{_text(name): _text(value) for name, value in row.items()} for row in data]
     ).fillna("")
-
-
-def _rows_of(columns: Mapping[str, JsonMapping]) -> list[JsonObject]:
-    labels = dict.fromkeys(label for column in columns.values() for label in column)
-    return [
-        {name: column.get(label) for name, column in columns.items()}
-        for label in labels
-    ]
 
 
 def _text(value: Any) -> str:
@@ -301,9 +299,7 @@ def _plain_name(model: str) -> str:
 
 def all_metrics(metrics: Mapping[str, pd.DataFrame], format: str) -> str:
     """Format the metrics of all models with all digits, as "csv" or "json"."""
-    tables = [table.assign(model=model) for model, table in metrics.items()]
-    combined = pd.concat(tables, ignore_index=True)
-    combined = combined[["model", *[name for name in combined if name != "model"]]]
+    combined = pd.concat(metrics, names=["model"]).reset_index("model")
     if format == "csv":
         return csv_table(combined).rstrip("\n")
     return str(

@@ -33,6 +33,7 @@ from psyprobe.tasks.tables import (
     printed_label,
     printed_rows,
     read_packaged_table,
+    require_columns,
     round_half_up,
 )
 
@@ -127,11 +128,7 @@ def mvp_metrics(
 
 def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
     """Keep each answer once, and add columns right, asked and unread."""
-    missing = [name for name in _COLUMNS if name not in table]
-    if missing:
-        raise InputError(
-            f"the table has no column {missing[0]!r}; it needs {', '.join(_COLUMNS)}"
-        )
+    require_columns(table, _COLUMNS, "the table")
     answers = table[[name for name in (*_COLUMNS, "category") if name in table]]
     if "place" in table:
         places = table.groupby(["run", "question_id"])["place"]
@@ -142,12 +139,11 @@ def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
         raise InputError(
             f"question {duplicates.iloc[0]} has two different answers; keep one of them"
         )
-    if not len(answers):
-        raise InputError("the table is empty; there is nothing to score")
-    answers["right"] = (answers["response"] == answers["answer"]).astype(int)
-    answers["asked"] = 1
-    answers["unread"] = (answers["response"] == "").astype(int)
-    return answers
+    return answers.assign(
+        right=(answers["response"] == answers["answer"]).astype(int),
+        asked=1,
+        unread=(answers["response"] == "").astype(int),
+    )
 
 
 def ratios(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:

@@ -29,6 +29,7 @@ from psyprobe.tasks.tables import (
     printed_rows,
     read_packaged_table,
     refuse_duplicates,
+    require_columns,
     round_half_up,
 )
 
@@ -82,14 +83,8 @@ def rbench_metrics(table: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFr
     """
     from scipy.special import ndtri
 
-    needed = ("name", "task", "dimension", "strength", "absolute", "relative")
-    missing = [name for name in needed if name not in table]
-    if missing:
-        raise InputError(
-            f"the table has no column {missing[0]!r}; it needs {', '.join(needed)}"
-        )
-    if not len(table):
-        raise InputError("the table is empty; there is nothing to score")
+    needed = ("name", "task", "dimension", "strength", *MEASURES)
+    require_columns(table, needed, "the table")
     refuse_duplicates(table["name"], "item")
     check_confidence(confidence)
     quantile = float(ndtri((1 + confidence) / 2))
@@ -193,27 +188,20 @@ def paired_difference(
             "the same"
         )
     tables = [table.sort_values("name", ignore_index=True) for table in (first, second)]
-    rows = []
-    for measure in MEASURES:
-        scores = [table[measure].to_numpy(dtype=np.float64) for table in tables]
-        differences = scores[0] - scores[1]
+    scores = [table[[*MEASURES]].astype(np.float64) for table in tables]
+    differences = scores[0] - scores[1]
+    rows = [
+        {"measure": measure, **row, "clear": row["low"] > 0 or row["high"] < 0}
+        for measure in MEASURES
         for row, *_ in _mean_rows(
-            tables[0], differences, confidence, (-1.0, 1.0), "difference"
-        ):
-            rows.append(
-                row | {"measure": measure, "clear": row["low"] > 0 or row["high"] < 0}
-            )
-    columns = [
-        "measure",
-        "breakdown",
-        "name",
-        "difference",
-        "n",
-        "low",
-        "high",
-        "clear",
+            tables[0],
+            differences[measure].to_numpy(),
+            confidence,
+            (-1.0, 1.0),
+            "difference",
+        )
     ]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows)
 
 
 def across(metrics: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:
