@@ -205,17 +205,14 @@ def _row(path: str | Path, number: int, values: JsonObject) -> tuple[Any, ...]:
         allowed = ("yes", "no")
     if answer not in allowed:
         raise wrong("answer", " or ".join(allowed))
-    name, image, question = (
-        str(values[field]) for field in ("question_id", "image", "question")
-    )
     return (
-        name,
+        str(values["question_id"]),
         values["id"],
-        image,
+        str(values["image"]),
         kind,
         task,
         values["level"],
-        question,
+        str(values["question"]),
         answer,
         *rotation,
     )

@@ -180,20 +180,15 @@ def parse_replies(
             "not agree, as "
             f"{questions['question_id'].iloc[0]!r} and {predictions['question_id'].iloc[0]!r}"
         )
-    answers = []
-    for row in table.to_dict("records"):
-        answer = parse_reply(
-            row["reply"], row["task"], row["run"], row["question"], rule
-        )
-        if (
-            judged
-            and not answer
-            and row["task"] == "yes_no"
-            and row["judge"] in ("yes", "no")
-        ):
-            answer = row["judge"]
-        answers.append(answer)
-    table["response"] = answers
+    columns = table[["reply", "task", "run", "question"]].to_numpy()
+    table["response"] = [
+        parse_reply(reply, task, run, question, rule)
+        for reply, task, run, question in columns
+    ]
+    if judged:
+        is_open = (table["response"] == "") & (table["task"] == "yes_no")
+        decided = is_open & table["judge"].isin(["yes", "no"])
+        table.loc[decided, "response"] = table["judge"]
     table.attrs["without_reply"] = len(questions) - len(table)
     return table
 

@@ -27,12 +27,13 @@ from psyprobe.analysis.intervals import student_quantile
 from psyprobe.analysis.measures import measures_of, split_measures
 from psyprobe.analysis.score import OBSERVER, PIXELS, Metric, Row
 from psyprobe.corruption.apply import STRENGTHS, corrupt, dimension_of, dimensions
+from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import unknown_name
 from psyprobe.files.images import file_digest, images_in
 from psyprobe.files.output import digest
 from psyprobe.observers import load_observer
 from psyprobe.observers.planes import ImagePlanes
-from psyprobe.plotting.axes import panels_in
+from psyprobe.plotting.axes import BLANK, new_axes, panels_in
 from psyprobe.plotting.figure_data import Part
 from psyprobe.probes.feature_distances import features, json_lists, respond
 from psyprobe.probes.pair_batches import seconds_an_image
@@ -43,7 +44,7 @@ from psyprobe.running.task import StimulusAxis, Task
 from psyprobe.tasks.item_schedule import TaskPlan, items_of, options_of
 from psyprobe.tasks.items import read_planned
 from psyprobe.tasks.parts import by_parts, corruption_gallery
-from psyprobe.tasks.r_bench.figures import coloured_cells
+from psyprobe.tasks.r_bench.figures import starred
 from psyprobe.tasks.tables import TaskScore, by_observer
 
 if TYPE_CHECKING:
@@ -367,13 +368,12 @@ class ProfileScore(TaskScore):
 
     def _row(self, responder: str, responses: xarray.DataArray) -> Row:
         by_strength = responses.mean("dimension")
-        overall = by_strength.mean("strength").values
-        strengths = by_strength["strength"].values.tolist()
-        columns = zip(
-            [*strengths, "overall"], [*by_strength.values.T, overall], strict=True
+        columns = dict(
+            zip(by_strength["strength"].values, by_strength.values.T, strict=True)
         )
+        columns["overall"] = by_strength.mean("strength").values
         values: dict[Metric, tuple[float, float | None, float | None]] = {}
-        for name, column in columns:
+        for name, column in columns.items():
             title = f"Response to corruption, {name} ({self.measure})"
             metric = Metric(f"{self.measure}_{name}", title, False, 4, name)
             mean = float(column.mean())
@@ -389,21 +389,41 @@ class ProfileScore(TaskScore):
 def _plot_profile(
     profile: xarray.Dataset, ax: Axes | None, measure: str, layer: str | None
 ) -> Axes:
-    selected = profile[f"response_{measure}"].sel(
-        layer=layer or str(profile["layer"].values[-1])
-    )
-    means = selected.mean("photograph").values
+    """Draw means over photographs, each with its number, white where the cell is dark.
+
+    Lines part the steps at which corruption arises.
+    """
+    import matplotlib as mpl
+
+    responses = profile[f"response_{measure}"]
+    selected = responses.sel(layer=layer or str(profile["layer"].values[-1]))
+    means = np.ma.masked_invalid(selected.mean("photograph").values)
     simulated = profile["simulated"].values
-    ax = coloured_cells(
-        means,
-        [[f"{value:.3f}" for value in row] for row in means],
-        dict(zip(map(str, profile["dimension"].values), simulated, strict=True)),
-        [str(strength) for strength in profile["strength"].values],
-        colours="YlGnBu",
-        limit=None,
-        label="Angular distance $S_{ac}$" if measure == "angular" else measure,
-        ax=ax,
+    ax = ax or new_axes(4.6, 1.3 + 0.21 * len(means))
+    colormap = mpl.colormaps["YlGnBu"].with_extremes(bad=BLANK)
+    image = ax.imshow(
+        means, cmap=colormap, vmin=0, aspect="auto", interpolation="nearest"
     )
+    dark = luma(image.to_rgba(means)[..., :3]) < 0.5
+    for (i, j), value in np.ndenumerate(means.data):
+        if np.isfinite(value):
+            colour = "white" if dark[i, j] else "black"
+            text = f"{value:.3f}"
+            ax.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
+    labels = [
+        starred(dimensions()[name].title, is_simulated)
+        for name, is_simulated in zip(
+            profile["dimension"].values, simulated, strict=True
+        )
+    ]
+    ax.set_yticks(range(len(labels)), labels, fontsize=7)
+    ax.set_xticks(range(means.shape[1]), profile["strength"].values)
+    ax.tick_params(length=0)
+    for i, (above, below) in enumerate(itertools.pairwise(profile["step"].values)):
+        if above != below:
+            ax.axhline(i + 0.5, color="black", linewidth=0.8)
+    label = "Angular distance $S_{ac}$" if measure == "angular" else measure
+    ax.figure.colorbar(image, ax=ax, fraction=0.05, pad=0.02).set_label(label)
     random_weights = " [RANDOM WEIGHTS]" if profile.attrs["random_weights"] else ""
     ax.set_title(profile.attrs["observer"] + random_weights, fontsize=9)
     ax.set_xlabel("Strength" + (" (* simulated)" if simulated.any() else ""))

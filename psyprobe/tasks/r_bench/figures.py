@@ -1,9 +1,9 @@
-"""Draw figures of R-Bench: robustness of models by part, and cells of dimensions by strengths."""
+"""Draw figures of R-Bench: robustness of models by part."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,9 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._json import JsonObject
-from psyprobe._typing import FloatArray
 from psyprobe.corruption import dimensions
-from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import (
-    BLANK,
     COLOURS,
     new_axes,
     printable,
@@ -104,57 +101,6 @@ def bars(
     )
     if simulated:
         ax.set_xlabel(_STAR, fontsize="x-small", loc="right")
-    return ax
-
-
-def coloured_cells(
-    values: FloatArray,
-    texts: Sequence[Sequence[str]],
-    rows: Mapping[str, bool],
-    strengths: Sequence[str],
-    *,
-    colours: str,
-    limit: float | None,
-    label: str,
-    ax: Axes | None,
-) -> Axes:
-    """Draw cells of dimensions by strengths, each with its text, white where the cell is dark.
-
-    Rows are dimensions by name, with a star for those that are simulated; lines part the steps at
-    which corruption arises.
-    """
-    import matplotlib as mpl
-
-    ax = ax or new_axes(4.6, 1.3 + 0.21 * len(rows))
-    colormap = mpl.colormaps[colours].with_extremes(bad=BLANK)
-    masked = np.ma.masked_invalid(values)
-    image = ax.imshow(
-        masked,
-        cmap=colormap,
-        vmin=0,
-        vmax=limit,
-        aspect="auto",
-        interpolation="nearest",
-    )
-    dark = luma(image.to_rgba(masked)[..., :3]) < 0.5
-    for (i, j), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            colour = "white" if dark[i, j] else "black"
-            ax.text(
-                j, i, texts[i][j], ha="center", va="center", fontsize=6, color=colour
-            )
-    row_dimensions = [dimensions()[name] for name in rows]
-    labels = [
-        starred(dimension.title, simulated)
-        for dimension, simulated in zip(row_dimensions, rows.values(), strict=True)
-    ]
-    ax.set_yticks(range(len(rows)), labels, fontsize=7)
-    ax.set_xticks(range(len(strengths)), strengths)
-    ax.tick_params(length=0)
-    for i, (above, below) in enumerate(itertools.pairwise(row_dimensions)):
-        if above.step != below.step:
-            ax.axhline(i + 0.5, color="black", linewidth=0.8)
-    ax.figure.colorbar(image, ax=ax, fraction=0.05, pad=0.02).set_label(label)
     return ax
 
 

@@ -89,10 +89,7 @@ def rbench_metrics(table: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFr
     check_confidence(confidence)
     quantile = float(ndtri((1 + confidence) / 2))
     ordered = table.sort_values("name", ignore_index=True)
-    flags = {
-        name: ordered[name].to_numpy() if name in ordered else np.zeros(len(ordered))
-        for name in _FLAGS
-    }
+    flags = ordered.reindex(columns=_FLAGS, fill_value=0)
     rows = []
     for measure in MEASURES:
         scores = ordered[measure].to_numpy(dtype=np.float64)
@@ -134,14 +131,14 @@ def _mean_rows(
 
 def parts_of(table: pd.DataFrame) -> Iterator[tuple[str, str, BoolArray]]:
     """Find every part of an item table that has items: breakdown, name, and mask of its rows."""
-    item_dimensions = [dimension_numbered(number) for number in table["dimension"]]
+    details = pd.DataFrame(map(dimension_numbered, table["dimension"]))
     columns = {
         "task": table["task"],
         "strength": table["strength"],
         "cell": table["task"] + "-" + table["strength"],
-        "step": pd.Series([dimension.step for dimension in item_dimensions]),
-        "group": pd.Series([dimension.group for dimension in item_dimensions]),
-        "dimension": pd.Series([dimension.name for dimension in item_dimensions]),
+        "step": details["step"],
+        "group": details["group"],
+        "dimension": details["name"],
     }
     yield "overall", "overall", np.ones(len(table), dtype=bool)
     for breakdown, values in columns.items():
