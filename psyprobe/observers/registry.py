@@ -226,9 +226,11 @@ def load_observer(
         "device": device,
     }
     options |= {key: value for key, value in common.items() if value is not None}
-    names = _option_names(kind)
+    parameters = _option_parameters(kind)
+    names = [parameter.name for parameter in parameters]
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     for option in options:
-        if option not in names and not _takes_any_option(kind):
+        if option not in names and not takes_any:
             raise InputError(
                 f"{kind.form} takes no option {option!r}; it takes "
                 f"{', '.join(sorted(names)) or 'none'}"
@@ -262,7 +264,11 @@ def takes_option(name: str, option: str) -> bool:
     """
     prefix, _ = _prefix_and_rest(name.partition("?")[0])
     kind = _kind(prefix)
-    return kind is not None and not kind.problem and option in _option_names(kind)
+    return (
+        kind is not None
+        and not kind.problem
+        and any(parameter.name == option for parameter in _option_parameters(kind))
+    )
 
 
 def _prefix_and_rest(name: str) -> tuple[str, str]:
@@ -271,19 +277,11 @@ def _prefix_and_rest(name: str) -> tuple[str, str]:
     return (_FILE, name) if prefix.endswith(".py") else (prefix, rest)
 
 
-def _option_names(kind: ObserverKind) -> list[str]:
+def _option_parameters(kind: ObserverKind) -> list[inspect.Parameter]:
     """List the options that a kind names: fields of its options, or keywords of its function."""
     if kind.options is not None:
-        return [option.name for option in dataclasses.fields(kind.options)]
-    _, *parameters = inspect.signature(kind.load).parameters.values()
-    return [parameter.name for parameter in parameters]
-
-
-def _takes_any_option(kind: ObserverKind) -> bool:
-    parameters = inspect.signature(kind.load).parameters.values()
-    return kind.options is None and any(
-        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters
-    )
+        return [*inspect.signature(kind.options).parameters.values()]
+    return [*inspect.signature(kind.load).parameters.values()][1:]
 
 
 def _options(name: str, query: str) -> JsonObject:

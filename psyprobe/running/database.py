@@ -386,7 +386,7 @@ class Database:
             raise StoreError(
                 f"{self.name} is empty and holds no run; restore a copy of it or give another file"
             )
-        if (identity.application, identity.schema) != (APPLICATION_ID, SCHEMA_VERSION):
+        if identity == _EMPTY:
             # Another process may be making the same store: what counts is seen under the lock.
             with self.transaction():
                 if _identify(self._connection) == _EMPTY:

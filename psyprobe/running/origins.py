@@ -48,8 +48,6 @@ class Origins:
             if isinstance(observer, ServedObserver)
         }
         self._warnings: set[tuple[str, str]] = set()
-        #: The origin that came with the last answer of each server, and what it resolved to.
-        self._last: dict[str, tuple[Origin, Origin]] = {}
         self._current = {
             digest: self._find_current(digest, observer)
             for digest, observer in observers.items()
@@ -63,9 +61,6 @@ class Origins:
         StoreError
             The server says that another model answered than before.
         """
-        last = self._last.get(observer_digest)
-        if last is not None and last[0] == reply:
-            return last[1]
         current = self._current[observer_digest]
         if reply.software and (reply.software, reply.device) != (
             current.software,
@@ -98,9 +93,7 @@ class Origins:
         if origin not in stored_origins:
             stored_origins.append(origin)
         # One object for all its answers: the store spells it out once.
-        origin = stored_origins[stored_origins.index(origin)]
-        self._last[observer_digest] = (reply, origin)
-        return origin
+        return stored_origins[stored_origins.index(origin)]
 
     def report_changes(self) -> None:
         """Warn of each observer whose stored answers were computed with other software or

@@ -8,10 +8,10 @@ Measurement 20.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import eq
 from typing import TYPE_CHECKING
 
 from psyprobe._json import JsonObject
@@ -65,19 +65,17 @@ def agreement(
     Ann and Bob: 1 of 2 alike (50.0 %), Cohen's kappa 0.00
     """
     tasks = [name for name in first_verdicts if name in second_verdicts]
-    equal = sum(first_verdicts[name] == second_verdicts[name] for name in tasks)
-    first_counts = Counter(first_verdicts[name] for name in tasks)
-    second_counts = Counter(second_verdicts[name] for name in tasks)
+    first_words, second_words = (
+        [verdicts[name] for name in tasks]
+        for verdicts in (first_verdicts, second_verdicts)
+    )
+    equal = sum(map(eq, first_words, second_words))
     # Whole numbers: the share by chance times the squared number of tasks.
-    chance = sum(
-        first_counts[verdict] * second_counts[verdict] for verdict in first_counts
-    )
+    chance = sum(map(second_words.count, first_words))
     certain = len(tasks) ** 2
-    kappa = (
-        None
-        if chance == certain
-        else (equal * len(tasks) - chance) / (certain - chance)
-    )
+    kappa = None
+    if chance < certain:
+        kappa = (equal * len(tasks) - chance) / (certain - chance)
     return Agreement(first, second, len(tasks), equal, kappa)
 
 

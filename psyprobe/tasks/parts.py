@@ -63,13 +63,13 @@ def by_parts(
     )
 
 
-def listed(items: pd.DataFrame, limit: int = LISTED) -> pd.DataFrame:
-    """Select at most so many rows, spread evenly over a table."""
-    rows = np.linspace(0, len(items) - 1, min(limit, len(items)))
+def listed(items: pd.DataFrame) -> pd.DataFrame:
+    """Select at most `LISTED` rows, spread evenly over a table."""
+    rows = np.linspace(0, len(items) - 1, min(LISTED, len(items)))
     return items.iloc[np.unique(rows.astype(int))]
 
 
-def corruption_gallery(names: Sequence[str], strength: str = "mid") -> list[Gallery]:
+def corruption_gallery(names: Sequence[str]) -> list[Gallery]:
     """Show R-Bench's corruptions of a photograph; no gallery without scikit-image and OpenCV."""
     try:
         import cv2  # noqa: F401
@@ -83,18 +83,18 @@ def corruption_gallery(names: Sequence[str], strength: str = "mid") -> list[Gall
     pictures: list[tuple[Any, str]] = [(photograph, "reference")]
     for name in dict.fromkeys(names):
         dimension = dimensions()[name]
-        corrupted = corrupt(photograph, name, strength, 0, image_id=_PHOTOGRAPH)
+        corrupted = corrupt(photograph, name, "mid", 0, image_id=_PHOTOGRAPH)
         mark = " *" if dimension.captured else ""
         pictures.append((corrupted, f"{dimension.id}. {dimension.title}{mark}"))
     caption = (
-        f"Strength {strength}, on scikit-image's photograph of an astronaut, made smaller. * "
+        "Strength mid, on scikit-image's photograph of an astronaut, made smaller. * "
         "simulated where R-Bench photographed it."
     )
     return [Gallery("Corruptions", pictures, caption, _WIDTH)]
 
 
 def answers_table(
-    tables: Mapping[str, pd.DataFrame], columns: Mapping[str, str], limit: int = LISTED
+    tables: Mapping[str, pd.DataFrame], columns: Mapping[str, str]
 ) -> Table:
     """List the answers of observers word for word, for items spread over the set.
 
@@ -104,13 +104,11 @@ def answers_table(
         Items and answers, by observer.
     columns : mapping of str to str
         Headings by the columns to list.
-    limit : int
-        Most items of each observer.
     """
     rows = [
         [name, *map(_cell_text, row)]
         for name, table in tables.items()
-        for row in listed(table, limit)[list(columns)].itertuples(index=False)
+        for row in listed(table)[list(columns)].itertuples(index=False)
     ]
     count = sum(map(len, tables.values()))
     caption = f"{len(rows)} of {count} items, spread over the set; answers stand word for word."

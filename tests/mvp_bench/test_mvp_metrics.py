@@ -426,7 +426,7 @@ def test_predictions_in_the_form_of_vlmevalkit(tmp_path: Path, suffix: str) -> N
 def test_bad_input_is_one_sentence(answered: pd.DataFrame, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no column 'response'"):
         mvp_metrics(answered.drop(columns="response"))
-    with pytest.raises(InputError, match="is empty"):
+    with pytest.raises(InputError, match="has no rows"):
         mvp_metrics(answered.iloc[:0])
     with pytest.raises(UnknownNameError, match="unknown parser"):
         parse_replies(answered, pd.DataFrame(), "guess")

@@ -145,7 +145,7 @@ def _write_band(images: ImageSet, folder: Path, band: float, ppd: float) -> None
 
 
 def link_results(
-    results: Iterable[xarray.Dataset], *, confidence: float = 0.95, seed: int = 0
+    results: Iterable[xarray.Dataset], *, confidence: float = 0.95
 ) -> Robustness:
     """Correlate the contrast sensitivity of models with their accuracy on filtered images.
 
@@ -154,7 +154,7 @@ def link_results(
     results : iterable of xarray.Dataset
         Runs in any order: for each model one yes/no run over frequency, one about the set of each
         band, and perhaps one about a corrupted set.
-    confidence, seed
+    confidence
         As for `csf_robustness`.
 
     Returns
@@ -201,7 +201,6 @@ def link_results(
         table[bands].to_numpy(),
         corrupted=corrupted if np.isfinite(corrupted).sum() > 2 else None,
         confidence=confidence,
-        seed=seed,
     )
 
 

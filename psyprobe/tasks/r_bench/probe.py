@@ -292,6 +292,7 @@ def _facts(
     texts = np.concatenate([result[f"answer_{kind}"] for kind in _KINDS])
     finish = np.concatenate([result[f"finish_{kind}"] for kind in _KINDS])
     options = json.loads(result.attrs["options"])
+    unscored = table[[*MEASURES]].isna()
     return {
         "experiment": result.attrs["experiment"],
         "observer": json.loads(result.attrs["observer_card"]),
@@ -311,14 +312,7 @@ def _facts(
             "choices_without_letter": unread,
         },
         "verdicts": verdicts,
-        "unscored": {
-            measure: table[measure]
-            .isna()
-            .groupby(table["task"], sort=False)
-            .sum()
-            .to_dict()
-            for measure in MEASURES
-        },
+        "unscored": unscored.groupby(table["task"], sort=False).sum().to_dict(),
         "software": json.loads(result.attrs["software"]),
     }
 
