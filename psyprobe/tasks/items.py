@@ -169,11 +169,12 @@ def ask_items(
         with Writer(opened) as writer, progress_bar(0, progress, "question") as bar:
             bar.set_description(label or observer.card.name)
             ask_round(opened, answer_items, observers, origins, batches, bar, writer)
-        answers = opened.iterate_answers([*keys.values()])
-        return {
-            name: Answer.from_dict(answer["reply"])
-            for name, answer in zip(keys, answers, strict=True)
+        # One object for questions that are alike.
+        answers = {
+            key: Answer.from_dict(answer["reply"])
+            for key, answer in opened.require_answers([*keys.values()]).items()
         }
+    return {name: answers[key] for name, key in keys.items()}
 
 
 def check_questions(

@@ -7,13 +7,12 @@ transformers, "vit_mae:OWNER/MODEL" and "sam2:OWNER/MODEL", parts of which timm 
 from __future__ import annotations
 
 import math
-import tomllib
 from dataclasses import dataclass
 from typing import Any
 
 from psyprobe._json import JsonObject
 from psyprobe.errors import WeightsError, check_known, unknown_name
-from psyprobe.files.parsing import packaged_text
+from psyprobe.files.parsing import packaged_toml
 from psyprobe.observers.encoders import network as nets
 from psyprobe.observers.encoders.network import (
     EncoderOptions,
@@ -25,9 +24,7 @@ from psyprobe.observers.encoders.network import (
 from psyprobe.observers.images import check_patches, size_text
 
 #: Published architectures: of vit_mae and sam2 by the end of their repository's name.
-_ARCHITECTURES = tomllib.loads(
-    packaged_text("psyprobe.observers.encoders", "architectures.toml")
-)
+_ARCHITECTURES = packaged_toml("psyprobe.observers.encoders", "architectures.toml")
 #: Both of transformers were trained with ImageNet's mean and standard deviation.
 _TRANSFORMERS: JsonObject = {
     "mean": (0.485, 0.456, 0.406),
