@@ -149,6 +149,16 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     ------
     InputError
         The file cannot be read, a line is no question, or two rows of one question_id differ.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> fields = '"image": "7_s.jpg", "question": "Is it red?", "answer": "Yes", "level": "low"'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "questions.json")
+    ...     _ = path.write_text(f'{{"question_id": "1", "id": 7, "type": "y/n-s", {fields}}}')
+    ...     read_questions(path)[["pair", "kind", "answer"]].to_dict("records")
+    [{'pair': 7, 'kind': 'N', 'answer': 'yes'}]
     """
     rows = [_row(path, number, values) for number, values in read_question_lines(path)]
     table = pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
@@ -353,6 +363,19 @@ def check_questions(
     -------
     QuestionReport
         It prints as a few lines.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> row = {"question_id": "1", "id": 7, "image": "7_s.jpg", "question": "Is it red?"}
+    >>> row |= {"answer": "yes", "type": "y/n-s", "level": "low"}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "questions.json")
+    ...     _ = path.write_text(json.dumps(row))
+    ...     print(check_questions(read_questions(path)))
+    main run, yes_no N, low: 1 questions
+    1 image pairs, 1 image files
+    0 yes/no questions have the same answer on both images of a pair
     """
     tasks = table["task"].where(table["task"] != "yes_no", "yes_no " + table["kind"])
     counts = table.groupby([table["run"], tasks, table["level"]]).size()
