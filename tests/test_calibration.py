@@ -159,7 +159,7 @@ def test_the_command(
         "most": 340,
     }
     monkeypatch.setattr(
-        "psyprobe.cli.observing.load_observer", lambda name: StripeReader(guesses=True)
+        "psyprobe.tasks.items.load_observer", lambda name: StripeReader(guesses=True)
     )
     assert main([*ask, "--trials", "7", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
