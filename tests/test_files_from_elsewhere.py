@@ -23,7 +23,7 @@ from psyprobe.errors import InputError
 from psyprobe.files.images import decode_png
 from psyprobe.light.codes import pack, spread, to_codes, unpack
 from psyprobe.light.display import Display
-from psyprobe.stimulus import Gabor
+from psyprobe.stimulus import Drift, Gabor
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.stimulus.export import for_psychopy
 
@@ -359,6 +359,23 @@ def test_an_array_for_psychopy_is_upside_down_and_from_minus_one_to_one() -> Non
     assert colour.image.shape == (64, 64, 3)
     with pytest.raises(InputError, match="holds one image"):
         for_psychopy(Gabor(frequency=[2, 4], contrast=0.5).draw(), LINEAR)
+
+
+def test_a_clip_for_psychopy_is_refused_and_its_frames_are_taken() -> None:
+    clip = Drift(
+        frequency=4,
+        contrast=0.5,
+        temporal_frequency=8,
+        y=0.1,
+        size=64,
+        fps=30,
+        frames=6,
+    )
+    with pytest.raises(InputError, match="holds one image, and this clip has 6"):
+        for_psychopy(clip.draw(), LINEAR)
+    frames = next(iter(clip.chunks()))
+    image = for_psychopy(frames[2], LINEAR).image
+    np.testing.assert_allclose((image[::-1] + 1) / 2 * 200, frames.luminance[2])
 
 
 def window(

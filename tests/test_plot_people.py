@@ -406,6 +406,25 @@ def test_files_that_are_none_of_trials_are_refused(
         read_trials(path)
 
 
+def test_trials_of_several_people_are_not_pooled(tmp_path: Path) -> None:
+    rows = [
+        f"{observer},4,{contrast},{int(contrast > threshold)}"
+        for observer, threshold in (("anna", 0.015), ("ben", 0.05))
+        for contrast in np.geomspace(0.005, 0.2, 8)
+    ]
+    path = tmp_path / "people.csv"
+    path.write_text(
+        "observer,frequency,contrast,yes\n" + "\n".join(rows), encoding="utf-8"
+    )
+    with pytest.raises(InputError, match=r"trials of 2 people \(observer: anna, ben\)"):
+        read_trials(path)
+    trials = read_trials(path, by="observer")
+    assert list(trials) == ["anna", "ben"]
+    assert [int(person.yes.sum()) for person in trials.values()] == [5, 3]
+    with pytest.raises(InputError, match="has no column subject; it has observer"):
+        read_trials(path, by="subject")
+
+
 def test_a_condition_that_is_missing_is_asked_for(staircases: Path) -> None:
     with pytest.raises(
         InputError, match="luminance is the same in all trials; give luminance="

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,8 @@ from psyprobe.human.points import LEVELS, Level
 
 #: Columns with the answer of a trial: 1 for a right answer or a yes, else 0.
 _ANSWER_COLUMNS = ("correct", "yes")
+#: Columns that say whose trial it is.
+_PEOPLE_COLUMNS = ("observer", "participant", "subject", "person")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +40,18 @@ class Trials:
     answer: str
 
 
-def read_trials(path: str | Path) -> Trials:
-    """Read the trials of one observer from a table of comma-separated text.
+@overload
+def read_trials(path: str | Path) -> Trials: ...
+
+
+@overload
+def read_trials(path: str | Path, *, by: str) -> dict[str, Trials]: ...
+
+
+def read_trials(
+    path: str | Path, *, by: str | None = None
+) -> Trials | dict[str, Trials]:
+    """Read the trials of one observer, or of several, from a table of comma-separated text.
 
     Parameters
     ----------
@@ -47,16 +59,50 @@ def read_trials(path: str | Path) -> Trials:
         File with the columns ``frequency`` (cpd), ``luminance`` (cd/m²) or ``area`` (deg²);
         ``contrast``, above 0; and ``correct`` or ``yes``, 1 or 0. Other columns, and lines that
         begin with #, are passed over.
+    by : str, optional
+        Column that tells observers apart, such as ``observer``.
+
+    Returns
+    -------
+    Trials or dict of str to Trials
+        With `by`, the trials of each observer by the value of that column.
 
     Raises
     ------
     InputError
-        A column is missing, or a value is not allowed.
+        A column is missing, a value is not allowed, or several people stand in the file and no `by`
+        tells them apart.
     """
     lines = read_text(Path(path)).splitlines()
     rows = [line for line in lines if line.strip() and not line.startswith("#")]
     table = pd.DataFrame(csv.DictReader(rows, skipinitialspace=True, restkey=""))
     table = table.rename(columns=str.strip)
+    if by is None:
+        _check_one_person(path, table)
+        return _count_trials(path, table)
+    if by not in table:
+        raise InputError(
+            f"{path} has no column {by}; it has {', '.join(map(str, table))}"
+        )
+    return {
+        str(name): _count_trials(path, trials) for name, trials in table.groupby(by)
+    }
+
+
+def _check_one_person(path: str | Path, table: pd.DataFrame) -> None:
+    for column in table.columns.intersection(_PEOPLE_COLUMNS):
+        names = table[column].dropna().unique()
+        if len(names) > 1:
+            listed = ", ".join(map(str, names[:4])) + ", ..." * (len(names) > 4)
+            raise InputError(
+                f"{path} holds trials of {len(names)} people ({column}: {listed}); read them "
+                f"with read_trials(path, by={column!r}), since one curve of several people is "
+                "nobody's"
+            )
+
+
+def _count_trials(path: str | Path, table: pd.DataFrame) -> Trials:
+    """Check the columns of one observer's trials, and count them by level and contrast."""
     level: Level = _single_column(path, table, LEVELS)
     answer: str = _single_column(path, table, _ANSWER_COLUMNS)
     if "contrast" not in table:
