@@ -358,7 +358,7 @@ def _quiet_about_dim_light() -> Iterator[None]:
 
 
 def _channels_first(light: Array) -> Any:
-    """Convert images (N, H, W, 3) to a float32 tensor (N, 3, H, W); refuse light beyond the peak."""
+    """Convert images (N, H, W, 3) to a float32 tensor (N, 3, H, W); refuse light above peak."""
     import torch
 
     if (brightest := float(light.max())) > _PEAK:

@@ -108,7 +108,8 @@ def for_psychopy(stimulus: Stimulus, display: Display) -> PsychoPyImage:
     Raises
     ------
     InputError
-        There are several images, it is a clip, the display is of extended range, or it cannot show the stimulus.
+        There are several images or frames, the display is of extended range, or it cannot show the
+        stimulus.
 
     Examples
     --------
@@ -124,8 +125,8 @@ def for_psychopy(stimulus: Stimulus, display: Display) -> PsychoPyImage:
         )
     if stimulus.spec.is_clip:
         raise InputError(
-            f"an ImageStim holds one image, and this clip has {len(stimulus.pixels)}; take them one "
-            "by one: for frames in clip.chunks(): for_psychopy(frames[0], display), ..."
+            f"an ImageStim holds one image, and this clip has {len(stimulus.pixels)}; take them "
+            "one by one: for frames in clip.chunks(): for_psychopy(frames[0], display), ..."
         )
     if display.extended:
         raise InputError(

@@ -171,7 +171,7 @@ def parameter(
 
 
 def common(name: str, *, default: Levels = MISSING) -> Levels:
-    """Make the field of a parameter that many kinds have, with the unit and the limits of the table.
+    """Make the field of a parameter that many kinds have, with unit and limits from the table.
 
     Examples
     --------

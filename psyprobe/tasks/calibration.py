@@ -505,8 +505,8 @@ def _colour(test: _StripeTest, side: int) -> str:
         "JPEG 4:2:0 or the like" if is_finest else "more than JPEG 4:2:0, or by the eye"
     )
     return (
-        f"- Colour at {period:g} px is {loss}, and told at {COLOUR_PERIODS[count - 1]:g} px, while grey is "
-        f"told at {period:g} px: {cause}."
+        f"- Colour at {period:g} px is {loss}, and told at {COLOUR_PERIODS[count - 1]:g} px, "
+        f"while grey is told at {period:g} px: {cause}."
     )
 
 

@@ -1,4 +1,4 @@
-"""What the probes of benchmarks share: how items are asked, scored and drawn, and people compared."""
+"""What the probes of benchmarks share: asking, scoring and drawing items, comparing people."""
 
 from __future__ import annotations
 

@@ -368,9 +368,9 @@ class SearchProblem:
             counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None]
         )
 
-        # Derivatives of p and q over p and q. The first axis: of yes and of no; the second: by z, by
-        # guess and by lapse. All are computed in one array, since small fits wait for calls of numpy
-        # and large ones for memory.
+        # Derivatives of p and q over p and q. The first axis: of yes and of no; the second: by z,
+        # by guess and by lapse. All are computed in one array, since small fits wait for calls of
+        # numpy and large ones for memory.
         ratios = np.empty((2, 3, *z.shape))
         ratios[:, 0] = share + family.log_density(z)
         ratios[:, 1] = levels.log_upper
@@ -381,8 +381,8 @@ class SearchProblem:
         bends = pulls if second is first else second[:, None] * ratios
         gradient = pulls[0] - pulls[1]
 
-        # Curvature by z twice, by z and guess, and by z and lapse. The second axis: exact, and never
-        # indefinite.
+        # Curvature by z twice, by z and guess, and by z and lapse. The second axis: exact, and
+        # never indefinite.
         curvature = np.empty((3, 2, *z.shape))
         np.multiply(bends[0, 0], ratios[0], out=curvature[:, 1])
         curvature[:, 1] += bends[1, 0] * ratios[1]
@@ -395,7 +395,7 @@ class SearchProblem:
         # From z to threshold and slope: dz/dthreshold = -steepness, dz/dslope = distance.
         steepness = family.span * np.exp(point.slope)
         distance = z - family.median
-        # Products with ones sum over levels, of which there are few: `numpy.sum` takes twice as long.
+        # Products with ones sum over levels, of which there are few: `sum` takes twice as long.
         ones = np.ones(z.shape[-1])
         gradient_sum = gradient[0] @ ones
         curvature_sum = curvature @ ones

@@ -401,7 +401,7 @@ class NetworkObserver:
 
 
 def _tokens(network: Network, name: str, output: Any) -> Any:
-    """Take the class token or the patch tokens of a layer's output, where its name asks for them."""
+    """Take the class or patch tokens of a layer's output, where its name asks for them."""
     _, _, token = name.partition(":")
     if not token:
         return output

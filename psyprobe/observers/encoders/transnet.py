@@ -18,7 +18,7 @@ from typing import Any
 
 from psyprobe._json import JsonObject
 
-#: Filters of each branch in the first stage, doubled from stage to stage; steps in time of branches.
+#: Filters of each branch in the first stage, doubled from stage to stage; time steps of branches.
 _FILTERS = 16
 _STAGES = 3
 _DILATIONS = (1, 2, 4, 8)

@@ -246,7 +246,7 @@ class SimulatedObserver(Answering):
         return self._probabilities(views, percepts, prompt)[0]
 
     def _reply(self, inquiry: Inquiry) -> Answer:
-        """Answer in words, at random, as the simulated mind sees the images and reads the prompt."""
+        """Answer in words, at random, as the simulated mind sees images and reads the prompt."""
         prompt = inquiry.prompt
         decoding = inquiry.decoding
         mind = self.mind

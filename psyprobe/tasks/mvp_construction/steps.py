@@ -479,7 +479,7 @@ _ACTIONS = {
 def prompt_values(
     step: str, item: Item, offered: Sequence[Category]
 ) -> Mapping[str, str]:
-    """Collect what is filled into the prompt of a step, from an item and the categories on offer."""
+    """Collect what fills the prompt of a step, from an item and the categories on offer."""
     if step == "caption":
         return {}
     caption = item.value("caption")
