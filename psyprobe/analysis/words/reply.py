@@ -15,6 +15,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from psyprobe.analysis.words.reply_structure import (
+    Entry,
+    Value,
+    best_label,
+    split_boxes,
+    split_json,
+    split_lines,
+    verdict_groups,
+    without_struck,
+)
 from psyprobe.errors import InputError
 from psyprobe.files.parsing import packaged_toml
 
@@ -104,9 +114,93 @@ def read_reply(
     'yes'
     """
     words = _compile_words(tuple(yes), tuple(no))
-    plain = plain_text(text)
+    text = without_struck(first_and_last(without_reasoning(text)))
+    return _read_structure(words, text, polarity) or _read_words(
+        words, plain_text(text), polarity
+    )
+
+
+def _read_structure(words: _Words, text: str, polarity: int) -> Reading | None:
+    """Read a reply by its boxes, its JSON or its lines of labels; None where these say nothing."""
+    boxes = split_boxes(text)
+    record = None if boxes else split_json(text, words.is_answer)
+    lines = None if boxes or record else split_lines(plain_text(text))
+    if boxes:
+        ticked, other_text = boxes
+        reading = _read_values(words, ticked, polarity) or "ambiguous"
+    elif record or lines:
+        entries, other_text = record or lines or ([], "")
+        entries_reading = _read_entries(words, entries, polarity)
+        if entries_reading is None:
+            # What is said of noise or colour is left out where the other text decides.
+            other = _read_words(words, plain_text(other_text), polarity)
+            return other if lines and other in ("yes", "no") else None
+        reading = entries_reading
+        notes = [value for _, value in entries if record and isinstance(value, str)]
+        if words.english and _any_contradicts(reading, notes, polarity):
+            return "ambiguous"
+    else:
+        return None
+    other_reading = _read_words(words, plain_text(other_text), polarity)
+    opposed = {reading, other_reading} == {"yes", "no"}
+    return "ambiguous" if opposed else reading
+
+
+def _any_contradicts(reading: Reading, notes: Sequence[str], polarity: int) -> bool:
+    """Tell whether a note begins with the opposite of a reading."""
+    return any(
+        _contradicted(reading, "", ["", *sentences_of(plain_text(note))], polarity)
+        for note in notes
+    )
+
+
+def _read_entries(
+    words: _Words, entries: Sequence[Entry], polarity: int
+) -> Reading | None:
+    """Read the verdict among entries, else their scores, else what they say of the pattern."""
+    for values in verdict_groups(entries):
+        reading = _read_values(words, values, polarity)
+        if reading:
+            return reading
+    best = best_label(entries, words.side)
+    if best is not None:
+        return "yes" if best == "yes" else "no" if best == "no" else "ambiguous"
+    truths = [
+        (_question_sign(label), words.truth(value))
+        for label, value in entries
+        if words.truth(value)
+    ]
+    signs = {polarity * truth * (sign or 0) for sign, truth in truths if sign != 0}
+    if signs:
+        return "yes" if signs == {1} else "no" if signs == {-1} else "ambiguous"
+    # Of two things of which neither is the pattern, none says what was asked.
+    return "ambiguous" if len(truths) > 1 else None
+
+
+def _read_values(
+    words: _Words, values: Sequence[Value], polarity: int
+) -> Reading | None:
+    """Read what values say that stand as the verdict; None where no word of them is known."""
+    readings = {_read_value(words, value, polarity) for value in values} - {"invalid"}
+    return readings.pop() if len(readings) == 1 else ("ambiguous" if readings else None)
+
+
+def _read_value(words: _Words, value: Value, polarity: int) -> Reading:
+    if isinstance(value, str):
+        return _read_words(words, plain_text(value), polarity)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "ambiguous" if value is None else "invalid"
+
+
+def _read_words(words: _Words, plain: str, polarity: int) -> Reading:
+    """Read what the words of a plain text decide."""
     if words.english and _is_refusal(plain, excuses=False):
         return "refusal"
+    retractions = list(_PHRASES["retraction"].finditer(plain)) if words.english else []
+    if retractions and re.search(r"\w", plain[: retractions[-1].start()]):
+        corrected = _read_words(words, plain[retractions[-1].end() :], polarity)
+        return "ambiguous" if corrected == "invalid" else corrected
     both_answers = words.both_answers.search(plain)
     if both_answers and both_answers["bare"] is not None:
         return "ambiguous"
@@ -244,7 +338,7 @@ def plain_text(text: str) -> str:
     'yes, it is not blank'
     """
     text = re.sub("[\u2018\u2019\u02bc\u00b4]", "'", without_reasoning(text).casefold())
-    text = text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
+    text = first_and_last(text)
     tagged = _PHRASES["answer_tag"].findall(text)
     text = _replace("tags", tagged[-1] if tagged else text)
     text = _PHRASES["table_row"].sub(lambda row: ": ".join(row[1].split("|")), text)
@@ -253,6 +347,17 @@ def plain_text(text: str) -> str:
         " " if unicodedata.category(c) in ("So", "Sk", "Cn", "Co") else c for c in text
     )
     return _replace("marks", text).strip(" \n,-:;")
+
+
+def first_and_last(text: str) -> str:
+    """Cut the middle out of a long text.
+
+    Examples
+    --------
+    >>> len(first_and_last("yes " * 10_000))
+    4001
+    """
+    return text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
 
 
 def sentences_of(text: str) -> list[str]:
@@ -300,6 +405,28 @@ class _Words:
         """Write the pattern of either answer, with a group of its name."""
         return f"(?:(?P<yes>{self.yes})|(?P<no>{self.no}))"
 
+    def side(self, label: str) -> Literal["yes", "no"] | None:
+        """Say which answer a label names: "p(yes)", "no" and "score of no", but not "no objects"."""
+        match = re.fullmatch(
+            self.either, _PHRASES["score_words"].sub(" ", label).strip()
+        )
+        return None if match is None else "yes" if match["yes"] else "no"
+
+    def is_answer(self, text: str) -> bool:
+        """Tell whether a text is one of the answers alone."""
+        return self.side(plain_text(text).rstrip(".!")) is not None
+
+    def truth(self, value: Value) -> int:
+        """Say whether a value affirms (1) or denies (-1) its label; 0 where it does neither."""
+        if not isinstance(value, str):
+            return {True: 1, False: -1}[value] if isinstance(value, bool) else 0
+        plain = plain_text(value)
+        lead, _ = self.leading(sentences_of(plain))
+        seen = _PHRASES["bare_seen"].fullmatch(plain.rstrip("."))
+        if lead or not seen:
+            return {"yes": 1, "no": -1}.get(lead or "", 0)
+        return -1 if seen[1] or "absent" in plain else 1
+
     def leading(self, sentences: list[str]) -> tuple[Reading | None, str]:
         """Find the decision a text begins with, after a preamble, and the rest of its sentence."""
         text = _PHRASES["idioms_at_start"].sub("", ". ".join(sentences))
@@ -331,7 +458,10 @@ class _Words:
                 if cued
                 else re.search(rf"(?P<yes>{self.yes})(?P<no>(?!))?$", sentence)
             )
-            if match and not _search("taken_back", sentence[: match.end()]):
+            if match and not (
+                _search("taken_back", sentence[: match.end()])
+                or _search("conditional", sentence[: match.start()])
+            ):
                 return "yes" if match["yes"] else "no"
             decided, rest = self.leading([sentence])
             if (
@@ -509,6 +639,8 @@ def _answer_sign(words: _Words, sentence: str) -> tuple[int, str]:
 def _read_statements(sentences: list[str], polarity: int) -> Reading | None:
     """Read the answer from all statements of a reply."""
     statement = _combine_sentences(sentences)
+    if any(_PHRASES["elliptic_it"].fullmatch(sentence) for sentence in sentences[1:]):
+        return "ambiguous"
     direct = {
         _elliptic_sign(sentence)
         for sentence in sentences
@@ -559,9 +691,13 @@ def _combine_sentences(sentences: list[str]) -> _Statement:
         part.strip(" ,;:-")
         for sentence in sentences
         for part in _PHRASES["clauses"].split(
-            _PHRASES["idioms"].sub(" ", _replace_exceptions(sentence))
+            _PHRASES["unknown_scope"].sub(
+                " maybe ", _PHRASES["idioms"].sub(" ", _replace_exceptions(sentence))
+            )
         )
     ]
+    if any(_PHRASES["elliptic_it"].fullmatch(clause) for clause in clauses[1:]):
+        return _UNDECIDED
     statements = [
         _read_clause(re.sub(r"\s+", " ", part))
         for clause in clauses

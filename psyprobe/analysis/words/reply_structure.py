@@ -1,0 +1,249 @@
+"""Find the verdict in a reply by its structure: struck-out text, ticked boxes, JSON and lists.
+
+What is found is text, which the reader of words reads. Nothing here knows what a word means, but
+for the labels under which a verdict stands.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+#: What stands under a label: a truth value, a number, a text, or nothing.
+Value: TypeAlias = bool | float | str | None
+#: A label, as lower-case words, and what stands under it.
+Entry: TypeAlias = tuple[str, Value]
+
+_STRUCK = re.compile(
+    r"(?<!~)~~(?!~)[^\n]+?~~(?!~)|(?is:<(s|del|strike)>.*?</\1>)"
+    r"|\\(?:sout|st|cancel)\{[^{}\n]*\}|(?:\S\u0336)(?:\s*\S\u0336)*"
+)
+_TICKED = r"\[[xX✓✔]\]|\((?:[xX•●✓✔])\)|[☑☒✅✓✔◉🔘●]\ufe0f?"
+_EMPTY = r"\[[ _]?\]|\([ _]?\)|[☐❌✗✘❎○◯⬜]\ufe0f?"
+_BOX = re.compile(f"(?P<ticked>{_TICKED})|{_EMPTY}")
+#: A box that is no decoration, where it opens a line.
+_LONE_BOX = re.compile(r"(?m)^[\s>*+\-\d.|]*(?:\[[xX✓✔ _]\]|[☐☑])")
+_JSON = re.compile(r"[\[{].*[\]}]", re.DOTALL)
+_FENCE = re.compile(r"```\w*|~~~\w*")
+#: Labels of a verdict, and words that make a label another's: "answer confidence".
+_VERDICT = re.compile(
+    r"\b(?:answers?|verdict|decision|response|reply|conclusion|prediction|judge?ment|result|output"
+    r"|choice|label|classification|class|antwort|réponse|respuesta|resposta|risposta|antwoord"
+    r"|ответ|答案|回答)\b"
+)
+_ABOUT_VERDICT = re.compile(
+    r"\b(?:reason\w*|explanation|rationale|confidence|certainty|prob\w*|scores?|type|format"
+    r"|options?|question|initial|first|previous|alternative|other|second|wrong|incorrect|not)\b"
+)
+_NO_SCORE = re.compile(r"\b(?:rank|index|id|position|order|loss|distance)\b")
+_NUMBER = re.compile(r"\W*(-?\d+(?:\.\d+)?|\.\d+)\s*%?\W*")
+_LINE = re.compile(
+    r"(?m)^[\W\d]*([^\W\d][\w' \-/()]{0,70}?)"
+    r"(?:\s*[:=?]+[^\S\n]*(\S.*)|[^\S\n]+([\d.]+[^\S\n]*%?))$"
+)
+_SCORE_FIRST = re.compile(r"(?m)^\W*(\d+(?:\.\d+)?\s*%)\s+(?:for |of )?([^\W\d]+)\W*$")
+_AFTER_SCORE = re.compile(r"(?<=[%\d])\s*[,;/]\s*(?=[^\W])")
+
+
+def without_struck(text: str) -> str:
+    """Remove what a reply has struck out.
+
+    Examples
+    --------
+    >>> without_struck("~~No~~ Yes"), without_struck("<s>no</s> yes")
+    (' Yes', ' yes')
+    """
+    return _STRUCK.sub("", text)
+
+
+def split_boxes(text: str) -> tuple[list[str], str] | None:
+    r"""Split a reply with boxes to tick into the texts of the ticked ones and all other lines.
+
+    Returns
+    -------
+    tuple of (list of str, str), or None
+        None where it has no such boxes.
+
+    Examples
+    --------
+    >>> split_boxes("- [x] Yes\n- [ ] No"), split_boxes("Yes ☐ No ☑"), split_boxes("[x, y]")
+    ((['Yes'], ''), (['No'], ''), None)
+    """
+    kinds = {match["ticked"] is not None for match in _BOX.finditer(text)}
+    if len(kinds) < 2 and not _LONE_BOX.search(text):
+        return None
+    ticked = []
+    other_lines = []
+    for line in text.splitlines():
+        boxes = list(_BOX.finditer(line))
+        if not boxes:
+            other_lines.append(line)
+            continue
+        labels_follow = bool(re.search(r"\w", line[boxes[-1].end() :]))
+        if labels_follow:
+            other_lines.append(line[: boxes[0].start()].strip(" \t>*+-|"))
+        starts = [0, *(box.end() for box in boxes)]
+        ends = [*(box.start() for box in boxes), len(line)]
+        labels = [line[start:end] for start, end in zip(starts, ends, strict=True)]
+        of_boxes = labels[1:] if labels_follow else labels[:-1]
+        ticked += [
+            label.strip(" \t|,;/")
+            for box, label in zip(boxes, of_boxes, strict=True)
+            if box["ticked"]
+        ]
+    return ticked, "\n".join(other_lines).strip()
+
+
+def split_json(
+    text: str, is_answer: Callable[[str], bool]
+) -> tuple[list[Entry], str] | None:
+    """Split a reply into the entries of the JSON (or Python literal) in it and the text around.
+
+    Parameters
+    ----------
+    text : str
+        The reply.
+    is_answer : callable
+        Tells whether a text is one of the answers: a list of answers with scores has the answers as
+        labels.
+
+    Examples
+    --------
+    >>> split_json('So: {"answer": {"value": "no"}, "sure": true}', lambda text: text == "no")
+    ([('answer value', 'no'), ('sure', True)], 'So:')
+    """
+    match = _JSON.search(text)
+    if not match:
+        return None
+    parsed = _parse_json(match[0])
+    if not isinstance(parsed, list | tuple):
+        return None
+    around = _FENCE.sub(" ", text[: match.start()] + "\n" + text[match.end() :])
+    return list(_flatten(parsed, "", is_answer)), around.strip()
+
+
+def _parse_json(text: str) -> object:
+    """Parse JSON, objects as tuples of pairs; None where it is none."""
+    literal = re.sub("[\u201c\u201d]", '"', text)
+    literal = re.sub(r"(?<![^\s{\[,:])'|'(?![^\s}\],:])", '"', literal)
+    literal = re.sub(r"\bTrue\b", "true", re.sub(r"\bFalse\b", "false", literal))
+    literal = re.sub(r",\s*([}\]])", r"\1", re.sub(r"\bNone\b", "null", literal))
+    for candidate in (text, literal):
+        try:
+            return json.loads(candidate, object_pairs_hook=tuple, strict=False)
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _flatten(
+    value: object, label: str, is_answer: Callable[[str], bool]
+) -> Sequence[Entry]:
+    """List what stands in a parsed JSON by the labels on the way to it."""
+    if isinstance(value, tuple):
+        pairs = [(f"{label} {_words(str(key))}".strip(), child) for key, child in value]
+        answers = [v for _, v in pairs if isinstance(v, str) and is_answer(v)]
+        scores = [v for key, v in pairs if _is_number(v) and not _NO_SCORE.search(key)]
+        if len(answers) == len(scores) == 1 and label.endswith("[]"):
+            return [(answers[0], scores[0])]
+        return [
+            entry for key, child in pairs for entry in _flatten(child, key, is_answer)
+        ]
+    if isinstance(value, list):
+        several = label + "[]" if len(value) > 1 else label
+        return [
+            entry for child in value for entry in _flatten(child, several, is_answer)
+        ]
+    if isinstance(value, bool | int | float | str) or value is None:
+        return [(label.replace("[]", ""), value)]
+    return []
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _words(label: str) -> str:
+    """Write a label as lower-case words: "patternVisible" and "pattern_visible" alike."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])|[_\-]+", " ", label)
+    return spaced.casefold().strip()
+
+
+def split_lines(plain: str) -> tuple[list[Entry], str] | None:
+    r"""Split a plain text into its lines "label: value", at least two, and all other text.
+
+    Examples
+    --------
+    >>> split_lines("objects: no\ngrating: yes\nthat is all")
+    ([('objects', 'no'), ('grating', 'yes')], 'that is all')
+    """
+    lines = _SCORE_FIRST.sub(r"\2: \1", _AFTER_SCORE.sub("\n", plain))
+    entries: list[Entry] = [
+        (match[1].strip().casefold(), match[2] or match[3])
+        for match in _LINE.finditer(lines)
+    ]
+    return (entries, _LINE.sub("", lines).strip()) if len(entries) > 1 else None
+
+
+def verdict_groups(entries: Sequence[Entry]) -> list[list[Value]]:
+    """List the values under the labels of a verdict, those of a final one before all others."""
+    verdicts = [
+        (label, value)
+        for label, value in entries
+        if _VERDICT.search(label) and not _ABOUT_VERDICT.search(label)
+    ]
+    final = [value for label, value in verdicts if re.search(r"\bfinal\b", label)]
+    return [group for group in (final, [value for _, value in verdicts]) if group]
+
+
+def best_label(
+    entries: Sequence[Entry], side: Callable[[str], str | None]
+) -> str | None:
+    """Find which answer has the highest score, or is the only true one.
+
+    Parameters
+    ----------
+    entries : sequence of (str, value)
+        Labels and values.
+    side : callable
+        Says which answer a label names; None for no or several answers.
+
+    Returns
+    -------
+    str or None
+        "" where the scores decide nothing, None where there are none.
+
+    Examples
+    --------
+    >>> entries = [("yes", 0.2), ("no", 0.8)]
+    >>> best_label(entries, {"yes": "yes", "no": "no"}.get)
+    'no'
+    """
+    scores: dict[str, list[float]] = {}
+    for label, value in entries:
+        answer = side(label)
+        number = _to_number(value)
+        if answer is not None and number is not None:
+            scores.setdefault(answer, []).append(number)
+    if not scores:
+        return None
+    if any(len(numbers) > 1 for numbers in scores.values()):
+        return ""
+    best = max(numbers[0] for numbers in scores.values())
+    answers = [answer for answer, numbers in scores.items() if numbers[0] == best]
+    # One score alone has nothing to compare with, but for a plain "yes: true".
+    decided = len(answers) == 1 and (len(scores) > 1 or _only_truth(entries, side))
+    return answers[0] if decided else ""
+
+
+def _only_truth(entries: Sequence[Entry], side: Callable[[str], str | None]) -> bool:
+    return any(value is True and side(label) is not None for label, value in entries)
+
+
+def _to_number(value: Value) -> float | None:
+    if isinstance(value, bool | int | float):
+        return float(value)
+    match = _NUMBER.fullmatch(value or "")
+    return float(match[1]) if match else None

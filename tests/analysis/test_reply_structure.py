@@ -1,0 +1,142 @@
+"""Verdicts that stand in a structure, words of unknown scope, and replies that others labelled."""
+
+from __future__ import annotations
+
+import csv
+import time
+from pathlib import Path
+
+import pytest
+
+from psyprobe.analysis.words.reply import read_reply
+from psyprobe.tasks.letters import read_letter
+
+
+def labelled(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_labelled_replies_get_no_wrong_sign(oracle_data: Path) -> None:
+    rows = labelled(oracle_data / "replies" / "yes_no_120.csv")
+    readings = [(row["reply"], row["label"], read_reply(row["reply"])) for row in rows]
+    signs = [row for row in readings if row[2] in ("yes", "no")]
+    assert [row for row in signs if row[2] != row[1]] == []
+    assert len(rows) == 120 and len(signs) >= 0.75 * len(rows)
+
+
+def test_labelled_replies_get_no_wrong_letter(oracle_data: Path) -> None:
+    rows = labelled(oracle_data / "replies" / "letters_60.csv")
+    readings = []
+    for row in rows:
+        options = [text.partition(". ")[2] for text in row["options"].split(" | ")]
+        label = row["label"].replace("none", "")
+        readings.append((row["reply"], label, read_letter(row["reply"], options)))
+    letters = [row for row in readings if row[2]]
+    assert [row for row in letters if row[2] != row[1]] == []
+    assert len(rows) == 60
+    assert len(letters) >= 0.9 * sum(label != "" for _, label, _ in readings)
+
+
+VERDICTS = (
+    # Boxes, before or behind their labels.
+    ("- [x] Yes\n- [ ] No", "yes"),
+    ("- [x] Yes / - [ ] No", "yes"),
+    ("Yes [ ] No [x]", "no"),
+    ("❌ Yes\n✅ No", "no"),
+    ("[ ] pattern visible\n[x] no pattern visible", "no"),
+    ("[ ] Yes [ ] No", "ambiguous"),
+    ("[x] Yes [x] No", "ambiguous"),
+    ("No.\n- [x] Yes\n- [ ] No", "ambiguous"),
+    ("❌ No", "no"),
+    ("[No]", "no"),
+    # JSON and Python literals.
+    ('{"reasoning": "No objects ...", "answer": "yes"}', "yes"),
+    ('{"objects": false, "grating": true}', "yes"),
+    ('{"objects": "no", "text": "no"}', "ambiguous"),
+    ('{"initial_answer": "yes", "final_answer": "no"}', "no"),
+    ('{"answer": null, "reason": "no idea"}', "ambiguous"),
+    ('{"answer": "yes", "reason": "There is no pattern."}', "ambiguous"),
+    ('There are stripes. {"answer": "no"}', "ambiguous"),
+    ("{'answer': 'no', 'reason': \"it's grey\",}", "no"),
+    # Scores: the higher counts, one alone has nothing to compare with.
+    ('{"yes": 0.2, "no": 0.8}', "no"),
+    ('{"yes": 0.2}', "ambiguous"),
+    ('[{"answer": "no", "p": 0.9}, {"answer": "yes", "p": 0.1}]', "no"),
+    ("Yes: 13 %, No: 87 %", "no"),
+    ("P(yes) = 0.5, P(no) = 0.5", "ambiguous"),
+    # Lists of labels: what was asked counts.
+    ("Objects: no\nText: no\nGrating: yes", "yes"),
+    ("Uniform: yes\nNoise: no", "no"),
+    ("Objects: none\nText: none", "ambiguous"),
+    # Struck out and taken back.
+    ("~~Yes~~ No", "no"),
+    ("<del>Yes</del> No", "no"),
+    ("~~~\nYes\n~~~", "yes"),
+    ("Yes - correction: no.", "no"),
+    ("It is uniform. On closer inspection, faint stripes are visible.", "yes"),
+    ("Yes. Wait, let me look again.", "ambiguous"),
+)
+
+
+@pytest.mark.parametrize(("reply", "reading"), VERDICTS)
+def test_a_verdict_is_read_by_its_structure(reply: str, reading: str) -> None:
+    assert read_reply(reply) == reading
+
+
+def test_a_question_of_reversed_polarity_is_answered_by_structure_too() -> None:
+    assert read_reply('{"objects": false, "grating": true}', polarity=-1) == "no"
+    assert read_reply('{"grating": true, "answer": "no"}', polarity=-1) == "no"
+    german = {"yes": ("ja",), "no": ("nein",)}
+    assert read_reply("- [ ] Ja\n- [x] Nein", **german) == "no"
+    assert read_reply('{"ja": 0.9, "nein": 0.1}', **german) == "yes"
+
+
+UNDECIDED = (
+    "While some images contain stripes or dots, this one does not.",
+    "Could be yes, could be no",
+    "Nobody would take this for an even grey surface.",
+    "I'd hesitate to describe the picture as featureless.",
+    "No one would call this uniform and say it shows no stripes.",
+    "Nobody would find the grating faint.",
+    "I hesitate to say that it is uniform and that it shows no stripes.",
+    "Some people would say yes.",
+    "I was wrong to say no.",
+    "If the bands are real, the answer is yes.",
+    "I thought it was blank. It is not.",
+    "Yes would be an overstatement.",
+    "Gratings have been used in research. I like them.",
+)
+
+
+@pytest.mark.parametrize("reply", UNDECIDED)
+def test_words_of_unknown_scope_give_no_sign(reply: str) -> None:
+    assert read_reply(reply) in ("ambiguous", "invalid")
+
+
+def test_nobody_denies_what_nobody_would_see() -> None:
+    assert read_reply("Nobody would find a grating in this.") == "no"
+    assert read_reply("There is little evidence of a pattern.") == "no"
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "[",
+        "[x] ",
+        "( )",
+        "~~a",
+        '{"a":',
+        "<s>",
+        "a: no\n",
+        "x\u0336",
+        "if i ",
+        "nobody ",
+    ],
+)
+def test_long_hostile_structure_takes_no_time(unit: str) -> None:
+    text = (unit * 100_000)[:100_000]
+    start = time.process_time()
+    assert read_reply(text) != "yes"
+    read_letter(text, ("a cat", "a dog"))
+    assert time.process_time() - start < 2
