@@ -94,6 +94,46 @@ def test_a_letter_is_read_where_a_reply_gives_one(reply: str, letter: str) -> No
     assert read_letter(reply) == letter
 
 
+STRUCTURED = (
+    ("- [ ] A\n- [x] B", "B"),
+    ("~~A~~ B", "B"),
+    ('{"A": 0.1, "B": 0.7}', "B"),
+    ('{"choice": "b", "confidence": 0.6}', "B"),
+    ("- A. a cat\n- **B. a dog**\n- C. a horse", "B"),
+    ("A: no\nB: yes\nC: no", "B"),
+    ("A. Correction: B.", "B"),
+    ("A is wrong because of its ears, so C.", "C"),
+    ("That leaves D.", "D"),
+    ("a. red, or b. green", ""),
+    ("I guess B, maybe C.", ""),
+    ("- [x] A\n- [x] B", ""),
+    ('{"A": 0.5, "B": 0.5}', ""),
+)
+
+
+@pytest.mark.parametrize(("reply", "letter"), STRUCTURED)
+def test_a_letter_is_read_by_the_structure_of_a_reply(reply: str, letter: str) -> None:
+    assert read_letter(reply) == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("A horse is shown", "C"),
+        ("Dog.", "B"),
+        ("It is not a dog.", ""),
+        ("It could be a dog.", ""),
+        ("A cat and a dog.", ""),
+        ("A hot dog", "D"),
+        ("A zebra is shown", ""),
+    ],
+)
+def test_where_options_are_known_the_text_of_one_counts(
+    reply: str, letter: str
+) -> None:
+    assert read_letter(reply, ("a cat", "a dog", "a horse", "a hot dog")) == letter
+
+
 def test_both_benchmarks_read_letters_alike() -> None:
     for reply, letter in LETTERS:
         assert parse_reply(reply, "single_mcq", "main", rule="lenient") == letter

@@ -111,7 +111,8 @@ def parse_reply(
         raise unknown_name("rule that reads replies", rule, ("published", "lenient"))
     allowed = ("yes", "no") if task == "yes_no" else tuple("ABCDE")
     if rule == "lenient":
-        answer = read_reply(reply) if task == "yes_no" else _one_letter(reply, question)
+        options = split_choices(question)[1]
+        answer = read_reply(reply) if task == "yes_no" else read_letter(reply, options)
         return answer if answer in allowed else ""
     bracketed = task != "yes_no" and run != "circular"
     for mark in ".,)" if bracketed else ".,":
@@ -191,11 +192,3 @@ def parse_replies(
         table.loc[decided, "response"] = table["judge"]
     table.attrs["without_reply"] = len(questions) - len(table)
     return table
-
-
-def _one_letter(reply: str, question: str) -> str:
-    letter = read_letter(reply)
-    options = zip("ABCDE", split_choices(question)[1], strict=False)
-    text = reply.casefold()
-    named = [name for name, option in options if option.casefold() in text]
-    return letter or (named[0] if len(named) == 1 else "")
