@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
@@ -20,9 +20,10 @@ import xarray as xr
 import psyprobe as pp
 from psyprobe.analysis.score import score_table
 from psyprobe.errors import InputError
-from psyprobe.experiment import load_experiment
+from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.observers import list_observers, load_observer
 from psyprobe.observers.registry import takes_option
+from psyprobe.observers.simulated.serving import SimulatedServer
 from psyprobe.probes import load_probe, probe_summary
 from psyprobe.probes.results import score_layers, scoreboard
 
@@ -189,26 +190,67 @@ def test_a_probe(probe: str, tmp_path: Path) -> None:
     check_alike(result, twin, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("experiment", "observer", "options"),
-    [
-        ("gabor_achromatic", "pixels", {}),
-        ("gabor_achromatic", "castlecsf", {}),
-        ("gabor_achromatic", "timm:test_vit.r160_in1k", {"random_weights": True}),
-        ("hernandez2025", "simulated:watson-malo", {}),
-    ],
-)
-def test_an_observer_kind(
-    experiment: str, observer: str, options: dict[str, Any], tmp_path: Path
+def check_twin(page: Experiment, name: str, folder: Path, **options: Any) -> None:
+    """Run a page with an observer and with its twin, and compare all that comes of it."""
+    observers = (load_observer(each, **options) for each in (name, f"twinof{name}"))
+    results = [pp.run(page, observer, progress=False) for observer in observers]
+    check_alike(*results, folder)
+
+
+@pytest.fixture
+def pictures() -> Experiment:
+    """A page for observers with features or differences."""
+    return load_experiment("gabor_achromatic").with_settings(
+        {"levels.contrast.n": 3, **SHORT}
+    )
+
+
+@pytest.fixture
+def questions() -> Experiment:
+    """A page for observers that answer."""
+    return load_experiment("hernandez2025").with_settings(
+        {"asking.prompts": "base", "levels.contrast.n": 3, **SHORT}
+    )
+
+
+@pytest.mark.parametrize("observer", ["pixels", "castlecsf", "cvvdp"])
+def test_an_observer_without_weights(
+    observer: str, pictures: Experiment, tmp_path: Path
 ) -> None:
-    page = load_experiment(experiment).with_settings({"levels.contrast.n": 5, **SHORT})
-    if experiment == "hernandez2025":
-        page = page.with_settings({"asking.prompts": "base"})
-    results = [
-        pp.run(page, load_observer(name, **options), progress=False)
-        for name in (observer, f"twinof{observer}")
-    ]
-    check_alike(*results, tmp_path)
+    if observer == "cvvdp":
+        pytest.importorskip("pycvvdp", reason="the metrics extra is not installed")
+    check_twin(pictures, observer, tmp_path)
+
+
+def test_an_encoder(
+    encoder_name: str,
+    encoder_options: dict[str, Any],
+    pictures: Experiment,
+    tmp_path: Path,
+) -> None:
+    if encoder_name.startswith("torch:"):
+        encoder_options["input_size"] = 224
+    check_twin(pictures, encoder_name, tmp_path, **encoder_options)
+
+
+def test_an_observer_that_answers(questions: Experiment, tmp_path: Path) -> None:
+    check_twin(questions, "simulated:watson-malo", tmp_path)
+
+
+def test_a_served_model(questions: Experiment, tmp_path: Path) -> None:
+    served = load_observer("simulated:watson-malo")
+    with SimulatedServer(served) as server:
+        check_twin(
+            questions, f"openai:{server.model}", tmp_path, base_url=server.base_url
+        )
+
+
+def test_a_chat_model_in_this_process(
+    questions: Experiment, chat_folders: Callable[[str], Path], tmp_path: Path
+) -> None:
+    check_twin(
+        questions, f"transformers:{chat_folders('llava')}", tmp_path, device="cpu"
+    )
 
 
 @pytest.mark.parametrize("prefix", KINDS)
