@@ -264,6 +264,24 @@ def test_no_store_is_one_clear_line(tmp_path: Path) -> None:
     assert not (tmp_path / "runs.sqlite").exists()
 
 
+@pytest.mark.parametrize("name", [":memory:", "file:x?mode=memory", "file:runs.sqlite"])
+def test_a_path_is_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    batch = answers()
+    with Store(f"./{name}") as store:
+        store.add(batch)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    with Store(tmp_path / name, create=False) as store:
+        assert len(store.answers([answered.question.key for answered in batch])) == 2
+
+
+def test_what_keeps_nothing_is_no_store() -> None:
+    with pytest.raises(StoreError, match="a device or a pipe, which keeps nothing"):
+        Store("/dev/null")
+
+
 def test_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "other.sqlite")
     connection.execute("CREATE TABLE mine (x)")

@@ -456,14 +456,22 @@ def connect(path: Path | None, name: str, create: bool) -> sqlite3.Connection:
         )
     if path.is_dir():
         raise StoreError(f"{name} is a folder; give the name of a file in it")
+    if path.exists() and not path.is_file():
+        raise StoreError(
+            f"{name} is a device or a pipe, which keeps nothing; give the name of a file"
+        )
     if not path.parent.is_dir():
         raise StoreError(
             f"{name} cannot be made: there is no folder {path.parent}; make it first"
         )
     if not create and not path.exists():
         raise StoreError(f"{name} does not exist")
+    # SQLite takes ":memory:" and "file:..." for instructions, but not behind a folder.
     return sqlite3.connect(
-        path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+        path.absolute(),
+        timeout=BUSY_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,
     )
 
 
