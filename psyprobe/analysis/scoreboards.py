@@ -51,7 +51,7 @@ _OF_PAPER = {metric.name: metric for metric in (ALIGNMENT, ERROR_MEAN, ERROR_POO
 _COLUMNS = 5
 
 _KEY = (
-    "Each cell is Spearman's r_s of the response with the multiple of the human threshold "
+    "{cell} is Spearman's r_s of the response with the multiple of the human threshold "
     "(larger is better), or of a "
     "matching test the root mean square error in log10 contrast (smaller is better).",
     "f32 floor: share of the score points at the floor of the paper's float32 arithmetic, mean "
@@ -243,6 +243,7 @@ class Scoreboard:
         return self.table()
 
     def _cells(self, tests: Sequence[Test]) -> list[list[str]]:
+        """Lay out names and scores; shares at the float32 floor beside scores of the paper alone."""
         cells = [["observer", *(test.short_name for test in tests), "f32 floor"]]
         for row in self.rows:
             scores = [_cell(row.entries.get(test), test.metric) for test in tests]
@@ -250,14 +251,25 @@ class Scoreboard:
             if row.kind in ("baseline", "people"):
                 floor = floor.strip("-")
             cells.append([row.title, *scores, floor])
-        return cells
+        return cells if self._is_of_paper else [line[:-1] for line in cells]
+
+    @property
+    def _is_of_paper(self) -> bool:
+        """Tell whether a column holds a score that Cai et al. (2025) define."""
+        return any(test.metric.name in _OF_PAPER for test in self.tests)
 
     def _lines(self) -> list[str]:
-        lines = [*_KEY]
+        metrics = dict.fromkeys(test.metric for test in self.tests)
+        lines = [_legend(metric) for metric in metrics if metric.name not in _OF_PAPER]
+        caveat = ""
+        if self._is_of_paper:
+            cell = "Each other cell" if lines else "Each cell"
+            lines += [text.format(cell=cell) for text in _KEY]
+            caveat = f", {_INTERVAL_CAVEAT}"
         kinds = {row.kind for row in self.rows}
         if self.confidence is not None:
             confidence = f"{100 * self.confidence:g} %"
-            lines.append(f"Brackets: {confidence} intervals, {_INTERVAL_CAVEAT}.")
+            lines.append(f"Brackets: {confidence} intervals{caveat}.")
         if "people" in kinds:
             lines.append(_PEOPLE)
         used = ""
@@ -504,6 +516,13 @@ def _published(tests: Sequence[Test]) -> list[BoardRow]:
         for (label, family), entries in rows.items()
         if entries
     ]
+
+
+def _legend(metric: Metric) -> str:
+    """Say what the cells under a metric's name are, without the marks of mathematical type."""
+    label = metric.label.translate(str.maketrans("", "", "${}_"))
+    direction = "larger" if metric.more_is_better else "smaller"
+    return f"{metric.suffix}: {label} ({direction} is better)."
 
 
 def _cell(entry: Entry | None, metric: Metric) -> str:

@@ -22,8 +22,8 @@ from matching_results import simulated_matching
 from psyprobe.analysis import published_scores, replay
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
-from psyprobe.analysis.score import CONTRAST, PIXELS
-from psyprobe.analysis.scoreboards import Scoreboard, Test
+from psyprobe.analysis.score import CONTRAST, PIXELS, Entry, Metric
+from psyprobe.analysis.scoreboards import BoardRow, Scoreboard, Test
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.probes.results import score, scoreboard
 
@@ -250,6 +250,24 @@ def test_text_is_narrow_and_explains_its_flags(board: Scoreboard) -> None:
     assert max(map(len, text.splitlines())) <= 120
     assert "p: no better than the pixels" in str(board)
     assert "saturated" in str(board)
+
+
+def test_the_legend_is_that_of_the_columns(board: Scoreboard) -> None:
+    robustness = Metric("absolute", "Absolute robustness", True, 4, "absolute")
+    jnd = Metric("rmse", "Thresholds, RMSE ($log_{10}$)", False, 2, "jnd")
+    cells = {
+        Test("r_bench", robustness): Entry(0.5, 0.4, 0.6),
+        Test("mine", jnd): Entry(0.1),
+    }
+    rows = (BoardRow("model", "observer", "openai", cells),)
+    text = Scoreboard((*cells,), rows, 0.95).table()
+    assert "absolute: Absolute robustness (larger is better)." in text
+    assert "jnd: Thresholds, RMSE (log10) (smaller is better)." in text
+    assert "Brackets: 95 % intervals." in text
+    assert not [word for word in ("r_s", "f32", "levels") if word in text]
+    mixed = Scoreboard((GABOR, *cells), (*board.rows, *rows), 0.95).table()
+    assert "absolute: " in mixed and "Each other cell is Spearman's r_s" in mixed
+    assert "Each cell is Spearman's r_s" in board.table() and "f32" in board.table()
 
 
 def test_csv_and_json_hold_every_digit(board: Scoreboard) -> None:
