@@ -13,6 +13,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -22,6 +23,8 @@ from psyprobe._json import JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 
 _HOST = "127.0.0.1"
+#: Names of this machine by which requests may address it.
+_HOST_NAMES = (_HOST, "localhost")
 #: Bytes that a page may send: far more than a decision or the record of a trial.
 _MAX_BYTES = 100_000
 #: Characters of a path: the token, a word and two numbers.
@@ -33,6 +36,9 @@ _BASE_POLICY = (
 
 class LocalServer:
     """A server of an application on loopback, in a thread, for as long as it is entered.
+
+    It answers only requests for this machine by name: a page elsewhere whose name was made to lead
+    here reads nothing.
 
     Parameters
     ----------
@@ -72,7 +78,10 @@ class LocalServer:
         # No log: an address may be a secret, and requests of others do not belong on a terminal.
         self._server = uvicorn.Server(
             uvicorn.Config(
-                app,
+                TrustedHostMiddleware(app, _HOST_NAMES),
+                # A request that names a host in its first line is answered 404: h11 takes that for
+                # a path, and httptools overlooks the host.
+                http="h11",
                 lifespan="off",
                 ws="none",
                 log_config=None,
@@ -107,9 +116,9 @@ class LoopbackServer(LocalServer):
 
     Notes
     -----
-    The address holds a random token, and only requests for this machine by name are answered, so no
-    other page in the same browser can read or decide anything. The page loads nothing from
-    elsewhere, and is isolated from all others, which gives its clocks steps of 5 µs.
+    The address holds a random token, so no other page in the same browser can read or decide
+    anything. The page loads nothing from elsewhere, and is isolated from all others, which gives
+    its clocks steps of 5 µs.
     """
 
     def __init__(self, routes: Sequence[Route], port: int = 0) -> None:
@@ -152,12 +161,11 @@ def _app(routes: Sequence[Route], token: str) -> Starlette:
         host = request.headers.get("Host", "")
         path = request.url.path
         has_token = secrets.compare_digest(path.split("/")[1].encode(), token.encode())
-        is_local = host.rpartition(":")[0] in (_HOST, "localhost")
         # A browser sends the origin with whatever it posts.
         is_own_page = (
             request.headers.get("Origin", f"http://{host}") == f"http://{host}"
         )
-        ours = has_token and is_local and is_own_page and len(path) <= _MAX_PATH
+        ours = has_token and is_own_page and len(path) <= _MAX_PATH
         response = await call_next(request) if ours else JSONResponse({}, 404)
         response.headers.setdefault("Content-Security-Policy", _BASE_POLICY)
         response.headers.update(

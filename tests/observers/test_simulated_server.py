@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,43 @@ def test_refuses_in_the_protocol_s_own_form(
         assert server.counts == {"refused": 1}
 
 
+def nested(depth: int) -> list[bytes]:
+    """Bodies that go deep at once, in what nobody reads, and in a message."""
+    lists = b"[" * depth + b"]" * depth
+    part = b'[{"type":"text","text":' * depth + b'"?"' + b"}]" * depth
+    message = b'[{"role":"user","content":' + part + b"}]"
+    return [
+        lists,
+        b'{"a":' + lists + b"}",
+        b'{"model":"m","messages":' + message + b"}",
+    ]
+
+
+@pytest.mark.parametrize("depth", [150, 250, 100_000])
+def test_a_deep_body_is_refused(observer: SimulatedObserver, depth: int) -> None:
+    with SimulatedServer(observer) as server:
+        assert [send(server, body)[0] for body in nested(depth)] == [400] * 3
+        assert send(server, question())[0] == 200
+
+
+def test_requests_for_other_machines_are_refused(observer: SimulatedObserver) -> None:
+    """A page elsewhere whose name leads here sends its own name, on whichever line."""
+    path = "/v1/models"
+    with SimulatedServer(observer) as server:
+        for host in ("evil.example", f"evil.example:{server.port}", ""):
+            assert status(server, path, host) == 400
+        assert status(server, f"http://evil.example{path}", "localhost") == 404
+        for host in (f"127.0.0.1:{server.port}", f"localhost:{server.port}"):
+            assert status(server, path, host) == 200
+
+
+def status(server: SimulatedServer, target: str, host: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    with closing(connection):
+        connection.request("GET", target, headers={"Host": host})
+        return connection.getresponse().status
+
+
 def test_other_paths(observer: SimulatedObserver) -> None:
     with SimulatedServer(observer) as server:
         assert send(server, "", "/v1/models", "GET")[1]["data"][0]["id"] == MODEL
@@ -287,7 +325,8 @@ def test_the_command_serves_until_it_is_told_to_end(ending: signal.Signals) -> N
             ("127.0.0.1", ready["port"]), timeout=60
         ) as connection:
             connection.sendall(
-                b"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n"
+                b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n"
+                b"Authorization: Bearer secret\r\n\r\n"
             )
             assert connection.recv(100).startswith(b"HTTP/1.1 200 OK")
             process.send_signal(ending)

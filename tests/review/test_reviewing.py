@@ -106,10 +106,13 @@ def test_strangers_get_nothing(candidates: Path) -> None:
         decision = {"task": 0, "value": "accept", "text": ""}
         assert call(root, "/")[0] == 404
         assert call(root, "/guess/state")[0] == 404
-        assert call(server.address, "state", Host="evil.example")[0] == 404
+        assert call(server.address, "state", Host="evil.example")[0] == 400
         assert (
-            call(server.address, "decide", decision, Host="evil.example:80")[0] == 404
+            call(server.address, "decide", decision, Host="evil.example:80")[0] == 400
         )
+        # A request may name its host in its first line too, and that one counts.
+        elsewhere = f"http://evil.example{urlsplit(server.address).path}state"
+        assert call(root, elsewhere, Host="localhost")[0] == 404
         assert (
             call(server.address, "decide", decision, Content_Type="text/plain")[0]
             == 404
