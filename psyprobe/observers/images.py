@@ -164,8 +164,15 @@ def check_light(test: Array, reference: Array, name: str) -> tuple[Array, Array]
 
 
 def as_numpy(values: Any) -> FloatArray:
-    """Copy a tensor to the memory of this process as an array; leave an array as it is."""
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    """Copy a tensor to the memory of this process as an array; leave an array as it is.
+
+    Of bfloat16 and float8, which numpy does not know, each value is one of float32.
+    """
+    if not hasattr(values, "detach"):
+        return np.asarray(values)
+    tensor = values.detach().cpu()
+    is_unknown = str(tensor.dtype).startswith(("torch.bfloat16", "torch.float8"))
+    return np.asarray(tensor.float() if is_unknown else tensor)
 
 
 def check_finite(card: Card, features: Mapping[str, FloatArray]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import math
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -491,6 +493,15 @@ def test_long_answers_are_cut(blank: FloatArray) -> None:
     answer = seen_by.answer([blank], PROMPT, decoding=Decoding(max_tokens=2))
     assert (answer.finish, answer.tokens_out) == ("length", 2)
     assert answer.tokens_in is not None and answer.tokens_in > 100
+
+
+@pytest.mark.parametrize("name", SENSITIVITIES)
+def test_a_copy_answers_alike(name: str, blank: FloatArray) -> None:
+    seen_by = observer(name, eotf=2.2)
+    answer = seen_by.answer([blank], PROMPT, decoding=SAMPLED)
+    for copied in (pickle.loads(pickle.dumps(seen_by)), copy.deepcopy(seen_by)):
+        assert copied.card == seen_by.card
+        assert copied.answer([blank], PROMPT, decoding=SAMPLED) == answer
 
 
 def test_what_is_true_of_it_is_on_its_card() -> None:

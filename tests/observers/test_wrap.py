@@ -68,6 +68,23 @@ def test_the_ability_can_be_stated() -> None:
         pp.observer(says, ability="answers")  # type: ignore[arg-type]
 
 
+def test_a_function_may_return_formats_that_numpy_does_not_know() -> None:
+    torch = pytest.importorskip("torch")
+    means = LIGHT.mean(axis=(1, 2)) / 100
+    for dtype in (torch.bfloat16, torch.float8_e4m3fn):
+        rounded = torch.as_tensor(means).to(dtype)
+        encoder = pp.observer(
+            lambda images, rows=rounded: rows, name="low", ability="features"
+        )
+        features = encoder.features(LIGHT / 100)["output"]
+        assert features.dtype == np.float32
+        np.testing.assert_array_equal(features, rounded.float().numpy())
+    metric = pp.observer(
+        lambda test, reference: torch.ones(3, dtype=torch.bfloat16), name="ones"
+    )
+    assert metric.difference(LIGHT, LIGHT, ppd=60).tolist() == [1, 1, 1]
+
+
 def test_a_metric_is_told_the_geometry_and_held_to_one_number_a_pair() -> None:
     found = pp.observer(
         lambda test, reference, ppd: np.full(len(test), ppd), name="ppd"

@@ -203,6 +203,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
         "radius is 60 deg.*field of 3.733 deg",
     ),
     (
+        {"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "radius": 1e-320},
+        "radius is 9.99989e-321 deg; it must be >= 1e-06 deg",
+    ),
+    (
         {"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "luminance": 0},
         "luminance is 0 cd/m²",
     ),
