@@ -63,6 +63,7 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     ),
     "a store in no folder": (*INTO, ".", "--store", "nowhere/runs.sqlite"),
     "a store that is a folder": (*INTO, ".", "--store", "."),
+    "a store that is a device": (*INTO, ".", "--store", "/dev/null"),
     "an output that is a file": (
         "run",
         "page.toml",
