@@ -8,9 +8,7 @@ from argparse import Namespace
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import xarray
+from typing import TYPE_CHECKING, Any
 
 from psyprobe._json import JsonObject
 from psyprobe.analysis.published import replay
@@ -18,6 +16,7 @@ from psyprobe.analysis.score import score_table
 from psyprobe.analysis.scoreboards import Scoreboard
 from psyprobe.cli.exchanging import export_runs, import_answers
 from psyprobe.errors import InputError
+from psyprobe.files.netcdf import write_netcdf
 from psyprobe.files.output import file_stem, make_folder, write_whole
 from psyprobe.files.terminal import say, show
 from psyprobe.probes.experiments import load_results, merge_results
@@ -28,6 +27,9 @@ from psyprobe.reporting.report import report
 from psyprobe.running.maintenance import summary, vacuum, verify
 from psyprobe.running.merge import merge
 from psyprobe.running.store import Store
+
+if TYPE_CHECKING:
+    import xarray
 
 
 def score_command(arguments: Namespace) -> int:
@@ -124,7 +126,7 @@ def replay_command(arguments: Namespace) -> int:
     for result in results:
         name = file_stem(f"{result.attrs['experiment']}-{result.attrs['observer']}")
         files.append(folder / f"{name}.nc")
-        write_whole(files[-1], partial(result.to_netcdf, engine="scipy"))
+        write_whole(files[-1], partial(write_netcdf, result))
     show(
         {"files": list(map(str, files))},
         "\n".join(map(str, files)),

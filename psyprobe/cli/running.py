@@ -6,6 +6,7 @@ import json
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -18,6 +19,7 @@ from psyprobe.analysis.score import Score, score_table
 from psyprobe.cli.commands import extensions_of
 from psyprobe.errors import InputError, UnfinishedError
 from psyprobe.experiment import Experiment, load_suite
+from psyprobe.files.netcdf import write_netcdf
 from psyprobe.files.output import (
     digest,
     file_stem,
@@ -270,7 +272,7 @@ def write_result(
         kind: stem.with_name(f"{stem.name}.{ending}")
         for kind, ending in endings.items()
     }
-    write_whole(files["result"], lambda path: result.to_netcdf(path, engine="scipy"))
+    write_whole(files["result"], partial(write_netcdf, result))
     write_text(files["score"], json_text([score.to_dict() for score in scores]))
     # A command line has no window to draw in, and some machines have no display at all.
     mpl.use("agg")

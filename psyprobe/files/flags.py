@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from psyprobe._json import JsonObject
 from psyprobe._typing import StrArray
+from psyprobe.files.netcdf import as_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,11 +30,11 @@ def encode_flags(words: npt.ArrayLike, meanings: Sequence[str]) -> npt.NDArray[n
     [1, 0, 1]
     """
     places = {word: place for place, word in enumerate(meanings)}
-    array = np.asarray(words)
-    unknown_words = set(array.astype(str).ravel().tolist()) - set(places)
+    array = as_text(np.asarray(words))
+    unknown_words = set(array.ravel().tolist()) - set(places)
     if unknown_words:
         raise ValueError(f"{sorted(unknown_words)} are not among {list(meanings)}")
-    flags = [places[word] for word in array.astype(str).ravel().tolist()]
+    flags = [places[word] for word in array.ravel().tolist()]
     return np.array(flags, dtype=np.int8).reshape(array.shape)
 
 

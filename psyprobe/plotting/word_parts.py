@@ -16,6 +16,7 @@ from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.group import people_curve
 from psyprobe.analysis.words.sessions import person_of
 from psyprobe.analysis.words.trial_table import trials as trial_table
+from psyprobe.files.netcdf import as_text
 from psyprobe.files.units import unit_symbol
 from psyprobe.plotting import axes
 from psyprobe.plotting.figure_data import (
@@ -259,12 +260,12 @@ def _wordings(results: Sequence[xr.Dataset], csfs: Sequence[xr.Dataset]) -> Tabl
 
 def _wording_cells(table: xr.Dataset, wording: xr.Dataset) -> list[str]:
     name = str(wording["prompt"].values)
-    rows = table.isel(trial=table["prompt"].values.astype(str) == name)
+    rows = table.isel(trial=as_text(table["prompt"].values) == name)
     usable = wording["usable"].values.astype(bool)
     sensitivity = wording["sensitivity"].values[usable]
     guess = wording["guess"].values
     guess = guess[np.isfinite(guess)]
-    readings = Counter(rows["reading"].values.astype(str).tolist())
+    readings = Counter(as_text(rows["reading"].values).tolist())
     other_readings = [
         f"{count} {reading}"
         for reading, count in readings.items()
@@ -291,7 +292,7 @@ def _replies(results: Sequence[xr.Dataset]) -> Table:
             continue
         requested = table["reply_requested"].values.astype(bool)
         names = ("prompt", "text", "reading")
-        columns = [table[name].values.astype(str)[requested] for name in names]
+        columns = [as_text(table[name].values[requested]) for name in names]
         replies = Counter(zip(*columns, strict=True))
         listed: Counter[str] = Counter()
         for (prompt, text, reading), count in replies.most_common():

@@ -24,6 +24,7 @@ from psyprobe.experiment import Experiment, is_suite, load_experiment, load_suit
 from psyprobe.experiment.experiment import variant_label
 from psyprobe.experiment.page import Page
 from psyprobe.experiment.page_errors import in_file
+from psyprobe.files.netcdf import read_netcdf
 from psyprobe.files.output import digest
 from psyprobe.observers import DEFAULT_OBSERVER, as_observer, load_observer
 from psyprobe.observers.chat.prices import Budget, Prices, charge, read_prices
@@ -598,10 +599,8 @@ def _finished_results(store: Store, records: Sequence[RunRecord]) -> list[Datase
 
 
 def _read_result(path: Path) -> Dataset:
-    import xarray
-
     try:
-        result = xarray.load_dataset(path, engine="scipy")
+        result = read_netcdf(path)
     except FileNotFoundError:
         raise InputError(f"there is no result file {str(path)!r}") from None
     except (TypeError, ValueError, KeyError, IndexError) as error:

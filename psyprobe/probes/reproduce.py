@@ -16,6 +16,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.experiment.experiment import experiment_from_text
 from psyprobe.files.listing import frame_of
+from psyprobe.files.netcdf import as_text
 from psyprobe.files.terminal import printable_line
 from psyprobe.observers.protocol import Card
 from psyprobe.probes import load_probe
@@ -231,8 +232,8 @@ def _compare_variables(before: Dataset, repeat: Dataset) -> Iterator[Difference]
 
 def _compare_values(name: str, before: Any, repeat: Any) -> Iterator[Difference]:
     numeric = before.dtype.kind in "fiub" and repeat.dtype.kind in "fiub"
-    before = before.astype(float if numeric else str)
-    repeat = repeat.astype(float if numeric else str)
+    before = before.astype(float) if numeric else as_text(before)
+    repeat = repeat.astype(float) if numeric else as_text(repeat)
     differs = before != repeat
     if numeric:
         differs &= ~(np.isnan(before) & np.isnan(repeat))

@@ -65,8 +65,8 @@ def judge_replies(
         )
     table = trials(result)
     requested = table["reply_requested"].values.astype(bool)
-    prompts = table["prompt_text"].values[requested].astype(str).tolist()
-    texts = table["text"].values[requested].astype(str).tolist()
+    prompts = table["prompt_text"].values[requested].tolist()
+    texts = table["text"].values[requested].tolist()
     replies = list(zip(prompts, texts, strict=True))
     cases = {
         (prompt, text): Case(json.dumps((prompt, text)), "yes_no", prompt, "", text)

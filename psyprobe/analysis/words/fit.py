@@ -36,6 +36,7 @@ from psyprobe.analysis.words.logit_fit import (
 from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
 from psyprobe.files.cache import cached
+from psyprobe.files.netcdf import as_text
 from psyprobe.files.terminal import printable
 from psyprobe.running.task import stimulus_axis_of
 
@@ -189,7 +190,7 @@ def locate_trials(result: xr.Dataset, values: Sequence[float] = ()) -> TrialCell
             f"this is no result of a questioning run: it lacks {', '.join(missing)}; pass what "
             "psyprobe.run() returned"
         )
-    prompt, prompts = pd.factorize(result["prompt"].values.astype(str).astype(object))
+    prompt, prompts = pd.factorize(as_text(result["prompt"].values))
     nominal = result[stimulus_axis].values.astype(float)
     catch = nominal == 0
     delivered = delivered_contrast(result)
@@ -270,7 +271,7 @@ def count_cells(cells: TrialCells) -> ChatCounts:
         contrast = cells.summed(has_contrast, delivered) / cells.summed(has_contrast)
     reading = np.full(response.shape, "invalid")
     if "reading" in result:
-        words = result["reading"].values.astype(str)
+        words = as_text(result["reading"].values)
         reading = np.where(np.isin(words, EXCLUDED), words, "invalid")
     lost = cells.presented & ~cells.counted
     lost_by_reading = [lost & (reading == name) for name in EXCLUDED]
@@ -301,9 +302,7 @@ def count_cells(cells: TrialCells) -> ChatCounts:
 
 def _quote_commonest_reply(result: xr.Dataset, mask: BoolArray) -> str:
     """Quote the commonest reply, for a message."""
-    replies = (
-        result["text"].values[mask].astype(str).tolist() if "text" in result else []
-    )
+    replies = result["text"].values[mask].tolist() if "text" in result else []
     return "".join(
         f" ({n} of {len(replies)} are {shorten(printable(reply), 60)!r})"
         for reply, n in Counter(replies).most_common(1)

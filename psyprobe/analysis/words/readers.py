@@ -10,6 +10,7 @@ import numpy as np
 
 from psyprobe.analysis.score import Recorded, percent
 from psyprobe.analysis.words.trial_table import trials
+from psyprobe.files.netcdf import as_text
 from psyprobe.running.task import task_of
 
 if TYPE_CHECKING:
@@ -100,10 +101,10 @@ def judge_rereadings(
     requested = result["reply_requested"].values.astype(bool)
     if not requested.any():
         return ()
-    judge = result[JUDGE_READING].values.astype(str).astype(object)
+    judge = as_text(result[JUDGE_READING].values)
     rules, readings = (
         np.where(np.isin(values, ("yes", "no")), values, "invalid")[requested]
-        for values in (result["reading"].values.astype(str), judge)
+        for values in (as_text(result["reading"].values), judge)
     )
     differ = readings != rules
     invalid = readings == "invalid"

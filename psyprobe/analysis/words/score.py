@@ -38,6 +38,7 @@ from psyprobe.analysis.words.sessions import is_remote, sessions_of
 from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
 from psyprobe.files.flags import flag_words
+from psyprobe.files.netcdf import as_text
 from psyprobe.files.units import unit_symbol
 from psyprobe.observers.chat.cost_summary import describe_result_cost
 from psyprobe.running.task import stimulus_axis_of
@@ -89,7 +90,7 @@ def answer_agreement(result: xr.Dataset) -> Agreement | None:
     if not {"p_yes", "reading", "reply_requested", "prompt"} <= set(result.variables):
         return None
     p = result["p_yes"].values.astype(float)
-    reading = result["reading"].values.astype(str)
+    reading = as_text(result["reading"].values)
     with_text = np.isfinite(p) & result["reply_requested"].values.astype(bool)
     legible = with_text & np.isin(reading, ("yes", "no"))
     if not legible.any():
@@ -98,7 +99,7 @@ def answer_agreement(result: xr.Dataset) -> Agreement | None:
     words = reading[legible] == "yes"
     agree = token == words
     by_chance = token.mean() * words.mean() + (1 - token.mean()) * (1 - words.mean())
-    prompts = result["prompt"].values.astype(str)[legible]
+    prompts = as_text(result["prompt"].values)[legible]
     kappa = (agree.mean() - by_chance) / (1 - by_chance) if by_chance < 1 else None
     return Agreement(
         agreement=float(agree.mean()),

@@ -15,6 +15,7 @@ from psyprobe._json import JsonObject
 from psyprobe._typing import AnyArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.files.flags import encode_flags, flag_attributes, flag_words
+from psyprobe.files.netcdf import as_text
 from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ def arrange_trials(table: xr.Dataset) -> xr.Dataset:
     ]
     shared = [axis] if table.attrs.get("design") in _GRID_DESIGNS else []
     index = {name: np.unique(columns[name]) for name in common}
-    prompts, first_rows = np.unique(columns["prompt"].astype(str), return_index=True)
-    index["prompt"] = prompts[np.argsort(first_rows)].astype(object)
+    prompts, first_rows = np.unique(as_text(columns["prompt"]), return_index=True)
+    index["prompt"] = prompts[np.argsort(first_rows)]
     first_rows.sort()
 
     tests = {name: values[~catch] for name, values in columns.items()}
@@ -203,7 +204,7 @@ def _flatten_part(result: xr.Dataset, prefix: str) -> pd.DataFrame:
             columns[name.removeprefix(prefix)] = _decode_variable(variable)[cells]
         elif variable.dims == ("prompt",) and name in _PROMPT_COLUMNS:
             columns[name] = _decode_variable(variable)[cells[dims.index("prompt")]]
-    columns["prompt"] = columns["prompt"].astype(str).astype(object)
+    columns["prompt"] = as_text(columns["prompt"])
     return pd.DataFrame(columns)
 
 
@@ -227,7 +228,8 @@ def _is_dimension(columns: Columns, name: str, level: str, axis: str) -> bool:
 def _encode_column(name: str, values: AnyArray) -> AnyArray:
     """A column as a result keeps it: flags, booleans, numbers or text."""
     if name in _FLAGS:
-        words = np.where(values.astype(str) == "", READINGS[0], values.astype(str))
+        words = as_text(values)
+        words[words == ""] = READINGS[0]
         return encode_flags(words, _FLAGS[name])
     if name in _BOOLEANS:
         return values.astype(bool)
@@ -242,7 +244,7 @@ def _decode_variable(variable: xr.DataArray) -> AnyArray:
         words = flag_words(variable)
         return np.where(words == READINGS[0], "", words).astype(object)
     values = np.asarray(variable.values)
-    return values.astype(str).astype(object) if values.dtype.kind in "OUS" else values
+    return as_text(values) if values.dtype.kind in "OUS" else values
 
 
 def _fill_value(name: str, values: AnyArray) -> Any:

@@ -31,6 +31,7 @@ from psyprobe.analysis.words.readers import JUDGE_READING, Rereading
 from psyprobe.analysis.words.sessions import person_of
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import file_digest
+from psyprobe.files.netcdf import as_text
 from psyprobe.observers.chat.protocol import AnswerObserver, Decoding
 from psyprobe.plotting.figure_data import Part
 from psyprobe.running.protocol import RunRecord
@@ -226,7 +227,7 @@ def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
             readings[f"parser {name}"] = _read_by(result, name)["response"].to_numpy()
     if JUDGE_READING in result:
         reading = result[JUDGE_READING]
-        readings[reading.attrs["reader"]] = reading.values.astype(str).astype(object)
+        readings[reading.attrs["reader"]] = as_text(reading.values)
     ours = table["response"].to_numpy()
     comparisons = []
     for reader, theirs in readings.items():
