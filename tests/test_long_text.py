@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from small_questions import write_questions
@@ -16,6 +17,9 @@ import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.words.trial_table import arrange_trials, trials
 from psyprobe.files.netcdf import as_text, read_netcdf, write_netcdf
+from psyprobe.probes.export import export
+from psyprobe.running.protocol import Answered, Question
+from psyprobe.running.store import Store
 
 #: Characters of the long reply: 48 times as much is more than a file pads texts to.
 LONG = 1_000_000
@@ -86,3 +90,31 @@ def test_short_text_stands_in_netcdf_as_any_reader_expects(tmp_path: Path) -> No
     with xr.open_dataset(tmp_path / "short.nc", engine="scipy") as file:
         assert file["text"].values.tolist() == texts.tolist()
     assert as_text(np.array(["a", 1, b"b"], object)).tolist() == ["a", "1", "b"]
+
+
+def test_export_to_csv_holds_few_answers_in_memory_at_once(tmp_path: Path) -> None:
+    count = 4000
+    answers = []
+    for i in range(count):
+        stimulus = f"{i:032x}"
+        content = {"kind": "gabor", "note": "x" * 2000, "number": i}
+        if i == count - 1:
+            content["late"] = "=1+1"
+        question = Question(stimulus, "0" * 32, "1" * 32, "1")
+        answer = {"text": f"line 1\nline {i}"}
+        contents = ((stimulus, "stimulus", content),)
+        answers.append(Answered(question, answer, contents=contents))
+    with Store(tmp_path / "runs.sqlite") as store:
+        store.add(answers)
+        del answers
+        with at_most(8):
+            assert export(store, tmp_path / "answers.csv") == count
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "answers.csv",
+        "runs.sqlite",
+    ]
+    table = pd.read_csv(tmp_path / "answers.csv")
+    assert table["stimulus.number"].tolist() == list(range(count))
+    assert table["answer.text"].iloc[7] == "line 1\nline 7"
+    late = table["stimulus.late"]
+    assert late.isna().sum() == count - 1 and late.iloc[-1] == "'=1+1"

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from psyprobe._json import JsonObject
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.files.netcdf import write_netcdf
 from psyprobe.files.output import write_whole
 from psyprobe.files.terminal import harmless
+from psyprobe.running.database import chunks
 from psyprobe.running.protocol import DIGEST_DIGITS
 from psyprobe.running.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_EPOCH = datetime(1970, 1, 1)
 
 
 def export(store: Store, path: str | Path) -> int:
@@ -47,67 +54,79 @@ def export(store: Store, path: str | Path) -> int:
         raise InputError(
             f"{file} is to be a table; give a name that ends in {', '.join(_WRITERS)}"
         )
-    table = answer_table(store)
-    if table.empty:
+    count = store.database.count("answer")
+    if not count:
         raise InputError(f"{store.name} holds no answers; run an experiment first")
-    write_whole(file, partial(_WRITERS[file.suffix], table))
-    return len(table)
+    write_whole(file, partial(_WRITERS[file.suffix], store, count))
+    return count
 
 
-def answer_table(store: Store) -> pd.DataFrame:
-    """Tabulate the answers of a store in the order in which they came.
+def answer_rows(store: Store, count: int) -> Iterator[JsonObject]:
+    """Yield a row for each of the first answers of a store; few are in memory at once.
 
     Parameters
     ----------
     store : Store
         An open store.
+    count : int
+        Number of answers: others may come while a table is written.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row for each answer: "question" (the key), "experiment", "observer", "version", "time"
-        (UTC), "origin" (JSON), the "levels.", what is stored of the "request." and the "stimulus.",
+    Yields
+    ------
+    dict
+        "question" (the key), "experiment", "observer", "version", "time" (UTC, milliseconds since
+        1970), "origin" (JSON), the "levels.", what is stored of the "request." and the "stimulus.",
         for pairs the parameters of "test." and "reference.", "values." by layer and measure, and
         the "answer." itself. Lists are JSON.
     """
+    pairs, measures = _read_pair_runs(store)
+    for chunk in chunks(islice(store.all_answers(), count)):
+        digests: set[str] = set()
+        for answered, _ in chunk:
+            question = answered.question
+            digests |= {question.observer, question.request, question.stimulus}
+            digests.update(pairs.get(question.stimulus, ()))
+        contents = store.contents(digests)
+        for answered, milliseconds in chunk:
+            question = answered.question
+            card = contents.get(question.observer, {})
+            row = {
+                "question": question.key,
+                "experiment": answered.experiment,
+                "observer": card.get("name", question.observer),
+                "version": question.version,
+                "time": milliseconds,
+                "origin": json.dumps(vars(answered.origin), sort_keys=True),
+                **_flatten("levels", answered.levels),
+                **_flatten("request", contents.get(question.request, {})),
+                **_flatten("stimulus", contents.get(question.stimulus, {})),
+            }
+            pair = pairs.get(question.stimulus, ())
+            for name, spec in zip(("test", "reference"), pair, strict=False):
+                row |= _flatten(name, contents.get(spec[:DIGEST_DIGITS], {}))
+            row |= _label_values(
+                answered.answer.get("values"),
+                card.get("features") or ["difference"],
+                measures.get(question.request),
+            )
+            yield row | _flatten("answer", answered.answer)
+
+
+def _table(store: Store, count: int) -> pd.DataFrame:
     import pandas as pd
 
-    contents = {name: value for name, _, value in store.all_contents()}
-    pairs, measures = _read_pair_runs(store)
-    rows = []
-    for answered, milliseconds in store.all_answers():
-        question = answered.question
-        card = contents.get(question.observer, {})
-        row = {
-            "question": question.key,
-            "experiment": answered.experiment,
-            "observer": card.get("name", question.observer),
-            "version": question.version,
-            "time": pd.Timestamp(milliseconds, unit="ms"),
-            "origin": json.dumps(asdict(answered.origin), sort_keys=True),
-            **_flatten("levels", answered.levels),
-            **_flatten("request", contents.get(question.request, {})),
-            **_flatten("stimulus", contents.get(question.stimulus, {})),
-        }
-        pair = pairs.get(question.stimulus, ())
-        for name, spec in zip(("test", "reference"), pair, strict=False):
-            row |= _flatten(name, contents.get(spec[:DIGEST_DIGITS], {}))
-        row |= _label_values(
-            answered.answer.get("values"),
-            card.get("features") or ["difference"],
-            measures.get(question.request),
-        )
-        rows.append(row | _flatten("answer", answered.answer))
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(answer_rows(store, count))
+    table["time"] = pd.to_datetime(table["time"], unit="ms")
+    return table
 
 
 def _read_pair_runs(
     store: Store,
-) -> tuple[dict[str, tuple[str, str]], dict[str, list[str]]]:
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Read test and reference by stimulus digest, and measures by request, from runs of pairs."""
     from psyprobe.probes.pair_batches import request_digest, stimulus_digests
 
-    pairs: dict[str, tuple[str, str]] = {}
+    pairs: dict[str, list[str]] = {}
     measures: dict[str, list[str]] = {}
     for run in store.runs():
         layout = run.layout
@@ -115,7 +134,7 @@ def _read_pair_runs(
             stimuli = [
                 stimulus[:DIGEST_DIGITS] for stimulus in stimulus_digests(layout)
             ]
-            pairs |= zip(stimuli, map(tuple, layout["pairs"]), strict=True)
+            pairs |= zip(stimuli, layout["pairs"], strict=True)
             measures[request_digest(layout)[:DIGEST_DIGITS]] = layout["measures"]
     return pairs, measures
 
@@ -136,7 +155,7 @@ def _label_values(
 
 def _flatten(prefix: str, value: Any) -> JsonObject:
     """Flatten a nested table to one whose keys are joined with points; lists become JSON."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return {prefix: json.dumps(value) if isinstance(value, list) else value}
     entries: JsonObject = {}
     for key, element in value.items():
@@ -144,11 +163,29 @@ def _flatten(prefix: str, value: Any) -> JsonObject:
     return entries
 
 
-def _write_csv(table: pd.DataFrame, path: Path) -> None:
-    table.map(harmless).to_csv(path, index=False)
+def _write_csv(store: Store, count: int, path: Path) -> None:
+    """Write row by row; rows wait in a file until the names of all columns are known."""
+    columns: dict[str, None] = {}
+    with (
+        TemporaryFile("w+", encoding="utf-8", dir=path.parent) as body,
+        path.open("w", newline="", encoding="utf-8") as file,
+    ):
+        for row in answer_rows(store, count):
+            time = _EPOCH + timedelta(milliseconds=row["time"])
+            row["time"] = time.isoformat(" ", "milliseconds")
+            columns |= dict.fromkeys(row)
+            body.write(json.dumps([row.get(name) for name in columns]) + "\n")
+        body.seek(0)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        for line in body:
+            cells = json.loads(line)
+            cells += [None] * (len(columns) - len(cells))
+            writer.writerow(map(harmless, cells))
 
 
-def _write_parquet(table: pd.DataFrame, path: Path) -> None:
+def _write_parquet(store: Store, count: int, path: Path) -> None:
+    table = _table(store, count)
     try:
         table.to_parquet(path, engine="pyarrow", index=False)
     except ImportError:
@@ -157,15 +194,15 @@ def _write_parquet(table: pd.DataFrame, path: Path) -> None:
         ) from None
 
 
-def _write_netcdf(table: pd.DataFrame, path: Path) -> None:
+def _write_netcdf(store: Store, count: int, path: Path) -> None:
     import xarray
 
     # NetCDF allows no "/" in names, and has neither missing text nor booleans.
     columns = {
         str(name).replace("/", "_"): ("answer", _uniform_column(column).to_numpy())
-        for name, column in table.items()
+        for name, column in _table(store, count).items()
     }
-    xarray.Dataset(columns).to_netcdf(path, engine="scipy")
+    write_netcdf(xarray.Dataset(columns), path)
 
 
 def _uniform_column(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -177,7 +214,7 @@ def _uniform_column(column: pd.Series[Any]) -> pd.Series[Any]:
     return column.fillna("").astype(str)
 
 
-_WRITERS: dict[str, Callable[[Any, Path], None]] = {
+_WRITERS: dict[str, Callable[[Store, int, Path], None]] = {
     ".parquet": _write_parquet,
     ".csv": _write_csv,
     ".nc": _write_netcdf,

@@ -245,6 +245,11 @@ class Store:
             )
         return self._decode("content", rows[0], "value")
 
+    def contents(self, digests: Iterable[str]) -> dict[str, Any]:
+        """Return what digests stand for, by shortened digest; those not stored are left out."""
+        rows = self.database.select("content", "digest", set(map(_shorten, digests)))
+        return {row[0]: self._decode("content", row, "value") for row in rows}
+
     def observer_name(self, card_digest: str) -> str | None:
         """Return the name on an observer's card, or None if the store does not have the card."""
         rows = self.database.select("content", "digest", [_shorten(card_digest)])
