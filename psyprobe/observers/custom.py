@@ -42,6 +42,8 @@ _SECOND: dict[str, Ability] = {
     "prompt": "answer",
     "question": "answer",
     "reference": "difference",
+    "reference_light": "difference",
+    "reference_drive": "difference",
 }
 #: Parameters that a function may have besides.
 _OPTIONAL = ("ppd", "fps")
@@ -76,9 +78,10 @@ def observer(
       prompt)`` gets a list of arrays (H, W, 3) of drive and returns the reply as a string, or with
       the log-probabilities of its first token, ``(text, {token: logprob})``, or an `Answer`; where
       it has parameters called `system`, `decoding` or `words`, it gets those of the question too;
-    * a function whose second parameter is called `reference` is a metric: ``function(test,
-      reference)`` gets light in cd/m², two arrays of shape (N, H, W, 3), and returns N numbers, 0
-      for no difference; a parameter called `ppd` gets the pixels per degree;
+    * a function whose second parameter is called `reference` or `reference_light` is a metric:
+      ``function(test, reference)`` gets light in cd/m², two arrays of shape (N, H, W, 3), and
+      returns N numbers, 0 for no difference; called `reference_drive`, it gets drive in [0, 1]; a
+      parameter called `ppd` gets the pixels per degree;
     * a function that needs one argument gives features: ``function(images)`` gets drive, float32,
       of shape (N, H, W, 3), and returns an array (N, ...), or a mapping from name to such arrays.
 

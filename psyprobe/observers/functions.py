@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,7 +22,7 @@ from psyprobe.observers.images import (
     checked_size,
     drive_range,
 )
-from psyprobe.observers.protocol import Card
+from psyprobe.observers.protocol import DRIVE, LIGHT, Card
 
 Function = Callable[..., Any]
 Size = int | tuple[int, int] | None
@@ -72,7 +73,7 @@ class FeaturesOfFunction:
             )
         features = {}
         for name in card.features:
-            rows = as_numpy(returned[name])
+            rows = as_numpy(returned[name], card.name)
             if rows.ndim < 2 or len(rows) != count or rows.dtype.kind != "f":
                 raise InputError(
                     f"{card.name}: {name!r} has shape {rows.shape} and format {rows.dtype} for a "
@@ -89,9 +90,40 @@ class DifferenceOfFunction:
     def __init__(self, function: Function, card: Card) -> None:
         self._function = function
         self._takes = parameters_among(function, "ppd", "fps")
-        self.card = replace(
-            card, features=("difference",), encoding="linear light, cd/m²"
-        )
+        second_names = [parameter.name for parameter in parameters_of(function)[1:2]]
+        encoding = DRIVE if second_names == ["reference_drive"] else LIGHT
+        self.card = replace(card, features=("difference",), encoding=encoding)
+        if not card.clips:
+            self._try_encoding()
+
+    def _try_encoding(self) -> None:
+        """Refuse a function that sees a grating only in the encoding that it is not given."""
+        even = np.full((1, 64, 64, 3), 0.5, np.float32)
+        wave = np.sin(np.arange(64, dtype=np.float32) * (np.pi / 8))
+        grating = even + np.float32(0.4) * wave[:, None]
+        drive = np.concatenate([even, grating])
+        # About the light of an sRGB display with a peak of 400 cd/m².
+        images = {DRIVE: drive, LIGHT: 400 * drive**2.2}
+        encoding = self.card.encoding
+        other = DRIVE if encoding == LIGHT else LIGHT
+        if not self._sees(images[encoding]) and self._sees(images[other]):
+            name = "reference_drive" if other == DRIVE else "reference_light"
+            raise InputError(
+                f"{self.card.name} is given {encoding}, in which it tells no grating of high "
+                f"contrast from an even field, and it does in {other}: call its second parameter "
+                f"{name!r} to be given that"
+            )
+
+    def _sees(self, images: Array) -> bool:
+        """Whether the function tells the second image from the first."""
+        reference = images[[0, 0]]
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                equal, unequal = self._differences(images, reference, ppd=60.0)
+        except Exception:  # a function may need images of another size
+            return False
+        return bool(unequal != equal)
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
         """Return the function's differences of test images from their references, shape (N,).
@@ -110,7 +142,7 @@ class DifferenceOfFunction:
     def _differences(self, *batches: Array, **geometry: float) -> FloatArray:
         name = self.card.name
         options = {key: geometry[key] for key in self._takes if key in geometry}
-        differences = as_numpy(self._function(*batches, **options))
+        differences = as_numpy(self._function(*batches, **options), name)
         count = len(batches[0])
         if differences.shape != (count,) or differences.dtype.kind != "f":
             raise InputError(

@@ -163,11 +163,18 @@ def check_light(test: Array, reference: Array, name: str) -> tuple[Array, Array]
     return images["test"], images["reference"]
 
 
-def as_numpy(values: Any) -> FloatArray:
+def as_numpy(values: Any, name: str) -> FloatArray:
     """Copy a tensor to the memory of this process as an array; leave an array as it is.
 
-    Of bfloat16 and float8, which numpy does not know, each value is one of float32.
+    Of bfloat16 and float8, which numpy does not know, each value is one of float32. A masked array
+    is an InputError that begins with the observer's name.
     """
+    parts = values if isinstance(values, list | tuple) else [values]
+    if any(np.ma.isMaskedArray(part) for part in parts):
+        raise InputError(
+            f"{name} returned a masked array, and a masked value is no number: return a plain "
+            "array, for example values.filled(0)"
+        )
     if not hasattr(values, "detach"):
         return np.asarray(values)
     tensor = values.detach().cpu()

@@ -27,6 +27,9 @@ Ability: TypeAlias = Literal["features", "difference", "answer"]
 
 #: What stands under "ppd" in the options of a metric that takes the geometry of each stimulus.
 STIMULUS_PPD = "of the stimulus"
+#: Encodings of the images that metrics take: light, or the drive of the display.
+LIGHT = "linear light, cd/m²"
+DRIVE = "display drive"
 #: Where an observer ran, where its weights were found, what else it can be asked: no part of what
 #: it computes.
 _CIRCUMSTANCES = ("device", "weights", "licence", "paper", "software", "clips")
@@ -107,6 +110,11 @@ class Card:
     def label(self) -> str:
         """The name for titles and tables, with a warning where the weights are random."""
         return f"{self.name} [RANDOM WEIGHTS]" if self.random_weights else self.name
+
+    @property
+    def takes_light(self) -> bool:
+        """Whether it is shown light, as metrics are unless their encoding is `DRIVE`."""
+        return self.ability == "difference" and self.encoding != DRIVE
 
     @functools.cached_property
     def digest(self) -> str:
@@ -230,7 +238,8 @@ class DifferenceObserver(Observer, Protocol):
         Parameters
         ----------
         test, reference : ndarray, shape (N, H, W, 3)
-            Linear light of BT.709 primaries as the display emits it, cd/m² a channel. May be
+            Linear light of BT.709 primaries as the display emits it, cd/m² a channel; drive if the
+            encoding on the card is "display drive". May be
             read-only views whose channels are one and the same plane (stride 0), as grey light is.
         ppd : float
             Pixels per degree of visual angle.

@@ -31,8 +31,10 @@ from psyprobe.probes.feature_distances import (
     GROWING,
     LENGTH,
     answers_with_lengths,
+    differences,
     equal_planes,
     features,
+    own_array,
 )
 from psyprobe.stimulus import Specification
 
@@ -108,7 +110,7 @@ class DisplayedClips:
         drive = ImagePlanes.joined(planes).reshaped(-1)
         if self.moved:
             drive = one_step_away(drive, self.card)
-        return presented(drive, self.display, self.card.ability)
+        return presented(drive, self.display, self.card.takes_light)
 
     def of(self, rows: Sequence[int]) -> DisplayedClips:
         """Select clips by their indices."""
@@ -145,14 +147,14 @@ def clip_answers(
     """
     if observer.card.ability == "difference":
         compare = _clip_differences if observer.card.clips else _mean_differences
-        differences = compare(observer, tests, references.of(rows), frames_at_once)
-        if differences.shape != (len(rows),) or not np.isfinite(differences).all():
+        responses = compare(observer, tests, references.of(rows), frames_at_once)
+        if responses.shape != (len(rows),) or not np.isfinite(responses).all():
             raise InputError(
-                f"observer {observer.card.name} gives differences of shape {differences.shape} "
+                f"observer {observer.card.name} gives differences of shape {responses.shape} "
                 f"for {len(rows)} clips, or NaN or infinity among them; wanted are {len(rows)} "
                 "finite numbers"
             )
-        return [{"values": [[value]]} for value in differences.tolist()]
+        return [{"values": [[value]]} for value in responses.tolist()]
     measure = _clip_distances if observer.card.clips else _frame_distances
     every_reference = range(len(references.specs))
     moved_references = replace(references, moved=True)
@@ -205,11 +207,14 @@ def _clip_differences(
     frames_at_once: int,
 ) -> FloatArray:
     ppd = tests.specs[0].ppd
-    differences = [
-        observer.clip_difference(tests.of(group), references.of(group), ppd=ppd)
+    parts = [
+        own_array(
+            observer,
+            observer.clip_difference(tests.of(group), references.of(group), ppd=ppd),
+        )
         for group in _groups(*tests.shape[:2], frames_at_once)
     ]
-    return np.concatenate(differences)
+    return np.concatenate(parts)
 
 
 def _mean_differences(
@@ -222,9 +227,10 @@ def _mean_differences(
     count = len(tests.specs)
     total: FloatArray = np.zeros(count)
     for group in _groups(tests.shape[1], count, frames_at_once):
-        images = (clips.images(group).rgb for clips in (tests, references))
-        differences = np.asarray(observer.difference(*images, ppd=tests.specs[0].ppd))
-        total += differences.reshape(count, -1).sum(axis=1)
+        frame_differences = differences(
+            observer, tests.images(group), references.images(group), tests.specs[0].ppd
+        )
+        total += frame_differences.reshape(count, -1).sum(axis=1)
     return total / tests.shape[1]
 
 
@@ -239,7 +245,12 @@ def _clip_distances(
 
     def compute_features(clips: DisplayedClips) -> dict[str, FloatArray]:
         groups = _groups(*clips.shape[:2], frames_at_once)
-        parts = [observer.clip_features(clips.of(group)) for group in groups]
+        parts = []
+        for group in groups:
+            group_features = observer.clip_features(clips.of(group))
+            parts.append(
+                {layer: own_array(observer, group_features[layer]) for layer in layers}
+            )
         return {
             layer: np.concatenate([part[layer] for part in parts]) for layer in layers
         }

@@ -109,7 +109,7 @@ def spread(levels: Sequence[T]) -> Sequence[T]:
     return [levels[round(i)] for i in np.linspace(0, len(levels) - 1, MOST_DRAWN)]
 
 
-def presented(drive: ImagePlanes, display: Display, ability: str) -> ImagePlanes:
+def presented(drive: ImagePlanes, display: Display, as_light: bool) -> ImagePlanes:
     """Convert the drive of images to an observer's input.
 
     Parameters
@@ -118,14 +118,14 @@ def presented(drive: ImagePlanes, display: Display, ability: str) -> ImagePlanes
         Drive of the images, as `show` returns it.
     display : Display
         The display that shows it.
-    ability : {"features", "difference", "answer"}
-        The observer's ability.
+    as_light : bool
+        Whether the observer takes light, as most metrics do; see `Card.takes_light`.
 
     Returns
     -------
     ImagePlanes
-        For a metric ("difference") the light that the display emits: linear, in cd/m² of each
-        BT.709 primary; for others the drive values themselves.
+        The light that the display emits, linear, in cd/m² of each BT.709 primary; or the drive
+        values themselves.
 
     Raises
     ------
@@ -135,10 +135,10 @@ def presented(drive: ImagePlanes, display: Display, ability: str) -> ImagePlanes
     Examples
     --------
     >>> white = ImagePlanes(np.ones((1, 2, 2, 1)))
-    >>> presented(white, Display(peak=400), "difference").planes.max()
+    >>> presented(white, Display(peak=400), True).planes.max()
     np.float64(400.0)
     """
-    if ability != "difference":
+    if not as_light:
         return drive
     if display.primaries == "sRGB":
         return ImagePlanes(np.asarray(display.decode(drive.planes)))

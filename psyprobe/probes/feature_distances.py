@@ -24,7 +24,7 @@ from psyprobe.analysis.distance import (
 from psyprobe.errors import InputError
 from psyprobe.experiment.page_errors import in_file
 from psyprobe.observers import DifferenceObserver, FeatureObserver
-from psyprobe.observers.images import Pixels
+from psyprobe.observers.images import Pixels, as_numpy
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.probes.displayed_images import one_step_away
 
@@ -88,16 +88,19 @@ def features(
     """
     if not _has_features(observer):
         return dict.fromkeys(observer.card.features, images.rgb)
-    features_by_layer = observer.features(
-        images.planes if by_pixel(observer) else images.rgb
-    )
+    pixels = images.planes
+    if not by_pixel(observer):
+        # An observer may work in place, which grey views refuse.
+        pixels = images.rgb if images.is_grey else pixels.copy()
+    features_by_layer = observer.features(pixels)
     if set(features_by_layer) != set(observer.card.features):
         raise InputError(
             f"observer {observer.card.name} gives features {', '.join(features_by_layer)}, and "
             f"its card says {', '.join(observer.card.features)}; make them agree"
         )
     arrays = {
-        name: np.asarray(features_by_layer[name]) for name in observer.card.features
+        name: own_array(observer, features_by_layer[name])
+        for name in observer.card.features
     }
     for name, array in arrays.items():
         if array.ndim != 2 or len(array) != len(images):
@@ -106,6 +109,23 @@ def features(
                 f"for {len(images)} images; they must have shape ({len(images)}, D)"
             )
     return arrays
+
+
+def own_array(observer: Any, values: Any) -> FloatArray:
+    """Copy what an observer returned, since its next call may write to the same memory.
+
+    What holds no real numbers is an InputError.
+    """
+    if by_pixel(observer):
+        # Pixels are the images themselves, to which nobody writes.
+        return np.asarray(values)
+    name = observer.card.name
+    array = np.array(as_numpy(values, name))
+    if array.dtype.kind not in "fiu":
+        raise InputError(
+            f"observer {name} returned values of format {array.dtype}; they must be real numbers"
+        )
+    return array
 
 
 def respond(
@@ -147,7 +167,10 @@ def respond(
         Features or differences are not finite.
     """
     if not _has_features(observer):
-        return _differences(observer, images, references, rows, ppd)
+        (layer,) = observer.card.features
+        # Grey light stays a view of one plane, which a metric may take at a third of the cost.
+        reference_images = ImagePlanes.of(references[layer])[list(rows)]
+        return differences(observer, images, reference_images, ppd)[:, None, None]
     tests = features(observer, images)
     equal_plane_count = equal_planes(observer, images)
     reference_rows = list(rows[:1] if len(set(rows)) == 1 else rows)
@@ -263,30 +286,26 @@ def _has_features(
     return observer.card.ability == "features"
 
 
-def _differences(
+def differences(
     observer: DifferenceObserver,
     images: ImagePlanes,
-    references: NamedArrays,
-    rows: Sequence[int],
+    references: ImagePlanes,
     ppd: float,
 ) -> FloatArray:
+    """Return a metric's difference of each image from its reference, shape (n,), checked."""
     name = observer.card.name
-    (layer,) = observer.card.features
-    # Grey light stays a view of one plane, which a metric may take at a third of the cost.
-    reference_images = ImagePlanes.of(references[layer])[list(rows)]
-    differences = np.asarray(
-        observer.difference(images.rgb, reference_images.rgb, ppd=ppd), dtype=np.float64
-    )
-    if differences.shape != (len(images),):
+    returned = observer.difference(images.rgb, references.rgb, ppd=ppd)
+    values = own_array(observer, returned).astype(np.float64)
+    if values.shape != (len(images),):
         raise InputError(
-            f"observer {name} gives differences of shape {differences.shape} for {len(images)} "
+            f"observer {name} gives differences of shape {values.shape} for {len(images)} "
             f"images; they must have shape ({len(images)},)"
         )
-    if not np.isfinite(differences).all():
+    if not np.isfinite(values).all():
         raise InputError(
             f"observer {name} gives a difference of NaN or infinity; each must be a finite number"
         )
-    return differences[:, None, None]
+    return values
 
 
 def noise_floor(repeats: FloatArray, measures: Sequence[str]) -> FloatArray:

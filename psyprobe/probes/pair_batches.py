@@ -10,6 +10,7 @@ all but vanish (`psyprobe.analysis.direction`).
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import length_hint
@@ -21,6 +22,7 @@ import numpy as np
 from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray, NamedArrays, Size
 from psyprobe.analysis.direction import angle_status
+from psyprobe.errors import ConditionWarning
 from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
@@ -151,7 +153,7 @@ def _compare(
     measures = work.measures if reference_lengths is None else (*work.measures, LENGTH)
     values = respond(
         observer,
-        presented(tests, work.display, observer.card.ability),
+        presented(tests, work.display, observer.card.takes_light),
         reference_features,
         work.rows,
         measures,
@@ -189,7 +191,7 @@ class _References:
         Lengths are those of `measure_lengths`.
         """
         if name not in self._observed:
-            images = presented(self._drive, self._display, observer.card.ability)
+            images = presented(self._drive, self._display, observer.card.takes_light)
             reference_features = features(observer, images)
             lengths = measure_lengths(observer, reference_features, self._drive)
             self._observed[name] = (reference_features, lengths)
@@ -278,7 +280,14 @@ def responses(record: RunRecord, store: Store) -> Responses:
         # The one measure of pixels that are shown beside a metric is the angle.
         measures = layout["measures"]
         angle = measures.index("angular") if "angular" in measures else 0
-        lengths = [answer["lengths"] for answer in answers]
+        lengths = np.array([answer["lengths"] for answer in answers])
+        if "l2" in measures:
+            _warn_of_state(
+                record.observer_card,
+                values[..., measures.index("l2")],
+                lengths,
+                layout["noise_floor"],
+            )
         return values, angle_status(values[..., angle], lengths)
 
     values, status = read(record.observer_digest)
@@ -300,6 +309,32 @@ def responses(record: RunRecord, store: Store) -> Responses:
             **record.outcome,
         ),
     )
+
+
+#: The largest change of a feature, as a share of the longest, that rounding makes in a network when
+#: it sees an image in another batch; and that in short formats.
+_REPEATABLE = 1e-3
+_REPEATABLE_BY_DTYPE = {"float16": 0.1, "bfloat16": 0.1}
+
+
+def _warn_of_state(
+    card: JsonMapping, change: FloatArray, lengths: FloatArray, repeated: Sequence[int]
+) -> None:
+    """Warn where images that were shown twice, in two batches, gave two features.
+
+    `change` is the l2 distance of each pair, (pairs, layers); `repeated` are pairs of equal images.
+    """
+    longest = lengths[..., :2].max(axis=(0, 2))
+    share = np.max(change[repeated] / np.where(longest > 0, longest, 1.0))
+    if share > _REPEATABLE_BY_DTYPE.get(card["dtype"], _REPEATABLE):
+        warnings.warn(
+            f"{card['name']}: the same image gave features that differ by {share:.2g} of the "
+            "longest when it was shown again, so its responses depend on the images beside or "
+            "before it: set its modules to evaluation mode (module.eval()), keep no state in a "
+            "function, then measure again under a new version=",
+            ConditionWarning,
+            stacklevel=2,
+        )
 
 
 #: How many pairs are shown in both number formats.

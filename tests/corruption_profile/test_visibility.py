@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 from psyprobe.corruption import dimensions
 from psyprobe.errors import UnknownNameError
 from psyprobe.light.display import Display
+from psyprobe.observers import Card
 from psyprobe.tasks.r_bench.visibility import visible_loss
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
@@ -20,6 +21,8 @@ IMAGE = np.random.default_rng(0).integers(60, 200, (48, 64, 3), dtype=np.uint8)
 class MeanDifference:
     """A tenth of the mean absolute difference of light, over 200 cd/m²: a loss that can be computed
     by hand."""
+
+    card = Card("mean difference", "difference", ("difference",))
 
     def difference(self, test: Any, reference: Any, *, ppd: float) -> Any:
         return (

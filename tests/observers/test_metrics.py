@@ -150,7 +150,7 @@ def test_castlecsf_puts_one_half_at_the_human_threshold(
         presented(
             ImagePlanes.of(display.encode(each.draw(), dtype="float64")[None]),
             display,
-            "difference",
+            True,
         ).rgb
         for each in (spec, spec.reference())
     )
@@ -232,10 +232,10 @@ def test_metric_sees_the_light_of_the_display() -> None:
     display = Display(peak=200.0, black=0.5)
     spec = Gabor(frequency=4, contrast=0.3, luminance=50, radius=0.2, ppd=PPD, size=32)
     shown = show([spec], display)
-    seen = presented(shown, display, "difference")
+    seen = presented(shown, display, True)
     np.testing.assert_allclose(seen.planes[..., 0], spec.draw().pixels[None], rtol=1e-5)
     assert seen.is_grey and seen.rgb.strides[-1] == 0
-    assert presented(shown, display, "features") is shown
+    assert presented(shown, display, False) is shown
 
 
 def test_detection_with_a_metric(tmp_path: Path) -> None:

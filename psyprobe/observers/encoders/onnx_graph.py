@@ -156,7 +156,7 @@ class OnnxObserver:
             pixel_range=drive_range(card),
             colour=True,
         )
-        pixels: FloatArray = np.asarray(as_numpy(images), dtype=np.float32)
+        pixels: FloatArray = np.asarray(as_numpy(images, card.name), dtype=np.float32)
         if card.input == "normalised":
             mean, std = (
                 np.asarray(values, dtype=np.float32) for values in (card.mean, card.std)

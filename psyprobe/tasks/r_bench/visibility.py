@@ -64,9 +64,13 @@ def visible_loss(
     observer = metric or cast("DifferenceObserver", load_observer("cvvdp"))
     original = np.asarray(image)
     corrupted = [_drive(corrupt(original, name, level, seed)) for level in strengths]
-    light = display.decode(np.stack(corrupted))
-    reference = np.broadcast_to(display.decode(_drive(original)[None]), light.shape)
-    losses = SAME * np.asarray(observer.difference(light, reference, ppd=ppd))
+    tests = np.stack(corrupted)
+    reference = _drive(original)[None]
+    if observer.card.takes_light:
+        tests = display.decode(tests)
+        reference = display.decode(reference)
+    references = np.broadcast_to(reference, tests.shape)
+    losses = SAME * np.asarray(observer.difference(tests, references, ppd=ppd))
     return losses if strengths is strength else float(losses[0])
 
 
