@@ -47,8 +47,8 @@ def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
     for name, variable in dataset.data_vars.items():
         if variable.dtype.kind != "O":
             continue
-        texts = [text.encode() for text in as_text(variable.values).ravel()]
-        lengths = np.array([len(text) for text in texts], dtype=np.int32)
+        texts = as_text(variable.values).ravel()
+        lengths = np.array([len(text.encode()) for text in texts], dtype=np.int32)
         if lengths.size * int(lengths.max(initial=0)) <= _MAX_PADDED:
             continue
         bytes_name = f"{name}_utf8"
@@ -60,7 +60,7 @@ def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
         )
         variables[bytes_name] = (
             f"{name}_byte",
-            np.frombuffer(b"".join(texts), dtype=np.int8),
+            np.frombuffer("".join(texts).encode(), dtype=np.int8),
             {
                 "units": "1",
                 "long_name": f"UTF-8 of all texts of {name}, in their order",

@@ -205,7 +205,13 @@ def _flatten_part(result: xr.Dataset, prefix: str) -> pd.DataFrame:
         elif variable.dims == ("prompt",) and name in _PROMPT_COLUMNS:
             columns[name] = _decode_variable(variable)[cells[dims.index("prompt")]]
     columns["prompt"] = as_text(columns["prompt"])
-    return pd.DataFrame(columns)
+    # Without its dtype, pandas would copy all text into columns of its own.
+    return pd.DataFrame(
+        {
+            name: pd.Series(column, dtype=column.dtype)
+            for name, column in columns.items()
+        }
+    )
 
 
 def _scalars(result: xr.Dataset) -> dict[str, xr.DataArray]:
