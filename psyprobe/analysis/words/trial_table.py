@@ -140,6 +140,8 @@ def _grid(
 
     `dims` has the dimension by the column that tells the place along it.
     """
+    import xarray as xr
+
     shape = tuple(len(index[dimension]) for dimension in dims.values())
     cells = tuple(
         pd.Index(index[dimension]).get_indexer(columns[column])
@@ -150,7 +152,10 @@ def _grid(
         values = _encode_column(name, columns[name])
         grid = np.full(shape, _fill_value(name, values), dtype=values.dtype)
         grid[cells] = values
-        variables[name] = (list(dims.values()), grid, _attributes(table, name))
+        # On its fast path xarray takes the strings as they are, and copies none.
+        variables[name] = xr.Variable(
+            list(dims.values()), grid, _attributes(table, name), fastpath=True
+        )
     return variables
 
 
@@ -178,7 +183,10 @@ def trials(result: xr.Dataset) -> xr.Dataset:
         blanks = _flatten_part(result, "catch_")
         frames.append(blanks.assign(**{axis: 0.0, "catch": True}))
     rows = pd.concat(frames).sort_values(_ORDER, kind="stable").drop(columns=_ORDER)
-    columns = {str(name): ("trial", values.to_numpy()) for name, values in rows.items()}
+    columns = {
+        str(name): xr.Variable("trial", values.to_numpy(), fastpath=True)
+        for name, values in rows.items()
+    }
     table = xr.Dataset(columns, attrs=result.attrs)
     for name in set(columns) & set(result.variables):
         attributes = result[name].attrs.items()

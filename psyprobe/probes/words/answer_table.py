@@ -219,13 +219,14 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
         variables["session"] = ("1", "Session, from 0")
     dtypes = {"text": object, "flag": bool}
     data = {
-        name: (
+        name: xarray.Variable(
             ("trial",),
             np.array([row[name] for row in rows], dtypes.get(unit, np.float64)),
             {
                 **unit_attributes("1" if unit in dtypes else unit),
                 "long_name": long_name,
             },
+            fastpath=True,
         )
         for name, (unit, long_name) in variables.items()
     }
