@@ -376,7 +376,7 @@ def judge(
     """Measure an image, and find the likely causes of what is off.
 
     Parameters are those of `assert_calibrated`, and the quantities to judge by; without them, all.
-    Errors are as in `assert_calibrated`, but that nothing is raised for what is off.
+    Errors as in `assert_calibrated`, but nothing is raised for what is off.
 
     Examples
     --------

@@ -147,7 +147,7 @@ def test_a_function_may_name_several_features_and_return_tensors(
         (
             np.zeros((2, 3)),
             InputError,
-            r"shape \(2, 3\) and format float64 for 3 images",
+            r"shape \(2, 3\) and format float64 for a batch of 3",
         ),
         (np.zeros((3, 2), int), InputError, "format int64"),
         (np.full((3, 2), np.inf), PsyprobeError, "NaN or infinity"),
