@@ -243,7 +243,7 @@ class Scoreboard:
         return self.table()
 
     def _cells(self, tests: Sequence[Test]) -> list[list[str]]:
-        """Lay out names and scores; shares at the float32 floor beside scores of the paper alone."""
+        """Lay out names and scores; shares at the float32 floor stand beside the paper's alone."""
         cells = [["observer", *(test.short_name for test in tests), "f32 floor"]]
         for row in self.rows:
             scores = [_cell(row.entries.get(test), test.metric) for test in tests]

@@ -406,7 +406,7 @@ class _Words:
         return f"(?:(?P<yes>{self.yes})|(?P<no>{self.no}))"
 
     def side(self, label: str) -> Literal["yes", "no"] | None:
-        """Say which answer a label names: "p(yes)", "no" and "score of no", but not "no objects"."""
+        """Say which answer a label names: "p(yes)", "no", "score of no", but not "no objects"."""
         match = re.fullmatch(
             self.either, _PHRASES["score_words"].sub(" ", label).strip()
         )
