@@ -189,7 +189,7 @@ def looks() -> list[Row]:
     return [
         (
             "simulated chat run",
-            f"hashes an image, {result.sizes['trial'] // 100} prompts",
+            f"hashes an image, {result.sizes['prompt']} prompts",
             looked / 100,
             1.0,
         )
