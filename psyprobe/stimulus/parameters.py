@@ -96,6 +96,10 @@ def ten_digits(values: FloatArray) -> FloatArray:
     return np.reshape(rounded, np.shape(values))
 
 
+#: Smallest number whose square is above 0 in float64.
+_SMALLEST = 1e-150
+
+
 @dataclass(frozen=True)
 class Parameter:
     """The definition of one parameter of a kind of stimulus."""
@@ -133,6 +137,11 @@ class Parameter:
         )
         if not _all_true(valid):
             require(valid, name, numbers, self.unit, f"it must be {self._limits(name)}")
+        if self.above and self.low == 0:
+            representable = abs(numbers) >= _SMALLEST
+            require(
+                representable, name, numbers, self.unit, "its square is 0 in floats"
+            )
         return numbers
 
     def _limits(self, name: str) -> str:

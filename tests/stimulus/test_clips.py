@@ -315,7 +315,7 @@ def test_what_makes_a_clip_is_in_its_digest() -> None:
         ),
         (
             {"temporal_frequency": 1.0, "radius": 0.0},
-            r"radius is 0 deg; it must be >= 1e-06 deg",
+            r"radius is 0 deg; it must be > 0 deg",
         ),
     ],
 )
