@@ -138,7 +138,7 @@ class Parameter:
         if not _all_true(valid):
             require(valid, name, numbers, self.unit, f"it must be {self._limits(name)}")
         if self.above and self.low == 0:
-            representable = abs(numbers) >= _SMALLEST
+            representable = np.abs(numbers) >= _SMALLEST
             require(
                 representable, name, numbers, self.unit, "its square is 0 in floats"
             )
