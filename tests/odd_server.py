@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp
 
 import psyprobe.observers.simulated.serving as serving
-from psyprobe._json import JsonObject
+from psyprobe.files.json_types import JsonObject
 from psyprobe.observers.chat.protocol import Answer, AnswerObserver
 from psyprobe.observers.simulated.serving import ChatRequest, RefusalError
 

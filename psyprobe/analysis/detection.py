@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis import alignment as statistics
 from psyprobe.analysis.direction import can_be_scored
@@ -46,6 +45,7 @@ from psyprobe.analysis.score import (
     interval_text,
     number,
 )
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.units import unit_symbol
 
 if TYPE_CHECKING:

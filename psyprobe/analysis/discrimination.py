@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import BoolArray, FloatArray, StrArray
 from psyprobe.analysis.detection import DetectionScore, score_detection
 from psyprobe.analysis.direction import UNDEFINED
@@ -43,6 +42,7 @@ from psyprobe.analysis.score import (
     Row,
     number,
 )
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.units import unit_symbol
 from psyprobe.human.models import human_label
 from psyprobe.running.task import stimulus_axis_of

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.direction import can_be_scored
 from psyprobe.analysis.intervals import (
@@ -51,6 +50,7 @@ from psyprobe.analysis.score import (
     number,
 )
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:

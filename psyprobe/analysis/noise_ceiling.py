@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._json import JsonMapping
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.human_observer import FEWEST, ceiling, shape_alignment
 from psyprobe.analysis.words.comparison import STATISTICS, csf_statistics
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.human.datasets import observers
 from psyprobe.human.evaluation import predicted_sensitivity
 

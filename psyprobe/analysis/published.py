@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psyprobe import __version__
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import detection_result
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.arrays import read_npz
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.parsing import packaged_rows
 from psyprobe.running.task import StimulusAxis, Task, with_task
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.direction import (
     ADVISED,
@@ -26,6 +25,7 @@ from psyprobe.analysis.score import OBSERVER, Row, Tabled, many, percent
 from psyprobe.analysis.variants import Spread, variant_spread
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.flags import flag_attributes
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.units import inverse_symbol, unit_attributes
 from psyprobe.running.task import stimulus_axis_of
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.human.castle import DIRECTIONS
 from psyprobe.human.points import Conditions, Level, matched_thresholds
 from psyprobe.human.reference import human_inputs, is_number

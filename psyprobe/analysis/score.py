@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import unknown_name
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.terminal import harmless, lay_out, printable
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from psyprobe._json import JsonObject
 from psyprobe.analysis import score as table
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
@@ -24,6 +23,7 @@ from psyprobe.analysis.score import (
     percent,
 )
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.terminal import lay_out
 
 if TYPE_CHECKING:

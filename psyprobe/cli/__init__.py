@@ -18,7 +18,6 @@ from importlib.metadata import entry_points
 from typing import NoReturn
 
 from psyprobe import __version__
-from psyprobe._json import JsonMapping
 from psyprobe.cli.commands import Commands, all_commands, extensions_of, load_function
 from psyprobe.errors import (
     ConditionWarning,
@@ -28,6 +27,7 @@ from psyprobe.errors import (
     describe_failure,
     locate_failure,
 )
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.terminal import printable, tell
 
 _TYPES = {"int": int, "float": float}

@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 
 #: Tables that a page of commands may have, and keys that the table of a command may have.
 _TABLES = ("shared", "commands", "extensions")

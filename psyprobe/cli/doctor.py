@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import PsyprobeError, describe_failure
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import show
 from psyprobe.observers import list_observers

@@ -7,9 +7,9 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment import load_experiment
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import make_folder
 from psyprobe.files.terminal import show
 from psyprobe.probes.harnesses import load_harness

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from psyprobe import __version__
-from psyprobe._json import JsonObject
 from psyprobe._typing import ByteArray, FloatArray
 from psyprobe.analysis.score import csv_text
 from psyprobe.cli.checking import beside, measure_file, specification_from
 from psyprobe.corruption.apply import corrupt_files, dimensions
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import encode_png, file_digest, images_in
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import json_text, write_text, write_whole
 from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.light.codes import Codes, pack, spread, to_codes

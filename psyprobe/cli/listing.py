@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment import list_experiments
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.terminal import say, say_json
 from psyprobe.human import list_human
 from psyprobe.light.display import display_presets

@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psyprobe._json import JsonObject
 from psyprobe.analysis.published import replay
 from psyprobe.analysis.score import score_table
 from psyprobe.analysis.scoreboards import Scoreboard
 from psyprobe.cli.exchanging import export_runs, import_answers
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.netcdf import write_netcdf
 from psyprobe.files.output import file_stem, make_folder, write_whole
 from psyprobe.files.terminal import say, show

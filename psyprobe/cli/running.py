@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import xarray
 
-from psyprobe._json import JsonObject
 from psyprobe.analysis.score import Score, score_table
 from psyprobe.cli.commands import extensions_of
 from psyprobe.errors import InputError, UnfinishedError
 from psyprobe.experiment import Experiment, load_suite
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.netcdf import write_netcdf
 from psyprobe.files.output import (
     digest,

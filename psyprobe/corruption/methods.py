@@ -17,7 +17,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.corruption import colour_planes as planes
 from psyprobe.corruption.denoising import non_local_means
@@ -29,6 +28,7 @@ from psyprobe.corruption.filters import (
     shake_kernel,
 )
 from psyprobe.corruption.palette import median_cut
+from psyprobe.files.json_types import JsonObject
 
 #: Side of a macro-block, and of the larger squares of `block_lost`, px.
 BLOCK = 16

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from pydantic import Field
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, check_known
 from psyprobe.experiment.page import Page, Section
 from psyprobe.experiment.page_errors import in_file, one_line
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.listing import Listing
 from psyprobe.files.output import digest, plain, toml_text
 from psyprobe.stimulus.catalogue import PageRow, StimulusSet, list_pages, read_page

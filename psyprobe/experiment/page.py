@@ -23,9 +23,9 @@ from pydantic import (
     model_validator,
 )
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment.prompts import Prompt, load_prompts
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import plain
 from psyprobe.human.reference import Reference, is_number, load_reference
 from psyprobe.light.display import Display

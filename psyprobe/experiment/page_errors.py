@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.files.json_types import JsonObject
 
 #: What is allowed, by the kind of pydantic's error.
 _ALLOWED = {

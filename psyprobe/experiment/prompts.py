@@ -27,9 +27,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, check_known
 from psyprobe.experiment.page_errors import in_file
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import plain
 from psyprobe.files.parsing import packaged_toml, parse_toml, read_text
 

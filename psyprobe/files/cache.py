@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import PsyprobeError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import make_folder, write_whole
 
 #: Environment variable with the folder; empty for none.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import StrArray
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.netcdf import as_text
 
 if TYPE_CHECKING:

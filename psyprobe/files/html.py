@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._json import JsonMapping
 from psyprobe.files.images import encode_png
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.terminal import printable
 
 #: Longer side of a picture, size of a curve, and margins for axes and titles, px.

@@ -19,8 +19,8 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.files.json_types import JsonObject
 
 _HOST = "127.0.0.1"
 #: Names of this machine by which requests may address it.

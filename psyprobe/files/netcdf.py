@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import AnyArray
+from psyprobe.files.json_types import JsonObject
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from psyprobe import __version__
-from psyprobe._json import JsonMapping
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.files.json_types import JsonMapping
 
 #: Names of files that are being written: final name, process, machine.
 _PARTIAL = re.compile(r"^\..*\.(\d+)-([0-9a-f]{8})\.part(\.[^.]*)?$", re.DOTALL)

@@ -11,8 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 
 #: Deepest nesting of lists and tables.
 _MAX_DEPTH = 50

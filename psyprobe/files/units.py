@@ -4,7 +4,7 @@ on an axis.
 
 from __future__ import annotations
 
-from psyprobe._json import JsonMapping
+from psyprobe.files.json_types import JsonMapping
 
 #: Symbol on an axis to what UDUNITS reads; each can be told from the other alone.
 _UDUNITS = {

@@ -22,9 +22,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.human import signature
 from psyprobe.human.signature import QUANTITIES

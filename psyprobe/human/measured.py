@@ -25,9 +25,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psyprobe._json import JsonMapping
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.parsing import packaged_rows, packaged_text, packaged_toml
 
 #: Studies by name; the file explains its keys.

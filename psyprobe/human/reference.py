@@ -15,10 +15,10 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import file_digest
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.listing import Listing
 from psyprobe.human.castle import DIRECTIONS
 from psyprobe.human.datasets import LICENCE, citation, datasets, summary

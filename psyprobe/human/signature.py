@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import AnyArray, FloatArray
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.parsing import packaged_toml
 
 

@@ -21,9 +21,9 @@ from typing import Any, cast
 import numpy as np
 from array_api_compat import array_namespace
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import Array, BoolArray, FloatArray
 from psyprobe.errors import GamutError, InputError, unknown_name
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import plain
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.light.colour import (

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.parsing import parse_json, read_bytes, read_text
 from psyprobe.light.display import pixels_per_degree
 

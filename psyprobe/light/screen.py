@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psyprobe._json import JsonMapping
 from psyprobe._typing import FloatArray
 from psyprobe.errors import ConditionWarning, InputError
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.terminal import settings as parse_settings
 from psyprobe.light.display import Display
 from psyprobe.light.readings import GUNS, Readings, read_readings

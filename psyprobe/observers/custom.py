@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast, get_args
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import InputError, describe_failure, unknown_name
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.programs import run_file
 from psyprobe.observers.clips import DifferenceOfClips, FeaturesOfClips, clip_network
 from psyprobe.observers.encoders.network import (

@@ -11,9 +11,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.light.display import Display
 from psyprobe.stimulus.specification import Specification
 

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 
 if TYPE_CHECKING:
     from psyprobe.observers.chat.prices import Budget, Price

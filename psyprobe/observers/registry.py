@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import Option
 from psyprobe.errors import InputError, PsyprobeError, describe_failure, unknown_name
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.listing import Listing
 from psyprobe.files.parsing import packaged_toml, parse_toml, read_text
 from psyprobe.files.terminal import settings

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray, Option
 from psyprobe.analysis.direction import ADVISED, UNDEFINED
 from psyprobe.analysis.matching import (
@@ -37,6 +36,7 @@ from psyprobe.analysis.responses import (
     select,
 )
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.human.models import human_label
 from psyprobe.plotting import axes
 from psyprobe.plotting.people import (

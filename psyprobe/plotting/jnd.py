@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.discrimination import (
     DiscriminationScore,
@@ -20,6 +19,7 @@ from psyprobe.analysis.discrimination import (
 from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import layers_of, levels_of
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.units import unit_symbol
 from psyprobe.human.models import human_label
 from psyprobe.plotting import axes

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import BoolArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.group import PeopleCurve
 from psyprobe.analysis.words.sessions import is_remote, sessions_of
+from psyprobe.files.json_types import JsonObject
 from psyprobe.plotting.axes import paler
 from psyprobe.plotting.figure_data import Line, name_of
 

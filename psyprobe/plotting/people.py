@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.result_stimulus import conditions_of
 from psyprobe.errors import unknown_name
+from psyprobe.files.json_types import JsonObject
 from psyprobe.human.points import Conditions, MeasuredPoints, figure_points
 from psyprobe.plotting.axes import legend_below, paler, scaled
 from psyprobe.plotting.figure_data import Line

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray, StrArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.errors import InputError
 from psyprobe.files.flags import flag_words
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.units import unit_symbol
 from psyprobe.plotting import axes
 from psyprobe.plotting.people import draw_curve

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.analysis.psychometric.sigmoids import psychometric_function
@@ -18,6 +17,7 @@ from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.fit import STEPS
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.flags import flag_words
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.units import unit_symbol
 from psyprobe.plotting import axes
 from psyprobe.plotting.trials import DOTS, draw_fit, draw_shares, draw_threshold

@@ -20,11 +20,11 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Score
 from psyprobe.analysis.scoreboards import BoardRow, Scoreboard, Test
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.plotting.axes import (
     BLANK,
     COLOUR_MAP,

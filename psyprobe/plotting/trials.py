@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray, Option
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.analysis.psychometric.trials import fit_trials, read_trials
 from psyprobe.analysis.words.fit import STEPS
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.human.castle import castle_csf
 from psyprobe.human.points import Conditions
 from psyprobe.plotting import axes

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.analysis.jnd import ideal_jnd
 from psyprobe.analysis.responses import Variable, labelled, with_status
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.units import unit_symbol
 from psyprobe.human.reference import DataReference, Reference, load_reference
 from psyprobe.probes.differences import (

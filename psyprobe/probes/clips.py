@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.analysis.distance import SummedDistances, distances
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
+from psyprobe.files.json_types import JsonObject
 from psyprobe.light.display import Display
 from psyprobe.observers import Card
 from psyprobe.observers.planes import ImagePlanes

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from psyprobe._json import JsonMapping
 from psyprobe._typing import Size
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.observers.chat.cost_summary import short_count
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.observers.protocol import PaidObserver, ServedObserver, SubmittingObserver

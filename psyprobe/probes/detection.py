@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.analysis.discrimination import score_discrimination
 from psyprobe.analysis.distance import MEASURES
@@ -30,6 +29,7 @@ from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import detection_result
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.human.reference import DataReference
 from psyprobe.observers import Card
 from psyprobe.probes import pair_batches, pairs

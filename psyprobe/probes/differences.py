@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.page import Change
+from psyprobe.files.json_types import JsonObject
 from psyprobe.human.reference import Reference, human_inputs, mismatches
 from psyprobe.probes.pairs import Grid
 from psyprobe.running.task import StimulusAxis

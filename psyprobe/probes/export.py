@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.netcdf import write_netcdf
 from psyprobe.files.output import write_whole
 from psyprobe.files.terminal import harmless

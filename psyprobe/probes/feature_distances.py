@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.analysis.distance import (
     MEASURES,
@@ -23,6 +22,7 @@ from psyprobe.analysis.distance import (
 )
 from psyprobe.errors import InputError
 from psyprobe.experiment.page_errors import in_file
+from psyprobe.files.json_types import JsonObject
 from psyprobe.observers import DifferenceObserver, FeatureObserver
 from psyprobe.observers.images import Pixels, as_numpy
 from psyprobe.observers.planes import ImagePlanes

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray, NamedArrays, Size
 from psyprobe.analysis.direction import angle_status
 from psyprobe.errors import ConditionWarning
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer

@@ -15,12 +15,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import Size
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, StoreError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.page_errors import in_file
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import FeatureObserver, load_observer

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.analysis.measures import join_measures
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.experiment.experiment import experiment_from_text
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.listing import frame_of
 from psyprobe.files.netcdf import as_text
 from psyprobe.files.terminal import printable_line

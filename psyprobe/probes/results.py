@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import Option
 from psyprobe.analysis.score import NO_SCORE, Score, Scores
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.plotting.axes import check_new, fit_width, legend_lines, title_of, typeset
 from psyprobe.plotting.people import Human
 from psyprobe.probes import load_probe

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psyprobe._json import JsonObject
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.terminal import printable
 from psyprobe.plotting.figure_data import Axis, Figure, Grid, Line
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psyprobe import __version__
-from psyprobe._json import JsonMapping
 from psyprobe._typing import ByteArray, FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.result_stimulus import page_of, stimulus_on
 from psyprobe.errors import PsyprobeError
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.units import unit_symbol
 from psyprobe.human import list_human
 from psyprobe.human.models import human_label

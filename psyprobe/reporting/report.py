@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from psyprobe._json import JsonMapping
 from psyprobe.analysis.result_stimulus import page_of
 from psyprobe.analysis.score import (
     OBSERVER,
@@ -21,6 +20,7 @@ from psyprobe.analysis.score import (
 )
 from psyprobe.analysis.scoreboards import FLAGS, Scoreboard, Test
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.plotting.figure_data import Figure, Gallery, Part, Table
 from psyprobe.probes import load_probe
 from psyprobe.probes.experiments import load_results, merge_results

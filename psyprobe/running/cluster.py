@@ -13,8 +13,8 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
 
-from psyprobe._json import JsonMapping
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.running.agenda import Agenda
 from psyprobe.running.jobs import Answer, pack_job, put_anywhere
 from psyprobe.running.protocol import Answered

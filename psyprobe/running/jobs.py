@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, NamedTuple, Self
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError, describe_failure
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import software_versions
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import load_observer, loaded_as

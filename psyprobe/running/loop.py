@@ -20,8 +20,8 @@ from threading import Event, RLock, Thread
 from time import monotonic
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
-from psyprobe._json import JsonMapping
 from psyprobe.errors import StoreError
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.cost_summary import show_cost
 from psyprobe.running.agenda import Agenda

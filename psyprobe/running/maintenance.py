@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from psyprobe._json import JsonObject
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import digest
 from psyprobe.running.database import SCHEMA_VERSION
 from psyprobe.running.protocol import DIGEST_DIGITS

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from psyprobe._json import JsonMapping
 from psyprobe.errors import ConditionWarning, PsyprobeError, StoreError, UnfinishedError
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import printable_line
 from psyprobe.observers.protocol import ServedObserver

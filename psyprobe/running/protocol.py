@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from psyprobe._json import JsonMapping, JsonObject
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest
 
 if TYPE_CHECKING:

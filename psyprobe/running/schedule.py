@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from psyprobe._json import JsonMapping, JsonObject
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import software_versions
 from psyprobe.running.protocol import Content, RunRecord
 from psyprobe.running.store import Store

@@ -15,8 +15,8 @@ from pathlib import Path
 from time import time
 from typing import Any, Self
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import StoreError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.running.database import COLUMNS, Database, Row, chunks
 from psyprobe.running.protocol import (
     DIGEST_DIGITS,

@@ -10,8 +10,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.json_types import JsonMapping, JsonObject
 
 if TYPE_CHECKING:
     import xarray

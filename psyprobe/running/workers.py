@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
-from psyprobe._json import JsonMapping
 from psyprobe.errors import PsyprobeError
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.observers.protocol import ServedObserver
 from psyprobe.running.agenda import Agenda
 from psyprobe.running.jobs import Answer, JobRunner, pack_job, portable_error, put_timed

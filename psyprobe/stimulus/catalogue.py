@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, check_known, unknown_name
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.listing import Listing
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.stimulus.kinds.sums import BACKGROUND, Sum

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import unknown_name
+from psyprobe.files.json_types import JsonObject
 from psyprobe.stimulus.certificate_table import format_measurements
 from psyprobe.stimulus.tolerances import TOLERANCES, roundoff, tolerance
 

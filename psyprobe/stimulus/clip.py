@@ -17,9 +17,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import Array, FloatArray, Levels, Shape
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.light.display import Display
 from psyprobe.stimulus.backend import Backend
 from psyprobe.stimulus.certificate import (

@@ -96,8 +96,8 @@ def ten_digits(values: FloatArray) -> FloatArray:
     return np.reshape(rounded, np.shape(values))
 
 
-#: Smallest number whose square is above 0 in float64.
-_SMALLEST = 1e-150
+#: Smallest number whose square float64 holds in full precision.
+_SMALLEST = math.sqrt(sys.float_info.min)
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,9 @@ class Parameter:
         if not _all_true(valid):
             require(valid, name, numbers, self.unit, f"it must be {self._limits(name)}")
         if self.above and self.low == 0:
-            representable = np.abs(numbers) >= _SMALLEST
+            has_square = np.asarray(numbers) >= _SMALLEST
             require(
-                representable, name, numbers, self.unit, "its square is 0 in floats"
+                has_square, name, numbers, self.unit, f"give at least {_SMALLEST:.2g}"
             )
         return numbers
 

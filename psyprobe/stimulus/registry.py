@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from psyprobe._json import JsonMapping
 from psyprobe.errors import InputError, describe_failure, unknown_name
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.programs import run_file
 
 if TYPE_CHECKING:

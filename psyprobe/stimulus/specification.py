@@ -24,9 +24,9 @@ from typing import (
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import Array, FloatArray, IntArray, Levels, Shape, Size
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest, plain
 from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate

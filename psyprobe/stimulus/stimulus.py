@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.units import unit_attributes
 from psyprobe.light.display import Display
 from psyprobe.stimulus.certificate import Certificate

@@ -14,10 +14,10 @@ from itertools import combinations
 from operator import eq
 from typing import TYPE_CHECKING
 
-from psyprobe._json import JsonObject
 from psyprobe.analysis.human_observer import FEWEST
 from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled
 from psyprobe.analysis.words.sessions import person_of
+from psyprobe.files.json_types import JsonObject
 from psyprobe.tasks.tables import MetricValues, TaskScore
 
 if TYPE_CHECKING:

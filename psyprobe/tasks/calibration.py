@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import ByteArray, FloatArray
 from psyprobe.analysis.intervals import bounded_interval
 from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.terminal import lay_out, progress_bar
 from psyprobe.observers.chat.protocol import (
     AnswerObserver,

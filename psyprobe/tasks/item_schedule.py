@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest
 from psyprobe.observers.chat.prices import USD
 from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, AnswerObserver, TotalCost

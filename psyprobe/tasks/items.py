@@ -25,7 +25,6 @@ from typing import cast
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import ByteArray
 from psyprobe.analysis.words.readers import JUDGE
 from psyprobe.analysis.words.reply import without_reasoning
@@ -33,6 +32,7 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.page import JUDGE_TOKENS
 from psyprobe.files.images import decode_image
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest
 from psyprobe.files.parsing import read_bytes
 from psyprobe.files.terminal import progress_bar, settings

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import BoolArray
 from psyprobe.analysis.score import (
     OBSERVER,
@@ -30,6 +29,7 @@ from psyprobe.analysis.score import (
 from psyprobe.analysis.words.readers import Rereading
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.arrays import check_unpacked
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import write_whole
 from psyprobe.files.parsing import packaged_text, parse_json, read_bytes, read_text
 from psyprobe.files.terminal import harmless

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.light.colour import CONE_OBSERVERS, cone_observer
 from psyprobe.light.display import Display

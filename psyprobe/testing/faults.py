@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.light.display import Display
 from psyprobe.light.transfer import Eotf
 from psyprobe.stimulus import (

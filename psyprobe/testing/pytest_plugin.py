@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import pytest
 
-from psyprobe._json import JsonObject
+from psyprobe.files.json_types import JsonObject
 
 if TYPE_CHECKING:
     from psyprobe._typing import Array

@@ -27,7 +27,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from hypothesis import strategies as st
 
-from psyprobe._json import JsonObject
+from psyprobe.files.json_types import JsonObject
 from psyprobe.light.colour import CONE_OBSERVERS, DIRECTIONS, Direction
 from psyprobe.light.display import Display
 from psyprobe.light.transfer import Eotf

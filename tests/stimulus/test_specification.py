@@ -204,7 +204,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "radius": 1e-320},
-        "radius is 9.99989e-321 deg; its square is 0 in floats",
+        "radius is 9.99989e-321 deg; give at least 1.5e-154",
     ),
     (
         {"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "luminance": 0},

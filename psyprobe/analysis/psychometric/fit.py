@@ -17,7 +17,6 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.psychometric import likelihood
 from psyprobe.analysis.psychometric.counts import (
@@ -48,6 +47,7 @@ from psyprobe.analysis.psychometric.statuses import (
     update_estimates,
 )
 from psyprobe.errors import InputError, check_known, unknown_name
+from psyprobe.files.json_types import JsonObject
 
 Rate: TypeAlias = float | tuple[float, float] | Literal["fit"]
 Lapse: TypeAlias = Rate | Literal["guess"]

@@ -10,11 +10,11 @@ from typing import Any, overload
 import numpy as np
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.fit import fit_psychometric
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.parsing import read_text
 from psyprobe.human.points import LEVELS, Level
 

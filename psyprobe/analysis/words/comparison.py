@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.alignment import fisher
 from psyprobe.analysis.intervals import (
@@ -34,6 +33,7 @@ from psyprobe.analysis.words.csf import FEW, chat_csfs
 from psyprobe.analysis.words.fit import STEPS, experiment_table
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.flags import flag_words
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.human import csf as people_csf
 from psyprobe.human import modelfest_csf, modelfest_gabors, noise_matched_csf

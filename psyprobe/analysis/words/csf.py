@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import BoolArray, FloatArray, IntArray, StrArray
 from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.psychometric import STATUSES
@@ -26,6 +25,7 @@ from psyprobe.analysis.words.posterior_fit import (
 from psyprobe.analysis.words.sessions import screen_error, sessions_of
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.flags import encode_flags, flag_attributes
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.files.units import inverse_symbol, unit_attributes, unit_symbol
 from psyprobe.running.task import stimulus_axis_of, task_of

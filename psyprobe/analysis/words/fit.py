@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import AnyArray, BoolArray, FloatArray, IntArray, StrArray
 from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.responses import levels_of
@@ -36,6 +35,7 @@ from psyprobe.analysis.words.logit_fit import (
 from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
 from psyprobe.files.cache import cached
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.netcdf import as_text
 from psyprobe.files.terminal import printable
 from psyprobe.running.task import stimulus_axis_of

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.human_observer import FEWEST, Ceiling, ceiling
 from psyprobe.analysis.intervals import draw_counts, normal_quantile, student_reach
@@ -36,6 +35,7 @@ from psyprobe.analysis.words.sessions import (
     screen_error,
     sessions_of,
 )
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.units import unit_symbol
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import AnyArray, FloatArray, IntArray
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, csf_posterior
 from psyprobe.analysis.psychometric.posterior import (
@@ -31,6 +30,7 @@ from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.reply import posterior_answers
 from psyprobe.analysis.words.sessions import SessionRecord, session_offsets
 from psyprobe.files.cache import cached
+from psyprobe.files.json_types import JsonObject
 from psyprobe.running.task import stimulus_axis_of, task_of
 from psyprobe.stimulus.catalogue import read_levels
 from psyprobe.stimulus.parameters import power_of_ten

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray, Option
 from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import (
@@ -38,6 +37,7 @@ from psyprobe.analysis.words.sessions import is_remote, sessions_of
 from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
 from psyprobe.files.flags import flag_words
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.netcdf import as_text
 from psyprobe.files.units import unit_symbol
 from psyprobe.observers.chat.cost_summary import describe_result_cost

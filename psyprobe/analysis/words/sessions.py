@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._json import JsonMapping
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.words.trial_table import (
     arrange_trials,
@@ -23,6 +22,7 @@ from psyprobe.analysis.words.trial_table import (
     trials,
 )
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.observers.human_screen import Screen
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import AnyArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.files.flags import encode_flags, flag_attributes, flag_words
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.netcdf import as_text
 from psyprobe.running.task import stimulus_axis_of
 

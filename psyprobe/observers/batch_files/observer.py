@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from psyprobe._json import JsonMapping
 from psyprobe.errors import InputError, UnfinishedError, clipped
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.output import make_folder
 from psyprobe.observers.batch_files.folder import (
     THINKING,

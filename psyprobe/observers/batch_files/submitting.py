@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import PsyprobeError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import write_whole
 from psyprobe.observers.batch_files.folder import ENDPOINT, Folder, RequestFile
 from psyprobe.observers.chat.openai_chat import OpenAIObserver

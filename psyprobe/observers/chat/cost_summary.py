@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from psyprobe._json import JsonMapping
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.observers.chat.prices import money
 from psyprobe.observers.chat.protocol import TotalCost
 from psyprobe.observers.protocol import PaidObserver

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import encode_png
+from psyprobe.files.json_types import JsonObject
 from psyprobe.observers.chat.event_loop import EventLoop
 from psyprobe.observers.chat.protocol import (
     Answer,

@@ -24,10 +24,10 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, UnfinishedError
 from psyprobe.files.images import encode_png
+from psyprobe.files.json_types import JsonObject
 from psyprobe.observers.chat.openai_protocol import OPENAI, URL_VARIABLE
 from psyprobe.observers.chat.openai_sending import (
     Endpoint,

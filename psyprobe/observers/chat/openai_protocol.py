@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import PsyprobeError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.observers.chat.protocol import Answer, Decoding, Inquiry
 
 KEY_VARIABLE = "OPENAI_API_KEY"

@@ -23,8 +23,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import PsyprobeError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.observers.chat.event_loop import EventLoop
 from psyprobe.observers.chat.openai_connection import (
     Connection,

@@ -11,9 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.observers.images import check_images
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card, Observer

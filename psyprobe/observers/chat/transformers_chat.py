@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.observers.chat.protocol import (
     Answer,
     Answering,

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import psyprobe.observers.encoders.network as nets
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, WeightsError, check_known
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.observers.images import (
     check_finite,

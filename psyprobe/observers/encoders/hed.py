@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from psyprobe._json import JsonObject
+from psyprobe.files.json_types import JsonObject
 
 #: Channels of each block, and its convolutions.
 _BLOCKS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))

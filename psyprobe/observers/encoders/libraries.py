@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import WeightsError, check_known, unknown_name
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.observers.encoders import network as nets
 from psyprobe.observers.encoders.network import (

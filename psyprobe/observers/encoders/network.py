@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._json import JsonMapping
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import (
     ConditionWarning,
@@ -33,6 +32,7 @@ from psyprobe.errors import (
     check_known,
     unknown_name,
 )
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.observers.images import (
     check_finite,
     check_images,

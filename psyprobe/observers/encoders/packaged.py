@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, WeightsError, check_known
 from psyprobe.files.images import file_digest
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.observers.clips import FeaturesOfClips, clip_network
 from psyprobe.observers.encoders.hed import STAGES, hed, hed_state

@@ -10,8 +10,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import WeightsError, check_known
+from psyprobe.files.json_types import JsonObject
 from psyprobe.observers.encoders import network as nets
 from psyprobe.observers.encoders.network import FileOptions, Network, NetworkObserver
 from psyprobe.observers.images import checked_size, size_text

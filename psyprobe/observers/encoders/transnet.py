@@ -16,7 +16,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
-from psyprobe._json import JsonObject
+from psyprobe.files.json_types import JsonObject
 
 #: Filters of each branch in the first stage, doubled from stage to stage; time steps of branches.
 _FILTERS = 16

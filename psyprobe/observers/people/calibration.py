@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.light.display import Display
 from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.by_eye import (

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, Answering, Inquiry
 from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.protocol import Card

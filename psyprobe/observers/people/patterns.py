@@ -6,8 +6,8 @@ import hashlib
 import math
 from collections.abc import Callable
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.observers.chat.protocol import Inquiry
 from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.calibration import read_number

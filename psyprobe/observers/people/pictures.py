@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.files.images import encode_png
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.terminal import printable
 from psyprobe.observers.chat.protocol import Inquiry, eight_bit
 from psyprobe.observers.people.calibration import check_number, read_number

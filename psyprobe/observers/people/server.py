@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from psyprobe._json import JsonMapping
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.loopback import LoopbackServer, page_response, posted
 from psyprobe.files.parsing import packaged_text
 

@@ -32,10 +32,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.loopback import LocalServer
 from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from psyprobe._json import JsonMapping
 from psyprobe.errors import WeightsError, unknown_name
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.observers.protocol import Ability
 from psyprobe.observers.registry import (

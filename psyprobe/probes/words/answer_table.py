@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.analysis.words.trial_table import arrange_trials
 from psyprobe.experiment.prompts import Prompt
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.files.units import unit_attributes
 from psyprobe.observers.chat.protocol import Answer, TotalCost

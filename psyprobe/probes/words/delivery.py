@@ -25,10 +25,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray, IntArray, Size
 from psyprobe.errors import InputError, check_known
 from psyprobe.files.images import encode_png
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import digest
 from psyprobe.light.codes import DITHERS, check_room
 from psyprobe.light.display import Display

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import Size
 from psyprobe.analysis.score import Recorded
+from psyprobe.files.json_types import JsonObject
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.probes import designs
 from psyprobe.probes.cost import Expense, Pace, duration, expense, measured_pace

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe.analysis.words.reply import posterior_answers
 from psyprobe.errors import InputError, check_known
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.page import Asking
 from psyprobe.experiment.prompts import Prompt
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import plain
 from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
 from psyprobe.probes.differences import PERIOD, build_difference, to_periods

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.words.group import score_people
 from psyprobe.analysis.words.score import score_chat
@@ -21,6 +20,7 @@ from psyprobe.analysis.words.sessions import merge_sessions, part_of
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.page_errors import in_file
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest
 from psyprobe.human.models import CSF_MODELS
 from psyprobe.observers.chat.protocol import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import Levels
+from psyprobe.files.json_types import JsonObject
 from psyprobe.stimulus import estimate
 from psyprobe.stimulus.clip import TemporalModulation
 from psyprobe.stimulus.estimate import Float64

@@ -11,9 +11,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from array_api_compat import array_namespace
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import Array, FloatArray, IntArray, Levels, Shape
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import plain
 from psyprobe.stimulus.backend import Backend
 from psyprobe.stimulus.certificate import ImageMeasurements, Measurement

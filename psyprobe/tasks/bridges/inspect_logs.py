@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psyprobe import __version__
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.experiment import experiment_from_text
 from psyprobe.experiment.prompts import Prompt
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest, write_whole
 from psyprobe.observers.chat.inspect_chat import answer_of, inspect_card, messages_of
 from psyprobe.observers.chat.protocol import Answer

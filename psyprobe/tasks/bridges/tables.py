@@ -13,10 +13,10 @@ from typing import Any
 
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.files.images import encode_png
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.observers.chat.protocol import Answer, eight_bit

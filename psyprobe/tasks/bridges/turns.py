@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.experiment import experiment_from_text
 from psyprobe.experiment.prompts import Prompt
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, image_digest

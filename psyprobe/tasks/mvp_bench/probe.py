@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.analysis.score import OBSERVER, Metric, Row
 from psyprobe.analysis.words.readers import JUDGE_READING, Rereading
 from psyprobe.analysis.words.sessions import person_of
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import file_digest
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.netcdf import as_text
 from psyprobe.observers.chat.protocol import AnswerObserver, Decoding
 from psyprobe.plotting.figure_data import Part

@@ -36,9 +36,9 @@ from typing import Any
 
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.files.images import same_pixels
+from psyprobe.files.json_types import JsonObject
 from psyprobe.tasks.tables import read_json_lines, refuse_duplicates
 
 COLUMNS = (

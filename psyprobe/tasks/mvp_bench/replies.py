@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.json_types import JsonObject
 from psyprobe.tasks.letters import read_letter
 from psyprobe.tasks.mvp_bench.questions import split_choices
 from psyprobe.tasks.tables import (

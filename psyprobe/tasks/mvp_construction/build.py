@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import read_image
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest, json_text, make_folder, write_text
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.protocol import AnswerObserver, Decoding

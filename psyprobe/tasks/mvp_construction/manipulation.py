@@ -22,8 +22,8 @@ import numpy.typing as npt
 from PIL import Image as Picture
 from PIL.PngImagePlugin import PngInfo
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import json_text, write_text, write_whole
 from psyprobe.tasks.mvp_construction.tools import (
     Editor,

@@ -22,9 +22,9 @@ from typing import Annotated, Any, Self
 import numpy as np
 import pydantic
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.images import file_digest, images_in
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.tasks.mvp_bench.metrics import categories as category_table

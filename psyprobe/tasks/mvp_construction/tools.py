@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image as Picture
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, PsyprobeError, WeightsError, unknown_name
+from psyprobe.files.json_types import JsonMapping, JsonObject
 
 Mask = npt.NDArray[np.bool_]
 Image = npt.NDArray[np.uint8]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.trial_table import trial_count
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.light.display import Display
 from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.calibration import read_exponent, read_screen

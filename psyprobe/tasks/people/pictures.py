@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.pictures import PicturePresenter
 from psyprobe.probes import load_probe

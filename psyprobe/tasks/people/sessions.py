@@ -8,9 +8,9 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.terminal import tell
 from psyprobe.observers.chat.protocol import GIVEN_UP
 from psyprobe.observers.human_screen import Screen

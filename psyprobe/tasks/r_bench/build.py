@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import ByteArray
 from psyprobe.corruption.apply import (
     STRENGTHS,
@@ -26,6 +25,7 @@ from psyprobe.corruption.apply import (
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest, read_image
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import (
     json_text,
     make_folder,

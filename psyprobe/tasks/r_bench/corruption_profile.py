@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES
 from psyprobe.analysis.intervals import student_quantile
@@ -30,6 +29,7 @@ from psyprobe.corruption.apply import STRENGTHS, corrupt, dimension_of, dimensio
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import unknown_name
 from psyprobe.files.images import file_digest, images_in
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import digest
 from psyprobe.observers import load_observer
 from psyprobe.observers.planes import ImagePlanes

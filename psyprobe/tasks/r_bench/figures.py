@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe.corruption import dimensions
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 from psyprobe.plotting.axes import (
     COLOURS,
     new_axes,

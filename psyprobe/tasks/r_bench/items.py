@@ -26,10 +26,10 @@ from typing import Any
 
 import pandas as pd
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.corruption import STRENGTHS, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest, read_image
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import write_text
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.tasks.tables import (

@@ -14,12 +14,12 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.intervals import bounded_interval, check_confidence
 from psyprobe.analysis.score import check_format
 from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimension_numbered, dimensions
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.terminal import lay_out, printable
 from psyprobe.tasks.r_bench.items import TASKS
 from psyprobe.tasks.tables import (

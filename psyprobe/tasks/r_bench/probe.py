@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.analysis.score import OBSERVER, Metric, Row
 from psyprobe.analysis.words.readers import JUDGE_READING, Rereading
 from psyprobe.analysis.words.sessions import person_of
 from psyprobe.corruption import dimension_numbered
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.observers.chat.protocol import AnswerObserver, Decoding
 from psyprobe.plotting.figure_data import Part

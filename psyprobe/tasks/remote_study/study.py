@@ -24,10 +24,10 @@ from typing import Any
 
 import xarray
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.experiment.page_errors import in_file
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.parsing import (
     packaged_text,

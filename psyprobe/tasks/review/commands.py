@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from psyprobe._json import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, show, stop_event, tell
 from psyprobe.tasks.agreement import agreements

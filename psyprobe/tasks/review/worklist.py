@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from psyprobe._json import JsonObject
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.images import file_digest, read_image, same_pixels
+from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import digest, write_text
 from psyprobe.files.parsing import packaged_text, parse_json
 from psyprobe.files.terminal import printable
