@@ -32,12 +32,17 @@ class _Worker:
     connection: Connection
     #: The job that it was sent.
     job: bytes = b""
-    #: Whether it has loaded the observers of the job.
-    ready: bool = False
+    #: Jobs that it was sent and has not answered, the last of which is its job.
+    pending_jobs: int = 0
     #: What it was given and has not answered.
     unit: Unit | None = None
     #: The group of the last batch that it was given.
     group: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has loaded the observers of its job."""
+        return self.pending_jobs == 0
 
     def send(self, message: Any) -> None:
         """Send a message; that a worker is dead shows when its connection is read."""
@@ -110,7 +115,7 @@ class _PoolRound(Round):
         for worker in self._workers:
             if worker.job != self._job:
                 worker.job = self._job
-                worker.ready = False
+                worker.pending_jobs += 1
                 worker.group = ""
                 worker.send(self._job)
             elif worker.ready and worker.unit is None:
@@ -152,6 +157,10 @@ class _PoolRound(Round):
         except (EOFError, OSError):
             self._bury(worker)
             return
+        if worker.pending_jobs > 1:
+            # The round of that job ended before this worker had loaded it.
+            worker.pending_jobs -= 1
+            return
         unit = worker.unit
         worker.unit = None
         if isinstance(message, PsyprobeError):
@@ -159,7 +168,7 @@ class _PoolRound(Round):
                 self._dismiss(worker)
             raise message
         if unit is None:
-            worker.ready = True
+            worker.pending_jobs = 0
             self._stillborn = 0
         else:
             yield from self.receive(unit, message)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +64,19 @@ def test_a_simulated_observer_gives_the_same_bytes(
     page = write_questions(tmp_path, *(adaptive if design == "quest_plus" else ()))
     who = pp.load_observer("simulated:watson-malo")
     assert same_bytes(pp.run(page, who), pp.run(page, who, executor=pool), tmp_path)
+
+
+def test_a_worker_that_was_late_for_one_run_answers_the_next(tmp_path: Path) -> None:
+    page = write_experiment(tmp_path, *LARGER)
+    alone = pp.run(page, "pixels", batch_size=5)
+    with WorkerPool(2) as pool:
+        pp.run(page, "pixels", batch_size=5, executor=pool)
+        late_pid = pool.pids[1]
+        os.kill(late_pid, signal.SIGSTOP)
+        pp.run(page, "castlecsf", batch_size=50, executor=pool)
+        os.kill(late_pid, signal.SIGCONT)
+        result = pp.run(page, "pixels", batch_size=5, executor=pool)
+    assert same_bytes(alone, result, tmp_path)
 
 
 def test_a_killed_worker_is_replaced_and_nothing_else_is_shown_twice(
