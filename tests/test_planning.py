@@ -103,7 +103,7 @@ STIMULI = [
 @pytest.mark.parametrize("spec", STIMULI, ids=lambda spec: spec.kind)
 def test_digests_of_a_batch_are_those_of_its_images(spec: Specification) -> None:
     assert spec.digests() == [one.digest for one in spec.singles()]
-    assert [*spec.dicts()] == [one.to_dict() for one in spec.singles()]
+    assert [*spec.contents()] == [one.content() for one in spec.singles()]
 
 
 @pytest.mark.parametrize("spec", STIMULI[:3] + STIMULI[4:], ids=lambda spec: spec.kind)

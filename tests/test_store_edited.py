@@ -3,21 +3,25 @@ done to it."""
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import xarray
 from small_experiment import write_experiment
+from small_questions import write_questions
 
 from psyprobe.cli import main
 from psyprobe.errors import PsyprobeError, StoreError
+from psyprobe.files.output import digest
 from psyprobe.probes.experiments import run
-from psyprobe.running.database import COLUMNS, SCHEMA_VERSION
+from psyprobe.running.database import COLUMNS, SCHEMA_VERSION, checksum
 from psyprobe.running.maintenance import verify
 from psyprobe.running.store import Store
 
@@ -226,3 +230,111 @@ def test_every_flipped_bit_of_an_answer_is_found(store: Path, tmp_path: Path) ->
             except StoreError:
                 continue
     assert unseen == []
+
+
+#: A kind of stimulus in a file of one's own: its digest is of what the file says too.
+OWN_KIND = """
+from psyprobe.stimulus import Gabor
+
+class Mine(Gabor):
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with contents of all kinds: of an encoder, a chat model, and a kind in a file."""
+    folder = tmp_path_factory.mktemp("contents")
+    (folder / "kinds.py").write_text(OWN_KIND, encoding="utf-8")
+    own = ('kind = "gabor"', 'kind = "kinds.py:Mine"')
+    pages = (
+        (write_experiment(folder, stimulus=(own,)), "pixels"),
+        (write_questions(folder), "simulated:watson-malo"),
+    )
+    for page, observer in pages:
+        run(page, observer, store=folder / "runs.sqlite", progress=False)
+    with Store(folder / "runs.sqlite") as store:
+        items = [{"name": "a.png", "question": "What is it?"}]
+        store.add_contents([(digest(items), "items", items)])
+        images = [64 * "5"]
+        store.add_contents([(digest(images), "stimuli", images)])
+        verify(store)
+    return folder / "runs.sqlite"
+
+
+def edit_number(value: Any) -> Any:
+    """Change the first number or text that is found in a value, however deep."""
+    if isinstance(value, dict):
+        for name, entry in sorted(value.items()):
+            if (edited := edit_number(entry)) != entry:
+                return {**value, name: edited}
+        return value
+    if isinstance(value, list):
+        return [edit_number(entry) for entry in value]
+    return value if isinstance(value, bool) or value is None else value * 2
+
+
+#: An edit of the contents of each kind, and where these have several forms, of which of them.
+EDITS = {
+    "stimulus": "json_extract(value, '$.kind') LIKE 'kinds.py:%'",
+    "stimulus of a chat": "kind = 'stimuli' AND json_type(value) = 'object'",
+    "images of an item": "kind = 'stimuli' AND json_type(value) = 'array'",
+    "request": "kind = 'request'",
+    "display": "kind = 'display'",
+    "observer": "kind = 'observer'",
+    "items": "kind = 'items'",
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_content_that_was_sealed_anew_is_found(
+    contents: Path, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "edited.sqlite"
+    shutil.copy(contents, path)
+    with closing(sqlite3.connect(path)) as connection:
+        query = f"SELECT digest, kind, value FROM content WHERE {EDITS[name]}"
+        row_name, kind, text = connection.execute(query).fetchone()
+        edited = json.dumps(edit_number(json.loads(text)))
+        assert edited != text
+        connection.execute(
+            "UPDATE content SET value = ?, checksum = ? WHERE digest = ?",
+            (edited, checksum((row_name, kind, edited)), row_name),
+        )
+        connection.commit()
+    with Store(path) as store, pytest.raises(StoreError, match=row_name[:16]):
+        verify(store)
+
+
+@pytest.mark.parametrize("cell", ["layout", "observer_card", "probe"])
+def test_an_edited_run_that_was_sealed_anew_is_found(
+    contents: Path, tmp_path: Path, cell: str
+) -> None:
+    path = tmp_path / "edited.sqlite"
+    shutil.copy(contents, path)
+    with Store(path) as store:
+        row = store.database.rows("run")[0]
+        cells = dict(zip(COLUMNS["run"], row, strict=True))
+        if cell == "probe":
+            cells["probe"] = "yes_no"
+        else:
+            cells[cell] = json.dumps(edit_number(json.loads(cells[cell])))
+        with store.transaction():
+            store.database.replace("run", tuple(cells.values()))
+    with Store(path) as store, pytest.raises(StoreError, match=row[0][:16]):
+        verify(store)
+
+
+def test_a_content_without_sense_that_was_sealed_anew_is_found(
+    contents: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "edited.sqlite"
+    for kind in ("observer", "stimuli", "display", "stimulus"):
+        for value in ("[]", "3", "null", '"x"', "{}", "NaN", '{"stimuli": 3}'):
+            shutil.copy(contents, path)
+            with Store(path) as store:
+                row = next(row for row in store.all_contents() if row[1] == kind)[:2]
+                with store.transaction():
+                    store.database.replace("content", (*row, value))
+                with pytest.raises(StoreError, match=row[0][:16]):
+                    verify(store)

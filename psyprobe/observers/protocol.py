@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_che
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonMapping, JsonObject
+from psyprobe.files.output import digest
 
 if TYPE_CHECKING:
     from psyprobe.observers.chat.prices import Budget, Price
@@ -33,6 +32,13 @@ DRIVE = "display drive"
 #: Where an observer ran, where its weights were found, what else it can be asked: no part of what
 #: it computes.
 _CIRCUMSTANCES = ("device", "weights", "licence", "paper", "software", "clips")
+
+
+def card_digest(card: JsonMapping) -> str:
+    """Compute the digest of a card given by `Card.to_dict`."""
+    return digest(
+        {key: value for key, value in card.items() if key not in _CIRCUMSTANCES}
+    )
 
 
 @dataclass(frozen=True)
@@ -124,14 +130,7 @@ class Card:
         Device, software versions and the place of the weights are left out: they change a response
         by rounding at most, and the weights themselves have a digest of their own.
         """
-        content = {
-            key: value
-            for key, value in self.to_dict().items()
-            if key not in _CIRCUMSTANCES
-        }
-        return hashlib.sha256(
-            json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-        ).hexdigest()
+        return card_digest(self.to_dict())
 
     def _repr_html_(self) -> str:
         from psyprobe.files import html

@@ -133,7 +133,7 @@ class Pairs(Sequence[Pair]):
         contents: dict[str, JsonObject] = {}
         for grid in {id(grid): grid for grid, _ in self._sources}.values():
             for stack in (grid.tests, grid.references):
-                contents |= zip(stack.digests(), stack.dicts(), strict=True)
+                contents |= zip(stack.digests(), stack.contents(), strict=True)
         yield from contents.items()
 
 

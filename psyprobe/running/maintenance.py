@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import digest
+from psyprobe.observers.protocol import card_digest
 from psyprobe.running.database import SCHEMA_VERSION
 from psyprobe.running.protocol import DIGEST_DIGITS
 from psyprobe.running.store import Store
-
-#: Kinds of content whose digest is that of its JSON; those of others leave something out.
-_DIGEST_OF_JSON = ("request", "display", "items")
 
 
 def summary(store: Store) -> JsonObject:
@@ -41,7 +40,7 @@ def summary(store: Store) -> JsonObject:
 
 
 def verify(store: Store) -> dict[str, int]:
-    """Read all there is and compute each digest again that can be; return the rows of each table.
+    """Read all there is and compute each digest again; return the number of rows of each table.
 
     Raises
     ------
@@ -57,12 +56,28 @@ def verify(store: Store) -> dict[str, int]:
     counts["content"] = 0
     for name, kind, value in store.all_contents():
         counts["content"] += 1
-        if kind in _DIGEST_OF_JSON and digest(value)[:DIGEST_DIGITS] != name:
+        if _content_digest(kind, value)[:DIGEST_DIGITS] != name:
             raise database.damaged("content", (name,))
     for row, run in zip(database.rows("run"), store.runs(), strict=True):
-        if run.key[:DIGEST_DIGITS] != row[0]:
+        has_its_card = (
+            _content_digest("observer", run.observer_card) == run.observer_digest
+        )
+        if run.key[:DIGEST_DIGITS] != row[0] or not has_its_card:
             raise database.damaged("run", row)
     return counts
+
+
+def _content_digest(kind: str, value: Any) -> str:
+    """Compute the digest of a content; return "" for what no content is like."""
+    try:
+        if kind == "observer":
+            return card_digest(value)
+        if kind == "stimuli" and isinstance(value, dict):
+            stimuli = [digest(content) for content in value["stimuli"]]
+            return digest({**value, "stimuli": stimuli})
+        return digest(value)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ""
 
 
 def vacuum(store: Store) -> tuple[int, int]:

@@ -91,7 +91,8 @@ class Origin:
     served: Mapping[str, str] = field(default_factory=dict)
 
 
-#: What a digest stands for: digest, kind, what JSON can hold.
+#: What a digest stands for: digest, kind, what JSON can hold. The digest is that of the JSON; of an
+#: "observer" it leaves out circumstances, and in "stimuli" each content counts by its digest.
 Content: TypeAlias = tuple[str, str, Any]
 
 

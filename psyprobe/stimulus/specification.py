@@ -272,12 +272,11 @@ class Specification(_Frozen):
         >>> spec.digests() == [single.digest for single in spec.singles()]
         True
         """
-        contents = self._describe_images(self.batch, lambda spec: spec.content())
-        return [digest(content) for content in contents]
+        return [digest(content) for content in self.contents()]
 
-    def dicts(self) -> Iterator[JsonObject]:
-        """Return `to_dict` of each of the `singles`, without making them."""
-        return self._describe_images(self.batch, lambda spec: spec.to_dict())
+    def contents(self) -> Iterator[JsonObject]:
+        """Return the `content` of each of the `singles`, without making them."""
+        return self._describe_images(self.batch)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Specification) and self.to_dict() == other.to_dict()
@@ -490,13 +489,8 @@ class Specification(_Frozen):
         """
         return None
 
-    def _describe_images(
-        self, batch: Shape, describe: Callable[[Specification], JsonObject]
-    ) -> Iterator[JsonObject]:
-        """Describe each image of a batch that the parameters broadcast to.
-
-        `describe` is `content` or `to_dict`.
-        """
+    def _describe_images(self, batch: Shape) -> Iterator[JsonObject]:
+        """Yield the `content` of each image of a batch that the parameters broadcast to."""
         kind = type(self)
         if (kind.content, kind.to_dict) != (
             Specification.content,
@@ -504,10 +498,10 @@ class Specification(_Frozen):
         ):
             # A kind from elsewhere may state more than its parameters.
             yield from (
-                describe(self.single(batch, index)) for index in np.ndindex(*batch)
+                self.single(batch, index).content() for index in np.ndindex(*batch)
             )
             return
-        shared = describe(self)
+        shared = self.content()
         varying = self.varying()
         columns = [
             np.broadcast_to(value, batch).ravel().tolist() for value in varying.values()

@@ -552,11 +552,12 @@ def put_questions(
             images, measured = work.scene.draw(trial, observer.delivered)
             stimuli = {
                 **work.scene.describe(trial),
-                "stimuli": [spec.to_dict() for spec in trial.specs],
+                "stimuli": [spec.content() for spec in trial.specs],
             }
+            on_page = work.scene.delivery.format == "page"
+            drawing = {"stimuli": [spec.to_dict() for spec in trial.specs]}
             for question in batch.questions:
                 request = work.requests[question.request]
-                drawing = stimuli if work.scene.delivery.format == "page" else None
                 contents = (
                     (question.stimulus, "stimuli", stimuli),
                     (question.request, "request", request),
@@ -586,7 +587,7 @@ def put_questions(
                     decoding=Decoding(**request["decoding"]),
                     words=tuple(request["words"]),
                     key=question.key,
-                    drawing=drawing,
+                    drawing=drawing if on_page else None,
                     attempt=request.get("attempt", 1),
                 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -224,12 +224,10 @@ class Sum(Specification):
             return joined
         return joined.changed(luminance=np.full(sum(counts), joined.luminance))
 
-    def _describe_images(
-        self, batch: Shape, describe: Callable[[Specification], JsonObject]
-    ) -> Iterator[JsonObject]:
-        shared = describe(self)
-        descriptions = (part._describe_images(batch, describe) for part in self.parts)
-        for parts in zip(*descriptions, strict=True):
+    def _describe_images(self, batch: Shape) -> Iterator[JsonObject]:
+        shared = self.content()
+        contents = (part._describe_images(batch) for part in self.parts)
+        for parts in zip(*contents, strict=True):
             yield {**shared, "parts": list(parts)}
 
     def single(self, batch: Shape, index: Shape) -> Self:
