@@ -565,12 +565,13 @@ def _contradicted(
 
     What follows "although" or "only" contradicts nothing.
     """
-    follows = rest or "".join(sentences[1:2])
-    statement = _combine_sentences([follows])
-    opposed = statement.explicit and statement.sign * polarity != (
-        1 if lead == "yes" else -1
-    )
-    return opposed and not _search("concession", follows)
+    lead_sign = 1 if lead == "yes" else -1
+    for follows in filter(None, (rest, *sentences[1:2])):
+        statement = _combine_sentences([follows])
+        opposed = statement.explicit and statement.sign * polarity != lead_sign
+        if opposed and not _search("concession", follows):
+            return True
+    return False
 
 
 def _answered_question(words: _Words, text: str, polarity: int) -> Reading | None:
