@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from psyprobe.errors import unknown_name
 from psyprobe.files.json_types import JsonMapping, JsonObject
@@ -17,6 +17,7 @@ from psyprobe.files.terminal import harmless, lay_out, printable
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray
 
 #: Responders of rows: the observer, and the trivial responders as the scoreboard calls them.
 OBSERVER = "observer"
@@ -233,6 +234,54 @@ class Tabled(Recorded):
 
     def __str__(self) -> str:
         return score_table(cast(Score, self))
+
+
+@dataclass(frozen=True)
+class FailedScore(Tabled):
+    """The place of a score that does not exist, since something failed: a row that says why.
+
+    Examples
+    --------
+    >>> print(FailedScore("area", "openai:m", "all replies were cut off; set more max_tokens"))
+    no score  experiment                            why
+    ---------------------------------------------------
+    openai:m        area  failed: all replies were cut off
+    openai:m: all replies were cut off; set more max_tokens.
+    """
+
+    experiment: str
+    observer: str
+    #: What was wrong and what to do, as a sentence.
+    failure: str
+    layer: ClassVar[str] = ""
+    measure: ClassVar[str] = ""
+    random_weights: ClassVar[bool] = False
+    confidence: ClassVar[float] = 0.95
+
+    @classmethod
+    def of_result(cls, result: xarray.Dataset, problem: Exception) -> FailedScore:
+        """Name the experiment and the observer of a result that cannot be scored or drawn."""
+        attributes = result.attrs
+        return cls(attributes["experiment"], attributes["observer"], str(problem))
+
+    def rows(self) -> Sequence[Row]:
+        """Give the observer's row, with the whole sentence under the table."""
+        problem = textwrap.shorten(self.failure.partition("; ")[0], 80)
+        cells = {"experiment": self.experiment, "why": f"failed: {problem}"}
+        return (
+            Row(
+                "no score",
+                OBSERVER,
+                "",
+                cells,
+                self.to_dict(),
+                notes=(self.failure.rstrip("."),),
+            ),
+        )
+
+    def notes(self) -> Sequence[str]:
+        """Explain nothing."""
+        return ()
 
 
 def html_tables(scores: Sequence[Score]) -> str:

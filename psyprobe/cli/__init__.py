@@ -1,7 +1,8 @@
 """Run the command ``psyprobe``: results on standard output, all else on standard error.
 
 Exit codes: 0 done; 1 a check found that delivered is not what was requested; 2 the input is wrong
-or something is missing; 3 nothing is wrong, and it is not finished; 130 stopped by Ctrl-C.
+or something is missing; 3 nothing is wrong, and it is not finished; 4 some of several observers or
+runs failed, and the others are done; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -81,13 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell(_cut(f"psyprobe {parsed.command}: not finished: {stop}", _LINE))
         return 3
     except (Exception, SystemExit) as error:
-        if parsed.debug:
-            print(
-                printable("".join(traceback.format_exception(error))),
-                end="",
-                file=sys.stderr,
-            )
-        tell(_cut(f"psyprobe {parsed.command}: error: {_sentence(error)}", _LINE))
+        report_error(error, parsed)
         return 2
     except KeyboardInterrupt:
         resumes = all_commands().commands[parsed.command].get("resumes", False)
@@ -96,6 +91,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         tell(f"psyprobe {parsed.command}: stopped{remedy if resumes else ''}")
         return 130
+
+
+def report_error(
+    error: BaseException, parsed: argparse.Namespace, place: str = ""
+) -> str:
+    """Print an error as one line, its trace first if the command line asks for it.
+
+    Returns
+    -------
+    str
+        The error as a sentence.
+    """
+    if parsed.debug:
+        print(
+            printable("".join(traceback.format_exception(error))),
+            end="",
+            file=sys.stderr,
+        )
+    sentence = _sentence(error)
+    tell(_cut(f"psyprobe {parsed.command}: error: {place}{sentence}", _LINE))
+    return sentence
 
 
 def _run(parsed: argparse.Namespace) -> int:

@@ -5,24 +5,30 @@ observer.
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.analysis.published import replay
-from psyprobe.analysis.score import score_table
+from psyprobe.analysis.score import FailedScore, score_table
 from psyprobe.analysis.scoreboards import Scoreboard
 from psyprobe.cli.exchanging import export_runs, import_answers
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.netcdf import write_netcdf
 from psyprobe.files.output import file_stem, make_folder, write_whole
-from psyprobe.files.terminal import say, show
-from psyprobe.probes.experiments import load_results, merge_results
+from psyprobe.files.terminal import say, show, tell
+from psyprobe.probes.experiments import load_results, load_runs, merge_results
 from psyprobe.probes.export import export
 from psyprobe.probes.harnesses import harness_names
-from psyprobe.probes.results import all_scores, plot, scoreboard
+from psyprobe.probes.results import (
+    all_scores,
+    plot,
+    scoreboard,
+    scores_and_failures,
+)
 from psyprobe.reporting.report import report
 from psyprobe.running.maintenance import summary, vacuum, verify
 from psyprobe.running.merge import merge
@@ -35,18 +41,23 @@ if TYPE_CHECKING:
 def score_command(arguments: Namespace) -> int:
     """Print the scores of all finished runs, as one table an experiment or as a scoreboard."""
     if arguments.scoreboard:
-        board = _scoreboard(arguments, _load(arguments.results))
+        results, failures = _load(arguments.results)
+        board, unscored = _scoreboard(arguments, results)
         say(board.table("json" if arguments.json else arguments.format))
-        return 0
+        return _tell_failures([*failures, *unscored])
     _check_options(arguments, "--scoreboard")
-    results = _load(arguments.results) if arguments.judge is None else _judge(arguments)
-    scores = all_scores(results, measure=arguments.measure)
+    if arguments.judge is None:
+        results, failures = _load(arguments.results)
+    else:
+        results = _judge(arguments)
+        failures = []
+    scores = [*all_scores(results, measure=arguments.measure), *failures]
     show(
         [score.to_dict() for score in scores],
         score_table(scores, arguments.format),
         arguments,
     )
-    return 0
+    return 4 if any(isinstance(score, FailedScore) for score in scores) else 0
 
 
 def _judge(arguments: Namespace) -> list[xarray.Dataset]:
@@ -72,19 +83,28 @@ def plot_command(arguments: Namespace) -> int:
     from psyprobe.plotting.scores import bar_panels, heat_map
 
     mpl.use("agg")
-    results = _load(arguments.results)
+    results, failures = _load(arguments.results)
     figure: Any
     if arguments.scoreboard is None:
         _check_options(arguments, "--scoreboard heat-map or bars")
         names = ("measure", "layer", "levels", "human", "cmap", "width")
-        figure = plot(results, **{name: getattr(arguments, name) for name in names})
+        options = {name: getattr(arguments, name) for name in names}
+        try:
+            figure = plot(results, **options)
+        except PsyprobeError:
+            results, undrawn = _drawable(results, options)
+            if not results:
+                raise
+            failures += undrawn
+            figure = plot(results, **options)
     elif arguments.layer is not None:
         raise InputError(
             "--layer is for contours and matches; the scoreboard shows every layer as a model "
             "of its own"
         )
     else:
-        board = _scoreboard(arguments, results)
+        board, unscored = _scoreboard(arguments, results)
+        failures += unscored
         with typeset(arguments.width):
             figure = (
                 heat_map(board, cmap=arguments.cmap)
@@ -99,7 +119,35 @@ def plot_command(arguments: Namespace) -> int:
     ]
     line = f"{path}: {len(results)} result{'s' * (len(results) != 1)}"
     show({"file": str(path), "panels": panels}, line, arguments)
-    return 0
+    return _tell_failures(failures)
+
+
+def _drawable(
+    results: list[xarray.Dataset], options: JsonObject
+) -> tuple[list[xarray.Dataset], list[FailedScore]]:
+    """Draw each result by itself, and return those that can be drawn, and the failures."""
+    import matplotlib.pyplot as plt
+
+    drawable = []
+    failures = []
+    for result in results:
+        try:
+            plot(result, **options)
+            drawable.append(result)
+        except PsyprobeError as problem:
+            failures.append(FailedScore.of_result(result, problem))
+        plt.close("all")
+    return drawable, failures
+
+
+def _tell_failures(failures: Sequence[FailedScore]) -> int:
+    """Tell what is left out in a line each, and return the exit code."""
+    for failure in failures:
+        tell(
+            f"Note: {failure.experiment} with {failure.observer} is left out: "
+            f"{failure.failure}"
+        )
+    return 4 if failures else 0
 
 
 def report_command(arguments: Namespace) -> int:
@@ -248,9 +296,13 @@ def _summary_lines(summary: JsonObject) -> list[str]:
     return lines
 
 
-def _scoreboard(arguments: Namespace, results: list[xarray.Dataset]) -> Scoreboard:
-    names = ("published", "sort", "measure")
-    return scoreboard(results, **{name: getattr(arguments, name) for name in names})
+def _scoreboard(
+    arguments: Namespace, results: list[xarray.Dataset]
+) -> tuple[Scoreboard, list[FailedScore]]:
+    _, scores, failures = scores_and_failures(results, measure=arguments.measure)
+    names = ("published", "sort")
+    options = {name: getattr(arguments, name) for name in names}
+    return scoreboard(scores, **options), failures
 
 
 def _check_options(arguments: Namespace, option: str) -> None:
@@ -258,5 +310,9 @@ def _check_options(arguments: Namespace, option: str) -> None:
         raise InputError(f"--published and --sort are for the scoreboard; add {option}")
 
 
-def _load(paths: list[str]) -> list[xarray.Dataset]:
-    return merge_results([result for path in paths for result in load_results(path)])
+def _load(paths: list[str]) -> tuple[list[xarray.Dataset], list[FailedScore]]:
+    loaded = [load_runs(path) for path in paths]
+    results = [result for file_results, _ in loaded for result in file_results]
+    return merge_results(results), [
+        failure for _, failures in loaded for failure in failures
+    ]

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray
 
-from psyprobe.analysis.score import Score, score_table
+from psyprobe.analysis.score import FailedScore, Score, score_table
+from psyprobe.cli import report_error
 from psyprobe.cli.commands import extensions_of
 from psyprobe.errors import InputError, UnfinishedError
 from psyprobe.experiment import Experiment, load_suite
@@ -29,6 +30,7 @@ from psyprobe.files.output import (
     write_whole,
 )
 from psyprobe.files.terminal import say, say_json, settings, show, tell
+from psyprobe.observers import DEFAULT_OBSERVER
 from psyprobe.observers.chat.cost_summary import describe_result_cost
 from psyprobe.observers.chat.prices import Budget, read_prices
 from psyprobe.observers.protocol import Card, DeferredObserver, ServedObserver
@@ -46,6 +48,8 @@ from psyprobe.probes.experiments import (
 )
 from psyprobe.probes.results import plot, score_layers
 
+#: Report and scores of a pair of experiment and observer.
+Outcome: TypeAlias = tuple[JsonObject, Sequence[Score]]
 #: Characters of the name of a result's file, without its ending.
 _LONGEST_STEM = 200
 
@@ -128,7 +132,8 @@ def _plan(
 ) -> int:
     plans = []
     timed = True
-    for experiment, observer in _pairs(arguments, experiments):
+    for experiment, _, load in _pairs(arguments, experiments):
+        observer = load()
         # Loading a network would take longer than all else in a plan.
         loaded = not isinstance(observer, DeferredObserver) or observer.loaded
         served = isinstance(observer, ServedObserver)
@@ -176,60 +181,67 @@ def _run(
     folder: Path,
     options: JsonObject,
 ) -> int:
-    scores: list[Score] = []
-    reports = []
-    unfinished = 0
-    for experiment, observer in _pairs(arguments, experiments):
-        start = monotonic()
-        try:
-            result = run_experiment(experiment, observer, **options)
-        except UnfinishedError as stop:
-            # Batches of others can be written meanwhile; a budget is everyone's.
-            unfinished += 1
-            tell(
-                f"psyprobe run: not finished: {stop} ({experiment.name} with {observer.card.label})"
-            )
-            continue
-        seconds = monotonic() - start
-        layer_scores = score_layers(result)
-        stem = _free_stem(
-            folder / result_stem(arguments, experiment, observer.card), result
-        )
-        files = write_result(result, layer_scores, stem)
-        scores += layer_scores
-        report = {
-            "experiment": experiment.name,
-            "observer": observer.card.name,
-            "store": str(options["store"]),
-            "seconds": seconds,
-            "files": {kind: str(path) for kind, path in files.items()},
-            "scores": [score.to_dict() for score in layer_scores],
-        }
-        if "spent" in result.attrs:
-            report["spent"] = json.loads(result.attrs["spent"])
-        reports.append(report)
-        if not arguments.json:
-            paths = ", ".join(map(str, files.values()))
-            tell(f"{experiment.name} with {observer.card.label}: {paths}")
-            if "spent" in result.attrs:
-                tell(
-                    f"{describe_result_cost(result.attrs)}; this run of the command took "
-                    f"{duration(seconds)}"
-                )
-    if unfinished and not reports:
-        return 3
-    if arguments.json:
+    reports, scores, code = _try_each(
+        arguments,
+        experiments,
+        lambda experiment, observer: _run_pair(
+            arguments, experiment, observer, folder, options
+        ),
+    )
+    if reports and arguments.json:
         say_json(reports)
-    else:
+    elif reports:
         say(score_table(scores))
-    return 3 if unfinished else 0
+    return code
+
+
+def _run_pair(
+    arguments: Namespace,
+    experiment: Experiment,
+    observer: Any,
+    folder: Path,
+    options: JsonObject,
+) -> tuple[JsonObject, Sequence[Score]]:
+    """Run an experiment with an observer, write the files, and return the report and the scores."""
+    start = monotonic()
+    result = run_experiment(experiment, observer, **options)
+    seconds = monotonic() - start
+    scores = score_layers(result)
+    stem = _free_stem(
+        folder / result_stem(arguments, experiment, observer.card), result
+    )
+    files = write_result(result, scores, stem)
+    report = {
+        "experiment": experiment.name,
+        "observer": observer.card.name,
+        "store": str(options["store"]),
+        "seconds": seconds,
+        "files": {kind: str(path) for kind, path in files.items()},
+        "scores": [score.to_dict() for score in scores],
+    }
+    if "spent" in result.attrs:
+        report["spent"] = json.loads(result.attrs["spent"])
+    if not arguments.json:
+        paths = ", ".join(map(str, files.values()))
+        tell(f"{experiment.name} with {observer.card.label}: {paths}")
+        if "spent" in result.attrs:
+            tell(
+                f"{describe_result_cost(result.attrs)}; this run of the command took "
+                f"{duration(seconds)}"
+            )
+    return report, scores
 
 
 def _run_shard(
     arguments: Namespace, experiments: list[Experiment], options: JsonObject
 ) -> int:
-    for experiment, observer in _pairs(arguments, experiments):
+    def run_pair(experiment: Experiment, observer: Any) -> Outcome:
         run_shard(experiment, observer, shard=arguments.shard, **options)
+        return {}, ()
+
+    _, _, code = _try_each(arguments, experiments, run_pair)
+    if code:
+        return code
     record = {"shard": arguments.shard, "store": str(options["store"])}
     line = (
         f"share {arguments.shard} is in {options['store']}; merge the stores of all shares with "
@@ -237,6 +249,60 @@ def _run_shard(
     )
     show(record, line, arguments)
     return 0
+
+
+def _try_each(
+    arguments: Namespace,
+    experiments: list[Experiment],
+    action: Callable[[Experiment, Any], Outcome],
+) -> tuple[list[JsonObject], list[Score], int]:
+    """Do something with each pair of experiment and observer; none takes the others with it.
+
+    A failure is printed, and takes the place of report and score. The only pair raises it.
+
+    Returns
+    -------
+    reports : list of dict
+        Of all pairs but the unfinished ones.
+    scores : list of Score
+        Of these pairs, failures among them.
+    code : int
+        The exit code of the command.
+    """
+    reports: list[JsonObject] = []
+    scores: list[Score] = []
+    failures: list[Score] = []
+    unfinished = 0
+    pairs = list(_pairs(arguments, experiments))
+    for experiment, name, load in pairs:
+        try:
+            report, pair_scores = action(experiment, load())
+            scores += pair_scores
+        except UnfinishedError as stop:
+            # Batches of others can be written meanwhile; a budget is everyone's.
+            unfinished += 1
+            tell(f"psyprobe run: not finished: {stop} ({experiment.name} with {name})")
+            continue
+        except (Exception, SystemExit) as error:
+            if len(pairs) == 1:
+                raise
+            place = f"{experiment.name} with {name}: "
+            failure = FailedScore(
+                experiment.name, name, report_error(error, arguments, place)
+            )
+            failures.append(failure)
+            report = {
+                "experiment": experiment.name,
+                "observer": name,
+                "files": {},
+                "scores": [],
+                "failed": failure.failure,
+            }
+        reports.append(report)
+    code = 3 if unfinished else 0
+    if failures:
+        code = 2 if len(failures) == len(pairs) else 4
+    return reports, scores + failures, code
 
 
 def write_result(
@@ -293,8 +359,11 @@ def write_result(
 
 def _pairs(
     arguments: Namespace, experiments: list[Experiment]
-) -> Iterator[tuple[Experiment, Any]]:
-    """Pair every experiment with every observer; observers of equal input are loaded once."""
+) -> Iterator[tuple[Experiment, str, Callable[[], Any]]]:
+    """Pair every experiment with every observer: its name, and a function that loads it.
+
+    Observers of equal input are loaded once.
+    """
     options = settings(arguments.observer_option, "--observer-option")
     for option in ("input", "device", "random_weights"):
         if value := getattr(arguments, option):
@@ -306,14 +375,22 @@ def _pairs(
     names: list[str | None] = [*_observer_names(arguments)]
     for name in names or [None]:
         observers: dict[Any, Any] = {}
-        for experiment in experiments:
+
+        def load(
+            experiment: Experiment,
+            name: str | None = name,
+            observers: dict[Any, Any] = observers,
+        ) -> Any:
             feeding = experiment.observer
             if feeding not in observers:
                 observer = observer_for(experiment, name, **options)
                 for wrap in _wrappers(arguments):
                     observer = wrap(observer)
                 observers[feeding] = observer
-            yield experiment, observers[feeding]
+            return observers[feeding]
+
+        for experiment in experiments:
+            yield experiment, name or DEFAULT_OBSERVER, partial(load, experiment)
 
 
 def _wrappers(arguments: Namespace) -> list[Callable[[Any], Any]]:

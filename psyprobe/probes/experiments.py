@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from psyprobe.analysis.score import FailedScore
 from psyprobe.analysis.variants import average_variants
-from psyprobe.errors import ConditionWarning, InputError, check_known
+from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, check_known
 from psyprobe.experiment import Experiment, is_suite, load_experiment, load_suite
 from psyprobe.experiment.experiment import variant_label
 from psyprobe.experiment.page import Page
@@ -136,6 +137,12 @@ def run(
         The observer's weights are not on this machine.
     UnfinishedError
         The budget is spent; answers so far are in the store, and the same call resumes the run.
+
+    Notes
+    -----
+    A call asks one observer. For several, call it in a loop with one store, and catch the
+    `psyprobe.errors.PsyprobeError` of an observer that fails: `load_results` of the store returns
+    the results of all others.
     """
     pages = (
         (experiment,) if isinstance(experiment, Experiment) else load_suite(experiment)
@@ -359,6 +366,8 @@ def plan(
 def load_results(path: str | Path | Store) -> list[Dataset]:
     """Load the results of all finished runs of a store, or that of a result file.
 
+    A run of the store that cannot be read is left out, with a warning.
+
     Parameters
     ----------
     path : str, Path or Store
@@ -377,17 +386,29 @@ def load_results(path: str | Path | Store) -> list[Dataset]:
     StoreError
         The store cannot be read.
     """
+    results, failures = load_runs(path)
+    for failure in failures:
+        warnings.warn(
+            f"{failure.experiment} with {failure.observer} is left out: {failure.failure}",
+            ConditionWarning,
+            stacklevel=2,
+        )
+    return results
+
+
+def load_runs(path: str | Path | Store) -> tuple[list[Dataset], list[FailedScore]]:
+    """Load results as `load_results` does, and list the runs that cannot be read."""
     if not isinstance(path, Store) and Path(path).suffix == ".nc":
-        return [_read_result(Path(path))]
+        return [_read_result(Path(path))], []
     with open_store(path, create=False) as store:
         records = store.runs()
-        finished = _finished_results(store, records)
+        finished, failures = _finished_results(store, records)
     if not finished:
         raise InputError(
             f"{path} has no finished run ({len(records)} unfinished); run the experiment again "
             "to go on with it"
         )
-    return merge_results(finished)
+    return merge_results(finished), failures
 
 
 def merge_results(results: Sequence[Dataset]) -> list[Dataset]:
@@ -574,8 +595,13 @@ def _load_prices(prices: PriceSource) -> Prices:
     return prices if isinstance(prices, Prices) else read_prices(prices)
 
 
-def _finished_results(store: Store, records: Sequence[RunRecord]) -> list[Dataset]:
-    """Build the results of finished runs; average all variants of one experiment."""
+def _finished_results(
+    store: Store, records: Sequence[RunRecord]
+) -> tuple[list[Dataset], list[FailedScore]]:
+    """Build the results of finished runs; average all variants of one experiment.
+
+    A run that cannot be read takes no other with it, unless there is no other.
+    """
     groups: defaultdict[str, list[RunRecord]] = defaultdict(list)
     for record in records:
         layout = record.layout
@@ -584,18 +610,28 @@ def _finished_results(store: Store, records: Sequence[RunRecord]) -> list[Datase
             shared = [layout.get(name) for name in ("variants", "levels", "display")]
             key = digest([record.experiment_toml, record.observer_digest, shared])
         groups[key].append(record)
-    results = []
+    results: list[Dataset] = []
+    problems: list[PsyprobeError] = []
+    failures: list[FailedScore] = []
     for members in groups.values():
         if any(record.finished is None for record in members):
             continue
         layout = members[0].layout
-        member_results = [build_result(record, store) for record in members]
+        try:
+            member_results = [build_result(record, store) for record in members]
+        except PsyprobeError as problem:
+            problems.append(problem)
+            names = (members[0].experiment, members[0].observer)
+            failures.append(FailedScore(*names, str(problem)))
+            continue
         if "variant" not in layout:
             results += member_results
         elif len(members) == math.prod(map(len, layout["variants"].values())):
             labels = [variant_label(record.layout["variant"]) for record in members]
             results.append(average_variants(member_results, layout["variants"], labels))
-    return results
+    if problems and not results:
+        raise problems[0]
+    return results, failures
 
 
 def _read_result(path: Path) -> Dataset:

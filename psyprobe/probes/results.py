@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from psyprobe._typing import Option
-from psyprobe.analysis.score import NO_SCORE, Score, Scores
-from psyprobe.errors import InputError
+from psyprobe.analysis.score import NO_SCORE, FailedScore, Score, Scores
+from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.json_types import JsonObject
 from psyprobe.plotting.axes import check_new, fit_width, legend_lines, title_of, typeset
 from psyprobe.plotting.people import Human
@@ -85,15 +85,48 @@ def score_layers(result: Dataset, **options: Option) -> tuple[Score, ...]:
 def all_scores(results: Sequence[Dataset], **options: Option) -> list[Score]:
     """Score each result, and several results jointly where their probe does so.
 
+    A result that cannot be scored is a `psyprobe.analysis.score.FailedScore`, at the end.
+
     Parameters
     ----------
     results : sequence of xarray.Dataset
         Results of any runs.
     **options
         As for `score`.
+
+    Raises
+    ------
+    PsyprobeError
+        No result can be scored.
     """
-    scores = [score for result in results for score in score_layers(result, **options)]
-    return scores + joint_scores(results)
+    scored_results, scores, failures = scores_and_failures(results, **options)
+    return [*scores, *joint_scores(scored_results), *failures]
+
+
+def scores_and_failures(
+    results: Sequence[Dataset], **options: Option
+) -> tuple[list[Dataset], list[Score], list[FailedScore]]:
+    """Score each result by itself; return those that could be scored, their scores, and failures.
+
+    Raises
+    ------
+    PsyprobeError
+        No result can be scored: the first failure.
+    """
+    scored_results: list[Dataset] = []
+    scores: list[Score] = []
+    problems: list[PsyprobeError] = []
+    failures: list[FailedScore] = []
+    for result in results:
+        try:
+            scores += score_layers(result, **options)
+            scored_results.append(result)
+        except PsyprobeError as problem:
+            problems.append(problem)
+            failures.append(FailedScore.of_result(result, problem))
+    if problems and not scored_results:
+        raise problems[0]
+    return scored_results, scores, failures
 
 
 def joint_scores(results: Sequence[Dataset]) -> list[Score]:

@@ -23,7 +23,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.json_types import JsonMapping
 from psyprobe.plotting.figure_data import Figure, Gallery, Part, Table
 from psyprobe.probes import load_probe
-from psyprobe.probes.experiments import load_results, merge_results
+from psyprobe.probes.experiments import load_runs, merge_results
 from psyprobe.probes.results import joint_scores, score_layers, scoreboard
 from psyprobe.reporting.figure_json import compact
 from psyprobe.reporting.page import picture, render, write_page
@@ -199,7 +199,12 @@ def _load(
                 )
             results.append(source)
             continue
-        results += load_results(source)
+        source_results, unread = load_runs(source)
+        results += source_results
+        failures += [
+            (f"{run.experiment}, {run.observer}", f"not read: {run.failure}")
+            for run in unread
+        ]
         if isinstance(source, Store) or Path(source).suffix != ".nc":
             with open_store(source, create=False) as store:
                 unfinished = [run for run in store.runs() if run.finished is None]
