@@ -66,8 +66,10 @@ class CastleCsf:
 
     It has no separate orientation or frequency channels (any mask masks any target), no phase, no
     facilitation by weak masks, no eccentricity and no time. Area is estimated from how concentrated
-    the difference is, which is exact for Gabors on a uniform field; for noise it is a third of the
-    covered area, times three quarters.
+    the difference is, on the light between the pixels too, which is exact for Gabors on a uniform
+    field, of any frequency, phase and orientation. For noise it is a third of the covered area,
+    times three quarters. For a grating that fills the image it is half of it: at threshold, in
+    an image of 3.2 deg, the response is 0.49 at 1 cpd and 0.57 at 16 cpd.
 
     Examples
     --------
@@ -84,7 +86,7 @@ class CastleCsf:
         ("difference",),
         encoding="linear light, cd/m²",
         dtype="float64",
-        options={"version": 1, "masking": _MASKING},
+        options={"version": 2, "masking": _MASKING},
         paper="Ashraf et al. 2024, castleCSF; masking after Legge & Foley 1980",
     )
 
@@ -145,15 +147,13 @@ def _visibility(
         np.einsum("mc,nchw->nmhw", to_mechanisms, tapered)
         / luminance[:, None, None, None]
     )
-    local = np.square(contrast).sum(axis=1)
-    energy = local.sum(axis=(1, 2)) / ppd**2
-    spread = np.square(local).sum(axis=(1, 2)) / ppd**2
+    amplitudes = np.fft.rfft2(contrast)
+    energy = np.square(contrast).sum(axis=(1, 2, 3)) / ppd**2
+    spread = _squared_energy(contrast, amplitudes) / ppd**2
     area = np.full(len(energy), height * width / ppd**2)
     np.divide(_AREA * energy**2, spread, out=area, where=spread > 0)
     bins, frequency, weight = _radial_bins(height, width, ppd)
-    spectrum = np.square(np.abs(np.fft.rfft2(contrast))) * (
-        weight / (height * width * ppd**2)
-    )
+    spectrum = np.square(np.abs(amplitudes)) * (weight / (height * width * ppd**2))
     # A luminance step of the whole image has no frequency: it counts as half a cycle an image.
     eye = castle_mechanisms(frequency, luminance=luminance[:, None], area=area[:, None])
     visible = np.zeros(len(energy))
@@ -165,6 +165,32 @@ def _visibility(
         visible += (binned * sensitivity**2).sum(axis=1)
     # The energy of a Gabor of peak contrast c and area A is c² A / 2.
     return np.asarray(np.sqrt(2 * visible / area))
+
+
+def _squared_energy(
+    contrast: FloatArray, amplitudes: npt.NDArray[np.complex128]
+) -> FloatArray:
+    """Sum the squared local energy of each image, (N,), over its pixels and half a pixel between.
+
+    Squared energy has four times the frequency of the grating, so that at 4 pixels a cycle the sum
+    over pixels alone depends on the phase. With the points between it is exact up to the Nyquist
+    frequency.
+
+    Parameters
+    ----------
+    contrast : ndarray, shape (N, mechanisms, H, W)
+        Of the pixels.
+    amplitudes : ndarray
+        Its ``rfft2``.
+    """
+    height, width = contrast.shape[2:]
+    half_down = np.exp(1j * np.pi * np.fft.fftfreq(height))[:, None]
+    half_right = np.exp(1j * np.pi * np.fft.rfftfreq(width))
+    total: FloatArray = np.square(np.square(contrast).sum(axis=1)).sum(axis=(1, 2))
+    for shift in (half_down, half_right, half_down * half_right):
+        between = np.fft.irfft2(amplitudes * shift, s=(height, width))
+        total = total + np.square(np.square(between).sum(axis=1)).sum(axis=(1, 2))
+    return total / 4
 
 
 @functools.cache

@@ -120,12 +120,12 @@ def test_black_reference_is_refused() -> None:
 
 
 @given(
-    # Up to 5 px a cycle: at 4 px along an axis, squares alias, and the response is 0.83 of this.
-    frequency=st.floats(1, 12),
+    frequency=st.floats(1, 16),
     luminance=st.floats(1, 400),
     radius=st.floats(0.4, 0.6),
     direction=st.sampled_from(["achromatic", "red_green", "yellow_violet"]),
     orientation=st.floats(0, 180),
+    phase=st.floats(0, 360),
 )
 def test_castlecsf_puts_one_half_at_the_human_threshold(
     frequency: float,
@@ -133,6 +133,7 @@ def test_castlecsf_puts_one_half_at_the_human_threshold(
     radius: float,
     direction: Any,
     orientation: float,
+    phase: float,
 ) -> None:
     fixed = {
         "frequency": frequency,
@@ -144,7 +145,12 @@ def test_castlecsf_puts_one_half_at_the_human_threshold(
         frequency, luminance=luminance, direction=direction, area=np.pi * radius**2
     )
     spec = Gabor(
-        contrast=1 / sensitivity, orientation=orientation, ppd=PPD, size=192, **fixed
+        contrast=1 / sensitivity,
+        orientation=orientation,
+        phase=phase,
+        ppd=PPD,
+        size=192,
+        **fixed,
     )
     display = Display(peak=1000.0, extended=True, eotf="linear")
     both = (
@@ -158,6 +164,26 @@ def test_castlecsf_puts_one_half_at_the_human_threshold(
     response = CastleCsf().difference(*both, ppd=PPD)[0]
     # a Gabor holds a band of frequencies, of which the curve's formula takes the middle
     assert response / (1 - response) == pytest.approx(1, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("frequency", "orientation"), [(15, 0), (15, 90), (15 * 2**0.5, 45), (16, 30)]
+)
+def test_castlecsf_sees_a_phase_like_any_other(
+    frequency: float, orientation: float
+) -> None:
+    """At 4 pixels a cycle along an axis, or along both, the pixels lie alike on each cycle."""
+    responses = []
+    for phase in (0, 20, 45, 90):
+        images = light(
+            192,
+            frequency=frequency,
+            orientation=orientation,
+            phase=phase,
+            contrast=[0.0, 0.02],
+        )
+        responses.append(CastleCsf().difference(images[1:], images[:1], ppd=PPD)[0])
+    assert np.ptp(responses) < 1e-3 * responses[0]
 
 
 def test_castlecsf_masks() -> None:
