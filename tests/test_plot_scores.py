@@ -4,6 +4,7 @@ apart."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -109,7 +110,7 @@ def test_bars_are_sorted_coloured_by_family_and_beside_their_references(
     }
     lines = {line.get_label(): line.get_ydata()[0] for line in ax.lines}
     assert lines["pixels (no encoder)"] == wanted["no_encoder"]
-    assert lines["ColorVideoVDP (human-like)"] == wanted["cvvdp_hdr"]
+    assert lines["ColorVideoVDP (published), metric"] == wanted["cvvdp_hdr"]
 
 
 def test_bars_of_ones_own_carry_intervals() -> None:
@@ -122,10 +123,12 @@ def test_bars_of_ones_own_carry_intervals() -> None:
 
 
 def test_few_models_have_colours_of_their_own_and_names_in_the_legend() -> None:
+    results = [simulated_result(rising, observer=f"a:{name}") for name in "abcd"]
+    scores = [score for result in results for score in score_layers(result)]
     board = scoreboard(
         [
-            simulated_result(rising, observer=name)
-            for name in ("a:one", "a:two", "cvvdp")
+            *scores[:2],
+            *(replace(score, measure="difference") for score in scores[2:]),
         ]
     )
     figure = bar_panels(board, Figure(layout="constrained"))
@@ -134,11 +137,14 @@ def test_few_models_have_colours_of_their_own_and_names_in_the_legend() -> None:
     assert not ax.get_xticklabels()
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert set(labels) == {
-        "a:one",
-        "a:two",
+        "a:a",
+        "a:b",
         "pixels (no encoder)",
-        "ColorVideoVDP (human-like)",
+        "a:c, metric",
+        "a:d, metric",
     }
+    styles = {str(line.get_linestyle()) for line in figure.legends[0].get_lines()}
+    assert len(styles) == 3, "each line of reference has a style of its own"
 
 
 def test_one_panel_for_each_test_with_one_legend() -> None:
@@ -153,7 +159,7 @@ def test_one_panel_for_each_test_with_one_legend() -> None:
         "DINO",
         "SAM-2",
         "pixels (no encoder)",
-        "ColorVideoVDP (human-like)",
+        "ColorVideoVDP (published), metric",
     } <= set(labels)
     assert len(labels) == 9
 

@@ -13,6 +13,9 @@ import numpy as np
 if TYPE_CHECKING:
     import xarray as xr
 
+#: The one measure of a metric, which has no features: its response.
+DIFFERENCE = "difference"
+
 #: Measure to what its values are.
 _SCALES = {
     "angular": "angle / pi",
@@ -20,7 +23,7 @@ _SCALES = {
     "cosine": "cosine similarity",
     "l1": "L1 distance in feature units",
     "l2": "L2 distance in feature units",
-    "difference": "the metric's own scale",
+    DIFFERENCE: "the metric's own scale",
 }
 #: Variables that have a measure, without its name.
 _MEASURED = re.compile(

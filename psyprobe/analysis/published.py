@@ -85,6 +85,11 @@ class PublishedScore:
     #: float32 arccosine; None where those are not stored.
     float32_floor: float | None
 
+    @property
+    def is_metric(self) -> bool:
+        """Whether the model is a metric of images and no encoder."""
+        return self.model in _METRICS
+
 
 @lru_cache(maxsize=1)
 def published_scores() -> tuple[PublishedScore, ...]:

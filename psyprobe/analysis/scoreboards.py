@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from psyprobe.analysis import score as table
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
+from psyprobe.analysis.measures import DIFFERENCE
 from psyprobe.analysis.published import BASELINE, SHORT_NAMES, published_scores
 from psyprobe.analysis.score import (
     CONTRAST,
@@ -127,6 +128,8 @@ class BoardRow:
     family: str
     #: Scores of the tests that it did.
     entries: Mapping[Test, Entry]
+    #: Whether it is a metric, which rates how different images look and has no features.
+    is_metric: bool = False
 
     @property
     def float32_floor(self) -> float | None:
@@ -422,7 +425,7 @@ def _check_measures(scores: Sequence[Score]) -> None:
     measures: dict[str, str] = {}
     for score in scores:
         # A metric has no features, and so no choice of a distance between them.
-        if score.measure in ("", "difference"):
+        if score.measure in ("", DIFFERENCE):
             continue
         other = measures.setdefault(score.experiment, score.measure)
         if other != score.measure:
@@ -434,11 +437,12 @@ def _check_measures(scores: Sequence[Score]) -> None:
 
 def _observers(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
     scores = [score for score, _ in entries_by_score]
-    rows: dict[tuple[str, str], dict[Test, Entry]] = {}
+    rows: dict[tuple[str, str, bool], dict[Test, Entry]] = {}
     for score, responders in entries_by_score:
         name = table.observer_name(score, scores)
         loader, colon, _ = score.observer.partition(":")
-        entries = rows.setdefault((name, loader if colon else "other"), {})
+        row = (name, loader if colon else "other", score.measure == DIFFERENCE)
+        entries = rows.setdefault(row, {})
         for test, entry in responders[OBSERVER].items():
             if entries.setdefault(test, entry) != entry:
                 raise InputError(
@@ -446,8 +450,8 @@ def _observers(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardR
                     "one of the runs"
                 )
     return [
-        BoardRow(name, "observer", family, entries)
-        for (name, family), entries in rows.items()
+        BoardRow(name, "observer", family, entries, is_metric)
+        for (name, family, is_metric), entries in rows.items()
     ]
 
 
@@ -492,11 +496,12 @@ def _reads_alike(test: Test, first: Entry, second: Entry) -> bool:
 
 
 def _published(tests: Sequence[Test]) -> list[BoardRow]:
-    rows: dict[tuple[str, str], dict[Test, Entry]] = {}
+    rows: dict[tuple[str, str, bool], dict[Test, Entry]] = {}
     # The first model is the pixels.
     pixels: dict[Test, Entry] = {}
     for published in published_scores():
-        entries = rows.setdefault((published.label, published.family), {})
+        row = (published.label, published.family, published.is_metric)
+        entries = rows.setdefault(row, {})
         for test in tests:
             if (test.base, test.metric.name) == (
                 published.experiment,
@@ -512,8 +517,8 @@ def _published(tests: Sequence[Test]) -> list[BoardRow]:
                 flags = ("" if is_better else "p") + many(floor, "f")
                 entries[test] = replace(entry, flags=flags)
     return [
-        BoardRow(label, "published", family, entries)
-        for (label, family), entries in rows.items()
+        BoardRow(label, "published", family, entries, is_metric)
+        for (label, family, is_metric), entries in rows.items()
         if entries
     ]
 

@@ -38,9 +38,11 @@ from psyprobe.plotting.axes import (
     printable,
 )
 
-#: Published entries that are no encoders: the pixels, and the metric that stands for people.
+#: Family of the published entry of the pixels.
 _NO_ENCODER = "No Encoder"
-_HUMAN_LIKE = "ColorVideoVDP"
+
+#: Lines of the metrics of a board, in its order.
+_METRIC_STYLES = ("--", "-.", (0, (6, 1, 1, 1, 1, 1)))
 
 #: Edge of bars.
 _EDGE: JsonMapping = {"edgecolor": "black", "linewidth": 0.4}
@@ -154,7 +156,7 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     matplotlib.axes.Axes
         One bar a model with its interval: coloured by family, with a slanted name below, or, with
         at most ten models, in the model's colour of the legend. A dotted line is at the score of
-        the pixels, and a dashed one at that of ColorVideoVDP, where the board has them.
+        the pixels, and a dashed one at that of each metric, where the board has them.
 
     Raises
     ------
@@ -175,9 +177,10 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
         if entry.low is not None and entry.high is not None:
             ends = [entry.low, entry.high]
             ax.plot([place, place], ends, color="black", linewidth=0.9)
-    for (name, linestyle), row in _references(scored).items():
-        style: JsonObject = {"color": "black", "linestyle": linestyle, "linewidth": 1.1}
-        ax.axhline(_value(row.entries[column]), label=name, zorder=3, **style)
+    for name, (linestyle, row) in _references(board.rows).items():
+        if _has_score(row, column):
+            style: JsonObject = {"linestyle": linestyle, "linewidth": 1.1, "zorder": 3}
+            ax.axhline(_value(row.entries[column]), color="black", label=name, **style)
     ax.axhline(0, color="black", linewidth=0.6)
     if all(row.name in colours for row in models):
         ax.set_xticks([])
@@ -333,30 +336,22 @@ def _has_score(row: BoardRow, test: Test) -> bool:
 
 def _is_reference(row: BoardRow) -> bool:
     return (
-        row.kind in ("baseline", "people")
-        or row.family == _NO_ENCODER
-        or _is_human_like(row)
+        row.kind in ("baseline", "people") or row.family == _NO_ENCODER or row.is_metric
     )
 
 
-def _is_human_like(row: BoardRow) -> bool:
-    return row.family == _HUMAN_LIKE or row.name.rpartition(":")[2] in (
-        "cvvdp",
-        "cvvdp_hdr",
-    )
-
-
-def _references(rows: Sequence[BoardRow]) -> dict[tuple[str, str], BoardRow]:
-    """Choose the rows of reference lines, by label and style of the line.
+def _references(rows: Sequence[BoardRow]) -> dict[str, tuple[Any, BoardRow]]:
+    """Choose the rows of reference lines, by label, with the style of the line.
 
     Pixels of the user's run go before published ones.
     """
-    references: dict[tuple[str, str], BoardRow] = {}
+    references: dict[str, tuple[Any, BoardRow]] = {}
+    styles = itertools.cycle(_METRIC_STYLES)
     for row in sorted(rows, key=lambda row: row.kind == "published"):
         if row.name == PIXELS or row.family == _NO_ENCODER:
-            references.setdefault(("pixels (no encoder)", ":"), row)
-        elif _is_human_like(row):
-            references.setdefault(("ColorVideoVDP (human-like)", "--"), row)
+            references.setdefault("pixels (no encoder)", (":", row))
+        elif row.is_metric:
+            references[f"{printable(row.title)}, metric"] = (next(styles), row)
     return references
 
 

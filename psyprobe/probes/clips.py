@@ -19,6 +19,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.analysis.distance import SummedDistances, distances
+from psyprobe.analysis.measures import DIFFERENCE
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.files.json_types import JsonObject
@@ -27,7 +28,6 @@ from psyprobe.observers import Card
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.probes.displayed_images import one_step_away, presented
 from psyprobe.probes.feature_distances import (
-    DIFFERENCE,
     GROWING,
     LENGTH,
     answers_with_lengths,

@@ -25,7 +25,7 @@ import numpy as np
 from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.analysis.discrimination import score_discrimination
 from psyprobe.analysis.distance import MEASURES
-from psyprobe.analysis.measures import join_measures
+from psyprobe.analysis.measures import DIFFERENCE, join_measures
 from psyprobe.analysis.responses import detection_result
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
@@ -43,7 +43,7 @@ from psyprobe.probes.differences import (
     stimulus_remarks,
 )
 from psyprobe.probes.displayed_images import at_native_size
-from psyprobe.probes.feature_distances import DIFFERENCE, noise_floor
+from psyprobe.probes.feature_distances import noise_floor
 from psyprobe.probes.pair_batches import Responses, responses
 from psyprobe.probes.pairs import Conditions, Grid, PairSchedule, pair_up, response_task
 from psyprobe.running.protocol import Answered, Batch, RunRecord

@@ -20,6 +20,7 @@ from psyprobe.analysis.distance import (
     distances,
     lengths,
 )
+from psyprobe.analysis.measures import DIFFERENCE
 from psyprobe.errors import InputError
 from psyprobe.experiment.page_errors import in_file
 from psyprobe.files.json_types import JsonObject
@@ -56,9 +57,6 @@ _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
 
 
-#: The one measure of a metric: its response. For the pixels, its baseline, this is their angular
-#: distance.
-DIFFERENCE = "difference"
 #: The length of the test's feature, which tells whether the feature has a direction.
 LENGTH = "length"
 
