@@ -203,11 +203,9 @@ def load_observer(
     name, sign, query = name.partition("?")
     options = {**_options(name, query), **options} if sign else options
     prefix, rest = _prefix_and_rest(name)
-    kind = _kind(prefix)
-    if kind is None and not rest:
+    if not rest and _kind(prefix) is None:
         raise unknown_name("observer", name, [row.name for row in list_observers()])
-    if kind is None:
-        raise unknown_name("observer kind", prefix, _kinds())
+    kind = observer_kind(name)
     if kind.problem:
         raise PsyprobeError(f"the observer kind {prefix!r} {kind.problem}")
     if bool(rest) != (":" in kind.form):
@@ -419,10 +417,24 @@ def _no_observer(thing: Any) -> InputError:
     )
 
 
-def kind_obstacle(name: str) -> str:
-    """Say which packages the kind of an observer lacks here and how to get them; empty if none."""
-    kind = _kind(name.partition(":")[0])
-    return "" if kind is None else kind.obstacle
+def observer_kind(name: str) -> ObserverKind:
+    """Find the kind of an observer by its name.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such kind.
+
+    Examples
+    --------
+    >>> observer_kind("timm:resnet18").form
+    'timm:NAME[.TAG]'
+    """
+    prefix, _ = _prefix_and_rest(name)
+    kind = _kind(prefix)
+    if kind is None:
+        raise unknown_name("observer kind", prefix, _kinds())
+    return kind
 
 
 @functools.cache

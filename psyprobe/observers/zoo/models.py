@@ -17,12 +17,11 @@ from typing import Any
 from psyprobe.errors import WeightsError, unknown_name
 from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.parsing import packaged_toml
-from psyprobe.observers.protocol import Ability
 from psyprobe.observers.registry import (
     ObserverKind,
     ObserverRow,
-    kind_obstacle,
     load_observer,
+    observer_kind,
 )
 
 #: Endings of files that hold weights.
@@ -85,7 +84,7 @@ class ZooModel:
     @property
     def obstacle(self) -> str:
         """What is missing here: a package, or the weights; empty where it can run."""
-        missing = kind_obstacle(self.observer)
+        missing = observer_kind(self.observer).obstacle
         if missing:
             return missing
         source, _, address = self.weights.partition(": ")
@@ -121,7 +120,7 @@ def zoo_rows() -> list[ObserverRow]:
     rows = []
     for model in zoo_models().values():
         summary = ", ".join(filter(None, (model.family, model.training, model.feature)))
-        ability: Ability = "difference" if model.observer == "cvvdp" else "features"
+        ability = observer_kind(model.observer).ability
         rows.append(ObserverRow(f"zoo:{model.name}", summary, ability, model.obstacle))
     return rows
 
