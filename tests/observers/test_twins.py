@@ -5,33 +5,50 @@ Whatever differs is a place in the code that asks for a name.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
+from importlib.machinery import ModuleSpec
+from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 
 import psyprobe as pp
 from psyprobe.analysis.score import score_table
 from psyprobe.errors import InputError
-from psyprobe.experiment import Experiment, load_experiment
+from psyprobe.experiment import load_experiment
+from psyprobe.files.images import decode_png
 from psyprobe.observers import list_observers, load_observer
-from psyprobe.observers.registry import takes_option
+from psyprobe.observers.registry import observer_kind, takes_option
 from psyprobe.observers.simulated.serving import SimulatedServer
+from psyprobe.plotting.scores import bar_panels
 from psyprobe.probes import load_probe, probe_summary
 from psyprobe.probes.results import score_layers, scoreboard
 
 PAGES = tomllib.loads(
     files("psyprobe.observers").joinpath("kinds.toml").read_text("utf-8")
 )
-#: All but that of files, whose name is the file.
-KINDS = [prefix for prefix in PAGES if not prefix.startswith("FILE")]
+#: All that come with psyprobe: those of the core, but that of files, whose name is the file, and
+#: those that its optional rooms register (``psyprobe.observers`` in setup.cfg).
+KINDS = [
+    *(prefix for prefix in PAGES if not prefix.startswith("FILE")),
+    *(
+        point.name
+        for point in entry_points(group="psyprobe.observers")
+        if point.value.startswith("psyprobe.")
+    ),
+]
 PROBES = {
     "detection": "psyprobe.probes.detection",
     "discrimination": "psyprobe.probes.discrimination",
@@ -46,23 +63,14 @@ PROBES = {
 TWIN_KINDS = """
 import functools
 from dataclasses import replace
-import tomllib
-from importlib import import_module
-from importlib.resources import files
-from psyprobe.observers import ObserverKind
 
-PAGES = tomllib.loads(files("psyprobe.observers").joinpath("kinds.toml").read_text("utf-8"))
+from psyprobe.observers.registry import observer_kind
 
-def kind_of(prefix):
-    page = dict(PAGES[prefix])
-    module = import_module(f"psyprobe.observers.{page.pop('module')}")
-    named = {key: getattr(module, page[key]) for key in ("load", "options", "rows") if key in page}
-    page["form"] = f"twinof{page['form']}"
-    if "rows" in named:
-        listed = named["rows"]
-        named["rows"] = lambda: [replace(row, name=f"twinof{row.name}") for row in listed()]
-    named["load"] = renamed(named["load"])
-    return ObserverKind(f"twinof{prefix}", **{**page, **named, "requires": tuple(page.get("requires", ()))})
+def __getattr__(prefix):
+    kind = observer_kind(prefix)
+    rows = kind.rows and (lambda: [replace(row, name=f"twinof{row.name}") for row in kind.rows()])
+    twin = replace(kind, prefix=f"twinof{prefix}", form=f"twinof{kind.form}", rows=rows)
+    return replace(twin, load=renamed(kind.load))
 
 def renamed(load):
     @functools.wraps(load)
@@ -72,9 +80,6 @@ def renamed(load):
         return observer
 
     return loaded
-
-def __getattr__(name):
-    return kind_of(name)
 """
 SHORT = {"levels.frequency.values": [2, 4]}
 #: A short experiment of each probe: a page of the catalogue, what is changed in it, and who is asked.
@@ -126,9 +131,12 @@ def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plain(text: str) -> str:
-    """Take the names of twins, and with them widths, digests and times, out of a text."""
+    """Take the names of twins, and with them widths, digests and times, out of a text.
+
+    What follows a point are the digits of a number.
+    """
     text = re.sub(r" {2,}|-{3,}", " ", text)
-    text = re.sub(r"\b[0-9a-f]{8,64}\b", "#", text.replace("twinof", ""))
+    text = re.sub(r"(?<![\w.])[0-9a-f]{8,64}\b", "#", text.replace("twinof", ""))
     return re.sub(r"\d{4}-\d\d-\d\dT[\d:.+]+", "TIME", text)
 
 
@@ -154,6 +162,7 @@ def check_alike(result: xr.Dataset, twin: xr.Dataset, folder: Path) -> None:
             score_table(scores, format)
         )
         assert plain(_scoreboard(twin, format)) == plain(_scoreboard(result, format))
+    assert _bars(twin) == _bars(result)
     assert _parts(twin) == _parts(result)
     pages = [
         pp.report([one], folder / name) for name, one in (("a", result), ("b", twin))
@@ -167,6 +176,25 @@ def _scoreboard(result: xr.Dataset, format: str) -> str:
         return scoreboard([result]).table(format)
     except InputError as error:
         return str(error)
+
+
+def _bars(result: xr.Dataset) -> list[str]:
+    """The bars and lines of the figure of a scoreboard, with their names."""
+    try:
+        figure = bar_panels(scoreboard([result]), Figure(layout="constrained"))
+    except InputError as error:
+        return [str(error)]
+    names = [
+        text.get_text() for legend in figure.legends for text in legend.get_texts()
+    ]
+    values = [
+        [
+            *(bar.get_height() for bar in ax.patches),
+            *(line.get_ydata() for line in ax.lines),
+        ]
+        for ax in figure.axes
+    ]
+    return [plain(repr([names, values]))]
 
 
 def _parts(result: xr.Dataset) -> list[str]:
@@ -190,67 +218,165 @@ def test_a_probe(probe: str, tmp_path: Path) -> None:
     check_alike(result, twin, tmp_path)
 
 
-def check_twin(page: Experiment, name: str, folder: Path, **options: Any) -> None:
-    """Run a page with an observer and with its twin, and compare all that comes of it."""
-    observers = (load_observer(each, **options) for each in (name, f"twinof{name}"))
-    results = [pp.run(page, observer, progress=False) for observer in observers]
-    check_alike(*results, folder)
+#: Name and options of an observer. Nothing can be fetched here: networks have random weights.
+Subject = tuple[str, dict[str, Any]]
+CPU = {"device": "cpu"}
+RANDOM = {"random_weights": True, **CPU}
+#: An observer of each kind; those that need files or a server are fixtures called KIND_subject.
+SUBJECTS: dict[str, Subject] = {
+    "pixels": ("pixels", {}),
+    "castlecsf": ("castlecsf", {}),
+    "cvvdp": ("cvvdp", CPU),
+    "packaged": ("packaged:efficientnet_lite0", RANDOM),
+    "timm": ("timm:mobilenetv3_small_050", RANDOM),
+    "torchvision": ("torchvision:mobilenet_v3_small", RANDOM),
+    "simulated": ("simulated:watson-malo", {}),
+    "zoo": ("zoo:no_encoder", {}),
+}
 
 
 @pytest.fixture
-def pictures() -> Experiment:
-    """A page for observers with features or differences."""
-    return load_experiment("gabor_achromatic").with_settings(
-        {"levels.contrast.n": 3, **SHORT}
-    )
+def open_clip_subject(tiny_clips: None) -> Subject:
+    return "open_clip:tiny-ViT", RANDOM
 
 
 @pytest.fixture
-def questions() -> Experiment:
-    """A page for observers that answer."""
-    return load_experiment("hernandez2025").with_settings(
-        {"asking.prompts": "base", "levels.contrast.n": 3, **SHORT}
+def onnx_subject(onnx_file: Path) -> Subject:
+    return f"onnx:{onnx_file}", {}
+
+
+@pytest.fixture
+def torch_subject(python_file: Path) -> Subject:
+    return f"torch:{python_file}:build", {"input_size": 224, **CPU}
+
+
+@pytest.fixture
+def diffusers_subject(tmp_path: Path) -> Subject:
+    diffusers = pytest.importorskip(
+        "diffusers", reason="the zoo extra is not installed"
+    )
+    autoencoder = diffusers.AutoencoderKL(block_out_channels=(8,), norm_num_groups=4)
+    autoencoder.save_pretrained(tmp_path / "vae")
+    return f"diffusers:{tmp_path}", {"input_size": 64, **CPU}
+
+
+@pytest.fixture
+def vit_mae_subject(tmp_path: Path) -> Subject:
+    transformers = pytest.importorskip(
+        "transformers", reason="the zoo extra is not installed"
+    )
+    config = transformers.ViTMAEConfig(
+        image_size=64,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+    )
+    transformers.ViTMAEModel(config).save_pretrained(tmp_path / "mae")
+    return f"vit_mae:{tmp_path / 'mae'}", CPU
+
+
+@pytest.fixture
+def sam2_subject(tmp_path: Path) -> Subject:
+    transformers = pytest.importorskip(
+        "transformers", reason="the zoo extra is not installed"
+    )
+    widths = [8, 16, 32, 64]
+    backbone = transformers.Sam2HieraDetConfig(
+        image_size=[128, 128],
+        hidden_size=8,
+        blocks_per_stage=[1, 1, 2, 1],
+        embed_dim_per_stage=widths,
+        num_attention_heads_per_stage=[1, 1, 1, 1],
+        global_attention_blocks=[3],
+    )
+    vision = transformers.Sam2VisionConfig(
+        backbone_config=backbone,
+        backbone_channel_list=widths[::-1],
+        backbone_feature_sizes=[[32, 32], [16, 16], [8, 8]],
+    )
+    config = transformers.Sam2Config(vision_config=vision)
+    transformers.Sam2Model(config).save_pretrained(tmp_path / "sam2")
+    return f"sam2:{tmp_path / 'sam2'}", CPU
+
+
+@pytest.fixture
+def transformers_vision_subject(chat_folders: Callable[[str], Path]) -> Subject:
+    return f"transformers_vision:{chat_folders('llava')}", CPU
+
+
+@pytest.fixture
+def transformers_subject(chat_folders: Callable[[str], Path]) -> Subject:
+    return f"transformers:{chat_folders('llava')}", CPU
+
+
+@pytest.fixture
+def openai_subject() -> Iterator[Subject]:
+    with SimulatedServer(load_observer("simulated:watson-malo")) as server:
+        yield f"openai:{server.model}", {"base_url": server.base_url}
+
+
+def reply_to(png: bytes) -> str:
+    """Answer by the contrast of an image, in the place of a chat model."""
+    return "yes" if np.ptp(decode_png(png)) > 20 else "no"
+
+
+@pytest.fixture
+def inspect_subject() -> Subject:
+    """A model of inspect-ai that needs no provider."""
+    inspect_model = pytest.importorskip(
+        "inspect_ai.model", reason="the inspect extra is not installed"
     )
 
+    def reply(messages: list[Any], *_: Any) -> Any:
+        url = messages[-1].content[0].image
+        text = reply_to(base64.b64decode(url.partition(",")[2]))
+        output = inspect_model.ModelOutput.from_content("mockllm/model", text)
+        # Else it counts tokens by a table that it fetches.
+        output.usage = inspect_model.ModelUsage(input_tokens=7, output_tokens=1)
+        return output
 
-@pytest.mark.parametrize("observer", ["pixels", "castlecsf", "cvvdp"])
-def test_an_observer_without_weights(
-    observer: str, pictures: Experiment, tmp_path: Path
+    return "inspect:mockllm/model", {"custom_outputs": reply, "logprobs": False}
+
+
+class KitModel:
+    """Stand in for a model of VLMEvalKit, which is in no package index."""
+
+    def generate(self, message: list[dict[str, str]]) -> str:
+        image, _ = message
+        return reply_to(Path(image["value"]).read_bytes())
+
+
+@pytest.fixture
+def vlmevalkit_subject(monkeypatch: pytest.MonkeyPatch) -> Subject:
+    for name in ("vlmeval", "vlmeval.config"):
+        module = ModuleType(name)
+        module.__spec__ = ModuleSpec(name, None)
+        module.supported_VLM = {"kit": KitModel}  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, name, module)
+    return "vlmevalkit:kit", {}
+
+
+# inspect-ai's retries call tenacity in a way that tenacity would rather not be called.
+@pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated")
+@pytest.mark.parametrize("prefix", KINDS)
+def test_an_observer(
+    prefix: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    if observer == "cvvdp":
-        pytest.importorskip("pycvvdp", reason="the metrics extra is not installed")
-    check_twin(pictures, observer, tmp_path)
-
-
-def test_an_encoder(
-    encoder_name: str,
-    encoder_options: dict[str, Any],
-    pictures: Experiment,
-    tmp_path: Path,
-) -> None:
-    if encoder_name.startswith("torch:"):
-        encoder_options["input_size"] = 224
-    check_twin(pictures, encoder_name, tmp_path, **encoder_options)
-
-
-def test_an_observer_that_answers(questions: Experiment, tmp_path: Path) -> None:
-    check_twin(questions, "simulated:watson-malo", tmp_path)
-
-
-def test_a_served_model(questions: Experiment, tmp_path: Path) -> None:
-    served = load_observer("simulated:watson-malo")
-    with SimulatedServer(served) as server:
-        check_twin(
-            questions, f"openai:{server.model}", tmp_path, base_url=server.base_url
-        )
-
-
-def test_a_chat_model_in_this_process(
-    questions: Experiment, chat_folders: Callable[[str], Path], tmp_path: Path
-) -> None:
-    check_twin(
-        questions, f"transformers:{chat_folders('llava')}", tmp_path, device="cpu"
-    )
+    subject = SUBJECTS.get(prefix) or request.getfixturevalue(f"{prefix}_subject")
+    name, options = subject
+    kind = observer_kind(prefix)
+    for package in kind.requires:
+        pytest.importorskip(package, reason=kind.install, exc_type=ImportError)
+    page = "hernandez2025" if kind.ability == "answer" else "gabor_achromatic"
+    prompts = {"asking.prompts": "base"} if kind.ability == "answer" else {}
+    settings = {"levels.contrast.n": 3, **prompts, **SHORT}
+    experiment = load_experiment(page).with_settings(settings)
+    results = [
+        pp.run(experiment, load_observer(full_name, **options), progress=False)
+        for full_name in (name, f"twinof{name}")
+    ]
+    check_alike(*results, tmp_path)
 
 
 @pytest.mark.parametrize("prefix", KINDS)
