@@ -87,9 +87,9 @@ class Behaviour:
         Whether requests with system text are refused.
     least_tokens, most_tokens : int, optional
         Bounds on the tokens of an answer; requests beyond them are refused.
-    thinking : {"none", "tags", "apart"}
+    thinking : {"none", "tags", "untagged", "apart"}
         Whether it thinks before it answers, and sends that in tags within its reply or apart from
-        it; its tokens count.
+        it; its tokens count. Untagged: the tag that opens it is missing.
     """
 
     logprobs: serving.Logprobs = "given"
@@ -193,10 +193,13 @@ class OddServer(serving.SimulatedServer):
         text = "" if is_cut else answer.text
         if way == "tags":
             text = f"<think>\n{thought}" + ("" if is_cut else f"\n</think>\n\n{text}")
+        if way == "untagged":
+            text = thought + ("" if is_cut else f"\n</think>\n\n{text}")
+        first_token = "The" if way == "untagged" else "<think>"
         thoughtful = replace(
             answer,
             text=text,
-            first_tokens=(("<think>", -0.01),),
+            first_tokens=((first_token, -0.01),),
             finish="length" if is_cut else answer.finish,
             tokens_out=count if is_cut else count + (answer.tokens_out or 0),
         )

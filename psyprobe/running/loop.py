@@ -119,7 +119,14 @@ def ask(
         )
         while batches := schedule.next():
             round_keys = ask_round(
-                store, put_with_bar, schedule.observers, origins, batches, bar, writer
+                store,
+                put_with_bar,
+                schedule.observers,
+                origins,
+                batches,
+                bar,
+                writer,
+                schedule.watch,
             )
             keys |= round_keys
             schedule.tell(_Answers(store, writer, round_keys))
@@ -137,10 +144,11 @@ def ask_round(
     batches: Sequence[Batch],
     bar: Any,
     writer: Writer,
+    watch: Callable[[Answered], None] | None = None,
 ) -> set[str]:
     """Ask what the store does not hold of some batches; return the keys of all their questions.
 
-    Their answers are written when the writer is.
+    Their answers are written when the writer is. `watch` may end the round by an error.
     """
     writer.write()
     keys = question_keys(batches)
@@ -156,6 +164,8 @@ def ask_round(
                 writer.add(
                     replace(answered, origin=origin, experiment=writer.experiment)
                 )
+                if watch is not None:
+                    watch(answered)
                 if missing_count:
                     missing_count -= 1
                     bar.update()

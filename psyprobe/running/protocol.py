@@ -248,6 +248,9 @@ class Schedule(Protocol):
     def next(self) -> Sequence[Batch]:
         """Return the batches of one round; none when everything is asked."""
 
+    def watch(self, answered: Answered) -> None:
+        """Look at a new answer as it comes; raise an error if asking on is of no use."""
+
     def tell(self, answers: Mapping[str, JsonMapping]) -> None:
         """Take the answers to a round by the keys of its questions."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import software_versions
-from psyprobe.running.protocol import Content, RunRecord
+from psyprobe.running.protocol import Answered, Content, RunRecord
 from psyprobe.running.store import Store
 
 if TYPE_CHECKING:
@@ -63,6 +63,9 @@ class ExperimentSchedule:
 
     def begin(self, record: RunRecord) -> None:
         """Do nothing: no earlier record binds."""
+
+    def watch(self, answered: Answered) -> None:
+        """Do nothing: every answer can be used."""
 
     def tell(self, answers: Mapping[str, JsonMapping]) -> None:
         """Do nothing: no question depends on the answers."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import Recorded
+from psyprobe.analysis.words.reply import without_reasoning
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
 from psyprobe.files.json_types import JsonMapping, JsonObject
@@ -24,7 +25,8 @@ from psyprobe.observers.chat.prices import USD
 from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, AnswerObserver, TotalCost
 from psyprobe.observers.protocol import SeatedObserver
 from psyprobe.probes.cost import Expense, Pace, expense, measured_pace
-from psyprobe.running.protocol import Batch, Content, RunRecord
+from psyprobe.probes.unreadable import ReplyWatch
+from psyprobe.running.protocol import Answered, Batch, Content, RunRecord
 from psyprobe.running.schedule import ExperimentSchedule, run_attributes
 from psyprobe.running.store import Store
 from psyprobe.tasks import items
@@ -118,6 +120,7 @@ class ItemSchedule(ExperimentSchedule):
         self.judge = judge
         items.check_questions(task.questions, observer)
         self._is_person = isinstance(observer, SeatedObserver)
+        self._reply_watch = ReplyWatch(observer)
         self._questions = task.questions
         if self._is_person:
             self._questions = [
@@ -165,6 +168,14 @@ class ItemSchedule(ExperimentSchedule):
             return batches
         self._rounds = iter(())
         return [batch for batch in batches if holds(batch.questions[0].key)]
+
+    def watch(self, answered: Answered) -> None:
+        """Look whether the first replies hold any text, and raise an error if none does."""
+        watch = self._reply_watch
+        is_judge = answered.question.observer != self.observer.card.digest
+        if not (watch.is_over or is_judge):
+            reply = Answer.from_dict(answered.answer["reply"])
+            watch.add(reply, bool(without_reasoning(reply.text).strip()))
 
     def tell(self, answers: Mapping[str, JsonMapping]) -> None:
         """Take the replies about items; verdicts are read from the store."""

@@ -38,6 +38,7 @@ SERVERS: list[tuple[Behaviour, dict[str, Any]]] = [
     (Behaviour(most_tokens=8), {"max_tokens": [16, 8]}),
     (Behaviour(least_tokens=16), {"max_tokens": [1, 16]}),
     (Behaviour(thinking="tags"), {"max_tokens": [16, 4112]}),
+    (Behaviour(thinking="untagged"), {"max_tokens": [16, 4112]}),
     (
         Behaviour(thinking="apart", temperature="one", logprobs="refused"),
         {"max_tokens": [16, 4112], "temperature": [0.0, None]},

@@ -16,11 +16,11 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
-from small_questions import write_questions
+from small_questions import Seeing, write_questions
 
 import psyprobe as pp
 from psyprobe.cli import main
-from psyprobe.errors import ConditionWarning
+from psyprobe.errors import ConditionWarning, PsyprobeError
 from psyprobe.running.store import Store
 
 Output = pytest.CaptureFixture[str]
@@ -34,6 +34,7 @@ REPLIES: dict[str, tuple[dict[str, Any], str]] = {
     "cut": ({"content": "The picture that you sent me"}, "length"),
     "tools": ({"content": None, "tool_calls": [TOOL_CALL]}, "tool_calls"),
     "empty": ({"content": ""}, "stop"),
+    "rude": ({"content": "Guess yourself, dear friend of the arts."}, "stop"),
     "german": ({"content": "Ja, es gibt ein Muster."}, "stop"),
 }
 
@@ -201,3 +202,38 @@ def test_a_stored_run_that_cannot_be_read_is_left_out(
     assert main(["report", str(store), "-o", str(tmp_path / "report.html")]) == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "not read: " in page and "simulated:watson-malo" in page
+
+
+@pytest.mark.parametrize(
+    ("model", "cause", "remedy"),
+    [
+        ("cut-0", "cut off (finish reason 'length'", "max_tokens"),
+        ("tools-0", "tool calls (finish reason 'tool_calls'", "no tools"),
+        ("empty", "empty (finish reason 'stop'", "psyprobe ask"),
+        ("german", "in another language than English", "yes and no"),
+        ("rude", "without any answer", "suit the probe"),
+    ],
+)
+def test_an_observer_of_which_nothing_can_be_read_is_asked_thirty_times(
+    models: Models, tmp_path: Path, model: str, cause: str, remedy: str
+) -> None:
+    page = write_questions(tmp_path, ("text = 4", "text = 40"))
+    store = tmp_path / "runs.sqlite"
+    with pytest.raises(PsyprobeError) as failure:
+        pp.run(page, f"openai:{model}", store=store, progress=False)
+    message = str(failure.value)
+    assert "none of its first 30 replies can be read" in message
+    assert cause in message and remedy in message
+    # Some are under way as the thirtieth comes; what was answered is stored.
+    assert 30 <= models.counts[model] <= 64
+    with Store(store) as opened:
+        assert len(list(opened.all_answers())) >= 30
+
+
+def test_who_hedges_refuses_or_answers_once_is_asked_to_the_end(tmp_path: Path) -> None:
+    page = write_questions(tmp_path)
+    for reply in ("Maybe", "I cannot view images."):
+        result = pp.run(page, Seeing(logprobs=False, reply=reply), progress=False)
+        assert pp.analysis.trials(result).sizes["trial"] > 50
+    # The first token decides, whatever stands after it.
+    pp.run(page, Seeing(reply="Thank you"), progress=False)

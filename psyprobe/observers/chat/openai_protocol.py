@@ -47,10 +47,12 @@ _THINKING_FIELDS = ("reasoning_content", "reasoning")
 #: Fields that a request can do without, besides log-probabilities and what the question itself
 #: adds.
 _OPTIONAL = ("temperature", "top_p", "seed", "reasoning_effort", "response_format")
-#: The thinking at the beginning of a reply, to its end or to that of the reply.
+_THINKING_START = r"(?:<think(?:ing)?>|\[THINK\]|\u25c1think\u25b7)"
+_THINKING_END = r"(?:</think(?:ing)?>|\[/THINK\]|\u25c1/think\u25b7)"
+#: The thinking at the beginning of a reply, to its end or to that of the reply; some servers leave
+#: out the tag that opens it.
 _THINKING = re.compile(
-    r"\s*(?:<think(?:ing)?>|\[THINK\]|\u25c1think\u25b7)(.*?)(?:</think(?:ing)?>|\[/THINK\]|\u25c1/think\u25b7|$)",
-    re.DOTALL,
+    rf"\s*(?:{_THINKING_START}.*?(?:{_THINKING_END}|$)|.*?{_THINKING_END})", re.DOTALL
 )
 
 
@@ -347,6 +349,17 @@ def cut_in_thought(answer: Answer) -> bool:
     rest = answer.text[inside.end() :] if inside else answer.text
     thought = inside or answer.thinking or answer.tokens_thinking
     return bool(thought) and not rest.strip()
+
+
+def has_thought(answer: Answer) -> bool:
+    """Tell whether there is thinking within the text of an answer.
+
+    Examples
+    --------
+    >>> has_thought(Answer("Is there? No.</think>No")), has_thought(Answer("No"))
+    (True, False)
+    """
+    return bool(_THINKING.match(answer.text))
 
 
 def error_of(body: bytes) -> Any:

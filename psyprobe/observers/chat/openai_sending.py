@@ -40,6 +40,7 @@ from psyprobe.observers.chat.openai_protocol import (
     cut_in_thought,
     error_of,
     harmless,
+    has_thought,
     messages,
     problem_of_status,
     read_completion,
@@ -164,6 +165,9 @@ class Sender:
         self._has_responded = False
         self._questions = 0
         self._dialect_settled = asyncio.Event()
+        #: Whether it sends thinking without an opening tag; None before that was tried.
+        self._thinks_untagged: bool | None = None
+        self._trial = asyncio.Lock()
         #: When a question that was answered was sent, and how long it took.
         self._latencies: deque[tuple[float, float]] = deque(maxlen=_LATENCIES)
         self._next_turn = 0.0
@@ -238,13 +242,17 @@ class Sender:
                 self._dialect_settled.set()
                 raise
             if isinstance(outcome, Answer):
-                if cut_in_thought(outcome) and not dialect.room:
-                    roomier = replace(self.dialect, room=self.endpoint.thinking)
-                    max_tokens = question.inquiry.decoding.max_tokens
-                    # A server that caps tokens may have no more to give.
-                    if roomier.tokens(max_tokens) > dialect.tokens(max_tokens):
-                        self._learn(roomier, "it thinks before it answers")
-                        continue
+                roomier = replace(self.dialect, room=self.endpoint.thinking)
+                max_tokens = question.inquiry.decoding.max_tokens
+                # A server that caps tokens may have no more to give.
+                has_more = roomier.tokens(max_tokens) > dialect.tokens(max_tokens)
+                if (
+                    has_more
+                    and not dialect.room
+                    and await self._is_thought(question, outcome)
+                ):
+                    self._learn(roomier, "it thinks before it answers")
+                    continue
                 self._dialect_settled.set()
                 return outcome
             if outcome.passing or outcome.dialect != self.dialect:
@@ -282,6 +290,32 @@ class Sender:
                     min(position * _TRIAL_INTERVAL, _LONGEST_TRIAL)
                 ):
                     await self._dialect_settled.wait()
+
+    async def _is_thought(self, question: Question, answer: Answer) -> bool:
+        """Tell whether an answer ended before its thinking did.
+
+        Some servers send thinking without the tag that opens it. So the first answer that is cut
+        off and begins with none of the question's words is asked for once more, with more tokens:
+        the tag that closes the thinking tells. Others wait for what comes of it.
+        """
+        if cut_in_thought(answer):
+            return True
+        inquiry = question.inquiry
+        text = answer.text.strip().casefold()
+        is_cut = answer.finish == "length" and text
+        if not is_cut or text.startswith(tuple(map(str.casefold, inquiry.words))):
+            return False
+        async with self._trial:
+            if self._thinks_untagged is None:
+                max_tokens = inquiry.decoding.max_tokens + self.endpoint.thinking
+                decoding = replace(inquiry.decoding, max_tokens=max_tokens)
+                trial = replace(question, inquiry=replace(inquiry, decoding=decoding))
+                outcome = await self._attempt(trial)
+                if isinstance(outcome, Answer):
+                    self._thinks_untagged = has_thought(outcome)
+                elif not outcome.passing:
+                    self._thinks_untagged = False
+        return bool(self._thinks_untagged)
 
     def _learn(self, dialect: Dialect, reason: str) -> None:
         change = _describe_change(self.dialect, dialect)

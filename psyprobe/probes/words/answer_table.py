@@ -94,6 +94,14 @@ def read_answer(answer: Answer, prompt: Prompt) -> Read:
     )
 
 
+def is_readable(answer: Answer, prompt: Prompt) -> bool:
+    """Tell whether an answer decides, or else ends in a doubt or a refusal that was spelt out."""
+    reading = read_answer(answer, prompt)
+    if reading.text in ("yes", "no") or reading.mass >= LEAST_MASS:
+        return True
+    return reading.text != "invalid" and answer.finish != "length"
+
+
 def choose_readout(
     answers: Iterable[Read], setting: Literal["auto", "text", "p_yes"]
 ) -> Readout:

@@ -43,7 +43,13 @@ from psyprobe.probes.differences import (
     stimulus_remarks,
 )
 from psyprobe.probes.displayed_images import at_native_size, spread
-from psyprobe.probes.words.answer_table import Read, read_answer, words_result
+from psyprobe.probes.unreadable import ReplyWatch
+from psyprobe.probes.words.answer_table import (
+    Read,
+    is_readable,
+    read_answer,
+    words_result,
+)
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
 from psyprobe.probes.words.prompt_variant import (
     OF_CLIPS,
@@ -129,6 +135,7 @@ class WordsSchedule(ExperimentSchedule):
         self._questions: dict[tuple[Trial, int], Question] = {}
         self._answers: dict[str, JsonMapping] = {}
         self._log: list[JsonObject] = []
+        self._reply_watch = ReplyWatch(observer)
         #: How often a person gave up each trial, and those given up in the last round.
         self._failures: Counter[Trial] = Counter()
         self._given_up: list[Trial] = []
@@ -174,6 +181,20 @@ class WordsSchedule(ExperimentSchedule):
     def next(self) -> list[Batch]:
         """Return the questions of a round; those of the pilot form a round of their own, first."""
         return next(self._rounds, [])
+
+    def watch(self, answered: Answered) -> None:
+        """Read the first replies as they come, and raise an error if none can be read."""
+        watch = self._reply_watch
+        if watch.is_over or answered.answer["reply"] is None:
+            return
+        trial, order = next(
+            place
+            for place, question in self._questions.items()
+            if question.key == answered.question.key
+        )
+        prompt = self._variants[trial.prompt].interpret(order)[0]
+        reply = Answer.from_dict(answered.answer["reply"])
+        watch.add(reply, is_readable(reply, prompt))
 
     def tell(self, answers: Mapping[str, JsonMapping]) -> None:
         """Take the answers to a round; trials that a person gave up are attempted again."""
