@@ -1,12 +1,15 @@
 """Judge stimuli drawn without psyprobe, right ones and faulty ones, and count what the diagnosis
 says of them.
 
-    python benchmarks/diagnosis.py [--right 10000] [--faulty 2000] [--seed 0]
+    python benchmarks/diagnosis.py [--right 10000] [--faulty 2000] [--encoded 480]
+        [--seed 0]
 
 Right ones are Gabors, gratings and discs over the whole range of parameters, in cd/m², as fractions
 of a display's range, and as drive values in floats and in codes of 8 and 16 bits. They must pass;
 where codes are too coarse for the contrast, rounding must be named and nothing else. Faulty ones
-have one of the planted faults at parameters drawn at random.
+have one of the planted faults at parameters drawn at random. Faults of encoding are planted on each
+kind of screen: three measured guns and a measured white (both simulated, with noise of 1 %), a
+power law and sRGB; every other image is rounded to 8 bits.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import argparse
 import sys
 import time
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +30,11 @@ from psyprobe.stimulus import Specification
 from psyprobe.testing import CalibrationError, assert_calibrated
 from psyprobe.testing.diagnosis import CAUSES
 from tests.testing.planted import (
+    ENCODED,
+    ENCODED_BY_GUN,
     FORMS,
     PLANTED,
+    SCREENS,
     Image,
     Planted,
     Scene,
@@ -47,8 +54,9 @@ def judge(
     except CalibrationError as error:
         return tuple(cause.name for cause in error.causes)
     except InputError as error:
-        # Drive that is below 0 everywhere has no light to measure; the refusal names the fault.
-        return (CAUSES["range"].name,) if "[-1, 1]" in str(error) else (str(error),)
+        # Drive that is 0 or below everywhere has no light to measure; where it goes below, the
+        # refusal names the fault.
+        return (CAUSES["range"].name,) if "[-1, 1]" in str(error) else ()
     return None
 
 
@@ -89,6 +97,23 @@ def faulty_cases(count: int, seed: int) -> dict[str, Counter[str]]:
     return said
 
 
+def encoded_cases(count: int, seed: int) -> dict[str, Counter[str]]:
+    """What is said of each fault of encoding on each kind of screen."""
+    rng = np.random.default_rng(seed)
+    said: dict[str, Counter[str]] = defaultdict(Counter)
+    for screen in SCREENS:
+        faults = ENCODED + ENCODED_BY_GUN * screen.startswith("three guns")
+        for index in range(count):
+            fault = faults[index % len(faults)]
+            scene = replace(with_room(fault, any_scene(rng)), screen=screen)
+            image, asked, space = fault.make(scene)
+            if index // len(faults) % 2:
+                image = np.rint(255 * np.clip(image, 0, 1)).astype(np.uint8)
+            causes = judge(image, asked, space, scene)
+            said[f"{screen}: {fault.what}"][_verdict(fault, causes)] += 1
+    return said
+
+
 def _verdict(fault: Planted, causes: tuple[str, ...] | None) -> str:
     if causes is None:
         return "too small to matter"
@@ -105,12 +130,17 @@ def main() -> None:
     )
     parser.add_argument("--right", type=int, default=10_000)
     parser.add_argument("--faulty", type=int, default=2_000)
+    parser.add_argument(
+        "--encoded", type=int, default=480, help="on each kind of screen"
+    )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     begun = time.process_time()
     for what, number in right_cases(arguments.right, arguments.seed).items():
         print(f"right: {what}: {number}")
     for what, said in faulty_cases(arguments.faulty, arguments.seed).items():
+        print(f"{what}: {dict(said)}")
+    for what, said in encoded_cases(arguments.encoded, arguments.seed).items():
         print(f"{what}: {dict(said)}")
     print(f"{time.process_time() - begun:.0f} s of processor time")
 

@@ -92,6 +92,8 @@ CAUSES = {
 _UNEXPLAINED = 0.02
 _UNEXPLAINED_IF_MEASURED = 1e-3
 _UNEXPLAINED_BESIDE = 5e-3
+#: Share of a pattern that a fault may leave unexplained, however much of the level it explains.
+_UNEXPLAINED_PATTERN = 0.2
 
 #: Faults that are dropped where another fault fits as well: centred, a mirror image is only
 #: turned.
@@ -166,7 +168,7 @@ def diagnose(
     if isinstance(spec, Modulation) and has_failed(delivered, "luminance modulation"):
         swapped = [cause for cause in causes if cause == CAUSES["swapped"]]
         causes = swapped or [_leak(light, spec, display)]
-    if not causes and light.codes:
+    if not causes and _is_rounding(light, expected):
         causes = [_cause_for_codes("rounded", light.codes)]
     return tuple(dict.fromkeys(causes))
 
@@ -247,18 +249,23 @@ def _fitting_causes(
     measured_fits = _fits(measured, light)
     best = _smallest_distance(fits)
     best_measured = _smallest_distance(measured_fits)
-    largest = max(_UNEXPLAINED * error, rounding)
+    # Where the level is off by more than the pattern, the pattern itself must be explained too.
+    pattern = float(np.sqrt(np.mean(np.square(expected.change)))) or error
+    largest = max(min(_UNEXPLAINED * error, _UNEXPLAINED_PATTERN * pattern), rounding)
     if best > largest or best > max(
         20 * best_measured, _UNEXPLAINED_BESIDE * error, rounding
     ):
         fits = measured_fits
         best = best_measured
-        largest = max(_UNEXPLAINED_IF_MEASURED * error, rounding)
+        largest = max(
+            min(_UNEXPLAINED_IF_MEASURED * error, _UNEXPLAINED * pattern),
+            min(rounding, _UNEXPLAINED_PATTERN * pattern),
+        )
     if best > largest:
         return ()
     causes = {
         fit.fault.key: _cause_of(fit.fault.key, fit.fault.number, expected.spec)
-        for fit in fits
+        for fit in sorted(fits, key=lambda fit: fit.distance)
         if fit.distance <= 1.2 * best + 1e-3 * error
     }
     remaining = [
@@ -302,6 +309,18 @@ def _rounding_error(light: Light, display: Display | None) -> float:
     )
     # Rounding a uniform value leaves 0.29 of a step; it varies by chance.
     return 0.4 * float(np.sqrt(np.mean(np.square(step))))
+
+
+def _is_rounding(light: Light, expected: ExpectedImage) -> bool:
+    """Tell whether an image is no further from the one requested than rounding takes it."""
+    distance = _distance(light.pixels, expected.light)
+    if isinstance(expected.spec, Noise | AnnulusNoise):
+        # Another sample has other pixels, of the same mean and spread.
+        shift = light.pixels.mean() - expected.light.mean()
+        distance = float(
+            np.sqrt(shift**2 + abs(light.pixels.var() - expected.light.var()))
+        )
+    return 0 < distance <= 2 * _rounding_error(light, expected.display)
 
 
 def _cause_of(key: str, number: float, spec: Any) -> Cause:
@@ -558,7 +577,9 @@ def _rounding_cause(light: Light, expected: ExpectedImage) -> Cause | None:
     if light.drive is None or expected.display is None or not light.codes:
         return None
     rgb = expected.rgb()
-    if rgb.shape != light.drive.shape or expected.display.guns_differ:
+    if rgb.ndim < light.drive.ndim:
+        rgb = np.repeat(rgb[..., None], 3, axis=-1)
+    if rgb.shape != light.drive.shape:
         return None
     exact = encode_linear(rgb, expected.display) * light.codes
     codes = light.drive * light.codes

@@ -19,7 +19,7 @@ import numpy as np
 from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonObject
 from psyprobe.light.display import Display
-from psyprobe.light.transfer import Eotf
+from psyprobe.light.transfer import Eotf, drive_of_light
 from psyprobe.stimulus import (
     Disc,
     Gabor,
@@ -32,6 +32,7 @@ from psyprobe.stimulus import (
 from psyprobe.stimulus.certificate import Measurement
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.sines import Sine
+from psyprobe.testing.light import darkest_light, is_coloured
 
 if TYPE_CHECKING:
     from psyprobe.testing.light import Light
@@ -65,15 +66,15 @@ class ExpectedImage:
     #: Faults of encoding are not looked for without a display.
     display: Display | None
     space: str
-    #: Whether the image that is judged went through drive values, which end at 0 and 1.
-    driven: bool
+    #: Largest code of the drive values of the image that is judged; 0 without codes.
+    codes: int
 
     @classmethod
     def like(
         cls, light: Light, spec: Specification, display: Display | None
     ) -> ExpectedImage:
         """Return what was requested in the space of an image."""
-        return cls(spec, display, light.space, light.drive is not None)
+        return cls(spec, display, light.space, light.codes)
 
     @cached_property
     def light(self) -> Float64:
@@ -105,6 +106,12 @@ class ExpectedImage:
                 np.asarray(stimulus.pixels)[..., None] * self.spec.background_lms
             )
         return self._rgb_light(stimulus)
+
+    def shown(self, light: Float64) -> Float64:
+        """Convert light of a display to the space of the image: that of three guns may be grey."""
+        if self.space == "luminance" and light.ndim == 3:
+            return np.asarray(light @ (self.display or Display()).rgb_to_xyz[1])
+        return light
 
     def changed(self, **values: Any) -> Float64 | None:
         """Draw the light with other parameters; None where no stimulus has these."""
@@ -148,7 +155,7 @@ def faults_of_level(expected: ExpectedImage) -> Iterator[Fault]:
             yield Fault(key, expected.background + factor * expected.change)
     yield from _other_forms(expected)
     display = expected.display
-    if display is not None and expected.space != "lms" and not display.guns_differ:
+    if display is not None and expected.space != "lms":
         yield from _encodings(expected, display)
     if expected.space == "rgb":
         yield Fault("swapped", expected.light[..., ::-1])
@@ -295,51 +302,87 @@ def _stretched(pattern: Float64) -> Float64:
 def _encodings(expected: ExpectedImage, display: Display) -> Iterator[Fault]:
     """Draw the light that a display shows of drive values with each fault of encoding."""
     light = expected.rgb()
+    if display.guns_differ and light.ndim == 2:
+        light = np.repeat(light[..., None], 3, axis=-1)
     span = display.span
-    floor = display.floor
-    largest_drive = None if display.extended else 1
+    floor = darkest_light(display)
+    ceiling = np.inf if display.extended else span + floor
     relative = np.clip((light - floor) / span, 0, None)
-    drive = encode_linear(light, display)
-    decoded = np.asarray(display.decode(np.clip(relative, 0, None)))
-    drives = [
-        ("range", 2 * drive - 1),
-        ("range", (drive + 1) / 2),
-        ("not_encoded", relative),
-        ("encoded_twice", encode_linear(drive * span + floor, display)),
-        ("decoded", np.clip((decoded - floor) / span, 0, None)),
-    ]
     lights = [
         ("range", span * (2 * relative - 1) + floor),
         ("range", span * (relative + 1) / 2 + floor),
-        ("clipped", np.clip(light, floor, display.ceiling)),
+        ("clipped", np.clip(light, floor, ceiling)),
     ]
-    if expected.space == "luminance":
+    drives = [
+        *_wrong_curves(light, display),
+        *_wrong_levels(light, display),
+    ]
+    if not is_coloured(expected.spec):
         pattern = light / expected.spec.luminance
-        background = np.full((1, 1), expected.spec.luminance)
-        grey = float(encode_linear(background, display)[0, 0])
-        drives += [("codes", base * pattern) for base in (grey, 0.5)]
+        background = np.full_like(light[:1, :1], expected.spec.luminance)
+        grey = encode_linear(background, display)
+        drives += [("codes", grey * pattern), ("codes", 0.5 * pattern)]
         drives.append(("range", pattern - 1))
         lights += [("range", span * (pattern - 1) + floor), ("range", pattern - 1)]
+    for key, light in lights:
+        yield Fault(key, expected.shown(light))
+    largest_drive = None if display.extended else 1
+    for key, drive in drives:
+        shown_drive = np.clip(drive, 0, largest_drive)
+        if expected.codes:
+            # As most programs round: this tells faults apart whose light is a code apart.
+            shown_drive = np.rint(shown_drive * expected.codes) / expected.codes
+        light = np.asarray(display.decode(shown_drive))
+        yield Fault(key, expected.shown(light))
+
+
+def _wrong_curves(light: Float64, display: Display) -> Iterator[tuple[str, Float64]]:
+    """Encode light by no curve, by two, or by another one than the display's."""
+    span = display.span
+    floor = darkest_light(display)
+    relative = np.clip((light - floor) / span, 0, None)
+    drive = encode_linear(light, display)
+    if display.eotf != "linear":
+        yield "not_encoded", relative
+        yield "not_encoded", light / (span + floor)
+        yield "encoded_twice", encode_linear(drive * span + floor, display)
+        decoded = np.asarray(display.decode(relative))
+        yield "decoded", np.clip((decoded - floor) / span, 0, None)
     for eotf in _EOTFS:
+        first = drive_of_light(relative.copy(), eotf)
+        if display.eotf != "linear":
+            # A picture in sRGB that goes through a calibrated table, or the reverse.
+            yield "encoded_twice", encode_linear(first * span + floor, display)
+            yield "encoded_twice", drive_of_light(drive.copy(), eotf)
         if eotf != display.eotf:
-            other = replace(display, eotf=eotf)
-            drives.append(("other_gamma", encode_linear(light, other)))
+            yield "other_gamma", first
+            yield "other_gamma", drive_of_light(light / (span + floor), eotf)
+    if display.guns_differ:
+        for gun in range(3):
+            yield "other_gamma", drive[..., [gun] * 3]
+        yield "swapped", drive[..., ::-1]
+
+
+def _wrong_levels(light: Float64, display: Display) -> Iterator[tuple[str, Float64]]:
+    """Encode light as if the display were dark at drive 0, or drive went from -1 to 1."""
+    drive = encode_linear(light, display)
+    yield "range", 2 * drive - 1
+    yield "range", (drive + 1) / 2
     for names in (("black", "ambient"), ("black",), ("ambient",)):
         if any(getattr(display, name) for name in names):
             values: JsonObject = dict.fromkeys(names, 0.0)
-            other = replace(display, **values)
-            drives.append(("black_ignored", encode_linear(light, other)))
-    yield from (Fault(key, light) for key, light in lights)
-    for key, drive in drives:
-        light = np.asarray(display.decode(np.clip(drive, 0, largest_drive)))
-        yield Fault(key, light)
+            yield "black_ignored", encode_linear(light, replace(display, **values))
 
 
 def encode_linear(light: Float64, display: Display) -> Float64:
     """Encode linear RGB light or grey, value by value, to float64 drive without an upper end.
 
-    What is too dark for the display gets 0.
+    What is too dark for the display gets 0. Where guns differ, the last axis is theirs.
     """
+    if display.guns_differ:
+        channels = np.moveaxis(light, -1, 0)
+        drives = map(encode_linear, channels, display.guns)
+        return np.stack(list(drives), axis=-1)
     endless = replace(display, extended=True)
     drive = np.asarray(
         endless.encode(np.maximum(light, display.floor), dtype="float64")

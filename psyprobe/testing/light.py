@@ -95,10 +95,8 @@ def read_light(
             grey = False
         light_space = "luminance" if grey else "rgb"
         if space == "linear":
-            floor: float | Float64 = display.floor
-            if display.guns_differ:
-                floor = np.array([gun.floor for gun in display.guns])
-            return Light(pixels * display.span + floor, light_space, precision)
+            darkest = darkest_light(display)
+            return Light(pixels * display.span + darkest, light_space, precision)
         codes = _largest_code(image)
         drive = pixels / codes if codes else pixels
         return _decode(drive, codes, light_space, precision, spec, display)
@@ -112,6 +110,18 @@ def read_light(
         lms = np.asarray(pixels @ cone_observer(observer).from_xyz.T)
         return Light(lms, "lms", precision, observer=observer)
     return Light(pixels, space, precision)
+
+
+def darkest_light(display: Display) -> float | Float64:
+    """Return the light at drive 0, cd/m²: of each gun, shape (3,), where the guns differ."""
+    if display.guns_differ:
+        return np.array([gun.floor for gun in display.guns])
+    return display.floor
+
+
+def is_coloured(spec: Specification | None) -> bool:
+    """Tell whether what was requested is not grey."""
+    return bool(getattr(spec, "in_colour", False) or getattr(spec, "chromatic", False))
 
 
 def _decode(
@@ -145,9 +155,8 @@ def _is_neutral(
 
     The white of a display may differ from that of specifications.
     """
-    in_colour = getattr(spec, "in_colour", False) or getattr(spec, "chromatic", False)
     default_white = display.primaries == "sRGB" and not display.guns_differ
-    if spec is None or in_colour or default_white:
+    if spec is None or is_coloured(spec) or default_white:
         return False
     # Two codes are up to 3.2 % of the light apart in eight bits.
     largest_share = 8 / codes if codes else 1e-5

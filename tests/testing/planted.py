@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Disc, Gabor, Grating, Noise, Specification
 
 Image = np.ndarray[Any, Any]
+Curve = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Scene:
     size: int = 128
     peak: float = 400.0
     black: float = 2.0
+    #: One of `SCREENS`.
+    screen: str = "sRGB"
 
     @property
     def asked(self) -> Gabor:
@@ -71,8 +75,8 @@ class Scene:
 
     @property
     def display(self) -> Display:
-        """The screen, sRGB."""
-        return Display(peak=self.peak, black=self.black)
+        """The screen."""
+        return SCREENS[self.screen](self.peak, self.black)
 
     def mesh(self, shift: float = 0.5) -> tuple[Image, Image]:
         """x to the right and y up, deg; pixel i lies at i - N/2 + shift."""
@@ -111,6 +115,60 @@ class Scene:
         black = self.black if black is None else black
         relative = np.clip((light - black) / (self.peak - black), 0, None)
         return np.clip(srgb(relative), 0, 1)
+
+    def relative(self, light: Image) -> Image:
+        """Light as a fraction of the range of each gun, shape (H, W, 3)."""
+        floor = np.array([gun.black for gun in self.display.guns])
+        return np.clip((light[..., None] - floor) / self.display.span, 0, 1)
+
+    def by_curves(self, relative: Image) -> Image:
+        """Drive by the inverse curve of each gun."""
+        channels = np.moveaxis(relative, -1, 0)
+        drives = [
+            inverse(channel, gun.eotf)
+            for channel, gun in zip(channels, self.display.guns, strict=True)
+        ]
+        return np.stack(drives, axis=-1)
+
+
+def simulated_curve(gamma: float, seed: int) -> Curve:
+    """Readings at 17 levels of a simulated gun of this gamma, each off by about 1 %."""
+    levels = np.linspace(0, 1, 17)
+    noise = 0.01 * np.random.default_rng(seed).standard_normal(levels.size)
+    light = levels**gamma * (1 + noise)
+    readings = zip(levels.tolist(), (light / light[-1]).tolist(), strict=True)
+    return tuple(readings)
+
+
+def _three_guns(peak: float, black: float) -> Display:
+    curves = tuple(
+        simulated_curve(gamma, seed) for seed, gamma in enumerate((2.1, 2.25, 2.4))
+    )
+    # A black that is darker in blue leaves less room for white: the peak is that much brighter.
+    blacks = (0.6 * black, black, 0.3 * black)
+    return Display(peak=peak + black, black=blacks, eotf=curves)  # type: ignore[arg-type]
+
+
+#: Screens by name, of a peak and a black in cd/m².
+SCREENS: dict[str, Callable[[float, float], Display]] = {
+    "three guns measured, simulated": _three_guns,
+    "white measured, simulated": lambda peak, black: Display(
+        peak=peak, black=black, eotf=simulated_curve(2.2, 3)
+    ),
+    "gamma 2.2": lambda peak, black: Display(peak=peak, black=black, eotf=2.2),
+    "sRGB": lambda peak, black: Display(peak=peak, black=black),
+}
+
+
+def inverse(relative: Image, eotf: Any) -> Image:
+    """Drive of relative light by the inverse of a transfer function."""
+    if eotf == "srgb":
+        return srgb(relative)
+    if isinstance(eotf, float):
+        return relative ** (1 / eotf)
+    drive, light = np.array(eotf).T
+    fine = np.linspace(0, 1, 1 + 16 * 1024)
+    return np.interp(relative, PchipInterpolator(drive, light)(fine), fine)
 
 
 def srgb(relative: Image) -> Image:
@@ -299,6 +357,59 @@ PLANTED = (
             )
         ),
         {"frequency": 15.0, "orientation": 0.0, "phase": 30.0, "x": 0.0, "y": 0.0},
+    ),
+)
+
+
+def encoding(
+    encode: Callable[[Scene, Image], Image],
+) -> Callable[[Scene], tuple[Image, Specification, str]]:
+    """The Gabor's light, encoded in three channels for the screen of the scene."""
+    return lambda scene: (encode(scene, scene.gabor()), scene.asked, "encoded")
+
+
+def _in_codes(scene: Scene, light: Image) -> Image:
+    grey = scene.by_curves(scene.relative(np.full((1, 1), scene.luminance)))
+    return grey * light[..., None] / scene.luminance
+
+
+#: Faults of encoding that screens of any kind can have.
+ENCODED = (
+    Planted("no gamma", "not_encoded", encoding(lambda s, v: s.relative(v))),
+    Planted(
+        "gamma twice",
+        "encoded_twice",
+        encoding(lambda s, v: s.by_curves(s.by_curves(s.relative(v)))),
+    ),
+    Planted(
+        "sRGB before the screen's curves",
+        "encoded_twice",
+        encoding(lambda s, v: s.by_curves(srgb(s.relative(v)))),
+    ),
+    Planted(
+        "gamma 2.4 for the screen's curves",
+        "other_gamma",
+        encoding(lambda s, v: s.relative(v) ** (1 / 2.4)),
+    ),
+    Planted("contrast in code values", "codes", encoding(_in_codes)),
+    Planted(
+        "values in [-1, 1] shown as drive",
+        "range",
+        encoding(lambda s, v: 2 * s.by_curves(s.relative(v)) - 1),
+    ),
+)
+
+#: Faults that only screens with three curves can have.
+ENCODED_BY_GUN = (
+    Planted(
+        "curve of green for all guns",
+        "other_gamma",
+        encoding(lambda s, v: s.by_curves(s.relative(v))[..., [1, 1, 1]]),
+    ),
+    Planted(
+        "curves of red and blue swapped",
+        "swapped",
+        encoding(lambda s, v: s.by_curves(s.relative(v))[..., ::-1]),
     ),
 )
 

@@ -14,11 +14,15 @@ from psyprobe.stimulus import Gabor
 from psyprobe.testing import CalibrationError, assert_calibrated, judge
 from psyprobe.testing.diagnosis import CAUSES
 from tests.testing.planted import (
+    ENCODED,
+    ENCODED_BY_GUN,
     FORMS,
     PLANTED,
+    SCREENS,
     Planted,
     Scene,
     any_scene,
+    encoding,
     handed_over,
     right,
     with_room,
@@ -40,6 +44,49 @@ def test_the_root_is_named_and_nothing_else(fault: Planted) -> None:
     with pytest.raises(CalibrationError) as failure:
         assert_calibrated(image, asked, space=space, display=scene.display)
     assert [cause.name for cause in failure.value.causes] == [CAUSES[fault.cause].name]
+
+
+def causes_of(fault: Planted, scene: Scene, bits: bool = False) -> list[str]:
+    """Names of the causes of a fault, in floats or rounded to 8 bits."""
+    image, asked, space = fault.make(scene)
+    if bits:
+        image = np.rint(255 * np.clip(image, 0, 1)).astype(np.uint8)
+    _, causes = judge(image, asked, space=space, display=scene.display)
+    return [cause.name for cause in causes]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("fault", ENCODED, ids=lambda fault: fault.what)
+def test_wrong_encoding_is_named_on_measured_screens_as_on_others(
+    fault: Planted, screen: str
+) -> None:
+    for contrast in (0.5, 0.05):
+        scene = Scene(contrast=contrast, screen=screen, size=96)
+        assert causes_of(fault, scene) == [CAUSES[fault.cause].name]
+    # Rounding comes besides, and is not taken for the cause.
+    scene = Scene(screen=screen, size=96)
+    assert causes_of(fault, scene, bits=True) == [CAUSES[fault.cause].name]
+
+
+@pytest.mark.parametrize("fault", ENCODED_BY_GUN, ids=lambda fault: fault.what)
+def test_a_curve_of_another_gun_is_named(fault: Planted) -> None:
+    scene = Scene(screen="three guns measured, simulated", size=96)
+    assert causes_of(fault, scene) == [CAUSES[fault.cause].name]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_an_encoding_that_nobody_knows_is_given_no_cause(screen: str) -> None:
+    """In codes that was 8-bit rounding, at low contrast light added to every pixel."""
+    fault = Planted("gamma 1.4", "", encoding(lambda s, v: s.relative(v) ** (1 / 1.4)))
+    for contrast in (0.5, 0.05):
+        scene = Scene(contrast=contrast, screen=screen, size=96)
+        assert causes_of(fault, scene) == causes_of(fault, scene, bits=True) == []
+
+
+def test_rounding_is_named_on_three_guns() -> None:
+    scene = Scene(contrast=0.02, screen="three guns measured, simulated")
+    fault = Planted("", "rounded", encoding(lambda s, v: s.by_curves(s.relative(v))))
+    assert causes_of(fault, scene, bits=True) == [CAUSES["rounded"].name]
 
 
 def test_the_root_comes_before_what_follows_from_it() -> None:
