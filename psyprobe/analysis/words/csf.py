@@ -137,10 +137,10 @@ def chat_csf(
     threshold that it expects there; one by QUEST+ ends where the threshold looks narrow enough.
     Their thresholds are those of the design: means of its posterior with central credible
     intervals, told the answers as they are read here; of QUEST+ where these are drawn ones, and not
-    probabilities. Where `guess`, `lapse`, `function` or `axis` is given, or the page has a [fit],
-    each level is fitted by itself, as in all other runs; such fits of a run by qCSF are biased, and
-    many are open; of their 95 % intervals after QUEST+ in text 82 to 88 % held the truth of
-    simulated observers.
+    probabilities. Where `guess`, `lapse`, `function` or `axis` is given, or the user's page has a
+    [fit], each level is fitted by itself, as in all other runs; such fits of a run by qCSF are
+    biased, and many are open; of their 95 % intervals after QUEST+ in text 82 to 88 % held the
+    truth of simulated observers.
 
     Replies that are ambiguous, refusals or unreadable are left out and counted: above 10 % a curve
     is flagged (`low_validity`), above 50 % its status is "unreadable" and it has no threshold. The

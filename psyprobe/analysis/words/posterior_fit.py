@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,7 +33,7 @@ from psyprobe.analysis.words.sessions import SessionRecord, session_offsets
 from psyprobe.files.cache import cached
 from psyprobe.files.json_types import JsonObject
 from psyprobe.running.task import stimulus_axis_of, task_of
-from psyprobe.stimulus.catalogue import read_levels
+from psyprobe.stimulus.catalogue import catalogue_names, read_levels, read_page
 from psyprobe.stimulus.parameters import power_of_ten
 
 if TYPE_CHECKING:
@@ -48,10 +49,46 @@ _DEFAULTS = {
 
 
 def adaptive_design(result: xr.Dataset) -> str:
-    """Name the adaptive design of a run whose page does not say how to fit; else return ""."""
+    """Name the adaptive design whose posterior counts; return "" where the user's own fit does."""
     design = str(result.attrs.get("design", ""))
-    is_fitted = design in _DEFAULTS and not fit.experiment_table(result, "fit")
-    return design if is_fitted else ""
+    page = str(result.attrs.get("experiment_toml", ""))
+    name = str(result.attrs.get("experiment", ""))
+    return design if design in _DEFAULTS and not has_own_fit(page, name) else ""
+
+
+def has_own_fit(page: str, name: str) -> bool:
+    """Tell whether the user set how to fit, by an option or on a page of his own.
+
+    The [fit] of a page of the catalogue was written for the design of that page.
+
+    Parameters
+    ----------
+    page : str
+        Text of the experiment's page.
+    name : str
+        Name of the experiment.
+    """
+    tables = tomllib.loads(page)
+    if not tables.get("fit"):
+        return False
+    is_option = any(key.split(".")[0] == "fit" for key in tables.get("changed", {}))
+    if is_option or name not in catalogue_names("experiments"):
+        return True
+    _, catalogue_page = read_page("experiments", name)
+    return bool(tables["fit"] != catalogue_page.get("fit"))
+
+
+def fit_notes(design: str, readout: str, page: str, name: str) -> tuple[str, ...]:
+    """Say where the user's own fit takes the place of a posterior; page and name as above."""
+    has_posterior = design == "quick_csf" or (
+        design == "quest_plus" and readout == "text"
+    )
+    if not has_posterior or not has_own_fit(page, name):
+        return ()
+    return (
+        f"[fit] is set, so each threshold is fitted by itself: after {design} such fits are biased "
+        "or too sure; without it the posterior of the design counts, whose intervals a plan shows",
+    )
 
 
 def design_frequencies(result: xr.Dataset) -> tuple[float, ...]:

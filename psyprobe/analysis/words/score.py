@@ -32,6 +32,7 @@ from psyprobe.analysis.score import (
 )
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
+from psyprobe.analysis.words.posterior_fit import fit_notes
 from psyprobe.analysis.words.readers import Rereading, judge_rereadings
 from psyprobe.analysis.words.sessions import is_remote, sessions_of
 from psyprobe.analysis.words.trial_table import trials
@@ -138,6 +139,9 @@ _KEY_OF_DIFFERENCES = (
     "0.954). Its inverse stands in place of a sensitivity.",
 )
 
+#: Attributes of a result that tell how it is fitted.
+_FIT_ATTRIBUTES = ("design", "readout", "experiment_toml", "experiment")
+
 _KEY_OF_ACUITY = (
     "limit: 1 / that period, the highest frequency told from a uniform field.",
 )
@@ -235,7 +239,7 @@ class ChatScore(Tabled):
     agreement: Agreement | None
     #: How a judge differs from the rules, and the same statistics under it.
     readings: tuple[Rereading, ...]
-    #: What was sent in place of what was asked for, as sentences.
+    #: What was sent or fitted in place of what was asked for or is usual, as sentences.
     instead: tuple[str, ...]
     #: Sentences on a person's sessions: how much was asked, and what the screen leaves open.
     sessions: tuple[str, ...]
@@ -486,7 +490,12 @@ def score_chat(
             readings=judge_rereadings(
                 result, _values(scores[name]) if curves else {}, statistics
             ),
-            instead=replaced_settings(result),
+            instead=(
+                *replaced_settings(result),
+                *fit_notes(
+                    *(str(result.attrs.get(name, "")) for name in _FIT_ATTRIBUTES)
+                ),
+            ),
             sessions=session_notes(csf),
             spent=describe_result_cost(result.attrs),
             confidence=confidence,

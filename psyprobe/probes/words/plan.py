@@ -19,6 +19,7 @@ import numpy as np
 
 from psyprobe._typing import Size
 from psyprobe.analysis.score import Recorded
+from psyprobe.analysis.words.posterior_fit import fit_notes
 from psyprobe.files.json_types import JsonObject
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.probes import designs
@@ -182,7 +183,13 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
         others=tuple(costs.values()),
         answered=answered,
         refused=_describe_refused(schedule, refused),
-        remarks=(*schedule.remarks, *_remarks(schedule, sample_size, levels)),
+        remarks=(
+            *schedule.remarks,
+            *fit_notes(
+                name, readout, schedule.experiment.toml, schedule.experiment.name
+            ),
+            *_remarks(schedule, sample_size, levels),
+        ),
         left=remaining,
         source=question_pace.source,
         measured=pace is not None,
