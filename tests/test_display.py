@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psyprobe.errors import GamutError, InputError, UnknownNameError
+from psyprobe.light import display as display_module
 from psyprobe.light.display import Display, display_presets
+from psyprobe.light.transfer import srgb_float32
 from psyprobe.stimulus import Disc, Noise, Uniform, gabor
 
 DISPLAYS = [Display.preset(name) for name in display_presets()] + [
@@ -312,3 +315,25 @@ def test_drive_is_as_exact_as_the_pixels_are(seed: int, black: float) -> None:
         drive = display.encode(shown)
         assert drive.dtype == np.float32
         assert np.abs(drive[..., 0] - exact).max() <= allowed * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(8, 6), (7, 6), (2, 9, 6), (1, 3), (6, 8, 3)])
+def test_mirrored_half_is_copied(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded = []
+
+    def encode_and_count(light: Any, has_toe: bool, out: Any) -> None:
+        encoded.append(out.size)
+        srgb_float32(light, has_toe, out)
+
+    light = np.random.default_rng(0).uniform(0, 400, shape)
+    mirrored = (light + np.flip(light, axis=-2)) / 2
+    space = "rgb" if shape[-1] == 3 and len(shape) == 3 else "luminance"
+    single = Display().encode(mirrored.reshape(-1, 1, 3), space="rgb")
+    monkeypatch.setattr(display_module, "srgb_float32", encode_and_count)
+    drive = Display().encode(mirrored, space=space)
+    if space == "luminance":
+        drive = drive[..., 0]
+    assert np.array_equal(drive.ravel(), single.ravel())
+    assert sum(encoded) == mirrored.size * -(-shape[-2] // 2) // shape[-2]

@@ -53,8 +53,8 @@ _MAX_PPD = 1000.0
 #: How far beyond the gamut counts as rounding and is snapped back, in relative drive light.
 _TOLERANCES = {"float64": 1e-12, "float32": 1e-6}
 
-#: Values that the arithmetic of encoding works on at a time, in the processor's cache.
-_BLOCK_VALUES = 1 << 15
+#: Bytes that the arithmetic of encoding works on at a time, in the processor's cache.
+_BLOCK_BYTES = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -573,6 +573,12 @@ class Display:
             and light.dtype == np.float64
             and drive.dtype == np.float32
         )
+        if quick and (copied := _mirrored_rows(light)):
+            # Half of every image of vertical stripes is copied.
+            upper = light.shape[-2] - copied
+            self._encode_light(light[..., :upper, :], gamut, drive[..., :upper, :])
+            drive[..., upper:, :] = drive[..., copied - 1 :: -1, :]
+            return
         blocks = np.nditer(
             [light, drive],
             flags=["external_loop", "buffered", "zerosize_ok"],
@@ -580,7 +586,7 @@ class Display:
             op_dtypes=[light.dtype, drive.dtype],
             casting="same_kind",
             order="K",
-            buffersize=_BLOCK_VALUES,
+            buffersize=_BLOCK_BYTES // light.dtype.itemsize,
         )
         with blocks:
             for block, out in blocks:
@@ -602,7 +608,7 @@ class Display:
 
 
 #: Values that are converted and checked at once, so that they stay in the processor's cache.
-_CHUNK_VALUES = 1 << 19
+_CHUNK_VALUES = 1 << 16
 
 
 def _paired_chunks(
@@ -619,6 +625,15 @@ def _paired_chunks(
     count = max(1, _CHUNK_VALUES // values_per_image)
     for start in range(0, len(pixels), count):
         yield pixels[start : start + count], drive[start : start + count]
+
+
+def _mirrored_rows(light: FloatArray) -> int:
+    """Count the lower rows of images, columns of colour, that mirror the others: half, or 0."""
+    if light.ndim < 2:
+        return 0
+    half = light.shape[-2] // 2
+    from_end = light[..., : -half - 1 : -1, :]
+    return half if np.array_equal(light[..., :half, :], from_end) else 0
 
 
 def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
