@@ -96,23 +96,22 @@ class _Wave(Modulation):
             double_variance = (2 * radius**2)[:, None]
             envelope_x = np.exp(-(dx**2) / double_variance)
             envelope_y = np.exp(-(dy**2) / double_variance)
-        columns = np.stack(
-            [np.cos(across) * envelope_x, -np.sin(across) * envelope_x], axis=1
-        )
-        rows = np.stack([np.cos(down) * envelope_y, np.sin(down) * envelope_y], axis=2)
+        columns = [np.cos(across) * envelope_x, -np.sin(across) * envelope_x]
+        rows = [np.cos(down) * envelope_y, np.sin(down) * envelope_y]
         if balanced:
-            total = np.einsum("nhk,nkw->n", rows, columns)
+            total = np.einsum(
+                "nhk,nkw->n", np.stack(rows, axis=2), np.stack(columns, axis=1)
+            )
             share = total / (envelope_x.sum(axis=1) * envelope_y.sum(axis=1))
-            pedestal = -share[:, None, None] * envelope_x[:, None]
-            columns = np.concatenate([columns, pedestal], axis=1)
-            rows = np.concatenate([rows, envelope_y[..., None]], axis=2)
-        columns *= amplitude[:, None, None]
+            columns.append(-share[:, None] * envelope_x)
+            rows.append(envelope_y)
+        columns = [column * amplitude[:, None] for column in columns]
         if offset.any():
             # The mean rides along as one more row and column, which saves a pass over the images.
-            level = np.broadcast_to(offset[:, None, None], columns[:, :1].shape)
-            rows = np.concatenate([rows, np.ones_like(rows[..., :1])], axis=2)
-            columns = np.concatenate([columns, level], axis=1)
-        return backend.array(rows) @ backend.array(columns)
+            columns.append(np.full(dx.shape, offset[:, None]))
+            rows.append(np.ones_like(dy))
+        row_factors = backend.array(np.stack(rows, axis=2))
+        return row_factors @ backend.array(np.stack(columns, axis=1))
 
     def paint(
         self, amplitude: FloatArray, offset: FloatArray, backend: Backend
