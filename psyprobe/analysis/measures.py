@@ -42,14 +42,15 @@ def split_measures(result: xr.Dataset) -> xr.Dataset:
     if "measure" not in result.dims:
         return result
     measures = [str(measure) for measure in result["measure"].values]
-    variables: dict[str, xr.DataArray] = {}
+    variables: dict[str, xr.Variable] = {}
     for name in map(str, result.data_vars):
-        values = result[name]
+        # Variables have no coordinates, which need not be aligned then.
+        values = result[name].variable
         if "measure" not in values.dims:
             variables[name] = values
             continue
         for place, measure in enumerate(measures):
-            column = values.isel(measure=place, drop=True)
+            column = values.isel(measure=place)
             scale = _SCALES.get(measure, measure)
             column.attrs = {
                 "units": "1",
