@@ -51,7 +51,7 @@ def own_page(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["hernandez2025", "hernandez2025_published"])
 def test_nearly_all_thresholds_are_usable_on_pages_of_the_catalogue(name: str) -> None:
-    """24 of 36 were, by fits of each frequency by itself."""
+    """On the published page 30 were, by fits of each frequency by itself."""
     run = pp.run(page(name, wordings=6), "simulated:watson-malo", progress=False)
     csf = chat_csf(run)
     assert csf["usable"].size == 36
