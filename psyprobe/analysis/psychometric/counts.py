@@ -27,8 +27,13 @@ class Groups:
 
     def __getitem__(self, index: Index | BoolArray) -> Self:
         """Select groups."""
-        selection = {name: values[index] for name, values in vars(self).items()}
-        return type(self)(**selection)
+        return self.take(np.flatnonzero(index) if index.dtype == bool else index)
+
+    def take(self, index: Index, axis: int = 0) -> Self:
+        """Select groups by their numbers: numpy's `take` is faster than brackets."""
+        return type(self)(
+            **{name: values.take(index, axis) for name, values in vars(self).items()}
+        )
 
     def __setitem__(self, index: Index | BoolArray, other: Self) -> None:
         """Overwrite groups by those of another object."""
@@ -78,9 +83,11 @@ class Point(Groups):
     def within(self, lower: Point, upper: Point) -> Point:
         """Clip parameters to bounds; `eta` has none."""
         names = ("threshold", "slope", "guess", "lapse")
+        # `numpy.clip` takes three times as long.
         clipped = {
-            name: np.clip(
-                getattr(self, name), getattr(lower, name), getattr(upper, name)
+            name: np.minimum(
+                np.maximum(getattr(self, name), getattr(lower, name)),
+                getattr(upper, name),
             )
             for name in names
         }

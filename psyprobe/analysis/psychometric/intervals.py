@@ -302,18 +302,25 @@ def _search_group(
     values = alone.value.reshape(len(starts), -1)
     first = best.copy()
     first.slope[group, curve] = slopes[0]
-    maxima = search(problem, [first], grid_starts=0)
+    rows = [np.arange(member.size)]
+    points = [first]
     for i in range(1, len(starts)):
         with np.errstate(invalid="ignore"):
             differs = np.abs(values[:i] - values[i]) > _SAME
         new = np.flatnonzero(differs.all(axis=0))
-        rows = group[new]
-        point = first[rows]
+        rows.append(group[new])
+        point = first[rows[i]]
         point.slope[np.arange(new.size), curve[new]] = slopes[i, new]
-        rival = search(problem[rows], [point], grid_starts=0)
+        points.append(point)
+    # All climb at once: calls of numpy on few groups take as long as on many.
+    row = np.concatenate(rows)
+    climbs = search(problem[row], [concatenate_points(points)], grid_starts=0)
+    maxima = climbs[rows[0]]
+    ends = np.cumsum([part.size for part in rows])
+    for rivals in np.split(np.arange(row.size), ends)[1:-1]:
         # A gain below the rounding error is none: then the earlier start wins.
-        better = rival.value > maxima.value[rows] + _ROUNDING
-        maxima[rows[better]] = rival[better]
+        better = rivals[climbs.value[rivals] > maxima.value[row[rivals]] + _ROUNDING]
+        maxima[row[better]] = climbs[better]
     return maxima
 
 

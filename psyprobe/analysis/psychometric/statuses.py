@@ -381,14 +381,17 @@ def _losses_without_rates(
     They are the same for all curves of a group; 0 where a rate is fixed.
     """
     search_problem = problem.search_problem
-    shape = search_problem.counts.centre.shape
-    losses = []
-    for name, bounds in (("guess", problem.guess), ("lapse", problem.lapse)):
-        loss = np.zeros(len(maxima.value))
-        if bounds.free:
-            rate = getattr(search_problem.lower, name)
-            upper = replace(search_problem.upper, **{name: rate})
-            fixed = replace(search_problem, upper=upper)
-            loss = 2 * (maxima.value - search(fixed, [maxima.point], 1).value)
-        losses.append(np.broadcast_to(loss[:, None], shape))
-    return losses[0], losses[1]
+    groups, curves = search_problem.counts.centre.shape
+    free = [problem.guess.free, problem.lapse.free]
+    losses = np.zeros((2, groups))
+    if any(free):
+        # All rates in one search: calls of numpy on few groups take as long as on many.
+        repeated = np.tile(np.arange(groups), sum(free))
+        fixed = search_problem[repeated]
+        for row, name in enumerate(np.compress(free, ("guess", "lapse"))):
+            place = slice(row * groups, (row + 1) * groups)
+            getattr(fixed.upper, name)[place] = getattr(fixed.lower, name)[place]
+        values = search(fixed, [maxima.point[repeated]], 1).value
+        losses[free] = 2 * (maxima.value - values.reshape(-1, groups))
+    no_guess, no_lapse = np.repeat(losses[..., None], curves, axis=-1)
+    return no_guess, no_lapse
