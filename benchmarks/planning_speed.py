@@ -134,7 +134,7 @@ def kept_fits() -> list[Row]:
         )
         started = spent_by(
             "-c",
-            "import psyprobe.cli.results, psyprobe.analysis.words.score, "
+            "import xarray, psyprobe.cli.results, psyprobe.analysis.words.score, "
             "psyprobe.analysis.psychometric",
         )
         del os.environ["PSYPROBE_CACHE"]

@@ -113,18 +113,29 @@ def read_reply(
     >>> read_reply("Ja.", yes=("ja",), no=("nein",))
     'yes'
     """
-    words = _compile_words(tuple(yes), tuple(no))
     text = without_struck(first_and_last(without_reasoning(text)))
-    return _read_structure(words, text, polarity) or _read_words(
-        words, plain_text(text), polarity
+    return _read_shortened(text, tuple(yes), tuple(no), polarity)
+
+
+# Many replies of a run are alike.
+@lru_cache(1024)
+def _read_shortened(
+    text: str, yes: tuple[str, ...], no: tuple[str, ...], polarity: int
+) -> Reading:
+    words = _compile_words(yes, no)
+    plain = plain_text(text)
+    return _read_structure(words, text, plain, polarity) or _read_words(
+        words, plain, polarity
     )
 
 
-def _read_structure(words: _Words, text: str, polarity: int) -> Reading | None:
+def _read_structure(
+    words: _Words, text: str, plain: str, polarity: int
+) -> Reading | None:
     """Read a reply by its boxes, its JSON or its lines of labels; None where these say nothing."""
     boxes = split_boxes(text)
     record = None if boxes else split_json(text, words.is_answer)
-    lines = None if boxes or record else split_lines(plain_text(text))
+    lines = None if boxes or record else split_lines(plain)
     if boxes:
         ticked, other_text = boxes
         reading = _read_values(words, ticked, polarity) or "ambiguous"

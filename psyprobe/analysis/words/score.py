@@ -428,6 +428,7 @@ def score_chat(
         If there is no such human curve.
     """
     refuse_features(measure=measure, layer=layer)
+    result = trials(result)
     csf = chat_csf(result, confidence=confidence, seed=seed, **options)
     (level,) = levels_of(csf)
     page = None if human else comparison.human_of_page(csf)
@@ -574,21 +575,23 @@ def refuse_features(**options: str | None) -> None:
 
 def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, ...]:
     statuses = flag_words(csf["status"]).T.tolist()
+    values = {name: variable.values for name, variable in csf.variables.items()}
+    unsure = values.get("unsure", np.zeros(csf.sizes[level]))
     return tuple(
         CsfPoint(
-            value=float(point[level]),
-            sensitivity=_finite(point["mean_sensitivity"]),
-            low=_finite(point["mean_sensitivity_low"]),
-            high=_finite(point["mean_sensitivity_high"]),
+            value=float(values[level][i]),
+            sensitivity=_finite(values["mean_sensitivity"][i]),
+            low=_finite(values["mean_sensitivity_low"][i]),
+            high=_finite(values["mean_sensitivity_high"][i]),
             human=_finite(human[i]),
-            usable=int(point["n_usable"]),
+            usable=int(values["n_usable"][i]),
             prompts=csf.sizes["prompt"],
             statuses=dict(Counter(statuses[i])),
-            low_validity=int(point["low_validity"].sum()),
-            not_shown=int(point["not_shown"]),
-            unsure=bool(point.get("unsure", False)),
+            low_validity=int(values["low_validity"][:, i].sum()),
+            not_shown=int(values["not_shown"][i]),
+            unsure=bool(unsure[i]),
         )
-        for i, point in enumerate(csf.isel({level: i}) for i in range(csf.sizes[level]))
+        for i in range(csf.sizes[level])
     )
 
 
