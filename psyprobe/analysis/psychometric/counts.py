@@ -29,7 +29,7 @@ class Groups:
         """Select groups."""
         return self.take(np.flatnonzero(index) if index.dtype == bool else index)
 
-    def take(self, index: Index, axis: int = 0) -> Self:
+    def take(self, index: Index | BoolArray, axis: int = 0) -> Self:
         """Select groups by their numbers: numpy's `take` is faster than brackets."""
         return type(self)(
             **{name: values.take(index, axis) for name, values in vars(self).items()}
