@@ -4,6 +4,7 @@ HTTP."""
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ from psyprobe.observers.people import server
 from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.observers.protocol import Card
+from psyprobe.running import lease
 from psyprobe.running.store import open_store
 from psyprobe.tasks.items import Judge
 from psyprobe.tasks.mvp_bench import probe as mvp_bench
@@ -450,6 +452,45 @@ def test_nobody_answers_for_another_nor_twice(mvp_page: Path) -> None:
         for each in replies(mvp_page)
     ]
     assert len(set(numbers)) == len(numbers) == 6 + 2
+
+
+def test_two_commands_of_one_person_share_a_session(
+    mvp_page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both were begun before anything was asked; one asks, and the other goes on after it."""
+    # It says on the terminal for whom it waits, and a warning is an error here.
+    monkeypatch.setattr(lease, "_PATIENCE", math.inf)
+    first = visit(mvp_page)
+    second = visit(mvp_page)
+    with PersonServer(first) as first_server, PersonServer(second) as second_server:
+        talker = SimulatedPerson(first_server.address)
+        other = SimulatedPerson(second_server.address)
+        for talking in (talker, other):
+            talking.send("open")
+        state = talker.send("begin", consent=True)
+        while state["phase"] == "wait":
+            state = talker.send("state")
+        assert state["number"] == 1
+        assert other.send("begin", consent=True)["phase"] == "wait"
+        for number in (1, 2):
+            told = {
+                "number": number,
+                "attempt": 1,
+                "reaction_ms": 900,
+                "choice": state["words"][0],
+                "scales": [1] * len(state["images"]),
+            }
+            state = talker.send("answer", **told)
+            while state["phase"] == "wait":
+                state = talker.send("state")
+        assert second.state(0.0)["phase"] == "wait"
+        first.pause()
+        state = {"phase": "wait"}
+        while state["phase"] == "wait":
+            state = other.send("state")
+        assert (state["phase"], state["number"]) == ("trial", 3)
+        second.pause()
+    assert [reply["session"]["number"] for reply in replies(mvp_page)] == [1, 2]
 
 
 def test_people_agree_as_far_as_their_answers_do(

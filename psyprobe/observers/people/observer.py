@@ -125,8 +125,9 @@ class QuestionExchange:
         What shows the questions.
     session : str
         The session's random name.
-    first : int
-        Number of the first question: 1, or more where a session goes on.
+    count_answered : callable, optional
+        Counts the questions of the session that were answered before the first one here, when that
+        is put: the session may go on, or another process may have it until then.
     total : int, optional
         Number of questions, where it is known.
     beginning : mapping, optional
@@ -137,7 +138,7 @@ class QuestionExchange:
         self,
         presenter: Presenter,
         session: str,
-        first: int = 1,
+        count_answered: Callable[[], int] = lambda: 0,
         total: int | None = None,
         beginning: JsonMapping | None = None,
     ) -> None:
@@ -146,7 +147,9 @@ class QuestionExchange:
         self.total = total
         self._beginning = beginning or {}
         self._changed = threading.Condition()
-        self._number = first - 1
+        self._count_answered = count_answered
+        #: Number of the question, from 1; 0 before the first is put.
+        self._number = 0
         self._attempt = 1
         self._inquiry: Inquiry | None = None
         self._display_fields: JsonMapping = {}
@@ -166,6 +169,8 @@ class QuestionExchange:
             The session ended meanwhile.
         """
         display_fields = self._presenter.present(inquiry)
+        if not self._number:
+            self._number = self._count_answered()
         with self._changed:
             self._number += not self._is_retry
             self._attempt = inquiry.attempt

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.files.json_types import JsonMapping, JsonObject
+from psyprobe.files.output import digest
 from psyprobe.files.terminal import tell
 from psyprobe.observers.chat.protocol import GIVEN_UP
 from psyprobe.observers.human_screen import Screen
@@ -62,6 +63,9 @@ class ParticipantSession(ABC):
         #: The unfinished run of an earlier session, and how many of its questions are answered.
         self._earlier, self._answered = self._unfinished_run()
         self._session_id: str = secrets.token_hex(8)
+        if self.single_session:
+            # Two commands at once have one session, which one of them asks.
+            self._session_id = digest([person, experiment.digest])[:16]
         if self._earlier is not None:
             self._session_id = self._earlier.observer_card["options"]["session"]
 
@@ -91,7 +95,7 @@ class ParticipantSession(ABC):
             exchange = QuestionExchange(
                 self._make_presenter(),
                 self._session_id,
-                first=self._answered + 1,
+                count_answered=lambda: self._unfinished_run()[1],
                 total=self._question_count(),
                 beginning=beginning,
             )
