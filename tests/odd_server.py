@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import math
+import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -34,6 +35,11 @@ _ODD_USAGE: tuple[Any, ...] = (
     {"cost": "free"},
 )
 _ELSEWHERE = "/v1/elsewhere"
+#: What a content filter says, in Azure's words.
+FILTERED = (
+    "The response was filtered due to the prompt triggering Azure OpenAI's content management "
+    "policy. Please modify your prompt and retry."
+)
 #: The text of all thinking, and its tokens.
 _THOUGHT = "The image is grey. Is there a pattern? No. Wait, let me look again."
 _THOUGHT_TOKENS = 40
@@ -85,6 +91,9 @@ class Behaviour:
         Whether requests with another temperature than 1 are refused.
     system : {"accepted", "refused"}
         Whether requests with system text are refused.
+    filtered : float
+        Share of questions, always the same, that a content filter refuses; it minds no "Answer
+        with yes.".
     least_tokens, most_tokens : int, optional
         Bounds on the tokens of an answer; requests beyond them are refused.
     thinking : {"none", "tags", "untagged", "apart"}
@@ -96,6 +105,7 @@ class Behaviour:
     seed: str = "accepted"
     temperature: str = "any"
     system: str = "accepted"
+    filtered: float = 0.0
     least_tokens: int | None = None
     most_tokens: int | None = None
     thinking: str = "none"
@@ -165,6 +175,10 @@ class OddServer(serving.SimulatedServer):
         if behaviour.system == "refused" and request.text("system"):
             message = "messages[0].role does not support 'system' with this model."
             raise RefusalError(message, "messages[0].role")
+        content = json.dumps([message.model_dump() for message in request.messages])
+        is_control = "Answer with yes." in content
+        if not is_control and random.Random(content).random() < behaviour.filtered:
+            raise RefusalError(FILTERED, "prompt", "content_filter", outcome="filtered")
         limit = request.limit
         if limit is None:
             return

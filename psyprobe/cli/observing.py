@@ -65,7 +65,7 @@ def ask_command(arguments: Namespace) -> int:
         "p_yes": reading.p_yes if has_logprobs else None,
         "answer_mass": None if math.isnan(reading.mass) else reading.mass,
     }
-    show(record, answer.text, arguments)
+    show(record, answer.text or answer.refusal, arguments)
     if not arguments.json:
         parts = [f"read as {reading.text}"]
         if has_logprobs:

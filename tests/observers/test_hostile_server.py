@@ -24,6 +24,7 @@ from psyprobe.observers.chat.openai_chat import OpenAIObserver
 from psyprobe.observers.chat.openai_protocol import (
     Dialect,
     ProblemError,
+    problem_of_status,
     read_completion,
 )
 from psyprobe.observers.chat.openai_sending import Endpoint, Question, Sender
@@ -346,3 +347,139 @@ def test_what_hangs_as_a_run_ends_waits_no_longer_than_answers_take_by_then() ->
         duration(256, Faults(), script=last)
         <= duration(256, Faults()) + 1.5 * 1.1 + 0.6
     )
+
+
+# -- refusals, and odd moments of a server that answers
+# --------------------------------------------------------------------------------------
+
+FILTER = {"error": {"message": "The prompt was filtered.", "code": "content_filter"}}
+#: What a server says in an odd moment.
+ODD_REPLIES = {
+    "a key refused": (401, {}, {}),
+    "a model unknown": (404, {}, {}),
+    "a question refused": (400, FILTER, {}),
+    "an account empty": (429, {"error": {"code": "insufficient_quota"}}, {}),
+    "a wait of three years": (429, {}, {"retry-after": "1e8"}),
+    "a web page": (200, b"<!doctype html>", {}),
+}
+
+
+def odd_problem(name: str) -> ProblemError:
+    status, body, headers = ODD_REPLIES[name]
+    if isinstance(body, bytes):
+        with pytest.raises(ProblemError) as caught:
+            read_completion(body, headers)
+        return caught.value
+    return problem_of_status(status, body, headers)
+
+
+class Moody(Imagined):
+    """Answers `good` requests, and then has as many odd moments as are told, or a mood for ever.
+
+    Questions whose prompt holds "bad" are always refused.
+    """
+
+    good = 0
+    odd: Sequence[ProblemError] = ()
+    requests = 0
+
+    async def _exchange(
+        self, question: Question, dialect: Dialect
+    ) -> Answer | ProblemError:
+        self.requests += 1
+        place = self.requests - self.good - 1
+        if 0 <= place < len(self.odd):
+            return self.odd[place]
+        if "bad" in question.inquiry.prompt:
+            return odd_problem("a question refused")
+        return await super()._exchange(question, dialect)
+
+    async def models(self) -> list[Any]:
+        return []
+
+
+def moody(good: int, odd: Sequence[ProblemError], load: int = 4) -> Moody:
+    sender = Moody(
+        Endpoint("m", "http://127.0.0.1:9/v1", load, None, 300.0, 8, "high", 4096)
+    ).imagine(Faults(), work=0.005)
+    sender.good = good
+    sender.odd = odd
+    return sender
+
+
+def outcomes(
+    sender: Sender, prompts: Sequence[str]
+) -> tuple[list[Answer | BaseException], float]:
+    """What becomes of questions, and the seconds that they take in a time that costs none."""
+
+    async def everything() -> list[Answer | BaseException]:
+        return await asyncio.gather(
+            *(
+                sender._settle(Question(Inquiry(prompt, (IMAGE,)), [b'"url"']))
+                for prompt in prompts
+            ),
+            return_exceptions=True,
+        )
+
+    loop = Timeless()
+    try:
+        return loop.run_until_complete(everything()), loop.time()
+    finally:
+        loop.close()
+        sender.close()
+
+
+@pytest.mark.parametrize("name", ODD_REPLIES)
+@pytest.mark.parametrize("moments", [1, 4])
+def test_an_odd_moment_after_good_answers_passes(name: str, moments: int) -> None:
+    sender = moody(128, [odd_problem(name)] * moments)
+    answers, seconds = outcomes(sender, [str(i) for i in range(200)])
+    assert [
+        answer.text if isinstance(answer, Answer) else answer for answer in answers
+    ] == ["Yes"] * 200
+    assert seconds < 120
+
+
+@pytest.mark.parametrize("name", ODD_REPLIES)
+def test_what_a_server_says_before_any_answer_ends_it_at_once(name: str) -> None:
+    sender = moody(0, [odd_problem(name)] * 1000)
+    errors, seconds = outcomes(sender, ["one"])
+    assert isinstance(errors[0], PsyprobeError) and "openai:m: " in str(errors[0])
+    # A refused question is told from a server that refuses all by another question.
+    assert sender.requests <= 2 and seconds == 0
+
+
+@pytest.mark.parametrize("name", ODD_REPLIES)
+def test_a_mood_that_stays_ends_it_within_minutes(name: str) -> None:
+    sender = moody(8, [odd_problem(name)] * 10000)
+    found, seconds = outcomes(sender, [str(i) for i in range(40)])
+    answers = [outcome for outcome in found if isinstance(outcome, Answer)]
+    assert [answer.text for answer in answers] == ["Yes"] * 8
+    assert all(isinstance(each, Answer | PsyprobeError) for each in found)
+    assert seconds < 600
+
+
+@pytest.mark.parametrize(
+    "prompts",
+    [
+        ["bad 0", "1", "2"],
+        ["0", "1", "bad 2"],
+        ["bad alone"],
+        [*map(str, range(20)), *(f"bad {i}" for i in range(80)), "last"],
+    ],
+)
+def test_a_refusal_of_a_question_is_its_answer(prompts: list[str]) -> None:
+    answers, _ = outcomes(moody(0, ()), prompts)
+    for prompt, answer in zip(prompts, answers, strict=True):
+        assert isinstance(answer, Answer)
+        assert (answer.text, answer.finish, answer.refusal) == (
+            ("", "refused", "HTTP 400: The prompt was filtered")
+            if "bad" in prompt
+            else ("Yes", "stop", "")
+        )
+
+
+def test_no_server_that_refuses_all_turns_questions_into_refusals() -> None:
+    sender = moody(20, [odd_problem("a question refused")] * 10000, load=8)
+    found, _ = outcomes(sender, [str(i) for i in range(60)])
+    assert sum(isinstance(each, PsyprobeError) for each in found) == 40

@@ -41,7 +41,10 @@ from psyprobe.files.flags import flag_words
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.netcdf import as_text
 from psyprobe.files.units import unit_symbol
-from psyprobe.observers.chat.cost_summary import describe_result_cost
+from psyprobe.observers.chat.cost_summary import (
+    describe_refusals,
+    describe_result_cost,
+)
 from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
@@ -241,6 +244,8 @@ class ChatScore(Tabled):
     readings: tuple[Rereading, ...]
     #: What was sent or fitted in place of what was asked for or is usual, as sentences.
     instead: tuple[str, ...]
+    #: How many questions a server refused, as a sentence.
+    refusals: list[str]
     #: Sentences on a person's sessions: how much was asked, and what the screen leaves open.
     sessions: tuple[str, ...]
     #: Cost of the answers in tokens and money, as a sentence; empty where nothing was counted.
@@ -353,6 +358,7 @@ class ChatScore(Tabled):
                 f"{percent(self.excluded, 2)} of the replies say neither yes nor no and are "
                 "left out"
             )
+        notes += self.refusals
         if self.agreement is not None:
             agreement = self.agreement
             note = (
@@ -497,6 +503,7 @@ def score_chat(
                     *(str(result.attrs.get(name, "")) for name in _FIT_ATTRIBUTES)
                 ),
             ),
+            refusals=describe_refusals(result.attrs),
             sessions=session_notes(csf),
             spent=describe_result_cost(result.attrs),
             confidence=confidence,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from psyprobe.files.json_types import JsonMapping
+from psyprobe.files.terminal import printable
 from psyprobe.observers.chat.prices import money
 from psyprobe.observers.chat.protocol import TotalCost
 from psyprobe.observers.protocol import PaidObserver
@@ -40,6 +41,8 @@ def describe_cost(cost: JsonMapping) -> str:
             f" and {cost['unpriced']:,} of unknown price" if cost["unpriced"] else ""
         )
         parts.append(f"{paid}{unpriced}")
+    if "refused" in cost:
+        parts.append(f"{cost['refused']:,} refused")
     return ", ".join(parts)
 
 
@@ -64,6 +67,25 @@ def describe_result_cost(attributes: JsonMapping) -> str:
         if words
         else ""
     )
+
+
+def describe_refusals(attributes: JsonMapping) -> list[str]:
+    """Say in a sentence how many questions of a result a server refused; none where none.
+
+    Examples
+    --------
+    >>> refusal = {"finish": "refused", "refusal": "HTTP 400: filtered"}
+    >>> total = TotalCost([refusal, {"tokens_in": 700}])
+    >>> describe_refusals({"spent": json.dumps(total.to_dict())})
+    ["the server refused 1 of 2 questions ('HTTP 400: filtered')"]
+    """
+    cost = json.loads(attributes.get("spent", "{}"))
+    if "refused" not in cost:
+        return []
+    return [
+        f"the server refused {cost['refused']:,} of {cost['answers']:,} questions "
+        f"({printable(cost['refusal'])!r})"
+    ]
 
 
 def short_count(count: float) -> str:

@@ -6,7 +6,6 @@ a result, a log or an error.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import hashlib
 import importlib.metadata
@@ -14,7 +13,6 @@ import ipaddress
 import os
 import queue
 import threading
-import uuid
 import warnings
 import weakref
 from collections import deque
@@ -26,7 +24,6 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, UnfinishedError
-from psyprobe.files.images import encode_png
 from psyprobe.files.json_types import JsonObject
 from psyprobe.observers.chat.openai_protocol import OPENAI, URL_VARIABLE
 from psyprobe.observers.chat.openai_sending import (
@@ -34,6 +31,8 @@ from psyprobe.observers.chat.openai_sending import (
     LeftOutError,
     Question,
     Sender,
+    control_prompt,
+    data_url,
 )
 from psyprobe.observers.chat.prices import Budget, Price
 from psyprobe.observers.chat.protocol import (
@@ -41,7 +40,6 @@ from psyprobe.observers.chat.protocol import (
     Answering,
     Decoding,
     Inquiry,
-    eight_bit,
 )
 from psyprobe.observers.images import checked_size
 from psyprobe.observers.protocol import Card
@@ -64,8 +62,10 @@ class OpenAIObserver(Answering):
     Images go as PNG (lossless) in data URLs, before the text. Log-probabilities of the first token
     are asked for; where a server refuses or leaves them out, the text alone comes back
     (``first_tokens`` is None). Many questions are under way at once; each is sent again, after a
-    pause, on HTTP 429, 5xx, time-outs, broken connections and JSON that breaks off. A wrong key, an
-    unknown model or a refused question ends the run with one sentence.
+    pause, on HTTP 429, 5xx, time-outs, broken connections and JSON that breaks off. A wrong key or
+    an unknown model ends the run with one sentence, after a few attempts more where the server has
+    answered before. A question that is refused while others are answered has this refusal as its
+    answer: ``finish`` is "refused", and ``refusal`` what the server said.
 
     Parameters
     ----------
@@ -200,9 +200,9 @@ class OpenAIObserver(Answering):
             return {"listed": line}
         if not certain:
             return {}
-        # A prompt that was never sent before, so that no cache on the way answers it.
-        prompt = f"Answer with yes. ({uuid.uuid4().hex[:8]})"
-        inquiry = Inquiry(prompt, decoding=Decoding(temperature=1.0, logprobs=False))
+        inquiry = Inquiry(
+            control_prompt(), decoding=Decoding(temperature=1.0, logprobs=False)
+        )
         return self._reply(inquiry).named
 
     def _reply(self, inquiry: Inquiry) -> Answer:
@@ -313,8 +313,7 @@ class OpenAIObserver(Answering):
             if np.array_equal(encoded_array, array):
                 return url
         super()._check_image(array)
-        png = encode_png(eight_bit(array), noise=True)
-        url = b"data:image/png;base64," + base64.b64encode(png)
+        url = data_url(array)
         self._encoded.appendleft((array.copy(), url))
         return url
 

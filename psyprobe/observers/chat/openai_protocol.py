@@ -14,7 +14,7 @@ from typing import Any
 
 from psyprobe.errors import PsyprobeError
 from psyprobe.files.json_types import JsonObject
-from psyprobe.observers.chat.protocol import Answer, Decoding, Inquiry
+from psyprobe.observers.chat.protocol import REFUSED, Answer, Decoding, Inquiry
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -27,9 +27,11 @@ _MOST_LISTED = 20
 _FEW_LISTED = 5
 #: More tokens than any question or answer has.
 _MOST_TOKENS = 2**31
-#: Seconds; a server that asks to wait longer refuses the question.
+#: Seconds; a server that asks to wait longer refuses for good.
 _LONGEST_WAIT = 600.0
 _PASSING_STATUS = (408, 409, 425, 429)
+#: Statuses by which servers refuse a question for what it holds, such as a content filter's.
+_REFUSING_STATUS = (400, 403, 422)
 #: Codes of errors that say that the account is empty.
 _SPENT = ("insufficient_quota", "billing_hard_limit_reached", "credit_exhausted")
 #: Names that servers give to the largest number of tokens.
@@ -174,6 +176,15 @@ class ProblemError(PsyprobeError):
 
     def __str__(self) -> str:
         return self.reason
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it may be about what the question holds, and not about the server."""
+        return self.status in _REFUSING_STATUS
+
+    def as_answer(self, attempts: int = 1) -> Answer:
+        """Return the answer that a refusal is, in the words of the server."""
+        return Answer("", finish=REFUSED, refusal=str(self), attempts=attempts)
 
 
 def messages(
@@ -399,7 +410,7 @@ def problem_of_status(
     return ProblemError(
         f"HTTP {status}{request}{reason}",
         passing=passing and not request,
-        wait=wait,
+        wait=None if request else wait,
         status=status,
         param=_text(fields.get("param") or ""),
     )

@@ -10,6 +10,7 @@ more to do.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import hashlib
 import json
@@ -17,13 +18,18 @@ import math
 import os
 import random
 import secrets
+import uuid
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
+from psyprobe._typing import FloatArray
 from psyprobe.errors import PsyprobeError
+from psyprobe.files.images import encode_png
 from psyprobe.files.json_types import JsonObject
 from psyprobe.observers.chat.event_loop import EventLoop
 from psyprobe.observers.chat.openai_connection import (
@@ -48,7 +54,7 @@ from psyprobe.observers.chat.openai_protocol import (
     with_substitutions,
 )
 from psyprobe.observers.chat.prices import Budget, Price, priced
-from psyprobe.observers.chat.protocol import Answer, Inquiry
+from psyprobe.observers.chat.protocol import Answer, Inquiry, eight_bit
 
 #: Latencies that are remembered, the last ones since they change with the load; how many are
 #: enough to rely on; and how many are enough for a guess.
@@ -65,6 +71,10 @@ _CHECK_INTERVAL = 0.25
 #: Seconds of the first pause before trying again, and of the longest.
 _FIRST_PAUSE = 0.25
 _LONGEST_PAUSE = 60.0
+#: Seconds of the pauses after which a server is tried again that answered before and now refuses
+#: for good, and how many of them a question gets that may be refused for what it holds.
+_PAUSES_AFTER_ANSWERS: tuple[float, ...] = (1.0, 4.0, 16.0, 60.0)
+_PAUSES_OF_REFUSAL = 2
 #: Factor from one pause to the next, for a server that is silent and for one that answers others.
 _SILENT = 2.0
 _ANSWERING = 1.4
@@ -82,6 +92,8 @@ _FIRST_CONTACT = 4
 _ENDING = f"does the address (base_url, or else {URL_VARIABLE}) end in /v1?"
 #: Characters of the longest line about a model that is not shortened.
 _LONGEST_LINE = 200
+#: Drive of a grey image.
+_GREY = np.float32(128 / 255)
 
 
 T = TypeVar("T")
@@ -160,8 +172,10 @@ class Sender:
         self.dialect = Dialect()
         self.pid = os.getpid()
         self.notices: deque[str] = deque()
-        #: When the last answer came, and whether the server has ever responded.
+        #: When the last answer came, the latest time at which a question was sent that was
+        #: answered, and whether the server has ever responded.
         self._answer_time = -math.inf
+        self._question_time = -math.inf
         self._has_responded = False
         self._questions = 0
         self._dialect_settled = asyncio.Event()
@@ -228,11 +242,13 @@ class Sender:
         return line if len(line) <= _LONGEST_LINE else f"{line[:60]} {digest}"
 
     async def _settle(self, question: Question) -> Answer:
-        """Send a question until it is answered, or there is no hope that it will be."""
+        """Send a question until it is answered or refused, or there is no hope that it will be."""
         start = _now()
         failure_time = start
         failures = 0
         pause = _FIRST_PAUSE
+        refusal_time = math.inf
+        refusals = 0
         await self._wait_for_dialect()
         while True:
             dialect = self.dialect
@@ -272,10 +288,41 @@ class Sender:
                 dialect_after = self.dialect.after(
                     outcome, question.inquiry.decoding.extra_body or ()
                 )
-                if dialect_after is None:
-                    self._dialect_settled.set()
-                    raise await self._error(outcome, failures, others_answered=False)
-                self._learn(dialect_after, str(outcome))
+                if dialect_after is not None:
+                    self._learn(dialect_after, str(outcome))
+                    continue
+                self._dialect_settled.set()
+                refusal_time = min(refusal_time, _now())
+                pauses = _PAUSES_AFTER_ANSWERS
+                if outcome.is_refusal:
+                    pauses = pauses[:_PAUSES_OF_REFUSAL]
+                if refusals < len(pauses) and self._answer_time > -math.inf:
+                    # One odd moment is no reason to end a night.
+                    await asyncio.sleep(_jittered(pauses[refusals], outcome))
+                    refusals += 1
+                elif outcome.is_refusal and await self._answers_others(
+                    question, refusal_time
+                ):
+                    return outcome.as_answer(question.attempts)
+                else:
+                    others_answered = self._answer_time > refusal_time
+                    raise await self._error(outcome, failures, others_answered)
+
+    async def _answers_others(self, question: Question, since: float) -> bool:
+        """Tell whether the server answers other questions while it refuses one.
+
+        Where none was sent and answered since a time, it is asked for a word about grey images.
+        """
+        control = _control_question(question)
+        for pause in _PAUSES_AFTER_ANSWERS:
+            if self._question_time >= since:
+                return True
+            outcome = await self._attempt(control)
+            if isinstance(outcome, ProblemError):
+                if not outcome.passing:
+                    return False
+                await asyncio.sleep(_jittered(pause, outcome))
+        return self._question_time >= since
 
     async def _wait_for_dialect(self) -> None:
         """Let the first question find out what the server takes, so that not all are refused.
@@ -408,6 +455,7 @@ class Sender:
                 self._rest_after(outcome)
             return outcome
         self._answer_time = _now()
+        self._question_time = max(self._question_time, start)
         latency = self._answer_time - start
         self._latencies.append((start, latency))
         self._refusals_in_a_row = 0
@@ -514,6 +562,27 @@ class Sender:
             )
         error = LeftOutError if others_answered else PsyprobeError
         return error(f"openai:{self.endpoint.model}: {reason}")
+
+
+def data_url(image: FloatArray) -> bytes:
+    """Encode an image of 8 bits as a data URL."""
+    png = encode_png(eight_bit(image), noise=True)
+    return b"data:image/png;base64," + base64.b64encode(png)
+
+
+def control_prompt() -> str:
+    """Return a prompt that no filter minds and no cache on the way has ever seen."""
+    return f"Answer with yes. ({uuid.uuid4().hex[:8]})"
+
+
+def _control_question(question: Question) -> Question:
+    """Make a question of the same form with another prompt, about grey images."""
+    images = tuple(
+        np.full(image.shape, _GREY, np.float32) for image in question.inquiry.images
+    )
+    inquiry = replace(question.inquiry, prompt=control_prompt(), images=images)
+    example_urls = question.urls[: len(question.urls) - len(images)]
+    return Question(inquiry, [*example_urls, *map(data_url, images)])
 
 
 def _describe_change(before: Dialect, after: Dialect) -> str:

@@ -21,6 +21,8 @@ from psyprobe.observers.protocol import Card, Observer
 #: The `finish` of an answer that does not count, since the attempt was given up; the question is
 #: asked again.
 GIVEN_UP = "given up"
+#: The `finish` of an answer in place of which a server refused the question.
+REFUSED = "refused"
 #: Fields of `Decoding` that only servers take.
 SPECIAL = ("top_p", "reasoning_effort", "response_format", "extra_body")
 
@@ -105,6 +107,7 @@ _GREEDY = Decoding()
 _TOKENS = ("tokens_in", "tokens_cached", "tokens_out", "tokens_thinking")
 #: Fields that few answers have, with their values in all others.
 _RARE: JsonObject = {
+    "refusal": "",
     "thinking": "",
     "tokens_thinking": 0,
     "tokens_cached": 0,
@@ -188,7 +191,8 @@ class Answer:
         True where `first_tokens` holds every token that spells one of the words; False where only
         the likeliest are listed, so that an absent one has at most the probability of the last.
     finish : str
-        Why the text ended: "stop", "length", "content_filter", or another word of the server.
+        Why the text ended: "stop", "length", "content_filter", "refused", or another word of the
+        server.
     tokens_in, tokens_out : int, optional
         Tokens of the question, images included, and of the reply.
     latency : float
@@ -200,6 +204,9 @@ class Answer:
     model, server : str
         The names that they give themselves: the model's identifier, and the server's version or
         fingerprint.
+    refusal : str
+        What the server said where it refused the question and answered others. The text is empty
+        then, so that nobody reads these words as an answer.
     thinking : str
         The model's thinking, where the server sends it apart from the reply.
     tokens_thinking : int, optional
@@ -231,6 +238,7 @@ class Answer:
     cost: float | None = None
     model: str = ""
     server: str = ""
+    refusal: str = ""
     thinking: str = ""
     tokens_thinking: int | None = None
     tokens_cached: int | None = None
@@ -239,7 +247,15 @@ class Answer:
     session: JsonMapping | None = None
 
     def __post_init__(self) -> None:
-        for name in ("text", "finish", "model", "server", "thinking", "currency"):
+        for name in (
+            "text",
+            "finish",
+            "model",
+            "server",
+            "refusal",
+            "thinking",
+            "currency",
+        ):
             object.__setattr__(self, name, _escape_surrogates(getattr(self, name)))
         if self.first_tokens is not None:
             pairs = tuple(
@@ -272,7 +288,9 @@ class Answer:
 
 
 class TotalCost:
-    """The tokens and the money that replies took, each reply as `Answer.to_dict` gives it.
+    """The tokens and the money that replies took, and how many are refusals.
+
+    Each reply is as `Answer.to_dict` gives it.
 
     Examples
     --------
@@ -287,6 +305,7 @@ class TotalCost:
         self._unpriced = 0
         self._tokens: Counter[str] = Counter()
         self._cost: dict[str, float] = {}
+        self._refusals: Counter[str] = Counter()
         for reply in replies:
             self.add(reply)
 
@@ -295,6 +314,8 @@ class TotalCost:
         if reply is None:
             return
         self._answers += 1
+        if reply.get("finish") == REFUSED:
+            self._refusals[reply["refusal"]] += 1
         self._tokens.update({name: reply.get(name) or 0 for name in _TOKENS})
         cost = reply.get("cost")
         if cost is None:
@@ -304,12 +325,20 @@ class TotalCost:
             self._cost[currency] = self._cost.get(currency, 0.0) + cost
 
     def to_dict(self) -> JsonObject:
-        """Return counts of answers and of tokens, cost by currency, and answers without a price."""
+        """Return counts of answers and of tokens, cost by currency, and answers without a price.
+
+        Where a server refused questions, their number and its commonest words are there too.
+        """
+        refusals = {
+            "refused": self._refusals.total(),
+            "refusal": "".join(words for words, _ in self._refusals.most_common(1)),
+        }
         return {
             "answers": self._answers,
             **{name: self._tokens[name] for name in _TOKENS},
             "cost": dict(sorted(self._cost.items())),
             "unpriced": self._unpriced,
+            **(refusals if self._refusals else {}),
         }
 
     @property

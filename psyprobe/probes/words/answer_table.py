@@ -20,7 +20,7 @@ from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.files.units import unit_attributes
-from psyprobe.observers.chat.protocol import Answer, TotalCost
+from psyprobe.observers.chat.protocol import REFUSED, Answer, TotalCost
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.schedule import run_attributes
 from psyprobe.running.store import Store
@@ -79,6 +79,8 @@ def read_answer(answer: Answer, prompt: Prompt) -> Read:
     >>> read_answer(answer, Prompt("base", "Is it?")).text
     'yes'
     """
+    if answer.finish == REFUSED:
+        return Read("refusal")
     text = read_reply(
         answer.text, yes=prompt.yes, no=prompt.no, polarity=prompt.polarity
     )
@@ -306,6 +308,7 @@ def _read_rows(
                 for name in ("coherent_gain", "total_contrast", "refused")
             },
             **{name: getattr(reply, name) for name in _REPLY_FIELDS},
+            "text": reply.text or reply.refusal,
             level["name"]: trial["value"],
             "catch": trial["contrast"] == 0,
             "was_shown": not answer["refused"],

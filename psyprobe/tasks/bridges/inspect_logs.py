@@ -14,7 +14,7 @@ from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest, write_whole
 from psyprobe.observers.chat.inspect_chat import answer_of, inspect_card, messages_of
-from psyprobe.observers.chat.protocol import Answer
+from psyprobe.observers.chat.protocol import REFUSED, Answer
 from psyprobe.observers.protocol import Card
 from psyprobe.probes import build_result, load_probe
 from psyprobe.probes.words.answer_table import Readout, read_answer, response_value
@@ -38,6 +38,7 @@ _STOP_REASONS = {
     "stop": "stop",
     "length": "max_tokens",
     "content_filter": "content_filter",
+    REFUSED: "content_filter",
 }
 
 

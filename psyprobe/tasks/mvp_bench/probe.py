@@ -32,6 +32,7 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import file_digest
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.netcdf import as_text
+from psyprobe.observers.chat.cost_summary import describe_refusals
 from psyprobe.observers.chat.protocol import AnswerObserver, Decoding
 from psyprobe.plotting.figure_data import Part
 from psyprobe.running.protocol import RunRecord
@@ -257,7 +258,7 @@ class MvpScore(ReadScore):
     def rows(self) -> Sequence[Row]:
         """Return the rows of the observer, of constant answers, and of other readers."""
         unread = int((self.table["response"] == "").sum())
-        notes = []
+        notes = describe_refusals(self.attributes)
         if unread:
             notes.append(
                 f"{unread} of {len(self.table)} replies could not be read and are wrong"

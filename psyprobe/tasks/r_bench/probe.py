@@ -24,6 +24,7 @@ from psyprobe.corruption import dimension_numbered
 from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import json_text, make_folder, write_text
+from psyprobe.observers.chat.cost_summary import describe_refusals
 from psyprobe.observers.chat.protocol import AnswerObserver, Decoding
 from psyprobe.plotting.figure_data import Part
 from psyprobe.running.protocol import RunRecord
@@ -311,6 +312,7 @@ def _facts(
             "filtered": int((finish == "content_filter").sum()),
             "choices_without_letter": unread,
         },
+        "refusals": describe_refusals(result.attrs),
         "verdicts": verdicts,
         "unscored": unscored.groupby(table["task"], sort=False).sum().to_dict(),
         "software": json.loads(result.attrs["software"]),
@@ -354,6 +356,9 @@ def remarks(facts: JsonMapping) -> list[str]:
     ):
         sentence = f"{answers[key]} of {answers['questions']} answers {ending}."
         sentences[sentence] = answers[key]
+    sentences |= {
+        f"{sentence[0].upper()}{sentence[1:]}.": True for sentence in facts["refusals"]
+    }
     sentences |= {
         f"{facts['simulated_items']} items have corruptions that are simulated where "
         "R-Bench photographed them: do "
