@@ -32,7 +32,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import ConditionWarning, InputError, PsyprobeError
 from psyprobe.files.images import decode_png
 from psyprobe.observers import load_observer
-from psyprobe.observers.chat import openai_chat
+from psyprobe.observers.chat import openai_sending
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
 from psyprobe.observers.chat.openai_sending import Sender
 from psyprobe.observers.chat.prices import Price
@@ -164,9 +164,9 @@ def test_many_questions_are_under_way_and_few_are_held(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     encoded: list[int] = []
-    real = openai_chat.encode_png
+    real = openai_sending.encode_png
     monkeypatch.setattr(
-        openai_chat,
+        openai_sending,
         "encode_png",
         lambda codes, **options: (encoded.append(1), real(codes, **options))[1],
     )
@@ -405,18 +405,19 @@ def test_gives_up_after_the_time_out(
 
 
 def test_what_was_answered_is_yielded_before_the_end(
-    simulated: SimulatedObserver, images: list[FloatArray]
+    simulated: SimulatedObserver,
+    images: list[FloatArray],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked = [
-        *inquiries(images, 10),
-        Inquiry(PROMPT, tuple(images[:3])),
-        *inquiries(images, 5),
-    ]
+    monkeypatch.setattr(openai_sending, "_PAUSES_AFTER_ANSWERS", (0.01,) * 4)
+    asked = inquiries(images, 16)
     with OddServer(simulated) as server, client(server, concurrency=1) as observer:
         got = []
-        with pytest.raises(PsyprobeError, match="was shown 3 images"):
+        with pytest.raises(PsyprobeError, match="refuses the key"):
             for inquiry, _ in observer.answers(asked):
                 got.append(inquiry)
+                if len(got) == 10:
+                    server._key = "another key from here on"
         assert {id(each) for each in asked[:10]} <= {id(each) for each in got}
 
 
