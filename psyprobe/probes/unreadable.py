@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from psyprobe.errors import PsyprobeError
 from psyprobe.files.terminal import printable_line
-from psyprobe.observers.chat.protocol import Answer
+from psyprobe.observers.chat.protocol import REFUSED, Answer
 from psyprobe.observers.protocol import Observer, SeatedObserver, SubmittingObserver
 
 #: Replies after which an observer is given up. If one of ten can be read, 4 % of observers have so
@@ -26,7 +26,9 @@ _FOREIGN = re.compile(
     re.IGNORECASE,
 )
 
-Cause: TypeAlias = Literal["cut off", "tool call", "empty", "language", "words"]
+Cause: TypeAlias = Literal[
+    "cut off", "tool call", "empty", "language", "words", "refused"
+]
 #: What is said of the replies of each cause, and what to do.
 _SENTENCES: dict[Cause, tuple[str, str]] = {
     "cut off": (
@@ -41,6 +43,7 @@ _SENTENCES: dict[Cause, tuple[str, str]] = {
         "ask for English, or give the prompt its words as yes and no",
     ),
     "words": ("without any answer", "see that the prompts suit the probe"),
+    "refused": ("refused by the server", "see what its filter or its limits forbid"),
 }
 
 
@@ -81,7 +84,7 @@ class ReplyWatch:
         PsyprobeError
             There are enough replies, and none can be read.
         """
-        self.is_over |= is_readable
+        self.is_over |= is_readable and reply.finish != REFUSED
         if self.is_over:
             return
         self._replies.append(reply)
@@ -92,8 +95,9 @@ class ReplyWatch:
         example = next(reply for reply in self._replies if _cause(reply) == cause)
         text, remedy = _SENTENCES[cause]
         quotation = ""
-        if example.text.strip():
-            quotation = f", such as {printable_line(example.text.strip()[:40])!r}"
+        words = (example.text or example.refusal).strip()
+        if words:
+            quotation = f", such as {printable_line(words[:40])!r}"
         raise PsyprobeError(
             f"{self._name}: none of its first {_ENOUGH} replies can be read, and {count} of "
             f"them are {text} (finish reason {example.finish[:40]!r}{quotation}); {remedy}"
@@ -102,6 +106,8 @@ class ReplyWatch:
 
 def _cause(reply: Answer) -> Cause:
     """Tell why a reply cannot be read."""
+    if reply.finish == REFUSED:
+        return "refused"
     if reply.finish in _TOOL_CALLS:
         return "tool call"
     if reply.finish == "length":

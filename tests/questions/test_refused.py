@@ -18,6 +18,7 @@ import psyprobe as pp
 from psyprobe.analysis import trials
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.cli import main
+from psyprobe.errors import PsyprobeError
 from psyprobe.observers.chat import openai_sending
 
 MODEL = "simulated:watson-malo"
@@ -69,6 +70,20 @@ def test_a_run_ends_on_a_server_with_a_content_filter(
         assert server.counts["filtered"] > asked
         # At most some grey images besides, by which a refusal is told from a server that fails.
         assert server.counts["answered"] - answered <= refused.sum()
+
+
+def test_a_server_that_refuses_all_but_grey_images_is_not_asked_everything() -> None:
+    truth = pp.load_observer(MODEL)
+    with (
+        OddServer(truth, behaviour=Behaviour(filtered=1.0)) as server,
+        pp.load_observer(f"openai:{MODEL}", base_url=server.base_url) as observer,
+        pytest.raises(
+            PsyprobeError,
+            match="none of its first 30 replies .* 30 of them are refused by the server "
+            r"\(finish reason 'refused', such as 'HTTP 400",
+        ),
+    ):
+        pp.run("hernandez2025", observer, progress=False)
 
 
 def test_one_refused_question_is_answered_by_its_refusal(
