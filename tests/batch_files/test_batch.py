@@ -554,6 +554,8 @@ class BatchServer(ThreadingHTTPServer):
         self.batches: dict[str, dict[str, Any]] = {}
         self.looked: Counter[str] = Counter()
         self.uploads = 0
+        #: How many replies to submissions are lost on their way.
+        self.lost = 0
         #: What becomes of each batch: it fails as a whole; it expires with two questions left; it
         #: is completed.
         self.fates = ["failed", "expired", "completed", "completed"]
@@ -641,11 +643,19 @@ class BatchHandler(BaseHTTPRequestHandler):
             "id": name,
             "status": "in_progress",
             "input_file_id": asked["input_file_id"],
+            "metadata": asked["metadata"],
         }
+        if self.server.lost:
+            self.server.lost -= 1
+            self.close_connection = True
+            return None
         return self._send(200, self.server.batches[name])
 
     def do_GET(self) -> None:
         part = self.path.split("/")
+        if part[2].startswith("batches?"):
+            listed = [*self.server.batches.values()][::-1]
+            return self._send(200, {"data": listed, "has_more": False})
         if part[2] == "batches":
             return self._send(200, self.server.look(part[3]))
         return self._send(200, self.server.files[part[3]])
@@ -733,3 +743,43 @@ def test_submitted_fetched_and_asked_again(
             f"openai:{MODEL}", base_url="http://127.0.0.1:9/v1"
         )
         pp.run(path, BatchObserver(gone, tmp_path / "new", submit=True), progress=False)
+
+
+def test_a_file_whose_submission_lost_its_reply_is_not_paid_for_twice(
+    tmp_path: Path, served: OddServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_questions(tmp_path, TEXT)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with taking_batches(served) as server:
+        server.fates = ["completed"] * 4
+        server.lost = 1
+
+        def go_on() -> xr.Dataset:
+            observer = pp.load_observer(f"openai:{MODEL}", base_url=server.url)
+            batched = BatchObserver(observer, tmp_path / "batch", submit=True)
+            with batched.directly:
+                return pp.run(
+                    path, batched, store=tmp_path / "s.sqlite", progress=False
+                )
+
+        with pytest.raises(PsyprobeError, match="batches cannot be reached"):
+            go_on()
+        for _ in range(2):
+            with pytest.raises(UnfinishedError):
+                go_on()
+        assert len(go_on()["response"])
+    assert len(server.batches) == 1
+
+
+@pytest.mark.usefixtures("unreachable")
+def test_questions_that_a_filter_refuses_are_not_sent_for_ever(tmp_path: Path) -> None:
+    path, folder = write_questions(tmp_path, TEXT), tmp_path / "batch"
+    behaviour = Behaviour(filtered=0.2)
+    with OddServer(pp.load_observer(MODEL), behaviour=behaviour) as server:
+        with pytest.raises(UnfinishedError):
+            one_round(path, folder)
+        (requests,) = requests_in(folder)
+        write(folder / "results.jsonl", answered(server, requests.read_bytes(), "1"))
+        table = trials(one_round(path, folder))
+    refused = table["finish"].values == "refused"
+    assert 0 < refused.sum() == server.counts["filtered"]

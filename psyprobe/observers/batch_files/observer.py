@@ -193,11 +193,23 @@ class BatchObserver(Answering):
     def _stored_answer(self, folder: Folder, inquiry: Inquiry) -> Answer | None:
         """Read the answer to a question from the results, with its price; None without one."""
         line = folder.answers.get(inquiry.key)
-        answer = None if line is None else answer_at(line)
+        if line is None:
+            return self._stored_refusal(folder, inquiry)
+        answer = answer_at(line)
         if answer is None:
             return None
         dialect = folder.last_file(inquiry.key).dialect
         return priced(with_substitutions(answer, inquiry, dialect), self.price, inquiry)
+
+    def _stored_refusal(self, folder: Folder, inquiry: Inquiry) -> Answer | None:
+        """Read the refusal of a question from the results; None where asking again may help."""
+        failures = folder.failures.get(inquiry.key)
+        if not (failures and folder.answers):
+            return None
+        problem = list(failures.values())[-1]
+        file = folder.last_file(inquiry.key)
+        is_final = file.dialect.after(problem, file.added) is None
+        return problem.as_answer() if problem.is_refusal and is_final else None
 
     def _choose_dialect(self, folder: Folder) -> Dialect:
         """Adapt the dialect of the last file to the failures that it met."""

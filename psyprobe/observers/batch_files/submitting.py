@@ -6,6 +6,7 @@ The key is that of the environment, and stays there.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import re
 from collections.abc import Awaitable
@@ -25,10 +26,18 @@ from psyprobe.observers.chat.openai_protocol import (
     problem_of_status,
 )
 
+#: Statuses of servers that list no batches.
+_UNLISTED = (400, 404, 405, 501)
 #: Time in which a batch is answered; OpenAI offers no other.
 _WINDOW = "24h"
-#: States of a batch that has ended.
+#: States of a batch that has ended, and of one that will never answer all of its file.
 _ENDED = ("completed", "failed", "expired", "cancelled")
+_BROKEN = ("failed", "expired", "cancelling", "cancelled")
+#: Name of a file's digest in the metadata of its batch.
+_DIGEST = "psyprobe_sha256"
+#: Batches of a page of the server's list, and most pages that are looked through.
+_BATCHES_A_PAGE = 100
+_PAGES = 10
 #: Most bytes of a file of results, and seconds of an exchange.
 _MAX_BYTES = 2**31
 _TIMEOUT = 900.0
@@ -69,9 +78,17 @@ def fetch(folder: Folder, observer: OpenAIObserver) -> None:
 
 
 async def _submit_file(client: Connection, file: Path) -> str:
-    """Send a file of requests, and return the name of its batch."""
+    """Send a file of requests, and return the name of its batch.
+
+    If the server has a batch of this file, since the reply to an earlier submission was lost, that
+    is its batch: a second one would be paid for, too.
+    """
     import aiohttp
 
+    with file.open("rb") as requests:
+        digest = hashlib.file_digest(requests, "sha256").hexdigest()
+    if name := await _find_batch(client, digest):
+        return name
     with file.open("rb") as requests:
         form = aiohttp.FormData()
         form.add_field("purpose", "batch")
@@ -83,10 +100,34 @@ async def _submit_file(client: Connection, file: Path) -> str:
         "input_file_id": _identifier(uploaded),
         "endpoint": ENDPOINT,
         "completion_window": _WINDOW,
+        "metadata": {_DIGEST: digest},
     }
     return _identifier(
         await _request(client, "POST", "/batches", json.dumps(request).encode())
     )
+
+
+async def _find_batch(client: Connection, digest: str) -> str:
+    """Return the name of the server's batch of a file; empty where it lists none."""
+    path = f"/batches?limit={_BATCHES_A_PAGE}"
+    after = ""
+    for _ in range(_PAGES):
+        reply = await _exchange(client.exchange("GET", path + after))
+        page = error_of(reply.body)
+        if reply.status in _UNLISTED or not isinstance(page, dict):
+            return ""
+        _check(reply)
+        batches = page.get("data")
+        batches = batches if isinstance(batches, list) else []
+        for batch in batches:
+            metadata = batch.get("metadata") if isinstance(batch, dict) else None
+            is_same = isinstance(metadata, dict) and metadata.get(_DIGEST) == digest
+            if is_same and batch.get("status") not in _BROKEN:
+                return _identifier(batch)
+        if not (batches and page.get("has_more") and isinstance(batches[-1], dict)):
+            return ""
+        after = f"&after={quote(_identifier(batches[-1]), safe='')}"
+    return ""
 
 
 async def _fetch_results(
@@ -134,9 +175,14 @@ async def _request(
 
 async def _reply(exchange: Awaitable[Reply]) -> Reply:
     """Wait for a reply; raise an error unless it is a good one."""
+    return _check(await _exchange(exchange))
+
+
+async def _exchange(exchange: Awaitable[Reply]) -> Reply:
+    """Wait for a reply, whatever it says."""
     try:
         async with asyncio.timeout(_TIMEOUT):
-            reply = await exchange
+            return await exchange
     except Exception as error:
         reason = (
             f"no answer within {_TIMEOUT:g} s"
@@ -146,6 +192,10 @@ async def _reply(exchange: Awaitable[Reply]) -> Reply:
         raise PsyprobeError(
             f"the server's batches cannot be reached ({reason}); run the same command later"
         ) from None
+
+
+def _check(reply: Reply) -> Reply:
+    """Return a good reply; raise an error of any other."""
     if reply.status == 200:
         return reply
     problem = problem_of_status(reply.status, error_of(reply.body), reply.headers)
