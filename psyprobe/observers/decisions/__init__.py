@@ -1,0 +1,1 @@
+"""Observers with features that answer, by a decision stage that was trained on other images."""
