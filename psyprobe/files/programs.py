@@ -1,10 +1,17 @@
-"""Run Python files of users."""
+"""Run Python files of users, and read the sources of code that is not psyprobe's."""
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from weakref import WeakKeyDictionary
+
+#: Sources of imported modules as they were read first: Python imports a module once.
+_SOURCES: WeakKeyDictionary[ModuleType, bytes] = WeakKeyDictionary()
 
 
 def run_file(path: Path, name: str) -> ModuleType:
@@ -39,3 +46,102 @@ def run_file(path: Path, name: str) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def read_sources(path: Path) -> bytes:
+    """Read a Python file, and after it the files of its folder that it imports, and so on.
+
+    Parameters
+    ----------
+    path : Path
+        The file, as `run_file` runs it.
+
+    Raises
+    ------
+    OSError
+        A file cannot be read.
+    """
+    path = path.resolve()
+    source = path.read_bytes()
+    return source + _imported_sources({path: source}, path.parent, "")
+
+
+def package_digest(name: str) -> str | None:
+    """Hash the source of an imported module and of what it imports from its own package.
+
+    Parameters
+    ----------
+    name : str
+        Full name of the module.
+
+    Returns
+    -------
+    str or None
+        SHA-256, hexadecimal; None of a program or a notebook, of what has no Python source, and of
+        the packages of Python and psyprobe, whose versions are told.
+
+    Examples
+    --------
+    >>> package_digest("psyprobe.files") is None
+    True
+    """
+    package = name.partition(".")[0]
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
+    known = {"psyprobe", "__main__", *sys.stdlib_module_names}
+    if package in known or not file.endswith(".py") or not Path(file).is_file():
+        return None
+    path = Path(file)
+    root = path.parents[name.count(".") + (path.stem == "__init__")]
+    source = _read(path, name)
+    sources = source + _imported_sources({path: source}, root, package)
+    return hashlib.sha256(sources).hexdigest()
+
+
+def _imported_sources(sources: dict[Path, bytes], root: Path, package: str) -> bytes:
+    """Follow imports below a folder, of one package or of any; return the files found, by name."""
+    waiting = [*sources]
+    own = waiting[0]
+    while waiting:
+        path = waiting.pop()
+        for name in _imports(sources[path], path.relative_to(root).parts[:-1]):
+            if package and name.partition(".")[0] != package:
+                continue
+            place = root.joinpath(*name.split("."))
+            for file in (place.with_suffix(".py"), place / "__init__.py"):
+                if file not in sources and file.is_file():
+                    sources[file] = _read(file, name)
+                    waiting.append(file)
+    return b"".join(
+        b"\n%s\n%s" % (path.relative_to(root).as_posix().encode(), sources[path])
+        for path in sorted(sources)
+        if path != own
+    )
+
+
+def _imports(source: bytes, folders: tuple[str, ...]) -> Iterator[str]:
+    """Yield the full names of all that a file in some folders imports, and of their packages."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError):  # whoever imports it is told
+        return
+    for node in nodes:
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parents = folders[: len(folders) - node.level + 1] if node.level else ()
+            origin = [*parents, *filter(None, [node.module])]
+            names = [".".join([*origin, alias.name]) for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            yield from (".".join(parts[: i + 1]) for i in range(len(parts)))
+
+
+def _read(path: Path, name: str) -> bytes:
+    """Read a file, or recall it as it was when the module of this name was imported."""
+    module = sys.modules.get(name)
+    if module is None or getattr(module, "__file__", None) != str(path):
+        return path.read_bytes()
+    if module not in _SOURCES:
+        _SOURCES[module] = path.read_bytes()
+    return _SOURCES[module]

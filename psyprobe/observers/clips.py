@@ -16,7 +16,6 @@ from psyprobe.errors import InputError
 from psyprobe.observers.encoders.network import (
     checked_device,
     exact_arithmetic,
-    module_digest,
 )
 from psyprobe.observers.functions import DifferenceOfFunction, FeaturesOfFunction, Size
 from psyprobe.observers.images import (
@@ -117,7 +116,7 @@ def clip_network(
     module : torch.nn.Module
         Returns one tensor (N, ...), or one for each of `features`, by name.
     card : Card
-        Its name, and whence it comes; without a digest, that of the module's state is taken.
+        Its name, and whence it comes.
     mean, std : iterable of float
         The normalisation that the module was trained with, a value a channel, for drive in [0, 1].
     device : str, optional
@@ -157,6 +156,4 @@ def clip_network(
             else output.cpu()
         )
 
-    if card.weights_digest is None:
-        card = replace(card, weights_digest=module_digest(module))
     return FeaturesOfClips(look, card, features, input_size)

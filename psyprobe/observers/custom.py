@@ -10,15 +10,16 @@ import hashlib
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast, get_args
 
 from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.json_types import JsonObject
-from psyprobe.files.programs import run_file
+from psyprobe.files.programs import read_sources, run_file
 from psyprobe.observers.clips import DifferenceOfClips, FeaturesOfClips, clip_network
 from psyprobe.observers.encoders.network import (
     Network,
@@ -35,7 +36,13 @@ from psyprobe.observers.functions import (
     parameters_of,
 )
 from psyprobe.observers.images import checked_size, three_channels
-from psyprobe.observers.protocol import Ability, Card, Observer, is_observer
+from psyprobe.observers.protocol import (
+    Ability,
+    Card,
+    Observer,
+    add_sources,
+    is_observer,
+)
 
 #: The ability of a function by the name of its second parameter.
 _SECOND: dict[str, Ability] = {
@@ -45,6 +52,8 @@ _SECOND: dict[str, Ability] = {
     "reference_light": "difference",
     "reference_drive": "difference",
 }
+#: The modules of observers, whose weights their users may change.
+_MODULES: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 #: Parameters that a function may have besides.
 _OPTIONAL = ("ppd", "fps")
 
@@ -93,7 +102,9 @@ def observer(
         Its name in results; by default that of the function or of the module's class.
     version : str
         Change it when the function changes: stored answers are told apart by name and version,
-        since a function cannot be seen through. A module is told by its weights and its layers too.
+        since a function cannot be seen through. A module is told by its weights and its layers too,
+        as they are when a run begins. Where a run would use stored answers, a few are compared with
+        new ones, and a run whose observer has changed is refused.
     ability : {"features", "difference", "answer"}, optional
         Where the names of the parameters do not tell.
     input_size : int or tuple of int, optional
@@ -195,7 +206,25 @@ def observer(
         options={"version": version},
         clips=clips,
     )
-    return cast(Observer, make(thing, card, **options))
+    made = make(thing, card, **options)
+    if is_module:
+        _MODULES[made] = thing
+        update_weights(made)
+    return cast(Observer, made)
+
+
+def update_weights(observer: Any) -> None:
+    """Hash the weights of a module as they are now into its observer's card; leave other observers.
+
+    A module may have been trained since an observer was made of it.
+    """
+    if _has_module(observer):
+        digest = module_digest(_MODULES[observer])
+        observer.card = replace(observer.card, weights_digest=digest)
+
+
+def _has_module(observer: Any) -> bool:
+    return isinstance(observer, Hashable) and observer in _MODULES
 
 
 def _network(module: Any, card: Card, **options: Any) -> NetworkObserver:
@@ -204,7 +233,6 @@ def _network(module: Any, card: Card, **options: Any) -> NetworkObserver:
         module,
         TorchOptions(**options),
         stages=_children(module),
-        weights_digest=module_digest(module),
         options=card.options,
     )
 
@@ -319,15 +347,16 @@ def load_file(place: str, **options: Any) -> Observer:
     file, _, attribute = place.rpartition(":")
     path = weights_file(file, place)
     thing = _attribute(_run(place, path), path, attribute, "observer")
+    # What code computes cannot be read off it, so its version is the digest of its sources.
+    digest = hashlib.sha256(read_sources(path)).hexdigest()
     if is_observer(thing):
         if options:
             raise InputError(
                 f"{place} is an observer already and takes no options; leave "
                 f"{', '.join(sorted(options))} out"
             )
+        add_sources(thing, digest)
         return cast(Observer, thing)
-    # What a function computes cannot be read off it, so its version is the digest of its file.
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return observer(thing, **{"name": place, "version": digest[:16], **options})
 
 
@@ -404,7 +433,7 @@ def _from_python(
             f"{full}: {function}() returned a {type(module).__name__}; wanted is a torch.nn.Module"
         )
     digest = hashlib.sha256(
-        path.read_bytes() + state_digest(module.state_dict()).encode()
+        read_sources(path) + state_digest(module.state_dict()).encode()
     ).hexdigest()
     return module, digest, _children(module)
 

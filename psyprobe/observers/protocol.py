@@ -7,6 +7,7 @@ one that computes in this process, at no price.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping
@@ -190,6 +191,14 @@ def is_observer(thing: object) -> bool:
     """Whether something is an observer, and not a class of observers."""
     has_card = isinstance(thing, Observer) and isinstance(thing.card, Card)
     return has_card and not isinstance(thing, type)
+
+
+def add_sources(observer: Any, digest: str | None) -> None:
+    """Add the digest of the sources of its code to an observer's card, where a card can be set."""
+    if digest is not None and is_observer(observer):
+        options = {**observer.card.options, "sources": digest[:16]}
+        with contextlib.suppress(AttributeError):
+            observer.card = dataclasses.replace(observer.card, options=options)
 
 
 @runtime_checkable

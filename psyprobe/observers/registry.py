@@ -23,8 +23,9 @@ from psyprobe.errors import InputError, PsyprobeError, describe_failure, unknown
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.listing import Listing
 from psyprobe.files.parsing import packaged_toml, parse_toml, read_text
+from psyprobe.files.programs import package_digest
 from psyprobe.files.terminal import settings
-from psyprobe.observers.protocol import Ability, Observer, is_observer
+from psyprobe.observers.protocol import Ability, Observer, add_sources, is_observer
 
 Loader = TypeVar("Loader", bound=Callable[..., Any])
 
@@ -237,6 +238,7 @@ def load_observer(
         observer = kind.load(rest, **options)
     else:
         observer = kind.load(rest, kind.options(**options))
+    add_sources(observer, package_digest(getattr(kind.load, "__module__", "")))
     with contextlib.suppress(
         TypeError
     ):  # an object that takes no weak reference is not recalled

@@ -29,6 +29,7 @@ from psyprobe.files.netcdf import read_netcdf
 from psyprobe.files.output import digest
 from psyprobe.observers import DEFAULT_OBSERVER, as_observer, load_observer
 from psyprobe.observers.chat.prices import Budget, Prices, charge, read_prices
+from psyprobe.observers.custom import update_weights
 from psyprobe.observers.protocol import (
     STIMULUS_PPD,
     PaidObserver,
@@ -469,13 +470,14 @@ def observer_for(
     experiment : Experiment
         Its page may ask for raw input, or state the pixels per degree that a metric is told.
     observer : str or observer, optional
-        A name as `load_observer` takes it, or an observer, which is returned as it is; by default
-        the default observer.
+        A name as `load_observer` takes it, or an observer, which is returned as it is, with the
+        weights of a module hashed again; by default the default observer.
     **options
         Options of `load_observer`; an ``input`` or ``ppd`` here overrides the experiment's.
     """
     if observer is not None and not isinstance(observer, str):
-        return as_observer(observer)
+        update_weights(as_observer(observer))
+        return observer
     abilities = load_probe(experiment.probe).ABILITIES
     if observer is None and "answer" in abilities and "features" not in abilities:
         raise InputError(

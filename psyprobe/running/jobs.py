@@ -168,7 +168,7 @@ def _load(recipe: ObserverRecipe, loaded: Any) -> Any:
     expected = Card.from_dict(recipe.card)
     if recipe.loading is None:
         observer = recipe.observer
-    elif loaded is not None and loaded_as(loaded) == recipe.loading:
+    elif loaded_as(loaded) == recipe.loading and loaded.card.digest == expected.digest:
         return loaded
     else:
         name, options = recipe.loading

@@ -11,7 +11,12 @@ from psyprobe.stimulus.kinds.discs import Disc, disc
 from psyprobe.stimulus.kinds.gratings import Gabor, Grating, gabor, grating
 from psyprobe.stimulus.kinds.noise import Noise, noise
 from psyprobe.stimulus.kinds.sums import Sum
-from psyprobe.stimulus.parameters import DerivedLevel, Parameter, parameter
+from psyprobe.stimulus.parameters import (
+    DerivedLevel,
+    Parameter,
+    file_parameter,
+    parameter,
+)
 from psyprobe.stimulus.pattern import Modulation, Uniform, uniform
 from psyprobe.stimulus.registry import (
     broken_kinds,
@@ -43,6 +48,7 @@ __all__ = [
     "annulus_noise",
     "broken_kinds",
     "disc",
+    "file_parameter",
     "gabor",
     "grating",
     "level_of",

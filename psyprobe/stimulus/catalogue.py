@@ -17,7 +17,7 @@ from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.listing import Listing
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.stimulus.kinds.sums import BACKGROUND, Sum
-from psyprobe.stimulus.parameters import log_spaced
+from psyprobe.stimulus.parameters import file_digest, log_spaced
 from psyprobe.stimulus.pattern import Modulation
 from psyprobe.stimulus.registry import broken_kinds, find_kind, specification_from_dict
 from psyprobe.stimulus.specification import Specification, level_of
@@ -77,18 +77,41 @@ class StimulusSet:
         """Return what makes the stimulus, for digests: no title, no path."""
         content: JsonObject = {
             "kind": _identity(self.kind),
-            "parameters": self.parameters,
+            "parameters": self.parameters | _file_digests(self.kind, self.parameters),
         }
         if self.parts:
             parts = {}
             for name, part in self.parts.items():
-                parts[name] = part | {"kind": _identity(part["kind"])}
+                kind = part["kind"]
+                digests = _file_digests(kind, part)
+                parts[name] = part | digests | {"kind": _identity(kind)}
             content["parts"] = parts
         return content
 
 
 def _identity(kind: str) -> str:
     return find_kind(kind, allow_files=True).identity or kind
+
+
+def _file_digests(kind: str, parameters: JsonMapping) -> dict[str, str]:
+    """Return the digests of the files that parameters of a kind name."""
+    files = find_kind(kind, allow_files=True).files()
+    return {
+        name: file_digest(name, parameters[name])
+        for name in files
+        if name in parameters
+    }
+
+
+def _with_paths(kind: str, parameters: JsonMapping, folder: Path) -> JsonObject:
+    """Return the parameters of a kind with full paths of files, which lie in a folder."""
+    files = find_kind(kind, allow_files=True).files()
+    paths = {
+        name: str((folder / str(parameters[name])).resolve())
+        for name in files
+        if name in parameters
+    }
+    return {**parameters, **paths}
 
 
 def catalogue_folder(name: str) -> Path:
@@ -301,12 +324,13 @@ def stimulus_set(page: JsonMapping, name: str, folder: Path) -> StimulusSet:
             )
     levels = page.get("levels", {})
     parts = page.get("parts", {})
+    kind = _find_kind_name(page["kind"], folder)
     stimulus = StimulusSet(
         name=name,
         title=str(page["title"]),
         source=str(page.get("source", "")),
-        kind=_find_kind_name(page["kind"], folder),
-        parameters=dict(page["parameters"]),
+        kind=kind,
+        parameters=_with_paths(kind, page["parameters"], folder),
         levels={level: read_levels(level, values) for level, values in levels.items()},
         differences=tuple(page.get("differences", ())),
         parts={
@@ -329,7 +353,8 @@ def _read_part(name: str, values: Any, folder: Path) -> JsonObject:
             raise InputError(
                 f"{key} of the part {name!r} is that of the target; leave it out"
             )
-    return dict(values) | {"kind": _find_kind_name(values["kind"], folder)}
+    kind = _find_kind_name(values["kind"], folder)
+    return _with_paths(kind, values, folder) | {"kind": kind}
 
 
 def _find_kind_name(name: Any, folder: Path) -> str:

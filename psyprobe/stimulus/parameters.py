@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import hashlib
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable
@@ -10,6 +11,7 @@ from dataclasses import MISSING, dataclass, field
 from functools import wraps
 from inspect import Parameter as Argument
 from inspect import signature
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
@@ -120,6 +122,8 @@ class Parameter:
     #: Whether it has no default.
     required: bool = False
     default: Levels = None
+    #: Whether it is the path of a file, of which digests contain what it holds.
+    is_file: bool = False
 
     def check(self, name: str, value: Levels) -> float | FloatArray:
         """Return a value as a float or an array of floats; raise `InputError` if not allowed."""
@@ -188,6 +192,38 @@ def common(name: str, *, default: Levels = MISSING) -> Levels:
     'deg'
     """
     return parameter(**_COMMON[name], default=default)
+
+
+def file_parameter(label: str, *, default: Any = MISSING) -> Any:
+    """Make a dataclass field that is the path of a file from which a kind draws.
+
+    The digest of a stimulus is that of what the file holds, wherever it lies: with another picture
+    in its place, questions are asked anew. A page names it as it lies beside the page.
+
+    Parameters
+    ----------
+    label : str
+        What the file holds.
+    default : str, optional
+        The path; without it, it must be given.
+
+    Examples
+    --------
+    >>> file_parameter("Picture").metadata["parameter"].is_file
+    True
+    """
+    definition = Parameter("", label, numeric=False, is_file=True)
+    return field(default=default, metadata={"parameter": definition})
+
+
+def file_digest(name: str, path: str | Path) -> str:
+    """Hash what the file of a parameter holds, SHA-256, hexadecimal."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except (OSError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{name} is {str(path)!r}, which cannot be read ({error}); give the path of a file"
+        ) from None
 
 
 @dataclass(frozen=True)

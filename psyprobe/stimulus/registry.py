@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.json_types import JsonMapping
-from psyprobe.files.programs import run_file
+from psyprobe.files.programs import package_digest, read_sources, run_file
 
 if TYPE_CHECKING:
     from psyprobe.stimulus.specification import Specification
@@ -49,11 +49,18 @@ def stimulus_kind(name: str) -> Callable[[Kind], Kind]:
     def register(kind: Kind) -> Kind:
         if name in KINDS:
             raise InputError(f"stimulus kind {name!r} is registered twice")
-        KINDS[name] = kind
-        kind.kind = name
+        _add(name, kind)
         return kind
 
     return register
+
+
+def _add(name: str, kind: type[Specification]) -> None:
+    KINDS[name] = kind
+    kind.kind = name
+    # What the code says is part of what it draws.
+    if sources := package_digest(kind.__module__):
+        kind.identity = f"{name}:{sources}"
 
 
 def find_kind(name: str, *, allow_files: bool = False) -> type[Specification]:
@@ -158,8 +165,7 @@ def _register_foreign(name: str, kind: Any) -> type[Specification]:
         )
     if KINDS.get(name, kind) is not kind:
         raise InputError(f"psyprobe has a kind {name!r} itself; give it another name")
-    KINDS[name] = kind
-    kind.kind = name
+    _add(name, kind)
     return kind
 
 
@@ -173,7 +179,7 @@ def _kind_in_file(name: str) -> type[Specification]:
     file, _, attribute = name.rpartition(":")
     path = Path(file).resolve()
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = hashlib.sha256(read_sources(path)).hexdigest()
     except OSError as error:
         raise InputError(
             f"the stimulus kind {name!r} cannot be read: {error.strerror}"

@@ -40,6 +40,8 @@ from psyprobe.stimulus.parameters import (
     check_arguments,
     check_names,
     common,
+    file_digest,
+    file_parameter,
     number,
     parameter,
     require,
@@ -60,6 +62,7 @@ _MACHINERY = {
     "digests",
     "envelope",
     "family",
+    "files",
     "fps",
     "frames",
     "joined",
@@ -95,7 +98,7 @@ class _Frozen:
     kw_only_default=True,
     frozen_default=True,
     eq_default=False,
-    field_specifiers=(parameter, common),
+    field_specifiers=(parameter, common, file_parameter),
 )
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Specification(_Frozen):
@@ -140,6 +143,9 @@ class Specification(_Frozen):
             raise InputError(f"ppd is {self.ppd:g}; pixels per degree must be > 0")
         object.__setattr__(self, "size", _height_and_width(self.size))
         definitions = self.parameters()
+        for name in self.files():
+            object.__setattr__(self, name, str(getattr(self, name)))
+            file_digest(name, getattr(self, name))
         for name in self.numeric:
             object.__setattr__(
                 self, name, definitions[name].check(name, getattr(self, name))
@@ -168,6 +174,12 @@ class Specification(_Frozen):
     def numeric(self) -> tuple[str, ...]:
         """Names of the parameters that may be arrays."""
         return _describe_kind(type(self)).numeric
+
+    @classmethod
+    def files(cls) -> tuple[str, ...]:
+        """Return the names of the parameters that are paths of files."""
+        definitions = cls.parameters()
+        return tuple(name for name in definitions if definitions[name].is_file)
 
     def varying(self) -> dict[str, FloatArray]:
         """Return the parameters that are arrays, by name."""
@@ -254,8 +266,11 @@ class Specification(_Frozen):
             raise InputError(f"{cls.kind} needs other parameters: {error}") from None
 
     def content(self) -> JsonObject:
-        """Return what the digest is of: `to_dict`, with the identity of a kind from a file."""
-        return self.to_dict() | {"kind": self.identity or self.kind}
+        """Return what the digest is of: `to_dict`, with the identity of a kind from elsewhere and
+        the digests of files.
+        """
+        files = {name: file_digest(name, getattr(self, name)) for name in self.files()}
+        return self.to_dict() | {"kind": self.identity or self.kind} | files
 
     @cached_property
     def digest(self) -> str:

@@ -579,8 +579,10 @@ def state_digest(state: JsonMapping) -> str:
 
 
 def module_digest(module: torch.nn.Module) -> str:
-    """Return the SHA-256, hexadecimal, of a module's layers and of their state."""
-    text = f"{module}{state_digest(module.state_dict())}"
+    """Return the SHA-256, hexadecimal, of a module's layers, of their state and of all buffers."""
+    # A state leaves out buffers that are not persistent.
+    buffers = dict(module.named_buffers(remove_duplicate=False))
+    text = f"{module}{state_digest(buffers | module.state_dict())}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 
