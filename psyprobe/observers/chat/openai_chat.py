@@ -183,7 +183,8 @@ class OpenAIObserver(Answering):
         return {**self.__dict__, "_sender": None}
 
     def served(self, certain: bool) -> dict[str, str]:
-        """Say what the server serves: "listed", or else "model" and "fingerprint".
+        """Say what the server serves: "listed", and "model" and "fingerprint" where that tells no
+        more than the name that it is asked by.
 
         Parameters
         ----------
@@ -196,14 +197,16 @@ class OpenAIObserver(Answering):
             The question has no answer; never where it need not be certain.
         """
         sender = self.sending()
-        if line := sender.wait_for(sender.describe_model):
-            return {"listed": line}
+        line = sender.wait_for(sender.describe_model)
+        listed = {"listed": line} if line else {}
+        if listed.get("listed", self.endpoint.model) != self.endpoint.model:
+            return listed
         if not certain:
-            return {}
+            return listed
         inquiry = Inquiry(
             control_prompt(), decoding=Decoding(temperature=1.0, logprobs=False)
         )
-        return self._reply(inquiry).named
+        return {**listed, **self._reply(inquiry).named}
 
     def _reply(self, inquiry: Inquiry) -> Answer:
         sender = self.sending()

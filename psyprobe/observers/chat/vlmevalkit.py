@@ -87,6 +87,7 @@ class VLMEvalKitObserver(Answering):
         self.card = Card(
             f"vlmevalkit:{name}",
             "answer",
+            device="server" if getattr(model, "is_api", False) else "cpu",
             weights=f"VLMEvalKit, {type(model).__module__}.{type(model).__qualname__}",
             options={
                 "version": version,
