@@ -157,6 +157,11 @@ class Backwards(Seeing):
         yield from reversed(waiting)
 
 
+def without_repeats(asked: Iterable[Any]) -> list[Any]:
+    """What was asked, each once: a run that uses stored answers asks a few of them again."""
+    return [*dict.fromkeys(asked)]
+
+
 def digests(asked: Iterable[Inquiry]) -> list[tuple[Any, ...]]:
     """What each question consisted of."""
     return [

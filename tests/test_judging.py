@@ -165,13 +165,12 @@ def test_long_replies_of_a_judge_take_no_time() -> None:
 
 def test_nothing_is_judged_twice(tmp_path: Path) -> None:
     store, observer = tmp_path / "runs.sqlite", Says(lambda prompt, seed: "1")
-    for _ in range(2):
-        judge_cases(
-            [CASE, CASE.__class__("other", "rbench_short", "?", "k", "a")],
-            Judge(observer),
-            store=store,
-        )
+    cases = [CASE, CASE.__class__("other", "rbench_short", "?", "k", "a")]
+    first = judge_cases(cases, Judge(observer), store=store)
     assert observer.asked == 2
+    # Both are compared with new verdicts, which are not kept.
+    assert judge_cases(cases, Judge(observer), store=store) == first
+    assert observer.asked == 4
 
 
 def test_a_judge_without_a_verdict_is_never_a_number() -> None:

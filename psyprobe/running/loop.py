@@ -99,7 +99,7 @@ def ask(
     put_batches: Put = (
         probe.answer if executor is None else partial(executor.put, probe.answer)
     )
-    origins = Origins(store, schedule.observers)
+    origins = Origins(store, schedule.observers, probe.answer)
     planned = schedule.record(store)
     contents = list(schedule.contents())
     with store.transaction():
@@ -153,6 +153,7 @@ def ask_round(
     writer.write()
     keys = question_keys(batches)
     bar.total = (bar.total or 0) + len(keys)
+    origins.repeats.check(batches)
     agenda = Agenda(store, batches, writer)
     missing_count = agenda.missing_count
     bar.update(len(keys) - missing_count)

@@ -13,6 +13,7 @@ from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import printable_line
 from psyprobe.observers.protocol import ServedObserver
 from psyprobe.running.protocol import Origin
+from psyprobe.running.repeats import Answer, Repeats
 from psyprobe.running.store import Store
 
 #: Entries among the versions that move no number.
@@ -28,6 +29,8 @@ class Origins:
         Has the origins of earlier answers.
     observers : mapping of str to observer
         The observers that would answer now, by the digests of their cards.
+    answer : callable, optional
+        Puts batches to observers, as `Probe.answer` does; without it no question is asked again.
 
     Raises
     ------
@@ -36,8 +39,12 @@ class Origins:
         which it is.
     """
 
-    def __init__(self, store: Store, observers: JsonMapping) -> None:
+    def __init__(
+        self, store: Store, observers: JsonMapping, answer: Answer | None = None
+    ) -> None:
         self._store = store
+        #: Asks some stored questions again.
+        self.repeats = Repeats(store, observers, answer)
         self._names = {
             digest: observer.card.name for digest, observer in observers.items()
         }
@@ -47,6 +54,8 @@ class Origins:
             for digest, observer in observers.items()
             if isinstance(observer, ServedObserver)
         }
+        #: Names of observers with answers whose servers name no model.
+        self._unnamed: list[str] = []
         self._warnings: set[tuple[str, str]] = set()
         self._current = {
             digest: self._find_current(digest, observer)
@@ -71,23 +80,11 @@ class Origins:
                     observer_digest, name, before, now, "answers of other workers"
                 )
             current = replace(reply, served=current.served)
-        if observer_digest not in self._servers:
+        if observer_digest not in self._servers and current.device != "server":
             return current
         served = {**current.served, **reply.served}
         self._check_served(observer_digest, served, ("model",))
-        stored_fingerprints = self._stored_values(observer_digest, "fingerprint")
-        fingerprint = served.get("fingerprint")
-        if (
-            fingerprint
-            and stored_fingerprints
-            and fingerprint not in stored_fingerprints
-        ):
-            self._warn(
-                observer_digest,
-                "server",
-                " and ".join(stored_fingerprints),
-                fingerprint,
-            )
+        self._check_fingerprint(observer_digest, served)
         origin = replace(current, served=served)
         stored_origins = self._stored[observer_digest]
         if origin not in stored_origins:
@@ -97,11 +94,20 @@ class Origins:
 
     def report_changes(self) -> None:
         """Warn of each observer whose stored answers were computed with other software or
-        devices.
+        devices, or of which nothing tells what they were computed by.
         """
         for digest, origins in self._stored.items():
             for change in _changed_versions(origins, self._current[digest]):
                 self._warn(digest, *change)
+        while self._unnamed:
+            name = self._unnamed.pop()
+            warnings.warn(
+                f"{name}: its server says no more of the model than this name, so nothing tells "
+                "whether stored answers and new ones are of one model; if not, tell the two apart "
+                "by the observer option server=NAME, or use a new store",
+                ConditionWarning,
+                stacklevel=4,
+            )
 
     def _find_current(self, digest: str, observer: Any) -> Origin:
         """Return the origin of answers now; a server is asked what it serves, and checked."""
@@ -124,6 +130,13 @@ class Origins:
             ("listed", "model") if served.get("listed") else ("model", "fingerprint")
         )
         self._check_served(digest, served, entries)
+        self._check_fingerprint(digest, served)
+        # Other fingerprints are those of a program, whichever model it serves.
+        has_fingerprint = served.get("fingerprint", "").startswith("fp_")
+        names = {served.get("listed", ""), served.get("model", "")}
+        is_named = has_fingerprint or names - {"", card.name.partition(":")[2]}
+        if has_answers and not is_named:
+            self._unnamed.append(card.name)
         return replace(origin, served=served)
 
     def _stored_values(self, digest: str, entry: str) -> list[str]:
@@ -143,6 +156,12 @@ class Origins:
                     f"{self._store.name} holds answers of {_shorten(stored_values[0])!r}; tell "
                     "the two apart by the observer option server=NAME, or use a new store"
                 )
+
+    def _check_fingerprint(self, digest: str, served: Mapping[str, str]) -> None:
+        stored_fingerprints = self._stored_values(digest, "fingerprint")
+        fingerprint = served.get("fingerprint", "")
+        if stored_fingerprints and fingerprint not in ("", *stored_fingerprints):
+            self._warn(digest, "server", " and ".join(stored_fingerprints), fingerprint)
 
     def _warn(
         self,

@@ -165,7 +165,7 @@ def ask_items(
         )
         observers = {observer.card.digest: observer}
         batches = batches_of(questions, observer, version)
-        origins = Origins(opened, observers)
+        origins = Origins(opened, observers, answer_items)
         with Writer(opened) as writer, progress_bar(0, progress, "question") as bar:
             bar.set_description(label or observer.card.name)
             ask_round(opened, answer_items, observers, origins, batches, bar, writer)

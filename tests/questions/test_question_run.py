@@ -160,7 +160,11 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
     first, again = Seeing(), Seeing()
     one = pp.run(path, first, store=store)
     two = pp.run(path, again, store=store)
-    assert len(first.asked) == TRIALS and again.asked == []
+    assert len(first.asked) == TRIALS
+    # A few are asked again, to see whether it would answer alike.
+    stored = digests(first.asked)
+    assert 0 < len(again.asked) <= 8
+    assert set(digests(again.asked)) <= set(stored)
     xr.testing.assert_identical(one, two)
     xr.testing.assert_identical(one, pp.load_results(store)[0])
     # Another title is another experiment, with the same questions.
@@ -169,7 +173,7 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
         again,
         store=store,
     )
-    assert again.asked == []
+    assert set(digests(again.asked)) <= set(stored)
     # Another observer, seed or delivery is another question.
     for changes, observer in (
         ([], Seeing(name="other")),
@@ -245,7 +249,8 @@ def test_a_run_that_broke_off_goes_on(tmp_path: Path, design: str, after: int) -
         pp.load_results(store)
     result = ask(path, second, store=store)
     asked = digests([*broken.asked[:after], *second.asked])
-    assert len(set(asked)) == len(asked) == result.sizes["trial"]
+    assert len(set(asked)) == result.sizes["trial"]
+    assert len(asked) - len(set(asked)) <= 8
     xr.testing.assert_identical(result, ask(path, Seeing()))
 
 

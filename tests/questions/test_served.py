@@ -3,12 +3,7 @@ used again."""
 
 from __future__ import annotations
 
-import json
-import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +11,7 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
+from local_server import Local, listed, local
 from odd_server import Faults, OddServer
 from small_questions import write_questions
 
@@ -29,91 +25,6 @@ from psyprobe.running.store import Store
 from psyprobe.tasks.items import ItemQuestion, ask_items
 
 Output = pytest.CaptureFixture[str]
-
-
-class Local(ThreadingHTTPServer):
-    """A server that answers to any name, lists what it is told to, and counts what it was asked."""
-
-    daemon_threads = True
-
-    def __init__(
-        self,
-        says: str,
-        models: list[dict[str, Any]] | None,
-        model: str = "",
-        fingerprint: str = "",
-    ) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.says, self.models, self.model, self.fingerprint = (
-            says,
-            models,
-            model,
-            fingerprint,
-        )
-        self.asked: list[str] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Speaks as much of the protocol as is needed."""
-
-    server: Local
-
-    def do_GET(self) -> None:
-        self.server.asked.append("models")
-        if self.server.models is None:
-            return self._send(404, {"error": {"message": "nothing here"}})
-        return self._send(200, {"object": "list", "data": self.server.models})
-
-    def do_POST(self) -> None:
-        question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append(question["messages"][-1]["content"][-1]["text"])
-        told = {
-            "model": self.server.model or question["model"],
-            "system_fingerprint": self.server.fingerprint,
-        }
-        self._send(
-            200,
-            {
-                **told,
-                "choices": [
-                    {"message": {"content": self.server.says}, "finish_reason": "stop"}
-                ],
-            },
-        )
-
-    def _send(self, status: int, value: Any) -> None:
-        body = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
-
-
-@contextmanager
-def local(
-    says: str = "Yes", models: list[dict[str, Any]] | None = None, **told: str
-) -> Iterator[Local]:
-    with Local(says, models, **told) as server:
-        thread = threading.Thread(
-            target=server.serve_forever, args=(0.02,), daemon=True
-        )
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join(timeout=10)
-
-
-def listed(name: str, **more: Any) -> list[dict[str, Any]]:
-    return [{"id": name, "object": "model", "created": 0, **more}]
 
 
 def ask(server: Local, store: Path, count: int = 3, **options: Any) -> list[str]:
