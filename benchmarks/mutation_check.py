@@ -255,8 +255,8 @@ FAULTS = (
     Fault(
         "carrier 0.01 % too deep",
         "stimulus/kinds/gratings.py",
-        "columns *= amplitude",
-        "columns *= 1.0001 * amplitude",
+        "[column * amplitude[:, None]",
+        "[column * 1.0001 * amplitude[:, None]",
     ),
     Fault(
         "elliptical Gabors 1 % too shallow",

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import psyprobe as pp
-from psyprobe.analysis.equivalent_noise import fit_equivalent_noise
-from psyprobe.analysis.ideal_observer import (
+from psyprobe.analysis.efficiency.equivalent_noise import fit_equivalent_noise
+from psyprobe.analysis.efficiency.ideal_observer import (
     d_prime_at,
     ideal_contrast,
     ideal_d_prime,

@@ -196,7 +196,7 @@ def test_the_quadratic_stage_finds_a_signal_in_the_variance_alone() -> None:
 
 def test_the_identifier_is_right_as_often_as_theory_says() -> None:
     """Orthogonal signals of equal energy are named as places are chosen."""
-    from psyprobe.analysis.ideal_observer import proportion_correct
+    from psyprobe.analysis.efficiency.ideal_observer import proportion_correct
 
     noise = np.random.default_rng(3).normal(size=(2_000, 4))
     stage = train_identifier("lda", [noise + 1.5 * row for row in np.eye(4)])

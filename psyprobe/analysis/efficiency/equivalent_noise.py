@@ -82,7 +82,7 @@ def fit_equivalent_noise(
         Threshold contrasts.
     energy : float
         Energy of the signal at contrast 1, deg², as `signal_energy` of
-        `psyprobe.analysis.ideal_observer`.
+        `psyprobe.analysis.efficiency.ideal_observer`.
     d_prime : float, optional
         d' at threshold.
     sd : float or array_like, optional

@@ -1,0 +1,1 @@
+"""How well a task is done in noise, beside an ideal observer."""
