@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, Levels
+from psyprobe._typing import FloatArray, Levels, Option
 from psyprobe.errors import InputError, UnknownNameError, unknown_name
 from psyprobe.files.parsing import packaged_toml
 
@@ -194,7 +194,7 @@ def common(name: str, *, default: Levels = MISSING) -> Levels:
     return parameter(**_COMMON[name], default=default)
 
 
-def file_parameter(label: str, *, default: Any = MISSING) -> Any:
+def file_parameter(label: str, *, default: Option = MISSING) -> Option:
     """Make a dataclass field that is the path of a file from which a kind draws.
 
     The digest of a stimulus is that of what the file holds, wherever it lies: with another picture
