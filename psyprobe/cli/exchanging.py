@@ -5,9 +5,11 @@ back.
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import load_experiment
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import make_folder
@@ -53,7 +55,8 @@ def import_answers(arguments: Namespace) -> int:
     )
     rows: list[JsonObject] = []
     lines: list[str] = []
-    with Store(arguments.output) as store:
+    output = Path(arguments.output)
+    with _without_traces(output, rows), Store(output) as store:
         for path in arguments.stores:
             run = harness.read(
                 path, store, page, arguments.observer, arguments.input_size
@@ -77,3 +80,16 @@ def import_answers(arguments: Namespace) -> int:
             lines.append(line)
     show(rows, "\n".join(lines), arguments)
     return 0
+
+
+@contextmanager
+def _without_traces(path: Path, rows: Sequence[JsonObject]) -> Iterator[None]:
+    """Remove a store that is made within if an error comes before any row."""
+    is_new = not path.exists()
+    try:
+        yield
+    except PsyprobeError:
+        if is_new and not rows:
+            with suppress(OSError):
+                path.unlink()
+        raise

@@ -27,7 +27,9 @@ def read_npy(path: str | Path) -> AnyArray:
     """
     with _explained(path):
         # Mapped first: a header that claims more than the file holds must not be believed.
-        return np.array(np.lib.format.open_memmap(path, mode="r"))
+        array = np.lib.format.open_memmap(path, mode="r")
+        _check_bytes(array.nbytes, _MAX_BYTES)
+        return np.array(array)
 
 
 def read_npz(path: str | Path) -> dict[str, AnyArray]:
@@ -62,7 +64,17 @@ def read_mat(path: str | Path) -> dict[str, AnyArray]:
 def check_unpacked(path: str | Path, max_bytes: int) -> None:
     """Refuse a zip file that claims to unpack to more bytes."""
     with zipfile.ZipFile(path) as file:
-        size = sum(entry.file_size for entry in file.infolist())
+        _check_bytes(sum(entry.file_size for entry in file.infolist()), max_bytes)
+
+
+def check_members(path: str | Path, max_bytes: int) -> None:
+    """Refuse a zip file of which a single file claims more bytes."""
+    with zipfile.ZipFile(path) as file:
+        for entry in file.infolist():
+            _check_bytes(entry.file_size, max_bytes)
+
+
+def _check_bytes(size: int, max_bytes: int) -> None:
     if size > max_bytes:
         raise InputError(f"it claims {size:,} bytes, and {max_bytes:,} are allowed")
 

@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     import xarray
 
 
-#: Most columns of a table, and most bytes of an unpacked workbook.
+#: Most columns of a table, and most bytes and cells of an unpacked workbook.
 _MAX_COLUMNS = 10_000
-_MAX_BYTES = 300_000_000
+_MAX_BYTES = 30_000_000
+_MAX_CELLS = 1_000_000
 
 
 def read_answer_table(path: str | Path) -> pd.DataFrame:
@@ -156,11 +157,14 @@ def _check_width(column_count: int, path: str | Path) -> None:
 def _read_workbook(path: Path) -> pd.DataFrame:
     try:
         check_unpacked(path, _MAX_BYTES)
+        _check_cells(path)
         table = pd.read_excel(path, dtype=str, keep_default_na=False)
     except ImportError:
         raise InputError(
             f"{path} needs openpyxl: pip install 'psyprobe[excel]', or save it as CSV"
         ) from None
+    except InputError as error:
+        raise InputError(f"{path} cannot be read: {error}; save it as CSV") from None
     except OSError as error:
         raise InputError(
             f"{path} cannot be read: {error.strerror or 'it is no workbook'}"
@@ -173,6 +177,21 @@ def _read_workbook(path: Path) -> pd.DataFrame:
         raise InputError(f"{path} has no rows")
     # Cells that were never written come as NaN.
     return table.where(table.notna(), "")
+
+
+def _check_cells(path: Path) -> None:
+    """Count the cells of a workbook, empty ones too: a few bytes may stand for billions."""
+    from openpyxl import load_workbook  # type: ignore[import-untyped]
+
+    # Opened here: openpyxl leaves a file open that it cannot read.
+    with path.open("rb") as file:
+        sheet = load_workbook(file, read_only=True).worksheets[0]
+        sheet.reset_dimensions()
+        cell_count = 0
+        for row in sheet.iter_rows(values_only=True):
+            cell_count += len(row) or 1
+            if cell_count > _MAX_CELLS:
+                raise InputError(f"it has more than {_MAX_CELLS:,} cells")
 
 
 def _read_json(path: Path) -> pd.DataFrame:

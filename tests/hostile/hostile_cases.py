@@ -13,6 +13,14 @@ ANY = (0, 1, 2)
 
 
 @dataclass(frozen=True)
+class Hole:
+    """A file that is nothing but zeros after its head, and takes no room on the disk."""
+
+    head: bytes
+    size: int
+
+
+@dataclass(frozen=True)
 class Case:
     """A command, in a folder of its own, and what it must come to."""
 
@@ -21,7 +29,7 @@ class Case:
     arguments: tuple[str, ...]
     #: What lies in the folder: contents by name, or a function that makes them where that takes
     #: long.
-    files: Mapping[str, bytes] | Callable[[], Mapping[str, bytes]] = field(
+    files: Mapping[str, bytes] | Callable[[], Mapping[str, bytes | Hole]] = field(
         default_factory=dict
     )
     #: What the server of the case sends to every request, piece by piece; None where there is none.

@@ -11,6 +11,7 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.experiment import experiment_from_text
 from psyprobe.experiment.prompts import Prompt
+from psyprobe.files.arrays import check_members
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest, write_whole
 from psyprobe.observers.chat.inspect_chat import answer_of, inspect_card, messages_of
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Key of psyprobe's own data in the metadata of a log.
 KEY = "psyprobe"
+#: Most bytes of an unpacked sample, or of another file in a log.
+_MAX_BYTES = 100_000_000
 _NO_TIME = "1970-01-01T00:00:00+00:00"
 #: inspect-ai's names of stop reasons, by those of `Answer`.
 _STOP_REASONS = {
@@ -152,6 +155,8 @@ def read_inspect_log(path: str | Path, page: Experiment | None = None) -> Replie
 
     file = Path(path)
     try:
+        if file.suffix == ".eval":
+            check_members(file, _MAX_BYTES)
         header = log.read_eval_log(str(file), header_only=True)
         samples = list(log.read_eval_log_samples(str(file), all_samples_required=False))
     except (
