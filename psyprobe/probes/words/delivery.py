@@ -540,6 +540,31 @@ class Scene:
         refusal = "" if catch else self._frequency_refusal(value, contrast)
         if refusal:
             return TrialImages((), pattern, (), image_seed, refused=refusal)
+        spec, blank = self.stimuli(value, contrast, image_seed, order)
+        specs = [blank if catch else spec]
+        seeds = [derived_seed(self.seed, "dither", *key)]
+        if self.intervals == 2:
+            specs.insert(1 - order, blank)
+            seeds.insert(
+                1 - order, derived_seed(self.seed, "dither of the uniform field", *key)
+            )
+        return TrialImages(
+            tuple(specs), pattern, tuple(seeds), image_seed, value, contrast
+        )
+
+    def stimuli(
+        self, value: float, contrast: float, image_seed: int, order: int = 0
+    ) -> tuple[Specification, Specification]:
+        """Choose the pattern of a level and its reference, both with the noise of one seed.
+
+        Parameters
+        ----------
+        value, contrast, order
+            As for `plan_trial`.
+        image_seed : int
+            Seed of all noise in the stimulus.
+        """
+        catch = contrast == 0
         spec = self.spec
         if self.orientations:
             spec = with_levels(spec, orientation=self.orientations[order])
@@ -557,16 +582,7 @@ class Scene:
             parameter, unit = self.change
             amount = apply_change(unit, float(blank.value(parameter)), contrast)
             spec = with_levels(blank, **{parameter: amount})
-        specs = [blank if catch else spec]
-        seeds = [derived_seed(self.seed, "dither", *key)]
-        if self.intervals == 2:
-            specs.insert(1 - order, blank)
-            seeds.insert(
-                1 - order, derived_seed(self.seed, "dither of the uniform field", *key)
-            )
-        return TrialImages(
-            tuple(specs), pattern, tuple(seeds), image_seed, value, contrast
-        )
+        return spec, blank
 
     def describe(self, trial: TrialImages) -> JsonObject:
         """Describe all that determines the images of a trial, as JSON can hold it."""
