@@ -16,7 +16,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import Recorded
-from psyprobe.analysis.words.reply import without_reasoning
+from psyprobe.analysis.words.reply_text import without_reasoning
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
 from psyprobe.files.json_types import JsonMapping, JsonObject

@@ -27,7 +27,7 @@ import numpy as np
 
 from psyprobe._typing import ByteArray
 from psyprobe.analysis.words.readers import JUDGE
-from psyprobe.analysis.words.reply import without_reasoning
+from psyprobe.analysis.words.reply_text import without_reasoning
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.page import JUDGE_TOKENS

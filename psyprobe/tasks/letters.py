@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from psyprobe.analysis.words.reply import first_and_last, without_reasoning
 from psyprobe.analysis.words.reply_structure import (
     best_label,
     split_boxes,
@@ -13,6 +12,7 @@ from psyprobe.analysis.words.reply_structure import (
     verdict_groups,
     without_struck,
 )
+from psyprobe.analysis.words.reply_text import first_and_last, without_reasoning
 
 _MARKUP = re.compile(r"[*_`\"$#{}]|\\\w+")
 #: What may not follow a letter: a second one, what denies it, the rest of an abbreviation ("E.g.").

@@ -14,7 +14,8 @@ from denials import HEDGES, SENTENCES, WHOLE, Sentence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psyprobe.analysis.words.reply import plain_text, read_first_token, read_reply
+from psyprobe.analysis.words.reply import read_first_token, read_reply
+from psyprobe.analysis.words.reply_text import plain_text
 from psyprobe.errors import InputError
 from psyprobe.experiment.prompts import load_prompts, prompt_sets
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from psyprobe.analysis.words.reply_structure import (
     Entry,
@@ -25,40 +24,25 @@ from psyprobe.analysis.words.reply_structure import (
     verdict_groups,
     without_struck,
 )
+from psyprobe.analysis.words.reply_text import (
+    ENGLISH_WORDS,
+    PART,
+    PHRASES,
+    Reading,
+    first_and_last,
+    plain_text,
+    search,
+    sentences_of,
+    strip_marks,
+    without_reasoning,
+)
+from psyprobe.analysis.words.statements import (
+    contradicts,
+    elliptic_sign,
+    question_sign,
+    read_statements,
+)
 from psyprobe.errors import InputError
-from psyprobe.files.parsing import packaged_toml
-
-Reading: TypeAlias = Literal["yes", "no", "ambiguous", "refusal", "invalid"]
-
-#: Characters of a reply that are read at its start, and as many at its end: nobody decides later in
-#: more.
-_READ = 2000
-_TABLE = packaged_toml("psyprobe.analysis.words", "reply_phrases.toml")
-_ENGLISH: dict[str, list[str]] = _TABLE.pop("english")
-#: Patterns and what takes their place, in their order, by step.
-_REPLACEMENTS = {
-    step: [(re.compile(pattern), text) for pattern, text in pairs]
-    for step, pairs in _TABLE.pop("replacements").items()
-}
-
-
-def _compile_phrases(table: dict[str, str]) -> dict[str, re.Pattern[str]]:
-    """Compile patterns, which may name others before them in braces."""
-    phrases: dict[str, str] = {}
-    for name, phrase in table.items():
-        phrases[name] = re.sub(
-            r"\{([a-z_]+)\}", lambda field: phrases[field[1]], phrase.replace("\n", "")
-        )
-    return {name: re.compile(phrase) for name, phrase in phrases.items()}
-
-
-_PHRASES = _compile_phrases(_TABLE)
-
-
-def _replace(step: str, text: str) -> str:
-    for pattern, replacement in _REPLACEMENTS[step]:
-        text = pattern.sub(replacement, text)
-    return text
 
 
 @dataclass(frozen=True)
@@ -160,7 +144,7 @@ def _read_structure(
 def _any_contradicts(reading: Reading, notes: Sequence[str], polarity: int) -> bool:
     """Tell whether a note begins with the opposite of a reading."""
     return any(
-        _contradicted(reading, "", ["", *sentences_of(plain_text(note))], polarity)
+        contradicts(reading, "", ["", *sentences_of(plain_text(note))], polarity)
         for note in notes
     )
 
@@ -177,7 +161,7 @@ def _read_entries(
     if best is not None:
         return "yes" if best == "yes" else "no" if best == "no" else "ambiguous"
     truths = [
-        (_question_sign(label), words.truth(value))
+        (question_sign(label), words.truth(value))
         for label, value in entries
         if words.truth(value)
     ]
@@ -208,7 +192,7 @@ def _read_words(words: _Words, plain: str, polarity: int) -> Reading:
     """Read what the words of a plain text decide."""
     if words.english and _is_refusal(plain, excuses=False):
         return "refusal"
-    retractions = list(_PHRASES["retraction"].finditer(plain)) if words.english else []
+    retractions = list(PHRASES["retraction"].finditer(plain)) if words.english else []
     if retractions and re.search(r"\w", plain[: retractions[-1].start()]):
         corrected = _read_words(words, plain[retractions[-1].end() :], polarity)
         return "ambiguous" if corrected == "invalid" else corrected
@@ -225,14 +209,14 @@ def _read_words(words: _Words, plain: str, polarity: int) -> Reading:
     if lead and last and lead != last:
         return "ambiguous"
     if lead:
-        contradicted = words.english and _contradicted(lead, rest, sentences, polarity)
+        contradicted = words.english and contradicts(lead, rest, sentences, polarity)
         return "ambiguous" if contradicted else lead
     if words.english and _is_refusal(plain, excuses=True):
         return "refusal"
     return (
         last
         or words.alone(plain)
-        or (_read_statements(sentences, polarity) if words.english else None)
+        or (read_statements(sentences, polarity) if words.english else None)
         or ("ambiguous" if both_answers or words.on_both_sides(plain) else "invalid")
     )
 
@@ -309,98 +293,6 @@ def read_first_token(
     return FirstToken(_expit(logit), logit, mass, not (side_logs[0] and side_logs[1]))
 
 
-def without_reasoning(text: str) -> str:
-    """Strip reasoning blocks from a reply.
-
-    Nothing is left where the reasoning never ends.
-
-    Parameters
-    ----------
-    text : str
-        As it came.
-
-    Examples
-    --------
-    >>> without_reasoning("<think>1 or 2?</think>2"), without_reasoning("<think>1 or 2?")
-    ('2', '')
-    """
-    text = "".join(
-        c
-        for c in unicodedata.normalize("NFKC", text)
-        if unicodedata.category(c) != "Cf"
-    )
-    ends = [match.end() for match in _PHRASES["block_end"].finditer(text)]
-    text = text[ends[-1] :] if ends else text
-    unfinished = _search("block_start", text)
-    return text[: unfinished.start()] if unfinished else text
-
-
-def plain_text(text: str) -> str:
-    """Strip reasoning blocks, markup, quotes and contractions from a reply, and lower its case.
-
-    Parameters
-    ----------
-    text : str
-        As it came.
-
-    Examples
-    --------
-    >>> plain_text("<think>Hmm, no.</think> **Yes**, it isn\u2019t blank")
-    'yes, it is not blank'
-    """
-    text = re.sub("[\u2018\u2019\u02bc\u00b4]", "'", without_reasoning(text).casefold())
-    text = first_and_last(text)
-    tagged = _PHRASES["answer_tag"].findall(text)
-    text = _replace("tags", tagged[-1] if tagged else text)
-    text = _PHRASES["table_row"].sub(lambda row: ": ".join(row[1].split("|")), text)
-    text = _replace("words", text)
-    text = "".join(
-        " " if unicodedata.category(c) in ("So", "Sk", "Cn", "Co") else c for c in text
-    )
-    return _replace("marks", text).strip(" \n,-:;")
-
-
-def first_and_last(text: str) -> str:
-    """Cut the middle out of a long text.
-
-    Examples
-    --------
-    >>> len(first_and_last("yes " * 10_000))
-    4001
-    """
-    return text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
-
-
-def sentences_of(text: str) -> list[str]:
-    """Split a plain text into the sentences that state something.
-
-    Questions and repeated instructions are left out.
-
-    Parameters
-    ----------
-    text : str
-        From `plain_text`.
-
-    Examples
-    --------
-    >>> sentences_of("is there a pattern? yes. it is faint!")
-    ['yes', 'it is faint']
-    """
-    statements = [_strip_marks(part) for part in _PART.findall(text) if "?" not in part]
-    return [
-        part
-        for part in statements
-        if part and (":" in part or not _PHRASES["echo"].match(part))
-    ]
-
-
-_PART = re.compile(r"[^.!?;\n\u3002]+[.!?;\n\u3002]*")
-
-
-def _strip_marks(part: str) -> str:
-    return part.rstrip(".!?;\n\u3002").strip(" ,:-/")
-
-
 @dataclass(frozen=True)
 class _Words:
     """The words for either answer, as patterns."""
@@ -419,7 +311,7 @@ class _Words:
     def side(self, label: str) -> Literal["yes", "no"] | None:
         """Say which answer a label names: "p(yes)", "no", "score of no", but not "no objects"."""
         match = re.fullmatch(
-            self.either, _PHRASES["score_words"].sub(" ", label).strip()
+            self.either, PHRASES["score_words"].sub(" ", label).strip()
         )
         return None if match is None else "yes" if match["yes"] else "no"
 
@@ -433,23 +325,23 @@ class _Words:
             return {True: 1, False: -1}[value] if isinstance(value, bool) else 0
         plain = plain_text(value)
         lead, _ = self.leading(sentences_of(plain))
-        seen = _PHRASES["bare_seen"].fullmatch(plain.rstrip("."))
+        seen = PHRASES["bare_seen"].fullmatch(plain.rstrip("."))
         if lead or not seen:
             return {"yes": 1, "no": -1}.get(lead or "", 0)
         return -1 if seen[1] or "absent" in plain else 1
 
     def leading(self, sentences: list[str]) -> tuple[Reading | None, str]:
         """Find the decision a text begins with, after a preamble, and the rest of its sentence."""
-        text = _PHRASES["idioms_at_start"].sub("", ". ".join(sentences))
-        preamble = _PHRASES["preamble"].match(text)
+        text = PHRASES["idioms_at_start"].sub("", ". ".join(sentences))
+        preamble = PHRASES["preamble"].match(text)
         starts = [0, preamble.end()] if preamble else [0]
-        label = _PHRASES["label"].match(text)
-        if label and not _search("misleading_label", label[0]):
+        label = PHRASES["label"].match(text)
+        if label and not search("misleading_label", label[0]):
             starts.append(label.end())
         for start in starts:
             match = re.compile(self.either).match(text, start)
             if match and not (
-                self.english and _PHRASES["no_decision"].match(text, match.start())
+                self.english and PHRASES["no_decision"].match(text, match.start())
             ):
                 rest = text[match.end() :].partition(". ")[0]
                 return ("yes" if match["yes"] else "no"), rest.strip(" ,:;-")
@@ -460,7 +352,7 @@ class _Words:
 
         It stands after a cue, at the end of a sentence, or at the start of the last sentence.
         """
-        cue = rf"(?:\b{_PHRASES['cues'].pattern}|[,:] ?|- )"
+        cue = rf"(?:\b{PHRASES['cues'].pattern}|[,:] ?|- )"
         for sentence in reversed(sentences):
             end = r"(?=$|[,.:]| -| because| as | since)"
             cued = [*re.finditer(cue + self.either + end, sentence)]
@@ -470,8 +362,8 @@ class _Words:
                 else re.search(rf"(?P<yes>{self.yes})(?P<no>(?!))?$", sentence)
             )
             if match and not (
-                _search("taken_back", sentence[: match.end()])
-                or _search("conditional", sentence[: match.start()])
+                search("taken_back", sentence[: match.end()])
+                or search("conditional", sentence[: match.start()])
             ):
                 return "yes" if match["yes"] else "no"
             decided, rest = self.leading([sentence])
@@ -515,7 +407,7 @@ def _compile_words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
         )
     english = "yes" in answer_words[0] and "no" in answer_words[1]
     sides = [
-        words | set(_ENGLISH[side] if english else ())
+        words | set(ENGLISH_WORDS[side] if english else ())
         for words, side in zip(answer_words, ("yes", "no"), strict=True)
     ]
     # Chinese has no spaces: a longer word of the other side takes precedence over a shorter one
@@ -569,34 +461,18 @@ def _any_of(words: set[str], opposite_words: set[str]) -> str:
     return "|".join(parts)
 
 
-def _contradicted(
-    lead: Reading, rest: str, sentences: list[str], polarity: int
-) -> bool:
-    """Tell whether a text goes on with the opposite, as in "Yes, there is no pattern".
-
-    What follows "although" or "only" contradicts nothing.
-    """
-    lead_sign = 1 if lead == "yes" else -1
-    for follows in filter(None, (rest, *sentences[1:2])):
-        statement = _combine_sentences([follows])
-        opposed = statement.explicit and statement.sign * polarity != lead_sign
-        if opposed and not _search("concession", follows):
-            return True
-    return False
-
-
 def _answered_question(words: _Words, text: str, polarity: int) -> Reading | None:
     """Read a question with the reply's own answer: "Uniform? I don't think so" says yes."""
-    parts = _PART.findall(text)
+    parts = PART.findall(text)
     question_signs = [
-        _question_sign(_strip_marks(part)) if "?" in part else 0 for part in parts
+        question_sign(strip_marks(part)) if "?" in part else 0 for part in parts
     ]
     for i in range(len(parts) - 2, -1, -1):
         sign = question_signs[i]
         # Of two questions in a row nobody knows which is answered.
         if sign == 0 or "?" in parts[i + 1] or (i and question_signs[i - 1] != 0):
             continue
-        answer_sign, rest = _answer_sign(words, _strip_marks(parts[i + 1]))
+        answer_sign, rest = _answer_sign(words, strip_marks(parts[i + 1]))
         if answer_sign == 0 or (sign is None and polarity == -1):
             continue
         if sign is None:
@@ -611,25 +487,10 @@ def _answered_question(words: _Words, text: str, polarity: int) -> Reading | Non
         }
         return (
             "ambiguous"
-            if other_readings or _contradicted(reading, rest, ["", *after], polarity)
+            if other_readings or contradicts(reading, rest, ["", *after], polarity)
             else reading
         )
     return None
-
-
-def _question_sign(question: str) -> int | None:
-    """Say what yes to a question means: 1 pattern, -1 none, 0 neither, None unclear.
-
-    It is unclear where the question contains a denial.
-    """
-    question = _PHRASES["tag"].sub("", question)
-    if _search("open_question", question):
-        return 0
-    target = _search("target", question)
-    flat = _search("flat_word", question)
-    # "It" is whatever was asked about.
-    sign = bool(target and not target[0].startswith("it")) - bool(flat)
-    return None if sign and _search("negation", question) else sign
 
 
 def _answer_sign(words: _Words, sentence: str) -> tuple[int, str]:
@@ -641,186 +502,16 @@ def _answer_sign(words: _Words, sentence: str) -> tuple[int, str]:
     if lead:
         return (1 if lead == "yes" else -1), rest
     for head, rest in ((sentence, ""), sentence.partition(",")[::2]):
-        if _PHRASES["denial"].fullmatch(head):
+        if PHRASES["denial"].fullmatch(head):
             return -1, rest
-        if _elliptic_sign(head):
-            return _elliptic_sign(head), rest
+        if elliptic_sign(head):
+            return elliptic_sign(head), rest
     return 0, ""
-
-
-def _read_statements(sentences: list[str], polarity: int) -> Reading | None:
-    """Read the answer from all statements of a reply."""
-    statement = _combine_sentences(sentences)
-    if any(_PHRASES["elliptic_it"].fullmatch(sentence) for sentence in sentences[1:]):
-        return "ambiguous"
-    direct = {
-        _elliptic_sign(sentence)
-        for sentence in sentences
-        if len(sentences) == 1 or not _PHRASES["filler"].fullmatch(sentence)
-    } - {0}
-    signs = direct | ({statement.sign * polarity} if statement.sign else set())
-    if len(signs) == 1:
-        return "yes" if 1 in signs else "no"
-    return "ambiguous" if signs or statement.undecided else None
-
-
-@dataclass(frozen=True)
-class _Statement:
-    """A statement about the pattern in the image."""
-
-    #: 1 where it says that there is a pattern, -1 that there is none, 0 neither.
-    sign: int
-    #: Whether it names the pattern, and does not only call the image flat.
-    explicit: bool = False
-    #: Whether it hedges, or says both.
-    undecided: bool = False
-
-
-_UNDECIDED = _Statement(0, undecided=True)
-
-
-def _search(phrase: str, text: str) -> re.Match[str] | None:
-    return _PHRASES[phrase].search(text)
 
 
 def _is_refusal(text: str, *, excuses: bool) -> bool:
     """Tell whether a reply says that no image was seen, or (with `excuses`) declines to answer."""
-    return bool(_search("no_image", text) or (excuses and _search("excuse", text)))
-
-
-def _elliptic_sign(sentence: str) -> int:
-    """Say what an elliptic sentence answers: "I think so" 1, "Probably not" -1, any other 0."""
-    if sentence in ("no doubt", "without a doubt", "no question"):
-        return 1
-    if _PHRASES["elliptic_no"].fullmatch(sentence):
-        return -1
-    return 1 if _PHRASES["elliptic_yes"].fullmatch(sentence) else 0
-
-
-def _combine_sentences(sentences: list[str]) -> _Statement:
-    """Combine what sentences say about a pattern in the image."""
-    clauses = [
-        part.strip(" ,;:-")
-        for sentence in sentences
-        for part in _PHRASES["clauses"].split(
-            _PHRASES["unknown_scope"].sub(
-                " maybe ", _PHRASES["idioms"].sub(" ", _replace_exceptions(sentence))
-            )
-        )
-    ]
-    if any(_PHRASES["elliptic_it"].fullmatch(clause) for clause in clauses[1:]):
-        return _UNDECIDED
-    statements = [
-        _read_clause(re.sub(r"\s+", " ", part))
-        for clause in clauses
-        for part in _split_clause(clause)
-        if part
-    ]
-    for explicit in (True, False):
-        signs = {
-            statement.sign
-            for statement in statements
-            if statement.sign and statement.explicit == explicit
-        }
-        if len(signs) == 2:
-            return _UNDECIDED
-        if signs:
-            return _Statement(signs.pop(), explicit)
-    return _Statement(0, undecided=any(statement.undecided for statement in statements))
-
-
-def _replace_exceptions(sentence: str) -> str:
-    """Rewrite "nothing but" as "see only" and exceptions as statements, and drop asides."""
-    sentence = _PHRASES["aside"].sub(r"\1", sentence)
-    sentence = (
-        _PHRASES["nothing_but"]
-        .sub(" see only ", sentence)
-        .replace("anything but", "far from")
-    )
-    return _PHRASES["exception"].sub(", there is ", sentence)
-
-
-def _split_clause(clause: str) -> list[str]:
-    """Split a clause before a part that names a pattern: "not a plain image, stripes are seen"."""
-    parts = [""]
-    flat_stated = False
-    for piece in re.split("([,:]| - )", clause):
-        words = piece.strip()
-        stands_alone = flat_stated or (parts[-1] and _PHRASES["own_verb"].match(words))
-        if (
-            stands_alone
-            and _search("target", words)
-            and not _PHRASES["flat_first"].match(words)
-        ):
-            parts = [*parts, ""]
-            flat_stated = False
-        flat_stated = flat_stated or bool(
-            _search("is_flat", words) and not _search("flat_noun", words)
-        )
-        parts[-1] += piece
-    return [part.strip(" ,;:-") for part in parts]
-
-
-def _read_clause(text: str) -> _Statement:
-    """Read what one clause says about a pattern in the image."""
-    if _search("hedge", text):
-        return _UNDECIDED
-    if _search("about_task", text):
-        return _Statement(0)
-    bare = _PHRASES["bare_seen"].fullmatch(text)
-    if bare:
-        return _Statement(
-            -1 if bare[1] or text.endswith("absent") else 1, explicit=True
-        )
-    target = _search("target", text)
-    flat = _search("is_flat", text)
-    if target is not None:
-        before = text[: target.start()]
-        after = text[target.end() :]
-        denials = len(_PHRASES["negation"].findall(before)) + target[0].startswith(
-            "none"
-        )
-        denied = _search("denied", after)
-        aside = _search("of_its_own", after)
-        if denied and _search("untrue", after[denied.end() :]):
-            # "That a pattern cannot be seen is not true" denies a denial.
-            return _UNDECIDED
-        # What is denied of a flat field, as in "not a plain image with stripes", is not denied of
-        # the pattern.
-        flat_before = flat if flat and flat.start() < target.start() else None
-        other = (
-            flat_before
-            and _count_flat_negations(text, flat_before)
-            and not _search("flat_noun", text)
-        )
-        if denials > 1 or (denials and (denied or other)) or (denied and aside):
-            return _UNDECIDED
-        if denials == 0 and (
-            _search("flat_noun", text) or _search("contrasted", after)
-        ):
-            return _UNDECIDED
-        if denials or denied:
-            return _Statement(-1, explicit=True)
-        if _search("evidence", text):
-            return _Statement(1, explicit=True)
-        if flat and target.end() <= flat.start():
-            return _UNDECIDED
-        if _PHRASES["described"].match(text):
-            return _Statement(1, explicit=True)
-    if flat:
-        denials = _count_flat_negations(text, flat)
-        return _Statement((-1, 1)[denials]) if denials < 2 else _UNDECIDED
-    return _Statement(-1 if _search("nothing_else", text) else 0)
-
-
-def _count_flat_negations(text: str, flat: re.Match[str]) -> int:
-    """Count how often a clause denies that the image is flat; 2 where that is unclear."""
-    before = _PHRASES["sameness"].sub(" ", text[: flat.start()])
-    # A denial ends at a comma: "without any features, uniform gray".
-    count = len(_PHRASES["negation_of_flat"].findall(before.rpartition(",")[2]))
-    if count and _search("in_passing", before):
-        return 2
-    return count + bool(_search("untrue", text[flat.end() :]))
+    return bool(search("no_image", text) or (excuses and search("excuse", text)))
 
 
 def posterior_answers(answers: Sequence[float], readout: str) -> list[float]:

@@ -1,0 +1,136 @@
+"""Plain text of replies, its sentences, and the phrases that are looked for in them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Literal, TypeAlias
+
+from psyprobe.files.parsing import packaged_toml
+
+Reading: TypeAlias = Literal["yes", "no", "ambiguous", "refusal", "invalid"]
+#: Characters of a reply that are read at its start, and as many at its end: nobody decides later in
+#: more.
+_READ = 2000
+_TABLE = packaged_toml("psyprobe.analysis.words", "reply_phrases.toml")
+ENGLISH_WORDS: dict[str, list[str]] = _TABLE.pop("english")
+#: Patterns and what takes their place, in their order, by step.
+_REPLACEMENTS = {
+    step: [(re.compile(pattern), text) for pattern, text in pairs]
+    for step, pairs in _TABLE.pop("replacements").items()
+}
+
+
+def _compile_phrases(table: dict[str, str]) -> dict[str, re.Pattern[str]]:
+    """Compile patterns, which may name others before them in braces."""
+    phrases: dict[str, str] = {}
+    for name, phrase in table.items():
+        phrases[name] = re.sub(
+            r"\{([a-z_]+)\}", lambda field: phrases[field[1]], phrase.replace("\n", "")
+        )
+    return {name: re.compile(phrase) for name, phrase in phrases.items()}
+
+
+PHRASES = _compile_phrases(_TABLE)
+
+
+def search(phrase: str, text: str) -> re.Match[str] | None:
+    return PHRASES[phrase].search(text)
+
+
+def _replace(step: str, text: str) -> str:
+    for pattern, replacement in _REPLACEMENTS[step]:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def without_reasoning(text: str) -> str:
+    """Strip reasoning blocks from a reply.
+
+    Nothing is left where the reasoning never ends.
+
+    Parameters
+    ----------
+    text : str
+        As it came.
+
+    Examples
+    --------
+    >>> without_reasoning("<think>1 or 2?</think>2"), without_reasoning("<think>1 or 2?")
+    ('2', '')
+    """
+    text = "".join(
+        c
+        for c in unicodedata.normalize("NFKC", text)
+        if unicodedata.category(c) != "Cf"
+    )
+    ends = [match.end() for match in PHRASES["block_end"].finditer(text)]
+    text = text[ends[-1] :] if ends else text
+    unfinished = search("block_start", text)
+    return text[: unfinished.start()] if unfinished else text
+
+
+def plain_text(text: str) -> str:
+    """Strip reasoning blocks, markup, quotes and contractions from a reply, and lower its case.
+
+    Parameters
+    ----------
+    text : str
+        As it came.
+
+    Examples
+    --------
+    >>> plain_text("<think>Hmm, no.</think> **Yes**, it isn\u2019t blank")
+    'yes, it is not blank'
+    """
+    text = re.sub("[\u2018\u2019\u02bc\u00b4]", "'", without_reasoning(text).casefold())
+    text = first_and_last(text)
+    tagged = PHRASES["answer_tag"].findall(text)
+    text = _replace("tags", tagged[-1] if tagged else text)
+    text = PHRASES["table_row"].sub(lambda row: ": ".join(row[1].split("|")), text)
+    text = _replace("words", text)
+    text = "".join(
+        " " if unicodedata.category(c) in ("So", "Sk", "Cn", "Co") else c for c in text
+    )
+    return _replace("marks", text).strip(" \n,-:;")
+
+
+def first_and_last(text: str) -> str:
+    """Cut the middle out of a long text.
+
+    Examples
+    --------
+    >>> len(first_and_last("yes " * 10_000))
+    4001
+    """
+    return text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
+
+
+def sentences_of(text: str) -> list[str]:
+    """Split a plain text into the sentences that state something.
+
+    Questions and repeated instructions are left out.
+
+    Parameters
+    ----------
+    text : str
+        From `plain_text`.
+
+    Examples
+    --------
+    >>> sentences_of("is there a pattern? yes. it is faint!")
+    ['yes', 'it is faint']
+    """
+    statements = [strip_marks(part) for part in PART.findall(text) if "?" not in part]
+    return [
+        part
+        for part in statements
+        if part and (":" in part or not PHRASES["echo"].match(part))
+    ]
+
+
+PART = re.compile(r"[^.!?;\n\u3002]+[.!?;\n\u3002]*")
+
+
+def strip_marks(part: str) -> str:
+    return part.rstrip(".!?;\n\u3002").strip(" ,:-/")

@@ -1,0 +1,204 @@
+"""Read what sentences state of an image: that it shows a pattern, or that it is flat.
+
+A statement counts only where its parts are known; what hedges or says both is undecided.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from psyprobe.analysis.words.reply_text import PHRASES, Reading, search
+
+
+def contradicts(lead: Reading, rest: str, sentences: list[str], polarity: int) -> bool:
+    """Tell whether a text goes on with the opposite, as in "Yes, there is no pattern".
+
+    What follows "although" or "only" contradicts nothing.
+    """
+    lead_sign = 1 if lead == "yes" else -1
+    for follows in filter(None, (rest, *sentences[1:2])):
+        statement = _combine_sentences([follows])
+        opposed = statement.explicit and statement.sign * polarity != lead_sign
+        if opposed and not search("concession", follows):
+            return True
+    return False
+
+
+def question_sign(question: str) -> int | None:
+    """Say what yes to a question means: 1 pattern, -1 none, 0 neither, None unclear.
+
+    It is unclear where the question contains a denial.
+    """
+    question = PHRASES["tag"].sub("", question)
+    if search("open_question", question):
+        return 0
+    target = search("target", question)
+    flat = search("flat_word", question)
+    # "It" is whatever was asked about.
+    sign = bool(target and not target[0].startswith("it")) - bool(flat)
+    return None if sign and search("negation", question) else sign
+
+
+def read_statements(sentences: list[str], polarity: int) -> Reading | None:
+    """Read the answer from all statements of a reply."""
+    statement = _combine_sentences(sentences)
+    if any(PHRASES["elliptic_it"].fullmatch(sentence) for sentence in sentences[1:]):
+        return "ambiguous"
+    direct = {
+        elliptic_sign(sentence)
+        for sentence in sentences
+        if len(sentences) == 1 or not PHRASES["filler"].fullmatch(sentence)
+    } - {0}
+    signs = direct | ({statement.sign * polarity} if statement.sign else set())
+    if len(signs) == 1:
+        return "yes" if 1 in signs else "no"
+    return "ambiguous" if signs or statement.undecided else None
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A statement about the pattern in the image."""
+
+    #: 1 where it says that there is a pattern, -1 that there is none, 0 neither.
+    sign: int
+    #: Whether it names the pattern, and does not only call the image flat.
+    explicit: bool = False
+    #: Whether it hedges, or says both.
+    undecided: bool = False
+
+
+_UNDECIDED = _Statement(0, undecided=True)
+
+
+def elliptic_sign(sentence: str) -> int:
+    """Say what an elliptic sentence answers: "I think so" 1, "Probably not" -1, any other 0."""
+    if sentence in ("no doubt", "without a doubt", "no question"):
+        return 1
+    if PHRASES["elliptic_no"].fullmatch(sentence):
+        return -1
+    return 1 if PHRASES["elliptic_yes"].fullmatch(sentence) else 0
+
+
+def _combine_sentences(sentences: list[str]) -> _Statement:
+    """Combine what sentences say about a pattern in the image."""
+    clauses = [
+        part.strip(" ,;:-")
+        for sentence in sentences
+        for part in PHRASES["clauses"].split(
+            PHRASES["unknown_scope"].sub(
+                " maybe ", PHRASES["idioms"].sub(" ", _replace_exceptions(sentence))
+            )
+        )
+    ]
+    if any(PHRASES["elliptic_it"].fullmatch(clause) for clause in clauses[1:]):
+        return _UNDECIDED
+    statements = [
+        _read_clause(re.sub(r"\s+", " ", part))
+        for clause in clauses
+        for part in _split_clause(clause)
+        if part
+    ]
+    for explicit in (True, False):
+        signs = {
+            statement.sign
+            for statement in statements
+            if statement.sign and statement.explicit == explicit
+        }
+        if len(signs) == 2:
+            return _UNDECIDED
+        if signs:
+            return _Statement(signs.pop(), explicit)
+    return _Statement(0, undecided=any(statement.undecided for statement in statements))
+
+
+def _replace_exceptions(sentence: str) -> str:
+    """Rewrite "nothing but" as "see only" and exceptions as statements, and drop asides."""
+    sentence = PHRASES["aside"].sub(r"\1", sentence)
+    sentence = (
+        PHRASES["nothing_but"]
+        .sub(" see only ", sentence)
+        .replace("anything but", "far from")
+    )
+    return PHRASES["exception"].sub(", there is ", sentence)
+
+
+def _split_clause(clause: str) -> list[str]:
+    """Split a clause before a part that names a pattern: "not a plain image, stripes are seen"."""
+    parts = [""]
+    flat_stated = False
+    for piece in re.split("([,:]| - )", clause):
+        words = piece.strip()
+        stands_alone = flat_stated or (parts[-1] and PHRASES["own_verb"].match(words))
+        if (
+            stands_alone
+            and search("target", words)
+            and not PHRASES["flat_first"].match(words)
+        ):
+            parts = [*parts, ""]
+            flat_stated = False
+        flat_stated = flat_stated or bool(
+            search("is_flat", words) and not search("flat_noun", words)
+        )
+        parts[-1] += piece
+    return [part.strip(" ,;:-") for part in parts]
+
+
+def _read_clause(text: str) -> _Statement:
+    """Read what one clause says about a pattern in the image."""
+    if search("hedge", text):
+        return _UNDECIDED
+    if search("about_task", text):
+        return _Statement(0)
+    bare = PHRASES["bare_seen"].fullmatch(text)
+    if bare:
+        return _Statement(
+            -1 if bare[1] or text.endswith("absent") else 1, explicit=True
+        )
+    target = search("target", text)
+    flat = search("is_flat", text)
+    if target is not None:
+        before = text[: target.start()]
+        after = text[target.end() :]
+        denials = len(PHRASES["negation"].findall(before)) + target[0].startswith(
+            "none"
+        )
+        denied = search("denied", after)
+        aside = search("of_its_own", after)
+        if denied and search("untrue", after[denied.end() :]):
+            # "That a pattern cannot be seen is not true" denies a denial.
+            return _UNDECIDED
+        # What is denied of a flat field, as in "not a plain image with stripes", is not denied of
+        # the pattern.
+        flat_before = flat if flat and flat.start() < target.start() else None
+        other = (
+            flat_before
+            and _count_flat_negations(text, flat_before)
+            and not search("flat_noun", text)
+        )
+        if denials > 1 or (denials and (denied or other)) or (denied and aside):
+            return _UNDECIDED
+        if denials == 0 and (search("flat_noun", text) or search("contrasted", after)):
+            return _UNDECIDED
+        if denials or denied:
+            return _Statement(-1, explicit=True)
+        if search("evidence", text):
+            return _Statement(1, explicit=True)
+        if flat and target.end() <= flat.start():
+            return _UNDECIDED
+        if PHRASES["described"].match(text):
+            return _Statement(1, explicit=True)
+    if flat:
+        denials = _count_flat_negations(text, flat)
+        return _Statement((-1, 1)[denials]) if denials < 2 else _UNDECIDED
+    return _Statement(-1 if search("nothing_else", text) else 0)
+
+
+def _count_flat_negations(text: str, flat: re.Match[str]) -> int:
+    """Count how often a clause denies that the image is flat; 2 where that is unclear."""
+    before = PHRASES["sameness"].sub(" ", text[: flat.start()])
+    # A denial ends at a comma: "without any features, uniform gray".
+    count = len(PHRASES["negation_of_flat"].findall(before.rpartition(",")[2]))
+    if count and search("in_passing", before):
+        return 2
+    return count + bool(search("untrue", text[flat.end() :]))
