@@ -105,7 +105,7 @@ def _find_verdicts(text: str) -> list[str]:
         entries, _ = record
         best = best_label(entries, _letter_alone)
         texts = [
-            [value for value in group if isinstance(value, str)]
+            [value for _, value in group if isinstance(value, str)]
             for group in verdict_groups(entries)
         ]
         letters = [str(value) for _, value in entries if _letter_alone(str(value))]

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from psyprobe.analysis.words.reply import read_reply
+from psyprobe.analysis.words.statements import asks_for_pattern
+from psyprobe.experiment.prompts import load_prompts, prompt_sets
 from psyprobe.tasks.letters import read_letter
 
 
@@ -23,6 +25,25 @@ def test_labelled_replies_get_no_wrong_sign(oracle_data: Path) -> None:
     signs = [row for row in readings if row[2] in ("yes", "no")]
     assert [row for row in signs if row[2] != row[1]] == []
     assert len(rows) == 120 and len(signs) >= 0.75 * len(rows)
+
+
+#: Sets of which the rules were written, with the replies that were decided since: none may be lost.
+SEEN_YES_NO = (("yes_no_first.csv", 82), ("yes_no_second.csv", 70))
+
+
+@pytest.mark.parametrize(("name", "decided"), SEEN_YES_NO)
+def test_replies_seen_before_keep_their_sign(
+    oracle_data: Path, name: str, decided: int
+) -> None:
+    rows = labelled(oracle_data / "replies" / name)
+    readings = [
+        (row["reply"], row["label"], read_reply(row["reply"], polarity=sign))
+        for row in rows
+        for sign in [int(row["polarity"])]
+    ]
+    signs = [row for row in readings if row[2] in ("yes", "no")]
+    assert [row for row in signs if row[2] != row[1]] == []
+    assert len(signs) >= decided
 
 
 def test_labelled_replies_get_no_wrong_letter(oracle_data: Path) -> None:
@@ -71,6 +92,21 @@ VERDICTS = (
     ("Objects: none\nText: none", "ambiguous"),
     # Struck out and taken back.
     ("~~Yes~~ No", "no"),
+    # Marks, with and without a variation selector.
+    ("\u2714\ufe0f", "yes"),
+    ("\u274c", "no"),
+    ("uniform grey: \u2716\ufe0f\nstripes: \u2714\ufe0f\ndots: \u2716\ufe0f", "yes"),
+    ("\u274c No Gabor patch visible.", "no"),
+    ("\u274c Gabor patch visible.", "ambiguous"),
+    ("| Question | Yes | No |\n|---|---|---|\n| A pattern? | | \u2714 |", "no"),
+    # Labels with a denial, and likelihoods.
+    ('{"pattern_free": false}', "yes"),
+    (
+        '{"thoughts": "I should check whether it is free of stripes.", "no_pattern": true}',
+        "no",
+    ),
+    ('Score for "pattern present": 0/10.', "no"),
+    ("Probability of a pattern: 95 %", "yes"),
     ("<del>Yes</del> No", "no"),
     ("~~~\nYes\n~~~", "yes"),
     ("Yes - correction: no.", "no"),
@@ -93,6 +129,19 @@ def test_a_question_of_reversed_polarity_is_answered_by_structure_too() -> None:
 
 
 UNDECIDED = (
+    "Probability of a pattern: 50 %",
+    "I see what may be stripes, but they could be compression artefacts.",
+    "On the one hand there are stripes. On the other hand, it is grey.",
+    "There is a grating with a probability of 0.5.",
+    "I'd give it 6/10 that a pattern is there.",
+    "I wouldn't go so far as to say that there's any texture here.",
+    "If you squint, there are stripes; otherwise there aren't.",
+    "There were stripes in the previous picture.",
+    "In a striped image there would be bars of two shades.",
+    "People often see stripes in such images.",
+    "Yes, at least that's what one might think. But it's not: it is grey.",
+    "Ratings:\n- grating: very likely\n- noise: unlikely\n- text: no",
+    "Grating: \u2717\nDots: \u2713",
     "While some images contain stripes or dots, this one does not.",
     "Could be yes, could be no",
     "Nobody would take this for an even grey surface.",
@@ -112,6 +161,29 @@ UNDECIDED = (
 @pytest.mark.parametrize("reply", UNDECIDED)
 def test_words_of_unknown_scope_give_no_sign(reply: str) -> None:
     assert read_reply(reply) in ("ambiguous", "invalid")
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "reading"),
+    [
+        ("Is there a grating?", "A grating is visible.", "yes"),
+        ("Are the stripes vertical?", "The stripes run from left to right.", "invalid"),
+        ("Are the stripes vertical?", "No, the stripes are tilted.", "no"),
+        ("Are the two images identical?", "Both are uniform grey.", "invalid"),
+        ("Is the surface smooth?", "There are stripes on it.", "invalid"),
+    ],
+)
+def test_a_description_counts_where_the_question_asks_for_a_pattern(
+    question: str, reply: str, reading: str
+) -> None:
+    assert read_reply(reply, question=question) == reading
+
+
+@pytest.mark.parametrize("name", prompt_sets())
+def test_every_packaged_yes_no_question_takes_descriptions(name: str) -> None:
+    for prompt in load_prompts(name):
+        if "yes" in prompt.yes:
+            assert asks_for_pattern(prompt.text, prompt.polarity)
 
 
 def test_nobody_denies_what_nobody_would_see() -> None:

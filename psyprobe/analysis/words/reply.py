@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -21,6 +21,8 @@ from psyprobe.analysis.words.reply_structure import (
     split_boxes,
     split_json,
     split_lines,
+    ticked_columns,
+    to_fraction,
     verdict_groups,
     without_struck,
 )
@@ -37,8 +39,11 @@ from psyprobe.analysis.words.reply_text import (
     without_reasoning,
 )
 from psyprobe.analysis.words.statements import (
+    asks_for_pattern,
     contradicts,
     elliptic_sign,
+    label_sign,
+    opposes,
     question_sign,
     read_statements,
 )
@@ -67,6 +72,7 @@ def read_reply(
     no: Sequence[str] = ("no",),
     *,
     polarity: int = 1,
+    question: str = "",
 ) -> Reading:
     """Read what a reply to a yes/no question decides.
 
@@ -79,6 +85,9 @@ def read_reply(
         and English statements count where "yes" and "no" are among them.
     polarity : {1, -1}
         -1 where the question asks whether there is nothing: then "there is a pattern" answers no.
+    question : str
+        The question, if known: unless it asks whether there is a pattern or nothing, only a yes or
+        a no counts, and what the reply says of a pattern does not.
 
     Returns
     -------
@@ -94,19 +103,24 @@ def read_reply(
     ('refusal', 'ambiguous')
     >>> read_reply("I cannot see any pattern.")
     'no'
+    >>> read_reply("The grating on the right is stronger.", question="Are the gratings the same?")
+    'invalid'
     >>> read_reply("Ja.", yes=("ja",), no=("nein",))
     'yes'
     """
     text = without_struck(first_and_last(without_reasoning(text)))
-    return _read_shortened(text, tuple(yes), tuple(no), polarity)
+    describes = not question or asks_for_pattern(question, polarity)
+    return _read_shortened(text, tuple(yes), tuple(no), polarity, describes)
 
 
 # Many replies of a run are alike.
 @lru_cache(1024)
 def _read_shortened(
-    text: str, yes: tuple[str, ...], no: tuple[str, ...], polarity: int
+    text: str, yes: tuple[str, ...], no: tuple[str, ...], polarity: int, describes: bool
 ) -> Reading:
     words = _compile_words(yes, no)
+    if not describes:
+        words = replace(words, describes=False)
     plain = plain_text(text)
     return _read_structure(words, text, plain, polarity) or _read_words(
         words, plain, polarity
@@ -117,22 +131,29 @@ def _read_structure(
     words: _Words, text: str, plain: str, polarity: int
 ) -> Reading | None:
     """Read a reply by its boxes, its JSON or its lines of labels; None where these say nothing."""
-    boxes = split_boxes(text)
+    columns = ticked_columns(text, words.is_answer)
+    lines = _answered_labels(words, plain)
+    if columns:
+        boxes: tuple[list[str], str] | None = (columns, "")
+    else:
+        boxes = None if lines and _names_pattern(words, lines[0]) else split_boxes(text)
     record = None if boxes else split_json(text, words.is_answer)
-    lines = None if boxes or record else split_lines(plain)
+    lines = None if boxes or record else lines
     if boxes:
         ticked, other_text = boxes
-        reading = _read_values(words, ticked, polarity) or "ambiguous"
+        entries: Sequence[Entry] = [("", label) for label in ticked]
+        reading = _read_verdicts(words, entries, polarity) or "ambiguous"
     elif record or lines:
         entries, other_text = record or lines or ([], "")
         entries_reading = _read_entries(words, entries, polarity)
         if entries_reading is None:
-            # What is said of noise or colour is left out where the other text decides.
-            other = _read_words(words, plain_text(other_text), polarity)
-            return other if lines and other in ("yes", "no") else None
+            return _read_beside(words, entries, other_text, polarity)
         reading = entries_reading
-        notes = [value for _, value in entries if record and isinstance(value, str)]
-        if words.english and _any_contradicts(reading, notes, polarity):
+        if (
+            record
+            and words.describes
+            and _any_contradicts(words, reading, entries, polarity)
+        ):
             return "ambiguous"
     else:
         return None
@@ -141,11 +162,54 @@ def _read_structure(
     return "ambiguous" if opposed else reading
 
 
-def _any_contradicts(reading: Reading, notes: Sequence[str], polarity: int) -> bool:
-    """Tell whether a note begins with the opposite of a reading."""
+def _read_beside(
+    words: _Words, entries: Sequence[Entry], other_text: str, polarity: int
+) -> Reading | None:
+    """Read the text around entries that do not decide: what they say of noise or colour is left
+    out.
+    """
+    reading = _read_words(words, plain_text(other_text), polarity)
+    if reading in ("yes", "no"):
+        return reading
+    answers = [
+        (label, words.truth(value) or _likelihood(label, value))
+        for label, value in entries
+    ]
+    answers = [answer for answer in answers if answer[1]]
+    # Of two things of which neither is the pattern, none says what was asked.
+    if len(answers) == 1 and search("asked_alone", answers[0][0]) and polarity == 1:
+        return "yes" if answers[0][1] == 1 else "no"
+    return "ambiguous" if answers else None
+
+
+def _answered_labels(words: _Words, plain: str) -> tuple[Sequence[Entry], str] | None:
+    """Split a text into lines "label: value"; one alone counts where it answers for its label."""
+    lines = split_lines(plain)
+    if lines is None or len(lines[0]) > 1:
+        return lines
+    [(label, value)], other_text = lines
+    likelihood = _likelihood(label, value)
+    answered = likelihood and (words.label_sign(label) or search("asked_alone", label))
+    answered = answered or (words.truth(value) and words.label_sign(label))
+    alone = words.describes and "?" not in plain and not re.search(r"\w", other_text)
+    return lines if alone and answered else None
+
+
+def _names_pattern(words: _Words, entries: Sequence[Entry]) -> bool:
+    """Tell whether every line answers for its label, of which one is the pattern."""
+    return all(words.truth(value) for _, value in entries) and any(
+        words.label_sign(label) for label, _ in entries
+    )
+
+
+def _any_contradicts(
+    words: _Words, reading: Reading, entries: Sequence[Entry], polarity: int
+) -> bool:
+    """Tell whether a sentence under another label begins with the opposite of a reading."""
     return any(
-        contradicts(reading, "", ["", *sentences_of(plain_text(note))], polarity)
-        for note in notes
+        contradicts(reading, "", ["", *sentences_of(plain_text(value))], polarity)
+        for _, value in entries
+        if isinstance(value, str) and not words.is_answer(value)
     )
 
 
@@ -153,34 +217,59 @@ def _read_entries(
     words: _Words, entries: Sequence[Entry], polarity: int
 ) -> Reading | None:
     """Read the verdict among entries, else their scores, else what they say of the pattern."""
-    for values in verdict_groups(entries):
-        reading = _read_values(words, values, polarity)
+    for verdicts in verdict_groups(entries):
+        reading = _read_verdicts(words, verdicts, polarity)
         if reading:
             return reading
     best = best_label(entries, words.side)
     if best is not None:
         return "yes" if best == "yes" else "no" if best == "no" else "ambiguous"
     truths = [
-        (question_sign(label), words.truth(value))
+        (words.label_sign(label), words.truth(value) or _likelihood(label, value))
         for label, value in entries
-        if words.truth(value)
     ]
-    signs = {polarity * truth * (sign or 0) for sign, truth in truths if sign != 0}
+    flat, patterned = (
+        {truth for sign, truth in truths if sign == named and truth}
+        for named in (-1, 1)
+    )
+    if any(
+        sign and not truth and search("no_verdict", str(value))
+        for (sign, truth), (_, value) in zip(truths, entries, strict=True)
+    ):
+        return "ambiguous"
+    if flat == {-1} and patterned != {-1}:
+        # What is not uniform has a pattern, even if it has no dots.
+        return "yes" if polarity == 1 else "no"
+    signs = patterned | {-truth for truth in flat}
     if signs:
-        return "yes" if signs == {1} else "no" if signs == {-1} else "ambiguous"
-    # Of two things of which neither is the pattern, none says what was asked.
-    return "ambiguous" if len(truths) > 1 else None
+        sign = polarity * sum(signs)
+        return "yes" if sign > 0 else "no" if sign < 0 else "ambiguous"
+    return None
 
 
-def _read_values(
-    words: _Words, values: Sequence[Value], polarity: int
+def _likelihood(label: str, value: Value) -> int:
+    """Say whether the number under a label of likelihood affirms (1) or denies (-1) it, else 0."""
+    number = to_fraction(value) if search("score_label", label) else None
+    if number is None or 0.2 < number < 0.8:
+        return 0
+    return 1 if number >= 0.8 else -1
+
+
+def _read_verdicts(
+    words: _Words, entries: Sequence[Entry], polarity: int
 ) -> Reading | None:
-    """Read what values say that stand as the verdict; None where no word of them is known."""
-    readings = {_read_value(words, value, polarity) for value in values} - {"invalid"}
+    """Read what stands as the verdict; None where no word of it is known."""
+    readings = {
+        _read_verdict(words, label, value, polarity) for label, value in entries
+    } - {"invalid"}
     return readings.pop() if len(readings) == 1 else ("ambiguous" if readings else None)
 
 
-def _read_value(words: _Words, value: Value, polarity: int) -> Reading:
+def _read_verdict(words: _Words, label: str, value: Value, polarity: int) -> Reading:
+    """Read a verdict, by what it says of its label where this names the pattern."""
+    sign = words.truth(value) * words.label_sign(label) * polarity
+    if sign:
+        return "yes" if sign == 1 else "no"
     if isinstance(value, str):
         return _read_words(words, plain_text(value), polarity)
     if isinstance(value, bool):
@@ -200,25 +289,38 @@ def _read_words(words: _Words, plain: str, polarity: int) -> Reading:
     if both_answers and both_answers["bare"] is not None:
         return "ambiguous"
     text = words.both_answers.sub(" ", plain)
-    answered = _answered_question(words, text, polarity) if words.english else None
+    answered = _answered_question(words, text, polarity) if words.describes else None
     if answered:
         return answered
     sentences = sentences_of(text)
     lead, rest = words.leading(sentences)
-    last = words.last(sentences)
+    last = words.last(sentences, polarity)
     if lead and last and lead != last:
         return "ambiguous"
+    if lead and words.english and _taken_back(lead, rest, sentences):
+        return "ambiguous"
     if lead:
-        contradicted = words.english and contradicts(lead, rest, sentences, polarity)
+        contradicted = words.describes and contradicts(lead, rest, sentences, polarity)
         return "ambiguous" if contradicted else lead
     if words.english and _is_refusal(plain, excuses=True):
         return "refusal"
     return (
         last
         or words.alone(plain)
-        or (read_statements(sentences, polarity) if words.english else None)
+        or (read_statements(sentences, polarity) if words.describes else None)
         or ("ambiguous" if both_answers or words.on_both_sides(plain) else "invalid")
     )
+
+
+def _taken_back(lead: Reading, rest: str, sentences: list[str]) -> bool:
+    """Tell whether a decision is taken back: "Yes, one might think. But it is not"."""
+    clauses = [
+        clause.strip()
+        for sentence in sentences[1:]
+        for clause in re.split("[,:]|\\bbut\\b", sentence)
+    ]
+    denied = lead == "yes" and any(map(PHRASES["elliptic_it"].fullmatch, clauses))
+    return denied or bool(search("decision_taken_back", rest))
 
 
 def read_first_token(
@@ -300,6 +402,8 @@ class _Words:
     yes: str
     no: str
     english: bool
+    #: Whether what is said of a pattern in English counts.
+    describes: bool
     both_answers: re.Pattern[str]
     long_words: re.Pattern[str] | None
 
@@ -314,6 +418,10 @@ class _Words:
             self.either, PHRASES["score_words"].sub(" ", label).strip()
         )
         return None if match is None else "yes" if match["yes"] else "no"
+
+    def label_sign(self, label: str) -> int:
+        """Say what a true label means: 1 pattern, -1 none, 0 neither, or what does not count."""
+        return label_sign(label) if self.describes else 0
 
     def is_answer(self, text: str) -> bool:
         """Tell whether a text is one of the answers alone."""
@@ -347,7 +455,7 @@ class _Words:
                 return ("yes" if match["yes"] else "no"), rest.strip(" ,:;-")
         return None, ""
 
-    def last(self, sentences: list[str]) -> Reading | None:
+    def last(self, sentences: list[str], polarity: int) -> Reading | None:
         """Find the last explicit decision.
 
         It stands after a cue, at the end of a sentence, or at the start of the last sentence.
@@ -365,7 +473,11 @@ class _Words:
                 search("taken_back", sentence[: match.end()])
                 or search("conditional", sentence[: match.start()])
             ):
-                return "yes" if match["yes"] else "no"
+                decision: Reading = "yes" if match["yes"] else "no"
+                rest = sentence[match.end() :]
+                if self.describes and opposes(decision, rest, polarity):
+                    return "ambiguous"
+                return decision
             decided, rest = self.leading([sentence])
             if (
                 decided
@@ -436,7 +548,7 @@ def _compile_words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
     if not english and long_words[0] and long_words[1]:
         a, b = (_any_of(words, sides[1 - i]) for i, words in enumerate(long_words))
         alone = re.compile(f"(?P<yes>{a})|(?P<no>{b})")
-    return _Words(first, second, english, both_answers, alone)
+    return _Words(first, second, english, english, both_answers, alone)
 
 
 def _any_of(words: set[str], opposite_words: set[str]) -> str:
@@ -481,7 +593,10 @@ def _answered_question(words: _Words, text: str, polarity: int) -> Reading | Non
         before, after = (
             sentences_of("".join(piece)) for piece in (parts[:i], parts[i + 2 :])
         )
-        other_readings = {words.leading(before)[0], words.last(["", *after])} - {
+        other_readings = {
+            words.leading(before)[0],
+            words.last(["", *after], polarity),
+        } - {
             None,
             reading,
         }

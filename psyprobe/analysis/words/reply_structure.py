@@ -21,17 +21,18 @@ _STRUCK = re.compile(
     r"|\\(?:sout|st|cancel)\{[^{}\n]*\}|(?:\S\u0336)(?:\s*\S\u0336)*"
 )
 _TICKED = r"\[[xX✓✔]\]|\((?:[xX•●✓✔])\)|[☑☒✅✓✔◉🔘●]\ufe0f?"
-_EMPTY = r"\[[ _]?\]|\([ _]?\)|[☐❌✗✘❎○◯⬜]\ufe0f?"
+_EMPTY = r"\[[ _]?\]|\([ _]?\)|[☐❌✗✘✖✕❎○◯⬜]\ufe0f?"
 _BOX = re.compile(f"(?P<ticked>{_TICKED})|{_EMPTY}")
 #: A box that is no decoration, where it opens a line.
 _LONE_BOX = re.compile(r"(?m)^[\s>*+\-\d.|]*(?:\[[xX✓✔ _]\]|[☐☑])")
+_MARK = re.compile(rf"[xX✓✔•●]|{_TICKED}")
 _JSON = re.compile(r"[\[{].*[\]}]", re.DOTALL)
 _FENCE = re.compile(r"```\w*|~~~\w*")
 #: Labels of a verdict, and words that make a label another's: "answer confidence".
 _VERDICT = re.compile(
     r"\b(?:answers?|verdict|decision|response|reply|conclusion|prediction|judge?ment|result|output"
     r"|choice|label|classification|class|antwort|réponse|respuesta|resposta|risposta|antwoord"
-    r"|ответ|答案|回答)\b"
+    r"|ответ|答案|回答|assistant)\b|^a?$"
 )
 _ABOUT_VERDICT = re.compile(
     r"\b(?:reason\w*|explanation|rationale|confidence|certainty|prob\w*|scores?|type|format"
@@ -39,12 +40,13 @@ _ABOUT_VERDICT = re.compile(
 )
 _NO_SCORE = re.compile(r"\b(?:rank|index|id|position|order|loss|distance)\b")
 _NUMBER = re.compile(r"\W*(-?\d+(?:\.\d+)?|\.\d+)\s*%?\W*")
+_FRACTION = re.compile(r"\W*(\d+(?:\.\d+)?)\s*(?:%|percent|(?:/|out of)\s*(\d+))\W*")
 _LINE = re.compile(
     r"(?m)^[\W\d]*([^\W\d][\w' \-/()]{0,70}?)"
     r"(?:\s*[:=?]+[^\S\n]*(\S.*)|[^\S\n]+([\d.]+[^\S\n]*%?))$"
 )
 _SCORE_FIRST = re.compile(r"(?m)^\W*(\d+(?:\.\d+)?\s*%)\s+(?:for |of )?([^\W\d]+)\W*$")
-_AFTER_SCORE = re.compile(r"(?<=[%\d])\s*[,;/]\s*(?=[^\W])")
+_AFTER_SCORE = re.compile(r"(?<=[%\d])\s*[,;/]\s*(?=[^\W\d])")
 
 
 def without_struck(text: str) -> str:
@@ -94,6 +96,29 @@ def split_boxes(text: str) -> tuple[list[str], str] | None:
             if box["ticked"]
         ]
     return ticked, "\n".join(other_lines).strip()
+
+
+def ticked_columns(text: str, is_answer: Callable[[str], bool]) -> list[str]:
+    r"""List the answers at the head of a table under which a row has a mark.
+
+    Examples
+    --------
+    >>> ticked_columns("| Yes | No |\n|---|---|\n| | X |", {"Yes", "No"}.__contains__)
+    ['No']
+    """
+    rows = [
+        [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for line in text.splitlines()
+        if line.count("|") > 1
+    ]
+    if not rows or sum(map(is_answer, rows[0])) < 2:
+        return []
+    return [
+        label
+        for row in rows[1:]
+        for label, cell in zip(rows[0], row, strict=False)
+        if is_answer(label) and _MARK.fullmatch(cell)
+    ]
 
 
 def split_json(
@@ -172,7 +197,7 @@ def _words(label: str) -> str:
 
 
 def split_lines(plain: str) -> tuple[list[Entry], str] | None:
-    r"""Split a plain text into its lines "label: value", at least two, and all other text.
+    r"""Split a plain text into its lines "label: value", and all other text.
 
     Examples
     --------
@@ -184,18 +209,18 @@ def split_lines(plain: str) -> tuple[list[Entry], str] | None:
         (match[1].strip().casefold(), match[2] or match[3])
         for match in _LINE.finditer(lines)
     ]
-    return (entries, _LINE.sub("", lines).strip()) if len(entries) > 1 else None
+    return (entries, _LINE.sub("", lines).strip()) if entries else None
 
 
-def verdict_groups(entries: Sequence[Entry]) -> list[list[Value]]:
-    """List the values under the labels of a verdict, those of a final one before all others."""
+def verdict_groups(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """List the entries with labels of a verdict, those of a final one before all others."""
     verdicts = [
         (label, value)
         for label, value in entries
         if _VERDICT.search(label) and not _ABOUT_VERDICT.search(label)
     ]
-    final = [value for label, value in verdicts if re.search(r"\bfinal\b", label)]
-    return [group for group in (final, [value for _, value in verdicts]) if group]
+    final = [entry for entry in verdicts if re.search(r"\bfinal\b", entry[0])]
+    return [group for group in (final, verdicts) if group]
 
 
 def best_label(
@@ -240,6 +265,27 @@ def best_label(
 
 def _only_truth(entries: Sequence[Entry], side: Callable[[str], str | None]) -> bool:
     return any(value is True and side(label) is not None for label, value in entries)
+
+
+def to_fraction(value: Value) -> float | None:
+    """Read a number that counts from 0 to 1: 0.9, "90 %", "9/10"; None where it is none.
+
+    Examples
+    --------
+    >>> to_fraction(0.9), to_fraction("90 %"), to_fraction("9/10"), to_fraction("9")
+    (0.9, 0.9, 0.9, None)
+    """
+    if isinstance(value, str):
+        match = _FRACTION.fullmatch(value)
+        if match is None:
+            return _to_fraction_of(_to_number(value))
+        whole = 100.0 if match[2] is None else float(match[2])
+        return _to_fraction_of(float(match[1]) / whole if whole else None)
+    return _to_fraction_of(_to_number(value)) if _is_number(value) else None
+
+
+def _to_fraction_of(number: float | None) -> float | None:
+    return number if number is not None and 0 <= number <= 1 else None
 
 
 def _to_number(value: Value) -> float | None:

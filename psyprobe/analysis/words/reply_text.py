@@ -62,7 +62,7 @@ def without_reasoning(text: str) -> str:
     text = "".join(
         c
         for c in unicodedata.normalize("NFKC", text)
-        if unicodedata.category(c) != "Cf"
+        if unicodedata.category(c) != "Cf" and c not in "\ufe0e\ufe0f"
     )
     ends = [match.end() for match in PHRASES["block_end"].finditer(text)]
     text = text[ends[-1] :] if ends else text

@@ -8,7 +8,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from psyprobe.analysis.words.reply_text import PHRASES, Reading, search
+from psyprobe.analysis.words.reply_text import (
+    PART,
+    PHRASES,
+    Reading,
+    plain_text,
+    search,
+    strip_marks,
+)
 
 
 def contradicts(lead: Reading, rest: str, sentences: list[str], polarity: int) -> bool:
@@ -23,6 +30,12 @@ def contradicts(lead: Reading, rest: str, sentences: list[str], polarity: int) -
         if opposed and not search("concession", follows):
             return True
     return False
+
+
+def opposes(decision: Reading, rest: str, polarity: int) -> bool:
+    """Tell whether the rest of a sentence says the opposite, as in "to say yes, but it is flat"."""
+    sign = _combine_sentences([rest]).sign * polarity
+    return sign == (-1 if decision == "yes" else 1)
 
 
 def question_sign(question: str) -> int | None:
@@ -40,8 +53,49 @@ def question_sign(question: str) -> int | None:
     return None if sign and search("negation", question) else sign
 
 
+def asks_for_pattern(question: str, polarity: int) -> bool:
+    """Tell whether a question asks whether there is a pattern, or (polarity -1) nothing.
+
+    Examples
+    --------
+    >>> asks_for_pattern("Is there a grating?", 1), asks_for_pattern("Is it blank?", -1)
+    (True, True)
+    >>> asks_for_pattern("Are the stripes vertical?", 1), asks_for_pattern("Is it smooth?", 1)
+    (False, False)
+    """
+    plain = plain_text(question)
+    asked = [part for part in PART.findall(plain) if "?" in part] or [plain]
+    text = " ".join(map(strip_marks, asked))
+    if search("compared", text) or (
+        search("definite", text) and not search("seen_word", text)
+    ):
+        return False
+    if search("anything", text):
+        return True
+    named = search("target", text) or search("flat_word", text)
+    return bool(named) and question_sign(text) != -polarity
+
+
+def label_sign(label: str) -> int:
+    """Say what a true label means: "pattern present" 1, "uniform" or "no stripes" -1, else 0."""
+    label = label.removeprefix("is ")
+    seen = PHRASES["bare_seen"].fullmatch(label)
+    if seen:
+        return -1 if seen[1] or label.endswith("absent") else 1
+    sign = question_sign(label)
+    denials = PHRASES["negation"].findall(label)
+    if sign is None and len(denials) == 1:
+        return 1 if search("flat_word", label) else -1
+    return sign or 0
+
+
 def read_statements(sentences: list[str], polarity: int) -> Reading | None:
-    """Read the answer from all statements of a reply."""
+    """Read the answer from all statements of a reply; none where these leave it open."""
+    for i in range(len(sentences) - 1, 0, -1):
+        concluded = PHRASES["conclusion"].match(sentences[i])
+        if concluded and _combine_sentences([sentences[i][concluded.end() :]]).sign:
+            sentences = [sentences[i][concluded.end() :], *sentences[i + 1 :]]
+            break
     statement = _combine_sentences(sentences)
     if any(PHRASES["elliptic_it"].fullmatch(sentence) for sentence in sentences[1:]):
         return "ambiguous"
@@ -51,6 +105,8 @@ def read_statements(sentences: list[str], polarity: int) -> Reading | None:
         if len(sentences) == 1 or not PHRASES["filler"].fullmatch(sentence)
     } - {0}
     signs = direct | ({statement.sign * polarity} if statement.sign else set())
+    if signs and any(search("left_open", sentence) for sentence in sentences):
+        return "ambiguous"
     if len(signs) == 1:
         return "yes" if 1 in signs else "no"
     return "ambiguous" if signs or statement.undecided else None
@@ -86,9 +142,7 @@ def _combine_sentences(sentences: list[str]) -> _Statement:
         part.strip(" ,;:-")
         for sentence in sentences
         for part in PHRASES["clauses"].split(
-            PHRASES["unknown_scope"].sub(
-                " maybe ", PHRASES["idioms"].sub(" ", _replace_exceptions(sentence))
-            )
+            _replace_unsaid(PHRASES["idioms"].sub(" ", _replace_exceptions(sentence)))
         )
     ]
     if any(PHRASES["elliptic_it"].fullmatch(clause) for clause in clauses[1:]):
@@ -99,6 +153,9 @@ def _combine_sentences(sentences: list[str]) -> _Statement:
         for part in _split_clause(clause)
         if part
     ]
+    signed = [i for i, statement in enumerate(statements) if statement.sign]
+    if signed and any(statement.undecided for statement in statements[signed[-1] :]):
+        return _UNDECIDED
     for explicit in (True, False):
         signs = {
             statement.sign
@@ -121,6 +178,14 @@ def _replace_exceptions(sentence: str) -> str:
         .replace("anything but", "far from")
     )
     return PHRASES["exception"].sub(", there is ", sentence)
+
+
+def _replace_unsaid(sentence: str) -> str:
+    """Replace what a reply does not say of the image: conditions, guesses, what others say."""
+    sentence = PHRASES["conceded_first"].sub("", sentence)
+    sentence = PHRASES["condition"].sub(" whether ", sentence)
+    sentence = PHRASES["unknown_scope"].sub(" maybe ", sentence)
+    return PHRASES["field"].sub(r"\1 image", sentence)
 
 
 def _split_clause(clause: str) -> list[str]:

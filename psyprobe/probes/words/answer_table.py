@@ -82,7 +82,11 @@ def read_answer(answer: Answer, prompt: Prompt) -> Read:
     if answer.finish == REFUSED:
         return Read("refusal")
     text = read_reply(
-        answer.text, yes=prompt.yes, no=prompt.no, polarity=prompt.polarity
+        answer.text,
+        yes=prompt.yes,
+        no=prompt.no,
+        polarity=prompt.polarity,
+        question=prompt.text,
     )
     if not answer.first_tokens:
         return Read(text)

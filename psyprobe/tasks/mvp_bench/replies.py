@@ -112,7 +112,11 @@ def parse_reply(
     allowed = ("yes", "no") if task == "yes_no" else tuple("ABCDE")
     if rule == "lenient":
         options = split_choices(question)[1]
-        answer = read_reply(reply) if task == "yes_no" else read_letter(reply, options)
+        answer = (
+            read_reply(reply, question=question)
+            if task == "yes_no"
+            else read_letter(reply, options)
+        )
         return answer if answer in allowed else ""
     bracketed = task != "yes_no" and run != "circular"
     for mark in ".,)" if bracketed else ".,":
