@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -303,6 +304,15 @@ def _physical(
     return centre + scale * threshold, scale * np.exp(-slope)
 
 
+class Bounds(NamedTuple):
+    """Bounds of two parameters, which are the first axis."""
+
+    lower: FloatArray
+    upper: FloatArray
+    #: Whether the bounds differ, so that the parameter is not fixed.
+    differ: BoolArray
+
+
 @dataclass(frozen=True)
 class SearchProblem:
     """A model of groups of curves, their answers, and bounds of their parameters.
@@ -326,6 +336,21 @@ class SearchProblem:
             lower=self.lower[index],
             upper=self.upper[index],
         )
+
+    @cached_property
+    def curve_bounds(self) -> Bounds:
+        """Stack the bounds of threshold and slope once for all steps of a climb."""
+        return self._stack_bounds("threshold", "slope")
+
+    @cached_property
+    def rate_bounds(self) -> Bounds:
+        """Stack the bounds of guess and lapse rate once for all steps of a climb."""
+        return self._stack_bounds("guess", "lapse")
+
+    def _stack_bounds(self, *names: str) -> Bounds:
+        lower = np.array([getattr(self.lower, name) for name in names])
+        upper = np.array([getattr(self.upper, name) for name in names])
+        return Bounds(lower, upper, upper > lower)
 
     def levels_at(self, point: Point) -> Levels:
         """Evaluate the functions of a point, from which the objective and its derivatives come."""

@@ -29,7 +29,7 @@ from psyprobe.analysis.psychometric.counts import (
     pick,
     tested_range,
 )
-from psyprobe.analysis.psychometric.likelihood import SearchProblem
+from psyprobe.analysis.psychometric.likelihood import Bounds, SearchProblem
 
 _GroupsType = TypeVar("_GroupsType", Counts, Point)
 _ROUNDS = 80
@@ -106,8 +106,10 @@ def _step(
     derivatives = problem.differentiate(point, levels)
     if problem.equal_rates:
         derivatives.equate_rates()
-    free_curve = _free(problem, point, derivatives.curve, "threshold", "slope")
-    free_rates = _free(problem, point, derivatives.rates, "guess", "lapse")
+    curve = np.array([point.threshold, point.slope])
+    rates = np.array([point.guess, point.lapse])
+    free_curve = _free(problem.curve_bounds, curve, derivatives.curve)
+    free_rates = _free(problem.rate_bounds, rates, derivatives.rates)
     curve_step, rate_step = _newton_step(derivatives, free_curve, free_rates, damping)
     curve_gain = (derivatives.curve * curve_step).sum((0, -1))
     rate_gain = (derivatives.rates * rate_step).sum(0)
@@ -125,17 +127,11 @@ def _step(
     return _Step(moved.within(problem.lower, problem.upper), curve_gain + rate_gain)
 
 
-def _free(
-    problem: SearchProblem, point: Point, gradient: FloatArray, *names: str
-) -> BoolArray:
+def _free(bounds: Bounds, value: FloatArray, gradient: FloatArray) -> BoolArray:
     """Find the parameters that are neither fixed nor pushed against a bound by the gradient."""
-    value, lower, upper = (
-        np.array([getattr(place, name) for name in names])
-        for place in (point, problem.lower, problem.upper)
-    )
-    may_fall = (value > lower) | (gradient > 0)
-    may_rise = (value < upper) | (gradient < 0)
-    return may_fall & may_rise & (upper > lower)
+    may_fall = (value > bounds.lower) | (gradient > 0)
+    may_rise = (value < bounds.upper) | (gradient < 0)
+    return may_fall & may_rise & bounds.differ
 
 
 def _newton_step(
@@ -203,6 +199,11 @@ class _Matrix(NamedTuple):
         square = first * second
         determinant = square - mixed * mixed
         sound = (first > 0) & (second > 0) & (determinant > 1e-14 * square)
+        if sound.all():
+            inverse = _Matrix(
+                second / determinant, -mixed / determinant, first / determinant
+            )
+            return inverse, sound
         divisor = np.where(sound, determinant, 1.0)
         # Where rounding has spoiled the determinant the diagonal alone still climbs.
         inverse = _Matrix(
