@@ -11,6 +11,12 @@ from psyprobe.stimulus.kinds.discs import Disc, disc
 from psyprobe.stimulus.kinds.gratings import Gabor, Grating, gabor, grating
 from psyprobe.stimulus.kinds.noise import Noise, noise
 from psyprobe.stimulus.kinds.sums import Sum
+from psyprobe.stimulus.kinds.white_noise import (
+    ColouredNoise,
+    WhiteNoise,
+    coloured_noise,
+    white_noise,
+)
 from psyprobe.stimulus.parameters import (
     DerivedLevel,
     Parameter,
@@ -30,6 +36,7 @@ __all__ = [
     "AnnulusNoise",
     "Backend",
     "Clip",
+    "ColouredNoise",
     "Counterphase",
     "DerivedLevel",
     "Disc",
@@ -45,8 +52,10 @@ __all__ = [
     "Sum",
     "Uniform",
     "UniformClip",
+    "WhiteNoise",
     "annulus_noise",
     "broken_kinds",
+    "coloured_noise",
     "disc",
     "file_parameter",
     "gabor",
@@ -57,5 +66,6 @@ __all__ = [
     "specification_from_dict",
     "stimulus_kind",
     "uniform",
+    "white_noise",
     "with_levels",
 ]

@@ -406,18 +406,19 @@ def _measure_cones(
         cones -= direction[:, None, None] * modulation
         cones *= cones
         furthest = max(furthest, float(np.sqrt(cones.sum(axis=0).max())))
-    contrast = spec.contrast
+    fitted = next(
+        (
+            measurement
+            for measurement in measurements.entries
+            if measurement.quantity in ("contrast", "rms contrast")
+        ),
+        None,
+    )
+    # That of noise follows from its density.
+    contrast = spec.contrast if fitted is None else fitted.requested or 0.0
     slack = STANDARD_ERRORS * roundoff(measurements.precision) * (1 + abs(contrast))
     if abs(contrast) > 0:
         products -= sums * sums[3] / planes.pattern.size
-        fitted = next(
-            (
-                measurement
-                for measurement in measurements.entries
-                if measurement.quantity in ("contrast", "rms contrast")
-            ),
-            None,
-        )
         delivered = fitted.delivered if fitted else contrast
         method = "least squares on the pattern"
         for name, share, slope in zip(

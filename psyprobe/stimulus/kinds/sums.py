@@ -260,7 +260,8 @@ class Sum(Specification):
             space = "lms"
         if (darkest := float(pixels.min())) < 0:
             raise InputError(
-                f"the parts together would need negative light ({darkest:g}); lower their contrasts"
+                f"the parts together would need negative light ({darkest:g}); lower their "
+                "contrasts, or the density of noise"
             )
         return pixels, space
 
