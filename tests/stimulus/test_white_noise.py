@@ -160,6 +160,6 @@ def test_what_cannot_be_light_is_refused() -> None:
     with pytest.raises(InputError, match="density is -1"):
         WhiteNoise(density=-1.0)
     with pytest.raises(InputError, match="negative light"):
-        coloured_noise(density=1e-3, exponent=2)
+        coloured_noise(density=1e-2, exponent=2)
     with pytest.raises(GamutError):
         Display(peak=120).encode(white_noise(density=2.78e-6))
