@@ -56,20 +56,21 @@ def page_of(result: xr.Dataset) -> JsonMapping:
 
 
 def stimulus_on(page: JsonMapping) -> StimulusSet | None:
-    """Load the stimulus of a page; none where it lies in a file.
+    """Load the stimulus of a page, with the page's noise; none where it lies in a file.
 
     A store from elsewhere could name any code there.
     """
     entry = page.get("stimulus")
     if isinstance(entry, str):
-        return (
-            None
-            if "/" in entry or "\\" in entry or entry.endswith(".toml")
-            else load_stimulus(entry)
-        )
-    if not isinstance(entry, Mapping) or ".py" in json.dumps(entry):
+        if "/" in entry or "\\" in entry or entry.endswith(".toml"):
+            return None
+        stimulus = load_stimulus(entry)
+    elif not isinstance(entry, Mapping) or ".py" in json.dumps(entry):
         return None
-    return stimulus_set({"title": "stimulus", **entry}, "stimulus", Path())
+    else:
+        stimulus = stimulus_set({"title": "stimulus", **entry}, "stimulus", Path())
+    noise = page.get("noise")
+    return stimulus.with_noise(noise) if isinstance(noise, Mapping) else stimulus
 
 
 def contrast_kind_of(result: xr.Dataset) -> str:

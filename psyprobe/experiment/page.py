@@ -166,6 +166,17 @@ class ExampleTrial(Section):
     answer: str
 
 
+class ExternalNoise(Section):
+    """Noise in the light of every image, of the same density for every observer."""
+
+    #: Two-sided power spectral density of the contrast, deg²; of coloured noise that at 1 cpd.
+    density: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        description="deg²"
+    )
+    #: Exponent with which the density falls with frequency; 0 is white.
+    exponent: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+
+
 class Asking(Section):
     """How questions are put in words."""
 
@@ -327,14 +338,18 @@ class JudgeSettings(Section):
 
 
 def _stimulus(value: Any, info: ValidationInfo) -> StimulusSet:
+    """Load the stimulus of a page, with the page's noise."""
     folder = folder_of(info)
     if isinstance(value, Mapping):
-        return stimulus_set({"title": "stimulus", **value}, "stimulus", folder)
-    if not isinstance(value, str):
+        stimulus = stimulus_set({"title": "stimulus", **value}, "stimulus", folder)
+    elif isinstance(value, str):
+        stimulus = load_stimulus(folder / value if value.endswith(".toml") else value)
+    else:
         raise InputError(
             f"stimulus is {value!r}; give text, or a table with a kind and its parameters"
         )
-    return load_stimulus(folder / value if value.endswith(".toml") else value)
+    noise = info.data.get("noise")
+    return stimulus.with_noise(noise.model_dump()) if noise else stimulus
 
 
 def _probe(value: str, info: ValidationInfo) -> str:
@@ -418,6 +433,8 @@ class Page(Section):
 
     title: str
     source: str = ""
+    #: Noise that is added to the stimulus, as its part "noise".
+    noise: ExternalNoise | None = None
     #: A catalogue name, a ``.toml`` file beside the page, or a table with a kind and its
     #: parameters.
     stimulus: Annotated[StimulusSet | None, BeforeValidator(_stimulus)] = None

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 ABILITIES = (*pairs.ABILITIES, "answer")
 SECTIONS = (
     "stimulus",
+    "noise",
     "levels",
     "variants",
     "human",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -72,6 +72,45 @@ class StimulusSet:
         # A sum refuses parts that are no patterns on a background.
         patterns = cast("tuple[Modulation, ...]", tuple(parts))
         return Sum(parts=patterns, names=tuple(self.parts)).changed(**overrides)
+
+    def with_noise(self, noise: JsonMapping) -> StimulusSet:
+        """Add noise of a stated density as a part "noise", in the colour direction of the target.
+
+        Parameters
+        ----------
+        noise : mapping
+            "density", in deg², and perhaps "exponent", as a page's table [noise] has them.
+
+        Raises
+        ------
+        InputError
+            If the stimulus is no pattern on a background, or has such a part.
+
+        Examples
+        --------
+        >>> noisy = load_stimulus("gabor_achromatic").with_noise({"density": 2.78e-6})
+        >>> noisy.spec().value("noise_density")
+        2.78e-06
+        """
+        target = specification_from_dict(
+            {"kind": self.kind} | self.parameters, allow_files=True
+        )
+        if not isinstance(target, Modulation) or "noise" in self.parts:
+            obstacle = f"{self.name} is a {self.kind}"
+            if "noise" in self.parts:
+                obstacle = f"{self.name} has a part of that name"
+            raise InputError(
+                f"[noise] adds to still patterns on a background, and {obstacle}; give another "
+                "stimulus, or leave [noise] out"
+            )
+        part = dict(noise)
+        if not part.get("exponent"):
+            part.pop("exponent", None)
+        kind = "coloured_noise" if "exponent" in part else "white_noise"
+        part |= {"kind": kind, "direction": target.direction}
+        noisy = replace(self, parts=self.parts | {"noise": part})
+        noisy.spec()
+        return noisy
 
     def content(self) -> JsonObject:
         """Return what makes the stimulus, for digests: no title, no path."""

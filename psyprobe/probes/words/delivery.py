@@ -7,9 +7,10 @@ uniform in [0, 1) for every pixel and channel, keeps the contrast at every level
 noise of about half a code ("rpdf"; "tpdf" has just half a code at every level). Resizing, JPEG and
 a model's own input stage change it again, so contrast is measured on what arrives.
 
-The noise of a trial depends on its level and repeat, not on its contrast or its prompt: the
-contrasts of a ladder share their pattern, and all prompts their images. Seeds are derived from the
-trial that they belong to, so the order of questions cannot change an image.
+The noise of a pattern or mask depends on the trial's level and repeat, not on its contrast or its
+prompt: the contrasts of a ladder share their pattern, and all prompts their images. Noise of a
+stated density is fresh in every image: its seed depends on contrast, order and interval too. Seeds
+are derived from the trial that they belong to, so the order of questions cannot change an image.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from psyprobe._typing import FloatArray, IntArray, Size
-from psyprobe.errors import InputError, check_known
+from psyprobe.errors import GamutError, InputError, check_known
 from psyprobe.files.images import encode_png
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import digest
@@ -36,7 +37,8 @@ from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.probes.differences import PERIOD, apply_change
 from psyprobe.probes.displayed_images import show
-from psyprobe.stimulus import Specification, Uniform
+from psyprobe.stimulus import Backend, Specification, Sum, Uniform, WhiteNoise
+from psyprobe.stimulus.kinds.white_noise import LARGEST_DEVIATION
 from psyprobe.stimulus.specification import with_levels
 
 #: Dithers of images that a page draws itself from their specifications, frame by frame.
@@ -217,6 +219,7 @@ def delivered_contrast(
     display: Display,
     reference: Specification | None = None,
     difference: float | None = None,
+    blank_drive: FloatArray | None = None,
 ) -> Delivered:
     """Measure the requested contrast, or difference, in an image as it arrived.
 
@@ -237,6 +240,9 @@ def delivered_contrast(
         The stimulus from which it differs; by default its background, or its mask.
     difference : float, optional
         The amount of the difference; by default its contrast.
+    blank_drive : array, shape as `drive`, optional
+        The reference as it arrived, where it is noise: resizing that changes the noise would
+        scatter what is left of it; by default the reference as it was drawn.
 
     Raises
     ------
@@ -290,13 +296,16 @@ def delivered_contrast(
     if not isinstance(reference, Uniform):
         # A target on a mask counts without its mask.
         reference_modulation = _modulation(reference)
-        image_modulation = image_modulation - _resample(
-            reference_modulation, (height, width)
-        )
         pattern_modulation = pattern_modulation - reference_modulation
+        if blank_drive is None:
+            blank_modulation = _resample(reference_modulation, (height, width))
+        else:
+            blank_light = display.luminance(np.asarray(blank_drive, np.float64))
+            blank_modulation = np.asarray(blank_light / blank_light.mean() - 1)
+        image_modulation = image_modulation - blank_modulation
     energy = float(np.mean(pattern_modulation**2))
     if energy < 1e-20:
-        gain = _colour_gain(values, stimulus, reference, display)
+        gain = _colour_gain(values, stimulus, reference, display, blank_drive)
     else:
         received_pattern = _resample(pattern_modulation, (height, width))
         gain = float(np.mean(image_modulation * received_pattern)) / energy
@@ -314,6 +323,7 @@ def _colour_gain(
     stimulus: Specification,
     reference: Specification,
     display: Display,
+    blank_drive: FloatArray | None,
 ) -> float:
     """Measure the gain of a pattern of colour alone, in the light of the display's primaries."""
 
@@ -326,7 +336,12 @@ def _colour_gain(
     image_light = display.decode(drive)
     shape = image_light.shape[-3:-1]
     reference_light = light_of(reference)
-    difference_light = image_light - resample(reference_light)
+    blank_light = (
+        resample(reference_light)
+        if blank_drive is None
+        else display.decode(blank_drive)
+    )
+    difference_light = image_light - blank_light
     expected = resample(light_of(stimulus) - reference_light)
     return float(np.sum(difference_light * expected) / np.sum(expected**2))
 
@@ -472,13 +487,15 @@ class TrialImages:
     pattern: int
     #: Seed of the dither of each image.
     dither_seeds: tuple[int, ...]
-    #: Seed of the pattern's noise.
+    #: Seed of the pattern's noise; that of a stated density has one for each image.
     image_seed: int
     #: Value of the level, in its unit, and contrast of the pattern; 0 in a catch trial.
     value: float = 0.0
     contrast: float = 0.0
     #: Why nothing can be shown; then there are no specifications.
     refused: str = ""
+    #: The reference in the same noise as the pattern; None without noise of a stated density.
+    blank: Specification | None = None
 
 
 @dataclass(frozen=True)
@@ -540,38 +557,65 @@ class Scene:
         refusal = "" if catch else self._frequency_refusal(value, contrast)
         if refusal:
             return TrialImages((), pattern, (), image_seed, refused=refusal)
-        spec, blank = self.stimuli(value, contrast, image_seed, order)
+        fields = [
+            self.stimuli(
+                value,
+                contrast,
+                image_seed,
+                order,
+                derived_seed(self.seed, "fresh noise", *key, order, interval),
+            )
+            for interval in range(self.intervals)
+        ]
+        spec, blank = fields[pattern]
         specs = [blank if catch else spec]
         seeds = [derived_seed(self.seed, "dither", *key)]
         if self.intervals == 2:
-            specs.insert(1 - order, blank)
+            specs.insert(1 - order, fields[1 - pattern][1])
             seeds.insert(
                 1 - order, derived_seed(self.seed, "dither of the uniform field", *key)
             )
         return TrialImages(
-            tuple(specs), pattern, tuple(seeds), image_seed, value, contrast
+            tuple(specs),
+            pattern,
+            tuple(seeds),
+            image_seed,
+            value,
+            contrast,
+            blank=blank if self.fresh_noise else None,
         )
 
     def stimuli(
-        self, value: float, contrast: float, image_seed: int, order: int = 0
+        self,
+        value: float,
+        contrast: float,
+        image_seed: int,
+        order: int = 0,
+        noise_seed: int | None = None,
     ) -> tuple[Specification, Specification]:
-        """Choose the pattern of a level and its reference, both with the noise of one seed.
+        """Choose the pattern of a level and its reference, both in the same noise.
 
         Parameters
         ----------
         value, contrast, order
             As for `plan_trial`.
         image_seed : int
-            Seed of all noise in the stimulus.
+            Seed of the noise of patterns and masks.
+        noise_seed : int, optional
+            Seed of noise of a stated density; by default `image_seed`.
         """
         catch = contrast == 0
         spec = self.spec
         if self.orientations:
             spec = with_levels(spec, orientation=self.orientations[order])
-        levels = {self.level: value, **self._random_seeds(image_seed)}
+        noise_seed = image_seed if noise_seed is None else noise_seed
+        fresh: dict[str, float] = {
+            name: derived_seed(noise_seed, name) for name in self.fresh_noise
+        }
+        levels = {self.level: value, **self._random_seeds(image_seed), **fresh}
         if self.change is None:
-            if not catch:
-                spec = with_levels(spec, **levels, contrast=contrast)
+            levels = fresh if catch else {**levels, "contrast": contrast}
+            spec = with_levels(spec, **levels)
             blank = spec.reference()
         elif self.change[1] == PERIOD.name:
             finest = {} if catch else {"frequency": 1 / contrast}
@@ -583,6 +627,49 @@ class Scene:
             amount = apply_change(unit, float(blank.value(parameter)), contrast)
             spec = with_levels(blank, **{parameter: amount})
         return spec, blank
+
+    @cached_property
+    def fresh_noise(self) -> tuple[str, ...]:
+        """Names of the seeds of noise of a stated density: each image has its own."""
+        if not isinstance(self.spec, Sum):
+            return ()
+        parts = zip(self.spec.part_names, self.spec.parts[1:], strict=True)
+        return tuple(
+            f"{name}_seed" for name, part in parts if isinstance(part, WhiteNoise)
+        )
+
+    def check_noise(self, trial: TrialImages) -> None:
+        """Raise `GamutError` if noise of five standard deviations would leave the display."""
+        for spec in trial.specs:
+            if not self.fresh_noise or not isinstance(spec, Sum):
+                continue
+            noise = [part for part in spec.parts if isinstance(part, WhiteNoise)]
+            if any(part.direction != noise[0].direction for part in spec.parts):
+                # Only a drawing tells where modulations of several directions lead.
+                continue
+            reach = LARGEST_DEVIATION * sum(float(part.rms) for part in noise)
+            pattern = sum(
+                np.asarray(part.modulation(Backend()))
+                for part in spec.parts
+                if part not in noise
+            )
+            change = np.array([np.min(pattern) - reach, np.max(pattern) + reach])
+            light = spec.luminance * (1 + change)
+            try:
+                if spec.parts[0].in_colour:
+                    cones = 1 + change[:, None] * noise[0].cone_contrast
+                    lms = spec.luminance * noise[0].background_lms * cones
+                    self.display.encode(lms[None], space="lms", observer=spec.observer)
+                else:
+                    self.display.encode(light[None])
+            except GamutError:
+                raise GamutError(
+                    f"with noise of {reach:.3g} about it (five standard deviations at "
+                    f"{spec.ppd:.4g} pixels per degree) light reaches from {light[0]:.4g} to "
+                    f"{light[1]:.4g} cd/m², and the display shows {self.display.floor:.4g} to "
+                    f"{self.display.ceiling:.4g} cd/m²; lower the highest contrast, or the density "
+                    "of the noise"
+                ) from None
 
     def describe(self, trial: TrialImages) -> JsonObject:
         """Describe all that determines the images of a trial, as JSON can hold it."""
@@ -665,6 +752,18 @@ class Scene:
             image.setflags(write=False)
         frames = [transform(image) for image in stimuli[trial.pattern]]
         received = np.stack(frames) if spec.is_clip else frames[0]
+        if trial.blank is not None:
+            # The same noise and dither, so that neither scatters what arrives of the pattern.
+            dither_seed = trial.dither_seeds[trial.pattern]
+            (blank_image,) = self._deliver_stimulus(trial.blank, dither_seed)
+            return images, delivered_contrast(
+                received,
+                spec,
+                self.display,
+                trial.blank,
+                trial.contrast,
+                transform(blank_image),
+            )
         if self.change is None:
             return images, delivered_contrast(received, spec, self.display)
         # Where the period varies, the whole pattern is the difference.

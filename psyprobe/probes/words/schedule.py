@@ -119,7 +119,8 @@ class WordsSchedule(ExperimentSchedule):
         )
         self.scene = self._build_scene()
         self._check_scene()
-        self.people, self.remarks = self._human_curve()
+        self.people, remarks = self._human_curve()
+        self.remarks = (*remarks, *self._noise_remarks())
         self._examples = self._build_examples()
         #: A person is asked one question after another, each when the store has the last answer.
         self._one_at_a_time = self.scene.delivery.format == "page"
@@ -389,6 +390,7 @@ class WordsSchedule(ExperimentSchedule):
             with in_file(f"{name}, {level}, {description}"):
                 for spec in trial.specs[:1]:
                     scene.display.encode(spec.draw())
+                scene.check_noise(trial)
 
     def _check_screen(self, screen: Screen | None) -> Screen:
         if screen is None:
@@ -450,6 +452,7 @@ class WordsSchedule(ExperimentSchedule):
         values = np.array(experiment.levels[self.level])
         grey = (
             self.level == "frequency"
+            and experiment.noise is None
             and contrast_kind(native) != "cone"
             and self.axis == CONTRAST_AXIS
         )
@@ -467,6 +470,17 @@ class WordsSchedule(ExperimentSchedule):
             "sensitivity": sensitivity.tolist(),
         }
         return human_curve, stimulus_remarks(experiment, native)
+
+    def _noise_remarks(self) -> Iterator[str]:
+        """Yield a warning of two intervals that show one field of noise."""
+        if self.probe.intervals == 1 or self.scene.fresh_noise:
+            return
+        if any(
+            name.split("_")[-1] == "seed" for name in self._native.reference().levels()
+        ):
+            yield (
+                "both intervals show the same noise; efficiency is not defined; give [noise]"
+            )
 
     def _batches(self, trials: Sequence[Trial]) -> list[Batch]:
         """Build the questions of trials, one batch for each image."""
@@ -649,6 +663,7 @@ class WordsProbe:
     ABILITIES: tuple[str, ...] = ("answer",)
     SECTIONS: tuple[str, ...] = (
         "stimulus",
+        "noise",
         "levels",
         "asking",
         "delivery",
