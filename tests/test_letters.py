@@ -107,6 +107,21 @@ STRUCTURED = (
     ("a. red, or b. green", ""),
     ("I guess B, maybe C.", ""),
     ("- [x] A\n- [x] B", ""),
+    ("| A | B |\n|---|---|\n| | x |", "B"),
+    ("<final>C</final>", "C"),
+    ("choice: c\nconfidence: 0.55", "C"),
+    ("A: 12 %\nB: 31 %\n=> B", "B"),
+    ("A. a cat - no.\nB. a dog - yes.\n\nThe correct choice is B.", "B"),
+    # What is taken back, excluded, denied or on a condition.
+    ("D was my first thought, but it is coarser. Going with B.", "B"),
+    ("B is out, as are C and D.", ""),
+    ("A, B and C all describe motion.\n\nOption D.", "D"),
+    ("Option A and option C are both possible.", ""),
+    ("Not A but C.", "C"),
+    ("Up, i.e. C. (Not D: it moves.)", "C"),
+    ("If it were red I'd say A.", ""),
+    ("It is hard to choose B over A.", ""),
+    ("None of these.", ""),
     ('{"A": 0.5, "B": 0.5}', ""),
 )
 
@@ -132,6 +147,31 @@ def test_where_options_are_known_the_text_of_one_counts(
     reply: str, letter: str
 ) -> None:
     assert read_letter(reply, ("a cat", "a dog", "a horse", "a hot dog")) == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "options", "letter"),
+    [
+        ("E", ("E", "F", "H"), "A"),
+        ("It's an H.", ("E", "F", "H"), "C"),
+        ("A", ("B", "C", "A"), ""),
+        ("It cannot be determined.", ("left", "it cannot be determined"), "B"),
+        ("I count two gratings.", ("2", "3"), "A"),
+        ("Image 1 shows no grating.", ("1", "2"), ""),
+        ("A cat? No. It's a dog.", ("a cat", "a dog"), "B"),
+        ("One might take it for stripes, but it's dots.", ("stripes", "dots"), "B"),
+        (
+            "A. stripes\nB. dots\nC. grey\n\nI see dots.",
+            ("stripes", "dots", "grey"),
+            "B",
+        ),
+        ("They might be dots.", ("stripes", "dots"), ""),
+    ],
+)
+def test_the_text_of_an_option_is_what_is_affirmed(
+    reply: str, options: tuple[str, ...], letter: str
+) -> None:
+    assert read_letter(reply, options) == letter
 
 
 def test_both_benchmarks_read_letters_alike() -> None:

@@ -9,6 +9,7 @@ from psyprobe.analysis.words.reply_structure import (
     best_label,
     split_boxes,
     split_json,
+    ticked_columns,
     verdict_groups,
     without_struck,
 )
@@ -21,33 +22,88 @@ _ALONE = (
     r"(?!(?:\s+(?:is|was|seems|looks))?(?:n't|\s+(?:clearly )?(?:not|wrong|incorrect|false)\b))"
     r"(?!\.?[a-zA-Z]\.)"
 )
+#: What follows a letter that is talked about: "D was my first thought".
+_NO_VERB = (
+    r"(?!\s+(?:is|was|are|were|isn|wasn|seem|look|appear|could|would|might|may|can|can't|has|had|and|or"
+    r"|fit|do|does|did|show|describe)(?:s|ed)?\b)"
+)
 #: A letter in running text; before a further word "A" is an article.
 _NAMED = (
-    r"(?:\(?(?!A\s+(?!is\b|because\b|since\b|as\b|seems\b|looks\b|fits\b)\w)([A-E])(?=[\s.,;:!?)\]]|$)"
+    r"(?:\(?(?!A\s+(?!is\b|because\b|since\b|as\b|seems\b|looks\b|fits\b|over\b)\w)([A-E])(?=[\s.,;:!?)\]]|$)"
     rf"{_ALONE}|\(?([a-e])\)?\W*\Z)"
 )
 #: Forms in which a letter is the answer; the first that a reply has counts.
 _FORMS = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
-        r"\A\W*(?:(?i:option|choice|letter)\W+)?([A-Ea-e])\W*\Z",
-        r"(?i:answer)(?:\W+(?i:is|therefore|thus|then|hence|(?:should|would|must) be|option"
+        r"\A\W*(?:(?i:option|choice|letter|scores?|prob\w*|p)\W+)?([A-Ea-e])\W*\Z",
+        r"(?i:answer|verdict|(?:correct|right|best|final|my) (?:choice|option|letter|pick))"
+        r"(?:\W+(?i:is|s|therefore|thus|then|hence|(?:should|would|must) be|option"
         r"|choice|letter))*\W+" + _NAMED,
+        r"(?i:going with|go with|going for|settled? on|opt(?:ed|ing)? for|left with|i\.e\.,?"
+        rf"|namely)\s+{_NAMED}",
+        r"(?:[→⇒]|[=-]>)\W*([A-E])\W*\Z",
+        r"\b(?i:but|therefore|hence|thus|so|conclusion)[\s:,]*\(?([A-E])\)?\W*\Z",
+        r"\b([A-E]) (?:(?:is|fits|seems|looks|would be|must be) (?:the )?(?:right|correct|best)"
+        r"|it is|remains)\b",
         r"(?i:\bso|leaves(?: us with)?|therefore|hence|thus|leaving),?\s+(?:only\s+)?"
         r"(?i:it is |it's |it must be )?" + _NAMED + r"(?=\W*\Z)",
         rf"^\W*(?:([A-Ea-e]){_ALONE}[.:)]|([A-E]){_ALONE}(?:[,;]|\s+[-–—]|\s*$)"
-        rf"|([B-E]){_ALONE}\s)",
-        r"^(A) is (?:the )?(?:right|correct|best)\b",
+        rf"|([B-E]){_ALONE}{_NO_VERB}\s)",
         r"(?<!not )(?<!n't )(?i:option|choice|letter|choose|pick|select|think|believe|guess|say"
-        r"|go with|prefer|lean(?:ing)? towards?|it is|it's|that is|would be)\W+(?:is\W+)?"
-        + _NAMED,
+        r"|go with|prefer|(?:must|should|has to|ought to|will) be|lean(?:ing)? towards?"
+        r"|it is|it's|that is|would be)\W+(?:is\W+)?" + _NAMED,
         r"\(([A-E])\)",
         r"[.!?]\s+\(?([A-E])\)?[.!]?\Z",
     )
 )
 #: A line of a list of options: what stands before its letter, and the letter.
 _LISTED = re.compile(r"^([^\w\n]*)([A-E])\W", re.MULTILINE)
+_CHOSEN = re.compile(r"(?i)\b(?:answer|option|choice|choose|pick|select)\b")
+#: Letters in squares, which are signs of their own.
+_SQUARED = {0x1F170 + i: letter for i, letter in enumerate("AB")}
 _SET_OFF = re.compile(r"\*\*|__|[→✓✔✅☑➜]|=>|->")
+#: What is said of no answer: a letter that is denied ("not D", "rather than (B)"), two letters at
+#: once ("A and option B"), and a condition ("if it were red I'd say A").
+_UNCHOSEN = re.compile(
+    r"(?:(?i:\b(?:not|nor|neither|never|rather than|instead of|unlike|anything but"
+    r"|excludes?|rules? out|ruled out|(?:hard|difficult|impossible|tough|unable) to)\b)"
+    r"|(?i:n['\u2019]t\b))"
+    r"(?:(?!\b(?:but|so|because|hence|is)\b)[^.,;:!?\n]){0,20}?\(?\b[A-E]\b\)?"
+    r"|(?:\b[A-E],\s*)*\(?\b[A-E]\b\)?\W+(?:(?:and|or|nor)\W+(?:(?i:option|choice|letter)\W+)?\(?[A-E]\b\)?\W*)+"
+    r"|(?i:\bif (?!i (?:must|had|have|am|was)\b)|\b(?:had|were) (?:it|they|there)\b)"
+    r"[^.!?;\n]*"
+)
+_TAG = re.compile(r"(?is)<(answer|final(?:_answer)?|choice|verdict)>(.*?)</\1>")
+_LABELLED = re.compile(
+    r"(?im)^\W*(?:(?:final|my|correct) )?(?:answer|choice|option|letter|verdict)\W*[:=]"
+    r"\W*([A-E])\W*$"
+)
+#: A list of the options by their letters, which repeats the question.
+_OPTION_LIST = re.compile(r"(?m)(?:^\W*[A-E][.):]\s.*(?:\n|\Z)){3,}")
+#: What only seemed so, or is asked, in a reply: no answer.
+_UNSAID = re.compile(
+    r"[^.!?;\n]*\?|[^.!?;\n]*\b(?:at first|initially|suspect\w*|assumed|thought"
+    r"|first (?:thought|guess|impression|glance|sight|look)"
+    r"|(?:one|you|people|some) (?:might|may|could|would))\b"
+    r"[^.!?;\n]*?(?=\bbut\b|\bhowever\b|[.!?;\n]|\Z)"
+)
+_BEFORE_BUT = re.compile(r"[^.!?;\n]*\b(?:but|however|yet)\b")
+_NUMBERS = (
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+)
+#: What an option says before its core: "they are equally dark".
+_SUBJECT = re.compile(r"^(?:(?:they|both|there) are|(?:it|there) is|it|an?|the) ")
 #: A second option: "a. red, or b. green", "B, maybe C".
 _ALSO = re.compile(
     r"\b(?:or|and|nor)\s+\(?[a-e][.)]\s"
@@ -60,12 +116,31 @@ _JUDGED = re.compile(
 _CORRECTION = re.compile(
     r"(?i:\b(?:correction|scratch that|strike that|i meant?|wait|on second thoughts?)\b)[:,.\s]"
 )
-#: What makes the text of an option no answer: a denial or a hedge.
+#: What makes the text of an option no answer: a denial before or behind it in its clause, a hedge
+#: in its sentence.
 _DENIAL = re.compile(
-    r"\b(?:no|not|never|neither|nor|without|unlike|instead|rather|than)\b|n['’]t\b"
+    r"\b(?:no|not|never|neither|nor|without|unlike|instead|rather|than|except|excludes?"
+    r"|rules? out)\b"
+)
+_DENIED = re.compile(
+    r"\b(?:not|never|absent|missing|excluded|ruled out|out|empty|wrong|incorrect)\b"
 )
 _HEDGE = re.compile(
-    r"\b(?:could|might|may|maybe|perhaps|possibly|unsure|either|cannot|unclear)\b|can['’]t\b"
+    r"\b(?:could|might|may|maybe|perhaps|possibly|unsure|uncertain|either|cannot|unclear"
+    r"|if|whether|between)\b"
+)
+_SENTENCE_END = re.compile(r"[.!?;\n]")
+_CLAUSE_END = re.compile(r"[.,;:!?\n()]|\b(?:but|so|hence|because|since|and)\b")
+_CONTRACTIONS = (
+    ("[\u2018\u2019]", "'"),
+    (r"\bcan(?:'t| not)\b", "cannot"),
+    (r"n't\b", " not"),
+    (r"'re\b", " are"),
+    (r"\b(it|that|there)'s\b", r"\1 is"),
+)
+#: What a number counts that is the name of something: "image 1".
+_NUMBERED = re.compile(
+    r"\b(?:images?|gratings?|steps?|figures?|panels?|frames?|clips?|patch(?:es)?|no|number)[ .#]*\Z"
 )
 
 
@@ -90,6 +165,7 @@ def read_letter(reply: str, options: Sequence[str] = ()) -> str:
     'B'
     """
     text = without_struck(first_and_last(without_reasoning(reply)))
+    text = text.translate(_SQUARED)
     verdicts = _find_verdicts(text)
     letters = {_read_text(part, options) for part in verdicts or [text]}
     return letters.pop() if len(letters) == 1 else ""
@@ -97,6 +173,12 @@ def read_letter(reply: str, options: Sequence[str] = ()) -> str:
 
 def _find_verdicts(text: str) -> list[str]:
     """List the texts that stand as the verdict by the structure of a reply; none without one."""
+    tagged = [match[2] for match in _TAG.finditer(text)]
+    if tagged:
+        return tagged[-1:]
+    columns = ticked_columns(text, lambda word: _letter_alone(word) is not None)
+    if columns:
+        return columns
     boxes = split_boxes(text)
     if boxes:
         return boxes[0]
@@ -113,6 +195,9 @@ def _find_verdicts(text: str) -> list[str]:
     judged = _JUDGED.findall(text)
     if len(judged) > 1:
         return [letter for letter, affirmed in judged if affirmed] or [""]
+    labelled = _LABELLED.findall(text)
+    if labelled:
+        return labelled
     listed = [
         (match[2], bool(_SET_OFF.search(match[1]))) for match in _LISTED.finditer(text)
     ]
@@ -128,32 +213,85 @@ def _letter_alone(text: str) -> str | None:
 def _read_text(text: str, options: Sequence[str]) -> str:
     """Read the letter, or the text of an option, that a text without structure gives."""
     text = _CORRECTION.split(_MARKUP.sub("", text).strip())[-1].strip()
+    texts = [option.casefold().strip(" .") for option in options]
+    if text.casefold().strip(" .") in texts:
+        by_text = "ABCDE"[texts.index(text.casefold().strip(" ."))]
+        # A letter that is an option's text names two options.
+        letter = _letter_alone(text)
+        is_letter = letter is not None and "ABCDE".index(letter) < len(options)
+        return "" if is_letter and letter != by_text else by_text
+    unlisted = _OPTION_LIST.sub("", text)
+    if re.search(r"\w", unlisted):
+        text = unlisted
+    affirmed = _UNCHOSEN.sub(" ", text)
     for form in _FORMS:
-        letters = {"".join(match.groups("")).upper() for match in form.finditer(text)}
+        letters = {
+            "".join(match.groups("")).upper() for match in form.finditer(affirmed)
+        }
         if letters:
-            several = len(letters) > 1 or _ALSO.search(text)
-            return "" if several else letters.pop()
-    return _read_option(text.casefold(), options)
+            several = len(letters) > 1 or _ALSO.search(affirmed)
+            letter = "" if several else letters.pop()
+            # Where options are letters, the letter seen is not the letter chosen.
+            seen = letter.casefold() in texts and not _CHOSEN.search(text)
+            known = not options or letter in "ABCDE"[: len(options)]
+            return letter if known and not seen else ""
+    return _read_option(text, options)
 
 
 def _read_option(text: str, options: Sequence[str]) -> str:
     """Read the letter of the one option whose text is named, and neither denied nor hedged."""
-    named = {}
-    for letter, option in zip("ABCDE", options, strict=False):
-        words = re.sub(r"^(?:an?|the) ", "", option.casefold().strip(" ."))
-        match = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) if words else None
-        if match:
-            named[letter] = match
-    # "A hot dog" names no dog.
-    longest = {
-        letter: match
-        for letter, match in named.items()
-        if not any(
-            match[0] in other[0] and match is not other for other in named.values()
+    text = _UNSAID.sub(" ", _expand(text))
+    for said in (text, _BEFORE_BUT.sub(" ", text)):
+        named = _named_options(said, options)
+        if len(named) == 1:
+            return named.pop()
+    return ""
+
+
+def _named_options(text: str, options: Sequence[str]) -> set[str]:
+    """List the letters of the options that are affirmed; none where one of them is hedged."""
+    matches = [
+        (letter, match)
+        for letter, option in zip("ABCDE", options, strict=False)
+        for match in _option_pattern(option).finditer(text)
+    ]
+    letters = set()
+    for letter, match in matches:
+        if match[0].isdecimal() and _NUMBERED.search(text[: match.start()]):
+            continue
+        # "A hot dog" names no dog.
+        if any(
+            other.start() <= match.start() < match.end() <= other.end()
+            and len(other[0]) > len(match[0])
+            for _, other in matches
+        ):
+            continue
+        before, after = text[: match.start()], text[match.end() :]
+        beside = _SENTENCE_END.split(before)[-1] + _SENTENCE_END.split(after)[0]
+        if _HEDGE.search(beside):
+            return set()
+        denied = _DENIAL.search(_CLAUSE_END.split(before)[-1]) or _DENIED.search(
+            _CLAUSE_END.split(after)[0]
         )
-    }
-    if len(longest) != 1 or _HEDGE.search(text):
-        return ""
-    letter, match = longest.popitem()
-    around = text[: match.start()] + text[match.end() :]
-    return "" if _DENIAL.search(around) else letter
+        if not denied:
+            letters.add(letter)
+    return letters
+
+
+def _option_pattern(option: str) -> re.Pattern[str]:
+    """Compile the pattern of the text of an option: its core, and a number as its word too."""
+    core = _SUBJECT.sub("", _expand(option).strip(" ."))
+    if not core:
+        return re.compile(r"(?!)")
+    words = re.escape(core)
+    if core.isdecimal() and 1 < int(core) < len(_NUMBERS):
+        words = f"(?:{words}|{_NUMBERS[int(core)]})"
+    return re.compile(rf"(?<![\w.]){words}(?!\w|[.,]\d)")
+
+
+def _expand(text: str) -> str:
+    """Write a text in lower case and without contractions."""
+    text = text.casefold()
+    for pattern, words in _CONTRACTIONS:
+        text = re.sub(pattern, words, text)
+    return text

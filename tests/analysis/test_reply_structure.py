@@ -46,8 +46,14 @@ def test_replies_seen_before_keep_their_sign(
     assert len(signs) >= decided
 
 
-def test_labelled_replies_get_no_wrong_letter(oracle_data: Path) -> None:
-    rows = labelled(oracle_data / "replies" / "letters_60.csv")
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [("letters_60.csv", 50), ("letters_first.csv", 54), ("letters_second.csv", 49)],
+)
+def test_labelled_replies_get_no_wrong_letter(
+    oracle_data: Path, name: str, read: int
+) -> None:
+    rows = labelled(oracle_data / "replies" / name)
     readings = []
     for row in rows:
         options = [text.partition(". ")[2] for text in row["options"].split(" | ")]
@@ -55,8 +61,8 @@ def test_labelled_replies_get_no_wrong_letter(oracle_data: Path) -> None:
         readings.append((row["reply"], label, read_letter(row["reply"], options)))
     letters = [row for row in readings if row[2]]
     assert [row for row in letters if row[2] != row[1]] == []
-    assert len(rows) == 60
-    assert len(letters) >= 0.9 * sum(label != "" for _, label, _ in readings)
+    assert len(rows) == 60 and len(letters) >= read
+    assert read >= 0.9 * sum(label != "" for _, label, _ in readings)
 
 
 VERDICTS = (
