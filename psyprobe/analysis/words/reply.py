@@ -23,6 +23,7 @@ from psyprobe.analysis.words.reply_structure import (
     split_lines,
     ticked_columns,
     to_fraction,
+    to_number,
     verdict_groups,
     without_struck,
 )
@@ -147,7 +148,8 @@ def _read_structure(
         entries, other_text = record or lines or ([], "")
         entries_reading = _read_entries(words, entries, polarity)
         if entries_reading is None:
-            return _read_beside(words, entries, other_text, polarity)
+            beside = _read_beside(words, entries, other_text, polarity)
+            return beside or ("invalid" if record else None)
         reading = entries_reading
         if (
             record
@@ -165,21 +167,22 @@ def _read_structure(
 def _read_beside(
     words: _Words, entries: Sequence[Entry], other_text: str, polarity: int
 ) -> Reading | None:
-    """Read the text around entries that do not decide: what they say of noise or colour is left
-    out.
+    """Read the text around entries that do not decide, then what their texts state.
+
+    What they say of noise or colour is no answer.
     """
     reading = _read_words(words, plain_text(other_text), polarity)
     if reading in ("yes", "no"):
         return reading
-    answers = [
-        (label, words.truth(value) or _likelihood(label, value))
-        for label, value in entries
-    ]
+    answers = [(label, _truth(words, label, value)) for label, value in entries]
     answers = [answer for answer in answers if answer[1]]
     # Of two things of which neither is the pattern, none says what was asked.
     if len(answers) == 1 and search("asked_alone", answers[0][0]) and polarity == 1:
         return "yes" if answers[0][1] == 1 else "no"
-    return "ambiguous" if answers else None
+    if answers or not words.describes:
+        return "ambiguous" if answers else None
+    texts = "\n".join(value for _, value in entries if isinstance(value, str))
+    return read_statements(sentences_of(plain_text(texts)), polarity)
 
 
 def _answered_labels(words: _Words, plain: str) -> tuple[Sequence[Entry], str] | None:
@@ -188,9 +191,10 @@ def _answered_labels(words: _Words, plain: str) -> tuple[Sequence[Entry], str] |
     if lines is None or len(lines[0]) > 1:
         return lines
     [(label, value)], other_text = lines
-    likelihood = _likelihood(label, value)
-    answered = likelihood and (words.label_sign(label) or search("asked_alone", label))
-    answered = answered or (words.truth(value) and words.label_sign(label))
+    answered = _truth(words, label, value) and (
+        words.label_sign(label)
+        or (not words.truth(value) and search("asked_alone", label))
+    )
     alone = words.describes and "?" not in plain and not re.search(r"\w", other_text)
     return lines if alone and answered else None
 
@@ -217,15 +221,32 @@ def _read_entries(
     words: _Words, entries: Sequence[Entry], polarity: int
 ) -> Reading | None:
     """Read the verdict among entries, else their scores, else what they say of the pattern."""
-    for verdicts in verdict_groups(entries):
-        reading = _read_verdicts(words, verdicts, polarity)
-        if reading:
-            return reading
+    verdicts = (
+        _read_verdicts(words, group, polarity) for group in verdict_groups(entries)
+    )
     best = best_label(entries, words.side)
-    if best is not None:
-        return "yes" if best == "yes" else "no" if best == "no" else "ambiguous"
+    scored: Reading | None = (
+        None
+        if best is None
+        else "yes"
+        if best == "yes"
+        else "no"
+        if best == "no"
+        else "ambiguous"
+    )
+    decision = next((verdict for verdict in verdicts if verdict), scored)
+    stated = _read_labels(words, entries, polarity)
+    if {decision, stated} == {"yes", "no"}:
+        return "ambiguous"
+    return decision or stated
+
+
+def _read_labels(
+    words: _Words, entries: Sequence[Entry], polarity: int
+) -> Reading | None:
+    """Read what entries say of labels that name the pattern or a flat image."""
     truths = [
-        (words.label_sign(label), words.truth(value) or _likelihood(label, value))
+        (words.label_sign(label), _truth(words, label, value))
         for label, value in entries
     ]
     flat, patterned = (
@@ -247,12 +268,18 @@ def _read_entries(
     return None
 
 
-def _likelihood(label: str, value: Value) -> int:
-    """Say whether the number under a label of likelihood affirms (1) or denies (-1) it, else 0."""
-    number = to_fraction(value) if search("score_label", label) else None
-    if number is None or 0.2 < number < 0.8:
-        return 0
-    return 1 if number >= 0.8 else -1
+def _truth(words: _Words, label: str, value: Value) -> int:
+    """Say whether a value affirms (1) or denies (-1) its label, as a word, a likelihood or a count;
+    0 where it does neither.
+    """
+    truth = words.truth(value)
+    if truth or not words.describes:
+        return truth
+    likelihood = to_fraction(value) if search("score_label", label) else None
+    if likelihood is not None:
+        return 1 if likelihood >= 0.8 else -1 if likelihood <= 0.2 else 0
+    count = to_number(value) if search("count_label", label) else None
+    return 0 if count is None else 1 if count >= 1 else -1 if count == 0 else 0
 
 
 def _read_verdicts(
@@ -297,7 +324,7 @@ def _read_words(words: _Words, plain: str, polarity: int) -> Reading:
     last = words.last(sentences, polarity)
     if lead and last and lead != last:
         return "ambiguous"
-    if lead and words.english and _taken_back(lead, rest, sentences):
+    if lead and words.english and _taken_back(words, lead, rest, sentences):
         return "ambiguous"
     if lead:
         contradicted = words.describes and contradicts(lead, rest, sentences, polarity)
@@ -312,7 +339,11 @@ def _read_words(words: _Words, plain: str, polarity: int) -> Reading:
     )
 
 
-def _taken_back(lead: Reading, rest: str, sentences: list[str]) -> bool:
+#: What follows an answer for a part of the image: "yes on the left, no on the right".
+_PLACE = re.compile(r"(?:on|in|with|for|at|to|if)\b")
+
+
+def _taken_back(words: _Words, lead: Reading, rest: str, sentences: list[str]) -> bool:
     """Tell whether a decision is taken back: "Yes, one might think. But it is not"."""
     clauses = [
         clause.strip()
@@ -320,7 +351,12 @@ def _taken_back(lead: Reading, rest: str, sentences: list[str]) -> bool:
         for clause in re.split("[,:]|\\bbut\\b", sentence)
     ]
     denied = lead == "yes" and any(map(PHRASES["elliptic_it"].fullmatch, clauses))
-    return denied or bool(search("decision_taken_back", rest))
+    for clause in re.split("[,;]", rest):
+        other, place = words.leading([clause.strip()])
+        if other not in (None, lead) and (not place or _PLACE.match(place)):
+            return True
+    on_condition = PHRASES["conditional"].match(rest)
+    return denied or bool(on_condition or search("decision_taken_back", rest))
 
 
 def read_first_token(
@@ -434,6 +470,8 @@ class _Words:
         plain = plain_text(value)
         lead, _ = self.leading(sentences_of(plain))
         seen = PHRASES["bare_seen"].fullmatch(plain.rstrip("."))
+        if plain.rstrip(".") in ("nothing", "zero", "nil"):
+            return -1
         if lead or not seen:
             return {"yes": 1, "no": -1}.get(lead or "", 0)
         return -1 if seen[1] or "absent" in plain else 1
@@ -531,7 +569,7 @@ def _compile_words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
             for words, letter in ((first, "y"), (second, "n"))
         )
     listed = r" ?(?:/|\|)+ ?|,? (?:or|nor|oder|ou|o) "
-    spaced = r" |,? (?:and|&) |"
+    spaced = r" |,? (?:and|&) (?:also |then |again )?|"
     either = "|".join(
         f"(?:{a})(?:{listed})(?:{b})" for a, b in ((first, second), (second, first))
     )

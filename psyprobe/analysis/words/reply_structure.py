@@ -176,6 +176,8 @@ def _flatten(
         return [
             entry for key, child in pairs for entry in _flatten(child, key, is_answer)
         ]
+    if isinstance(value, list) and not value:
+        return [(label, None)] if label else []
     if isinstance(value, list):
         several = label + "[]" if len(value) > 1 else label
         return [
@@ -249,7 +251,7 @@ def best_label(
     scores: dict[str, list[float]] = {}
     for label, value in entries:
         answer = side(label)
-        number = _to_number(value)
+        number = to_number(value)
         if answer is not None and number is not None:
             scores.setdefault(answer, []).append(number)
     if not scores:
@@ -278,17 +280,18 @@ def to_fraction(value: Value) -> float | None:
     if isinstance(value, str):
         match = _FRACTION.fullmatch(value)
         if match is None:
-            return _to_fraction_of(_to_number(value))
+            return _to_fraction_of(to_number(value))
         whole = 100.0 if match[2] is None else float(match[2])
         return _to_fraction_of(float(match[1]) / whole if whole else None)
-    return _to_fraction_of(_to_number(value)) if _is_number(value) else None
+    return _to_fraction_of(to_number(value)) if _is_number(value) else None
 
 
 def _to_fraction_of(number: float | None) -> float | None:
     return number if number is not None and 0 <= number <= 1 else None
 
 
-def _to_number(value: Value) -> float | None:
+def to_number(value: Value) -> float | None:
+    """Read a number, a truth value as 0 or 1; None where a text is none."""
     if isinstance(value, bool | int | float):
         return float(value)
     match = _NUMBER.fullmatch(value or "")

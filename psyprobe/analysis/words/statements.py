@@ -147,14 +147,17 @@ def _combine_sentences(sentences: list[str]) -> _Statement:
     ]
     if any(PHRASES["elliptic_it"].fullmatch(clause) for clause in clauses[1:]):
         return _UNDECIDED
-    statements = [
-        _read_clause(re.sub(r"\s+", " ", part))
+    texts = [
+        re.sub(r"\s+", " ", part)
         for clause in clauses
         for part in _split_clause(clause)
         if part
     ]
+    statements = [_read_clause(text) for text in texts]
     signed = [i for i, statement in enumerate(statements) if statement.sign]
     if signed and any(statement.undecided for statement in statements[signed[-1] :]):
+        return _UNDECIDED
+    if _denies_later(texts, statements):
         return _UNDECIDED
     for explicit in (True, False):
         signs = {
@@ -167,6 +170,17 @@ def _combine_sentences(sentences: list[str]) -> _Statement:
         if signs:
             return _Statement(signs.pop(), explicit)
     return _Statement(0, undecided=any(statement.undecided for statement in statements))
+
+
+def _denies_later(texts: list[str], statements: list[_Statement]) -> bool:
+    """Tell whether the whole image is called flat after a pattern in it was stated."""
+    patterned = False
+    for text, statement in zip(texts, statements, strict=True):
+        flat = statement.sign == -1 and not statement.explicit
+        if patterned and flat and not search("remainder", text):
+            return True
+        patterned = patterned or (statement.explicit and statement.sign == 1)
+    return False
 
 
 def _replace_exceptions(sentence: str) -> str:
@@ -183,6 +197,7 @@ def _replace_exceptions(sentence: str) -> str:
 def _replace_unsaid(sentence: str) -> str:
     """Replace what a reply does not say of the image: conditions, guesses, what others say."""
     sentence = PHRASES["conceded_first"].sub("", sentence)
+    sentence = PHRASES["label_of_seen"].sub("", sentence)
     sentence = PHRASES["condition"].sub(" whether ", sentence)
     sentence = PHRASES["unknown_scope"].sub(" maybe ", sentence)
     return PHRASES["field"].sub(r"\1 image", sentence)
@@ -213,7 +228,7 @@ def _read_clause(text: str) -> _Statement:
     """Read what one clause says about a pattern in the image."""
     if search("hedge", text):
         return _UNDECIDED
-    if search("about_task", text):
+    if search("about_task", text) or search("general", text):
         return _Statement(0)
     bare = PHRASES["bare_seen"].fullmatch(text)
     if bare:
