@@ -329,6 +329,9 @@ def _read_words(words: _Words, plain: str, polarity: int) -> Reading:
     if lead:
         contradicted = words.describes and contradicts(lead, rest, sentences, polarity)
         return "ambiguous" if contradicted else lead
+    before = ["", *sentences[-2:-1]]
+    if last and words.describes and contradicts(last, "", before, polarity):
+        return "ambiguous"
     if words.english and _is_refusal(plain, excuses=True):
         return "refusal"
     return (

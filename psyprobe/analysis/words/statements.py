@@ -209,7 +209,9 @@ def _split_clause(clause: str) -> list[str]:
     flat_stated = False
     for piece in re.split("([,:]| - )", clause):
         words = piece.strip()
-        stands_alone = flat_stated or (parts[-1] and PHRASES["own_verb"].match(words))
+        # A list goes on after "a plain image without dots".
+        after_flat = flat_stated and not search("target", parts[-1])
+        stands_alone = after_flat or (parts[-1] and PHRASES["own_verb"].match(words))
         if (
             stands_alone
             and search("target", words)
