@@ -34,6 +34,11 @@ from psyprobe.observers.batch_files.observer import BatchObserver
 from psyprobe.observers.chat.prices import Price, Prices
 from psyprobe.running.store import Store
 
+#: The simulated server names no more than the name it is asked by, which each round tells.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.* says no more of the model than this name"
+)
+
 Output = pytest.CaptureFixture[str]
 MODEL = "simulated:watson-malo"
 KEY = "sk-batch-secret-0123456789"

@@ -23,8 +23,7 @@ WORDS = [
 #: The paper's design, as far as it is known: no catch trials, and a logistic function from 0 to 1.
 PAPER = [
     ("catch       = 0.1", "catch       = 0"),
-    ("guess    = [0, 0.5]", "guess    = 0"),
-    ("lapse    = [0, 0.1]", "lapse    = 0"),
+    ("[display]", "[fit]\nguess = 0\nlapse = 0\n\n[display]"),
 ]
 
 
@@ -122,7 +121,6 @@ def test_choosing_one_of_two_images_needs_no_catch_trials(tmp_path: Path) -> Non
         (WORDINGS, '"two_image"'),
         ("catch       = 0.1", "catch       = 0"),
         # Who sees nothing is right half of the time, without a word about it in the file.
-        ("guess    = [0, 0.5]", ""),
         # With three, the images that chance drew decide by how much it is off: 0.02 to 0.045.
         ("p_yes = 3", "p_yes = 9"),
     ]
