@@ -110,6 +110,7 @@ STRUCTURED = (
     ("| A | B |\n|---|---|\n| | x |", "B"),
     ("<final>C</final>", "C"),
     ("choice: c\nconfidence: 0.55", "C"),
+    ("A: 10%\nB: 70%", "B"),
     ("A: 12 %\nB: 31 %\n=> B", "B"),
     ("A. a cat - no.\nB. a dog - yes.\n\nThe correct choice is B.", "B"),
     # What is taken back, excluded, denied or on a condition.
@@ -166,6 +167,8 @@ def test_where_options_are_known_the_text_of_one_counts(
             "B",
         ),
         ("They might be dots.", ("stripes", "dots"), ""),
+        ("First of all, I need a larger image.", ("first", "second"), ""),
+        ("The blue background has a yellow patch.", ("red", "blue"), ""),
     ],
 )
 def test_the_text_of_an_option_is_what_is_affirmed(

@@ -9,6 +9,7 @@ from psyprobe.analysis.words.reply_structure import (
     best_label,
     split_boxes,
     split_json,
+    split_lines,
     ticked_columns,
     verdict_groups,
     without_struck,
@@ -83,7 +84,8 @@ _LABELLED = re.compile(
 _OPTION_LIST = re.compile(r"(?m)(?:^\W*[A-E][.):]\s.*(?:\n|\Z)){3,}")
 #: What only seemed so, or is asked, in a reply: no answer.
 _UNSAID = re.compile(
-    r"[^.!?;\n]*\?|[^.!?;\n]*\b(?:at first|initially|suspect\w*|assumed|thought"
+    r"\bfirst(?:ly)? of all\b|[^.!?;\n]*\?"
+    r"|[^.!?;\n]*\b(?:at first|initially|suspect\w*|assumed|thought"
     r"|first (?:thought|guess|impression|glance|sight|look)"
     r"|(?:one|you|people|some) (?:might|may|could|would))\b"
     r"[^.!?;\n]*?(?=\bbut\b|\bhowever\b|[.!?;\n]|\Z)"
@@ -123,7 +125,8 @@ _DENIAL = re.compile(
     r"|rules? out)\b"
 )
 _DENIED = re.compile(
-    r"\b(?:not|never|absent|missing|excluded|ruled out|out|empty|wrong|incorrect)\b"
+    r"^\s+(?:background|backdrop|surround)"
+    r"|\b(?:not|never|absent|missing|excluded|ruled out|out|empty|wrong|incorrect)\b"
 )
 _HEDGE = re.compile(
     r"\b(?:could|might|may|maybe|perhaps|possibly|unsure|uncertain|either|cannot|unclear"
@@ -195,6 +198,11 @@ def _find_verdicts(text: str) -> list[str]:
     judged = _JUDGED.findall(text)
     if len(judged) > 1:
         return [letter for letter, affirmed in judged if affirmed] or [""]
+    lines = split_lines(text)
+    if lines and not re.search(r"\w", lines[1]):
+        best_line = best_label(lines[0], _letter_alone)
+        if best_line:
+            return [best_line]
     labelled = _LABELLED.findall(text)
     if labelled:
         return labelled
