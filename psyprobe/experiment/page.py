@@ -30,6 +30,7 @@ from psyprobe.files.output import plain
 from psyprobe.human.reference import Reference, is_number, load_reference
 from psyprobe.light.display import Display
 from psyprobe.light.screen import display_of
+from psyprobe.observers.decisions.recipe import Recipe
 from psyprobe.stimulus.catalogue import (
     StimulusSet,
     load_stimulus,
@@ -425,6 +426,12 @@ def _sentences(value: Any, info: ValidationInfo) -> Any:
     return tuple(value)
 
 
+def _decision(value: Any) -> Recipe:
+    if not isinstance(value, Mapping):
+        raise InputError(f"decision is {value!r}; it must be a table")
+    return Recipe().changed(dict(value))
+
+
 Sentences = Annotated[tuple[str, ...], BeforeValidator(_sentences)]
 
 
@@ -457,6 +464,11 @@ class Page(Section):
     display: Annotated[Display, BeforeValidator(_display)] = Display()
     observer: ObserverInput = ObserverInput()
     asking: Asking | None = None
+    #: How the decision stage of an encoder is trained; observers that answer by themselves take no
+    #: notice of it.
+    decision: Annotated[Recipe | None, SkipValidation, BeforeValidator(_decision)] = (
+        None
+    )
     delivery: ImageDelivery = ImageDelivery()
     fit: Fit = Fit()
     judge: JudgeSettings | None = None

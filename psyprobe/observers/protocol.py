@@ -20,7 +20,9 @@ from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest
 
 if TYPE_CHECKING:
+    from psyprobe.light.display import Display
     from psyprobe.observers.chat.prices import Budget, Price
+    from psyprobe.observers.decisions.recipe import Recipe
     from psyprobe.observers.human_screen import Screen
 
 Ability: TypeAlias = Literal["features", "difference", "answer"]
@@ -179,7 +181,8 @@ class Observer(Protocol):
 
     What else an observer can do is declared by `FeatureObserver`, `DifferenceObserver`,
     `ClipFeatureObserver`, `ClipDifferenceObserver`, `DeferredObserver`, `ServedObserver`,
-    `PaidObserver` and `SubmittingObserver`, and by `psyprobe.observers.chat.protocol`.
+    `PaidObserver`, `TrainableObserver` and `SubmittingObserver`, and by
+    `psyprobe.observers.chat.protocol`.
     """
 
     @property
@@ -342,6 +345,18 @@ class SeatedObserver(Observer, Protocol):
     @property
     def screen(self) -> Screen | None:
         """The screen in front of the person; None where nobody calibrated it."""
+
+
+@runtime_checkable
+class TrainableObserver(Observer, Protocol):
+    """An observer that answers by a decision stage, which is trained for each page before."""
+
+    @property
+    def recipe_options(self) -> JsonMapping:
+        """What counts before the page's table [decision]."""
+
+    def rows(self, images: Any, recipe: Recipe, display: Display) -> FloatArray:
+        """Compute what a stage decides on, one row for each image of display drive."""
 
 
 @runtime_checkable

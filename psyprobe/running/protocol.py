@@ -134,6 +134,9 @@ class Batch:
     #: Name of what a process takes on lease together, so that one process asks it all, such as a
     #: person's session; by default the batch alone.
     session: str = ""
+    #: Whether answers only prepare later questions, such as the training of a stage: these are not
+    #: asked again to see whether an observer has changed.
+    preparatory: bool = False
 
 
 def question_keys(batches: Iterable[Batch]) -> set[str]:

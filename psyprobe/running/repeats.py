@@ -132,6 +132,8 @@ def _sample(batches: Sequence[Batch], observer: str, missing: set[str]) -> list[
     sample = []
     count = 0
     for batch in reversed(batches):
+        if batch.preparatory:
+            continue
         questions = [
             question for question in batch.questions if question.observer == observer
         ]

@@ -12,7 +12,6 @@ import pytest
 
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.observers.decisions.stages import (
-    STAGES,
     Stage,
     area_d_prime,
     shrunk_weights,
@@ -173,7 +172,9 @@ def test_constant_and_rare_features_do_no_harm() -> None:
     assert beside == pytest.approx(alone, rel=0.02)
 
 
-@pytest.mark.parametrize("name", sorted(STAGES))
+@pytest.mark.parametrize(
+    "name", ["lda", "logistic", "prototype", "quadratic", "template"]
+)
 def test_every_stage_finds_a_plain_signal(name: str) -> None:
     signals, blanks = pairs(1, 200, 10, 2.0)
     test, empty = pairs(2, 500, 10, 2.0)

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.observers.images import check_images
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card, Observer
+
+if TYPE_CHECKING:
+    from psyprobe.observers.decisions.recipe import Decision
 
 #: The `finish` of an answer that does not count, since the attempt was given up; the question is
 #: asked again.
@@ -114,6 +117,7 @@ _RARE: JsonObject = {
     "currency": "USD",
     "instead": {},
     "session": {},
+    "decision": {},
 }
 _YES_NO = ("yes", "no")
 
@@ -154,6 +158,8 @@ class Inquiry:
         and "delivery"; then there are no images.
     attempt : int
         Number of the person's attempt, from 1; earlier ones were given up.
+    decision : Decision, optional
+        For an observer that decides by a trained stage: the stage.
     """
 
     prompt: str
@@ -165,6 +171,7 @@ class Inquiry:
     examples: tuple[Example, ...] = ()
     drawing: JsonMapping | None = None
     attempt: int = 1
+    decision: Decision | None = None
 
     @property
     def all_images(self) -> tuple[FloatArray, ...]:
@@ -220,6 +227,9 @@ class Answer:
         By name, what the server refuses: [what was asked for, what was sent in its place].
     session : mapping, optional
         A person's reaction time, frames, screen and seeds.
+    decision : mapping, optional
+        The "variables" that a decision stage compared, one for each alternative, and whether they
+        "tied".
 
     Examples
     --------
@@ -245,6 +255,7 @@ class Answer:
     currency: str = "USD"
     instead: JsonMapping = field(default_factory=dict, hash=False)
     session: JsonMapping | None = None
+    decision: JsonMapping | None = None
 
     def __post_init__(self) -> None:
         for name in (

@@ -22,15 +22,8 @@ from scipy import optimize, special, stats
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.observers.decisions.recipe import STAGES
 
-#: Stages by name, each with what it is.
-STAGES = {
-    "lda": "linear discriminant with shrunk covariance",
-    "template": "difference of the mean features",
-    "logistic": "logistic regression, its strength chosen by cross-validation",
-    "prototype": "nearest mean",
-    "quadratic": "linear discriminant of features and their squares",
-}
 #: Strengths of the penalty of the logistic stage, and the folds that choose among them.
 _STRENGTHS = np.logspace(-4, 1, 6)
 FOLDS = 5
@@ -91,7 +84,7 @@ def train_detector(
     Parameters
     ----------
     name : str
-        A key of `STAGES`.
+        "lda", "template", "logistic", "prototype" or "quadratic".
     signals : sequence of array_like, each of shape (n, D)
         Features of images with the signal, an array for each contrast. If `paired`, row i of each
         has the same field of noise as row i of `blanks`; there may be fewer rows.
@@ -120,8 +113,7 @@ def train_detector(
     >>> int(np.argmax(stage.weights))
     0
     """
-    if name not in STAGES:
-        raise unknown_name("decision stage", name, STAGES)
+    _check_name(name)
     quadratic = name == "quadratic"
     blank_rows = _expand(np.asarray(blanks, np.float64), quadratic)
     signal_rows = [_expand(np.asarray(rows, np.float64), quadratic) for rows in signals]
@@ -185,8 +177,7 @@ def train_identifier(name: str, classes: Sequence[ArrayLike]) -> Stage:
     >>> np.argmax(stage.variables(3 * np.eye(3)), axis=1).tolist()
     [0, 1, 2]
     """
-    if name not in STAGES:
-        raise unknown_name("decision stage", name, STAGES)
+    _check_name(name)
     if name == "logistic":
         raise InputError(
             "stage 'logistic' tells a signal from none and names no signals; take 'lda'"
@@ -251,8 +242,9 @@ def shrunk_weights(
     """
     rows = np.asarray(residuals, np.float64)
     differences = np.atleast_2d(np.asarray(deltas, np.float64))
-    varying = np.ptp(rows, axis=0) > 0
-    varying |= np.any(differences != 0, axis=0)
+    varying = np.any(rows != rows[:1], axis=0) | np.any(differences != 0, axis=0)
+    if varying.all():
+        return _inverse_times(differences, rows, count, shrinkage)
     weights = np.zeros_like(differences)
     weights[:, varying] = _inverse_times(
         differences[:, varying], rows[:, varying], count, shrinkage
@@ -352,6 +344,11 @@ def _fit_logistic(rows: FloatArray, labels: FloatArray, strength: float) -> Floa
 def _log_loss(weights: FloatArray, rows: FloatArray, labels: FloatArray) -> float:
     margins = labels * (rows @ weights[:-1] + weights[-1])
     return float(np.sum(np.logaddexp(0, -margins)))
+
+
+def _check_name(name: str) -> None:
+    if name not in STAGES or name == "ideal":
+        raise unknown_name("decision stage", name, [*STAGES][:-1])
 
 
 def _expand(rows: FloatArray, quadratic: bool) -> FloatArray:

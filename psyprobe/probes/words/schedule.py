@@ -33,7 +33,7 @@ from psyprobe.observers.chat.protocol import (
     ask_all,
 )
 from psyprobe.observers.human_screen import Screen
-from psyprobe.observers.protocol import SeatedObserver
+from psyprobe.observers.protocol import SeatedObserver, TrainableObserver
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
 from psyprobe.probes.differences import (
@@ -73,7 +73,9 @@ from psyprobe.running.task import CONTRAST_AXIS, Scored, Task
 from psyprobe.stimulus.specification import level_of, with_levels
 
 if TYPE_CHECKING:
+    from psyprobe.observers.decisions.recipe import Decision
     from psyprobe.probes.words.plan import WordsPlan
+    from psyprobe.probes.words.training import Training
 
 
 #: The first repeat of examples, so that their noise differs from that of every trial.
@@ -88,6 +90,8 @@ class TrialQuestions:
     #: Arguments of `Scene.plan_trial`.
     trial: tuple[float, float, int, int]
     requests: Mapping[str, JsonMapping]
+    #: The stage by which an encoder decides.
+    decision: Decision | None = None
 
 
 class WordsSchedule(ExperimentSchedule):
@@ -111,6 +115,10 @@ class WordsSchedule(ExperimentSchedule):
         self.axis = levels.axis
         self.task = Task(probe.words, probe.scored, levels.axis)
         self.asking = require_asking(experiment)
+        if isinstance(observer, TrainableObserver):
+            # A stage knows its task from the probe, and reads no prompt.
+            update = {"readout": "text", "prompts": self.asking.prompts[:1]}
+            self.asking = self.asking.model_copy(update=update)
         self._check_observer()
         fixed_levels = self.asking.hold
         self._native = experiment.spec(
@@ -131,6 +139,19 @@ class WordsSchedule(ExperimentSchedule):
         ]
         #: The prompt variants of this run: all of them, or those of a shard.
         self._active_variants = self._variants
+        self.training: Training | None = None
+        if isinstance(observer, TrainableObserver):
+            from psyprobe.probes.words.training import Training
+
+            self.training = Training(
+                experiment,
+                observer,
+                self.scene,
+                self.task,
+                levels.level_values,
+                self.contrasts,
+                probe.version,
+            )
         self._rounds = self._plan_rounds()
         #: The questions of a round, by trial and order of its images.
         self._questions: dict[tuple[Trial, int], Question] = {}
@@ -220,7 +241,10 @@ class WordsSchedule(ExperimentSchedule):
             for variant in self._variants
             if (estimate := variant.estimate()) is not None
         }
-        return {"trials": self._log, "estimates": estimates}
+        outcome: JsonObject = {"trials": self._log, "estimates": estimates}
+        if self.training is not None:
+            outcome["training"] = self.training.summary()
+        return outcome
 
     def cost(self, store: Store, *, timed: bool) -> WordsPlan:
         """Plan the rest of the run: questions, images, tokens, time, price and precision."""
@@ -230,6 +254,9 @@ class WordsSchedule(ExperimentSchedule):
 
     def _plan_rounds(self) -> Iterator[list[Batch]]:
         """Yield the batches of each round, planned from the answers to all rounds before."""
+        if self.training is not None:
+            yield self.training.batches()
+            self.training.take(self._answers)
         while trials := [
             trial for variant in self._active_variants for trial in variant.next()
         ]:
@@ -355,6 +382,10 @@ class WordsSchedule(ExperimentSchedule):
             if sending.native:
                 spec = at_native_size(self.experiment.name, spec, self.observer.card)
             bits = None if sending.bits == "float" else sending.bits
+            if isinstance(self.observer, TrainableObserver) and (
+                "bits" not in sending.model_fields_set
+            ):
+                bits = None
             dither = sending.dither or ("none" if bits is None else "rpdf")
             delivery = Delivery(bits=bits, dither=dither)
         return Scene(
@@ -524,7 +555,8 @@ class WordsSchedule(ExperimentSchedule):
                         "text_asked": request["decoding"]["max_tokens"] > 1,
                     }
                 )
-            work = TrialQuestions(self.scene, arguments, requests)
+            decision = self.training.decision(level.value) if self.training else None
+            work = TrialQuestions(self.scene, arguments, requests, decision)
             batches.append(Batch(tuple(questions), work, session=session))
         return batches
 
@@ -546,6 +578,9 @@ class WordsSchedule(ExperimentSchedule):
             "decoding": variant.decoding(trial),
             **({"examples": self._examples} if self._examples else {}),
             **({"attempt": 1 + self._failures[trial]} if self._one_at_a_time else {}),
+            **(
+                {"stage": self.training.key(trial.level.value)} if self.training else {}
+            ),
         }
 
     def _reading(self, trial: Trial, order: int) -> Read | None:
@@ -567,8 +602,8 @@ def put_questions(
     "total_contrast" of its image, and "refused": why nothing was asked, or "".
     """
     (observer,) = observers.values()
-    # An observer may take inquiries in a thread of its own.
-    refused: deque[Answered] = deque()
+    # What takes no inquiry; an observer may take inquiries in a thread of its own.
+    finished: deque[Answered] = deque()
     under_way: dict[str, Answered] = {}
     example_images: dict[tuple[Any, ...], tuple[FloatArray, ...]] = {}
 
@@ -582,7 +617,11 @@ def put_questions(
 
     def inquiries() -> Iterator[Inquiry]:
         for batch in batches:
-            work: TrialQuestions = batch.work
+            work = batch.work
+            if not isinstance(work, TrialQuestions):
+                # The stages of an encoder are trained before its first trial.
+                finished.append(work.put(observer, batch.questions[0]))
+                continue
             trial = work.scene.plan_trial(*work.trial)
             images, measured = work.scene.draw(trial, observer.delivered)
             stimuli = {
@@ -604,7 +643,7 @@ def put_questions(
                     levels=work.scene.levels(*work.trial[:2]),
                 )
                 if measured["refused"]:
-                    refused.append(answered)
+                    finished.append(answered)
                     continue
                 under_way[question.key] = answered
                 yield Inquiry(
@@ -624,18 +663,19 @@ def put_questions(
                     key=question.key,
                     drawing=drawing if on_page else None,
                     attempt=request.get("attempt", 1),
+                    decision=work.decision,
                 )
 
     for inquiry, answer in ask_all(observer, inquiries()):
-        while refused:
-            yield refused.popleft()
+        while finished:
+            yield finished.popleft()
         answered = under_way.pop(inquiry.key)
         yield replace(
             answered,
             answer={**answered.answer, "reply": answer.to_dict()},
             origin=Origin(served=answer.named),
         )
-    yield from refused
+    yield from finished
 
 
 @dataclass(frozen=True)
@@ -666,6 +706,7 @@ class WordsProbe:
         "noise",
         "levels",
         "asking",
+        "decision",
         "delivery",
         "human",
         "fit",

@@ -1,0 +1,181 @@
+"""Make an observer with features answer: a decision stage turns features into words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, check_known
+from psyprobe.files.json_types import JsonObject
+from psyprobe.light.display import Display
+from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
+from psyprobe.observers.decisions.recipe import Decision, Recipe
+from psyprobe.observers.decisions.training import TrainedStage
+from psyprobe.observers.protocol import FeatureObserver, Observer
+from psyprobe.observers.registry import as_observer, load_observer
+
+#: Options of a recipe, which stand behind the name of an observer too.
+_RECIPE = tuple(Recipe.__dataclass_fields__)
+
+
+class DecidedObserver(Answering):
+    """An observer with features that answers by a decision stage.
+
+    Parameters
+    ----------
+    inner : observer
+        The observer whose features are decided on.
+    options : mapping, optional
+        Fields of `Recipe` that count before those of the page's table [decision].
+
+    Raises
+    ------
+    InputError
+        The observer has no features.
+
+    Examples
+    --------
+    >>> observer = DecidedObserver(load_observer("pixels"), {"pairs": 32})
+    >>> observer.card.name, observer.card.ability
+    ('decided:pixels', 'answer')
+    """
+
+    fewest_images = 1
+
+    def __init__(self, inner: Observer, options: JsonObject | None = None) -> None:
+        card = inner.card
+        if not isinstance(inner, FeatureObserver):
+            raise InputError(
+                f"{card.name} has {card.ability!r}, and a decision stage needs features: give an "
+                "encoder, or 'pixels'"
+            )
+        self.inner = inner
+        self.recipe_options = dict(options or {})
+        Recipe().changed(self.recipe_options)
+        self.card = replace(
+            card,
+            name=f"decided:{card.name}",
+            ability="answer",
+            clips=False,
+            options={
+                **card.options,
+                "decision": self.recipe_options,
+                "encoder": card.digest,
+            },
+        )
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the weights of the encoder are loaded."""
+        return bool(getattr(self.inner, "loaded", True))
+
+    def rows(
+        self, images: Sequence[FloatArray], recipe: Recipe, display: Display
+    ) -> FloatArray:
+        """Compute what a stage decides on, float64, shape (N, D).
+
+        Parameters
+        ----------
+        images : sequence of ndarray, each (H, W, 3)
+            Display drive.
+        recipe : Recipe
+            Its `feature` names the feature; stage "ideal" takes the light of the display instead.
+        display : Display
+            The display that shows the images.
+
+        Raises
+        ------
+        InputError
+            The observer has no feature of this name, or several and none is named.
+        """
+        batch = np.stack(images)
+        if recipe.stage == "ideal":
+            return np.asarray(display.luminance(batch), float).reshape(len(batch), -1)
+        names = self.inner.card.features
+        if recipe.feature:
+            check_known(f"feature of {self.inner.card.name}", [recipe.feature], names)
+        elif len(names) > 1:
+            raise InputError(
+                f"{self.inner.card.name} has the features {', '.join(names)}; name one with "
+                "feature = in [decision]"
+            )
+        name = recipe.feature or names[0]
+        features: Mapping[str, FloatArray] = self.inner.features(batch)
+        return np.asarray(features[name], np.float64).reshape(len(batch), -1)
+
+    def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
+        """Answer questions one by one: images of a trial share a batch, and no others."""
+        for inquiry in inquiries:
+            yield inquiry, self._reply(self.checked(inquiry))
+
+    def _reply(self, inquiry: Inquiry) -> Answer:
+        decision = inquiry.decision
+        if decision is None:
+            raise InputError(
+                f"{self.card.name} answers by a stage that is trained for the images of a page; "
+                "ask it by psyprobe run, or pp.run"
+            )
+        trained = _restore(decision)
+        rows = self.rows(inquiry.images, decision.recipe, decision.display)
+        variables = trained.stage.variables(rows)
+        if trained.criterion is not None:
+            values = [float(variables[0, 0]), trained.criterion]
+        elif len(variables) > 1:
+            values = [float(value) for value in variables[:, 0]]
+        else:
+            values = [float(value) for value in variables[0]]
+        largest = [i for i, value in enumerate(values) if value == max(values)]
+        tied = len(largest) > 1
+        coin = int.from_bytes(hashlib.sha256(rows.tobytes()).digest()[:4], "big")
+        return Answer(
+            inquiry.words[largest[coin % len(largest)]],
+            decision={"variables": values, "tied": tied},
+        )
+
+
+@lru_cache(maxsize=64)
+def _restore(decision: Decision) -> TrainedStage:
+    """Restore a trained stage once for all trials that it decides."""
+    return TrainedStage.from_dict(decision.stage)
+
+
+def decide(observer: Any, /, **options: Any) -> DecidedObserver:
+    """Make an observer with features answer by a decision stage, trained for each page.
+
+    Parameters
+    ----------
+    observer : str or observer
+        An encoder, by its name or itself: a torch module or a function of images by way of
+        `psyprobe.observer`.
+    **options
+        Fields of `psyprobe.observers.decisions.training.Recipe`: stage, train, pairs, feature,
+        false_alarms, seed.
+
+    Returns
+    -------
+    DecidedObserver
+        To be run on pages that ask in words.
+
+    Raises
+    ------
+    InputError
+        It has no features, or an option is out of range.
+
+    Examples
+    --------
+    >>> decide("pixels", stage="template").card.name
+    'decided:pixels'
+    """
+    return DecidedObserver(as_observer(observer), options)
+
+
+def load_decided(rest: str, **options: Any) -> DecidedObserver:
+    """Load "decided:OBSERVER"; options that no recipe has go to the observer."""
+    recipe = {name: options.pop(name) for name in _RECIPE if name in options}
+    return DecidedObserver(load_observer(rest, **options), recipe)

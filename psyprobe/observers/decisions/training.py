@@ -1,0 +1,312 @@
+"""Train the stage of one condition: where, on how much, and what it cost.
+
+A stage is trained near threshold, on fields of noise that no test shares, each with and without the
+signal. A pilot finds the contrast where it tells the two apart with a d' of 2.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
+from psyprobe.observers.decisions.recipe import (
+    CRITERION_FIELDS,
+    PILOT_CONTRASTS,
+    PILOT_FIELDS,
+    Recipe,
+)
+from psyprobe.observers.decisions.stages import (
+    FOLDS,
+    Stage,
+    area_d_prime,
+    train_detector,
+    train_identifier,
+)
+
+#: Rows of features of images at a contrast in some fields of noise, shape (m, n, D): a row of each
+#: signal in each field; at contrast 0 without a signal, shape (1, n, D).
+Rows = Callable[[float, Sequence[int]], FloatArray]
+#: D' whose contrast the pilot looks for.
+_PILOT_D_PRIME = 2.0
+#: Further contrasts of a stage that is trained near threshold, as factors.
+_ABOVE = (1.5, 2.25)
+#: Index of the first field without a signal from which the criterion of yes comes.
+_FIRST_CRITERION_FIELD = 1_000_000
+#: Shares of the training fields from which the cost of finite training is told.
+_SHARES = (0.25, 0.5, 1.0)
+#: Share of d' without end that must be reached before it is told.
+_LEAST_SHARE = 0.85
+#: Trainings with labels swapped at random, which must find nothing.
+_SWAPS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedStage:
+    """A stage with what is known of its training.
+
+    Parameters
+    ----------
+    stage : Stage
+        The function.
+    criterion : float, optional
+        Decision variable above which yes is said; None where intervals or signals are compared.
+    contrasts : tuple of float
+        Contrasts that it was trained at, the first with all fields.
+    reached : bool
+        Whether a d' of 2 was reached at any contrast of the pilot.
+    learning : tuple of (int, float)
+        Fields, and d' at the first contrast with as many, in folds that were not trained on.
+    swapped : tuple of float
+        Mean d' with labels swapped at random, which is 0 but by chance, and its standard error.
+    """
+
+    stage: Stage
+    criterion: float | None
+    contrasts: tuple[float, ...]
+    reached: bool = True
+    learning: tuple[tuple[int, float], ...] = ()
+    swapped: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def endless_d_prime(self) -> float | None:
+        """Extrapolate d' to endless training; None where training limits it too much."""
+        return extrapolated_d_prime(self.learning)
+
+    def to_dict(self) -> JsonObject:
+        """Return the stage as values that JSON can hold, its weights as base64 of float64."""
+        weights = np.ascontiguousarray(self.stage.weights, "<f8")
+        return {
+            "weights": base64.b64encode(weights.tobytes()).decode(),
+            "signals": len(weights),
+            "offsets": self.stage.offsets.tolist(),
+            "quadratic": self.stage.quadratic,
+            "criterion": self.criterion,
+            "contrasts": list(self.contrasts),
+            "reached": self.reached,
+            "learning": [list(point) for point in self.learning],
+            "swapped": list(self.swapped),
+        }
+
+    @classmethod
+    def from_dict(cls, values: JsonMapping) -> TrainedStage:
+        """Restore a stage from the values of `to_dict`."""
+        weights = np.frombuffer(base64.b64decode(values["weights"]), "<f8")
+        stage = Stage(
+            weights.reshape(values["signals"], -1),
+            np.array(values["offsets"], float),
+            values["quadratic"],
+        )
+        return cls(
+            stage,
+            values["criterion"],
+            tuple(values["contrasts"]),
+            values["reached"],
+            tuple((int(n), float(d)) for n, d in values["learning"]),
+            tuple(values["swapped"]),
+        )
+
+
+def extrapolated_d_prime(learning: Sequence[tuple[int, float]]) -> float | None:
+    """Extrapolate d' to endless training by 1 / d'² = a + b / n.
+
+    Parameters
+    ----------
+    learning : sequence of (int, float)
+        Numbers of fields and d'.
+
+    Returns
+    -------
+    float or None
+        None where d' with all fields is below 0.85 of it, or no line fits.
+
+    Examples
+    --------
+    >>> round(extrapolated_d_prime([(32, 1.79), (64, 1.89), (128, 1.94)]), 2)
+    2.0
+    >>> extrapolated_d_prime([(32, 0.5), (64, 0.7), (128, 0.9)]) is None
+    True
+    """
+    usable = [(n, d) for n, d in learning if d > 0]
+    if len(usable) < 2:
+        return None
+    counts, values = np.array(usable).T
+    slope, intercept = np.polyfit(1 / counts, 1 / values**2, 1)
+    if intercept <= 0 or slope < 0:
+        return None
+    endless = float(1 / math.sqrt(intercept))
+    return endless if values[-1] >= _LEAST_SHARE * endless else None
+
+
+def train_stage(
+    recipe: Recipe, rows: Rows, contrasts: tuple[float, float], *, yes_no: bool
+) -> TrainedStage:
+    """Train the stage of one condition.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        How it is trained.
+    rows : callable
+        Features of images at a contrast in some fields; see `Rows`.
+    contrasts : tuple of float
+        Lowest and highest contrast of the page.
+    yes_no : bool
+        Whether the stage says yes and no, for which it needs a criterion.
+
+    Returns
+    -------
+    TrainedStage
+    """
+    low, high = contrasts
+    every_field = range(recipe.pairs)
+    reached = True
+    if recipe.train == "near":
+        ladder = np.geomspace(low, high, PILOT_CONTRASTS).tolist()
+        near, reached = _near_threshold(recipe, rows, ladder)
+        trained_at = [near, *(min(near * factor, high) for factor in _ABOVE)]
+        counts = [recipe.pairs, *[recipe.pairs // 2] * len(_ABOVE)]
+    elif recipe.train == "mixed":
+        trained_at = np.geomspace(low ** (1 / 3) * high ** (2 / 3), high, 3).tolist()
+        counts = [recipe.pairs] * 3
+    else:
+        trained_at = [high]
+        counts = [recipe.pairs]
+    blanks = rows(0.0, every_field)[0]
+    signals = [
+        rows(contrast, range(count))
+        for contrast, count in zip(trained_at, counts, strict=True)
+    ]
+    stage = _fit(recipe.stage, signals, blanks)
+    criterion = None
+    if yes_no:
+        first = _FIRST_CRITERION_FIELD
+        empty = rows(0.0, range(first, first + CRITERION_FIELDS))[0]
+        variables = stage.variables(empty)[:, 0]
+        criterion = float(np.quantile(variables, 1 - recipe.false_alarms))
+    learning = [
+        (count, _held_out_d_prime(recipe.stage, signals[0], blanks, count))
+        for count in (
+            round(share * recipe.pairs * (FOLDS - 1) / FOLDS) for share in _SHARES
+        )
+    ]
+    return TrainedStage(
+        stage,
+        criterion,
+        tuple(trained_at),
+        reached,
+        tuple(learning),
+        _swapped_d_prime(recipe, signals[0], blanks),
+    )
+
+
+def _fit(name: str, signals: Sequence[FloatArray], blanks: FloatArray) -> Stage:
+    """Fit a stage to signals of several contrasts, each of shape (m, n, D)."""
+    if len(signals[0]) == 1:
+        return train_detector(name, [rows[0] for rows in signals], blanks)
+    # The weights of several signals come from the first contrast and what is noise there.
+    return train_identifier(name, list(signals[0]))
+
+
+def _near_threshold(
+    recipe: Recipe, rows: Rows, ladder: Sequence[float]
+) -> tuple[float, bool]:
+    """Find the contrast at which d' is 2, and whether any contrast reaches that."""
+    pilot_fields = range(min(PILOT_FIELDS, recipe.pairs))
+    blanks = rows(0.0, pilot_fields)[0]
+    d_primes = [
+        _held_out_d_prime(recipe.stage, rows(contrast, pilot_fields), blanks)
+        for contrast in ladder
+    ]
+    rising = optimize.isotonic_regression(np.array(d_primes)).x
+    if rising[-1] < _PILOT_D_PRIME:
+        return ladder[-1], False
+    # Ties of the regression rise by nothing, where the interpolation takes the first.
+    steps = rising + 1e-9 * np.arange(len(rising))
+    return float(np.exp(np.interp(_PILOT_D_PRIME, steps, np.log(ladder)))), True
+
+
+def _held_out_d_prime(
+    name: str, signals: FloatArray, blanks: FloatArray, count: int | None = None
+) -> float:
+    """Compute d' of stages in fields that they were not trained on, up to `count` of the others."""
+    fold = np.arange(signals.shape[1]) % FOLDS
+    values = []
+    for k in range(FOLDS):
+        others = np.flatnonzero(fold != k)[:count]
+        held_out = fold == k
+        try:
+            stage = _fit(name, [signals[:, others]], blanks[others])
+        except InputError:
+            # Nothing differs, so nothing is told apart.
+            values.append(0.0)
+            continue
+        values.append(_d_prime(stage, signals[:, held_out], blanks[held_out]))
+    return float(np.mean(values))
+
+
+def _d_prime(stage: Stage, signals: FloatArray, blanks: FloatArray) -> float:
+    """Compute d' of a signal from none, or the mean d' of each signal from each other."""
+    if len(signals) == 1:
+        return area_d_prime(stage.variables(signals[0]), stage.variables(blanks))
+    variables = [stage.variables(rows) for rows in signals]
+    return float(
+        np.mean(
+            [
+                area_d_prime(
+                    variables[i][:, i] - variables[i][:, j],
+                    variables[j][:, i] - variables[j][:, j],
+                )
+                for i in range(len(signals))
+                for j in range(i)
+            ]
+        )
+    )
+
+
+def _swapped_d_prime(
+    recipe: Recipe, signals: FloatArray, blanks: FloatArray
+) -> tuple[float, float]:
+    """Compute the mean d' after labels were swapped at random in training, and its error."""
+    count = signals.shape[1]
+    generator = np.random.default_rng([recipe.seed, count])
+    classes = np.concatenate([signals, blanks[None]]) if len(signals) == 1 else signals
+    trained = np.arange(count) < count * (FOLDS - 1) // FOLDS
+    values = []
+    for _ in range(_SWAPS):
+        order = generator.permuted(np.tile(np.arange(len(classes)), (count, 1)), axis=1)
+        swapped = np.stack(
+            [classes[order[:, i], np.arange(count)] for i in range(len(classes))]
+        )
+        try:
+            stage = _fit(
+                recipe.stage,
+                [swapped[: len(signals), trained]],
+                swapped[-1, trained],
+            )
+        except InputError:
+            continue
+        values.append(_d_prime(stage, signals[:, ~trained], blanks[~trained]))
+    if len(values) < 2:
+        return 0.0, 0.0
+    return float(np.mean(values)), float(
+        np.std(values, ddof=1) / math.sqrt(len(values))
+    )
+
+
+def describe_training(values: JsonMapping) -> JsonObject:
+    """Return what a report tells of a trained stage: all of `TrainedStage.to_dict` but weights."""
+    trained = TrainedStage.from_dict(values)
+    summary: dict[str, Any] = {
+        name: values[name]
+        for name in ("contrasts", "reached", "learning", "swapped", "criterion")
+    }
+    return {**summary, "endless_d_prime": trained.endless_d_prime}

@@ -1,0 +1,230 @@
+"""Train the decision stages of an experiment: a question of its own for each value of the level.
+
+A stage is stored as the answer to that question, so it is trained once, wherever the run goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
+from psyprobe.experiment import Experiment
+from psyprobe.files.json_types import JsonMapping, JsonObject
+from psyprobe.files.output import digest
+from psyprobe.observers.decisions.recipe import Decision, Recipe
+from psyprobe.observers.decisions.stages import Stage
+from psyprobe.observers.decisions.training import (
+    TrainedStage,
+    describe_training,
+    train_stage,
+)
+from psyprobe.observers.protocol import TrainableObserver
+from psyprobe.probes.words.delivery import Scene, deliver, derived_seed
+from psyprobe.running.protocol import Answered, Batch, Question
+from psyprobe.stimulus.specification import Specification
+
+if TYPE_CHECKING:
+    from psyprobe.running.task import Task
+
+#: Images that are drawn and encoded together in training.
+_BATCH = 16
+
+
+@dataclass(frozen=True)
+class TrainingQuestion:
+    """What a stage is trained on: the images of one value of the level."""
+
+    scene: Scene
+    value: float
+    recipe: Recipe
+    #: Lowest and highest contrast, or difference, of the page.
+    contrasts: tuple[float, float]
+    #: Whether the stage says yes and no.
+    yes_no: bool
+
+    def describe(self) -> JsonObject:
+        """Describe all that determines the images, as JSON can hold it."""
+        scene = self.scene
+        low, high = self.contrasts
+        lowest, blank = scene.stimuli(self.value, low, 0)
+        highest, _ = scene.stimuli(self.value, high, 0)
+        specs = (lowest, highest, blank)
+        trial = scene.plan_trial(self.value, high, 0, 0)
+        return {
+            **scene.describe(trial),
+            "stimuli": [spec.digest for spec in specs],
+            "orientations": list(scene.orientations),
+            "contrasts": list(self.contrasts),
+        }
+
+    def request(self) -> JsonObject:
+        """Describe what is asked for."""
+        return {"training": self.recipe.to_dict(), "yes_no": self.yes_no}
+
+    def put(self, observer: TrainableObserver, question: Question) -> Answered:
+        """Train the stage, and return it as the answer to its question."""
+        answer: JsonObject = {
+            **dict.fromkeys(("delivered_contrast", "coherent_gain", "total_contrast")),
+            "refused": "",
+            "reply": None,
+            "stage": self.train(observer).to_dict(),
+        }
+        contents = (
+            (question.stimulus, "training", self.describe()),
+            (question.request, "request", self.request()),
+        )
+        levels = {self.scene.level: self.value}
+        return Answered(question, answer, contents, levels=levels)
+
+    def train(self, observer: TrainableObserver) -> TrainedStage:
+        """Train the stage on features of the observer."""
+        if self.recipe.stage == "ideal":
+            return self._know_signals(observer)
+        return train_stage(
+            self.recipe,
+            lambda contrast, fields: self._rows(observer, contrast, fields),
+            self.contrasts,
+            yes_no=self.yes_no,
+        )
+
+    def _rows(
+        self, observer: TrainableObserver, contrast: float, fields: Sequence[int]
+    ) -> FloatArray:
+        """Compute features of each signal at a contrast in fields; of none at contrast 0."""
+        orders = range(len(self.scene.orientations) or 1) if contrast else [0]
+        strength = contrast or self.contrasts[-1]
+        classes = []
+        for order in orders:
+            seeds = [
+                derived_seed(self.recipe.seed, "training", field) for field in fields
+            ]
+            specs = [
+                self.scene.stimuli(self.value, strength, seed, order) for seed in seeds
+            ]
+            shown = [pattern if contrast else blank for pattern, blank in specs]
+            classes.append(self._features(observer, shown, seeds))
+        return np.stack(classes)
+
+    def _features(
+        self,
+        observer: TrainableObserver,
+        specs: Sequence[Specification],
+        seeds: Sequence[int],
+    ) -> FloatArray:
+        """Draw and deliver stimuli as trials are, and compute their features in batches."""
+        scene = self.scene
+        rows = []
+        for start in range(0, len(specs), _BATCH):
+            part = specs[start : start + _BATCH]
+            drives = [np.asarray(scene.display.encode(spec.draw())) for spec in part]
+            images = [
+                deliver(drive, scene.delivery, seed)
+                for drive, seed in zip(drives, seeds[start:], strict=False)
+            ]
+            rows.append(observer.rows(images, self.recipe, scene.display))
+        return np.concatenate(rows)
+
+    def _know_signals(self, observer: TrainableObserver) -> TrainedStage:
+        """Take the signals themselves as templates, in the light."""
+        low, high = self.contrasts
+        contrast = float(np.sqrt(low * high))
+        orders = range(len(self.scene.orientations) or 1)
+        signals = []
+        for order in orders:
+            pattern, blank = self.scene.stimuli(self.value, contrast, 0, order)
+            light, even = (
+                np.ravel(np.asarray(spec.draw().luminance)) for spec in (pattern, blank)
+            )
+            signals.append(light - even)
+        weights = np.array(signals)
+        background = float(np.asarray(self.scene.spec.value("luminance")))
+        offsets = weights.sum(axis=1) * background + np.sum(weights**2, axis=1) / 2
+        return TrainedStage(Stage(weights, offsets), None, (contrast,))
+
+
+class Training:
+    """The stages of a run: the questions that train them, and the stages once they are trained."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        observer: TrainableObserver,
+        scene: Scene,
+        task: Task,
+        values: Sequence[float],
+        contrasts: Sequence[float],
+        version: str,
+    ) -> None:
+        if scene.spec.is_clip:
+            raise InputError(
+                f"{experiment.name} shows clips, and decision stages are trained on still images; "
+                "show a still stimulus"
+            )
+        self.recipe = (experiment.decision or Recipe()).changed(observer.recipe_options)
+        yes_no = task.scored == "yes"
+        if yes_no and self.recipe.stage == "ideal":
+            raise InputError(
+                f"{experiment.name} asks yes or no, for which stage 'ideal' has no criterion; ask "
+                "in two intervals, or take another stage"
+            )
+        self._questions: dict[float, Question] = {}
+        self._work: dict[float, TrainingQuestion] = {}
+        for value in values:
+            work = TrainingQuestion(
+                scene, value, self.recipe, (contrasts[0], contrasts[-1]), yes_no
+            )
+            self._work[value] = work
+            self._questions[value] = Question(
+                digest(work.describe()),
+                digest(work.request()),
+                observer.card.digest,
+                f"{version} training",
+            )
+        self._decisions: dict[float, Decision] = {}
+        self._display = scene.display
+
+    @property
+    def image_count(self) -> int:
+        """The images that all trainings show."""
+        return sum(
+            self.recipe.image_count(
+                len(work.scene.orientations) or 1, criterion=work.yes_no
+            )
+            for work in self._work.values()
+        )
+
+    def batches(self) -> list[Batch]:
+        """Build the questions that train the stages."""
+        return [
+            Batch((self._questions[value],), work, preparatory=True)
+            for value, work in self._work.items()
+        ]
+
+    def take(self, answers: JsonMapping) -> None:
+        """Take the stages from the answers to the questions."""
+        self._decisions = {
+            value: Decision(self.recipe, answers[question.key]["stage"], self._display)
+            for value, question in self._questions.items()
+        }
+
+    def decision(self, value: float) -> Decision:
+        """Return the stage for a value of the level; that of the first for another."""
+        first = next(iter(self._decisions.values()))
+        return self._decisions.get(value, first)
+
+    def key(self, value: float) -> str:
+        """Return the name of the question that trains the stage for a value."""
+        first = next(iter(self._questions.values()))
+        return self._questions.get(value, first).key
+
+    def summary(self) -> list[JsonObject]:
+        """Describe the stages for a result, without their weights."""
+        return [
+            {"value": value, **describe_training(decision.stage)}
+            for value, decision in self._decisions.items()
+        ]
