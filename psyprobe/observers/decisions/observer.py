@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,7 @@ class DecidedObserver(Answering):
                 f"{self.card.name} answers by a stage that is trained for the images of a page; "
                 "ask it by psyprobe run, or pp.run"
             )
+        start = perf_counter()
         trained = _restore(decision)
         rows = self.rows(inquiry.images, decision.recipe, decision.display)
         variables = trained.stage.variables(rows)
@@ -135,6 +137,7 @@ class DecidedObserver(Answering):
         coin = int.from_bytes(hashlib.sha256(rows.tobytes()).digest()[:4], "big")
         return Answer(
             inquiry.words[largest[coin % len(largest)]],
+            latency=perf_counter() - start,
             decision={"variables": values, "tied": tied},
         )
 

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ from psyprobe.analysis.score import Recorded
 from psyprobe.analysis.words.posterior_fit import fit_notes
 from psyprobe.files.json_types import JsonObject
 from psyprobe.observers.chat.prices import USD, money
+from psyprobe.observers.protocol import TrainableObserver
 from psyprobe.probes import designs
 from psyprobe.probes.cost import Expense, Pace, duration, expense, measured_pace
 from psyprobe.probes.designs.expected import DESIGNS, DesignConditions, DesignName
@@ -86,6 +88,10 @@ class WordsPlan(Recorded):
     ppd: float
     #: Frames of a clip, each an image of a question; 1 for stills.
     frames: int
+    #: Images on which the decision stages of an encoder are trained before the first question, and
+    #: seconds that it takes.
+    training_images: int = 0
+    training_seconds: float = 0.0
 
     @property
     def questions(self) -> int:
@@ -99,8 +105,8 @@ class WordsPlan(Recorded):
 
     @property
     def seconds(self) -> float:
-        """The estimated time of the questions without an answer."""
-        return self.left.seconds
+        """The estimated time of training and of the questions without an answer."""
+        return self.training_seconds + self.left.seconds
 
     def to_dict(self) -> JsonObject:
         """Return the plan as numbers, text and lists.
@@ -131,6 +137,14 @@ class WordsPlan(Recorded):
             f"{width / self.ppd:.3g} deg); {self.answered:,} are answered.",
             *(f"Not shown: {reason}." for reason in self.refused),
             *(f"Note: {remark}." for remark in self.remarks),
+            *(
+                [
+                    f"Decision stages are trained on {self.training_images:,} images first: about "
+                    f"{duration(self.training_seconds)}."
+                ]
+                if self.training_images
+                else []
+            ),
             *([f"Left are {self.left}."] if self.answered else []),
             "",
             *_table_lines([self.chosen, *self.others]),
@@ -150,6 +164,10 @@ class WordsPlan(Recorded):
 def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPlan:
     """Plan a run that has not begun; nothing is asked, or, if `timed`, a server one question."""
     answered, pace = _read_progress(schedule, store, timed)
+    training_images = 0
+    if schedule.training is not None:
+        training_images = schedule.training.missing_images(store)
+        pace = pace or _encoder_pace(schedule, timed)
     refused, sample_size = refused_levels(schedule)
     levels = len(schedule.experiment.levels[schedule.level]) * len(schedule.contrasts)
     refused_count = round(len(refused) * levels / sample_size)
@@ -196,6 +214,10 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
         size=schedule.scene.spec.shape,
         ppd=schedule.scene.spec.ppd,
         frames=schedule.scene.spec.frames,
+        training_images=training_images,
+        training_seconds=training_images
+        * question_pace.seconds
+        / schedule.scene.images,
     )
 
 
@@ -283,7 +305,9 @@ def _read_progress(
         keys = [question.key for batch in batches for question in batch.questions]
         stored_answers = store.answers(keys)
         round_answers = [stored_answers[key] for key in keys if key in stored_answers]
-        answered += sum(not answer["refused"] for answer in round_answers)
+        answered += sum(
+            not answer["refused"] and "stage" not in answer for answer in round_answers
+        )
         replies += [answer["reply"] for answer in round_answers if answer["reply"]]
         if len(round_answers) < len(keys):
             break
@@ -293,6 +317,26 @@ def _read_progress(
     return answered, measured_pace(
         store, observer, replies, required_entries, put_batches, first
     )
+
+
+def _encoder_pace(schedule: WordsSchedule, timed: bool) -> Pace:
+    """Time an encoder on the grey images of a question; guess without `timed`."""
+    observer = schedule.observer
+    seconds = _LATENCY
+    if timed and isinstance(observer, TrainableObserver):
+        assert schedule.training is not None
+        scene = schedule.scene
+        grey = [np.full((*scene.spec.shape, 3), 0.5, np.float32)] * scene.images
+        for _ in range(2):
+            start = perf_counter()
+            observer.rows(grey, schedule.training.recipe, scene.display)
+        seconds = perf_counter() - start
+    source = "Seconds are those of one pass of grey images, which take no tokens."
+    if not timed:
+        source = (
+            f"Seconds are a guess: {_LATENCY:g} s a question, which takes no tokens."
+        )
+    return Pace(0.0, 0.0, 0.0, seconds, 0.0, USD, source)
 
 
 def _question_pace(

@@ -26,6 +26,7 @@ from psyprobe.observers.decisions.training import (
 from psyprobe.observers.protocol import TrainableObserver
 from psyprobe.probes.words.delivery import Scene, deliver, derived_seed
 from psyprobe.running.protocol import Answered, Batch, Question
+from psyprobe.running.store import Store
 from psyprobe.stimulus.specification import Specification
 
 if TYPE_CHECKING:
@@ -188,14 +189,15 @@ class Training:
         self._decisions: dict[float, Decision] = {}
         self._display = scene.display
 
-    @property
-    def image_count(self) -> int:
-        """The images that all trainings show."""
+    def missing_images(self, store: Store) -> int:
+        """Count the images of trainings that a store does not hold."""
+        missing = store.missing({question.key for question in self._questions.values()})
         return sum(
             self.recipe.image_count(
                 len(work.scene.orientations) or 1, criterion=work.yes_no
             )
-            for work in self._work.values()
+            for value, work in self._work.items()
+            if self._questions[value].key in missing
         )
 
     def batches(self) -> list[Batch]:
