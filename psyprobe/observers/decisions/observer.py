@@ -136,7 +136,7 @@ class DecidedObserver(Answering):
         tied = len(largest) > 1
         coin = int.from_bytes(hashlib.sha256(rows.tobytes()).digest()[:4], "big")
         return Answer(
-            inquiry.words[largest[coin % len(largest)]],
+            decision.answers[largest[coin % len(largest)]],
             latency=perf_counter() - start,
             decision={"variables": values, "tied": tied},
         )

@@ -121,3 +121,5 @@ class Decision:
     stage: JsonMapping
     #: The display that shows the images.
     display: Display
+    #: The word for each alternative.
+    answers: tuple[str, ...]

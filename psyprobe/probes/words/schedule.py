@@ -151,6 +151,7 @@ class WordsSchedule(ExperimentSchedule):
                 levels.level_values,
                 self.contrasts,
                 probe.version,
+                self.asking.prompts[0],
             )
         self._rounds = self._plan_rounds()
         #: The questions of a round, by trial and order of its images.

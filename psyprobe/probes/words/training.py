@@ -14,6 +14,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
+from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest
 from psyprobe.observers.decisions.recipe import Decision, Recipe
@@ -160,6 +161,7 @@ class Training:
         values: Sequence[float],
         contrasts: Sequence[float],
         version: str,
+        prompt: Prompt,
     ) -> None:
         if scene.spec.is_clip:
             raise InputError(
@@ -188,6 +190,10 @@ class Training:
             )
         self._decisions: dict[float, Decision] = {}
         self._display = scene.display
+        answers = prompt.words
+        if task.alternatives == 2:
+            answers = (prompt.yes[0], prompt.no[0])[:: prompt.polarity]
+        self._answers = answers
 
     def missing_images(self, store: Store) -> int:
         """Count the images of trainings that a store does not hold."""
@@ -210,7 +216,12 @@ class Training:
     def take(self, answers: JsonMapping) -> None:
         """Take the stages from the answers to the questions."""
         self._decisions = {
-            value: Decision(self.recipe, answers[question.key]["stage"], self._display)
+            value: Decision(
+                self.recipe,
+                answers[question.key]["stage"],
+                self._display,
+                self._answers,
+            )
             for value, question in self._questions.items()
         }
 
