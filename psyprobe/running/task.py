@@ -72,6 +72,9 @@ class Task:
         size of a response, such as the distance between the features of two images.
     axis : StimulusAxis, optional
         What responses are a function of; None where every question stands alone.
+    orientations : tuple of float, optional
+        Orientation of the pattern, deg, for which each answer is right; empty where orientation
+        decides nothing.
 
     Raises
     ------
@@ -89,6 +92,7 @@ class Task:
     answers: tuple[str, ...] = ()
     scored: Scored = "response"
     axis: StimulusAxis | None = None
+    orientations: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.scored not in get_args(Scored):
@@ -138,9 +142,11 @@ class Task:
         Returns
         -------
         dict
-            One entry a field.
+            One entry a field; without orientations where there are none.
         """
-        return {**asdict(self), "answers": list(self.answers)}
+        values = {**asdict(self), "answers": list(self.answers)}
+        orientations = values.pop("orientations")
+        return values | ({"orientations": list(orientations)} if orientations else {})
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Task:
@@ -157,7 +163,8 @@ class Task:
         """
         try:
             axis = None if values["axis"] is None else StimulusAxis(**values["axis"])
-            return cls(tuple(values["answers"]), values["scored"], axis)
+            orientations = tuple(values.get("orientations", ()))
+            return cls(tuple(values["answers"]), values["scored"], axis, orientations)
         except (KeyError, TypeError) as error:
             raise InputError(f"{values!r:.200} describes no task: {error}") from None
 

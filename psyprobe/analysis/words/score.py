@@ -20,6 +20,11 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray, Option
+from psyprobe.analysis.efficiency.scores import (
+    Efficiency,
+    efficiencies,
+    training_notes,
+)
 from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import (
     OBSERVER,
@@ -145,6 +150,12 @@ _KEY_OF_DIFFERENCES = (
 #: Attributes of a result that tell how it is fitted.
 _FIT_ATTRIBUTES = ("design", "readout", "experiment_toml", "experiment")
 
+_KEY_OF_EFFICIENCY = (
+    "efficiency: energy of the threshold of an ideal observer in the same noise, task and "
+    "criterion, over that of this threshold; from 0 to 1 but for error. ideal: sensitivity of that "
+    "observer.",
+)
+
 _KEY_OF_ACUITY = (
     "limit: 1 / that period, the highest frequency told from a uniform field.",
 )
@@ -183,6 +194,8 @@ class CsfPoint:
     not_shown: int
     #: Whether the threshold lies below a contrast of 0.03 on a screen that nobody measured.
     unsure: bool
+    #: Efficiency in noise of a stated density, with the threshold of the ideal observer.
+    efficiency: Efficiency | None = None
 
     def cells(self, unit: str, finest: bool) -> dict[str, str]:
         """Format the point: sensitivities, thresholds of a difference, or the highest frequency."""
@@ -201,8 +214,27 @@ class CsfPoint:
         return {
             heading: "-" if self.sensitivity is None else f"{value} [{low}, {high}]",
             "people": people,
+            **self._efficiency_cells(remarks),
             "usable": f"{self.usable}/{self.prompts}",
             "remarks": ", ".join(remarks),
+        }
+
+    def _efficiency_cells(self, remarks: list[str]) -> dict[str, str]:
+        """Format the efficiency, and remark on one that no observer can have."""
+        score = self.efficiency
+        if score is None:
+            return {}
+        if score.low is not None and score.low > 1:
+            remarks.append(
+                "efficiency above 1: something but the signal tells it, or the noise has another "
+                "density"
+            )
+        value, low, high = map(plain_number, (score.efficiency, score.low, score.high))
+        return {
+            "efficiency": "-"
+            if score.efficiency is None
+            else f"{value} [{low}, {high}]",
+            "ideal": plain_number(1 / score.ideal),
         }
 
 
@@ -386,6 +418,7 @@ class ChatScore(Tabled):
             *_KEY_OF_JUDGE * bool(self.readings),
             *_KEY_OF_DIFFERENCES * bool(self.difference_unit),
             *_KEY_OF_ACUITY * self.finest,
+            *_KEY_OF_EFFICIENCY * any(point.efficiency for point in self.curve),
         ]
 
 
@@ -504,7 +537,7 @@ def score_chat(
                 ),
             ),
             refusals=describe_refusals(result.attrs),
-            sessions=session_notes(csf),
+            sessions=(*session_notes(csf), *training_notes(result)),
             spent=describe_result_cost(result.attrs),
             confidence=confidence,
         ),
@@ -584,6 +617,7 @@ def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, .
     statuses = flag_words(csf["status"]).T.tolist()
     values = {name: variable.values for name, variable in csf.variables.items()}
     unsure = values.get("unsure", np.zeros(csf.sizes[level]))
+    efficiency = {score.value: score for score in efficiencies(csf)}
     return tuple(
         CsfPoint(
             value=float(values[level][i]),
@@ -597,6 +631,7 @@ def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, .
             low_validity=int(values["low_validity"][:, i].sum()),
             not_shown=int(values["not_shown"][i]),
             unsure=bool(unsure[i]),
+            efficiency=efficiency.get(float(values[level][i])),
         )
         for i in range(csf.sizes[level])
     )

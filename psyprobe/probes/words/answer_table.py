@@ -259,6 +259,11 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
             size=layout["size"],
             spent=total_cost.to_dict(),
             **replaced_settings,
+            **(
+                {"training": record.outcome["training"]}
+                if "training" in record.outcome
+                else {}
+            ),
         ),
         **{
             name: json.dumps(layout[name])

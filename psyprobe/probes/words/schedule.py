@@ -113,7 +113,7 @@ class WordsSchedule(ExperimentSchedule):
         #: Levels on the stimulus axis: ascending contrasts, differences or periods.
         self.contrasts = levels.values
         self.axis = levels.axis
-        self.task = Task(probe.words, probe.scored, levels.axis)
+        self.task = Task(probe.words, probe.scored, levels.axis, probe.orientations)
         self.asking = require_asking(experiment)
         if isinstance(observer, TrainableObserver):
             # A stage knows its task from the probe, and reads no prompt.
