@@ -21,6 +21,7 @@ from psyprobe.light.display import Display as Display
 from psyprobe.observers import list_observers as list_observers
 from psyprobe.observers import load_observer as load_observer
 from psyprobe.observers import observer as observer
+from psyprobe.observers.decisions.observer import decide as decide
 from psyprobe.probes.experiments import load_results as load_results
 from psyprobe.probes.experiments import plan as plan
 from psyprobe.probes.experiments import run as run

@@ -93,7 +93,8 @@ def chat_csf(
         (0, 0.1). Logits tell the guess rate so well that it is bounded only where it is
         fixed.
     function : str, optional
-        Of counts, as for `fit_psychometric`; without it what the experiment says, else "logistic".
+        Of counts, as for `fit_psychometric`; without it what the experiment says, else "weibull" in
+        external noise and "logistic" elsewhere.
         Logits are always fitted by a logistic function.
     axis : {"log", "linear"}, optional
         Whether the function is of log10 of the delivered contrast or, as in the paper, of the
@@ -279,6 +280,10 @@ def _rates(result: xr.Dataset, arguments: JsonMapping) -> JsonObject:
     chance = task_of(result).chance
     if chance is not None:
         defaults["guess"] = chance
+    if fit.experiment_table(result, "noise"):
+        # Where d' grows in proportion to contrast, the proportion correct is close to a Weibull
+        # function: a logistic one puts the threshold of an ideal observer 0.03 log10 too low.
+        defaults["function"] = "weibull"
     page_rates = fit.experiment_table(result, "fit").items()
     rates = defaults | {name: rate for name, rate in page_rates if name in defaults}
     rates |= arguments
