@@ -387,6 +387,27 @@ def test_spectra_of_a_psychopy_monitor(tmp_path: Path) -> None:
             ).encode(),
             "no numbers",
         ),
+        # PsychoPy's fit is not taken in place of luminances that are damaged.
+        *(
+            (
+                "damaged.json",
+                json.dumps(
+                    {
+                        "a": {
+                            "lumsPre": luminances,
+                            "levelsPre": [0, 255],
+                            "gammaGrid": [[0.2, 250, 2.2]] * 4,
+                        }
+                    }
+                ).encode(),
+                message,
+            )
+            for luminances, message in (
+                ([["a", 250]] * 4, "damaged lumsPre; it must be a table"),
+                ([[1, 250], [1]], "damaged lumsPre"),
+                ([[1, 125, 250]] * 4, "has 4 x 3 luminances .* at 2 levels"),
+            )
+        ),
         (
             "nm.csv",
             b"wavelength_nm,red,green\n400,1,2\n",

@@ -266,27 +266,30 @@ def _readings_of_monitor(page: Any, name: str, cmfs: str) -> Readings:
             f"{name} is no monitor that PsychoPy saved; it holds no calibration"
         )
     calibration = calibrations[max(calibrations)]
-    ppd = _resolution(calibration)
+    ppd = _resolution(calibration, name)
     primaries = None
-    wavelengths = _array(calibration, "spectraNM", 1)
-    spectra = _array(calibration, "spectraRGB", 2)
-    if (
-        wavelengths is not None
-        and spectra is not None
-        and spectra.shape == (3, len(wavelengths))
-    ):
+    wavelengths = _array(calibration, "spectraNM", 1, name)
+    spectra = _array(calibration, "spectraRGB", 2, name)
+    if spectra is not None:
+        if wavelengths is None or spectra.shape != (3, len(wavelengths)):
+            raise InputError(
+                f"{name} has spectra (spectraRGB) that do not fit its wavelengths (spectraNM); give "
+                "one of red, green and blue each, with a value for each wavelength"
+            )
         xyz = spectra_to_xyz(wavelengths, spectra, cmfs)
         primaries = tuple(tuple(map(float, gun_xyz)) for gun_xyz in xyz)
-    luminances = _array(calibration, "lumsPre", 2)
-    levels = _array(calibration, "levelsPre", 1)
-    if (
-        luminances is None
-        or levels is None
-        or len(luminances) > 4
-        or luminances.shape[1] != len(levels)
-    ):
+    luminances = _array(calibration, "lumsPre", 2, name)
+    levels = _array(calibration, "levelsPre", 1, name)
+    if luminances is None:
         return replace(
             _readings_of_gamma_grid(calibration, name), primaries=primaries, ppd=ppd
+        )
+    if levels is None or len(luminances) > 4 or luminances.shape[1] != len(levels):
+        rows, columns = luminances.shape
+        raise InputError(
+            f"{name} has {rows} x {columns} luminances (lumsPre) at "
+            f"{0 if levels is None else len(levels)} levels (levelsPre); give a row for white and "
+            "at most one each for red, green and blue, with a luminance for each level"
         )
     if not (np.isfinite(luminances).all() and np.isfinite(levels).all()):
         raise InputError(
@@ -301,7 +304,7 @@ def _readings_of_monitor(page: Any, name: str, cmfs: str) -> Readings:
 
 def _readings_of_gamma_grid(calibration: JsonObject, name: str) -> Readings:
     """Read the curves that PsychoPy fitted to luminances which the file lacks."""
-    grid = _array(calibration, "gammaGrid", 2)
+    grid = _array(calibration, "gammaGrid", 2, name)
     if (
         grid is None
         or len(grid) != 4
@@ -343,9 +346,9 @@ def _gamma_curve(row: FloatArray, method: Any, name: str) -> Any:
     return tuple((float(a), float(b)) for a, b in zip(drive, light, strict=True))
 
 
-def _resolution(calibration: JsonObject) -> float | None:
+def _resolution(calibration: JsonObject, name: str) -> float | None:
     """Compute pixels per degree from a monitor's pixels, and its width and distance in cm."""
-    size = _array(calibration, "sizePix", 1)
+    size = _array(calibration, "sizePix", 1, name)
     width = calibration.get("width")
     distance = calibration.get("distance")
     if size is None or len(size) != 2 or not size[0] > 0:
@@ -359,15 +362,26 @@ def _resolution(calibration: JsonObject) -> float | None:
         return None
 
 
-def _array(calibration: JsonObject, key: str, dimensions: int) -> FloatArray | None:
-    """Read an array that json_tricks wrote, or a list; None if it is not of these dimensions."""
+def _array(
+    calibration: JsonObject, key: str, dimensions: int, name: str
+) -> FloatArray | None:
+    """Read an array that json_tricks wrote, or a list; None if it is absent or empty."""
     value = calibration.get(key)
     value = value.get("__ndarray__") if isinstance(value, dict) else value
+    if value is None:
+        return None
     try:
         numbers = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
+        numbers = np.array(np.nan)
+    if numbers.size == 0:
         return None
-    return numbers if numbers.ndim == dimensions and numbers.size else None
+    if numbers.ndim != dimensions:
+        raise InputError(
+            f"{name} has a damaged {key}; it must be {'a list' if dimensions == 1 else 'a table'} "
+            "of numbers: calibrate the monitor again, or remove it if it was not measured"
+        )
+    return numbers
 
 
 def _lift_zeros(light: FloatArray) -> FloatArray:

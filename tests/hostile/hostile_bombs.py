@@ -355,7 +355,12 @@ def _monitors() -> list[Case]:
         "a width of text": monitor(width="wide"),
         "a size of nothing": monitor(sizePix=[]),
         "a size of 10^400": monitor(sizePix=[10**400, 1]),
+        "luminances without levels": monitor(levelsPre=None),
+        "luminances of a number": monitor(lumsPre=250),
         "spectra of text": monitor(spectraNM=["a"], spectraRGB=[["b"]] * 3),
+        "spectra of other wavelengths": monitor(
+            spectraNM=[500, 600], spectraRGB=[[1, 2, 3]] * 3
+        ),
         "spectra of NaN": monitor(
             spectraNM=[400, 500, 600], spectraRGB=[[float("nan")] * 3] * 3
         ),
@@ -366,20 +371,11 @@ def _monitors() -> list[Case]:
     }
     fine = {"whole"}
     either = {
-        # What is no table of numbers is passed over where PsychoPy's own fit is there.
+        # No measurement that counts where there are luminances.
         name
         for name in texts
-        if name.startswith(
-            (
-                "a width",
-                "a size",
-                "spectra",
-                "10^6",
-                "luminances of",
-                "a ragged",
-                "no lum",
-            )
-        )
+        if name.startswith(("a width", "a size", "spectra of NaN", "spectra of 0"))
+        or name in ("10^6 levels", "no luminances", "spectra of one wavelength")
     }
     render = (
         "render",
