@@ -3,19 +3,17 @@ answered is lost."""
 
 from __future__ import annotations
 
-import ctypes
-import os
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from children import child
-from full_disk import full_beyond
+from full_disk import bound_by_rights, full_beyond
 from PIL import Image
 from small_experiment import write_experiment
 
@@ -25,27 +23,6 @@ from psyprobe.running.database import SCHEMA_VERSION
 from psyprobe.running.store import Store
 
 Output = pytest.CaptureFixture[str]
-
-
-@contextmanager
-def bound_by_rights() -> Iterator[None]:
-    """Without the capability by which an administrator writes where the rights say no
-    (capabilities(7))."""
-    if os.geteuid():
-        yield
-        return
-    if not sys.platform.startswith("linux"):
-        pytest.skip("rights do not bind this administrator")
-    libc = ctypes.CDLL(None, use_errno=True)
-    header, held = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
-    assert libc.capget(header, held) == 0
-    dropped = (ctypes.c_uint32 * 6)(*held)
-    dropped[0] &= ~(1 << 1)  # CAP_DAC_OVERRIDE, of the capabilities in effect
-    assert libc.capset(header, dropped) == 0
-    try:
-        yield
-    finally:
-        assert libc.capset(header, held) == 0
 
 
 def told_in_one_line(capsys: Output) -> str:

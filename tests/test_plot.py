@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.plotting import (
     contour,
     contours,
@@ -440,7 +440,7 @@ def test_dpi_is_that_of_the_png(tmp_path: Path) -> None:
 def test_files_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"unknown figure format '\.jpg'"):
         save_figure(Figure(), tmp_path / "figure.jpg")
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(PsyprobeError, match=r"figure\.png cannot be written"):
         save_figure(Figure(), tmp_path / "nowhere" / "figure.png")
 
 

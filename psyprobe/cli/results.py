@@ -113,7 +113,7 @@ def plot_command(arguments: Namespace) -> int:
             )
         fit_width(figure, arguments.width)
     path = Path(arguments.output)
-    write_whole(path, partial(save_figure, figure))
+    save_figure(figure, path)
     panels = [
         [result.attrs["experiment"], result.attrs["observer"]] for result in results
     ]

@@ -351,7 +351,7 @@ def write_result(
         # blind observer.
         tell(f"Note: no figure: {error}")
         return {kind: files[kind] for kind in ("result", "score")}
-    write_whole(files["plot"], lambda path: save_figure(figure, path))
+    save_figure(figure, files["plot"])
     # pyplot keeps figures: those of a long suite would fill the memory.
     plt.close(getattr(figure, "figure", figure))
     return files

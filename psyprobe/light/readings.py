@@ -273,8 +273,8 @@ def _readings_of_monitor(page: Any, name: str, cmfs: str) -> Readings:
     if spectra is not None:
         if wavelengths is None or spectra.shape != (3, len(wavelengths)):
             raise InputError(
-                f"{name} has spectra (spectraRGB) that do not fit its wavelengths (spectraNM); give "
-                "one of red, green and blue each, with a value for each wavelength"
+                f"{name} has spectra (spectraRGB) that do not fit its wavelengths (spectraNM); "
+                "give one of red, green and blue each, with a value for each wavelength"
             )
         xyz = spectra_to_xyz(wavelengths, spectra, cmfs)
         primaries = tuple(tuple(map(float, gun_xyz)) for gun_xyz in xyz)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.json_types import JsonObject
+from psyprobe.files.output import write_whole
 from psyprobe.files.terminal import printable_line
 from psyprobe.files.units import unit_symbol
 
@@ -531,7 +532,7 @@ def save_figure(figure: Figure | Axes, path: str | Path, *, dpi: float = 200) ->
     ------
     UnknownNameError
         The suffix is none of these.
-    InputError
+    PsyprobeError
         The file cannot be written.
 
     Notes
@@ -547,27 +548,15 @@ def save_figure(figure: Figure | Axes, path: str | Path, *, dpi: float = 200) ->
     if suffix not in _METADATA:
         raise unknown_name("figure format", suffix or target.name, _METADATA)
     canvas = figure if isinstance(figure, Figure) else cast("Figure", figure.figure)
-    try:
-        with mpl.rc_context(
-            {"svg.hashsalt": "psyprobe", "pdf.fonttype": 42, "ps.fonttype": 42}
-        ):
-            if suffix == ".eps":
-                _save_eps(canvas, target)
-            else:
-                canvas.savefig(
-                    target, dpi=dpi, format=suffix[1:], metadata=_METADATA[suffix]
-                )
-    except OSError as error:
-        raise InputError(
-            f"the figure cannot be written to {target}: {error.strerror or error}"
-        ) from error
+    # In memory first: on a full disk, the PDF that matplotlib writes fails in its own ways.
+    stream = BytesIO()
+    with mpl.rc_context(
+        {"svg.hashsalt": "psyprobe", "pdf.fonttype": 42, "ps.fonttype": 42}
+    ):
+        canvas.savefig(stream, dpi=dpi, format=suffix[1:], metadata=_METADATA[suffix])
+    content = stream.getvalue()
+    if suffix == ".eps":
+        # matplotlib cannot leave out the date.
+        content = re.sub(rb"(?m)^%%CreationDate.*\n", b"", content)
+    write_whole(target, lambda partial: partial.write_bytes(content))
     return target
-
-
-def _save_eps(figure: Figure, path: Path) -> None:
-    """Write an EPS without its date, which matplotlib cannot leave out."""
-    with BytesIO() as stream:
-        figure.savefig(stream, format="eps")
-        lines = stream.getvalue().splitlines(keepends=True)
-    undated = [line for line in lines if not line.startswith(b"%%CreationDate")]
-    path.write_bytes(b"".join(undated))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pandas as pd
 
 from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.output import json_text, make_folder, write_text, write_whole
+from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.files.terminal import say, show, tell
 from psyprobe.probes.experiments import load_results
@@ -291,7 +290,7 @@ def csf_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     link = link_results(results, confidence=arguments.confidence)
     folder = make_folder(arguments.output)
     write_text(folder / "csf_robustness.json", json_text(link.to_dict()))
-    write_whole(folder / "csf_robustness.png", partial(save_figure, plot_links(link)))
+    save_figure(plot_links(link), folder / "csf_robustness.png")
     return link.to_dict(), f"{link_text(link)}\n{folder / 'csf_robustness.png'}"
 
 
