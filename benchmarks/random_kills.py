@@ -1,7 +1,7 @@
 """SIGKILL at random moments: the same files in the end, nothing acknowledged asked again, nothing
 left behind.
 
-    python benchmarks/random_kills.py [KILLS [NAME ...]]     # 20 of encoder, chat, items, mvp-build, review, corrupt
+    python benchmarks/random_kills.py [KILLS [NAME ...]]     # 20 of each of KINDS
 
 Issue 12. Each command runs once unbroken, which tells how long it takes and what it writes. Then it
 is killed while it runs, and goes on each time where it was. One kill in five comes at a moment
@@ -16,6 +16,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -36,6 +37,7 @@ TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path[:0] = [
     str(TESTS),
     str(TESTS / "mvp_construction"),
+    str(TESTS / "people"),
     str(TESTS / "questions"),
     str(TESTS / "review"),
 ]
@@ -43,6 +45,7 @@ sys.path[:0] = [
 from children import child
 from item_pages import write_page
 from simulated_models import Asked, photographs
+from simulated_person import SimulatedPerson
 from small_experiment import write_experiment
 from small_questions import write_questions
 
@@ -507,12 +510,160 @@ def review(place: Path, kills: int) -> None:
     )
 
 
+class Sitter:
+    """A person whose answer to a trial depends on nothing but what is shown, and who notes what the
+    server acknowledged."""
+
+    def __init__(self) -> None:
+        self.acknowledged: dict[int, str] = {}
+        self.under_way: dict[int, str] = {}
+
+    def sit(self, address: str) -> None:
+        """Answer until the session ends, or the server dies."""
+        person = SimulatedPerson(address)
+        try:
+            facts = person.send("open")
+            if facts["task"] == "pictures":
+                state = person.send("begin", consent=True)
+            else:
+                state = person.begin()
+            while state.get("phase") in ("wait", "trial"):
+                if state["phase"] == "wait":
+                    state = person.send("state")
+                    continue
+                state = self._answer(person, state)
+        except (OSError, http.client.HTTPException, ValueError):
+            return
+        assert state.get("phase") == "done", state
+
+    def _answer(self, person: SimulatedPerson, state: dict[str, Any]) -> dict[str, Any]:
+        # The dither's seed is of the session.
+        draw = {**state.get("draw", {}), "seed": 0}
+        shown = json.dumps([state["number"], draw])
+        choice = state["words"][sum(shown.encode()) % len(state["words"])]
+        number = state["number"]
+        self.under_way[number] = choice
+        reply = {"number": number, "attempt": state["attempt"], "choice": choice}
+        reply |= {"reaction_ms": 900, "frames_shown": 30, "frames_dropped": 0}
+        reply |= {"period_ms": 16.7, "key": "f"}
+        if "images" in state:
+            reply["scales"] = [1] * len(state["images"])
+        state = person.send("answer", **reply)
+        assert "status" not in state, state
+        self.acknowledged[number] = choice
+        return state
+
+
+def observe(place: Path, kills: int) -> None:
+    """A person answers without rest while the server of the page is killed, about patterns and
+    about pictures."""
+    rng = np.random.default_rng(12)
+    constant = ["asking.design=constant", "asking.options={}", "asking.repeats=10"]
+    constant += [
+        "levels.frequency.values=[1,8]",
+        "levels.contrast.values=[0.05,0.2,0.8]",
+    ]
+    pages = {
+        "patterns": ["orientation_csf", "--set", *constant],
+        "pictures": [str(pictures_page(place))],
+    }
+    for shown, page in pages.items():
+        command = program("observe", *page, "--person", "ANNA", "--store")
+        whole = sat_down(command, place / f"{shown}-whole", Sitter(), None)
+        assert whole
+        folder = place / f"{shown}-broken"
+        sitter = Sitter()
+        moments: list[int] = []
+        ends = 0
+        while True:
+            is_last = len(moments) == kills
+            moment = None if is_last else rng.uniform(-EARLY, 1 - EARLY)
+            answers = sat_down(command, folder, sitter, moment)
+            numbers = [number for number, _ in answers]
+            assert numbers == list(range(1, len(numbers) + 1)), numbers
+            assert sitter.acknowledged.items() <= dict(answers).items()
+            assert dict(answers).items() <= sitter.under_way.items()
+            if len(answers) == len(whole):
+                assert answers == whole
+                ends += 1
+                shutil.rmtree(folder)
+                sitter = Sitter()
+                if is_last:
+                    break
+                continue
+            moments.append(len(answers))
+            tell(
+                f"observe {shown}: kill {len(moments)} after {len(answers)} of {len(whole)}"
+            )
+        print(
+            f"observe {shown}: {kills} kills, {sum(map(bool, moments))} after the first answer; "
+            f"all acknowledged answers there each time, once and in order; {ends} ends, each with "
+            f"the same {len(whole)} answers",
+            flush=True,
+        )
+
+
+def pictures_page(place: Path) -> Path:
+    """Write a set of 30 pairs of pictures, and the page that asks about it."""
+    folder = place / "pictures"
+    rows = ["name,question,choice,answer,type,score,distortion,strength"]
+    for kind in ("ref", "dis"):
+        (folder / kind).mkdir(parents=True)
+        for i in range(30):
+            pixels = np.full((16, 16, 3), 8 * i + (kind == "dis"), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / kind / f"{i}.png")
+    for i in range(30):
+        rows.append(f"{i}.png,Is image {i} bright?,A.yes; B.no,A,MCQ,,1,1")
+    (folder / "items.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return write_page(place / "pictures.toml", "r_bench", folder)
+
+
+def sat_down(
+    command: list[str], folder: Path, sitter: Sitter, moment: float | None
+) -> list[tuple[int, str]]:
+    """Seat a person until a moment, s, or the end; before 0 the server is killed while it starts.
+
+    Returns
+    -------
+    list of (int, str)
+        What the store holds then: number and choice of each trial.
+    """
+    with child(
+        [*command, str(folder / "runs.sqlite")],
+        seconds=300,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**KEY, "PYTHONUNBUFFERED": "1"},
+    ) as process:
+        if moment is not None and moment < 0:
+            time.sleep(-moment / EARLY)
+        else:
+            assert process.stdout is not None
+            address = re.search(r"http://\S+", process.stdout.readline())
+            assert address is not None
+            person = threading.Thread(
+                target=sitter.sit, args=(address[0],), daemon=True
+            )
+            person.start()
+            person.join(moment)
+            process.kill()
+            person.join()
+    return sorted(
+        (reply["session"]["number"], reply["text"])
+        for row in acknowledged(folder).values()
+        for reply in (json.loads(row[4])["reply"],)
+        if "number" in (reply.get("session") or {})
+    )
+
+
 KINDS = {
     "encoder": encoder,
     "chat": chat,
     "items": items,
     "mvp-build": mvp_build,
     "review": review,
+    "observe": observe,
     "corrupt": corrupt,
 }
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+#: Commands that random_kills.py kills.
+KILLED = ("encoder", "chat", "items", "mvp-build", "review", "observe", "corrupt")
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py"))
 
 
@@ -64,3 +66,21 @@ def test_a_server_and_a_bare_client_are_timed(script: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "of the bare client" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KILLED)
+def test_what_is_killed_goes_on(kind: str) -> None:
+    """Two kills of each kind; the script compares what is left with an unbroken run."""
+    if kind in ("corrupt", "mvp-build"):
+        pytest.importorskip("cv2", reason="the corruption extra is not installed")
+        pytest.importorskip("skimage", reason="the corruption extra is not installed")
+    done = subprocess.run(
+        [sys.executable, "random_kills.py", "2", kind],
+        cwd=BENCHMARKS,
+        capture_output=True,
+        text=True,
+        timeout=1200,
+    )
+    assert done.returncode == 0, done.stderr
+    assert ": 2 kills" in done.stdout
