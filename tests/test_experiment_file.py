@@ -18,7 +18,13 @@ from psyprobe.stimulus.specification import level_of
 
 SUITES = ("cai2025", "cai2025_published")
 #: Experiments that ask in words, with a file format and tests of their own.
-IN_WORDS = ("orientation_csf", "hernandez2025", "hernandez2025_published")
+IN_WORDS = (
+    "orientation_csf",
+    "gabor_in_noise",
+    "orientation_in_noise",
+    "hernandez2025",
+    "hernandez2025_published",
+)
 #: tests/test_own_experiments.py runs these.
 OURS = (
     "orientation_discrimination",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from psyprobe.analysis.result_stimulus import stimulus_on
 from psyprobe.errors import GamutError, InputError
 from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.observers import load_observer
-from psyprobe.probes.experiments import plan
+from psyprobe.probes.experiments import plan, run
 from psyprobe.probes.words.delivery import Delivery, Scene, TrialImages
 from psyprobe.stimulus import ColouredNoise, Gabor, Noise, Sum, WhiteNoise
 
@@ -186,3 +187,31 @@ def test_levels_that_noise_carries_out_of_the_display_are_refused_before_a_run(
     ):
         plan(strong, observer)
     assert plan(page(tmp_path, PAGE + NOISE), observer)
+
+
+@pytest.mark.parametrize("name", ["gabor_in_noise", "orientation_in_noise"])
+def test_pages_of_the_catalogue_run(name: str) -> None:
+    settings = {"asking.options.n_max": 4, "levels.frequency.values": [4]}
+    experiment = load_experiment(name).with_settings(settings)
+    observer = load_observer("simulated:watson-malo")
+    planned = plan(experiment, observer)
+    assert not planned.refused
+    assert not [remark for remark in planned.remarks if "same noise" in remark]
+    result = run(experiment, observer)
+    delivered = result["delivered_contrast"] / result["contrast"]
+    assert np.asarray(delivered) == pytest.approx(1, abs=0.15)
+    assert len(np.unique(result["image_seed"])) >= 1
+    # Without noise people's sensitivity is another.
+    assert json.loads(result.attrs["human"])["name"] == ""
+
+
+def test_two_intervals_on_one_mask_of_noise_are_remarked(tmp_path: Path) -> None:
+    band = "[stimulus.parts.mask]\nkind = 'noise'\nfrequency = 4\ncontrast = 0.1\n"
+    shared = PAGE.replace("[levels]", band + "[levels]")
+    observer = load_observer("simulated:watson-malo")
+    remark = (
+        "both intervals show the same noise; efficiency is not defined; give [noise]"
+    )
+    assert remark in plan(page(tmp_path, shared), observer).remarks
+    assert remark not in plan(page(tmp_path, shared + NOISE), observer).remarks
+    assert remark not in plan(page(tmp_path, PAGE), observer).remarks
