@@ -15,7 +15,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.light.display import Display
-from psyprobe.stimulus.specification import Specification
+from psyprobe.stimulus import Specification, WhiteNoise
 
 #: How a page sends contrasts finer than 8 bits. golden: one number a pixel, moved by the golden
 #: ratio from frame to frame; noisy_bit: a fresh one each frame (Allard & Faubert 2008); wide: as
@@ -197,13 +197,16 @@ class Screen:
         InputError
             The page cannot draw it, or the screen has too few or too large pixels for it.
         """
+        target, *others = getattr(native, "parts", (native,))
         if (
-            native.kind != "gabor"
-            or native.value("aspect") != 1
-            or getattr(native, "balanced", False)
+            target.kind != "gabor"
+            or target.value("aspect") != 1
+            or getattr(target, "balanced", False)
+            or not all(isinstance(part, WhiteNoise) for part in others)
         ):
             raise InputError(
-                f"the page draws round Gabors, and this stimulus is a {native.kind}; give a Gabor"
+                f"the page draws round Gabors, alone or in noise of a stated density, and this "
+                f"stimulus is a {' + '.join(part.kind for part in (target, *others))}; give a Gabor"
             )
         ppd = self.ppd
         side = max(round(degrees * ppd) for degrees in native.field)

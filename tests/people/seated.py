@@ -16,6 +16,7 @@ from psyprobe.light.display import Display
 from psyprobe.observers.chat.protocol import Answer, Inquiry
 from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.observer import PersonObserver
+from psyprobe.observers.people.patterns import target_of
 
 
 def screen(light: str = "measured", distance: float = 1000.0) -> Screen:
@@ -42,7 +43,7 @@ def seated(
     def put(inquiry: Inquiry) -> Answer:
         assert inquiry.drawing is not None
         (stimulus,) = inquiry.drawing["stimuli"]
-        values = stimulus.get("parameters", stimulus)
+        values = target_of(stimulus)
         strength = math.log10(values["contrast"]) + truth(values["frequency"]) + shift
         seen = 0.98 / (1 + math.exp(-2 * math.log(19) * strength / 0.5))
         right = int(values.get("orientation", 0) == 90)

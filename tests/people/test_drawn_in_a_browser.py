@@ -18,7 +18,9 @@ from shader_twin import dithered
 from webdriver import Browser
 
 import psyprobe as pp
-from psyprobe.observers.human_screen import threshold_error
+from psyprobe.observers.human_screen import Screen, threshold_error
+from psyprobe.observers.people.patterns import shader_values
+from psyprobe.stimulus import Gabor, Sum, WhiteNoise
 
 pytestmark = pytest.mark.skipif(
     bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there"
@@ -133,6 +135,26 @@ def test_frames_are_those_of_the_numpy_twin(
     assert np.abs(found - expected).max() <= 1
     assert (found != expected).mean() < 1e-3
     assert (found[0] != found[1]).mean() > 0.1
+
+
+def test_noise_is_that_of_the_specification(drawing: Browser) -> None:
+    """A Gabor in noise, drawn from the values that the page gets, to a code in 255."""
+    screen = Screen(pitch=0.265, distance=1000.0, display=pp.Display(peak=PEAK))
+    gabor = Gabor(
+        frequency=4, contrast=0.1, luminance=MEAN, ppd=PPD, size=SIDE, radius=0.5
+    )
+    noise = WhiteNoise(density=2.78e-6, seed=5, luminance=MEAN, ppd=PPD, size=SIDE)
+    spec = Sum(parts=(gabor, noise), names=("noise",))
+    what = shader_values(spec.to_dict(), screen.uniforms(), screen) | {"seed": 777}
+    drawing.run(f"at.setNoise({json.dumps(what.pop('noise'))}, {SIDE})")
+    drive = screen.display.encode(spec.draw(), dtype="float64")[::-1, :, 0]
+    found = drawn(drawing, what, 3, 1)[0].astype(int)
+    expected = dithered(drive, 3, 777).astype(int)
+    assert np.abs(found - expected).max() <= 1
+    assert (found != expected).mean() < 5e-3
+    # Another stimulus on the same page has none.
+    plain = drawn(drawing, stimulus(0.0, 4), 0, 1)
+    assert np.ptp(plain) <= 1
 
 
 def delivered(frames: np.ndarray, what: dict[str, Any]) -> float:

@@ -20,22 +20,32 @@ function painter(canvas, shader) {
   // On by default, and another dither on top of ours.
   gl.disable(gl.DITHER);
   const place = (name) => gl.getUniformLocation(program, name);
-  const FLOATS = ["mean", "contrast", "cycles", "sigma", "orientation", "phase", "peak", "black", "reflected", "power"];
-  let curve = null;
-  function setCurve(values) {
-    if (curve) gl.deleteTexture(curve);
-    curve = gl.createTexture();
-    gl.bindTexture(gl.TEXTURE_2D, curve);
-    gl.texImage2D(gl.TEXTURE_2D, 0, gl.R32F, values.length, 1, 0, gl.RED, gl.FLOAT, new Float32Array(values));
+  const FLOATS = ["mean", "contrast", "cycles", "sigma", "orientation", "phase", "peak", "black", "reflected", "power", "noise_scale"];
+  const textures = [null, null];
+  function setTexture(unit, values, width) {
+    if (textures[unit]) gl.deleteTexture(textures[unit]);
+    textures[unit] = gl.createTexture();
+    gl.activeTexture(gl.TEXTURE0 + unit);
+    gl.bindTexture(gl.TEXTURE_2D, textures[unit]);
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.R32F, width, values.length / width, 0, gl.RED, gl.FLOAT, new Float32Array(values));
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
   }
+  const setCurve = (values) => setTexture(0, values, values.length);
   setCurve([0, 1]);
+  setTexture(1, [0], 1);
+  gl.uniform1i(place("curve"), 0);
+  gl.uniform1i(place("noise"), 1);
   return {
     setCurve,
+    // Noise of one pixel each: whole numbers of 16 bits in base64, the lowest row first.
+    setNoise(text, width) {
+      const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+      setTexture(1, Array.from(new Int16Array(bytes.buffer), (value) => value / 32767), width);
+    },
     draw(stimulus, frame) {
       gl.viewport(0, 0, canvas.width, canvas.height);
-      for (const name of FLOATS) gl.uniform1f(place(name), stimulus[name]);
+      for (const name of FLOATS) gl.uniform1f(place(name), stimulus[name] ?? 0);
       const [x, y] = stimulus.centre || [(canvas.width - 1) / 2, (canvas.height - 1) / 2];
       gl.uniform2f(place("centre"), x, y);
       gl.uniform1ui(place("frame"), frame);

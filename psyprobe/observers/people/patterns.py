@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import math
 from collections.abc import Callable
+
+import numpy as np
 
 from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonMapping, JsonObject
@@ -12,6 +15,7 @@ from psyprobe.observers.chat.protocol import Inquiry
 from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.calibration import read_number
 from psyprobe.observers.people.observer import Attempt
+from psyprobe.stimulus import specification_from_dict
 
 #: Frames that an attempt may drop and still count; with more the question is asked again.
 MAX_DROPPED = 2
@@ -81,7 +85,7 @@ class PatternPresenter:
             record["why"] = "frames"
             return Attempt(None, record)
         choice = read_word(values, inquiry)
-        correct = self._clear_answer(_pattern(inquiry))
+        correct = self._clear_answer(target_of(_pattern(inquiry)))
         if correct is not None:
             record["clear_right"] = choice == correct
             self._clear_hits.append(choice == correct)
@@ -135,11 +139,49 @@ def _pattern(inquiry: Inquiry) -> JsonMapping:
     return dict(stimulus)
 
 
+def target_of(stimulus: JsonMapping) -> JsonMapping:
+    """Return a pattern without its noise; noise alone is a blank of contrast 0.
+
+    Examples
+    --------
+    >>> target_of({"kind": "white_noise", "contrast": 1.0, "luminance": 40.0})["contrast"]
+    0.0
+    """
+    if _noise_of(stimulus) is stimulus:
+        return {**stimulus, "contrast": 0.0}
+    target: JsonMapping = stimulus.get("parts", [stimulus])[0]
+    return target
+
+
+def _noise_of(stimulus: JsonMapping) -> JsonMapping | None:
+    """Return the noise of a stimulus, if it has any."""
+    parts: list[JsonMapping] = stimulus.get("parts", [stimulus])
+    return next(
+        (part for part in parts if part["kind"] in ("white_noise", "coloured_noise")),
+        None,
+    )
+
+
+def _noise_values(stimulus: JsonMapping) -> JsonObject:
+    """Return the pixels of noise as the page takes them, and the contrast of the largest."""
+    noise = _noise_of(stimulus)
+    if noise is None:
+        return {}
+    pixels = specification_from_dict(noise).draw().luminance / noise["luminance"] - 1
+    scale = float(np.abs(pixels).max()) or 1.0
+    # The page counts rows from below.
+    steps = np.round(pixels[::-1] / scale * 32767).astype("<i2")
+    return {
+        "noise": base64.b64encode(steps.tobytes()).decode(),
+        "noise_scale": scale,
+    }
+
+
 def shader_values(
     stimulus: JsonMapping, uniforms: JsonMapping, screen: Screen
 ) -> JsonObject:
-    """Return the shader's parameters for a Gabor, in device pixels and radians."""
-    values = stimulus.get("parameters", stimulus)
+    """Return the shader's parameters for a Gabor in device pixels and radians, and its noise."""
+    values = target_of(stimulus)
     size = values["size"]
     ppd = float(values["ppd"])
     return {
@@ -152,4 +194,5 @@ def shader_values(
         "orientation": math.radians(float(values.get("orientation", 0.0))),
         "phase": math.radians(float(values.get("phase", 0.0))),
         "dither": screen.dither,
+        **_noise_values(stimulus),
     }

@@ -11,11 +11,12 @@ function prepare(draw, words) {
     painted = painted || painter(canvas, SHADER);
   }
   if (draw.curve) painted.setCurve(draw.curve);
+  if (draw.noise) painted.setNoise(draw.noise, draw.side);
   // The buffer covers whole device pixels, else the compositor would average the dither away.
   canvas.style.width = canvas.style.height = `${draw.side / ratio}px`;
   canvas.style.left = `${Math.round((innerWidth * ratio - draw.side) / 2) / ratio}px`;
   canvas.style.top = `${Math.round((innerHeight * ratio - draw.side) / 2) / ratio}px`;
-  painted.draw({ ...draw, contrast: 0 }, 0);
+  painted.draw({ ...draw, contrast: 0, noise_scale: 0 }, 0);
   const codes = painted.read(), grey = Math.round(codes.reduce((sum, each) => sum + each, 0) / codes.length);
   document.body.style.background = `rgb(${grey} ${grey} ${grey})`;
   // Words on it are black or white, whichever stands out more.
@@ -64,7 +65,7 @@ function showing(draw, words) {
       begun ??= t;
       const ms = t - begun - FIXATION, frame = Math.round((t - begun) / period);
       at("fixation").hidden = ms >= 0;
-      painted.draw({ ...draw, contrast: draw.contrast * envelope(ms) }, frame);
+      painted.draw({ ...draw, contrast: draw.contrast * envelope(ms), noise_scale: (draw.noise_scale ?? 0) * envelope(ms) }, frame);
       if (ms >= 0 && ms < DURATION) { first ??= t; shown += 1; }
       if (ms > 0 && ms - period < DURATION && last !== null && t - last > 1.5 * period) dropped += Math.round((t - last) / period) - 1;
       last = t;

@@ -19,7 +19,11 @@ from psyprobe.light.display import Display
 from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.calibration import read_exponent, read_screen
 from psyprobe.observers.people.observer import PersonObserver
-from psyprobe.observers.people.patterns import PatternPresenter, shader_values
+from psyprobe.observers.people.patterns import (
+    PatternPresenter,
+    shader_values,
+    target_of,
+)
 from psyprobe.probes import load_probe
 from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.probes.words.prompt_variant import axis_levels, require_asking
@@ -157,8 +161,15 @@ class PatternSession(ParticipantSession):
             (*_EASY[:4], 0.0, 0.0) if self._probe.scored == "yes" else _EASY
         )
         contrasts = (*generator.sample(easy_contrasts, len(easy_contrasts)), *_FAINTER)
+        noise = self.experiment.noise is not None
+        # With noise about it, a higher contrast than those of the page would need negative light.
+        highest = self.experiment.levels["contrast"][-1] if noise else 1.0
         for number, contrast in enumerate(contrasts):
-            values: JsonObject = {"frequency": _PRACTICE_CPD, "contrast": contrast}
+            values: JsonObject = {
+                "frequency": _PRACTICE_CPD,
+                "contrast": min(contrast, highest),
+                **({"noise_seed": number} if noise else {}),
+            }
             if orientations:
                 values["orientation"] = generator.choice(orientations)
             pattern = spec.changed(**values).to_dict()
@@ -169,7 +180,7 @@ class PatternSession(ParticipantSession):
                         "seed": number,
                     },
                     "words": self._words,
-                    "correct": self._correct_answer(pattern),
+                    "correct": self._correct_answer(target_of(pattern)),
                     "easy": number < len(_EASY),
                 }
             )

@@ -81,6 +81,11 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
             "page by itself takes the probe 'orientation' with --set asking.design=constant "
             "asking.options={} and asking.repeats"
         )
+    if experiment.noise is not None:
+        raise InputError(
+            f"{experiment.name} has [noise], which a page by itself does not draw; take psyprobe "
+            "observe, or leave it out"
+        )
     # People answer in words.
     experiment = experiment.with_settings({"asking.readout": "text"})
     probe: Any = load_probe(experiment.probe)
