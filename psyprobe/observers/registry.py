@@ -238,7 +238,9 @@ def load_observer(
         observer = kind.load(rest, **options)
     else:
         observer = kind.load(rest, kind.options(**options))
-    add_sources(observer, package_digest(getattr(kind.load, "__module__", "")))
+    # A function that was run from text has no module.
+    module = getattr(kind.load, "__module__", None) or ""
+    add_sources(observer, package_digest(module))
     with contextlib.suppress(
         TypeError
     ):  # an object that takes no weak reference is not recalled
