@@ -10,14 +10,19 @@ import sqlite3
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_experiment import write_experiment
+from small_questions import write_questions
 
+import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.cli import main
 from psyprobe.errors import StoreError
 from psyprobe.files.output import digest
@@ -177,6 +182,52 @@ def test_a_finished_run_finishes_that_of_another_store(
             record.outcome,
             record.origins,
         )
+
+
+def observer_that_sees(contrast: float) -> Any:
+    """It says yes to patterns from a contrast; its card does not tell."""
+
+    def answer(images: list[Any], prompt: str) -> str:
+        light = np.asarray(images[0], float).mean(axis=-1) ** 2.2
+        is_seen = np.sqrt(2) * light.std() / light.mean() > contrast
+        return "Yes" if is_seen != ("uniform" in prompt) else "No"
+
+    return pp.observer(answer, name="m", version="1", bits=8)
+
+
+@pytest.mark.parametrize("design", ["constant", "quest_plus"])
+def test_a_run_of_two_stores_with_other_answers_is_that_of_the_store_that_is_kept(
+    design: str, tmp_path: Path
+) -> None:
+    page = write_questions(tmp_path, ("seed = 3", f'seed = 3\ndesign = "{design}"'))
+    stores = [tmp_path / "a.sqlite", tmp_path / "b.sqlite"]
+    results = [
+        run(page, observer_that_sees(contrast), store=store, progress=False)
+        for contrast, store in zip((0.05, 0.12), stores, strict=True)
+    ]
+    assert not np.array_equal(*(trials(result)["response"] for result in results))
+    for keep, expected in zip(("first", "last"), results, strict=True):
+        out = tmp_path / f"{keep}.sqlite"
+        assert merge(stores, out, keep=keep).conflicts > 0  # type: ignore[arg-type]
+        (found,) = pp.load_results(out)
+        xarray.testing.assert_equal(found, expected)
+
+
+@pytest.mark.parametrize(("keep", "is_finished"), [("first", False), ("last", True)])
+def test_a_run_ends_as_in_the_store_whose_answers_stay(
+    keep: str, is_finished: bool, tmp_path: Path
+) -> None:
+    page = write_questions(tmp_path)
+    for contrast, name in ((0.05, "a.sqlite"), (0.12, "b.sqlite")):
+        run(page, observer_that_sees(contrast), store=tmp_path / name, progress=False)
+    stores = [tmp_path / "begun.sqlite", tmp_path / "b.sqlite"]
+    with Store(tmp_path / "a.sqlite") as store, Store(stores[0]) as begun:
+        begun.add_contents(store.all_contents())
+        begun.begin_run(*store.runs())
+        begun.add_timed(store.all_answers())
+    merge(stores, tmp_path / "out.sqlite", keep=keep)  # type: ignore[arg-type]
+    with Store(tmp_path / "out.sqlite") as store:
+        assert [record.finished is not None for record in store.runs()] == [is_finished]
 
 
 def test_a_damaged_store_is_one_line_and_leaves_nothing(

@@ -11,7 +11,7 @@ from psyprobe.errors import StoreError, clipped
 from psyprobe.files.output import write_whole
 from psyprobe.files.terminal import printable_line
 from psyprobe.running.database import chunks
-from psyprobe.running.protocol import Answered
+from psyprobe.running.protocol import DIGEST_DIGITS, Answered
 from psyprobe.running.store import Store
 
 #: So many conflicts are named in a message.
@@ -108,6 +108,7 @@ def _conflict_error(conflicts: Sequence[str]) -> StoreError:
 def _copy(source: Store, target: Store, keep: str | None) -> list[str]:
     """Add what one store holds to another; describe each question with two answers."""
     conflicts = []
+    contested_observers = set()
     for contents in chunks(source.all_contents()):
         target.add_contents(contents)
     for timed_answers in chunks(source.all_answers()):
@@ -119,9 +120,12 @@ def _copy(source: Store, target: Store, keep: str | None) -> list[str]:
             if present.get(answered.question.key, answered.answer) != answered.answer
         ]
         conflicts += [_describe_conflict(answered, source) for answered in differing]
+        contested_observers |= {answered.question.observer for answered in differing}
         if keep == "last":
             target.delete_answers(answered.question.key for answered in differing)
         target.add_timed(timed_answers)
     for record in source.runs():
-        target.adopt_run(record)
+        # What an adaptive design asked next follows from the answers that stay.
+        is_contested = record.observer_digest[:DIGEST_DIGITS] in contested_observers
+        target.adopt_run(record, replaces=keep == "last" if is_contested else None)
     return conflicts

@@ -304,15 +304,15 @@ class Store:
             self.database.replace("run", _run_row(finished))
         return finished
 
-    def adopt_run(self, record: RunRecord) -> None:
-        """Take over a run of another store; a run that is here already may become finished by
-        it.
+    def adopt_run(self, record: RunRecord, *, replaces: bool | None = None) -> None:
+        """Take over a run of another store; a run that is here already ends as that one does if
+        `replaces`, by default if it is not finished.
         """
         with self.transaction():
             stored = self.find_run(record.key)
             if stored is None:
                 self.database.insert("run", [_run_row(record)])
-            elif stored.finished is None:
+            elif stored.finished is None if replaces is None else replaces:
                 ending = {name: getattr(record, name) for name in _ENDING}
                 self.database.replace("run", _run_row(replace(stored, **ending)))
 
