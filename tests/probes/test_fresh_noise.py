@@ -215,3 +215,49 @@ def test_two_intervals_on_one_mask_of_noise_are_remarked(tmp_path: Path) -> None
     assert remark in plan(page(tmp_path, shared), observer).remarks
     assert remark not in plan(page(tmp_path, shared + NOISE), observer).remarks
     assert remark not in plan(page(tmp_path, PAGE), observer).remarks
+
+
+#: Prompts and levels of each probe.
+WORDS = {
+    "yes_no": ("base", "frequency.values = [4]", "contrast.values = [0.02, 0.2]"),
+    "orientation_4": (
+        "orientation_4",
+        "frequency.values = [4]",
+        "contrast.values = [0.02, 0.2]",
+    ),
+    "detection": (
+        "two_image",
+        "frequency.values = [4]",
+        "contrast.values = [0.02, 0.2]",
+    ),
+    "acuity": ("two_image", "frequency.values = [2, 4, 8]", "contrast.values = [0.2]"),
+}
+
+
+@pytest.mark.parametrize("probe", WORDS)
+def test_every_probe_in_words_takes_noise(tmp_path: Path, probe: str) -> None:
+    prompts, *levels = WORDS[probe]
+    text = (
+        PAGE.replace('"two_interval"', f'"{probe}"')
+        .replace('"two_image"', f'"{prompts}"\nrepeats = 1\nreadout = "text"')
+        .replace("frequency = { values = [2, 4] }", levels[0])
+        .replace("contrast = { values = [0.003, 0.2] }", levels[1])
+    )
+    result = run(page(tmp_path, text + NOISE), load_observer("simulated:watson-malo"))
+    assert bool(result["was_shown"].all())
+    # Contrast of everything in the image: noise of 0.1, times the square root of two.
+    assert float(result["total_contrast"].min()) > 0.13
+    if "catch_total_contrast" in result:
+        catches = result["catch_total_contrast"]
+        assert np.asarray(catches) == pytest.approx(0.1414, rel=0.03)
+        assert (result["catch_delivered_contrast"] == 0).all()
+
+
+def test_an_encoder_sees_one_field_or_the_mean_over_several(tmp_path: Path) -> None:
+    variants = "[variants]\nnoise_seed = [0, 1, 2]\n"
+    text = PAGE.replace('"two_interval"', '"detection"') + variants + NOISE
+    seeds = [
+        variant.spec().value("noise_seed")
+        for variant in page(tmp_path, text).expanded()
+    ]
+    assert seeds == [0, 1, 2]

@@ -157,6 +157,8 @@ def test_what_cannot_be_light_is_refused() -> None:
         WhiteNoise(density=2.78e-6).changed(ppd=150.0)
     with pytest.raises(InputError, match="density in place of a contrast"):
         WhiteNoise(density=1e-6, contrast=0.5)
+    with pytest.raises(InputError, match="exponent is 1e\\+308"):
+        ColouredNoise(density=1e-6, exponent=1e308)
     with pytest.raises(InputError, match="density is -1"):
         WhiteNoise(density=-1.0)
     with pytest.raises(InputError, match="negative light"):

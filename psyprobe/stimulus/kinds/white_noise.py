@@ -194,7 +194,7 @@ class ColouredNoise(WhiteNoise):
     [6.4e-05, 6.4e-05, 4e-06, 2.5e-07]
     """
 
-    exponent: Levels = parameter("1", "Spectral exponent", default=2.0, low=0)
+    exponent: Levels = parameter("1", "Spectral exponent", default=2.0, low=0, high=8)
 
     @property
     def _power(self) -> Levels:
@@ -292,7 +292,7 @@ def coloured_noise(
         Power spectral density at 1 cpd, deg².
     exponent : float or array
         The density at f cpd is ``density / max(f, 1/size)**exponent``, with the size of the field
-        in degrees; 0 is white.
+        in degrees; 0 is white, and 8 the steepest.
     seed : int or array of int
         Seed of each image.
     luminance, direction, white, observer, ppd, size, dtype, device
