@@ -124,9 +124,13 @@ class Parameter:
     default: Levels = None
     #: Whether it is the path of a file, of which digests contain what it holds.
     is_file: bool = False
+    #: Words for its values 0, 1, 2 ...; empty where they are no more than numbers.
+    labels: tuple[str, ...] = ()
 
     def check(self, name: str, value: Levels) -> float | FloatArray:
         """Return a value as a float or an array of floats; raise `InputError` if not allowed."""
+        if self.labels:
+            value = _label_numbers(name, value, self.labels)
         numbers = number(name, value, "a ratio" if self.unit == "1" else self.unit)
         if self.whole:
             require(
@@ -170,8 +174,11 @@ def parameter(
     above: bool = False,
     whole: bool = False,
     numeric: bool = True,
+    labels: tuple[str, ...] = (),
 ) -> Levels:
     """Make a dataclass field that is a parameter of a stimulus; arguments as in `Parameter`.
+
+    With `labels`, values are words or their numbers, from 0.
 
     Examples
     --------
@@ -179,7 +186,11 @@ def parameter(
     >>> Gabor.parameters()["frequency"].unit, Gabor.parameters()["frequency"].label
     ('cpd', 'Spatial frequency')
     """
-    definition = Parameter(unit, label, low, high, above, whole, numeric)
+    if labels:
+        low = 0
+        high = len(labels) - 1
+        whole = True
+    definition = Parameter(unit, label, low, high, above, whole, numeric, labels=labels)
     return field(default=default, metadata={"parameter": definition})
 
 
@@ -306,6 +317,17 @@ def number(name: str, value: Any, unit: str) -> float | FloatArray:
         return float(numbers)
     numbers.setflags(write=False)
     return numbers
+
+
+def _label_numbers(name: str, value: Any, labels: tuple[str, ...]) -> Any:
+    """Return the numbers of labels in place of the words, and anything else as it is."""
+    words = np.asarray(value)
+    if words.dtype.kind != "U":
+        return value
+    for word in words.ravel().tolist():
+        if word not in labels:
+            raise unknown_name(name, word, labels)
+    return np.reshape([labels.index(word) for word in words.ravel()], words.shape)
 
 
 def require(valid: Any, name: str, value: Any, unit: str, allowed: str) -> None:

@@ -63,6 +63,7 @@ _MACHINERY = {
     "envelope",
     "family",
     "files",
+    "fit_offsets",
     "fps",
     "frames",
     "joined",
@@ -214,19 +215,24 @@ class Specification(_Frozen):
         0.5642
         """
         check_names(self.kind, values, [*self.parameters(), *self.derived_levels])
+        return replace(self, **self._resolve_levels(values))
+
+    @classmethod
+    def _resolve_levels(cls, values: JsonMapping) -> JsonObject:
+        """Return values with parameters in place of derived levels."""
         parameters = {}
         for name, value in values.items():
-            if name not in self.derived_levels:
+            if name not in cls.derived_levels:
                 parameters[name] = value
-        for name in values.keys() & self.derived_levels.keys():
-            level = self.derived_levels[name]
+        for name in values.keys() & cls.derived_levels.keys():
+            level = cls.derived_levels[name]
             if level.parameter in parameters:
                 raise InputError(
                     f"{name} and {level.parameter} say the same; give one of them"
                 )
             value = level.definition.check(name, values[name])
             parameters[level.parameter] = level.to_parameter(value)
-        return replace(self, **parameters)
+        return parameters
 
     def __dir__(self) -> list[str]:
         names = set(self.parameters()) | {"kind", "contrast_kind"}
@@ -249,7 +255,7 @@ class Specification(_Frozen):
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Self:
-        """Make a specification of parameters by name.
+        """Make a specification of parameters, or levels that stand for them, by name.
 
         Raises
         ------
@@ -259,9 +265,10 @@ class Specification(_Frozen):
         """
         definitions = cls.parameters()
         required = (name for name in definitions if definitions[name].required)
-        check_arguments(cls.kind, values, definitions, required)
+        parameters = cls._resolve_levels(values)
+        check_arguments(cls.kind, parameters, definitions, required)
         try:
-            return cls(**values)
+            return cls(**parameters)
         except TypeError as error:
             raise InputError(f"{cls.kind} needs other parameters: {error}") from None
 
@@ -308,6 +315,9 @@ class Specification(_Frozen):
         arguments = []
         for field in fields(self):
             value = plain(getattr(self, field.name))
+            labels = self.parameters()[field.name].labels
+            if labels and isinstance(value, float):
+                value = labels[int(value)]
             if field.name == "size" and value[0] == value[1]:
                 value = value[0]
             if value != plain(field.default):
@@ -731,6 +741,10 @@ def with_levels(spec: Specification, **values: Levels) -> Specification:
 
 
 def draw_kind(kind: type[Specification], arguments: JsonObject) -> Stimulus:
-    """Draw a stimulus of a kind from the arguments of its function, such as `psyprobe.gabor`."""
+    """Draw a stimulus of a kind from the arguments of its function, such as `psyprobe.gabor`.
+
+    What is None has the kind's default.
+    """
     options = {name: arguments.pop(name) for name in ("dtype", "device")}
-    return kind(**arguments).draw(**options)
+    values = {name: value for name, value in arguments.items() if value is not None}
+    return kind.from_dict(values).draw(**options)
