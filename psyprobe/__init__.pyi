@@ -31,7 +31,11 @@ from psyprobe.reporting.report import report as report
 from psyprobe.stimulus import disc as disc
 from psyprobe.stimulus import gabor as gabor
 from psyprobe.stimulus import grating as grating
+from psyprobe.stimulus import landolt as landolt
 from psyprobe.stimulus import noise as noise
+from psyprobe.stimulus import optotype as optotype
+from psyprobe.stimulus import square as square
+from psyprobe.stimulus import tumbling_e as tumbling_e
 from psyprobe.stimulus import uniform as uniform
 from psyprobe.stimulus.catalogue import list_stimuli as list_stimuli
 from psyprobe.stimulus.catalogue import load_stimulus as load_stimulus

@@ -9,7 +9,16 @@ from psyprobe.stimulus.kinds.annulus import AnnulusNoise, annulus_noise
 from psyprobe.stimulus.kinds.clips import Counterphase, Drift, Flicker
 from psyprobe.stimulus.kinds.discs import Disc, disc
 from psyprobe.stimulus.kinds.gratings import Gabor, Grating, gabor, grating
+from psyprobe.stimulus.kinds.letters import (
+    Landolt,
+    Optotype,
+    TumblingE,
+    landolt,
+    optotype,
+    tumbling_e,
+)
 from psyprobe.stimulus.kinds.noise import Noise, noise
+from psyprobe.stimulus.kinds.square_waves import SquareWave, square
 from psyprobe.stimulus.kinds.sums import Sum
 from psyprobe.stimulus.kinds.white_noise import (
     ColouredNoise,
@@ -44,12 +53,16 @@ __all__ = [
     "Flicker",
     "Gabor",
     "Grating",
+    "Landolt",
     "Modulation",
     "Noise",
+    "Optotype",
     "Parameter",
     "Specification",
+    "SquareWave",
     "Stimulus",
     "Sum",
+    "TumblingE",
     "Uniform",
     "UniformClip",
     "WhiteNoise",
@@ -60,11 +73,15 @@ __all__ = [
     "file_parameter",
     "gabor",
     "grating",
+    "landolt",
     "level_of",
     "noise",
+    "optotype",
     "parameter",
     "specification_from_dict",
+    "square",
     "stimulus_kind",
+    "tumbling_e",
     "uniform",
     "white_noise",
     "with_levels",

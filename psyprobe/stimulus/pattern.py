@@ -10,7 +10,8 @@ its images (n, H, W).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
@@ -37,7 +38,12 @@ from psyprobe.stimulus.parameters import check_keywords, parameter
 from psyprobe.stimulus.registry import stimulus_kind
 from psyprobe.stimulus.specification import Specification, draw_kind
 from psyprobe.stimulus.stimulus import Stimulus
-from psyprobe.stimulus.tolerances import STANDARD_ERRORS, roundoff, tolerance
+from psyprobe.stimulus.tolerances import (
+    STANDARD_ERRORS,
+    TOLERANCES,
+    roundoff,
+    tolerance,
+)
 
 
 def pixel_positions(pixels: int, ppd: float) -> FloatArray:
@@ -270,7 +276,8 @@ class Modulation(Specification):
             return None
         shape = (*self.batch, 1, 1)
         luminance = self.per_image("luminance").reshape(shape)
-        change = self.per_image("contrast").reshape(shape) * np.array([-1.0, 1.0])
+        contrast = np.abs(self.per_image("contrast"))
+        change = contrast.reshape(shape) * np.array([-1.0, 1.0])
         if not self.in_colour:
             return luminance * (1 + change), "luminance"
         modulation = 1 + change[..., None] * self.cone_contrast
@@ -335,7 +342,7 @@ class Modulation(Specification):
 
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
         """Measure level and contrast, by least squares on the pattern as this kind draws it."""
-        unit = np.asarray(self.paint(np.ones(1), np.zeros(1), Backend())[0])
+        unit = self._unit_pattern()
         light = planes.light
         level = self.luminance
         contrast = self.contrast
@@ -355,13 +362,54 @@ class Modulation(Specification):
         measurements.add("background", level, background, _OWN_PATTERN, extra=extra)
         base = level if planes.in_colour else background
         delivered = float(np.divide(fit.coefficients[0], base))
-        extra = STANDARD_ERRORS * float(fit.gain[0]) * error / (abs(contrast) * level)
+        # A flat pattern rounds as one pixel, on a display by a few steps of drive.
+        slack = STANDARD_ERRORS * float(fit.gain[0]) + 4
+        extra = slack * error / (abs(contrast) * level)
         measurements.add_contrast(
             "contrast", contrast, delivered, _OWN_PATTERN, extra=extra
         )
         residual = float(fit.residual) / level
         method = "RMS that the pattern does not explain, over background"
         measurements.add("distortion", 0.0, residual, method, extra=error / level)
+
+    def fit_offsets(
+        self,
+        planes: Planes,
+        measurements: ImageMeasurements,
+        steps: Mapping[str, float],
+    ) -> OffsetFit:
+        """Find how far parameters are off, by least squares on the pattern and its derivatives.
+
+        Parameters
+        ----------
+        planes, measurements
+            As in `measure_planes`.
+        steps : mapping of str to float
+            By parameter, the change by which its derivative is taken: edges should move by a small
+            part of a pixel.
+        """
+        patterns = [self._unit_pattern()]
+        for name, step in steps.items():
+            value = getattr(self, name)
+            ahead = self._with_numbers({name: value + step})._unit_pattern()
+            behind = self._with_numbers({name: value - step})._unit_pattern()
+            patterns.append((ahead - behind) / (2 * step))
+        fit = estimate.fit_patterns(planes.pattern, np.stack(patterns))
+        amplitude = float(fit.coefficients[0])
+        error = measurements.pixel_error(abs(self.contrast))
+        pixel_error = error / (abs(self.contrast) * self.luminance)
+        return OffsetFit(
+            self,
+            measurements,
+            dict(zip(steps, fit.coefficients[1:] / amplitude, strict=True)),
+            dict(zip(steps, fit.gain[1:-1] * pixel_error, strict=True)),
+            amplitude,
+            pixel_error,
+        )
+
+    def _unit_pattern(self) -> Float64:
+        """Draw the pattern of unit contrast of one image, (H, W)."""
+        return np.asarray(self.paint(np.ones(1), np.zeros(1), Backend())[0])
 
     def measure_image(
         self, image: Float64, measurements: ImageMeasurements
@@ -372,6 +420,40 @@ class Modulation(Specification):
         if planes.in_colour and not measurements.display_gain:
             _measure_cones(planes, self, measurements)
         return measurements.entries
+
+
+@dataclass(frozen=True)
+class OffsetFit:
+    """How far the parameters of one image are off, as far as its pixels tell."""
+
+    spec: Modulation
+    #: The list to add to.
+    measurements: ImageMeasurements
+    #: Delivered less requested, by parameter.
+    offsets: Mapping[str, float]
+    #: Standard error of each offset.
+    errors: Mapping[str, float]
+    #: Light for a pattern of unit contrast, cd/m².
+    amplitude: float
+    #: Rounding error of a pixel of the pattern of unit contrast.
+    pixel_error: float
+
+    def add(
+        self, name: str, quantity: str, *, key: str | None = None, scale: float = 1.0
+    ) -> None:
+        """Add a parameter to the measurements, in units of which one of its own holds `scale`."""
+        requested = getattr(self.spec, name)
+        extra = STANDARD_ERRORS * self.errors[name] * scale
+        if TOLERANCES[key or quantity].relative:
+            extra /= abs(requested * scale)
+        self.measurements.add(
+            quantity,
+            requested * scale,
+            (requested + self.offsets[name]) * scale,
+            "least squares on {own pattern, its derivatives, 1}",
+            key=key,
+            extra=extra,
+        )
 
 
 @lru_cache(maxsize=32)

@@ -35,12 +35,17 @@ from psyprobe.stimulus import (
     Disc,
     Gabor,
     Grating,
+    Landolt,
     Modulation,
     Noise,
+    Optotype,
     Specification,
+    SquareWave,
     Sum,
+    TumblingE,
     Uniform,
 )
+from psyprobe.stimulus.kinds.letters import SLOAN
 
 M = TypeVar("M", bound=Modulation, covariant=True)
 
@@ -312,12 +317,43 @@ def _disc(draw: st.DrawFn, values: JsonObject) -> float:
     return draw(st.sampled_from([1.0, -1.0]))
 
 
+def _letter(draw: st.DrawFn, values: JsonObject) -> float:
+    largest = 0.8 * min(values["size"])
+    values |= {
+        "letter_size": draw(_number(5.0, largest, 15.0)) / values["ppd"],
+        "orientation": draw(_number(-180.0, 180.0, 0.0)),
+        **draw(_place(values)),
+    }
+    return draw(st.sampled_from([1.0, -1.0]))
+
+
+def _optotype(draw: st.DrawFn, values: JsonObject) -> float:
+    values["letter"] = draw(st.sampled_from(SLOAN))
+    return _letter(draw, values)
+
+
 gabors = _patterns(Gabor, "Draw Gabors", _gabor)
 gratings = _patterns(Grating, "Draw gratings behind any window", _grating)
 noises = _patterns(
     Noise, "Draw band-limited noise, brick-wall and soft, white to pink", _noise
 )
 discs = _patterns(Disc, "Draw discs, brighter and darker, hard and soft", _disc)
+squares = _patterns(SquareWave, "Draw square waves behind any window", _grating)
+optotypes = _patterns(Optotype, "Draw Sloan's letters, dark and bright", _optotype)
+landolts = _patterns(Landolt, "Draw Landolt rings, gaps anywhere", _letter)
+tumbling_es = _patterns(TumblingE, "Draw letters E, arms anywhere", _letter)
+
+#: Every kind of pattern.
+PATTERNS: tuple[Patterns[Any], ...] = (
+    gabors,
+    gratings,
+    noises,
+    discs,
+    squares,
+    optotypes,
+    landolts,
+    tumbling_es,
+)
 
 
 @st.composite
@@ -343,14 +379,13 @@ def sums(
     sampling: JsonObject | None = None,
 ) -> Sum:
     """Draw a target on a mask, of one background; parameters as in `Patterns`."""
-    kinds: list[Patterns[Any]] = [gabors, gratings, noises, discs]
     target: Modulation = draw(
-        draw(st.sampled_from(kinds))(
+        draw(st.sampled_from(PATTERNS))(
             display, direction=direction, sampling=sampling, share=0.5
         )
     )
     target_sampling = {"ppd": target.ppd, "size": target.size}
-    kind = draw(st.sampled_from(kinds))
+    kind = draw(st.sampled_from(PATTERNS))
     mask: Modulation = draw(
         kind(display, direction=target.direction, sampling=target_sampling, share=0.5)
     )
@@ -375,10 +410,7 @@ def stimuli(
 ) -> st.SearchStrategy[Specification]:
     """Return a strategy for stimuli of every kind; parameters as in `Patterns`."""
     kinds: tuple[Callable[..., st.SearchStrategy[Specification]], ...] = (
-        gabors,
-        gratings,
-        noises,
-        discs,
+        *PATTERNS,
         sums,
     )
     patterns = [kind(display, direction=direction, sampling=sampling) for kind in kinds]

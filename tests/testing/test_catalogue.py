@@ -42,7 +42,7 @@ def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
         names = [name for name in spec.levels() if name.endswith("contrast")]
         limits = [half / (6 if isinstance(part, Noise) else 1) for part in spec.parts]
         contrasts = {
-            name: np.minimum(spec.value(name), limit)
+            name: np.clip(spec.value(name), -limit, limit)
             for name, limit in zip(names, limits, strict=True)
         }
         return page.spec(**(varied | {"luminance": luminance} | contrasts))
@@ -52,7 +52,7 @@ def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
     return page.spec(
         **(
             varied
-            | {"luminance": luminance, "contrast": np.minimum(spec.contrast, most)}
+            | {"luminance": luminance, "contrast": np.clip(spec.contrast, -most, most)}
         )
     )
 

@@ -58,6 +58,8 @@ SECOND = {
     "bandwidth": lambda value: 0.95 * value,
     "exponent": lambda value: 0.9 * value,
     "seed": lambda value: value + 1,
+    "letter": lambda value: (value + 1) % 10,
+    "letter_size": lambda value: 1.1 * value,
 }
 
 

@@ -18,14 +18,7 @@ from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor, Modulation, Specification
 from psyprobe.testing import assert_in_gamut, strategies
 
-KINDS = [
-    strategies.gabors,
-    strategies.gratings,
-    strategies.noises,
-    strategies.discs,
-    strategies.uniforms,
-    strategies.sums,
-]
+KINDS = [*strategies.PATTERNS, strategies.uniforms, strategies.sums]
 WORDS: dict[str, Any] = {"Display": Display} | vars(psyprobe.stimulus)
 
 
@@ -58,18 +51,11 @@ def test_what_is_fixed_stays(spec: Gabor) -> None:
 
 SAMPLING: dict[str, Any] = {"ppd": 40.0, "size": (32, 48)}
 FIXED = {
-    "gabors": strategies.gabors(
+    f"pattern {index}": kind(
         display=Display(), direction="red_green", sampling=SAMPLING, share=0.5
-    ),
-    "gratings": strategies.gratings(
-        display=Display(), direction="red_green", sampling=SAMPLING, share=0.5
-    ),
-    "noises": strategies.noises(
-        display=Display(), direction="red_green", sampling=SAMPLING, share=0.5
-    ),
-    "discs": strategies.discs(
-        display=Display(), direction="red_green", sampling=SAMPLING, share=0.5
-    ),
+    )
+    for index, kind in enumerate(strategies.PATTERNS)
+} | {
     "uniforms": strategies.uniforms(display=Display(), sampling=SAMPLING),
     "sums": strategies.sums(
         display=Display(), direction="red_green", sampling=SAMPLING

@@ -335,15 +335,8 @@ class Gabor(_Wave):
         return pixels, space
 
 
-@stimulus_kind("grating")
-class Grating(_Wave):
-    """A sinusoid over the whole field, or behind a window; parameters as in `psyprobe.grating`.
-
-    Examples
-    --------
-    >>> Grating(frequency=3.0, contrast=1.0, window="disc", radius=1.5).draw().pixels.shape
-    (224, 224)
-    """
+class WindowedWave(_Wave):
+    """A wave over the whole field, or behind a window of a name."""
 
     window: str = "none"
     radius: Levels = common("radius", default=1.0)
@@ -360,6 +353,17 @@ class Grating(_Wave):
             raise unknown_name("window", str(self.window), self.windows)
         allowed = "a raised cosine's ramp must be above 0 and at most twice the radius"
         self._require("edge", self.edge <= 2 * self.radius, allowed)
+
+
+@stimulus_kind("grating")
+class Grating(WindowedWave):
+    """A sinusoid over the whole field, or behind a window; parameters as in `psyprobe.grating`.
+
+    Examples
+    --------
+    >>> Grating(frequency=3.0, contrast=1.0, window="disc", radius=1.5).draw().pixels.shape
+    (224, 224)
+    """
 
 
 @stimulus_kind("ring")

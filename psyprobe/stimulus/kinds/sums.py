@@ -258,12 +258,15 @@ class Sum(Specification):
             planes = luminance[..., None, :, :] * background * (1 + total)
             pixels = array_namespace(planes).moveaxis(planes, -3, -1)
             space = "lms"
-        if (darkest := float(pixels.min())) < 0:
+        darkest = float(pixels.min())
+        # Black letters that share a pixel sum to black but for rounding.
+        rounding = 8 * np.finfo(backend.dtype).eps * float(np.max(target.luminance))
+        if darkest < -rounding:
             raise InputError(
                 f"the parts together would need negative light ({darkest:g}); lower their "
                 "contrasts, or the density of noise"
             )
-        return pixels, space
+        return (pixels * (pixels > 0) if darkest < 0 else pixels), space
 
 
 def _check_backgrounds(parts: Sequence[Modulation]) -> None:
