@@ -272,10 +272,12 @@ def _plain(value: float) -> float:
 def _label(spec: Specification, levels: Sequence[str]) -> str:
     told = []
     for name in levels:
-        unit = level_of(spec, name).unit
-        told.append(
-            f"{name.replace('_', ' ')} {spec.value(name):.3g}{'' if unit == '1' else f' {unit}'}"
-        )
+        level = level_of(spec, name)
+        value = f"{spec.value(name):.3g}"
+        if level.labels:
+            value = level.labels[int(spec.value(name))]
+        unit = "" if level.unit in ("1", "logMAR") else f" {level.unit}"
+        told.append(f"{name.replace('_', ' ')} {value}{unit}")
     return "\n".join(told[:2])
 
 

@@ -61,7 +61,14 @@ Golden = dict[str, Value]
 RENAMED: Mapping[str, str] = {"unevenness": "levelness", "at": "x"}
 
 #: Stimuli of the catalogue that came after the data.
-NEW_STIMULI = {"gabor_masked"}
+NEW_STIMULI = {
+    "gabor_masked",
+    "landolt",
+    "letter_flanked",
+    "letter_sloan",
+    "square_achromatic",
+    "tumbling_e",
+}
 
 #: Golden name of a variable or coordinate to today's, and to today's names of its dimensions in the
 #: stored order; LEVEL stands for the level that a result was scored along.
