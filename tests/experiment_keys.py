@@ -32,6 +32,7 @@ TYPES = {
     "levels": "levels by name",
     "variants": "numbers by name",
     "human": "table",
+    "decision": "table",
     "display": "table, or name of a preset",
     "options": "table",
     "asking.options": "table",

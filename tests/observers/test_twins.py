@@ -231,6 +231,7 @@ SUBJECTS: dict[str, Subject] = {
     "timm": ("timm:mobilenetv3_small_050", RANDOM),
     "torchvision": ("torchvision:mobilenet_v3_small", RANDOM),
     "simulated": ("simulated:watson-malo", {}),
+    "decided": ("decided:pixels", {"pairs": 16}),
     "zoo": ("zoo:no_encoder", {}),
 }
 

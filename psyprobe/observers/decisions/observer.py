@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, Option
 from psyprobe.errors import InputError, check_known
 from psyprobe.files.json_types import JsonObject
 from psyprobe.light.display import Display
@@ -148,7 +147,7 @@ def _restore(decision: Decision) -> TrainedStage:
     return TrainedStage.from_dict(decision.stage)
 
 
-def decide(observer: Any, /, **options: Any) -> DecidedObserver:
+def decide(observer: str | Observer, /, **options: Option) -> DecidedObserver:
     """Make an observer with features answer by a decision stage, trained for each page.
 
     Parameters
@@ -178,7 +177,7 @@ def decide(observer: Any, /, **options: Any) -> DecidedObserver:
     return DecidedObserver(as_observer(observer), options)
 
 
-def load_decided(rest: str, **options: Any) -> DecidedObserver:
+def load_decided(rest: str, **options: Option) -> DecidedObserver:
     """Load "decided:OBSERVER"; options that no recipe has go to the observer."""
     recipe = {name: options.pop(name) for name in _RECIPE if name in options}
     return DecidedObserver(load_observer(rest, **options), recipe)
