@@ -57,11 +57,12 @@ def attack(
     capsys: pytest.CaptureFixture[str],
     *,
     goes_on: bool = True,
+    grows: str = "",
     shares: Sequence[float] = (0.0, 0.5, 0.99),
 ) -> None:
     """Run a command that writes into "{out}" where the disk fills up at shares of its largest file,
-    and where the folder is read-only: one line, whole files only, and the same at
-    last where the command goes on in a folder that is not empty."""
+    and where the folder is read-only: one line, no files but whole ones and those that grow, and
+    the same at last where the command goes on in a folder that is not empty."""
 
     def run(out: Path) -> int:
         return main([word.replace("{out}", str(out)) for word in command])
@@ -84,7 +85,9 @@ def attack(
         with full_beyond(int(share * largest)):
             refused(make(full))
         left = contents(full)
-        assert left.items() <= files.items(), left.keys() - files.keys()
+        assert left.keys() <= files.keys()
+        differing = {name for name in left if left[name] != files[name]}
+        assert all(grows and name.startswith(grows) for name in differing), differing
     if goes_on:
         assert run(full) == 0
         assert contents(full) == files

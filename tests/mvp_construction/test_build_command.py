@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from children import child
+from full_disk import attack
 from item_pages import write_page
 from simulated_models import Asked, photographs
 
@@ -20,7 +21,7 @@ import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.observers.chat.protocol import AnswerObserver
 from psyprobe.observers.simulated.serving import SimulatedServer
-from psyprobe.running import origins
+from psyprobe.running import lease, origins
 from psyprobe.tasks.review.worklist import worklist
 
 
@@ -203,3 +204,16 @@ def test_bad_requests_are_one_line(
         told = capsys.readouterr().err
         assert said in told
         assert told.count("\n") == 1
+
+
+def test_a_disk_that_is_full_and_a_folder_that_is_read_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
+    monkeypatch.setattr(lease, "_SILENCE", 0.3)
+    shown = photographs(tmp_path / "photographs", longest=64)
+    with SimulatedServer(both(Asked())) as server:
+        command = ["mvp-build", str(shown), "--chat", "openai:simulated"]
+        command += ["--chat-option", f"base_url={server.base_url}"]
+        command += ["--segmenter-option", "scale=100", "min_size=50"]
+        attack([*command, "--output", "{out}"], tmp_path, capsys, grows="items")
