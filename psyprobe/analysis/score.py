@@ -243,8 +243,8 @@ class FailedScore(Tabled):
     Examples
     --------
     >>> print(FailedScore("area", "openai:m", "all replies were cut off; set more max_tokens"))
-    no score  experiment                            why
-    ---------------------------------------------------
+    no score  experiment                               why
+    ------------------------------------------------------
     openai:m        area  failed: all replies were cut off
     openai:m: all replies were cut off; set more max_tokens.
     """
