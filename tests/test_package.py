@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -142,11 +143,16 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(
     )
     away = tmp_path / "away"
     away.mkdir()
+    # It would put this checkout before the wheel.
+    variables = {
+        name: value for name, value in os.environ.items() if name != "PYTHONPATH"
+    }
 
     def psyprobe(*arguments: str) -> str:
         done = subprocess.run(
             [python, "-m", "psyprobe", *arguments],
             cwd=away,
+            env=variables,
             capture_output=True,
             text=True,
             timeout=1200,
@@ -157,6 +163,7 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(
     where = subprocess.run(
         [python, "-c", "import psyprobe; print(psyprobe.__file__)"],
         cwd=away,
+        env=variables,
         capture_output=True,
         text=True,
         timeout=1200,
@@ -182,6 +189,7 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(
     subprocess.run(
         [python, "-c", f"import psyprobe as pp; {tables}"],
         cwd=away,
+        env=variables,
         check=True,
         timeout=1200,
     )
