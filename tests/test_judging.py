@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.protocol import Card
+from psyprobe.tasks import items
 from psyprobe.tasks.items import (
     Case,
     Judge,
@@ -24,6 +25,21 @@ from psyprobe.tasks.items import (
     judge_cases,
     judge_prompts,
 )
+
+#: Prompts of the core, and one whose verdicts are numbers.
+GRADES = JudgePrompt(
+    "grades",
+    "1",
+    "You grade answers.",
+    "{question} Right: {key} Given: {answer} 2, 1 or 0?",
+    {"2": 1.0, "1": 0.5, "0": 0.0},
+)
+PROMPTS = {**judge_prompts(), "grades": GRADES}
+
+
+@pytest.fixture(autouse=True)
+def _judge_with_grades(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(items, "judge_prompts", lambda: PROMPTS)
 
 
 class Says:
@@ -44,7 +60,7 @@ class Says:
         return Answer(self.reply(prompt, decoding.seed))
 
 
-CASE = Case("item", "rbench_short", "What is it?", "a dog", "a hound")
+CASE = Case("item", "grades", "What is it?", "a dog", "a hound")
 
 
 def test_the_prompt_holds_all_three_texts_and_the_reply_is_read() -> None:
@@ -65,12 +81,11 @@ def test_braces_in_an_answer_fill_in_nothing(answer: str) -> None:
 @pytest.mark.parametrize(
     ("name", "reply", "verdict"),
     [
-        ("rbench_short", "2", 1.0),
-        ("rbench_short", " 1. ", 0.5),
-        ("rbench_short", "Score: 0", 0.0),
-        ("rbench_short", "12", None),
-        ("rbench_short", "0, or 1", None),
-        ("rbench_choice", "2", None),
+        ("grades", "2", 1.0),
+        ("grades", " 1. ", 0.5),
+        ("grades", "Score: 0", 0.0),
+        ("grades", "12", None),
+        ("grades", "0, or 1", None),
         ("yes_no", "Yes.", "yes"),
         ("yes_no", "UNKNOWN", ""),
         ("yes_no", "yes and no", None),
@@ -78,37 +93,37 @@ def test_braces_in_an_answer_fill_in_nothing(answer: str) -> None:
         ("choice_letter", "X", ""),
         ("choice_letter", "", None),
         # The scale is 0, 1, 2: a fraction of it is no verdict, nor the first digit of one.
-        ("rbench_short", "0.5", None),
-        ("rbench_short", "0.9", None),
-        ("rbench_short", "1.5", None),
-        ("rbench_short", "1.0", None),
-        ("rbench_short", "0,5", None),
-        ("rbench_short", "1/2", None),
-        ("rbench_short", "-1", None),
-        ("rbench_short", "<1", None),
-        ("rbench_short", "+2", None),
-        ("rbench_short", "2%", None),
-        ("rbench_short", "1\u00bd", None),
-        ("rbench_short", "2 out of 2", None),
-        ("rbench_short", "Not 2", None),
-        ("rbench_short", "not a 1 but", None),
+        ("grades", "0.5", None),
+        ("grades", "0.9", None),
+        ("grades", "1.5", None),
+        ("grades", "1.0", None),
+        ("grades", "0,5", None),
+        ("grades", "1/2", None),
+        ("grades", "-1", None),
+        ("grades", "<1", None),
+        ("grades", "+2", None),
+        ("grades", "2%", None),
+        ("grades", "1\u00bd", None),
+        ("grades", "2 out of 2", None),
+        ("grades", "Not 2", None),
+        ("grades", "not a 1 but", None),
         ("yes_no", "not yes", None),
         ("yes_no", "No way to tell", None),
         ("choice_letter", "a dog", None),
-        ("rbench_short", "<think>0 or 1? I would say 1.</think>2", 1.0),
-        ("rbench_short", "<think>0 or 1?</think>\n\n**2**", 1.0),
-        ("rbench_short", "<think>it means 2", None),
-        ("rbench_short", "2<think>", 1.0),
-        ("rbench_short", '{"score": 1}', 0.5),
-        ("rbench_short", "My final score is: 0.", 0.0),
-        ("rbench_short", "**Score:** 2", 1.0),
-        ("rbench_short", "score", None),
+        ("grades", "<think>0 or 1? I would say 1.</think>2", 1.0),
+        ("grades", "<think>0 or 1?</think>\n\n**2**", 1.0),
+        ("grades", "<think>it means 2", None),
+        ("grades", "2<think>", 1.0),
+        ("grades", '{"score": 1}', 0.5),
+        ("grades", "My final score is: 0.", 0.0),
+        ("grades", "**Score:** 2", 1.0),
+        ("grades", "score", None),
         ("yes_no", "_Yes_", "yes"),
         ("yes_no", "The answer is no.", "no"),
     ],
 )
 def test_a_reply_is_one_verdict_or_none(name: str, reply: str, verdict: object) -> None:
-    assert judge_prompts()[name].read(reply) == verdict
+    assert PROMPTS[name].read(reply) == verdict
 
 
 def test_repeats_are_averaged_and_what_is_no_verdict_is_counted() -> None:
@@ -127,8 +142,7 @@ def test_repeats_are_averaged_and_what_is_no_verdict_is_counted() -> None:
     st.sampled_from(["{}", "Score: {}", "{}.", "<think>2</think>{}"]),
 )
 def test_a_fraction_is_never_rounded_to_a_verdict(score: object, dress: str) -> None:
-    for name in ("rbench_short", "rbench_choice", "rbench_caption"):
-        assert judge_prompts()[name].read(dress.format(score)) is None
+    assert GRADES.read(dress.format(score)) is None
 
 
 def test_a_judge_that_reasons_has_the_tokens_to_and_a_cut_reply_is_no_verdict() -> None:
@@ -151,21 +165,21 @@ def test_a_judge_that_reasons_has_the_tokens_to_and_a_cut_reply_is_no_verdict() 
     assert given[1:] == [32] and cut.failed and cut.cut == 1
     assert count_verdicts([found, cut])["cut_replies"] == 1
     # "1" that was cut off may have gone on as "1.5".
-    assert judge_prompts()["rbench_short"].verdicts_of(
-        [("1", "length"), ("1", "stop")]
-    ) == Verdicts((0.5,), ("1",), 1)
+    assert GRADES.verdicts_of([("1", "length"), ("1", "stop")]) == Verdicts(
+        (0.5,), ("1",), 1
+    )
 
 
 def test_long_replies_of_a_judge_take_no_time() -> None:
     start = time.process_time()
     for unit in (" ", "score ", "the ", "(", "2 ", "<think>"):
-        assert judge_prompts()["rbench_short"].read((unit * 100_000)[:100_000]) is None
+        assert GRADES.read((unit * 100_000)[:100_000]) is None
     assert time.process_time() - start < 2
 
 
 def test_nothing_is_judged_twice(tmp_path: Path) -> None:
     store, observer = tmp_path / "runs.sqlite", Says(lambda prompt, seed: "1")
-    cases = [CASE, CASE.__class__("other", "rbench_short", "?", "k", "a")]
+    cases = [CASE, CASE.__class__("other", "grades", "?", "k", "a")]
     first = judge_cases(cases, Judge(observer), store=store)
     assert observer.asked == 2
     # Both are compared with new verdicts, which are not kept.
@@ -193,7 +207,7 @@ def test_a_judge_that_cannot_be_reached_ends_the_judging() -> None:
 def test_the_configuration_tells_all_that_matters() -> None:
     told = Judge(Says(str), repeats=3, temperature=0.5).to_dict()
     assert told["observer"]["name"] == "says"
-    assert told["prompts"]["rbench_choice"].startswith("1 (")
+    assert told["prompts"]["grades"].startswith("1 (")
     with pytest.raises(InputError, match="one and the same answer"):
         Judge(Says(str), repeats=3)
     with pytest.raises(InputError, match="give at least 1"):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
 from psyprobe.tasks.letters import read_letter
-from psyprobe.tasks.mvp_bench.replies import parse_reply
-from psyprobe.tasks.r_bench import score_items
-from psyprobe.tasks.r_bench.scores import open_cases
 
 LETTERS = (
     ("B", "B"),
@@ -175,28 +171,3 @@ def test_the_text_of_an_option_is_what_is_affirmed(
     reply: str, options: tuple[str, ...], letter: str
 ) -> None:
     assert read_letter(reply, options) == letter
-
-
-def test_both_benchmarks_read_letters_alike() -> None:
-    for reply, letter in LETTERS:
-        assert parse_reply(reply, "single_mcq", "main", rule="lenient") == letter
-
-
-def test_an_article_is_no_option_and_goes_to_the_judge() -> None:
-    items = pd.DataFrame(
-        {
-            "name": ["a", "b"],
-            "question": "What is shown?",
-            "options": [("a horse", "a cat")] * 2,
-            "key": ["B", "B"],
-            "task": "MCQ",
-        }
-    )
-    answers = {"dis": pd.Series(["A cat.", "**B**"], index=["a", "b"])}
-    cases = open_cases(items, answers, against=["dis"])
-    assert [(case.name, case.answer) for case in cases] == [("dis\n-1\na", "A cat.")]
-    judged = {"dis": pd.Series([1.0, float("nan")], index=["a", "b"])}
-    assert score_items(items, answers=answers, judged=judged)["absolute"].tolist() == [
-        1.0,
-        1.0,
-    ]

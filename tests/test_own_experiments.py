@@ -275,6 +275,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("looks")
+@pytest.mark.needs("tasks/mvp_bench")
 def test_a_set_of_mvp_bench(pages: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (pages / "my_bench").mkdir()
     colour_set(pages / "my_bench")

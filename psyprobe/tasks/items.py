@@ -306,8 +306,8 @@ class JudgePrompt:
 
         Examples
         --------
-        >>> prompt = judge_prompts()["rbench_short"]
-        >>> replies = ("2", "Score: 1.", "<think>0?</think>2", "0.5", "1 or 2")
+        >>> prompt = JudgePrompt("grade", "1", "", "{answer}?", {"2": 1.0, "1": 0.5})
+        >>> replies = ("2", "Score: 1.", "<think>1?</think>2", "0.5", "1 or 2")
         >>> [prompt.read(text) for text in replies]
         [1.0, 0.5, 1.0, None, None]
         """
@@ -319,9 +319,9 @@ class JudgePrompt:
 
         Examples
         --------
-        >>> replies = [("2", "stop"), ("1", "length"), ("Hm", "stop")]
-        >>> judge_prompts()["rbench_short"].verdicts_of(replies)
-        Verdicts(values=(1.0,), unread=('1', 'Hm'), cut=1)
+        >>> replies = [("Yes", "stop"), ("No", "length"), ("Hm", "stop")]
+        >>> judge_prompts()["yes_no"].verdicts_of(replies)
+        Verdicts(values=('yes',), unread=('No', 'Hm'), cut=1)
         """
         values = []
         unread = []
@@ -341,8 +341,8 @@ def judge_prompts() -> dict[str, JudgePrompt]:
 
     Examples
     --------
-    >>> sorted(judge_prompts())
-    ['choice_letter', 'rbench_caption', 'rbench_choice', 'rbench_short', 'yes_no']
+    >>> judge_prompts()["yes_no"].verdicts
+    {'yes': 'yes', 'no': 'no', 'unknown': ''}
     """
     # Benchmarks have prompts of their own in their rooms.
     paths = sorted(Path(__file__).parent.rglob("judge.toml"), reverse=True)

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_letters import LETTERS
 
 from psyprobe.cli import main
 from psyprobe.errors import InputError, UnknownNameError
@@ -487,3 +488,8 @@ def test_the_figure_has_a_row_for_each_model(answered: pd.DataFrame) -> None:
     low_alone = metrics["one"][metrics["one"]["level"] != "high"]
     with pytest.raises(InputError, match="no model has answered yes/no questions"):
         plot_mvp({"one": low_alone})
+
+
+def test_letters_are_read_as_everywhere() -> None:
+    for reply, letter in LETTERS:
+        assert parse_reply(reply, "single_mcq", "main", rule="lenient") == letter
