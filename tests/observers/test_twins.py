@@ -131,11 +131,11 @@ def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plain(text: str) -> str:
-    """Take the names of twins, and with them widths, digests and times, out of a text.
+    """Take the names of twins, and with them widths, breaks, digests and times, out of a text.
 
     What follows a point are the digits of a number.
     """
-    text = re.sub(r" {2,}|-{3,}", " ", text)
+    text = re.sub(r"\s+|-{3,}", " ", text)
     text = re.sub(r"(?<![\w.])[0-9a-f]{8,64}\b", "#", text.replace("twinof", ""))
     return re.sub(r"\d{4}-\d\d-\d\dT[\d:.+]+", "TIME", text)
 
