@@ -190,12 +190,12 @@ def human_parameters(native: Specification) -> JsonObject:
 
 def stimulus_remarks(experiment: Experiment, native: Specification) -> tuple[str, ...]:
     """Warn of faults of the stimulus, and of fixed parameters in which people saw another one."""
-    temporal_levels = {
+    levels = {
         name: values
         for name, values in experiment.levels.items()
-        if name.startswith("temporal")
+        if name.startswith(("temporal", "letter_size", "logmar"))
     }
-    cautions = native.changed(**mesh(temporal_levels)).cautions()
+    cautions = native.changed(**mesh(levels)).cautions()
     if experiment.human is None:
         return cautions
     varied = {*experiment.levels}

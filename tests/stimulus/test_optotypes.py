@@ -14,6 +14,7 @@ from hypothesis import given
 import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
+from psyprobe.probes.differences import stimulus_remarks
 from psyprobe.stimulus import Landolt, Modulation, Optotype, SquareWave, TumblingE
 from psyprobe.stimulus.coverage import area, box, coverage
 from psyprobe.stimulus.kinds.letters import SLOAN, letter_outlines
@@ -354,3 +355,18 @@ def test_dark_letters_and_discs_are_bounded_from_below() -> None:
         bounds = spec.bounds()
         assert bounds is not None
         assert bounds[0].ravel() == pytest.approx([40.0, 160.0])
+
+
+def test_a_page_warns_of_its_smallest_letters(tmp_path: Path) -> None:
+    page = tmp_path / "small.toml"
+    page.write_text(
+        """title = "Small letters"
+stimulus = "letter_sloan"
+probe = "detection"
+levels = { logmar.values = [0.1, 1.0], contrast.values = [-0.5, -0.05] }
+""",
+        encoding="utf-8",
+    )
+    experiment = pp.load_experiment(page)
+    remarks = stimulus_remarks(experiment, pp.load_stimulus("letter_sloan").spec())
+    assert "strokes are down to 1.26 px" in remarks[0]
