@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, special, stats
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
@@ -325,6 +324,8 @@ def _logistic_weights(signals: FloatArray, blanks: FloatArray) -> FloatArray:
 
 def _fit_logistic(rows: FloatArray, labels: FloatArray, strength: float) -> FloatArray:
     """Fit weights and, last, an intercept."""
+    from scipy import optimize, special
+
     extended = np.column_stack([rows, np.ones(len(rows))])
     penalised = np.append(np.ones(rows.shape[1]), 0.0)
 
@@ -374,6 +375,8 @@ def area_d_prime(signals: ArrayLike, blanks: ArrayLike) -> float:
     >>> round(area_d_prime([1.0, 2.0, 3.0], [0.0, 1.5, 0.5]), 3)
     1.726
     """
+    from scipy import special, stats
+
     first = np.ravel(np.asarray(signals, float))
     second = np.ravel(np.asarray(blanks, float))
     pairs = len(first) * len(second)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
@@ -220,6 +219,8 @@ def _near_threshold(
     recipe: Recipe, rows: Rows, ladder: Sequence[float]
 ) -> tuple[float, bool]:
     """Find the contrast at which d' is 2, and whether any contrast reaches that."""
+    from scipy import optimize
+
     pilot_fields = range(min(PILOT_FIELDS, recipe.pairs))
     blanks = rows(0.0, pilot_fields)[0]
     d_primes = [
