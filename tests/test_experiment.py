@@ -176,7 +176,8 @@ def test_unfinished_runs_are_no_results(tmp_path: Path) -> None:
     assert planned.answered == 8 and planned.batch_size == 4
     # The batches stay as they were begun, whatever size is asked for now.
     resumed = run(path, rested, store=store, batch_size=7)
-    assert len(rested.shown) == SHOWN - 8
+    # Both stored batches are shown again, each with its background, and compared.
+    assert len(rested.shown) == SHOWN - 8 + 2 * (4 + 1)
     assert bytes_of(resumed, tmp_path) == bytes_of(
         run(path, Counting(), batch_size=4), tmp_path
     )
