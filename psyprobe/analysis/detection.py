@@ -19,9 +19,8 @@ from psyprobe.analysis.human_observer import (
     People,
     fraction_of,
     people,
-    within,
 )
-from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
+from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response, within
 from psyprobe.analysis.responses import (
     LayerScore,
     Responses,

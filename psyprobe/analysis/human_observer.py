@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import BoolArray, FloatArray
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.alignment import alignment_score, fisher, spearman
 from psyprobe.analysis.intervals import check_resampling, draw_counts, student_reach
+from psyprobe.analysis.iso_response import within
 from psyprobe.analysis.score import Recorded
 from psyprobe.human.castle import castle_csf
 from psyprobe.human.points import Conditions, matched_thresholds
@@ -194,11 +195,6 @@ def _castle(conditions: Conditions, grid: FloatArray) -> FloatArray:
         conditions.level: grid
     }
     return np.asarray(castle_csf(direction=conditions.direction, **values))
-
-
-def within(levels: FloatArray, low: float, high: float) -> BoolArray:
-    """Mark the levels that lie in a range, its ends included."""
-    return (levels >= low * (1 - 1e-9)) & (levels <= high * (1 + 1e-9))
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,11 @@ class IsoResponse(Recorded):
     sensitivity: tuple[float, ...]
 
 
+def within(levels: FloatArray, low: float, high: float) -> BoolArray:
+    """Mark the levels that lie in a range, its ends included."""
+    return (levels >= low * (1 - 1e-9)) & (levels <= high * (1 + 1e-9))
+
+
 def iso_contrast(
     contrast: ArrayLike, response: ArrayLike, level: ArrayLike
 ) -> tuple[FloatArray, BoolArray, BoolArray]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import cycle
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 #: Blue and vermilion first: they differ most.
-_COLOURS = [axes.COLOURS[place] for place in (0, 5, 2, 3, 1, 4)]
+_COLOURS = itemgetter(0, 5, 2, 3, 1, 4)(axes.COLOURS)
 _MARKERS = ("o", "s", "D", "v", "P", "X")
 #: Lines of a legend for which a figure has room, and height of each further line in inches.
 _LEGEND_LINES = 7

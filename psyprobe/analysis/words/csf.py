@@ -45,7 +45,7 @@ METHODS = ("counts", "logits", "posterior")
 FEW = 3
 #: Endings of the names of a value and of the ends of its interval.
 _ENDS = ("", "_low", "_high")
-_THRESHOLDS = tuple(f"threshold{end}" for end in _ENDS)
+_THRESHOLDS = ("threshold", "threshold_low", "threshold_high")
 
 _COPIED = (
     "experiment",
