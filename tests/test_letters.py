@@ -171,3 +171,38 @@ def test_the_text_of_an_option_is_what_is_affirmed(
     reply: str, options: tuple[str, ...], letter: str
 ) -> None:
     assert read_letter(reply, options) == letter
+
+
+PLACES = ("top left", "top right", "bottom left", "bottom right")
+TILTS = ("vertical", "horizontal", "tilted left", "tilted right")
+WAYS = ("up", "down", "left", "right")
+
+
+@pytest.mark.parametrize(
+    ("reply", "options", "letter"),
+    [
+        # Word forms of an option.
+        ("It is in the upper-left corner.", PLACES, "A"),
+        ("The stripes run horizontally.", TILTS, "B"),
+        ("The lines lean slightly to the right.", TILTS, "D"),
+        ("The arrow is pointing upward.", WAYS, "A"),
+        ("They drift to the left.", ("leftwards", "rightwards"), "A"),
+        ("The bars on the right move.", ("leftwards", "rightwards"), ""),
+        # What something is measured from is no answer.
+        ("The lines lean right, at 30 degrees from vertical.", TILTS, "D"),
+        ("Rotated by 20 degrees to the left of vertical.", TILTS, ""),
+        ("It moved from the top left to the bottom right.", PLACES, ""),
+        # Hedges that lean one way.
+        ("Most likely B; there may be a fourth dot.", WAYS, "B"),
+        ("It could be C, but on balance D seems the better match.", WAYS, "D"),
+        ("Probably A, possibly B.", WAYS, ""),
+        ("It is unlikely: B", WAYS, ""),
+        # The box counts, not what leads to it.
+        ("That rules out A, B and D.\n\n\\boxed{C}", WAYS, "C"),
+        ("Two patches, one on each side.", ("one", "two", "three"), "B"),
+    ],
+)
+def test_word_forms_hedges_and_origins(
+    reply: str, options: tuple[str, ...], letter: str
+) -> None:
+    assert read_letter(reply, options) == letter

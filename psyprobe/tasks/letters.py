@@ -45,7 +45,8 @@ _FORMS = tuple(
         rf"|namely)\s+{_NAMED}",
         r"(?:[→⇒]|[=-]>)\W*([A-E])\W*\Z",
         r"\b(?i:but|therefore|hence|thus|so|conclusion)[\s:,]*\(?([A-E])\)?\W*\Z",
-        r"\b([A-E]) (?:(?:is|fits|seems|looks|would be|must be) (?:the )?(?:right|correct|best)"
+        r"\b([A-E]) (?:(?:is|fits|seems|looks|would be|must be) (?:the )?(?:right|correct|best"
+        r"|better|closest|(?:most|more) (?:likely|plausible)|likeliest)(?! to\b)"
         r"|it is|remains)\b",
         r"(?i:\bso|leaves(?: us with)?|therefore|hence|thus|leaving),?\s+(?:only\s+)?"
         r"(?i:it is |it's |it must be )?" + _NAMED + r"(?=\W*\Z)",
@@ -54,6 +55,7 @@ _FORMS = tuple(
         r"(?<!not )(?<!n't )(?i:option|choice|letter|choose|pick|select|think|believe|guess|say"
         r"|go with|prefer|(?:must|should|has to|ought to|will) be|lean(?:ing)? towards?"
         r"|it is|it's|that is|would be)\W+(?:is\W+)?" + _NAMED,
+        rf"\b(?i:probably|likely|presumably|apparently|on balance)[\s,:]+{_NAMED}",
         r"\(([A-E])\)",
         r"[.!?]\s+\(?([A-E])\)?[.!]?\Z",
     )
@@ -76,6 +78,7 @@ _UNCHOSEN = re.compile(
     r"[^.!?;\n]*"
 )
 _TAG = re.compile(r"(?is)<(answer|final(?:_answer)?|choice|verdict)>(.*?)</\1>")
+_BOXED = re.compile(r"\\boxed\{(?:\$|\\\w+\{)*([^{}]*)\}")
 _LABELLED = re.compile(
     r"(?im)^\W*(?:(?:final|my|correct) )?(?:answer|choice|option|letter|verdict)\W*[:=]"
     r"\W*([A-E])\W*$"
@@ -109,7 +112,7 @@ _SUBJECT = re.compile(r"^(?:(?:they|both|there) are|(?:it|there) is|it|an?|the) 
 #: A second option: "a. red, or b. green", "B, maybe C".
 _ALSO = re.compile(
     r"\b(?:or|and|nor)\s+\(?[a-e][.)]\s"
-    r"|\b(?i:maybe|perhaps|possibly|could be|might be)\W+\(?[A-E]\b"
+    r"|\b(?i:maybe|perhaps|possibly|could be|might be)\W+\(?[A-E]\b(?!\W+but\b)"
 )
 #: What a reply says of an option in a list: "A: no, B: yes".
 _JUDGED = re.compile(
@@ -122,8 +125,10 @@ _CORRECTION = re.compile(
 #: in its sentence.
 _DENIAL = re.compile(
     r"\b(?:no|not|never|neither|nor|without|unlike|instead|rather|than|except|excludes?"
-    r"|rules? out)\b"
+    r"|from|off|(?:left|right|clockwise|short) of|rules? out)\b"
 )
+#: Where something begins that goes on elsewhere: "from the top left to the bottom right".
+_FROM = re.compile(r"\bfrom (?:the )?\Z")
 _DENIED = re.compile(
     r"^\s+(?:background|backdrop|surround)"
     r"|\b(?:not|never|absent|missing|excluded|ruled out|out|empty|wrong|incorrect)\b"
@@ -140,10 +145,25 @@ _CONTRACTIONS = (
     (r"n't\b", " not"),
     (r"'re\b", " are"),
     (r"\b(it|that|there)'s\b", r"\1 is"),
+    (r"\b(?:upper|top)[ -](?=left|right|half|part|corner|edge)", "top "),
+    (r"\b(?:lower|bottom)[ -](?=left|right|half|part|corner|edge)", "bottom "),
 )
 #: What a number counts that is the name of something: "image 1".
 _NUMBERED = re.compile(
     r"\b(?:images?|gratings?|steps?|figures?|panels?|frames?|clips?|patch(?:es)?|no|number)[ .#]*\Z"
+)
+
+_PRONOUN = re.compile(r" (?:on|of|in|at|to|each|that|which|is)\b")
+#: Other forms of the words of an option: "horizontally", "upward", "to the right", "leans to the
+#: left".
+_FORMS_OF_WORDS = (
+    (r"\b(\w*(?:cal|tal|nal))\b", r"\1(?:ly)?"),
+    (r"\A(up|down)(?:wards?)?\Z|\A(left|right)\Z", r"\1\2(?:wards?)?"),
+    (r"\A(left|right)wards?\Z", r"(?:\1wards?|to(?:wards)? the \1)"),
+    (
+        r"\A(?:tilted|leaning|slanted)\\ (?:to\\ the\\ )?(left|right)\Z",
+        r"(?:tilt|lean|slant|slop)\\w*(?: \\w+ly)?(?: to(?:wards)? the)? \1(?:wards?)?",
+    ),
 )
 
 
@@ -177,6 +197,7 @@ def read_letter(reply: str, options: Sequence[str] = ()) -> str:
 def _find_verdicts(text: str) -> list[str]:
     """List the texts that stand as the verdict by the structure of a reply; none without one."""
     tagged = [match[2] for match in _TAG.finditer(text)]
+    tagged = tagged or _BOXED.findall(text)
     if tagged:
         return tagged[-1:]
     columns = ticked_columns(text, lambda word: _letter_alone(word) is not None)
@@ -265,7 +286,11 @@ def _named_options(text: str, options: Sequence[str]) -> set[str]:
     ]
     letters = set()
     for letter, match in matches:
-        if match[0].isdecimal() and _NUMBERED.search(text[: match.start()]):
+        before, after = text[: match.start()], text[match.end() :]
+        if match[0].isdecimal() and _NUMBERED.search(before):
+            continue
+        # "One on each side" counts nothing.
+        if match[0] == "one" and _PRONOUN.match(after):
             continue
         # "A hot dog" names no dog.
         if any(
@@ -274,9 +299,8 @@ def _named_options(text: str, options: Sequence[str]) -> set[str]:
             for _, other in matches
         ):
             continue
-        before, after = text[: match.start()], text[match.end() :]
         beside = _SENTENCE_END.split(before)[-1] + _SENTENCE_END.split(after)[0]
-        if _HEDGE.search(beside):
+        if _HEDGE.search(beside) or (_FROM.search(before) and after.startswith(" to ")):
             return set()
         denied = _DENIAL.search(_CLAUSE_END.split(before)[-1]) or _DENIED.search(
             _CLAUSE_END.split(after)[0]
@@ -294,6 +318,8 @@ def _option_pattern(option: str) -> re.Pattern[str]:
     words = re.escape(core)
     if core.isdecimal() and 1 < int(core) < len(_NUMBERS):
         words = f"(?:{words}|{_NUMBERS[int(core)]})"
+    for pattern, forms in _FORMS_OF_WORDS:
+        words = re.sub(pattern, forms, words)
     return re.compile(rf"(?<![\w.]){words}(?!\w|[.,]\d)")
 
 
