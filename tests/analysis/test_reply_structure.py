@@ -28,18 +28,30 @@ def test_labelled_replies_get_no_wrong_sign(oracle_data: Path) -> None:
 
 
 #: Sets of which the rules were written, with the replies that were decided since: none may be lost.
-SEEN_YES_NO = (("yes_no_first.csv", 83), ("yes_no_second.csv", 70))
+#: The first two are read without their questions, which decides more.
+SEEN_YES_NO = (
+    ("yes_no_first.csv", False, 83),
+    ("yes_no_second.csv", False, 70),
+    ("yes_no_third.csv", True, 100),
+)
 
 
-@pytest.mark.parametrize(("name", "decided"), SEEN_YES_NO)
+@pytest.mark.parametrize(("name", "questioned", "decided"), SEEN_YES_NO)
 def test_replies_seen_before_keep_their_sign(
-    oracle_data: Path, name: str, decided: int
+    oracle_data: Path, name: str, questioned: bool, decided: int
 ) -> None:
     rows = labelled(oracle_data / "replies" / name)
     readings = [
-        (row["reply"], row["label"], read_reply(row["reply"], polarity=sign))
+        (
+            row["reply"],
+            row["label"],
+            read_reply(
+                row["reply"],
+                polarity=int(row["polarity"]),
+                question=row["question"] if questioned else "",
+            ),
+        )
         for row in rows
-        for sign in [int(row["polarity"])]
     ]
     signs = [row for row in readings if row[2] in ("yes", "no")]
     assert [row for row in signs if row[2] != row[1]] == []
@@ -48,7 +60,12 @@ def test_replies_seen_before_keep_their_sign(
 
 @pytest.mark.parametrize(
     ("name", "read"),
-    [("letters_60.csv", 50), ("letters_first.csv", 54), ("letters_second.csv", 50)],
+    [
+        ("letters_60.csv", 50),
+        ("letters_first.csv", 54),
+        ("letters_second.csv", 50),
+        ("letters_third.csv", 55),
+    ],
 )
 def test_labelled_replies_get_no_wrong_letter(
     oracle_data: Path, name: str, read: int
@@ -202,6 +219,51 @@ def test_a_description_counts_where_the_question_asks_for_a_pattern(
     question: str, reply: str, reading: str
 ) -> None:
     assert read_reply(reply, question=question) == reading
+
+
+@pytest.mark.parametrize(
+    ("reply", "reading"),
+    [
+        ("The image shows a polka-dot arrangement of circles.", "ambiguous"),
+        ("I see a speckled texture.", "ambiguous"),
+        ("It consists of speckle, without any bands.", "no"),
+        ("Dots: yes", "invalid"),
+        ("I see noise with faint stripes.", "yes"),
+        ("I see dots, not stripes.", "no"),
+        ("Plain grey, no dots.", "no"),
+        ("Yes, there are faint dots.", "yes"),
+    ],
+)
+def test_a_pattern_of_another_kind_is_not_the_one_that_was_asked_for(
+    reply: str, reading: str
+) -> None:
+    assert read_reply(reply, question="Do you see stripes in the image?") == reading
+
+
+def test_another_kind_counts_where_any_pattern_was_asked_for() -> None:
+    for question in ("Is there a pattern?", "Are there stripes or other patterns?"):
+        assert read_reply("I see white dots.", question=question) == "yes"
+
+
+@pytest.mark.parametrize(
+    ("reply", "polarity"),
+    [
+        ("No, the image is uniform grey throughout.", -1),
+        ("No. It is a uniform grey.", -1),
+        ("Yes, the image is uniform grey.", 1),
+        ("Possibly, possibly not. I can't tell the difference.", 1),
+        ("I can't reliably distinguish stripes from noise.", 1),
+    ],
+)
+def test_a_verdict_with_the_opposite_beside_it_is_ambiguous(
+    reply: str, polarity: int
+) -> None:
+    assert read_reply(reply, polarity=polarity) == "ambiguous"
+
+
+def test_no_before_a_list_of_nouns_is_no_verdict() -> None:
+    reply = "Yes, the image is blank. No objects, text, or patterns are visible."
+    assert read_reply(reply, polarity=-1) == "yes"
 
 
 @pytest.mark.parametrize("name", prompt_sets())

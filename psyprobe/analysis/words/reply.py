@@ -44,6 +44,7 @@ from psyprobe.analysis.words.statements import (
     contradicts,
     elliptic_sign,
     label_sign,
+    mask_other_kinds,
     opposes,
     question_sign,
     read_statements,
@@ -111,7 +112,15 @@ def read_reply(
     """
     text = without_struck(first_and_last(without_reasoning(text)))
     describes = not question or asks_for_pattern(question, polarity)
-    return _read_shortened(text, tuple(yes), tuple(no), polarity, describes)
+    elsewhere = False
+    if describes:
+        text, elsewhere = mask_other_kinds(text, question)
+    reading = _read_shortened(text, tuple(yes), tuple(no), polarity, describes)
+    if elsewhere and reading == ("yes" if polarity == 1 else "no"):
+        # Dots are no stripes: only a word for it says that there are some.
+        worded = _read_shortened(text, tuple(yes), tuple(no), polarity, False)
+        return reading if worded == reading else "ambiguous"
+    return reading
 
 
 # Many replies of a run are alike.

@@ -14,6 +14,11 @@ Reading: TypeAlias = Literal["yes", "no", "ambiguous", "refusal", "invalid"]
 _READ = 2000
 _TABLE = packaged_toml("psyprobe.analysis.words", "reply_phrases.toml")
 ENGLISH_WORDS: dict[str, list[str]] = _TABLE.pop("english")
+#: Words of kinds of patterns, by kind.
+KINDS = {
+    kind: re.compile(f"(?i)(?<![a-z])(?:{words.replace(chr(10), '')})(?![a-z])")
+    for kind, words in _TABLE.pop("kinds").items()
+}
 #: Patterns and what takes their place, in their order, by step.
 _REPLACEMENTS = {
     step: [(re.compile(pattern), text) for pattern, text in pairs]

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from psyprobe.analysis.words.reply_text import (
+    KINDS,
     PART,
     PHRASES,
     Reading,
@@ -26,8 +27,10 @@ def contradicts(lead: Reading, rest: str, sentences: list[str], polarity: int) -
     lead_sign = 1 if lead == "yes" else -1
     for follows in filter(None, (rest, *sentences[1:2])):
         statement = _combine_sentences([follows])
-        opposed = statement.explicit and statement.sign * polarity != lead_sign
-        if opposed and not search("concession", follows):
+        # "No objects" may be said of a pattern without any.
+        names = statement.explicit or search("flat_word", follows)
+        opposed = statement.sign * polarity == -lead_sign
+        if names and opposed and not search("concession", follows):
             return True
     return False
 
@@ -63,9 +66,7 @@ def asks_for_pattern(question: str, polarity: int) -> bool:
     >>> asks_for_pattern("Are the stripes vertical?", 1), asks_for_pattern("Is it smooth?", 1)
     (False, False)
     """
-    plain = plain_text(question)
-    asked = [part for part in PART.findall(plain) if "?" in part] or [plain]
-    text = " ".join(map(strip_marks, asked))
+    text = _asked_part(question)
     if search("compared", text) or (
         search("definite", text) and not search("seen_word", text)
     ):
@@ -74,6 +75,34 @@ def asks_for_pattern(question: str, polarity: int) -> bool:
         return True
     named = search("target", text) or search("flat_word", text)
     return bool(named) and question_sign(text) != -polarity
+
+
+def _asked_part(question: str) -> str:
+    plain = plain_text(question)
+    asked = [part for part in PART.findall(plain) if "?" in part] or [plain]
+    return " ".join(map(strip_marks, asked))
+
+
+def mask_other_kinds(text: str, question: str) -> tuple[str, bool]:
+    """Mask patterns of other kinds than a question names, and tell whether only such are named.
+
+    Examples
+    --------
+    >>> mask_other_kinds("Dots, no lines", "Do you see stripes?")
+    ('otherkind, no lines', False)
+    >>> mask_other_kinds("Some dots", "Do you see stripes?")
+    ('Some otherkind', True)
+    >>> mask_other_kinds("Some dots", "Do you see a pattern?")
+    ('Some dots', False)
+    """
+    part = _asked_part(question)
+    asked = {kind for kind, words in KINDS.items() if words.search(part)}
+    if not asked or search("open_kind", part):
+        return text, False
+    named = {kind for kind, words in KINDS.items() if words.search(text)}
+    for kind in named - asked:
+        text = KINDS[kind].sub("otherkind", text)
+    return text, bool(named) and not named & asked
 
 
 def label_sign(label: str) -> int:
@@ -197,6 +226,7 @@ def _replace_exceptions(sentence: str) -> str:
 def _replace_unsaid(sentence: str) -> str:
     """Replace what a reply does not say of the image: conditions, guesses, what others say."""
     sentence = PHRASES["conceded_first"].sub("", sentence)
+    sentence = PHRASES["own_limits"].sub("", sentence)
     sentence = PHRASES["label_of_seen"].sub("", sentence)
     sentence = PHRASES["condition"].sub(" whether ", sentence)
     sentence = PHRASES["unknown_scope"].sub(" maybe ", sentence)
