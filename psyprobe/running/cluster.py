@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
 
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.json_types import JsonMapping
 from psyprobe.running.agenda import Agenda
 from psyprobe.running.jobs import Answer, pack_job, put_anywhere
@@ -55,13 +55,24 @@ class Cluster:
     def put(
         self, answer: Answer, observers: JsonMapping, agenda: Agenda
     ) -> Iterator[Answered]:
-        """Put batches to observers, each on a worker that has loaded them."""
+        """Put batches to observers, each on a worker that has loaded them.
+
+        Raises
+        ------
+        PsyprobeError
+            The scheduler has ended.
+        """
         from cloudpickle import dumps
 
         job = pack_job(answer, observers, dumps)
-        yield from _ClusterRound(
-            agenda, job, self._client, _resources(observers)
-        ).answers()
+        cluster_round = _ClusterRound(agenda, job, self._client, _resources(observers))
+        try:
+            yield from cluster_round.answers()
+        except OSError as problem:
+            raise PsyprobeError(
+                f"the Dask scheduler cannot be reached any more ({type(problem).__name__}); what "
+                "was answered is kept: start it again, and run the same command"
+            ) from problem
 
 
 class _ClusterRound(Round):

@@ -195,6 +195,19 @@ def test_the_recipe_writes_a_job_script_that_a_shell_reads(queue: str) -> None:
     assert "--nworkers 4" in lines[-1] and "--nthreads 1" in lines[-1]
 
 
+class LostScheduler:
+    """A client whose scheduler was killed."""
+
+    def nthreads(self) -> dict[str, int]:
+        raise OSError("ConnectionPool closing.")
+
+
+def test_a_scheduler_that_ends_is_one_sentence(tmp_path: Path) -> None:
+    page = write_experiment(tmp_path)
+    with pytest.raises(PsyprobeError, match="scheduler cannot be reached any more"):
+        pp.run(page, "pixels", executor=cluster.Cluster(LostScheduler()))
+
+
 def test_no_scheduler_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
