@@ -79,7 +79,7 @@ def contrast_kind_of(result: xr.Dataset) -> str:
         stimulus = stimulus_on(page_of(result))
         return (
             ""
-            if stimulus is None or stimulus.parts
+            if stimulus is None or set(stimulus.parts) - {"noise"}
             else str(stimulus.spec().contrast_kind or "")
         )
     except InputError:

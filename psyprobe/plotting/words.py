@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.efficiency.scores import efficiencies
 from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
 from psyprobe.analysis.result_stimulus import contrast_kind_of
@@ -303,7 +304,7 @@ def _finish(
     human: Human,
     extra: Sequence[float] = (),
 ) -> None:
-    """Draw human data, and set limits of axes, labels and a legend.
+    """Draw human data and the ideal observer in noise, and set limits, labels and a legend.
 
     `extra` are further sensitivities that the axes must hold.
     """
@@ -325,6 +326,10 @@ def _finish(
         if people is not None:
             draw_curve(ax, people.x, people.sensitivity, people.name)
             heights.append(people.sensitivity)
+    ideal = [(score.value, 1 / score.ideal) for score in efficiencies(csfs[0])]
+    if ideal:
+        ax.plot(*zip(*ideal, strict=True), ":", color="0.35", label="ideal observer")
+        heights.append([sensitivity for _, sensitivity in ideal])
     group = measured_points(csfs[0]) if choice.measured else None
     if group is not None:
         draw_people(ax, group.points)

@@ -111,6 +111,8 @@ def test_half_of_the_pixels_have_half_of_the_energy(tmp_path: Path) -> None:
         assert point.efficiency is not None
         assert point.efficiency.low < 0.5 < point.efficiency.high
     assert "efficiency" in str(score)
+    labels = [line.get_label() for line in pp.plot(result).get_lines()]
+    assert "ideal observer" in labels
 
 
 def test_features_of_noise_answer_by_chance_and_say_so(tmp_path: Path) -> None:
@@ -255,4 +257,5 @@ def test_a_trained_stage_survives_json() -> None:
 def test_endless_training_is_told_only_near_it() -> None:
     truth = [(n, 2 / (1 + 20 / n) ** 0.5) for n in (64, 128, 256)]
     assert extrapolated_d_prime(truth) == pytest.approx(2)
-    assert extrapolated_d_prime([(n, d / 2) for n, d in truth[:1]]) is None
+    assert extrapolated_d_prime([(32, 1.2), (64, 1.1), (128, 1.1)]) == 1.1
+    assert extrapolated_d_prime([(32, 0.5), (64, 0.7), (128, 0.9)]) is None

@@ -139,7 +139,10 @@ def extrapolated_d_prime(learning: Sequence[tuple[int, float]]) -> float | None:
         return None
     counts, values = np.array(usable).T
     slope, intercept = np.polyfit(1 / counts, 1 / values**2, 1)
-    if intercept <= 0 or slope < 0:
+    if slope <= 0:
+        # More training finds no more.
+        return float(values[-1])
+    if intercept <= 0:
         return None
     endless = float(1 / math.sqrt(intercept))
     return endless if values[-1] >= _LEAST_SHARE * endless else None
