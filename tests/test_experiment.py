@@ -103,15 +103,16 @@ def test_responses_stand_where_they_belong(tmp_path: Path) -> None:
     np.testing.assert_array_equal(result["noise_floor_cosine"], 1)
 
 
-def test_each_image_is_shown_once(tmp_path: Path) -> None:
+def test_each_image_is_shown_once_and_once_more_to_compare(tmp_path: Path) -> None:
     observer = Counting()
     path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
     assert plan(path, observer).images == IMAGES
     first = run(path, observer, store=store)
     assert len(observer.shown) == SHOWN
     assert len({image.tobytes() for image in observer.shown}) == IMAGES + 1
+    # The last stored batch, which is the only one, is compared with new answers.
     again = run(path, observer, store=store)
-    assert len(observer.shown) == SHOWN
+    assert len(observer.shown) == 2 * SHOWN
     assert bytes_of(first, tmp_path) == bytes_of(again, tmp_path)
 
 
@@ -130,8 +131,8 @@ def test_experiments_share_answers(tmp_path: Path) -> None:
     assert plan(wider, observer, store=store).answered == 1 + 9 + 6
     run(wider, observer, store=store)
     # The one new frequency, and the background that they are compared with, which is shown a step
-    # away, too.
-    assert len(observer.shown) == 3 + 2 + 1 + 1
+    # away, too; before, the stored batch, to compare it.
+    assert len(observer.shown) == 3 + 2 + 1 + 1 + SHOWN
 
 
 def test_another_observer_is_asked_anew_but_the_pixels_are_not(
