@@ -407,11 +407,11 @@ def test_killed_at_ten_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
     rng = np.random.default_rng(20250612)
     ready, answered = tmp_path / "broken.ready", [0]
     for written in [False, True] * 5:
-        # Two passes are of references; what follows is answered, but for the last, which holds the
-        # run until it is killed: before, amid or after the writing, which comes within half a
-        # second; every other time after it.
+        # Some passes are of references and of what a resumed run asks again; what follows is
+        # answered, but for the last, which holds the run until it is killed: before, amid or after
+        # the writing, which comes within half a second; every other time after it.
         with start(
-            tmp_path, path, "broken.sqlite", "broken", passes=int(rng.integers(4, 14))
+            tmp_path, path, "broken.sqlite", "broken", passes=int(rng.integers(9, 19))
         ) as process:
             while not ready.exists() and process.poll() is None:
                 time.sleep(0.005)
