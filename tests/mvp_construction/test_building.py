@@ -163,7 +163,9 @@ def test_stopped_anywhere_it_goes_on_from_there(
         build(tmp_path, asked)
     again = Asked()
     build(tmp_path, again)
-    assert len(asked.steps) - 1 + len(again.steps) == 4 * 8
+    # Stored captions are compared with what the model says now, and asked twice.
+    compared = sum(step == "caption" for step in asked.steps[:-1])
+    assert len(asked.steps) - 1 + len(again.steps) in (4 * 8, 4 * 8 + compared)
     assert not set(asked.prompts[:-1]) & set(again.prompts) - {
         p for p in again.prompts if p.startswith("Describe")
     }

@@ -144,7 +144,8 @@ def test_a_choice_among_m_gives_the_threshold_back(
     offer(monkeypatch, probe)
     simulated = pp.load_observer("simulated:watson-malo")
     result = pp.run(experiment, chooser(probe, simulated), progress=False)
-    assert task_of(result) == Task(probe.words, "correct", CONTRAST_AXIS)
+    task = Task(probe.words, "correct", CONTRAST_AXIS, probe.orientations)
+    assert task_of(result) == task
     table = trials(result)
     # Each alternative is the right answer equally often, and every reply is read.
     orders, counts = np.unique(table["order"], return_counts=True)

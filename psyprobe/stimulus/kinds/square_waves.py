@@ -60,7 +60,9 @@ class SquareWave(WindowedWave):
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
         """Measure levels and contrast, and where the stripes lie."""
         Modulation.measure_planes(self, planes, measurements)
-        if not measurements.refined or self.contrast == 0:
+        # Stripes under two pixels do not tell where their edges lie.
+        resolved = self.frequency <= self.ppd / 4
+        if not measurements.refined or self.contrast == 0 or not resolved:
             return
         # At the rim edges move by up to a 64th of a pixel.
         step = 1 / 64 / self.ppd
