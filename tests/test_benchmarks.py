@@ -71,16 +71,16 @@ def test_a_server_and_a_bare_client_are_timed(script: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KILLED)
 def test_what_is_killed_goes_on(kind: str) -> None:
-    """Two kills of each kind; the script compares what is left with an unbroken run."""
+    """A kill of each kind; the script compares what is left with an unbroken run."""
     if kind in ("corrupt", "mvp-build"):
         pytest.importorskip("cv2", reason="the corruption extra is not installed")
         pytest.importorskip("skimage", reason="the corruption extra is not installed")
     done = subprocess.run(
-        [sys.executable, "random_kills.py", "2", kind],
+        [sys.executable, "random_kills.py", "1", kind],
         cwd=BENCHMARKS,
         capture_output=True,
         text=True,
         timeout=1200,
     )
     assert done.returncode == 0, done.stderr
-    assert ": 2 kills" in done.stdout
+    assert ": 1 kills" in done.stdout
