@@ -134,7 +134,24 @@ def test_directions_are_named_as_often_as_the_ideal_observer_names_them(
     score = pp.score(pp.run(page, pp.decide("pixels", stage="template", pairs=32)))
     for point in score.curve:
         assert point.efficiency is not None
-        assert point.efficiency.low < 1 < point.efficiency.high * 1.2
+        shares = (
+            point.efficiency.low,
+            point.efficiency.efficiency,
+            point.efficiency.high,
+        )
+        low, middle, high = np.log10(shares)
+        # Within three standard deviations of 1: half of the interval is 1.96 of them.
+        assert abs(middle) < 3 / 1.96 * (high - low) / 2
+
+
+def test_a_frequency_that_cannot_be_shown_is_not_trained(tmp_path: Path) -> None:
+    page = write(
+        tmp_path,
+        ("values = [2, 4]", "values = [2, 9]"),
+        ("repeats = 20", "repeats = 1"),
+    )
+    result = pp.run(page, pp.decide("pixels", stage="template", pairs=16))
+    assert [stage["value"] for stage in json.loads(result.attrs["training"])] == [2]
 
 
 def test_yes_has_the_rate_of_false_alarms_that_was_asked_for(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def decide(observer: str | Observer, /, **options: Option) -> DecidedObserver:
         An encoder, by its name or itself: a torch module or a function of images by way of
         `psyprobe.observer`.
     **options
-        Fields of `psyprobe.observers.decisions.training.Recipe`: stage, train, pairs, feature,
+        Fields of `psyprobe.observers.decisions.recipe.Recipe`: stage, train, pairs, feature,
         false_alarms, seed.
 
     Returns

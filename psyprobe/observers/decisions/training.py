@@ -10,7 +10,6 @@ import base64
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -74,11 +73,6 @@ class TrainedStage:
     reached: bool = True
     learning: tuple[tuple[int, float], ...] = ()
     swapped: tuple[float, float] = (0.0, 0.0)
-
-    @property
-    def endless_d_prime(self) -> float | None:
-        """Extrapolate d' to endless training; None where training limits it too much."""
-        return extrapolated_d_prime(self.learning)
 
     def to_dict(self) -> JsonObject:
         """Return the stage as values that JSON can hold, its weights as base64 of float64."""
@@ -307,10 +301,9 @@ def _swapped_d_prime(
 
 
 def describe_training(values: JsonMapping) -> JsonObject:
-    """Return what a report tells of a trained stage: all of `TrainedStage.to_dict` but weights."""
-    trained = TrainedStage.from_dict(values)
-    summary: dict[str, Any] = {
-        name: values[name]
-        for name in ("contrasts", "reached", "learning", "swapped", "criterion")
+    """Describe a trained stage, given as `TrainedStage.to_dict`, without its weights."""
+    names = ("contrasts", "reached", "learning", "swapped", "criterion")
+    return {
+        **{name: values[name] for name in names},
+        "endless_d_prime": extrapolated_d_prime(values["learning"]),
     }
-    return {**summary, "endless_d_prime": trained.endless_d_prime}

@@ -86,7 +86,7 @@ class TrainingQuestion:
     def train(self, observer: TrainableObserver) -> TrainedStage:
         """Train the stage on features of the observer."""
         if self.recipe.stage == "ideal":
-            return self._know_signals(observer)
+            return self._know_signals()
         return train_stage(
             self.recipe,
             lambda contrast, fields: self._rows(observer, contrast, fields),
@@ -131,7 +131,7 @@ class TrainingQuestion:
             rows.append(observer.rows(images, self.recipe, scene.display))
         return np.concatenate(rows)
 
-    def _know_signals(self, observer: TrainableObserver) -> TrainedStage:
+    def _know_signals(self) -> TrainedStage:
         """Take the signals themselves as templates, in the light."""
         low, high = self.contrasts
         contrast = float(np.sqrt(low * high))
@@ -178,6 +178,9 @@ class Training:
         self._questions: dict[float, Question] = {}
         self._work: dict[float, TrainingQuestion] = {}
         for value in values:
+            if scene.plan_trial(value, contrasts[-1], 0, 0).refused:
+                # No trial of this value is shown.
+                continue
             work = TrainingQuestion(
                 scene, value, self.recipe, (contrasts[0], contrasts[-1]), yes_no
             )
