@@ -31,6 +31,7 @@ from psyprobe.reporting.report import report as report
 from psyprobe.stimulus import disc as disc
 from psyprobe.stimulus import gabor as gabor
 from psyprobe.stimulus import grating as grating
+from psyprobe.stimulus import image as image
 from psyprobe.stimulus import landolt as landolt
 from psyprobe.stimulus import noise as noise
 from psyprobe.stimulus import optotype as optotype

@@ -33,6 +33,11 @@ MAX_PIXELS = 100_000_000
 #: EXIF's tag of the camera's orientation; 1 is upright.
 _ORIENTATION = 0x0112
 
+#: EXIF's directory in which cameras mark Adobe RGB.
+_INTEROPERABILITY = 0xA005
+#: How many codes of 255 a colour profile of sRGB may be off, by its tables' rounding.
+_PROFILE_CODES = 2
+
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY = 0
 _RGB = 2
@@ -92,6 +97,63 @@ def decode_image(raw: bytes, name: str) -> ByteArray:
         ) from None
     pixels = np.asarray(image, dtype=np.uint8)
     return np.repeat(pixels[..., None], 3, axis=-1) if pixels.ndim == 2 else pixels
+
+
+def check_srgb(raw: bytes, name: str) -> None:
+    """Refuse an image whose file says that its codes are of another colour space than sRGB.
+
+    Parameters
+    ----------
+    raw : bytes
+        A file that `decode_image` takes.
+    name : str
+        Its name in messages.
+
+    Raises
+    ------
+    InputError
+        A colour profile, a gamma or a camera's mark states another space.
+    """
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(raw))
+    space = ""
+    gamma = image.info.get("gamma")
+    if profile := image.info.get("icc_profile"):
+        space = _foreign_profile(profile, image.mode, name)
+    elif gamma and "srgb" not in image.info and abs(gamma * 2.2 - 1) > 0.02:
+        space = f"the gamma {gamma:g}"
+    elif image.getexif().get_ifd(_INTEROPERABILITY).get(1) == "R03":
+        space = "the camera's mark of Adobe RGB"
+    if space:
+        raise InputError(
+            f"{name} has {space}, and only sRGB is decoded; convert it to sRGB and save it"
+        )
+
+
+def _foreign_profile(profile: bytes, mode: str, name: str) -> str:
+    """Name a colour profile that decodes codes otherwise than sRGB; empty where it does not."""
+    from PIL import Image, ImageCms
+
+    steps = np.arange(0, 256, 51, dtype=np.uint8)
+    codes = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3)
+    if mode == "L":
+        codes = codes[..., 0]
+    try:
+        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        description = ImageCms.getProfileDescription(source).strip()
+        transform = ImageCms.buildTransform(
+            source, ImageCms.createProfile("sRGB"), mode, "RGB"
+        )
+        shown = ImageCms.applyTransform(Image.fromarray(codes), transform)
+    except (OSError, ValueError, ImageCms.PyCMSError) as error:
+        raise InputError(
+            f"{name} has a colour profile that cannot be used ({error}); save it as sRGB"
+        ) from None
+    expected = codes if mode == "RGB" else codes[..., None]
+    difference = np.abs(np.asarray(shown, dtype=int) - expected).max()
+    same = difference <= _PROFILE_CODES
+    return "" if same else f"the colour profile {description!r}"
 
 
 def _check_kind(image: Any, name: str) -> None:

@@ -9,6 +9,7 @@ from psyprobe.stimulus.kinds.annulus import AnnulusNoise, annulus_noise
 from psyprobe.stimulus.kinds.clips import Counterphase, Drift, Flicker
 from psyprobe.stimulus.kinds.discs import Disc, disc
 from psyprobe.stimulus.kinds.gratings import Gabor, Grating, gabor, grating
+from psyprobe.stimulus.kinds.image import Image, image
 from psyprobe.stimulus.kinds.letters import (
     Landolt,
     Optotype,
@@ -53,6 +54,7 @@ __all__ = [
     "Flicker",
     "Gabor",
     "Grating",
+    "Image",
     "Landolt",
     "Modulation",
     "Noise",
@@ -73,6 +75,7 @@ __all__ = [
     "file_parameter",
     "gabor",
     "grating",
+    "image",
     "landolt",
     "level_of",
     "noise",

@@ -214,7 +214,7 @@ def file_parameter(label: str, *, default: Option = MISSING) -> Option:
     Parameters
     ----------
     label : str
-        What the file holds.
+        What the file holds, or the files of a folder.
     default : str, optional
         The path; without it, it must be given.
 
@@ -228,9 +228,18 @@ def file_parameter(label: str, *, default: Option = MISSING) -> Option:
 
 
 def file_digest(name: str, path: str | Path) -> str:
-    """Hash what the file of a parameter holds, SHA-256, hexadecimal."""
+    """Hash what the file of a parameter holds, SHA-256, hexadecimal.
+
+    Of a folder: the names of its files and what these hold.
+    """
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        if not Path(path).is_dir():
+            return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        files = hashlib.sha256()
+        for file in sorted(Path(path).iterdir()):
+            if file.is_file():
+                files.update(f"{file.name}:{file_digest(name, file)}\n".encode())
+        return files.hexdigest()
     except (OSError, TypeError, ValueError) as error:
         raise InputError(
             f"{name} is {str(path)!r}, which cannot be read ({error}); give the path of a file"

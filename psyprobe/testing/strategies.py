@@ -35,6 +35,7 @@ from psyprobe.stimulus import (
     Disc,
     Gabor,
     Grating,
+    Image,
     Landolt,
     Modulation,
     Noise,
@@ -45,6 +46,7 @@ from psyprobe.stimulus import (
     TumblingE,
     Uniform,
 )
+from psyprobe.stimulus.catalogue import catalogue_folder
 from psyprobe.stimulus.kinds.letters import SLOAN
 
 M = TypeVar("M", bound=Modulation, covariant=True)
@@ -332,6 +334,19 @@ def _optotype(draw: st.DrawFn, values: JsonObject) -> float:
     return _letter(draw, values)
 
 
+def _image(draw: st.DrawFn, values: JsonObject) -> float:
+    shortest = min(values["size"]) / values["ppd"]
+    radius = draw(_number(shortest / 4, shortest, shortest / 3))
+    values |= {
+        "file": str(catalogue_folder("stimuli") / "photograph.png"),
+        "window": draw(st.sampled_from(Grating.windows)),
+        "radius": radius,
+        "edge": draw(_number(radius / 20, 2 * radius, radius / 2)),
+        **draw(_place(values)),
+    }
+    return 1 / float(np.abs(Image(contrast=1.0, **values).unit()).max())
+
+
 gabors = _patterns(Gabor, "Draw Gabors", _gabor)
 gratings = _patterns(Grating, "Draw gratings behind any window", _grating)
 noises = _patterns(
@@ -341,6 +356,7 @@ discs = _patterns(Disc, "Draw discs, brighter and darker, hard and soft", _disc)
 squares = _patterns(SquareWave, "Draw square waves behind any window", _grating)
 optotypes = _patterns(Optotype, "Draw Sloan's letters, dark and bright", _optotype)
 landolts = _patterns(Landolt, "Draw Landolt rings, gaps anywhere", _letter)
+images = _patterns(Image, "Draw a photograph behind any window", _image)
 tumbling_es = _patterns(TumblingE, "Draw letters E, arms anywhere", _letter)
 
 #: Every kind of pattern.
@@ -353,6 +369,7 @@ PATTERNS: tuple[Patterns[Any], ...] = (
     optotypes,
     landolts,
     tumbling_es,
+    images,
 )
 
 

@@ -66,6 +66,7 @@ NEW_STIMULI = {
     "landolt",
     "letter_flanked",
     "letter_sloan",
+    "photograph",
     "square_achromatic",
     "tumbling_e",
 }

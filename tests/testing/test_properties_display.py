@@ -60,6 +60,7 @@ SECOND = {
     "seed": lambda value: value + 1,
     "letter": lambda value: (value + 1) % 10,
     "letter_size": lambda value: 1.1 * value,
+    "picture": lambda value: value,
 }
 
 
