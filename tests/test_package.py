@@ -72,6 +72,19 @@ print(*sorted({{name.split('.')[0] for name in sys.modules}}), file=sys.stderr)"
     } & set(loaded)
 
 
+def test_scoring_words_waits_for_no_optimiser() -> None:
+    # They take as long to load as kept fits to score; only ideal observers need them.
+    code = "import sys, psyprobe.analysis.words.score; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=1200,
+    ).stdout.split()
+    assert not {"scipy.stats", "scipy.optimize"} & set(loaded)
+
+
 def test_every_public_name_is_there() -> None:
     for name in pp.__all__:
         assert getattr(pp, name) is not None

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psyprobe.analysis.words.reply import read_first_token, read_reply
-from psyprobe.analysis.words.reply_text import plain_text
+from psyprobe.analysis.words.reply_text import PHRASES, plain_text
 from psyprobe.errors import InputError
 from psyprobe.experiment.prompts import load_prompts, prompt_sets
 
@@ -441,3 +441,15 @@ def test_logit_and_probability_agree(yes: float, no: float) -> None:
     assert 0 <= found.p_yes <= 1 and found.mass <= 1
     assert found.logit == pytest.approx(yes - no, abs=1e-9)
     assert found.p_yes == pytest.approx(1 / (1 + math.exp(-(yes - no))), rel=1e-9)
+
+
+def test_patterns_are_compiled_when_they_are_looked_up() -> None:
+    phrases = type(PHRASES)({"grating": "stripes?", "seen": "see {grating}"})
+    assert not phrases
+    assert phrases["seen"].search("I see stripes")
+    assert list(phrases) == ["seen"]
+
+
+@pytest.mark.parametrize("name", PHRASES.sources)
+def test_every_pattern_compiles(name: str) -> None:
+    assert PHRASES[name]

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, special, stats
+from scipy import special
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
@@ -110,6 +110,8 @@ def d_prime_at(
             f"above {1 / alternatives:.3g} and below 1"
         )
 
+    from scipy import optimize
+
     def excess(d: float) -> float:
         correct = proportion_correct(d, alternatives, phase_known=phase_known)
         return float(correct) - proportion
@@ -149,6 +151,8 @@ def uncertain_proportion_correct(
         below_noise = special.ndtr(t)
         below_signal = special.ndtr(t - d_prime)
     else:
+        from scipy import stats
+
         density = t * np.exp(-(t**2) / 2)
         below_noise = -np.expm1(-(t**2) / 2)
         below_signal = stats.ncx2.cdf(t**2, 2, d_prime**2)
@@ -170,6 +174,7 @@ def yes_no_phase_unknown(d_prime: float) -> float:
     >>> round(yes_no_phase_unknown(2.0), 4)
     0.7434
     """
+    from scipy import optimize, stats
 
     def error_rate(criterion: float) -> float:
         false_alarms = math.exp(-(criterion**2) / 2)
@@ -297,6 +302,8 @@ def ideal_identification(signals: ArrayLike, density: float, ppd: float) -> floa
         if len(others) == 1:
             share = special.ndtr(math.sqrt(covariance[0, 0]) / 2)
         else:
+            from scipy import stats
+
             share = stats.multivariate_normal.cdf(
                 means,
                 cov=covariance,
@@ -345,6 +352,8 @@ def ideal_contrast(
             f"{excess[1] + proportion:.3g} at {high:g}; give contrasts between which lies "
             f"{proportion:g}"
         )
+    from scipy import optimize
+
     log_contrast = optimize.brentq(
         lambda log_contrast: correct(math.exp(log_contrast)) - proportion,
         *ends,

@@ -686,9 +686,6 @@ def posterior_answers(answers: Sequence[float], readout: str) -> list[float]:
     agree than where they do not. Probabilities enter as their mean, which a preference for one
     order does not move.
 
-    Drawn answers one by one: their mean is no probability, and would weigh less where all agree
-    than where they do not. Probabilities by their mean, which a liking for one order does not move.
-
     Parameters
     ----------
     answers : sequence of float

@@ -26,17 +26,26 @@ _REPLACEMENTS = {
 }
 
 
-def _compile_phrases(table: dict[str, str]) -> dict[str, re.Pattern[str]]:
-    """Compile patterns, which may name others before them in braces."""
-    phrases: dict[str, str] = {}
-    for name, phrase in table.items():
-        phrases[name] = re.sub(
-            r"\{([a-z_]+)\}", lambda field: phrases[field[1]], phrase.replace("\n", "")
-        )
-    return {name: re.compile(phrase) for name, phrase in phrases.items()}
+class _Phrases(dict[str, re.Pattern[str]]):
+    """Patterns by name, each compiled when it is first looked up: most replies need few."""
+
+    def __init__(self, table: dict[str, str]) -> None:
+        super().__init__()
+        self.sources: dict[str, str] = {}
+        for name, phrase in table.items():
+            # A pattern may name others before it in braces.
+            self.sources[name] = re.sub(
+                r"\{([a-z_]+)\}",
+                lambda field: self.sources[field[1]],
+                phrase.replace("\n", ""),
+            )
+
+    def __missing__(self, name: str) -> re.Pattern[str]:
+        pattern = self[name] = re.compile(self.sources[name])
+        return pattern
 
 
-PHRASES = _compile_phrases(_TABLE)
+PHRASES = _Phrases(_TABLE)
 
 
 def search(phrase: str, text: str) -> re.Match[str] | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from psyprobe.analysis.words.reply_text import (
     KINDS,
@@ -77,6 +78,8 @@ def asks_for_pattern(question: str, polarity: int) -> bool:
     return bool(named) and question_sign(text) != -polarity
 
 
+# The replies of a run answer few questions.
+@lru_cache(1024)
 def _asked_part(question: str) -> str:
     plain = plain_text(question)
     asked = [part for part in PART.findall(plain) if "?" in part] or [plain]
