@@ -166,6 +166,7 @@ def _is_user_code(frame: FrameType, plugin_packages: set[str]) -> bool:
 
 
 def _plugin_packages() -> set[str]:
+    """List the top-level modules that installed packages register as psyprobe plug-ins."""
     # Loaded here: only a failure needs it.
     from importlib import metadata
 

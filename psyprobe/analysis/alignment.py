@@ -357,6 +357,7 @@ def score_slices(multiplier: ArrayLike, response: ArrayLike) -> Slices:
 def _slope_and_unevenness(
     log_m: FloatArray, log_r: FloatArray
 ) -> tuple[float, float | None]:
+    """Fit log response to log multiplier: the mean slope, and how uneven levels are."""
     centred = log_m - log_m.mean()
     slope = float((log_r @ centred).mean() / (centred @ centred))
     if slope <= 0:

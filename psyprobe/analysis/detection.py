@@ -236,6 +236,7 @@ class DetectionScore(LayerScore):
         return [*rows, Row(title, "attainable", "attainable", attainable)]
 
     def _person(self, title: str, first: People) -> Row:
+        """Build the table row that says how well one person agrees with the others."""
         noise_ceiling = first.ceiling
         (low, high) = first.span
         cells = {
@@ -315,6 +316,7 @@ def score_detection(
 def _score_layer(
     result: xr.Dataset, selected: Responses, interval: JsonObject
 ) -> DetectionScore | None:
+    """Score one layer's responses against human sensitivity; None if none are to score."""
     points = selected.scored
     if points is None:
         return None
@@ -394,6 +396,7 @@ def _score_layer(
 def _iso_responses(
     selected: Responses, points: Scored, grid: FloatArray, floor: float
 ) -> tuple[IsoResponse | None, IsoResponse | None]:
+    """Fit contours of equal response to the human CSF, of any height and at its own height."""
     at = mesh(selected.levels)
     rows = grid.reshape(-1, len(selected.difference))
     human = _human_at(selected, points, at, len(rows))
@@ -434,6 +437,7 @@ def _human_at(
 
 
 def _beside_people(score: Fraction) -> dict[str, str]:
+    """Format a score as a fraction of a person's and its gain over a flat CSF, as cells."""
     fraction = (
         "not determined"
         if score.in_range is not None and score.fraction is None
@@ -449,6 +453,7 @@ def _beside_people(score: Fraction) -> dict[str, str]:
 
 
 def _shift(shape: IsoResponse) -> str:
+    """Format the shift of the best contour, or its range where many are equally good."""
     low, high = shape.shift_range
     if high - low <= _SAME_SHIFT:
         return number(shape.shift, sign=True)

@@ -231,6 +231,7 @@ class DiscriminationScore(LayerScore):
         }
 
     def _remarks(self, thresholds: Thresholds) -> list[str]:
+        """Count the levels without a threshold by status, and add the score's note."""
         lost = Counter(status for status in thresholds.status if status != "reached")
         remarks = [
             f"{count} of {len(thresholds.status)} levels: {status}"
@@ -289,6 +290,7 @@ def score_discrimination(
 def _score_layer(
     result: xr.Dataset, measure: str, layer: str, interval: JsonObject
 ) -> DiscriminationScore:
+    """Score one layer's just noticeable differences against people and trivial baselines."""
     levels = levels_of(result)
     difference = stimulus_axis_of(result).name
     order = [*levels, difference]

@@ -354,6 +354,7 @@ def _broadcast(
 
 
 def _as_rows(vectors: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Broadcast feature vectors to a shape and flatten them to rows."""
     if math.prod(vectors.shape[:-1]) == 1:
         return vectors.reshape(1, -1)
     return np.broadcast_to(vectors, (*shape, vectors.shape[-1])).reshape(
@@ -409,6 +410,7 @@ def _units(
 
 
 def _check_finite(squares: FloatArray, name: str, shape: tuple[int, ...]) -> None:
+    """Refuse feature vectors that are not finite, naming the first by its squared length."""
     bad = ~np.isfinite(squares)
     if bad.any():
         row = tuple(

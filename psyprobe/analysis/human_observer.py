@@ -191,6 +191,7 @@ def persons(conditions: Conditions, levels: tuple[float, ...]) -> tuple[Person, 
 
 
 def _castle(conditions: Conditions, grid: FloatArray) -> FloatArray:
+    """Compute castleCSF's sensitivity over a grid of one level, in given conditions."""
     values = {name: getattr(conditions, name) for name in _LEVELS} | {
         conditions.level: grid
     }

@@ -162,6 +162,7 @@ def slope(
 def _finite_pairs(
     level: ArrayLike, threshold: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
+    """Select levels and thresholds where the threshold is finite."""
     x = np.asarray(level, float)
     t = np.asarray(threshold, float)
     if x.shape != t.shape or x.ndim != 1:

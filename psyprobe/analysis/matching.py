@@ -614,6 +614,8 @@ def score_matching(
 def _score_layer(
     result: xr.Dataset, curves: MatchedCurves, interval: JsonObject
 ) -> MatchingScore:
+    """Score one layer's contrast matches against people's, and against contrast constancy."""
+
     def matched(of: xr.Dataset, prefix: str = "") -> MatchedCurves:
         return _matched(
             of, prefix, curves.measure, curves.layer, curves.method, curves.normalised
@@ -651,6 +653,7 @@ def matching_layers(result: xr.Dataset) -> list[str]:
 
 
 def _responder(curves: MatchedCurves, interval: JsonObject) -> MatchingResponder:
+    """Sum up contrast matches: their error against people, how many saturated or are ambiguous."""
     matches = curves.measured()
     finite = bool(np.isfinite(matches.contrast).all())
     return MatchingResponder(
@@ -672,6 +675,7 @@ def _matched(
     method: Method,
     normalised: bool,
 ) -> MatchedCurves:
+    """Match test contrasts to references by one layer's responses."""
     curves, target = _responses(result, measure, layer, prefix)
     (level,) = levels_of(result)
     frequency = result[level].values.astype(float)
@@ -720,6 +724,7 @@ def _responses(
 
 
 def _unmatched(target: FloatArray, curves: FloatArray) -> Matches:
+    """Build matches that are all missing, for responses that cannot be matched."""
     shape = len(target), len(curves)
     return Matches(
         np.full(shape, np.nan),

@@ -145,10 +145,12 @@ def curves(dataset: str | None = None) -> list[Curve]:
 
 
 def _five_digits(value: float) -> float:
+    """Round a number to five significant digits."""
     return float(f"{value:.5g}")
 
 
 def _curves(table: pd.DataFrame, name: str, family: _Family) -> Iterator[Curve]:
+    """Iterate over the CSFs that several people measured at the same levels in one study."""
     table = table if family.discs else table[table["stimulus"] != "disk"]
     columns = [*_SAME, *family.fixed]
     group = table.groupby(columns, sort=True, dropna=False).ngroup().rename("group")

@@ -180,6 +180,7 @@ def replay(
 def _replayed(
     table: Table, grids: Path, model: str, test: str, source: str
 ) -> xr.Dataset:
+    """Rebuild the result of a published model and test from its stored responses."""
     values, contrasts, grid, points = _stored(table, grids, model, test)
     _, _, pixels_grid, pixels_points = _stored(table, grids, BASELINE, test)
     details = _TESTS[test]

@@ -326,6 +326,7 @@ def select(
 def _scored(
     result: xr.Dataset, names: Sequence[str], difference: str, measure: str, layer: str
 ) -> Scored:
+    """Collect the responses at multiples of the human threshold, as flat arrays per level."""
     for name in names:
         place = f"scored_{name}"
         if name in result.coords and not result[name].ndim and place in result.dims:
@@ -632,6 +633,7 @@ def _response_pair(
 
 
 def _axis(name: str, values: Any, axis: JsonMapping) -> Variable:
+    """Describe a result's axis as xarray has it: dimensions, values, unit and label."""
     return (name,), values, axis["unit"], axis["label"]
 
 

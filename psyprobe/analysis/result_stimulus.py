@@ -166,6 +166,7 @@ def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
 def _conditions(
     page: JsonMapping, levels: Mapping[str, FloatArray]
 ) -> Conditions | None:
+    """Read from an experiment where people were measured alike; None if no data can apply."""
     free = [name for name, values in levels.items() if values.ndim]
     try:
         stimulus = stimulus_on(page)

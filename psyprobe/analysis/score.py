@@ -215,6 +215,7 @@ class Scores(tuple[Score, ...]):
         return pandas.concat([score.to_frame() for score in self], ignore_index=True)
 
     def _repr_html_(self) -> str:
+        """Show the scores as HTML tables in a notebook."""
         return html_tables(self)
 
     def __str__(self) -> str:
@@ -230,6 +231,7 @@ class Tabled(Recorded):
         return frame(cast(Score, self))
 
     def _repr_html_(self) -> str:
+        """Show the score as an HTML table in a notebook."""
         return html_tables([cast(Score, self)])
 
     def __str__(self) -> str:
@@ -429,6 +431,7 @@ def score_notes(scores: Iterable[Score]) -> list[str]:
 
 
 def _title(pair: tuple[Score, list[Row]]) -> str:
+    """Return the title of the table that a score's rows go to."""
     return pair[1][0].table
 
 
@@ -441,6 +444,7 @@ def _is_contained(row: Row, other: Row) -> bool:
 
 
 def _group_tables(group: Sequence[tuple[Score, list[Row]]]) -> list[ScoreTable]:
+    """Build the tables of scores of one kind, one a title, leaving out repeated baselines."""
     scores = [score for score, _ in group]
     titles: dict[str, dict[str, list[tuple[str, Row]]]] = {}
     pairs = [(score, row) for score, rows in group for row in rows if row.table]

@@ -236,6 +236,7 @@ class Scoreboard:
         return pandas.DataFrame(self._records())
 
     def _repr_html_(self) -> str:
+        """Show the scoreboard as an HTML table in a notebook, with folded notes."""
         from psyprobe.files import html
 
         return html.table(self._cells(self.tests)) + html.folded(
@@ -262,6 +263,7 @@ class Scoreboard:
         return any(test.metric.name in _OF_PAPER for test in self.tests)
 
     def _lines(self) -> list[str]:
+        """Write the legend, notes and sources that stand below the scoreboard."""
         metrics = dict.fromkeys(test.metric for test in self.tests)
         lines = [_legend(metric) for metric in metrics if metric.name not in _OF_PAPER]
         caveat = ""
@@ -290,6 +292,7 @@ class Scoreboard:
         return lines
 
     def _records(self) -> list[JsonObject]:
+        """List each row's score in each test as a flat record."""
         return [
             {
                 "name": row.name,
@@ -303,6 +306,7 @@ class Scoreboard:
         ]
 
     def _content(self) -> JsonObject:
+        """Collect tests, scores and legends of the scoreboard for JSON."""
         return {
             "tests": [
                 {
@@ -436,6 +440,7 @@ def _check_measures(scores: Sequence[Score]) -> None:
 
 
 def _observers(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
+    """Build a row for each scored observer, refusing two different scores in one test."""
     scores = [score for score, _ in entries_by_score]
     rows: dict[tuple[str, str, bool], dict[Test, Entry]] = {}
     for score, responders in entries_by_score:
@@ -496,6 +501,7 @@ def _reads_alike(test: Test, first: Entry, second: Entry) -> bool:
 
 
 def _published(tests: Sequence[Test]) -> list[BoardRow]:
+    """Build a row for each published model that has scores in these tests."""
     rows: dict[tuple[str, str, bool], dict[Test, Entry]] = {}
     # The first model is the pixels.
     pixels: dict[Test, Entry] = {}
@@ -531,6 +537,7 @@ def _legend(metric: Metric) -> str:
 
 
 def _cell(entry: Entry | None, metric: Metric) -> str:
+    """Format a score with its interval, its fraction of a person's and its flags."""
     if entry is None:
         return ""
     value = "-" if entry.value is None else f"{entry.value:.{metric.digits}f}"

@@ -39,6 +39,7 @@ _LINE = 390
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        """Print a wrong use of the command line in one line, and exit with code 2."""
         tell(f"{self.prog}: error: {_cut(message)} (see {self.prog} --help)")
         sys.exit(2)
 
@@ -196,6 +197,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 def _add_options(
     parser: argparse.ArgumentParser, command: JsonMapping, page: Commands
 ) -> None:
+    """Add the options that the TOML page gives a command to its argument parser."""
     if "adds" in command:
         load_function(command["adds"])(parser)
     shared = (page.shared[name] for name in command.get("shares", ()))

@@ -88,6 +88,7 @@ def check_command(arguments: Namespace) -> int:
 
 
 def specification_from(stimulus: str, words: Sequence[str]) -> Specification:
+    """Load a stimulus with the NAME=VALUE settings of --set, refusing too many pixels."""
     spec = load_stimulus(stimulus).spec(**settings(words, "--set"))
     pixels = math.prod((*spec.batch, *spec.shape))
     if pixels > MAX_PIXELS:
@@ -139,6 +140,7 @@ def _check_foreign(
 
 
 def _check_file(path: Path) -> tuple[Certificate, tuple[Cause, ...], bool]:
+    """Measure a rendered file by the certificate beside it, and tell whether it is unchanged."""
     if not beside(path).exists():
         raise InputError(
             f"{path} has no certificate {beside(path).name} beside it, so nobody knows what was "
@@ -169,6 +171,7 @@ def measure_file(
 def _judge(
     content: FilePixels, spec: Specification, display: Display
 ) -> tuple[Certificate, tuple[Cause, ...]]:
+    """Measure a file's pixels against a specification, taking equal channels for one of grey."""
     pixels = content.pixels
     in_colour = getattr(spec, "in_colour", False) or getattr(spec, "chromatic", False)
     equal = pixels.ndim > len(spec.batch) + 2 and bool(
@@ -277,6 +280,7 @@ def _select(path: Path, arrays: dict[str, AnyArray], key: str | None) -> AnyArra
 
 
 def _check_finite(path: Path, values: AnyArray) -> AnyArray:
+    """Refuse an array read from a file that is empty or has values that are not finite."""
     if (
         values.dtype.kind not in "uif"
         or not values.size

@@ -56,6 +56,7 @@ def doctor_command(arguments: argparse.Namespace) -> int:
 
 
 def _text(facts: JsonMapping) -> str:
+    """Write the facts of this installation as lines of text."""
     lines = [
         f"system: {facts['system']}",
         f"versions: {_join_pairs(facts['versions'])}",
@@ -81,16 +82,19 @@ def _text(facts: JsonMapping) -> str:
 
 
 def _join_pairs(values: JsonMapping) -> str:
+    """Join names and values to "name value, name value"."""
     return ", ".join(
         f"{name.replace('_', ' ')} {value}" for name, value in values.items()
     )
 
 
 def _join(names: Iterable[str]) -> str:
+    """Join names by commas, or say "none"."""
     return ", ".join(names) or "none"
 
 
 def _version(package: str) -> str | None:
+    """Return the installed version of a package, or None."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -113,6 +117,7 @@ def _extras() -> dict[str, list[str]]:
 
 
 def _device() -> str:
+    """Describe what torch can compute on here: CPU, or the names of CUDA devices."""
     if _version("torch") is None:
         return "no torch, and so no network"
     try:
@@ -129,6 +134,7 @@ def _device() -> str:
 
 
 def _threads() -> JsonObject:
+    """Count the processor cores, and collect the environment variables that limit threads."""
     cores = (
         len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")

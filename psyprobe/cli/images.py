@@ -91,6 +91,7 @@ def render_command(arguments: Namespace) -> int:
 
 
 def _encoding(arguments: Namespace, path: Path) -> _Encoding:
+    """Read from the arguments how to round drive values to codes, refusing what contradicts."""
     rounded = arguments.bits or arguments.pack or arguments.dither != "none"
     if rounded and path.suffix.lower() != ".png":
         raise InputError(
@@ -139,6 +140,7 @@ def _render(
 
 
 def _remark(record: JsonObject) -> None:
+    """Tell on stderr how many values were clipped, and what missed its tolerance."""
     if record["clipped_values"]:
         tell(
             f"{record['clipped_values']} values that the display cannot show were clipped, as asked"
@@ -287,6 +289,7 @@ def _write(
 
 
 def _png(drive: FloatArray, encoding: _Encoding) -> bytes:
+    """Encode drive values (0 to 1) of one image as the bytes of a PNG."""
     if drive.ndim != 3:
         raise InputError(
             f"a PNG holds one image, and these are {drive.shape[:-3]}; write them as .npy, "
@@ -343,6 +346,7 @@ def corrupt_command(arguments: Namespace) -> int:
 
 
 def _list_corruptions(arguments: Namespace) -> int:
+    """Print the corruptions with their levels, and return the exit code 0."""
     lines = []
     for dimension in dimensions().values():
         levels = ", ".join(f"{level:g}" for level in dimension.levels)

@@ -54,6 +54,7 @@ def _measured(path: str) -> JsonObject:
 
 
 def _items(kind: str) -> list[JsonObject]:
+    """List what there is of a kind ("stimuli", "observers", ...), a record each."""
     if kind == "probes":
         return [{"name": name, "title": probe_summary(name)} for name in probe_names()]
     if kind == "displays":

@@ -78,6 +78,7 @@ def ask_command(arguments: Namespace) -> int:
 
 
 def _calibrate(arguments: Namespace) -> int:
+    """Ask an observer the calibration questions, or plan them, and print the outcome."""
     one_question = arguments.prompt is not None or arguments.stimulus is not None
     if one_question or arguments.image or arguments.system:
         raise InputError(
@@ -112,6 +113,7 @@ def _charge(arguments: Namespace, observer: AnswerObserver) -> Decoding:
 
 
 def _images(arguments: Namespace, observer: AnswerObserver) -> tuple[FloatArray, ...]:
+    """Load the images that the arguments name, or draw their stimulus, as drive values (0 to 1)."""
     if arguments.image and arguments.stimulus is not None:
         raise InputError("--stimulus is not allowed with --image; leave one out")
     if arguments.stimulus is None:
@@ -131,6 +133,7 @@ def _images(arguments: Namespace, observer: AnswerObserver) -> tuple[FloatArray,
 
 
 def _cost(answer: Answer) -> list[str]:
+    """Describe what an answer cost: tokens, money and seconds."""
     cost = []
     if answer.tokens_in is not None:
         cost.append(f"{answer.tokens_in} tokens in, {answer.tokens_out} out")

@@ -299,6 +299,7 @@ def _summary_lines(summary: JsonObject) -> list[str]:
 def _scoreboard(
     arguments: Namespace, results: list[xarray.Dataset]
 ) -> tuple[Scoreboard, list[FailedScore]]:
+    """Score results and set them up as a scoreboard, with those that could not be scored."""
     _, scores, failures = scores_and_failures(results, measure=arguments.measure)
     names = ("published", "sort")
     options = {name: getattr(arguments, name) for name in names}
@@ -306,11 +307,13 @@ def _scoreboard(
 
 
 def _check_options(arguments: Namespace, option: str) -> None:
+    """Refuse --published and --sort where no scoreboard is asked for."""
     if arguments.published or arguments.sort is not None:
         raise InputError(f"--published and --sort are for the scoreboard; add {option}")
 
 
 def _load(paths: list[str]) -> tuple[list[xarray.Dataset], list[FailedScore]]:
+    """Load the results of files and stores, merge those of one run, and list failures."""
     loaded = [load_runs(path) for path in paths]
     results = [result for file_results, _ in loaded for result in file_results]
     return merge_results(results), [

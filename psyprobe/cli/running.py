@@ -114,6 +114,7 @@ def _experiments(arguments: Namespace) -> list[Experiment]:
 
 
 def _variant(text: str) -> tuple[str, list[float]]:
+    """Parse one NAME=1,2,3 of --variants to a parameter and its values, or refuse it."""
     name, _, values = text.partition("=")
     try:
         numbers = [float(value) for value in values.split(",")]
@@ -130,6 +131,7 @@ def _variant(text: str) -> tuple[str, list[float]]:
 def _plan(
     arguments: Namespace, experiments: list[Experiment], options: JsonObject
 ) -> int:
+    """Print what each pair of experiment and observer would ask and cost."""
     plans = []
     timed = True
     for experiment, _, load in _pairs(arguments, experiments):
@@ -181,6 +183,7 @@ def _run(
     folder: Path,
     options: JsonObject,
 ) -> int:
+    """Run each experiment with each observer, and print scores, or JSON if asked."""
     reports, scores, code = _try_each(
         arguments,
         experiments,
@@ -235,6 +238,8 @@ def _run_pair(
 def _run_shard(
     arguments: Namespace, experiments: list[Experiment], options: JsonObject
 ) -> int:
+    """Run one share of each experiment's questions into a store."""
+
     def run_pair(experiment: Experiment, observer: Any) -> Outcome:
         run_shard(experiment, observer, shard=arguments.shard, **options)
         return {}, ()

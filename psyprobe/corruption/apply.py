@@ -425,6 +425,7 @@ def in_parallel(
 
 
 def _output_path(folder: Path, path: Path, name: str, strength: str) -> Path:
+    """Return the path of a corrupted image in `folder`: STEM-CORRUPTION-STRENGTH.png."""
     return folder / f"{path.stem}-{name}-{strength}.png"
 
 

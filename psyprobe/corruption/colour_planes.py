@@ -104,6 +104,7 @@ def _bend(
 
 
 def _transform(image: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Multiply the channel vector of every pixel by a matrix."""
     import cv2
 
     return np.asarray(cv2.transform(np.ascontiguousarray(image), matrix))

@@ -78,6 +78,7 @@ def shake_kernel(extent: float, rng: Generator) -> FloatArray:
 
 
 def _normalised(weights: FloatArray) -> FloatArray:
+    """Divide filter weights by their sum."""
     return np.asarray(weights / weights.sum())
 
 

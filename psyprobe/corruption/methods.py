@@ -185,6 +185,7 @@ def block_exchange(image: FloatArray, pairs: float, rng: Generator) -> FloatArra
 
 
 def _grid_area(block: int, columns: int) -> tuple[slice, ...]:
+    """Compute the slices of a square block, counted row by row through a grid of blocks."""
     row, column = divmod(block, columns)
     return _area((BLOCK * row, BLOCK * column), (BLOCK, BLOCK))
 
@@ -276,10 +277,12 @@ def _places(image: FloatArray, size: Sequence[int]) -> tuple[int, int]:
 
 
 def _corner(places: tuple[int, int], rng: Generator) -> tuple[int, int]:
+    """Draw a random (row, column), uniform over the (rows, columns) of `places`."""
     return int(rng.integers(places[0])), int(rng.integers(places[1]))
 
 
 def _area(corner: Sequence[int], size: Sequence[int]) -> tuple[slice, ...]:
+    """Build the slices that cut `size` pixels from `corner` on, one an axis."""
     return tuple(
         slice(start, start + side) for start, side in zip(corner, size, strict=True)
     )
@@ -335,6 +338,7 @@ def webp(image: FloatArray, quality: float) -> FloatArray:
 def _encode_and_decode(
     image: FloatArray, codec: str, options: Sequence[int]
 ) -> FloatArray:
+    """Compress an image with OpenCV's codec of a file suffix (".jpg") and decompress it."""
     codes = _codes(image)
     if image.shape[-1] == 1:
         stream = cv2.imencode(codec, codes, options)[1]
@@ -354,6 +358,7 @@ def _codes(image: FloatArray) -> NDArray[np.uint8]:
 
 
 def _values(codes: Any, like: FloatArray) -> FloatArray:
+    """Convert 8-bit codes to the shape and dtype of an image: codes, or floats from 0 to 1."""
     shaped = np.asarray(codes).reshape(like.shape)
     if like.dtype == np.uint8:
         return shaped
@@ -557,6 +562,7 @@ def contrast_change(image: FloatArray, amount: float) -> FloatArray:
 
 
 def _lift_midtones(values: FloatArray, amount: float) -> FloatArray:
+    """Brighten mid values by adding 2 `amount` v (1 - v) to each v in [0, 1]."""
     return np.asarray(
         np.clip(values + values.dtype.type(2 * amount) * values * (1 - values), 0, 1)
     )

@@ -48,6 +48,7 @@ def median_cut(codes: NDArray[np.uint8], colours: int) -> NDArray[np.uint8]:
 
 
 def _count_colours(codes: NDArray[np.uint8]) -> int:
+    """Count the distinct RGB colours of codes of shape (3, N)."""
     red, green, blue = codes.astype(np.uint32)
     packed = np.sort(red << 16 | green << 8 | blue)
     return 1 + int(np.count_nonzero(packed[1:] != packed[:-1]))

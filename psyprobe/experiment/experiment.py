@@ -256,6 +256,7 @@ def experiment_from_text(text: str, name: str, folder: Path) -> Experiment:
 def _make_experiment(
     values: JsonObject, name: str, folder: Path, text: str
 ) -> Experiment:
+    """Build an experiment from the values of its TOML page, checking them together."""
     with one_line(Page):
         if "experiments" in values:
             raise InputError(

@@ -64,6 +64,7 @@ def ascending(name: str, value: Any) -> tuple[float, ...]:
 
 
 def _levels_of_key(value: Any, info: ValidationInfo) -> tuple[float, ...]:
+    """Convert the value of a key to levels in ascending order, or refuse it."""
     return ascending(str(info.field_name), value)
 
 
@@ -93,6 +94,7 @@ class Difference(Change):
 
 
 def _anchor(value: Any) -> Any:
+    """Check score.anchor: "detection", "contrast", or a contrast above 0 and up to 1."""
     if value in ("detection", "contrast"):
         return value
     if is_number(value) and 0 < value <= 1:
@@ -149,6 +151,7 @@ class Repeats(Section):
 
     @model_validator(mode="after")
     def _in_proportion(self) -> Repeats:
+        """Refuse fewer repeats of text answers than of probabilities."""
         if self.p_yes > self.text:
             raise InputError(
                 f"asking.repeats.p_yes is {self.p_yes} and asking.repeats.text {self.text}; a "
@@ -226,6 +229,7 @@ class Asking(Section):
     @model_validator(mode="before")
     @classmethod
     def _with_suffix(cls, values: Any, info: ValidationInfo) -> Any:
+        """Load the prompts that asking.prompts names, with asking.suffix added to each."""
         if not isinstance(values, dict) or "prompts" not in values:
             return values
         names = values["prompts"]
@@ -265,11 +269,13 @@ class Asking(Section):
     @field_validator("examples", mode="before")
     @classmethod
     def _as_tuple(cls, value: Any) -> Any:
+        """Convert a list of examples to a tuple."""
         return tuple(value) if isinstance(value, list) else value
 
     @field_validator("repeats", mode="before")
     @classmethod
     def _as_repeats(cls, value: Any) -> Any:
+        """Convert one number of repeats to that of texts and of probabilities alike."""
         if isinstance(value, int) and not isinstance(value, bool):
             return {"text": value, "p_yes": value}
         if not isinstance(value, dict | Repeats):
@@ -362,6 +368,7 @@ def _probe(value: str, info: ValidationInfo) -> str:
 
 
 def _items(value: Any, info: ValidationInfo) -> Path:
+    """Resolve the folder of benchmark items relative to the page."""
     if not isinstance(value, str):
         raise InputError(
             f"items is {value!r}; give the folder that holds them, as text"
@@ -370,6 +377,7 @@ def _items(value: Any, info: ValidationInfo) -> Path:
 
 
 def _levels(value: Any, info: ValidationInfo) -> Any:
+    """Convert each entry of [levels] to values in ascending order, in the stimulus's unit."""
     if not isinstance(value, Mapping):
         return value
     stimulus = info.data.get("stimulus")
@@ -381,6 +389,7 @@ def _levels(value: Any, info: ValidationInfo) -> Any:
 
 
 def _variants(value: Any) -> Any:
+    """Convert each entry of [variants] to a tuple of numbers, or refuse it."""
     if not isinstance(value, Mapping):
         return value
     for name, entry in value.items():
@@ -392,12 +401,14 @@ def _variants(value: Any) -> Any:
 
 
 def _human(value: Any, info: ValidationInfo) -> Reference:
+    """Load the human model or data that [human] names."""
     if not isinstance(value, Mapping):
         raise InputError(f"human is {value!r}; it must be a table")
     return load_reference(value, folder_of(info))
 
 
 def _display(value: Any, info: ValidationInfo) -> Display:
+    """Build the display of a preset's name or of the table [display]."""
     if isinstance(value, str):
         return Display.preset(value)
     if not isinstance(value, Mapping):
@@ -419,6 +430,7 @@ def _display(value: Any, info: ValidationInfo) -> Display:
 
 
 def _sentences(value: Any, info: ValidationInfo) -> Any:
+    """Convert a list of sentences to a tuple, or refuse what is none."""
     if not isinstance(value, list) or not all(
         isinstance(entry, str) for entry in value
     ):
@@ -427,6 +439,7 @@ def _sentences(value: Any, info: ValidationInfo) -> Any:
 
 
 def _decision(value: Any) -> Recipe:
+    """Build the decision stage of an encoder from the table [decision]."""
     if not isinstance(value, Mapping):
         raise InputError(f"decision is {value!r}; it must be a table")
     return Recipe().changed(dict(value))

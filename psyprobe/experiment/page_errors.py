@@ -55,6 +55,7 @@ def in_file(name: str) -> Iterator[None]:
 
 
 def _page_error(page: type[BaseModel], detail: ErrorDetails) -> PsyprobeError:
+    """Turn the first complaint of pydantic about a page into one clear error."""
     cause = detail.get("ctx", {}).get("error")
     if isinstance(cause, PsyprobeError):
         return cause

@@ -252,10 +252,12 @@ def _prompts_of(entry: Any, *, single: bool) -> list[Prompt]:
 
 @cache
 def _catalogue() -> dict[str, JsonObject]:
+    """Read the packaged sets of prompts, by name."""
     return packaged_toml("psyprobe.experiment", "prompts.toml")
 
 
 def _read_set(table: JsonMapping) -> list[Prompt]:
+    """Read the prompts of one table of a TOML file, each with the values that all share."""
     common = [
         field.name for field in fields(Prompt) if field.name not in ("id", "text")
     ]
@@ -287,4 +289,5 @@ def _words(prompt: str, name: str, value: Any) -> tuple[str, ...]:
 
 
 def _slug(text: str) -> str:
+    """Turn a text into an identifier: lower case, words joined by "_"."""
     return re.sub(r"\W+", "_", text.casefold()).strip("_") or "prompt"

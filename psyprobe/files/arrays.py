@@ -75,6 +75,7 @@ def check_members(path: str | Path, max_bytes: int) -> None:
 
 
 def _check_bytes(size: int, max_bytes: int) -> None:
+    """Refuse an array whose header claims more than `max_bytes`."""
     if size > max_bytes:
         raise InputError(f"it claims {size:,} bytes, and {max_bytes:,} are allowed")
 

@@ -101,6 +101,7 @@ def _read(path: Path) -> JsonObject | None:
 
 
 def _write(path: Path, values: JsonMapping) -> None:
+    """Write arrays to a file of the cache and delete the oldest beyond a limit, if it can."""
     with contextlib.suppress(PsyprobeError, OSError):
         make_folder(path.parent)
         write_whole(path, lambda partial: np.savez_compressed(partial, **values))

@@ -247,6 +247,7 @@ def encode_png(codes: Codes, *, noise: bool = False) -> bytes:
 
 
 def _chunk(name: bytes, body: bytes) -> bytes:
+    """Build a PNG chunk: length, name, body and checksum."""
     return (
         struct.pack(">I", len(body))
         + name

@@ -26,6 +26,7 @@ class Listing(list[T]):
         return frame_of(self).set_index("name")
 
     def _repr_html_(self) -> str:
+        """Show the list as an HTML table in a notebook."""
         from psyprobe.files import html
 
         frame = frame_of(self).astype(str)

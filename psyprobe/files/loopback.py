@@ -157,6 +157,8 @@ async def posted(request: Request) -> JsonObject | Response:
 
 
 def _app(routes: Sequence[Route], token: str) -> Starlette:
+    """Build a web application that answers only requests of its own page with the secret token."""
+
     async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
         host = request.headers.get("Host", "")
         path = request.url.path
@@ -191,6 +193,7 @@ def _app(routes: Sequence[Route], token: str) -> Starlette:
 
 
 def _error_response(_: Request, error: Exception) -> Response:
+    """Answer a request with an error as JSON: status 400 for bad input, else 500."""
     return JSONResponse(
         {"error": str(error)}, 400 if isinstance(error, InputError) else 500
     )

@@ -35,6 +35,7 @@ def as_text(values: AnyArray) -> AnyArray:
 
 
 def _text(cell: Any) -> str:
+    """Decode a cell of bytes, or convert it to text."""
     return cell.decode() if isinstance(cell, bytes) else str(cell)
 
 

@@ -220,6 +220,7 @@ def toml_text(page: JsonMapping) -> str:
 
 
 def _key(name: str) -> str:
+    """Write a name as a TOML key, quoted if it must be."""
     return (
         name
         if re.fullmatch(r"[A-Za-z0-9_-]+", name)
@@ -228,6 +229,7 @@ def _key(name: str) -> str:
 
 
 def _toml(value: Any) -> str:
+    """Write a value in TOML's notation, tables in one line."""
     if isinstance(value, Mapping):
         entries = ", ".join(
             f"{_key(name)} = {_toml(entry)}" for name, entry in value.items()

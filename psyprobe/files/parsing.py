@@ -71,6 +71,7 @@ def parse_toml(text: str, name: str) -> JsonObject:
 
 
 def _parse(parse: Callable[[Any], Any], text: str | bytes, complaint: str) -> Any:
+    """Parse JSON or TOML, turning each failure into one error that begins with `complaint`."""
     try:
         value = parse(text)
     except json.JSONDecodeError as error:

@@ -207,6 +207,7 @@ def lay_out(
 
 
 def _text(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
+    """Align rows of cells as plain text, with a rule below the heading and wrapped notes."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = []
     for row in rows:
@@ -218,6 +219,7 @@ def _text(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
 
 
 def _markdown(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
+    """Format rows of cells as a Markdown table, with notes below."""
     table = [rows[0], ["---", *["---:"] * (len(rows[0]) - 1)], *rows[1:]]
     escaped = [
         [cell.replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in table
@@ -227,6 +229,7 @@ def _markdown(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
 
 
 def _latex(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
+    """Format rows of cells as a LaTeX tabular, with notes as comments."""
     escapes = str.maketrans(
         {c: f"\\{c}" for c in "&%$#_{}"}
         | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}

@@ -225,6 +225,7 @@ def watson_ahumada_csf(
 
 
 def _sech(x: FloatArray) -> FloatArray:
+    """Compute the hyperbolic secant, 1 / cosh(x), for x >= 0 without overflow."""
     decay = np.exp(-x)
     return 2.0 * decay / (1.0 + decay * decay)
 

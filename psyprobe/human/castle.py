@@ -520,6 +520,7 @@ def castle_shares(
 
 
 def _check_exactly_one(**alternatives: Any) -> None:
+    """Refuse two alternative arguments of which none is given, or both."""
     first, second = alternatives
     count = sum(value is not None for value in alternatives.values())
     if count == 0:
@@ -550,6 +551,7 @@ def _read_background(
 
 
 def _read_direction(direction: ArrayLike | None, dtype: np.dtype[Any]) -> FloatArray:
+    """Convert a colour direction, a name or LMS vector, to LMS; None is the default."""
     if direction is None:
         return np.asarray(DEFAULT_DIRECTION)
     if isinstance(direction, str):
@@ -597,6 +599,7 @@ def _responses(
 def _pooled_sensitivity(
     condition: Condition, weights: tuple[FloatArray, ...]
 ) -> FloatArray:
+    """Compute the root of summed squares of the three channels' sensitivities."""
     achromatic, red_green, yellow_violet = _responses(condition, weights)
     return np.hypot(achromatic, np.hypot(red_green, yellow_violet))
 

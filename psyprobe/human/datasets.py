@@ -203,6 +203,7 @@ def _read(name: str) -> pd.DataFrame:
 
 
 def _with_attributes(table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+    """Add units, citations and the licence of data sets to a table's `attrs`."""
     table.attrs = {
         "units": {name: unit for name, unit in _UNITS.items() if name in table},
         "citations": {name: citation(name) for name in names},

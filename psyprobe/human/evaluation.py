@@ -158,6 +158,7 @@ def predicted_sensitivity(
 
 
 def _score(error: FloatArray) -> DatasetScore:
+    """Summarise errors in dB: RMS, the gain that would remove the mean, and the RMS left then."""
     shift = float(error.mean())
     return DatasetScore(
         error.size, _rms(error), 10.0 ** (-shift / 20.0), _rms(error - shift)
@@ -165,10 +166,12 @@ def _score(error: FloatArray) -> DatasetScore:
 
 
 def _rms(error: FloatArray) -> float:
+    """Compute the root mean square of errors."""
     return float(np.sqrt(np.mean(error * error)))
 
 
 def _positive(kind: str, sensitivity: AnyArray) -> FloatArray:
+    """Convert sensitivities to float64, refusing an empty table and any not finite and above 0."""
     usable = np.isfinite(sensitivity) & (sensitivity > 0)
     if usable.size == 0:
         raise InputError(

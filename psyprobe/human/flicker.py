@@ -110,6 +110,7 @@ def _integrate(
     arc: FloatArray,
     weight: FloatArray,
 ) -> FloatArray:
+    """Integrate sensitivity, raised to the summation exponent, over rings of eccentricity."""
     return np.asarray(
         (_point_sensitivity(frequency, ring, light) ** _SUMMATION * arc * weight).sum(
             axis=-1

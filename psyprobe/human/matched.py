@@ -26,6 +26,7 @@ from psyprobe.human.models import csf
 def _oblique(
     onset: float, scale: float, radius: FloatArray, sine_of_twice: FloatArray
 ) -> FloatArray:
+    """Compute the gain at oblique orientations, which falls with frequency beyond `onset`."""
     # 4 fx² fy² / f⁴ is the square of the sine of twice the angle.
     return np.asarray(
         1 - (1 - np.exp(-np.maximum(radius - onset, 0.0) / scale)) * sine_of_twice**2

@@ -352,6 +352,7 @@ def _read_rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
 
 
 def _number(path: Path, line: int, column: str, text: str, positive: bool) -> float:
+    """Convert a cell of a CSV table to a finite number (above 0 if `positive`), or refuse it."""
     try:
         value = float(text)
     except ValueError:
@@ -365,6 +366,7 @@ def _number(path: Path, line: int, column: str, text: str, positive: bool) -> fl
 
 
 def _mean(values: list[float]) -> float:
+    """Compute the geometric mean of numbers above 0."""
     if len(values) == 1:
         return values[0]
     return math.exp(math.fsum(map(math.log, values)) / len(values))

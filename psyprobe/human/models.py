@@ -130,6 +130,7 @@ def _discrimination() -> Mapping[str, CustomCsf]:
 
 
 def _plugins() -> list[EntryPoint]:
+    """List the human models that installed packages register, by name."""
     return sorted(
         entry_points(group=ENTRY_POINTS), key=lambda point: (point.name, point.value)
     )
@@ -149,6 +150,7 @@ def _load(point: EntryPoint) -> CustomCsf:
 
 
 def _row(point: EntryPoint) -> HumanRow:
+    """Describe a plug-in's human model in one row, which says so if it cannot be loaded."""
     if point.name in CSF_MODELS or point.name in _discrimination():
         return HumanRow(
             point.name,
@@ -163,10 +165,12 @@ def _row(point: EntryPoint) -> HumanRow:
 
 
 def _source(point: EntryPoint) -> str:
+    """Name the distribution and version that registers a plug-in."""
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
 
 
 def _first_line(model: object) -> str:
+    """Return the first line of a model's docstring, or ""."""
     return ((model.__doc__ or "").strip().splitlines() or [""])[0]
 
 

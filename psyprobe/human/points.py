@@ -313,6 +313,7 @@ def _foveal_thresholds() -> pd.DataFrame:
 
 
 def _select_foveal(table: pd.DataFrame) -> pd.DataFrame:
+    """Select the static, foveal rows but for discs, and add luminance (L + M), cd/m²."""
     is_static = table["temporal_frequency"] == 0
     is_foveal = table["eccentricity"] == 0
     foveal = table[is_static & is_foveal & (table["stimulus"] != "disk")]

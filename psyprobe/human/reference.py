@@ -142,6 +142,7 @@ class ModelReference:
     def _interpolate(
         self, conditions: JsonMapping, levels: Mapping[str, FloatArray]
     ) -> FloatArray:
+        """Interpolate sensitivity at one level from a log-spaced table of it."""
         assert self.table is not None
         names = [name for name in levels if name in self.inputs]
         if len(names) != 1:
@@ -517,6 +518,7 @@ def _load_model(name: str, entry: JsonMapping, folder: Path) -> ModelReference:
 
 
 def _is_rms(entry: JsonMapping) -> bool:
+    """Tell whether [human] gives contrasts as RMS; refuse any other than "peak" and "rms"."""
     contrast = entry.get("contrast", "peak")
     if contrast not in ("peak", "rms"):
         raise InputError(f"human.contrast is {contrast!r}; give 'peak' or 'rms'")
@@ -524,6 +526,7 @@ def _is_rms(entry: JsonMapping) -> bool:
 
 
 def _load_data(name: str, entry: JsonMapping, folder: Path) -> DataReference:
+    """Load human thresholds: of a collected data set, a built-in study, or a CSV file."""
     fixed = {key: value for key, value in entry.items() if key != "data"}
     if not name.endswith(".csv"):
         if name in datasets():
@@ -585,6 +588,7 @@ def _checked_conditions(entry: JsonMapping, valid: tuple[str, ...]) -> JsonObjec
 
 
 def _checked_table(entry: Any) -> tuple[float, float, int]:
+    """Check human.table and return (from, to, n), the ends and number of its levels."""
     if not isinstance(entry, Mapping) or set(entry) != {"from", "to", "n"}:
         raise InputError(f"human.table is {entry!r}; give {{ from, to, n }}")
     low = entry["from"]
@@ -600,6 +604,7 @@ def _checked_table(entry: Any) -> tuple[float, float, int]:
 
 
 def _load_study(name: str) -> DataReference:
+    """Build the human reference of a built-in study from its packaged table."""
     study = STUDIES[name]
     columns = read_human_table(name)[1]
     measure = study["measure"]
@@ -636,6 +641,7 @@ def _levels(inputs: JsonMapping, conditions: tuple[str, ...]) -> list[str]:
 
 
 def _unit(name: str) -> str:
+    """Return the unit symbol of a quantity, or "" for what has none."""
     return QUANTITIES[name].unit if name in QUANTITIES else ""
 
 
@@ -645,6 +651,7 @@ def _condition(values: JsonMapping) -> str:
 
 
 def _amount(name: str, value: Any) -> str:
+    """Format a value with the unit of its quantity."""
     number = (
         f"{value:.4g}" if isinstance(value, int | float | np.number) else str(value)
     )
@@ -652,12 +659,14 @@ def _amount(name: str, value: Any) -> str:
 
 
 def _range(name: str, value: Any) -> str:
+    """Format a value or the range of an array, with the unit of its quantity."""
     if name == "direction" or np.ndim(value) == 0:
         return _amount(name, value)
     return f"{np.min(value):.4g} to {_amount(name, np.max(value))}"
 
 
 def _listing(column: FloatArray) -> str:
+    """List the distinct values of a column as text, or its range if there are more than 12."""
     values = np.unique(column)
     if values.size > 12:
         return f"{values[0]:.4g} to {values[-1]:.4g}"
@@ -665,6 +674,7 @@ def _listing(column: FloatArray) -> str:
 
 
 def _differs(name: str, fixed: Any, value: Any) -> bool:
+    """Tell whether a fixed condition differs from a stimulus's value by more than the tolerance."""
     if name in ("direction", "background"):
         return _is_not_parallel(fixed, value)
     if isinstance(fixed, str) or isinstance(value, str):
@@ -676,6 +686,7 @@ def _differs(name: str, fixed: Any, value: Any) -> bool:
 
 
 def _is_not_parallel(fixed: Any, value: Any) -> bool:
+    """Tell whether two colour directions, names or LMS vectors, are not parallel."""
     a, b = (
         DIRECTIONS.get(direction, direction)
         if isinstance(direction, str)

@@ -146,6 +146,7 @@ def common_shape(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _real(name: str, value: ArrayLike, dtype: np.dtype[Any]) -> AnyArray:
+    """Convert an argument to an array of a float dtype, refusing what is not a real number."""
     try:
         array = np.asarray(value)
     except ValueError:  # a ragged list

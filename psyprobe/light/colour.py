@@ -297,6 +297,7 @@ def contrast_along(direction: str, lms: Array) -> FloatArray:
 
 
 def _checked_background(lms: Array) -> FloatArray:
+    """Check that a background is three finite LMS values above 0, and return it."""
     background = np.asarray(lms, float)
     if (
         background.shape != (3,)

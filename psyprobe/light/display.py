@@ -175,6 +175,7 @@ class Display:
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
     def _repr_html_(self) -> str:
+        """Show the display's luminance curve and settings as HTML in a notebook."""
         from psyprobe.files import html
 
         drive = np.linspace(0, 1, 65)
@@ -694,6 +695,7 @@ def display_presets() -> dict[str, JsonObject]:
 
 
 def _checked_number(name: str, value: Any) -> float:
+    """Check that a setting of the display is a number from 0 to the largest luminance."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise InputError(f"display {name} is {value!r}; give a number")
     if not 0 <= value <= _MAX_LUMINANCE:
@@ -704,6 +706,7 @@ def _checked_number(name: str, value: Any) -> float:
 
 
 def _checked_black(black: Any) -> float | tuple[float, float, float]:
+    """Check the black level, cd/m²: a number, or three that differ for red, green and blue."""
     if not isinstance(black, list | tuple | np.ndarray):
         return _checked_number("black", black)
     if len(black) != 3:
@@ -725,6 +728,7 @@ def _are_three(eotf: Any) -> bool:
 
 
 def _join_gamuts(gamuts: Sequence[Gamut]) -> Gamut:
+    """Sum up what several images have outside the gamut, with the extremes over all."""
     below, above, values, darkest, brightest, margin = zip(
         *map(astuple, gamuts), strict=True
     )
@@ -760,4 +764,5 @@ def _as_floating(values: Array) -> Array:
 
 @cache
 def _dtype_name(dtype: Any) -> str:
+    """Return the name of a dtype without its module: "float32" for `torch.float32`."""
     return str(dtype).rpartition(".")[2]

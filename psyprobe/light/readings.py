@@ -213,6 +213,7 @@ def _readings_of_table(
 
 
 def _xyz_of_xyy(xyy: FloatArray, name: str) -> FloatArray:
+    """Convert chromaticities and luminance (x, y, Y) to XYZ, refusing what no light has."""
     x, y, luminance = xyy.T
     if not ((x >= 0) & (y > 0) & (x + y <= 1)).all():
         raise InputError(
@@ -399,6 +400,7 @@ def _parsed(word: str) -> float:
 
 
 def _numbers(columns: Mapping[str, list[str]], column: str, name: str) -> FloatArray:
+    """Convert a column of text to finite numbers, or refuse the first that is none."""
     words = columns[column]
     values = np.array([_parsed(word) for word in words])
     if not np.isfinite(values).all():

@@ -283,6 +283,7 @@ def display_from(words: Sequence[str]) -> Display:
 
 
 def _warn(text: str) -> None:
+    """Warn the caller of the calibration of a condition of the readings."""
     warnings.warn(text, ConditionWarning, stacklevel=4)
 
 
@@ -364,6 +365,7 @@ def _gun_curve(readings: Readings, gun: str, black: float) -> Any:
 def _relative(
     knots: FloatArray, heights: FloatArray
 ) -> tuple[tuple[float, float], ...]:
+    """Scale a curve of light over drive to run from 0 to 1, as pairs (drive, light)."""
     relative = (heights - heights[0]) / (heights[-1] - heights[0])
     return tuple((float(x), float(y)) for x, y in zip(knots, relative, strict=True))
 
@@ -397,6 +399,7 @@ def _mean_curve(drive: FloatArray, light: FloatArray) -> _Curve:
 
 
 def _check_levels(levels: FloatArray, name: str) -> None:
+    """Check that white was measured at enough drive levels, from 0 to 1."""
     if len(levels) < _MIN_DRIVES:
         raise InputError(
             f"{name} has white at {len(levels)} drives; give at least {_MIN_DRIVES}, from black to "

@@ -19,6 +19,7 @@ _PIECES = 64
 
 
 def _srgb_junction() -> float:
+    """Compute the encoded-light value at which the two branches of sRGB's curve meet exactly."""
     # IEC's rounded constants leave a step of -2.9e-8 at 0.0031308, where no inverse exists. The two
     # branches cross at this point close by; with it the curve is continuous, monotone and exactly
     # invertible.
@@ -83,6 +84,7 @@ def checked_eotfs(eotf: Any) -> Eotf | tuple[Eotf, Eotf, Eotf]:
 
 
 def _is_pair(value: Any) -> bool:
+    """Tell whether a value is a list or tuple of two entries that are no lists themselves."""
     if not isinstance(value, list | tuple) or len(value) != 2:
         return False
     return not any(isinstance(entry, list | tuple) for entry in value)
@@ -198,6 +200,7 @@ def _curve(table: tuple[tuple[float, float], ...]) -> tuple[FloatArray, FloatArr
 
 
 def _interpolate(values: Array, x: FloatArray, y: FloatArray) -> Array:
+    """Interpolate linearly between the points (x, y) in any array library, clamped at the ends."""
     if isinstance(values, np.ndarray | np.floating):
         return np.interp(values, x, y).astype(values.dtype)
     xp = array_namespace(values)

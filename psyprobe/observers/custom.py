@@ -224,10 +224,12 @@ def update_weights(observer: Any) -> None:
 
 
 def _has_module(observer: Any) -> bool:
+    """Tell whether an observer was made of a torch module."""
     return isinstance(observer, Hashable) and observer in _MODULES
 
 
 def _network(module: Any, card: Card, **options: Any) -> NetworkObserver:
+    """Wrap a torch module as an observer with given loading options."""
     return _module_observer(
         card.name,
         module,
@@ -238,6 +240,7 @@ def _network(module: Any, card: Card, **options: Any) -> NetworkObserver:
 
 
 def _name(thing: Any) -> str:
+    """Return the name of a function or type, refusing a lambda or partial without one."""
     function_name: str = getattr(thing, "__name__", type(thing).__name__)
     if function_name in ("<lambda>", "partial"):
         raise InputError(
@@ -380,6 +383,7 @@ def _module_observer(
 
 
 def _from_torchscript(full: str, path: Path) -> tuple[Any, str, tuple[str, ...]]:
+    """Load a TorchScript file: the module, the file's SHA-256, and no layer names."""
     import torch
 
     with warnings.catch_warnings():
@@ -422,6 +426,7 @@ def _attribute(module: ModuleType, path: Path, attribute: str, kind: str) -> Any
 def _from_python(
     full: str, path: Path, function: str
 ) -> tuple[Any, str, tuple[str, ...]]:
+    """Build a torch module by a function of a Python file: module, digest, layer names."""
     import torch
 
     build = _attribute(_run(full, path), path, function, "function")
@@ -439,4 +444,5 @@ def _from_python(
 
 
 def _children(module: Any) -> tuple[str, ...]:
+    """List the names of a module's direct children."""
     return tuple(child for child, _ in module.named_children())

@@ -140,6 +140,7 @@ class DifferenceOfFunction:
         return self._differences(*images, ppd=ppd)
 
     def _differences(self, *batches: Array, **geometry: float) -> FloatArray:
+        """Call the function on batches of images, and check that it gives a number a pair."""
         name = self.card.name
         options = {key: geometry[key] for key in self._takes if key in geometry}
         differences = as_numpy(self._function(*batches, **options), name)
@@ -177,6 +178,7 @@ class AnswersOfFunction(Answering):
         self.card = replace(card, input_size=size)
 
     def _reply(self, inquiry: Inquiry) -> Answer:
+        """Call the function with images and prompt, and time its reply."""
         name = self.card.name
         if inquiry.system and "system" not in self._takes:
             raise InputError(

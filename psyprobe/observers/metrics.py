@@ -195,6 +195,7 @@ def _squared_energy(
 
 @functools.cache
 def _rgb_to_mechanisms() -> FloatArray:
+    """Compute the matrix from linear RGB to achromatic and colour-opponent responses."""
     matrix = (
         _MECHANISMS @ cone_observer("cie2006_led_lcd").from_xyz @ Display().rgb_to_xyz
     )
@@ -424,6 +425,7 @@ def _clip_source(test: Clips, reference: Clips, photometry: Any) -> Any:
 
 
 def _imported() -> Any:
+    """Import pycvvdp without its warnings and log lines."""
     with warnings.catch_warnings():
         # Python warns of invalid escapes in its source when it compiles it.
         warnings.simplefilter("ignore")

@@ -136,6 +136,7 @@ class Card:
         return card_digest(self.to_dict())
 
     def _repr_html_(self) -> str:
+        """Show the card as an HTML table in a notebook."""
         from psyprobe.files import html
 
         values = {

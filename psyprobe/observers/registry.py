@@ -349,6 +349,7 @@ def loaded_as(observer: Any) -> tuple[str, JsonObject] | None:
 
 
 def _forget(identity: int, _: Any) -> None:
+    """Forget an observer object once it is garbage-collected."""
     _LOADED.pop(identity, None)
 
 
@@ -404,6 +405,7 @@ def as_observer(thing: object, /, **options: Option) -> Observer:
 
 
 def _no_observer(thing: Any) -> InputError:
+    """Build the error about a value that is no observer, with what to do."""
     kind = type(thing).__name__
     if isinstance(thing, type):
         return InputError(
@@ -479,6 +481,7 @@ def _kinds() -> dict[str, ObserverKind]:
 def _from_package(
     entry: importlib.metadata.EntryPoint, kinds: Mapping[str, ObserverKind]
 ) -> ObserverKind:
+    """Load the observer kind that a package registers; a broken one says why."""
     try:
         kind = entry.load()
         if not isinstance(kind, ObserverKind):
@@ -500,6 +503,7 @@ def _from_package(
 
 
 def _check_new(prefix: str, kinds: Mapping[str, ObserverKind]) -> None:
+    """Refuse a prefix of observer names that is taken."""
     if prefix in kinds:
         raise InputError(
             f"an observer kind {prefix!r} exists already ({kinds[prefix].form}): choose another "

@@ -410,6 +410,7 @@ def tick_texts(values: Iterable[float], low: float, high: float) -> list[str]:
 
 
 def _power(value: float) -> str:
+    """Format a number as a TeX power of ten."""
     exponent = int(np.floor(np.log10(abs(value)) + 1e-9))
     digits = f"{value / 10.0**exponent:g}"
     factor = "" if digits == "1" else rf"{digits} \times "

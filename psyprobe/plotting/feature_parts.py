@@ -114,6 +114,7 @@ def _grids(
 
 
 def _grid(result: xr.Dataset, responses: Responses) -> Grid:
+    """Build the grid of responses over a level and sensitivity (or threshold) for a figure."""
     (x,) = responses.levels.values()
     y = responses.difference if upwards(result) else 1 / responses.difference
     defined = np.where(responses.status == UNDEFINED, np.nan, responses.grid)
@@ -122,6 +123,7 @@ def _grid(result: xr.Dataset, responses: Responses) -> Grid:
 
 
 def _human_lines(result: xr.Dataset, responses: Responses) -> list[Line]:
+    """Build the lines of human sensitivity, or points of thresholds, for a figure."""
     curve = human_points(result, responses)
     if curve is None:
         return []
@@ -174,6 +176,7 @@ def match_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
 
 
 def _human_match_lines(result: xr.Dataset) -> list[Line]:
+    """Build the lines of people's matches, one for each reference contrast."""
     match = match_result(result, layer=matching_layers(result)[0])
     return [
         Line(
@@ -188,6 +191,7 @@ def _human_match_lines(result: xr.Dataset) -> list[Line]:
 
 
 def _match_lines(result: xr.Dataset, measure: str, layer: str) -> list[Line]:
+    """Build the lines of an observer's contrast matches, one for each reference contrast."""
     match = match_result(result, measure=measure, layer=layer)
     matches = match.matches
     contrast = np.where(matches.saturated == 0, matches.contrast, np.nan)

@@ -306,6 +306,7 @@ class _Scale:
 
     @property
     def colours(self) -> ScalarMappable:
+        """The matplotlib colours of the contour levels."""
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import BoundaryNorm
 
@@ -363,6 +364,7 @@ def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Respo
 def _scale(
     responses: Sequence[Responses], levels: Levels | None, cmap: str | None
 ) -> _Scale:
+    """Choose the contour levels and colour map of panels that share them."""
     cmap = cmap or axes.COLOUR_MAP
     if levels is None:
         levels = "log" if any(map(np.size, map(_above_noise, responses))) else "linear"
@@ -536,6 +538,7 @@ def human_points(result: xr.Dataset, responses: Responses) -> HumanCurve | None:
 
 
 def _draw_human(ax: Axes, result: xr.Dataset, responses: Responses) -> None:
+    """Draw human thresholds as points, or the human CSF as an outlined curve."""
     from matplotlib.patheffects import withStroke
 
     curve = human_points(result, responses)
@@ -560,6 +563,7 @@ def _draw_human(ax: Axes, result: xr.Dataset, responses: Responses) -> None:
 
 
 def _colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
+    """Draw the colour bar of panels that share contour levels."""
     bar = panels[0].figure.colorbar(
         scale.colours,
         ax=panels,

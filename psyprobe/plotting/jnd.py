@@ -148,12 +148,14 @@ def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
 
 
 def _score(result: xr.Dataset, measure: str | None, layer: str) -> DiscriminationScore:
+    """Score the just noticeable differences of one layer."""
     (score,) = score_discrimination(result, measure=measure, layer=layer, resamples=100)
     assert isinstance(score, DiscriminationScore)
     return score
 
 
 def _line(curve: _Curve, score: DiscriminationScore, colour: int) -> Line:
+    """Convert a curve of just noticeable differences to a line of a figure."""
     names = [_label(curve, score, "observer"), curve.condition]
     style: Any = "people" if curve.responder == "people" else "line"
     name = ", ".join(filter(None, names))
@@ -170,6 +172,7 @@ def _label(curve: _Curve, score: DiscriminationScore, observer: str) -> str:
 
 
 def _level_label(result: xr.Dataset) -> str:
+    """Label the axis of levels; as that of pedestals where contrasts differ."""
     last = levels_of(result)[-1]
     label = axes.level_label(result, last)
     # A difference in contrast is one from a pedestal.
@@ -179,6 +182,7 @@ def _level_label(result: xr.Dataset) -> str:
 
 
 def _threshold_label(result: xr.Dataset) -> str:
+    """Label the axis of thresholds by what differs."""
     difference = stimulus_axis_of(result).name
     label = axes.level_label(result, difference)
     if difference.endswith("_difference"):

@@ -172,10 +172,12 @@ def draw_people(
 
 
 def _dotted_style() -> JsonObject:
+    """Return matplotlib's style of a thin dotted black line."""
     return {"color": "black", "linewidth": scaled(0.8), "linestyle": _DOTTED}
 
 
 def _marker_style(data_set: str) -> JsonObject:
+    """Return matplotlib's style of the black markers of a human data set."""
     return {
         "marker": _MARKERS.get(data_set, "p"),
         "linestyle": "none",
@@ -280,6 +282,7 @@ def _point_notes(data_set: MeasuredPoints) -> list[str]:
 
 
 def _count_people(count: str) -> str:
+    """Format a number of people: "1 person", "3 people"."""
     return f"{count} {'person' if count == '1' else 'people'}"
 
 

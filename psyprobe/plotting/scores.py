@@ -125,6 +125,7 @@ def heat_map(
 
 
 def _slant_ticks(ax: Axes, labels: Sequence[str]) -> None:
+    """Set slanted labels on the x axis, one a row."""
     ax.set_xticks(range(len(labels)), labels, rotation=40, ha="right", fontsize="small")
 
 
@@ -327,14 +328,17 @@ def _entry(score: Score, responder: str, metric: Metric) -> Entry:
 
 
 def _value(entry: Entry | None) -> float:
+    """Return the value of a score, NaN if there is none."""
     return float("nan") if entry is None or entry.value is None else entry.value
 
 
 def _has_score(row: BoardRow, test: Test) -> bool:
+    """Tell whether a row of the scoreboard has a score in a test."""
     return bool(np.isfinite(_value(row.entries.get(test))))
 
 
 def _is_reference(row: BoardRow) -> bool:
+    """Tell whether a row is a baseline, people, a metric or pixels, and no encoder."""
     return (
         row.kind in ("baseline", "people") or row.family == _NO_ENCODER or row.is_metric
     )

@@ -92,6 +92,7 @@ def draw_fit(
 
 
 def _contrast_range(contrast: FloatArray, trials: FloatArray) -> tuple[float, float]:
+    """Compute the range of contrasts with trials, widened by a factor of 1.3."""
     tested = contrast[(trials > 0) & (contrast > 0)]
     return float(tested.min()) / 1.3, float(tested.max()) * 1.3
 

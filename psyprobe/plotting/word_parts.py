@@ -112,6 +112,7 @@ def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
 
 
 def _human_lines(csf: xr.Dataset, values: FloatArray) -> list[Line]:
+    """Build the lines of the human CSF and of people's data for a figure."""
     line = human_line(csf, None, values.min(), values.max())
     if line is None:
         return people_lines(csf)
@@ -259,6 +260,7 @@ def _wordings(results: Sequence[xr.Dataset], csfs: Sequence[xr.Dataset]) -> Tabl
 
 
 def _wording_cells(table: xr.Dataset, wording: xr.Dataset) -> list[str]:
+    """Build the table row of one prompt: sensitivity, usable levels, guess rate and replies."""
     name = str(wording["prompt"].values)
     rows = table.isel(trial=as_text(table["prompt"].values) == name)
     usable = wording["usable"].values.astype(bool)

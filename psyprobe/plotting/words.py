@@ -360,6 +360,7 @@ def human_curve(
 
 
 def _contrast_symbol(csf: xr.Dataset) -> str:
+    """Return the symbol of the kind of contrast that a CSF is in."""
     return _CONTRASTS.get(contrast_kind_of(csf), _EQUIVALENT)
 
 

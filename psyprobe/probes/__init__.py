@@ -208,6 +208,7 @@ def _import(name: str, load: Callable[[], Loaded]) -> Loaded:
 
 
 def _probe_in_file(name: str, allow_files: bool) -> Probe:
+    """Load the probe FILE.py:NAME, once; refuse one not loaded yet unless `allow_files`."""
     if not allow_files:
         if name in _FROM_FILES:
             return _FROM_FILES[name]
@@ -259,4 +260,5 @@ def build_result(record: RunRecord, store: Store) -> Dataset:
 
 
 def _entry_points() -> Mapping[str, EntryPoint]:
+    """Find the probes that installed packages register, by name."""
     return {point.name: point for point in entry_points(group="psyprobe.probes")}

@@ -206,6 +206,7 @@ def _clip_differences(
     references: DisplayedClips,
     frames_at_once: int,
 ) -> FloatArray:
+    """Ask an observer how much test and reference clips differ, a few frames at a time."""
     ppd = tests.specs[0].ppd
     parts = [
         own_array(

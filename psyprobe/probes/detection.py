@@ -353,6 +353,7 @@ def _curve_at(values: FloatArray) -> FloatArray:
 
 
 def _scored_values(experiment: Experiment, name: str, values: FloatArray) -> FloatArray:
+    """Select the level's values between score.above and score.below, refusing none."""
     above = experiment.score.above
     below = experiment.score.below
     scored = values[(values > (above or -np.inf)) & (values < (below or np.inf))]

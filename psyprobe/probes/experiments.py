@@ -206,6 +206,7 @@ def run_experiment(
 
 
 def _total_budget(budget: BudgetSource, prices: PriceSource) -> Budget | None:
+    """Convert an amount of money to a budget in the price list's currency."""
     if budget is None or isinstance(budget, Budget):
         return budget
     return Budget(budget, _load_prices(prices).currency)
@@ -308,6 +309,7 @@ def _run_schedule(
     *,
     part: bool = False,
 ) -> RunRecord:
+    """Ask the questions of a schedule, or a part of them, and write answers to the store."""
     for remark in schedule.remarks:
         warnings.warn(f"{experiment.name}: {remark}", ConditionWarning, stacklevel=3)
     observer = next(iter(schedule.observers.values()))
@@ -453,6 +455,7 @@ def _includes(result: Dataset, part: Dataset) -> bool:
 
 
 def _equal(values: Any, other_values: Any) -> bool:
+    """Tell whether two arrays are equal, floats within rounding."""
     if not values.dtype.kind == other_values.dtype.kind == "f":
         return np.array_equal(values, other_values)
     return values.shape == other_values.shape and np.allclose(
@@ -519,6 +522,7 @@ def executor_context(executor: Any) -> AbstractContextManager[Executor | None]:
 
 
 def _prepare(experiment: PageSource, score_only: bool) -> Experiment:
+    """Load and check an experiment, restricted to the conditions that a score needs if asked."""
     if not isinstance(experiment, Experiment):
         experiment = load_experiment(experiment)
     page = check_experiment(experiment)
@@ -554,6 +558,7 @@ def _schedules(
 def _schedule(
     experiment: Experiment, observer: Any, batch_size: int | None
 ) -> Schedule:
+    """Let the probe plan an experiment's questions, refusing an observer that cannot answer."""
     probe = load_probe(experiment.probe)
     if not hasattr(probe, "task"):
         raise InputError(
@@ -594,6 +599,7 @@ def _choose_executor(observer: Any, executor: Any) -> Any:
 
 
 def _load_prices(prices: PriceSource) -> Prices:
+    """Read a price list, unless it is one already."""
     return prices if isinstance(prices, Prices) else read_prices(prices)
 
 
@@ -637,6 +643,7 @@ def _finished_results(
 
 
 def _read_result(path: Path) -> Dataset:
+    """Read a result from a NetCDF file, refusing one that psyprobe did not write."""
     try:
         result = read_netcdf(path)
     except FileNotFoundError:

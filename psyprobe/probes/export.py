@@ -113,6 +113,7 @@ def answer_rows(store: Store, count: int) -> Iterator[JsonObject]:
 
 
 def _table(store: Store, count: int) -> pd.DataFrame:
+    """Build a table of the first `count` answers of a store, with times as dates."""
     import pandas as pd
 
     table = pd.DataFrame(answer_rows(store, count))
@@ -185,6 +186,7 @@ def _write_csv(store: Store, count: int, path: Path) -> None:
 
 
 def _write_parquet(store: Store, count: int, path: Path) -> None:
+    """Write the first `count` answers of a store as a Parquet file."""
     table = _table(store, count)
     try:
         table.to_parquet(path, engine="pyarrow", index=False)
@@ -195,6 +197,7 @@ def _write_parquet(store: Store, count: int, path: Path) -> None:
 
 
 def _write_netcdf(store: Store, count: int, path: Path) -> None:
+    """Write the first `count` answers of a store as a NetCDF file."""
     import xarray
 
     # NetCDF allows no "/" in names, and has neither missing text nor booleans.

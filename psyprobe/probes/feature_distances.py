@@ -258,6 +258,7 @@ def equal_planes(observer: FeatureObserver, images: ImagePlanes) -> int:
 def _distances(
     observer: FeatureObserver, name: str, tests: FloatArray, references: FloatArray
 ) -> dict[str, FloatArray]:
+    """Compute distances between test and reference features, naming the observer in errors."""
     with in_file(f"observer {observer.card.name}, features {name}"):
         return distances(tests, references)
 
@@ -281,6 +282,7 @@ def answers_with_lengths(values: FloatArray, lengths: FloatArray) -> list[JsonOb
 def _has_features(
     observer: FeatureObserver | DifferenceObserver,
 ) -> TypeIs[FeatureObserver]:
+    """Tell whether an observer gives features, not differences."""
     return observer.card.ability == "features"
 
 

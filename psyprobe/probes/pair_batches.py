@@ -394,6 +394,7 @@ def _angles(
     pairs: Sequence[tuple[Specification, Specification]],
     display: Display,
 ) -> FloatArray:
+    """Compute the angular distance between an observer's features of each pair of stimuli."""
     tests, references = (show(specs, display) for specs in zip(*pairs, strict=True))
     reference_features = features(observer, references)
     rows = range(len(pairs))

@@ -426,6 +426,7 @@ class PairSchedule(ExperimentSchedule):
         return first_test.frames * seconds
 
     def _plan_record(self, store: Store, missing: set[int]) -> RunRecord:
+        """Add to the run's record how missing pairs are grouped into batches."""
         self._check_gamut(missing)
         references = self.conditions.pairs.references
         batch_size = self._batch_size
@@ -460,6 +461,7 @@ class PairSchedule(ExperimentSchedule):
 
 
 def _check_feeding(experiment: Experiment, card: Any) -> None:
+    """Refuse an observer loaded with another input or ppd than the experiment feeds it."""
     feeding = experiment.observer
     if feeding.input == "raw" and card.input != "raw":
         raise InputError(
@@ -542,6 +544,7 @@ class PairPlan(Recorded):
         return {**super().to_dict(), "images": self.images}
 
     def _repr_html_(self) -> str:
+        """Show the plan as HTML text in a notebook."""
         from psyprobe.files import html
 
         return html.paragraphs(str(self))

@@ -148,6 +148,7 @@ def reproduce(
 def _load_page(
     result: Dataset, folder: Path, replacement: str | Path | None
 ) -> Experiment:
+    """Load the experiment that a result holds, or a replacement of it."""
     name, text = (result.attrs.get(key) for key in ("experiment", "experiment_toml"))
     if replacement is not None:
         page = load_experiment(replacement)
@@ -180,6 +181,7 @@ def _score_only(result: Dataset, page: Experiment) -> bool:
 def _load_observer(
     result: Dataset, page: Experiment, replacement: Any, options: JsonMapping
 ) -> Any:
+    """Load the observer that a result names, refusing one whose card has changed."""
     if replacement is not None or "observer_card" not in result.attrs:
         return observer_for(page, replacement, **options)
     card = Card.from_dict(json.loads(result.attrs["observer_card"]))
@@ -218,6 +220,7 @@ def _with_options(
 
 
 def _compare_variables(before: Dataset, repeat: Dataset) -> Iterator[Difference]:
+    """Iterate over the variables in which two results differ."""
     for name in sorted({*map(str, before.variables), *map(str, repeat.variables)}):
         if name not in before.variables:
             yield Difference(name, "not there", "there")
@@ -231,6 +234,7 @@ def _compare_variables(before: Dataset, repeat: Dataset) -> Iterator[Difference]
 
 
 def _compare_values(name: str, before: Any, repeat: Any) -> Iterator[Difference]:
+    """Report how many values of a variable differ, and the largest difference."""
     numeric = before.dtype.kind in "fiub" and repeat.dtype.kind in "fiub"
     before = before.astype(float) if numeric else as_text(before)
     repeat = repeat.astype(float) if numeric else as_text(repeat)
@@ -277,4 +281,5 @@ def _compare_tables(
 
 
 def _shorten(value: Any) -> str:
+    """Make a value one printable line of up to 60 characters."""
     return printable_line(str(value))[:60]

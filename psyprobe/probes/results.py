@@ -286,6 +286,7 @@ def _stack_figures(groups: list[list[Dataset]], options: JsonObject) -> Figure:
 
 
 def _probe_name(result: Dataset) -> str:
+    """Read the name of its probe from a result, refusing what is no result."""
     name = getattr(result, "attrs", {}).get("probe")
     if not name:
         raise InputError(

@@ -105,6 +105,7 @@ def rounded(values: ArrayLike, digits: int = 4) -> list[float | None]:
 
 
 def _axis(axis: Axis) -> JsonObject:
+    """Convert an axis of a figure to JSON."""
     zero = {} if axis.zero is None else {"zero": float(f"{axis.zero:.4g}")}
     return {
         "label": printable(axis.label),
@@ -117,6 +118,7 @@ def _axis(axis: Axis) -> JsonObject:
 
 
 def _line(line: Line) -> JsonObject:
+    """Convert a line of a figure to JSON, without what is empty."""
     points: JsonObject = {
         "name": printable(line.name),
         "x": rounded(line.x),

@@ -56,6 +56,7 @@ def render(template: str, **values: Any) -> str:
 
 @functools.cache
 def _environment() -> Environment:
+    """Set up the templates of reports, which escape and clean all text."""
     environment = Environment(
         loader=PackageLoader("psyprobe", ""),
         autoescape=True,

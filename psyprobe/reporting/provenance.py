@@ -201,6 +201,7 @@ def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> JsonMapping:
 
 
 def _display(display: JsonMapping) -> str:
+    """Describe a display in one sentence: luminance, ambient light and transfer function."""
     black = ", ".join(f"{luminance:g}" for luminance in np.atleast_1d(display["black"]))
     properties = [f"peak {display['peak']:g} cd/m²", f"black {black} cd/m²"]
     if display.get("ambient"):

@@ -322,4 +322,5 @@ def _flags(board: Scoreboard | None) -> list[Failure]:
 
 
 def _count(number: int, noun: str) -> str:
+    """Join a number and a noun, with "s" unless it is 1."""
     return f"{number} {noun}{'s' * (number != 1)}"

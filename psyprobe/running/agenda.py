@@ -122,9 +122,11 @@ class Agenda:
         return [batch for batch in batches if _piece(batch) not in pieces]
 
     def _find_missing(self, batches: Iterable[Batch]) -> set[str]:
+        """Look up which questions of batches the store has no answer to, by key."""
         return self._store.missing(question_keys(batches))
 
     def _missing_of(self, batch: Batch) -> set[str]:
+        """Select the keys of a batch's questions that are not answered yet."""
         return self._missing & question_keys([batch])
 
 

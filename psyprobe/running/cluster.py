@@ -90,6 +90,7 @@ class _ClusterRound(Round):
         self._done: SimpleQueue[Any] = SimpleQueue()
 
     def give(self) -> None:
+        """Submit batches to the cluster until each of its threads has some in reserve."""
         # Workers may have come meanwhile.
         if monotonic() - self._counted_at > _GLANCE:
             self.worker_count = max(1, sum(self._client.nthreads().values()))
@@ -101,9 +102,11 @@ class _ClusterRound(Round):
             self._submit(unit)
 
     def is_under_way(self) -> bool:
+        """Tell whether a submitted unit of batches is unanswered."""
         return bool(self._units)
 
     def collect(self) -> Iterator[Answered]:
+        """Wait a moment for a finished unit of batches, and iterate over its answers."""
         try:
             future = self._done.get(timeout=_GLANCE)
         except Empty:
@@ -113,6 +116,7 @@ class _ClusterRound(Round):
         yield from self._answers_of(future)
 
     def cancel(self) -> None:
+        """Cancel all units of batches that are submitted."""
         self._drop(list(self._units))
 
     def _answers_of(self, future: Any) -> list[Answered]:
@@ -144,12 +148,14 @@ class _ClusterRound(Round):
                 self._submit(unit)
 
     def _drop(self, futures: list[Any]) -> None:
+        """Forget units of batches and cancel them on the cluster."""
         for future in futures:
             del self._units[future]
         if futures:
             self._client.cancel(futures, force=True)
 
     def _submit(self, unit: Unit) -> None:
+        """Submit a unit of batches to the cluster, to be told when it is done."""
         future = self._client.submit(
             put_anywhere, self._job, unit.batches, pure=False, **self._options
         )
@@ -159,6 +165,7 @@ class _ClusterRound(Round):
 
 
 def _resources(observers: JsonMapping) -> dict[str, int] | None:
+    """Ask for a GPU of the cluster if an observer computes on one; else None."""
     needs_accelerator = any(
         observer.card.device not in ("cpu", "server") for observer in observers.values()
     )

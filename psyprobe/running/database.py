@@ -408,6 +408,7 @@ class Database:
             )
 
     def _fetch(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Run an SQL query and return all its rows."""
         with self._explain_errors():
             return self._connection.execute(query, values).fetchall()
 
@@ -425,6 +426,7 @@ class Database:
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
+        """Turn SQLite's errors into a `StoreError` that names the store, one thread at a time."""
         with self._lock:
             try:
                 yield
@@ -445,6 +447,7 @@ def chunks(values: Iterable[T]) -> Iterator[list[T]]:
 
 
 def _marks(values: Sequence[Any]) -> str:
+    """Write one "?" for each value, for an SQL statement."""
     return ", ".join("?" * len(values))
 
 
@@ -485,6 +488,7 @@ _EMPTY = _Identity(0, 0, 0)
 
 
 def _identify(connection: sqlite3.Connection) -> _Identity:
+    """Read an SQLite file's version, application and number of tables."""
     query = (
         "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_master) "
         "FROM pragma_user_version, pragma_application_id"

@@ -120,6 +120,7 @@ class Lease:
                 )
 
     def _take_free(self, pieces: Iterable[str], count: int) -> set[str]:
+        """Reserve for this process up to `count` pieces of work that no other process holds."""
         with self._database.transaction():
             process_count = self._count_others()
             holders = self._database.leases()
@@ -151,6 +152,7 @@ class Lease:
         return count
 
     def _is_silent(self, process: Process) -> bool:
+        """Tell whether a process has shown no sign of life for longer than allowed."""
         beats, seen_at = self._signs.get(process.id, (None, 0.0))
         if beats != process.beats:
             self._signs[process.id] = (process.beats, monotonic())

@@ -187,6 +187,7 @@ class _Answers(Mapping[str, JsonMapping]):
 
     @cached_property
     def _answers(self) -> Mapping[str, JsonMapping]:
+        """The answers to all questions of the round, by key, read from the store."""
         self._writer.write()
         return self._store.answers(self._keys)
 
@@ -281,10 +282,12 @@ class Writer:
         return self.write_with(give_back_and_act)
 
     def _stop(self) -> None:
+        """End the thread that writes by the clock, and wait for it."""
         self._end.set()
         self._thread.join()
 
     def _write_by_the_clock(self) -> None:
+        """Write answers and signs of life at intervals until stopped, keeping a failure."""
         while not self._end.wait(_GLANCE):
             try:
                 self.write_if_due()

@@ -72,6 +72,7 @@ def merge(
 
 
 def _merge_into(path: Path, sources: Sequence[str | Path], keep: str | None) -> Merged:
+    """Copy stores' answers and runs into one, refusing contradictions unless `keep` decides."""
     conflicts: list[str] = []
     with Store(path) as target:
         with target.transaction():
@@ -86,6 +87,7 @@ def _merge_into(path: Path, sources: Sequence[str | Path], keep: str | None) -> 
 
 
 def _describe_conflict(answered: Answered, store: Store) -> str:
+    """Name a question that has two different answers, and the store of one."""
     question = answered.question
     return (
         f"{question.key[:12]} ({question.version}, card {question.observer[:8]}, "
@@ -94,6 +96,7 @@ def _describe_conflict(answered: Answered, store: Store) -> str:
 
 
 def _conflict_error(conflicts: Sequence[str]) -> StoreError:
+    """Build the error about questions that stores answer differently, naming a few."""
     count = len(conflicts)
     questions = "one question has" if count == 1 else f"{count:,} questions have"
     descriptions = ", ".join(conflicts[:_NAMED_CONFLICTS])

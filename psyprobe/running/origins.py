@@ -147,6 +147,7 @@ class Origins:
     def _check_served(
         self, digest: str, served: Mapping[str, str], entries: Iterable[str]
     ) -> None:
+        """Refuse a server whose model differs from that of stored answers."""
         for entry in entries:
             stored_values = self._stored_values(digest, entry)
             value = served.get(entry, "")
@@ -158,6 +159,7 @@ class Origins:
                 )
 
     def _check_fingerprint(self, digest: str, served: Mapping[str, str]) -> None:
+        """Warn if a server's fingerprint is not one of those of stored answers."""
         stored_fingerprints = self._stored_values(digest, "fingerprint")
         fingerprint = served.get("fingerprint", "")
         if stored_fingerprints and fingerprint not in ("", *stored_fingerprints):
@@ -171,6 +173,7 @@ class Origins:
         current_version: str,
         answers: str = "stored answers",
     ) -> None:
+        """Warn once of two versions of what computed an observer's answers."""
         if (digest, name) in self._warnings:
             return
         self._warnings.add((digest, name))
@@ -205,5 +208,6 @@ def _effective_versions(origin: Origin) -> dict[str, str]:
 
 
 def _shorten(text: str, length: int = 60) -> str:
+    """Make text one printable line of at most `length` characters."""
     line = printable_line(text)
     return line if len(line) <= length else f"{line[: length - 3]}..."

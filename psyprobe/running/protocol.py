@@ -72,6 +72,7 @@ class Question:
 
 @lru_cache(maxsize=1 << 14)
 def _procedure_name(request: str, observer: str, version: str) -> str:
+    """Hash what is asked, the observer's card and the version to a short name."""
     parts = (request[:DIGEST_DIGITS], observer[:DIGEST_DIGITS], version)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:PROCEDURE_DIGITS]
 
@@ -192,6 +193,7 @@ class RunRecord:
 
 
 def _to_ten_digits(value: Any) -> Any:
+    """Round all floats in nested JSON to ten significant digits."""
     if isinstance(value, float):
         return float(f"{value:.10g}")
     if isinstance(value, Mapping):

@@ -91,6 +91,7 @@ class Repeats:
                 self._compare(digest, observer, sample)
 
     def _compare(self, digest: str, observer: Any, sample: list[Batch]) -> None:
+        """Ask a few stored questions again, and refuse an observer whose answers have changed."""
         card = observer.card
         stored = self._store.answers(question_keys(sample))
         repeated = self._ask(digest, observer, sample)
@@ -115,12 +116,14 @@ class Repeats:
     def _ask(
         self, digest: str, observer: Any, sample: list[Batch]
     ) -> dict[str, JsonMapping]:
+        """Ask an observer the questions of batches, and return its answers by key."""
         assert self._answer is not None
         answers = self._answer({digest: observer}, iter(sample))
         return {answered.question.key: answered.answer for answered in answers}
 
 
 def _computes_here(observer: Any) -> bool:
+    """Tell whether an observer is loaded and computes in this process, at no price."""
     if isinstance(observer, DeferredObserver) and not observer.loaded:
         return False
     elsewhere = ServedObserver | SubmittingObserver | PaidObserver | SeatedObserver

@@ -328,6 +328,7 @@ class Store:
     # -- inside
 
     def _check_answered(self, keys: Sequence[str], missing_count: int) -> None:
+        """Refuse to go on where questions have no answer in the store yet."""
         if missing_count:
             raise StoreError(
                 f"{self.name}: {missing_count} of {len(keys)} questions have no answer yet; "
@@ -335,6 +336,7 @@ class Store:
             )
 
     def _procedures(self, timed_answers: Sequence[tuple[Answered, int]]) -> list[Row]:
+        """Build the distinct rows of the table of procedures that answers refer to."""
         questions = {
             answer.question.procedure: answer.question for answer, _ in timed_answers
         }
@@ -349,6 +351,7 @@ class Store:
         ]
 
     def _origin_id(self, observer: str, origin: Origin) -> int:
+        """Find or add the row of what gave an answer (software, device, server), by its id."""
         software, served = (
             json.dumps(table, sort_keys=True)
             for table in (origin.software, origin.served)
@@ -366,11 +369,13 @@ class Store:
         return [self._origin(row) for row in sorted(rows, key=lambda row: row[1:])]
 
     def _origin(self, row: Row) -> Origin:
+        """Build the origin of an answer (software, device, server) from a row."""
         software = self._decode("origin", row, "software")
         served = self._decode("origin", row, "served")
         return Origin(software, row[COLUMNS["origin"].index("device")], served)
 
     def _run(self, row: Row) -> RunRecord:
+        """Build the record of a run from a row, refusing a damaged one."""
         cells = dict(zip(COLUMNS["run"], row, strict=True))
         del cells["key"]
         cells |= {column: self._decode("run", row, column) for column in _JSON_OF_RUN}
@@ -389,6 +394,7 @@ class Store:
 
 
 def _encode_response(answer: JsonMapping) -> str:
+    """Write an answer as JSON, refusing NaN and infinity."""
     try:
         return _encode(answer)
     except ValueError:
@@ -398,6 +404,7 @@ def _encode_response(answer: JsonMapping) -> str:
 
 
 def _run_row(record: RunRecord) -> Row:
+    """Build the row of a run for the database, its tables as JSON."""
     cells = {name: getattr(record, name) for name in COLUMNS["run"]}
     cells["key"] = _shorten(record.key)
     cells["origins"] = [asdict(origin) for origin in record.origins]
@@ -411,6 +418,7 @@ def _shorten(digest: str) -> str:
 
 
 def _now() -> str:
+    """Return the current UTC time in ISO format, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

@@ -109,6 +109,7 @@ class _PoolRound(Round):
         self._stillborn = 0
 
     def give(self) -> None:
+        """Start worker processes as needed, and send a unit of batches to each idle one."""
         batch_count = len(self.agenda) + len(self._lost)
         while len(self._workers) < min(self.worker_count, batch_count):
             self._workers.append(_start_worker())
@@ -122,12 +123,14 @@ class _PoolRound(Round):
                 self._give_unit(worker)
 
     def is_under_way(self) -> bool:
+        """Tell whether a worker is busy, or batches are left and nothing failed."""
         has_more = bool(self._lost) or len(self.agenda) > 0
         return any(worker.unit for worker in self._workers) or (
             self.failure is None and has_more
         )
 
     def collect(self) -> Iterator[Answered]:
+        """Wait until a busy worker reports, and iterate over the answers of those that have."""
         busy_workers = [
             worker
             for worker in self._workers
@@ -139,12 +142,14 @@ class _PoolRound(Round):
                 yield from self._receive(worker)
 
     def cancel(self) -> None:
+        """End each worker that is busy, or still loading after a failure."""
         # What was interrupted, or is about to fail, would answer the next round.
         for worker in list(self._workers):
             if worker.unit or (self.failure and not worker.ready):
                 self._dismiss(worker)
 
     def _give_unit(self, worker: _Worker) -> None:
+        """Send a worker the next unit of batches, first those that a lost worker had."""
         worker.unit = self._lost.pop() if self._lost else self.take_unit(worker.group)
         if worker.unit is not None:
             worker.group = worker.unit.batches[-1].group
@@ -174,6 +179,7 @@ class _PoolRound(Round):
             yield from self.receive(unit, message)
 
     def _dismiss(self, worker: _Worker) -> None:
+        """End a worker process and take it from the pool."""
         self._workers.remove(worker)
         worker.end()
 
@@ -196,6 +202,7 @@ class _PoolRound(Round):
 
 
 def _start_worker() -> _Worker:
+    """Start a worker process with a pipe to it."""
     context = multiprocessing.get_context("spawn")
     connection, worker_connection = context.Pipe()
     process = context.Process(

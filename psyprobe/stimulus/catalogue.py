@@ -129,6 +129,7 @@ class StimulusSet:
 
 
 def _identity(kind: str) -> str:
+    """Return what identifies the code of a stimulus kind: its name, or name and source digest."""
     return find_kind(kind, allow_files=True).identity or kind
 
 
@@ -210,6 +211,7 @@ def list_pages(catalogue: str) -> Listing[PageRow]:
 
 
 def _page_row(catalogue: str, name: str) -> PageRow:
+    """Describe a TOML page of a catalogue in one row, which says so if it cannot be read."""
     try:
         _, page = read_page(catalogue, name)
     except InputError as error:
@@ -245,10 +247,12 @@ def broken_packages(name: str) -> dict[str, str]:
 
 
 def _pages_in(folder: Path) -> dict[str, Path]:
+    """Find the TOML files of a folder, by stem."""
     return {path.stem: path for path in folder.glob("*.toml")}
 
 
 def _built_in_pages(name: str) -> dict[str, Path]:
+    """Find the TOML files of a built-in catalogue ("stimuli" ...), by stem."""
     return _pages_in(catalogue_folder(name))
 
 
@@ -383,6 +387,7 @@ def stimulus_set(page: JsonMapping, name: str, folder: Path) -> StimulusSet:
 
 
 def _read_part(name: str, values: Any, folder: Path) -> JsonObject:
+    """Read the table of one part of a summed stimulus, with its kind and resolved file paths."""
     if not isinstance(values, Mapping) or "kind" not in values:
         raise InputError(
             f"the part {name!r} lacks its kind; write [parts.{name}] with kind and parameters"
@@ -440,6 +445,7 @@ def read_levels(name: str, page: Any) -> FloatArray:
 
 
 def _spaced(name: str, page: JsonMapping) -> FloatArray:
+    """Compute levels from `from`, `to` and `n`, spaced evenly on a log or linear scale."""
     for key in ("from", "to", "n"):
         if key not in page:
             raise InputError(
@@ -462,6 +468,7 @@ def _spaced(name: str, page: JsonMapping) -> FloatArray:
 
 
 def _numbers(name: str, values: Any) -> FloatArray:
+    """Convert a number or list of numbers of a page to a non-empty array of finite floats."""
     listed = values if isinstance(values, list) else [values]
     for value in listed:
         if isinstance(value, bool) or not isinstance(value, int | float):

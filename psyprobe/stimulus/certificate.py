@@ -226,6 +226,7 @@ class Certificate:
         return pd.DataFrame(rows).set_index("quantity")
 
     def _repr_html_(self) -> str:
+        """Show the certificate as an HTML table in a notebook."""
         from psyprobe.stimulus.notebook import certificate_html
 
         return certificate_html(self)
@@ -262,6 +263,7 @@ def worst_measurements(measurements: Iterable[Measurement]) -> tuple[Measurement
 
 
 def _badness(measurement: Measurement) -> tuple[float, float]:
+    """Rank a measurement by error over tolerance, then by error; rounding counts as none."""
     # Rounding differs between machines: it makes no image worse than another.
     severity = measurement.severity
     if measurement.tolerance is not None and severity < _ROUNDING:

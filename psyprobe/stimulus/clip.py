@@ -84,6 +84,7 @@ class Clip(Specification):
         super().__post_init__()
 
     def _check_count(self, name: str, unit: str, allowed: str) -> None:
+        """Refuse a count or rate that is not above 0, too large, or a broken number of frames."""
         value = number(name, getattr(self, name), unit)
         in_range = not np.ndim(value) and 0 < value <= _LARGEST_FRAME_COUNT
         if not in_range or (name == "frames" and value % 1):
@@ -252,6 +253,7 @@ class Clip(Specification):
             yield displayed_light(chunk.pixels, chunk.space, chunk.observer, display)
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
+        """Draw all frames, and say the colour space of the pixels."""
         return self.stills(0, self.frames)._draw_pixels(backend)
 
     def measure_image(
@@ -454,6 +456,7 @@ class TemporalModulation(Clip, Modulation):
         patterns: Float64,
         measurements: ImageMeasurements,
     ) -> _FrameFits:
+        """Fit the strongest pattern to each drawn frame: its mean, amplitudes and residual."""
         uniform = bool(np.ptp(patterns) == 0)
         wave = 1.0 if self.moves else np.cos(2 * np.pi * self.cycles(0, self.frames))
         strongest_frame = int(np.argmax(np.abs(self.window(0, self.frames) * wave)))
@@ -547,10 +550,12 @@ class TemporalModulation(Clip, Modulation):
 
     @property
     def _spatial_phase(self) -> complex:
+        """The spatial phase as a complex number of size 1."""
         return complex(np.exp(1j * np.deg2rad(getattr(self, "phase", 0.0))))
 
 
 def _format_values(values: FloatArray) -> str:
+    """Format the distinct values of an array, or their range if there are more than 6."""
     distinct = np.unique(values)
     if distinct.size > 6:
         return f"{distinct[0]:.4g} to {distinct[-1]:.4g}"

@@ -127,6 +127,7 @@ class _Segments(NamedTuple):
     end_across: FloatArray
 
     def of(self, index: npt.NDArray[np.bool_] | IntArray) -> _Segments:
+        """Select segments by a mask or by index."""
         return _Segments(*(values[index] for values in self))
 
 
@@ -138,6 +139,7 @@ class _Pieces(NamedTuple):
     owner: IntArray
 
     def of(self, index: npt.NDArray[np.bool_]) -> _Pieces:
+        """Select pieces of segments by a mask."""
         return _Pieces(self.segments.of(index), self.cell[index], self.owner[index])
 
 

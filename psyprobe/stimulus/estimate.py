@@ -169,6 +169,7 @@ def edge_pixels(shape: Size, ppd: float, radius: float, x: float, y: float) -> f
 
 
 def _distance(shape: Size, ppd: float, x: float, y: float) -> Float64:
+    """Compute the distance of each pixel from the point (x, y), deg."""
     columns, rows = pixel_centres(shape, ppd)
     return np.asarray(np.hypot((columns - x)[None, :], (rows - y)[:, None]))
 
@@ -338,6 +339,7 @@ def fourier_power(image: Array) -> Float64:
 
 
 def _power_and_frequency(image: Array, ppd: float) -> tuple[Float64, Float64]:
+    """Compute an image's Fourier power and the radial frequency of each coefficient, cpd."""
     height, width = to_float64(image).shape[-2:]
     return fourier_power(image), radial_frequency((height, width), ppd)
 

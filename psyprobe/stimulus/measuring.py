@@ -205,6 +205,7 @@ def measure_images(
 def _measure_on_display(
     pixels: Array, space: str, spec: Specification, display: Display
 ) -> tuple[Measurement, ...]:
+    """Measure the light that a display emits for an image, and how much leaves its gamut."""
     observer = observer_of(spec)
     gamut = display.gamut(pixels, space, observer)
     displayed = displayed_light(pixels, space, observer, display)

@@ -153,6 +153,7 @@ class Parameter:
         return numbers
 
     def _limits(self, name: str) -> str:
+        """Describe in words the range and unit that a parameter allows."""
         limits = []
         if self.low > -math.inf:
             limits.append(f"{'>' if self.above else '>='} {self.low:g}")
@@ -361,6 +362,7 @@ def require(valid: Any, name: str, value: Any, unit: str, allowed: str) -> None:
 
 
 def _all_true(valid: Any) -> bool:
+    """Tell whether a truth value, or each of an array, is true."""
     # `numpy.all` of one truth takes longer than all else that is done to a number.
     return bool(valid) if isinstance(valid, bool | np.bool_) else bool(np.all(valid))
 

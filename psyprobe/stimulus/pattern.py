@@ -173,6 +173,7 @@ class Uniform(Specification):
         return self
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
+        """Draw uniform fields, in LMS if they have a colour and else in luminance."""
         values = self.per_image("luminance")[:, None, None, None]
         if self.chromatic:
             values = values * (
@@ -228,6 +229,7 @@ class Modulation(Specification):
         _ = self.cone_contrast
 
     def _check_contrast(self) -> None:
+        """Refuse a contrast above 1, or above 10 where light of another colour allows it."""
         limit = (
             1.0 if self.direction == "achromatic" and self.deepest is not None else 10.0
         )
@@ -316,6 +318,7 @@ class Modulation(Specification):
         return change.reshape((*self.batch, *self.shape))
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
+        """Draw the pattern on its background, refusing negative light; say the colour space."""
         luminance = self.per_image("luminance")
         contrast = self.per_image("contrast")
         if self.in_colour:
@@ -334,6 +337,7 @@ class Modulation(Specification):
         return pixels, space
 
     def _refuse_negative(self, pixels: Array) -> None:
+        """Refuse pixels that are darker than black."""
         if (darkest := float(pixels.min())) < 0:
             raise InputError(
                 f"contrast {np.max(self.contrast):g} would need negative light ({darkest:g}); "
@@ -460,6 +464,7 @@ class OffsetFit:
 def _cone_contrast(
     direction: Direction, white: str | tuple[float, float], observer: ConeObserver
 ) -> FloatArray:
+    """Compute the LMS contrast of a colour direction on a white, read-only."""
     vector = direction_vector(direction, observer.from_xyz @ white_xyz(white))
     vector.setflags(write=False)
     return vector

@@ -56,6 +56,7 @@ def stimulus_kind(name: str) -> Callable[[Kind], Kind]:
 
 
 def _add(name: str, kind: type[Specification]) -> None:
+    """Register a stimulus kind under a name, with the digest of its package's source if foreign."""
     KINDS[name] = kind
     kind.kind = name
     # What the code says is part of what it draws.
@@ -170,12 +171,14 @@ def _register_foreign(name: str, kind: Any) -> type[Specification]:
 
 
 def _reason(error: BaseException, file: str | None = None) -> str:
+    """Describe in one line why a stimulus kind could not be loaded."""
     if isinstance(error, InputError):
         return " ".join(str(error).split())
     return describe_failure(error, file)
 
 
 def _kind_in_file(name: str) -> type[Specification]:
+    """Load a stimulus kind from FILE.py:CLASS, with the file's digest as its identity."""
     file, _, attribute = name.rpartition(":")
     path = Path(file).resolve()
     try:

@@ -36,6 +36,7 @@ class _Factors(NamedTuple):
 
 @lru_cache
 def _factors(fields: int, powers: int) -> _Factors:
+    """Compute which column and row profiles multiply to each entry of the derivatives."""
     i, j = np.divmod(np.arange(powers**2), powers)
     down = _DOWN[: fields + 2, None] * powers
     across = _ACROSS[: fields + 2, None] * powers
@@ -68,15 +69,18 @@ class Derivatives:
 
     @property
     def _factors(self) -> _Factors:
+        """Which column and row profiles multiply to each entry of these derivatives."""
         fields, powers, _ = self.down.shape
         return _factors(fields, powers)
 
     @cached_property
     def _columns(self) -> Float64:
+        """The vertical profiles, one a row, shape (K, H)."""
         return self.down.reshape(-1, self.down.shape[-1])
 
     @cached_property
     def _rows(self) -> Float64:
+        """The horizontal profiles, one a row, shape (K, W)."""
         return self.across.reshape(-1, self.across.shape[-1])
 
     @cached_property

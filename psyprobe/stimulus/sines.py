@@ -242,10 +242,12 @@ class Sine:
 
     @property
     def _wave(self) -> Float64:
+        """The wave vector (x, y), cpd."""
         return np.array(wave_vector(self.frequency, self.orientation))
 
     @property
     def _envelope(self) -> Float64:
+        """The envelope's centre (deg) and the logarithms of its two standard deviations."""
         sigma = 1.0 if self.radius is None else self.radius
         return np.array([self.x, self.y, np.log(sigma), np.log(sigma * self.aspect)])
 

@@ -325,6 +325,7 @@ class Specification(_Frozen):
         return f"{type(self).__name__}({', '.join(arguments)})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the specification as its `repr`, in IPython and hypothesis."""
         # IPython and hypothesis would list every field of a dataclass, class variables included.
         printer.text(repr(self))
 
@@ -628,6 +629,7 @@ class _KindDescription(NamedTuple):
 
 @cache_by_kind
 def _describe_kind(kind: type[Specification]) -> _KindDescription:
+    """Collect the parameters of a kind: all, the numeric ones, the levels, the fixed ones."""
     parameters = {}
     for field in fields(kind):
         required = field.default is MISSING
@@ -666,10 +668,12 @@ def levels_of(kind: type[Specification]) -> Mapping[str, Parameter]:
 
 
 def _restore(kind: str, values: JsonObject) -> Specification:
+    """Build the specification of a kind from its values, to unpickle it."""
     return find_kind(kind, allow_files=True)(**values)
 
 
 def _height_and_width(size: Any) -> Size:
+    """Convert a size to (height, width) in whole pixels from 1 to 16384, or refuse it."""
     pair = (size, size) if isinstance(size, int | np.integer) else size
     try:
         height, width = (int(side) for side in pair)

@@ -226,6 +226,7 @@ class Stimulus:
         )
 
     def _repr_html_(self) -> str:
+        """Show the stimulus as a picture with its parameters, HTML in a notebook."""
         from psyprobe.stimulus.notebook import stimulus_html
 
         return stimulus_html(self)
@@ -243,4 +244,5 @@ class Stimulus:
 
 
 def _coordinate_name(parameter: str) -> str:
+    """Name the xarray coordinate of a parameter: `position_x` for `x`, else as it is."""
     return f"position_{parameter}" if parameter in ("x", "y") else parameter

@@ -40,6 +40,7 @@ class Tolerance:
 
 
 def _read_table() -> dict[str, Tolerance]:
+    """Read the tolerance of each measured quantity from the packaged table."""
     table = {}
     for row in packaged_rows("psyprobe.stimulus", "data", "tolerances.csv"):
         values = tuple(float(row[precision]) for precision in PRECISIONS)
@@ -98,6 +99,7 @@ def roundoff(precision: str) -> float:
 
 
 def _column(precision: str) -> int:
+    """Find the place of a precision ("float32" ...) in the table of tolerances, or refuse it."""
     if precision not in PRECISIONS:
         raise unknown_name("precision", precision, PRECISIONS)
     return PRECISIONS.index(precision)

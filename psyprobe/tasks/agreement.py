@@ -163,6 +163,7 @@ class PeopleMean(TaskScore):
 
 
 def _cells(pair: Agreement) -> dict[str, str]:
+    """Format how often two readers agree, with Cohen's kappa, as cells."""
     share = f" ({100 * pair.equal / pair.both:.1f} %)" if pair.both else ""
     return {
         "alike": f"{pair.equal} of {pair.both}{share}",

@@ -400,6 +400,7 @@ class _StripeTest:
         return grade
 
     def _inquiries(self, stripes: Stripes) -> Iterator[Inquiry]:
+        """Iterate over the questions about stripes of one grade, half of them vertical by lot."""
         rng = np.random.default_rng([self.seed, len(self.grades)])
         for _ in range(self.trials):
             vertical = bool(rng.random() < 0.5)

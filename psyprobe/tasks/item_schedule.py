@@ -85,6 +85,7 @@ class TaskPlan(Recorded):
     source: str = ""
 
     def _repr_html_(self) -> str:
+        """Show the plan as HTML text in a notebook."""
         from psyprobe.files import html
 
         return html.paragraphs(str(self))
@@ -237,6 +238,7 @@ class ItemSchedule(ExperimentSchedule):
         return len(set(self._first_keys))
 
     def _batches(self) -> Iterator[list[Batch]]:
+        """Iterate over the rounds of questions: to the observer, then to the judge."""
         if self._is_person:
             yield from self._single_questions()
         else:
@@ -324,6 +326,7 @@ def item_result(
 
 
 def _keys_of(record: RunRecord) -> list[str]:
+    """Return the keys of all questions of a run."""
     return list(record.outcome.get("keys", record.layout["keys"]))
 
 

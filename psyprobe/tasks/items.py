@@ -236,12 +236,14 @@ def keys_of(
 def _question(
     question: ItemQuestion, observer: AnswerObserver, version: str
 ) -> Question:
+    """Build the question to store: image, request, observer and version, as digests."""
     return Question(
         question.image_digest, question.request_digest, observer.card.digest, version
     )
 
 
 def _answer(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answered]:
+    """Ask an observer the questions of batches, and iterate over the answers to store."""
     pending: dict[str, tuple[Question, ImageQuestions]] = {}
 
     def inquiries() -> Iterator[Inquiry]:

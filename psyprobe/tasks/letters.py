@@ -235,6 +235,7 @@ def _find_verdicts(text: str) -> list[str]:
 
 
 def _letter_alone(text: str) -> str | None:
+    """Read the option letter of a reply in the first of its usual forms; None if it has none."""
     match = _FORMS[0].search(text)
     return match[1].upper() if match else None
 

@@ -118,6 +118,7 @@ def answers_table(
 
 
 def _cell_text(value: Any) -> str:
+    """Format a cell of a table as text: numbers to three digits, lists joined by "/"."""
     if isinstance(value, float):
         return "" if np.isnan(value) else f"{value:.3g}"
     return (

@@ -148,6 +148,7 @@ def _decode(raw: bytes, path: str | Path) -> tuple[str, str]:
 
 
 def _check_width(column_count: int, path: str | Path) -> None:
+    """Refuse a table with too many columns."""
     if column_count > _MAX_COLUMNS:
         raise InputError(
             f"{path} has more than {_MAX_COLUMNS:,} columns; is it a table of answers?"
@@ -155,6 +156,7 @@ def _check_width(column_count: int, path: str | Path) -> None:
 
 
 def _read_workbook(path: Path) -> pd.DataFrame:
+    """Read an Excel workbook as text, refusing one that is too large or damaged."""
     try:
         check_unpacked(path, _MAX_BYTES)
         _check_cells(path)
@@ -218,6 +220,7 @@ def _read_json(path: Path) -> pd.DataFrame:
 
 
 def _text(value: Any) -> str:
+    """Convert a cell to text, the first entry of a list, with broken characters escaped."""
     if isinstance(value, list):
         value = value[0] if value else ""
     # Halves of characters, which JSON can spell and no table can hold, are spelt out.
@@ -310,6 +313,7 @@ def _stem_and_size(model: str, letters: str) -> tuple[str, str]:
 
 
 def _plain_name(model: str) -> str:
+    """Reduce a model's name to lower-case letters and numbers, to compare names."""
     text = re.sub(r"(?<![a-z])v(?=\d)", "", model.lower().rsplit("/", 1)[-1])
     text = re.sub(r"(?:[-_ ](?:hf|chat|instruct))+$", "", text)
     # Numbers stay apart, so that a version does not run into a size.

@@ -582,4 +582,5 @@ def assert_batch_equals_loop(
 
 
 def _draw_pixels(spec: Specification) -> Any:
+    """Draw a specification as a numpy array of pixels."""
     return to_numpy(spec.draw().pixels)

@@ -284,10 +284,12 @@ class _Fit(NamedTuple):
 
 
 def _fits(candidates: Iterable[Fault], light: Light) -> list[_Fit]:
+    """Compute how far an image is from what each candidate fault would draw."""
     return [_Fit(_distance(light.pixels, fault.light), fault) for fault in candidates]
 
 
 def _smallest_distance(fits: list[_Fit]) -> float:
+    """Return the smallest distance among fits, infinite if there are none."""
     return min((fit.distance for fit in fits), default=np.inf)
 
 
@@ -404,6 +406,7 @@ def _phase_at_centre(measurements: Measurements, spec: Gabor | Grating) -> float
 def _geometry_causes(
     measurements: Measurements, spec: Specification
 ) -> Iterator[Cause]:
+    """Iterate over the faults of size, angle, place or phase that explain failed measurements."""
     if not isinstance(spec, Gabor | Grating):
         return
     radius_failed = has_failed(measurements, "radius")
@@ -444,6 +447,7 @@ def _geometry_causes(
 
 
 def _is_half_pixel(measurements: Measurements, spec: Gabor | Grating) -> bool:
+    """Tell whether a pattern is shifted by half a pixel along x, y or both."""
     if "position x" in measurements:
         shifts = [abs(measurements[f"position {axis}"].error or 0.0) for axis in "xy"]
         gaps = [abs(shift - 0.5) for shift in shifts]

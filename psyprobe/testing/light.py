@@ -132,6 +132,7 @@ def _decode(
     spec: Specification | None,
     display: Display,
 ) -> Light:
+    """Decode drive values to light, as one plane of luminance where it is neutral."""
     if drive.size and drive.min() < 0 and drive.max() <= 0:
         raise InputError(
             f"drive goes from {drive.min():g} to {drive.max():g}, and that is black; drive "

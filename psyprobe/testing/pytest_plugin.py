@@ -106,6 +106,7 @@ def _certificates(terminalreporter: Any) -> Iterator[tuple[str, JsonObject]]:
 
 
 def _table(worst: _WorstErrors) -> list[str]:
+    """Align the worst error of each quantity and precision as lines of a table."""
     table = [["", "quantity", "precision", "error", "tolerance", "test"]]
     for (quantity, precision), (_, measurement, test) in worst.items():
         unit = measurement["unit"]

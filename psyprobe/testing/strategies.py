@@ -163,6 +163,7 @@ def _modulation(
 
 
 def _largest_contrast(values: JsonObject, display: Display | None) -> float:
+    """Compute the largest contrast along a colour direction that a display can show."""
     direction = values["direction"]
     if display is None:
         # Before a cone's light would be negative, any direction allows 1 / sqrt(3) at least.
@@ -203,6 +204,7 @@ def _place(draw: st.DrawFn, values: JsonObject) -> dict[str, float]:
 def _contrast(
     values: JsonObject, display: Display | None, share: float = 1.0
 ) -> st.SearchStrategy[float]:
+    """Build a strategy of contrasts up to a share of the largest that can be shown."""
     largest = share * _largest_contrast(values, display)
     return _number(0.001 * largest, largest, round(largest / 2, 3))
 
@@ -263,6 +265,7 @@ def _patterns(
 
 
 def _gabor(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw a random Gabor's parameters into `values`; return its share of the largest contrast."""
     values |= draw(_carrier(values))
     longest = max(values["size"]) / values["ppd"]
     shortest = min(values["size"]) / values["ppd"]
@@ -277,6 +280,7 @@ def _gabor(draw: st.DrawFn, values: JsonObject) -> float:
 
 
 def _grating(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw a grating's parameters into `values`; return its share of the largest contrast."""
     values |= draw(_carrier(values))
     values["window"] = draw(st.sampled_from(Grating.windows))
     shortest = min(values["size"]) / values["ppd"]
@@ -288,6 +292,7 @@ def _grating(draw: st.DrawFn, values: JsonObject) -> float:
 
 
 def _noise(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw a noise's parameters into `values`; return its share of the largest contrast."""
     ppd = values["ppd"]
     fewest = min(values["size"])
     bandwidth = draw(_number(0.5, 2.0, 1.0))
@@ -309,6 +314,7 @@ def _noise(draw: st.DrawFn, values: JsonObject) -> float:
 
 
 def _disc(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw a disc's parameters into `values`; return the sign of its contrast."""
     shortest = min(values["size"]) / values["ppd"]
     radius = draw(_number(2 / values["ppd"], shortest / 2, shortest / 4))
     values |= {
@@ -320,6 +326,7 @@ def _disc(draw: st.DrawFn, values: JsonObject) -> float:
 
 
 def _letter(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw a letter's parameters into `values`; return the sign of its contrast."""
     largest = 0.8 * min(values["size"])
     values |= {
         "letter_size": draw(_number(5.0, largest, 15.0)) / values["ppd"],
@@ -330,6 +337,7 @@ def _letter(draw: st.DrawFn, values: JsonObject) -> float:
 
 
 def _optotype(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw a Sloan letter's parameters into `values`; return the sign of its contrast."""
     values["letter"] = draw(st.sampled_from(SLOAN))
     return _letter(draw, values)
 

@@ -171,6 +171,7 @@ def _check(
     energy: float,
     d_prime: float,
 ) -> None:
+    """Refuse noise densities and threshold contrasts from which no fit can be made."""
     if noise.shape != contrast.shape or noise.ndim != 1:
         raise InputError(
             f"densities of shape {noise.shape} and contrasts of shape {contrast.shape}: give one "

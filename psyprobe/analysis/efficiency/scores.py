@@ -209,4 +209,5 @@ def training_notes(result: xr.Dataset) -> list[str]:
 
 
 def _values(stages: list[JsonMapping]) -> str:
+    """List as text the levels (frequencies, say) at which decision stages were trained."""
     return ", ".join(f"{stage['value']:g}" for stage in stages)

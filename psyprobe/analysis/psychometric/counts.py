@@ -215,6 +215,7 @@ def read_curves(
 
 
 def _broadcast(*columns: npt.ArrayLike) -> tuple[FloatArray, ...]:
+    """Broadcast contrast, yes and trials to one shape whose last axis is levels."""
     try:
         broadcast = broadcast_floats(*columns)
     except ValueError:
@@ -231,6 +232,7 @@ def _broadcast(*columns: npt.ArrayLike) -> tuple[FloatArray, ...]:
 
 
 def _check_values(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> None:
+    """Refuse contrasts or counts that are negative or not finite, and more yes than trials."""
     columns = {"contrast": contrast, "yes": yes, "trials": trials}
     for name, values in columns.items():
         finite = np.isfinite(values)

@@ -229,6 +229,7 @@ class CsfPosterior(Posterior):
         return np.asarray((mean_height * steps).sum(axis=1))
 
     def _tables(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Compute a frequency's posterior mass, guess and rise over threshold and width."""
         # The parabola by the answers at other frequencies, the deviation from it, and the answers
         # at this frequency.
         parabola = self._gather[place] @ self._mass / self._smooth[place]
@@ -242,6 +243,7 @@ class CsfPosterior(Posterior):
         return mass, guess, rise
 
     def _detection(self, place: int, x: float) -> FloatArray:
+        """Compute the probability to detect a log contrast, for each threshold and width."""
         return detection_probability(
             np.array(x),
             self.grid.threshold[:, None],
@@ -250,6 +252,7 @@ class CsfPosterior(Posterior):
         )
 
     def _condition(self, place: int) -> None:
+        """Update one frequency's likelihood, smoothed over deviations from the parabola."""
         log = self._log_likelihood(place)
         before = self._smooth[place]
         # Relative to the highest of all rates: these differ in evidence, which must not be lost.
@@ -260,11 +263,13 @@ class CsfPosterior(Posterior):
         self._log += (np.log(self._smooth[place]) - np.log(before))[self._cell[place]]
 
     def _share(self) -> None:
+        """Compute the posterior mass of the parabola and rates from all answers."""
         catch = self._catch[0] + self._catch[1] / self.dispersion
         catch = np.broadcast_to(catch, self.grid.shape[1:]).reshape(-1)
         self._mass = self._normalised(self._log + (self._log_prior + catch))
 
     def _common(self) -> FloatArray:
+        """Sum the posterior mass over parabolas: what is left is over width and rates."""
         return np.asarray(self._mass.sum(axis=0).reshape(self.grid.shape[1:]))
 
 

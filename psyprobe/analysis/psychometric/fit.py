@@ -207,6 +207,7 @@ def _check_options(
     level: float,
     resamples: int,
 ) -> None:
+    """Refuse an unknown method or kind of interval, and priors without method "map"."""
     check_known("method of fitting", [method], ("mle", "map"))
     if priors is not None and method != "map":
         raise InputError(
@@ -226,6 +227,7 @@ def _check_options(
 
 
 def _rate_bounds(name: str, rate: Lapse, free: RateBounds) -> RateBounds:
+    """Convert a guess or lapse rate (number, pair or "fit") to its lower and upper bound."""
     if rate == "fit":
         return free
     if isinstance(rate, str):
@@ -242,6 +244,7 @@ def _rate_bounds(name: str, rate: Lapse, free: RateBounds) -> RateBounds:
 
 
 def _check_rates(guess: RateBounds, lapse: RateBounds) -> None:
+    """Refuse bounds of guess and lapse rates that may sum to 1."""
     if guess.high + lapse.high > 1 or guess.low + lapse.low >= 1:
         raise InputError(
             f"guess ({guess.low}, {guess.high}) and lapse ({lapse.low}, {lapse.high}) may reach 1 "

@@ -160,6 +160,7 @@ class PsychometricFit:
         return pd.DataFrame(columns, index)
 
     def _repr_html_(self) -> str:
+        """Show the fitted parameters as an HTML table in a notebook."""
         from psyprobe.files import html
 
         names = [
@@ -212,4 +213,5 @@ class PsychometricFit:
 
 
 def _rounded(cell: Any) -> str:
+    """Format a number to four digits, and any other cell as text."""
     return f"{cell:.4g}" if isinstance(cell, float | np.floating) else str(cell)

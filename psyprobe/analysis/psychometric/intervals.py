@@ -183,6 +183,7 @@ class Profile:
         return end
 
     def _bound(self, ends: Ends) -> FloatArray:
+        """Look up the bound of the parameter that each interval end searches."""
         lower = self.problem.lower
         upper = self.problem.upper
         lower_bound = ends.select(lower.threshold, lower.slope)

@@ -111,6 +111,7 @@ def stated_priors(
 
 
 def _ignore_counts(density: LogPrior) -> _CurvePrior:
+    """Wrap a log prior density so that it takes the counts too, and ignores them."""
     return lambda value, _counts: np.asarray(density(value), dtype=np.float64)
 
 
@@ -120,11 +121,13 @@ def _append_axes(values: FloatArray, like: FloatArray) -> FloatArray:
 
 
 def _log(density: FloatArray) -> FloatArray:
+    """Compute the logarithm, with -inf for 0 and no warning."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(density))
 
 
 def _threshold_prior(threshold: FloatArray, counts: Counts) -> FloatArray:
+    """Compute the log prior of thresholds: flat over the tested range, falling beyond."""
     centre = _append_axes(counts.centre, threshold)
     scale = _append_axes(counts.scale, threshold)
     outside = np.abs(threshold - centre) / scale - 0.5
@@ -133,6 +136,7 @@ def _threshold_prior(threshold: FloatArray, counts: Counts) -> FloatArray:
 
 
 def _width_prior(width: FloatArray, counts: Counts) -> FloatArray:
+    """Compute the log prior of widths: falling below the levels' spacing and above their range."""
     width = width / _append_axes(counts.scale, width)
     spacing = np.maximum(_append_axes(counts.spacing, width), 1e-6)
     rise = 0.5 * (1 - np.cos(np.pi * np.clip((width - spacing) / spacing, 0.0, 1.0)))
@@ -348,6 +352,7 @@ class SearchProblem:
         return self._stack_bounds("guess", "lapse")
 
     def _stack_bounds(self, *names: str) -> Bounds:
+        """Stack the search bounds of named parameters, and mark those free to move."""
         lower = np.array([getattr(self.lower, name) for name in names])
         upper = np.array([getattr(self.upper, name) for name in names])
         return Bounds(lower, upper, upper > lower)
@@ -450,6 +455,7 @@ class SearchProblem:
 
 
 def _add_catch_trials(counts: Counts, point: Point, derivatives: Derivatives) -> None:
+    """Add the derivatives of the catch trials' log-likelihood by the guess rate."""
     if not counts.catch_trials.any():
         return
     p = np.maximum(point.guess, 1e-12)
@@ -471,6 +477,7 @@ def _add_priors(
     priors: LogPriors,
     derivatives: Derivatives,
 ) -> None:
+    """Add the derivatives of the log priors to those of the log-likelihood."""
     threshold, width = _physical(counts, point.threshold, point.slope)
     curve = derivatives.curve
     blocks = derivatives.blocks

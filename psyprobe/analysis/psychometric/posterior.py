@@ -207,6 +207,7 @@ def default_grid(
 
 
 def _threshold_ends(contrasts: Sequence[float]) -> tuple[float, float]:
+    """Return the range of log10 thresholds: half a decade beyond the contrasts at each end."""
     return np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
 
 
@@ -240,6 +241,7 @@ def _grid(
     chance: float | None,
     form: Function,
 ) -> Grid:
+    """Build the grid of thresholds, widths and rates, with prior weights."""
     guess, guess_prior = _rates(guesses, 5.0)
     if chance is not None:
         guess = np.array([chance])
@@ -431,6 +433,7 @@ class Posterior(ABC):
         return float(self._common().sum(axis=(0, 1)) @ self.grid.lapse)
 
     def _add(self, place: int, answer: Answer) -> None:
+        """Multiply an answer's likelihood into that of its value (a frequency, say)."""
         g = self.grid.guess[:, None]
         l = self.grid.lapse
         detection = self._detection(place, answer.x)[:, :, None, None]
@@ -440,10 +443,12 @@ class Posterior(ABC):
         log_likelihood += term.reshape(log_likelihood.shape)
 
     def _log_likelihood(self, place: int) -> FloatArray:
+        """Sum the log-likelihood of yes/no answers and of probabilities, as dispersed."""
         hard, soft = self._log_likelihoods[place]
         return np.asarray(hard + soft / self.dispersion)
 
     def _disperse(self) -> None:
+        """Estimate how much answers given as probabilities scatter, and weigh them by it."""
         g = self.mean_guess()
         l = self.mean_lapse()
 
@@ -555,6 +560,7 @@ class ThresholdPosterior(Posterior):
         return np.asarray(np.swapaxes(joint, 0, 1))
 
     def _tables(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Compute one value's posterior mass, guess and rise over threshold and width."""
         g = self.grid.guess[:, None]
         l = self.grid.lapse
         rest = self._rest(place)
@@ -567,12 +573,14 @@ class ThresholdPosterior(Posterior):
         return mass, guess, rise
 
     def _detection(self, place: int, x: float) -> FloatArray:
+        """Compute the probability to detect a log contrast, by width and threshold."""
         width = self.grid.width[:, None]
         return detection_probability(
             np.array(x), self.thresholds[place], width, self.grid.function
         )
 
     def _condition(self, place: int) -> None:
+        """Update one value's thresholds given all else, and the evidence for widths and rates."""
         # The threshold given all else, and the evidence for each width and pair of rates, relative
         # to `top`.
         log = self._log_likelihood(place)
@@ -585,6 +593,7 @@ class ThresholdPosterior(Posterior):
         self._threshold_given[place] = mass / np.where(total > 0, total, 1.0)[:, None]
 
     def _share(self) -> None:
+        """Compute the posterior of width and rates from the evidence at all values."""
         log = self._log_prior + self._catch[0] + self._catch[1] / self.dispersion
         with np.errstate(divide="ignore"):
             for (_, top), linked in zip(self._evidence, self._linked, strict=True):
@@ -592,6 +601,7 @@ class ThresholdPosterior(Posterior):
         self._shared = self._normalised(log)
 
     def _common(self) -> FloatArray:
+        """The posterior mass of width and rates, which all values share."""
         return self._shared
 
     def _rest(self, place: int) -> FloatArray:
@@ -603,6 +613,7 @@ class ThresholdPosterior(Posterior):
         )
 
     def _refine(self, place: int) -> None:
+        """Narrow or widen one value's grid of thresholds to where its posterior mass lies."""
         values = self.thresholds[place]
         mass = self.threshold_mass(place)
         if values.size < 2 * STEPS_PER_INTERVAL:
@@ -624,6 +635,7 @@ class ThresholdPosterior(Posterior):
             self._rebuild(place, np.linspace(ends[0], ends[1], values.size))
 
     def _rebuild(self, place: int, thresholds: FloatArray) -> None:
+        """Recompute one value's posterior on another grid of thresholds."""
         self.thresholds[place] = thresholds
         self._log_likelihoods[place] = 0.0
         for answer in self._answers[place]:

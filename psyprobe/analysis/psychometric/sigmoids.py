@@ -51,16 +51,19 @@ def log_sum(a: FloatArray | float, b: FloatArray | float) -> FloatArray:
 
 
 def _power(z: FloatArray) -> FloatArray:
+    """Compute exp(z), clipped at z = 30."""
     # Beyond 1e13 nothing changes any more, and squares must not overflow.
     return np.exp(np.minimum(z, 30.0))
 
 
 def _log_gumbel(z: FloatArray) -> FloatArray:
+    """Compute the log of the cumulative Gumbel distribution, accurate in the lower tail."""
     power = np.maximum(_power(z), 1e-300)
     return np.asarray(np.log(-np.expm1(-power)))
 
 
 def _log_secant(z: FloatArray) -> FloatArray:
+    """Compute the log of the cumulative hyperbolic secant distribution."""
     exponent = 0.5 * math.pi * z
     log_angle = np.log(np.arctan(np.exp(np.clip(exponent, -30.0, 700.0))))
     # Far below, the arctangent is its argument.
@@ -75,6 +78,8 @@ def _symmetric(
     log_density_slope: Callable[[FloatArray], FloatArray],
     span: float,
 ) -> Sigmoid:
+    """Build a sigmoid whose upper tail mirrors its lower, from the log of the lower."""
+
     def log_upper(z: FloatArray) -> FloatArray:
         return log_lower(-z)
 

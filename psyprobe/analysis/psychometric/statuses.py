@@ -188,6 +188,7 @@ def _bound(
     lapse: float,
     shape: tuple[int, int],
 ) -> Point:
+    """Build the search bounds of all parameters, the same for each curve."""
     groups, _ = shape
     return Point(
         threshold=np.full(shape, threshold),

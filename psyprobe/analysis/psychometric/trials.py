@@ -90,6 +90,7 @@ def read_trials(
 
 
 def _check_one_person(path: str | Path, table: pd.DataFrame) -> None:
+    """Refuse a table of trials that holds more than one person."""
     for column in table.columns.intersection(_PEOPLE_COLUMNS):
         names = table[column].dropna().unique()
         if len(names) > 1:

@@ -74,6 +74,7 @@ def _noise_matched(
 
 
 def _modelfest_curve(frequency: FloatArray) -> FloatArray:
+    """Interpolate the ModelFest CSF at frequencies, cpd; NaN outside the measured range."""
     measured = modelfest_gabors().frequency
     inside = (frequency >= measured.min()) & (frequency <= measured.max())
     out = np.full(frequency.shape, np.nan)
@@ -598,6 +599,7 @@ def _statistic(
 
 
 def _pearson(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Compute Pearson's r along the last axis; NaN for flat curves and under three points."""
     a = first - first.mean(axis=-1, keepdims=True)
     b = second - second.mean(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -610,6 +612,7 @@ def _pearson(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def _rms(difference: FloatArray) -> FloatArray:
+    """Compute the root mean square along the last axis."""
     return np.asarray(np.sqrt((difference * difference).mean(axis=-1)))
 
 

@@ -278,6 +278,7 @@ def _score_group(
     resamples: int,
     seed: int,
 ) -> PeopleScore:
+    """Score each model's CSF against the mean CSF of a group of people, with their ceiling."""
     (level,) = levels_of(csfs[0])
     scores = {}
     curve = pd.Series(mean.mean, mean.values)

@@ -347,6 +347,7 @@ def _expit_and_complement(logit: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _logit(p: FloatArray) -> FloatArray:
+    """Compute the log odds of probabilities, clipped where they are all but 0 or 1."""
     with np.errstate(divide="ignore"):
         return np.asarray((np.log(p) - np.log1p(-p)).clip(_FLOOR, -_FLOOR))
 

@@ -113,6 +113,7 @@ def with_people(
 
 
 def _overall(table: pd.DataFrame) -> float:
+    """Look up the overall score in a table of MVP-Bench or R-Bench scores."""
     if table.index.names[0] == "measure":
         return float(table.loc[("absolute", "overall", "overall"), "value"])
     return float(table["value"].mean())

@@ -128,6 +128,7 @@ def read_reply(
 def _read_shortened(
     text: str, yes: tuple[str, ...], no: tuple[str, ...], polarity: int, describes: bool
 ) -> Reading:
+    """Read yes or no from a reply's structure or words, by the words that stand for them."""
     words = _compile_words(yes, no)
     if not describes:
         words = replace(words, describes=False)
@@ -708,11 +709,13 @@ def posterior_answers(answers: Sequence[float], readout: str) -> list[float]:
 
 
 def _log_sum(logs: Sequence[float]) -> float:
+    """Compute the log of a sum of exponentials without overflow."""
     largest = max(logs)
     return largest + math.log(sum(math.exp(log - largest) for log in logs))
 
 
 def _expit(logit: float) -> float:
+    """Compute the probability that has these log odds, without overflow."""
     return (
         1 / (1 + math.exp(-logit))
         if logit >= 0

@@ -189,6 +189,7 @@ def _flatten(
 
 
 def _is_number(value: object) -> bool:
+    """Tell whether a value is an int or float, and no bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -266,6 +267,7 @@ def best_label(
 
 
 def _only_truth(entries: Sequence[Entry], side: Callable[[str], str | None]) -> bool:
+    """Tell whether an entry labelled with yes or no is true."""
     return any(value is True and side(label) is not None for label, value in entries)
 
 
@@ -287,6 +289,7 @@ def to_fraction(value: Value) -> float | None:
 
 
 def _to_fraction_of(number: float | None) -> float | None:
+    """Return a number from 0 to 1 as it is, and None for any other."""
     return number if number is not None and 0 <= number <= 1 else None
 
 

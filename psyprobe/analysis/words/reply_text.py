@@ -49,10 +49,12 @@ PHRASES = _Phrases(_TABLE)
 
 
 def search(phrase: str, text: str) -> re.Match[str] | None:
+    """Search a text for a named set of phrases in any language, and return the match."""
     return PHRASES[phrase].search(text)
 
 
 def _replace(step: str, text: str) -> str:
+    """Apply the replacements of a named step of cleaning to a text."""
     for pattern, replacement in _REPLACEMENTS[step]:
         text = pattern.sub(replacement, text)
     return text
@@ -147,4 +149,5 @@ PART = re.compile(r"[^.!?;\n\u3002]+[.!?;\n\u3002]*")
 
 
 def strip_marks(part: str) -> str:
+    """Strip closing marks, then commas, colons, dashes and blanks at both ends."""
     return part.rstrip(".!?;\n\u3002").strip(" ,:-/")

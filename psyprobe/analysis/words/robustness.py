@@ -215,6 +215,7 @@ def _centred(over: str, x: FloatArray, y: FloatArray) -> tuple[FloatArray, Float
 
 
 def _correlation(x: FloatArray, y: FloatArray) -> float:
+    """Compute Pearson's r; NaN for under three points and for constants."""
     if x.size < 3:
         return float("nan")
     x = x - x.mean()

@@ -325,6 +325,7 @@ class ChatScore(Tabled):
         return rows
 
     def _compared(self, title: str) -> list[Row]:
+        """Build table rows of the agreement with the human CSF, its spread and baselines."""
         scores = self.scores[self.human]
         cells = {
             **interval_cells(scores),
@@ -350,6 +351,7 @@ class ChatScore(Tabled):
         ]
 
     def _record(self, human: str, scores: comparison.CsfScores | None) -> JsonObject:
+        """Collect the agreement with one human CSF as a flat record."""
         record: JsonObject = {
             "experiment": self.experiment,
             "observer": self.observer,
@@ -374,6 +376,7 @@ class ChatScore(Tabled):
         }
 
     def _remarks(self) -> list[str]:
+        """Write the notes below the score's table: validity, refusals, read-outs, cost."""
         notes = [*self.sessions]
         if self.human and self.scores[self.human].interval_over == comparison.NOTHING:
             notes.append(
@@ -614,6 +617,7 @@ def refuse_features(**options: str | None) -> None:
 
 
 def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, ...]:
+    """Collect sensitivity, interval and statuses at each level of a CSF."""
     statuses = flag_words(csf["status"]).T.tolist()
     values = {name: variable.values for name, variable in csf.variables.items()}
     unsure = values.get("unsure", np.zeros(csf.sizes[level]))
@@ -650,14 +654,17 @@ def _trivial(human: Any) -> tuple[dict[str, float | None], dict[str, float | Non
 
 
 def _values(scores: comparison.CsfScores) -> dict[str, float | None]:
+    """Collect the values of a CSF's scores by name."""
     return {name: statistic.value for name, statistic in scores.statistics.items()}
 
 
 def _finite(value: Any) -> float | None:
+    """Convert to a float, and to None what is not finite."""
     return float(value) if np.isfinite(value) else None
 
 
 def _median(values: Any) -> float | None:
+    """Compute the median of finite values; None if there are none."""
     finite = values[np.isfinite(values)]
     return float(np.median(finite)) if finite.size else None
 
@@ -683,6 +690,7 @@ def _number_cells(values: Mapping[str, float | None]) -> dict[str, str]:
 
 
 def _spread(statistic: comparison.Statistic, name: str) -> str:
+    """Format the mean ± SD over prompts of a statistic."""
     digits = digits_of(name)
     mean = number(statistic.prompt_mean, digits)
     sd = statistic.prompt_sd

@@ -82,6 +82,7 @@ def is_remote(result: xr.Dataset) -> bool:
 
 
 def _options(result: xr.Dataset) -> JsonMapping:
+    """Read the options of the observer's card from a result."""
     options = json.loads(str(result.attrs.get("observer_card", "{}"))).get(
         "options", {}
     )

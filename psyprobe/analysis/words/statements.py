@@ -81,6 +81,7 @@ def asks_for_pattern(question: str, polarity: int) -> bool:
 # The replies of a run answer few questions.
 @lru_cache(1024)
 def _asked_part(question: str) -> str:
+    """Return the sentences of a prompt that have a question mark, or all of it."""
     plain = plain_text(question)
     asked = [part for part in PART.findall(plain) if "?" in part] or [plain]
     return " ".join(map(strip_marks, asked))

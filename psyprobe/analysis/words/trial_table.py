@@ -223,6 +223,7 @@ def _flatten_part(result: xr.Dataset, prefix: str) -> pd.DataFrame:
 
 
 def _scalars(result: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Select the variables of a result that have no dimension."""
     return {
         str(name): result[name] for name in result.variables if not result[name].dims
     }
@@ -270,6 +271,7 @@ def _fill_value(name: str, values: AnyArray) -> Any:
 
 
 def _attributes(table: xr.Dataset, name: str) -> JsonObject:
+    """Collect the CF attributes of a column: units, name, flag values and meanings."""
     if name == _ORDER:
         return _index_attributes(table, name)
     attributes = table[name].attrs

@@ -213,6 +213,7 @@ _UNREADABLE = _Result(None, "", ProblemError("the line cannot be read", passing=
 
 
 def _read_result(line: bytes | None) -> _Result:
+    """Read one line of a batch's results: an answer, a problem, or nothing readable."""
     try:
         result = json.loads(line or b"")
         key = result["custom_id"]

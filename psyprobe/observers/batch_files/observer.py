@@ -188,6 +188,7 @@ class BatchObserver(Answering):
         )
 
     def _read(self) -> Folder:
+        """Read the folder of request and result files."""
         return read_folder(self._path, self.directly.endpoint.thinking)
 
     def _stored_answer(self, folder: Folder, inquiry: Inquiry) -> Answer | None:

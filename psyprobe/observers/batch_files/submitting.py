@@ -133,6 +133,7 @@ async def _find_batch(client: Connection, digest: str) -> str:
 async def _fetch_results(
     client: Connection, folder: Folder, name: str, request_file: RequestFile
 ) -> None:
+    """Download the results of a batch that has ended; refuse one that failed as a whole."""
     batch = await _request(
         client, "GET", f"/batches/{quote(request_file.batch, safe='')}"
     )
@@ -207,6 +208,7 @@ def _check(reply: Reply) -> Reply:
 
 
 def _identifier(fields: JsonMapping) -> str:
+    """Read the id of a file or batch from a server's reply, refusing one that is unsafe."""
     name = fields.get("id")
     if not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise PsyprobeError(

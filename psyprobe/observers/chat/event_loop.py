@@ -61,6 +61,7 @@ class EventLoop:
         work: Callable[..., Coroutine[Any, Any, T]],
         arguments: tuple[Any, ...],
     ) -> None:
+        """Start a coroutine in the loop's thread, and pass its outcome or cancelling on."""
         task = self._loop.create_task(work(*arguments))
         task.add_done_callback(lambda done: _copy_outcome(done, future))
         # The loop holds no strong reference to a task; this callback of the future does.
@@ -85,6 +86,7 @@ def _copy_outcome(task: asyncio.Task[T], future: Future[T]) -> None:
 
 
 async def _cancel_all() -> None:
+    """Cancel all other tasks of the running loop, and wait until they have ended."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

@@ -127,12 +127,15 @@ class InspectObserver(Answering):
                 future.cancel()
 
     def _reply(self, inquiry: Inquiry) -> Answer:
+        """Ask the model one question, and wait for the answer."""
         return self._result(self._submit(inquiry))
 
     def _submit(self, inquiry: Inquiry) -> Future[Answer]:
+        """Start to ask the model one question, in the loop's thread."""
         return self._loop.submit(self._generate, inquiry)
 
     def _result(self, future: Future[Answer]) -> Answer:
+        """Wait for an answer, turning a failure of inspect-ai into one clear error."""
         try:
             return future.result()
         except PsyprobeError:
@@ -143,6 +146,7 @@ class InspectObserver(Answering):
             ) from None
 
     async def _generate(self, inquiry: Inquiry) -> Answer:
+        """Ask the model through inspect-ai, and convert its output to an answer."""
         fields = generate_config(inquiry.decoding, logprobs=self._logprobs)
         config = _models().GenerateConfig(**fields)
         return answer_of(
@@ -225,6 +229,7 @@ def answer_of(output: Any) -> Answer:
 
 
 def _user_message(images: tuple[FloatArray, ...], prompt: str) -> Any:
+    """Build inspect-ai's message of a user from images and a prompt."""
     model = _models()
     codes = [eight_bit(image) for image in images]
     parts = [
@@ -241,8 +246,10 @@ def _url(shape: tuple[int, ...], codes: bytes) -> str:
 
 
 def _models() -> Any:
+    """Import inspect-ai's models on first use."""
     return importlib.import_module("inspect_ai.model")
 
 
 def _line(error: Exception) -> str:
+    """Make an error's message one line, or its type where it has none."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -209,6 +209,7 @@ class OpenAIObserver(Answering):
         return {**listed, **self._reply(inquiry).named}
 
     def _reply(self, inquiry: Inquiry) -> Answer:
+        """Ask the server one question, wait for the answer, and warn of what it refused."""
         sender = self.sending()
         future = sender.submit(self.question(inquiry))
         try:
@@ -328,6 +329,7 @@ def _warn_of_notices(sender: Sender) -> None:
 
 
 def _checked_input_size(size: int | Sequence[int] | None) -> tuple[int, int] | None:
+    """Check an input size of 8 to 8192 px, and return (height, width), or None."""
     if size is None:
         return None
     height, width = checked_size(size)

@@ -81,6 +81,7 @@ class Connection:
     def _request(
         self, method: str, path: str, body: Any, headers: dict[str, str]
     ) -> Any:
+        """Begin an HTTP request, opening the session with its proxy and headers at first."""
         import aiohttp
 
         if self._session is None:

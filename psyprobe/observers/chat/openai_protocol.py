@@ -143,6 +143,7 @@ class Dialect:
         return self._leave_out(self.limit)
 
     def _leave_out(self, *names: str) -> Dialect | None:
+        """Return the dialect without more request fields; None if it lacked them already."""
         without = tuple(sorted({*self.without, *names}))
         return None if without == self.without else replace(self, without=without)
 
@@ -470,6 +471,7 @@ def _first_tokens(logprobs: Any) -> tuple[tuple[str, float], ...] | None:
 
 
 def _number(value: Any) -> float | None:
+    """Convert a value of a server's reply to a finite number, or None."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -484,8 +486,10 @@ def _count(value: Any) -> int | None:
 
 
 def _detail(details: Any, name: str) -> int | None:
+    """Read a count of tokens from a table of a reply; None if there is none."""
     return _count(details.get(name)) if isinstance(details, dict) else None
 
 
 def _name(value: Any) -> str:
+    """Return a text of a server's reply, cut to 200 characters, or "" for any other type."""
     return value[:200] if isinstance(value, str) else ""

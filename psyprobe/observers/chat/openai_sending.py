@@ -365,6 +365,7 @@ class Sender:
         return bool(self._thinks_untagged)
 
     def _learn(self, dialect: Dialect, reason: str) -> None:
+        """Adopt the request fields that the server accepts, and note the change."""
         change = _describe_change(self.dialect, dialect)
         self.dialect = dialect
         if change:
@@ -474,6 +475,7 @@ class Sender:
     async def _exchange(
         self, question: Question, dialect: Dialect
     ) -> Answer | ProblemError:
+        """Send one question to the server, and return its answer or what went wrong."""
         import aiohttp
 
         body = request_body(self.endpoint, question, dialect)
@@ -613,6 +615,7 @@ def _jittered(pause: float, problem: ProblemError) -> float:
 
 
 def _next_pause(pause: float, problem: ProblemError, growth: float) -> float:
+    """Compute the next pause before a retry, s: the last times `growth`, or as the server asks."""
     return min(growth * pause, _LONGEST_PAUSE) if problem.wait is None else pause
 
 
@@ -624,4 +627,5 @@ async def _cancel(task: asyncio.Future[Any]) -> None:
 
 
 def _now() -> float:
+    """Return the event loop's time, s."""
     return asyncio.get_running_loop().time()

@@ -359,6 +359,7 @@ class TotalCost:
 
 
 def _escape_surrogates(text: str) -> str:
+    """Escape halves of surrogate pairs, which UTF-8 cannot hold, as backslash codes."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -477,6 +478,7 @@ class Answering:
         return inquiry
 
     def _check_image(self, image: FloatArray) -> None:
+        """Refuse an image of a wrong shape or range, or not of 8 bits where those are asked."""
         check_images(np.asarray(image)[None], self.card.name)
         if self.bits == 8:
             eight_bit(image)
@@ -487,6 +489,7 @@ class Answering:
 
 
 def _number_of_images(lowest: int, highest: int | None) -> str:
+    """Describe in words how many images an observer takes."""
     if highest is None:
         return f"at least {lowest}"
     return "one image" if highest == 1 else f"{lowest or 'up'} to {highest} images"

@@ -114,6 +114,7 @@ class TransformersChat(Answering):
         return self._pixels.delivered(image)
 
     def _reply(self, inquiry: Inquiry) -> Answer:
+        """Ask the model one question, and return its answer."""
         return next(self._answers([inquiry]))[1]
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
@@ -128,6 +129,7 @@ class TransformersChat(Answering):
     def _answers(
         self, inquiries: Iterable[Inquiry]
     ) -> Iterator[tuple[Inquiry, Answer]]:
+        """Ask the model questions in batches, reusing what it computed of a shared image."""
         source = iter(inquiries)
         while batch := list(itertools.islice(source, self._batch_size)):
             remaining: list[Inquiry] = []
@@ -301,6 +303,7 @@ class TransformersChat(Answering):
         tokens_in: int,
         latency: float,
     ) -> Answer:
+        """Build an answer from generated tokens, cut at the end token, and log-probabilities."""
         tokens = tokens[: inquiry.decoding.max_tokens]
         (ends,) = np.nonzero(np.isin(tokens, self._end_tokens))
         tokens = tokens[: ends[0] + 1] if ends.size else tokens
@@ -349,6 +352,7 @@ class TransformersChat(Answering):
 
     @cached_property
     def _end_tokens(self) -> list[int]:
+        """The tokens that end a text, of all parts of the model."""
         tokens: list[int] = []
         for part in self._model.modules():
             config = getattr(part, "generation_config", None)

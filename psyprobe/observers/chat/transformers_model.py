@@ -206,6 +206,7 @@ def _reset_decoding(model: Any, tokenizer: Any) -> None:
 
 @contextmanager
 def _without_progress_bars() -> Iterator[None]:
+    """Hide transformers' progress bars within the block."""
     from transformers.utils import logging
 
     was_enabled = logging.is_progress_bar_enabled()
@@ -356,6 +357,7 @@ class PixelPath:
         return np.asarray(scaled / factor / 255)
 
     def _normalisation(self, setting: str, default: float) -> tuple[float, ...]:
+        """Read the mean or SD of each channel from the image processor, or a default."""
         if self._processor.do_normalize:
             default = getattr(self._processor, setting)
         return tuple(np.broadcast_to(default, 3).tolist())
@@ -384,6 +386,7 @@ class PixelPath:
         return obstacle
 
     def _middle(self, image: FloatArray) -> FloatArray:
+        """Compute the drive value of the pixel that the model sees in the image's middle."""
         drive = self._drive(self._views(image)[0])
         return np.asarray(drive[drive.shape[0] // 2, drive.shape[1] // 2])
 

@@ -97,6 +97,7 @@ class VLMEvalKitObserver(Answering):
         )
 
     def _reply(self, inquiry: Inquiry) -> Answer:
+        """Ask the model one question with images in temporary files, and time its reply."""
         name = self.card.name
         if inquiry.system and not self._system:
             raise InputError(

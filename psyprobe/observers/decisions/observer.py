@@ -115,6 +115,7 @@ class DecidedObserver(Answering):
             yield inquiry, self._reply(self.checked(inquiry))
 
     def _reply(self, inquiry: Inquiry) -> Answer:
+        """Answer by the trained decision stage from the images' features; draw ties by lot."""
         decision = inquiry.decision
         if decision is None:
             raise InputError(

@@ -343,11 +343,13 @@ def _fit_logistic(rows: FloatArray, labels: FloatArray, strength: float) -> Floa
 
 
 def _log_loss(weights: FloatArray, rows: FloatArray, labels: FloatArray) -> float:
+    """Compute the logistic loss of a linear classifier, summed over labels of +1 and -1."""
     margins = labels * (rows @ weights[:-1] + weights[-1])
     return float(np.sum(np.logaddexp(0, -margins)))
 
 
 def _check_name(name: str) -> None:
+    """Refuse a name that is no decision stage which can be trained."""
     if name not in STAGES or name == "ideal":
         raise unknown_name("decision stage", name, [*STAGES][:-1])
 

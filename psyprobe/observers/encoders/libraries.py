@@ -132,6 +132,7 @@ def timm_network(full: str, module: Any, **network_fields: Any) -> Network:
 
 
 def _timm_stages(module: Any) -> tuple[str, ...]:
+    """List the module names of a timm network's stages."""
     info = module.feature_info
     stages = (stage["module"] for stage in getattr(info, "info", info))
     return tuple(dict.fromkeys(stages))

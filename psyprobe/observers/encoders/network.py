@@ -259,6 +259,7 @@ class NetworkObserver:
         )
 
     def _per_channel(self, values: tuple[float, ...]) -> Any:
+        """Build a tensor of one value a channel that broadcasts over (C, H, W)."""
         import torch
 
         return torch.tensor(values, dtype=torch.float32, device=self._device)[
@@ -435,6 +436,7 @@ def _rows(network: Network, name: str, output: Any, count: int) -> FloatArray:
 def _checked_layers(
     network: Network, layers: str | Iterable[str] | None
 ) -> tuple[str, ...]:
+    """Resolve and check the names of the layers to read, with their tokens ("LAYER:cls")."""
     if layers == "all" and not network.stages:
         raise InputError(
             f"{network.name} names no layers: it gives {network.main!r} alone"
@@ -684,6 +686,7 @@ def hub_weights(name: str) -> Iterator[None]:
 
 
 def _hub_answers() -> bool:
+    """Tell whether the Hugging Face hub answers within the allowed time."""
     from huggingface_hub import constants, get_session
 
     try:

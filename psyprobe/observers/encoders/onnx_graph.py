@@ -183,6 +183,7 @@ class OnnxObserver:
         }
 
     def _rows(self, name: str, tensor: Any, count: int) -> FloatArray:
+        """Flatten an output of the graph to one row an image, refusing any other form."""
         description = type(tensor).__name__
         if isinstance(tensor, np.ndarray):
             is_row = tensor.ndim > 1 and len(tensor) == count
@@ -211,6 +212,7 @@ def _input(name: str, graph: Any) -> Any:
 
 
 def _format(name: str, input_tensor: Any) -> np.dtype[Any]:
+    """Return the dtype of the graph's input, refusing whole numbers."""
     import onnx
 
     dtype: np.dtype[Any] = np.dtype(
@@ -225,6 +227,7 @@ def _format(name: str, input_tensor: Any) -> np.dtype[Any]:
 
 
 def _layout(name: str, axes: list[int], layout_option: str | None) -> str:
+    """Find where an input's channels are ("NCHW" or "NHWC"), or check the layout given."""
     if layout_option is not None:
         check_known("layout", [layout_option], _LAYOUTS)
     candidates = [

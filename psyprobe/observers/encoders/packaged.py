@@ -107,6 +107,7 @@ def packaged_rows() -> list[ObserverRow]:
 
 
 def _obstacle(package: Package) -> str:
+    """Describe what is missing to load the weights of an installed package; "" if nothing."""
     if _find(package) is None:
         return (
             f"needs the weights *{package.file} in the package {package.package}: "
@@ -240,6 +241,7 @@ def _of_clips(full: str, package: Package, options: EncoderOptions) -> FeaturesO
 
 
 def _origin(package: Package) -> str:
+    """Name the package and version that weights come from."""
     return f"package {package.package} {importlib.metadata.version(package.package)}"
 
 
@@ -405,6 +407,7 @@ def saliency_vit(path: Path, module: Any) -> JsonObject:
 
 
 def _resampled(table: Any, grid: tuple[int, int]) -> Any:
+    """Resample a table of position embeddings to another grid of patches."""
     import torch
 
     side = round(table.shape[1] ** 0.5)
@@ -417,6 +420,7 @@ def _resampled(table: Any, grid: tuple[int, int]) -> Any:
 
 
 def _tensors(path: Path) -> Any:
+    """Load the tensors of a torch file on the CPU, no code with them."""
     import torch
 
     return torch.load(path, map_location="cpu", weights_only=True)

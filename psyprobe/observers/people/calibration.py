@@ -143,6 +143,7 @@ def _card_width(values: JsonMapping) -> float:
 
 
 def _read_distance(values: JsonMapping, card: float) -> JsonObject:
+    """Read the viewing distance, mm, by tape or blind spot, refusing two that disagree."""
     spot = _blind_spot_distance(values, card)
     if values.get("distance_method") == "blind_spot":
         if spot is None:
@@ -175,6 +176,7 @@ def _blind_spot_distance(values: JsonMapping, card: float) -> float | None:
 
 
 def _read_light(values: JsonMapping) -> JsonObject:
+    """Read the screen's peak luminance, cd/m², and exponent, or assume an office screen's."""
     source = "value" if values.get("light") == "value" else "guess"
     peak = read_number(values, "peak", 50, 2000) if source == "value" else OFFICE.peak
     display = replace(OFFICE, peak=peak, black=peak / _CONTRAST_RATIO)

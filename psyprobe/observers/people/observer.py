@@ -239,6 +239,7 @@ class QuestionExchange:
             self._changed.notify_all()
 
     def _make_answer(self, attempt: Attempt, key: str) -> Answer:
+        """Build the answer of a person's key press, with its reaction time and trial record."""
         session = {
             "session": self.session,
             "number": self._number,

@@ -51,6 +51,7 @@ class PersonServer(LoopbackServer):
 
 
 def _routes(session: PageSession) -> list[Route]:
+    """Build the page of a session and the requests that it sends, for one tab at a time."""
     page, shader, draw, *scripts = (
         packaged_text("psyprobe.observers.people", name)
         for name in (

@@ -362,6 +362,7 @@ class SimulatedObserver(Answering):
         return mind.guess + (1 - mind.guess - mind.lapse) * sigmoid(log_odds)
 
     def _is_reversed(self, prompt: str) -> bool:
+        """Tell whether a prompt has a word that reverses yes and no."""
         return not words_of(prompt).isdisjoint(self.mind.reversed_words)
 
     def _wave(self, view: FloatArray) -> Wave:
@@ -437,6 +438,7 @@ class SimulatedObserver(Answering):
         return np.asarray(light_of_drive(pixels, self._eotf) @ weights)
 
     def _colour_contrast(self, lms: FloatArray) -> FloatArray:
+        """Compute contrast along the observer's colour direction from LMS contrasts."""
         return (
             1 + contrast_along(self.mind.direction, lms) if lms.any() else lms[..., 0]
         )
@@ -549,6 +551,7 @@ def simulated_rows() -> list[ObserverRow]:
 
 
 def _csf(name: str, mind: Mind) -> Callable[[FloatArray], FloatArray]:
+    """Build the sensitivity over frequency of a named CSF model, for a simulated observer."""
     from psyprobe import human  # loads on use: it brings tables and scipy
 
     model: Callable[..., FloatArray] = {

@@ -219,6 +219,7 @@ class ChatRequest(BaseModel):
         return [part.image_url.url for part in self._parts(("user",)) if part.image_url]
 
     def _parts(self, roles: Sequence[str]) -> Iterator[_Part]:
+        """Iterate over the texts and images of messages in given roles, but for examples."""
         is_answer = [message.role == "assistant" for message in self.messages]
         for position, message in enumerate(self.messages):
             # A question with its answer is an example, and no part of the question.
@@ -324,6 +325,7 @@ class SimulatedServer(LocalServer):
         self._worker.shutdown()
 
     async def _list(self, request: Request) -> Response:
+        """Answer a request for the list of models."""
         self._check_key(request)
         self.counts["listed"] += 1
         model = {
@@ -334,6 +336,7 @@ class SimulatedServer(LocalServer):
         return JSONResponse({"object": "list", "data": [model]})
 
     async def _complete(self, request: Request) -> ASGIApp:
+        """Answer a chat request, or fail as the drawn fault says, and count it."""
         self._check_key(request)
         body = await request.body()
         fault = next(self._draws)
@@ -342,11 +345,13 @@ class SimulatedServer(LocalServer):
         return response
 
     async def _refuse(self, _: Request, refusal: HTTPException) -> Response:
+        """Turn a refusal into the JSON error of the protocol, and count it."""
         self.counts[getattr(refusal, "outcome", "refused")] += 1
         error = getattr(refusal, "error", {"message": refusal.detail})
         return JSONResponse({"error": error}, refusal.status_code, refusal.headers)
 
     def _check_key(self, request: Request) -> None:
+        """Refuse a request without the right API key."""
         authorization = request.headers.get("authorization", "").encode()
         if self._key is not None and not hmac.compare_digest(
             authorization, f"Bearer {self._key}".encode()

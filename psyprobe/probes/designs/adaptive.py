@@ -235,6 +235,7 @@ class Adaptive(PosteriorDesign[P]):
         return self._count_contrast(contrast) < share * count
 
     def _is_wide(self, place: int) -> bool:
+        """Tell whether a value's threshold interval is wider than the one to stop at."""
         low, high = self.posterior.interval(place)
         return high - low > self._stop
 
@@ -321,12 +322,14 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
         self._tables: dict[int, tuple[FloatArray, FloatArray, FloatArray | None]] = {}
 
     def _open_places(self) -> list[int]:
+        """List the values whose threshold is still uncertain and has trials left."""
         counts = self._by_value.copy()
         counts.update(level.value for level in self._pending if not level.catch)
         unfinished = [i for i in self._order if counts[self.values[i]] < self._n_max]
         return [*filter(self._is_wide, unfinished)]
 
     def _information(self, place: int) -> FloatArray:
+        """Compute the expected information of a trial at each contrast, for one value."""
         grid = self.posterior.grid
         thresholds = self.posterior.thresholds[place]
         if place not in self._tables or self._tables[place][0] is not thresholds:
@@ -438,10 +441,12 @@ class QuickCSF(Adaptive[CsfPosterior]):
         )
 
     def _open_places(self) -> list[int]:
+        """List all values while any threshold is uncertain and trials are left."""
         if self._responses + len(self._pending) >= self._n_max:
             return []
         return self._order if any(map(self._is_wide, self._order)) else []
 
     def _information(self, place: int) -> FloatArray:
+        """Compute the expected information of a trial at each contrast, for one frequency."""
         # An answer tells of the curve through the threshold at its frequency alone.
         return information_on_threshold(*self.posterior.expected(place), self._visible)

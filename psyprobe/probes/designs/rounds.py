@@ -58,6 +58,7 @@ class Rounds(PosteriorDesign[ThresholdPosterior]):
         return self._second is None and not self._remaining and not self._pending
 
     def _take(self, level: Level) -> None:
+        """Remove a level from those to be answered, refusing one that is not among them."""
         if level not in self._pending:
             self._begin_second()
             if level not in self._remaining:
@@ -67,6 +68,7 @@ class Rounds(PosteriorDesign[ThresholdPosterior]):
             self._remaining.remove(level)
 
     def _begin_second(self) -> None:
+        """Choose the levels of the second round once the first is answered."""
         if self._second and not self._remaining and not self._pending:
             self._remaining = self._second()
             self._second = None

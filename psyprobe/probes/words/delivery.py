@@ -731,9 +731,11 @@ class Scene:
 
     @cached_property
     def _display(self) -> str:
+        """The digest of the display."""
         return digest(self.display.to_dict())
 
     def _random_seeds(self, image_seed: int) -> dict[str, int]:
+        """Derive each random seed of a stimulus from the seed of its image."""
         return {
             name: image_seed if name == "seed" else derived_seed(image_seed, name)
             for name in self.spec.levels()

@@ -123,6 +123,7 @@ class WordsPlan(Recorded):
         }
 
     def _repr_html_(self) -> str:
+        """Show the plan as HTML text in a notebook."""
         from psyprobe.files import html
 
         return html.preformatted(str(self))
@@ -387,6 +388,7 @@ def _design_cost(
     refused: int,
     pace: Pace | None,
 ) -> DesignCost:
+    """Estimate the questions, images, tokens, time, price and interval width of a design."""
     orders = len(schedule.probe.orders)
     prompts = len(schedule.asking.prompts)
     trials, shared = _estimate_trials(schedule, design, readout, refused)
@@ -458,6 +460,7 @@ def _answers_per_trial(schedule: WordsSchedule, readout: str) -> int:
 
 
 def _design_conditions(schedule: WordsSchedule, readout: str) -> DesignConditions:
+    """Collect what a design's expected interval depends on: levels, chance, read-out."""
     levels = schedule.experiment.levels
     contrasts = schedule.contrasts
     return {
@@ -473,6 +476,7 @@ def _design_conditions(schedule: WordsSchedule, readout: str) -> DesignCondition
 
 
 def _table_lines(costs: list[DesignCost]) -> list[str]:
+    """Align the costs of designs as lines of a table, the first marked by "*"."""
     head = (
         "design",
         "read-out",

@@ -152,6 +152,7 @@ def axis_levels(experiment: Experiment, period: bool = False) -> AxisLevels:
 
 
 def _other_level(experiment: Experiment, axis: StimulusAxis) -> str:
+    """Find the one level besides the varied one over which an experiment asks, or refuse."""
     axis_level = "frequency" if axis == PERIOD else axis.name
     other_levels = [level for level in experiment.levels if level != axis_level]
     fixed_levels = {} if experiment.asking is None else experiment.asking.hold
@@ -361,6 +362,7 @@ class PromptVariant:
         }
 
     def _repeat(self, level: Level) -> int:
+        """Count a level asked once more, and return how often it was asked before."""
         place = (
             "catch"
             if level.catch
@@ -372,6 +374,7 @@ class PromptVariant:
         return self._repeats[place] - 1
 
     def _mark(self, trials: list[Trial]) -> list[Trial]:
+        """Choose by seed which trials are asked by a second read-out as a check."""
         self._planned += len(trials)
         count = math.ceil(self.asking.check * self._planned - 1e-9) - self._checked
         if self.readout is None:

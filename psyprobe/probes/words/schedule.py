@@ -287,6 +287,7 @@ class WordsSchedule(ExperimentSchedule):
                     self._tell_design(trial)
 
     def _tell_design(self, trial: Trial) -> None:
+        """Tell the design of a prompt how an answered trial reads."""
         orders = self._orders(trial)
         readings = {
             order: reading
@@ -304,6 +305,7 @@ class WordsSchedule(ExperimentSchedule):
             trials = self._given_up
 
     def _check_observer(self) -> None:
+        """Refuse an observer that cannot take the images, bits or levels of the experiment."""
         experiment = self.experiment
         observer = self.observer
         spec = experiment.spec()
@@ -365,6 +367,7 @@ class WordsSchedule(ExperimentSchedule):
                 )
 
     def _build_scene(self) -> Scene:
+        """Set up how stimuli are drawn and delivered: to a person's screen or as images."""
         sending = self.experiment.delivery
         spec = self._native
         display = self.experiment.display
@@ -425,6 +428,7 @@ class WordsSchedule(ExperimentSchedule):
                 scene.check_noise(trial)
 
     def _check_screen(self, screen: Screen | None) -> Screen:
+        """Refuse to ask a person without a calibrated screen, or in several wordings."""
         if screen is None:
             raise InputError(
                 f"{self.experiment.name} draws patterns, and nobody calibrated the screen; take "
@@ -585,6 +589,7 @@ class WordsSchedule(ExperimentSchedule):
         }
 
     def _reading(self, trial: Trial, order: int) -> Read | None:
+        """Read the reply to a trial in one order of its intervals; None if there is none."""
         answer = self._answers.get(self._questions[trial, order].key)
         if answer is None or answer["refused"]:
             return None

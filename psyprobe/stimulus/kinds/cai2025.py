@@ -58,6 +58,7 @@ class _Published(Specification):
         return Uniform(luminance=self.luminance, ppd=self.ppd, size=self.size)
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
+        """Draw each image of the batch on its own, and say the colour space of the pixels."""
         images = []
         for numbers in zip(
             *(self.per_image(name) for name in self.numeric), strict=True
@@ -108,6 +109,7 @@ class _Primaries(NamedTuple):
 
 @cache
 def _primaries() -> _Primaries:
+    """Compute the background and the DKL axes as linear RGB per cd/m², once."""
     observer = cone_observer("cie2006_led_lcd")
     to_rgb = _XYZ_TO_RGB @ observer.to_xyz
     dkl = dkl_matrix(_DKL_GREY)
@@ -140,6 +142,7 @@ class Cai2025Gabor(_Published):
         return Cai2025Background(luminance=self.luminance, ppd=self.ppd, size=self.size)
 
     def _image(self, **values: float) -> FloatArray:
+        """Draw a Gabor in sine phase along a DKL axis, linear RGB, cut off at the darkest light."""
         height, width = self.shape
         x = _centred(width, self.ppd)
         y = _centred(height, self.ppd)
@@ -165,6 +168,7 @@ class Cai2025Background(Specification):
         return self
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
+        """Draw the uniform background of the chromatic Gabors, linear RGB."""
         luminance = np.asarray(self.luminance)[..., None, None, None]
         rgb = luminance * _primaries().background
         pixels = np.broadcast_to(rgb, (*self.batch, *self.shape, 3))
@@ -173,6 +177,7 @@ class Cai2025Background(Specification):
 
 @cache
 def _white_field(shape: Size) -> FloatArray:
+    """Draw the frozen white noise of the published stimuli, of unit variance."""
     # The generator that gave the published noise.
     return np.random.RandomState(_NOISE_SEED).standard_normal(shape)
 
@@ -202,6 +207,7 @@ class Cai2025Noise(_Published):
     contrast_kind = "rms"
 
     def _image(self, **values: float) -> FloatArray:
+        """Draw frozen noise in a band of one octave about the frequency, cd/m²."""
         centre = values["frequency"]
         noise = _filtered_noise(self.shape, self.ppd, centre * 2**-0.5, centre * 2**0.5)
         return _light(values["luminance"], values["contrast"] * noise)
@@ -216,6 +222,7 @@ class Cai2025Grating(_Published):
     contrast_kind = "michelson"
 
     def _image(self, **values: float) -> FloatArray:
+        """Draw an upright sine grating over the whole field, cd/m²."""
         height, width = self.shape
         wave = np.sin(2 * np.pi * values["frequency"] * _centred(width, self.ppd))
         row = values["luminance"] * (1 + values["contrast"] * wave)
@@ -235,6 +242,7 @@ class _PublishedMask(_Published):
         return replace(self, contrast=0.0)
 
     def _target(self, values: dict[str, float]) -> FloatArray:
+        """Draw the Gabor to detect at contrast 1, in cosine phase."""
         height, width = self.shape
         x = _from_corner(width, self.ppd)
         y = _from_corner(height, self.ppd)
@@ -254,6 +262,7 @@ class Cai2025MaskCoherent(_PublishedMask):
     luminance: Levels = 32.0
 
     def _image(self, **values: float) -> FloatArray:
+        """Draw a Gabor on a grating of its own frequency and phase, cd/m²."""
         x = _from_corner(self.shape[1], self.ppd)
         wave = np.cos(2 * np.pi * values["frequency"] * x)
         change = values["mask_contrast"] * wave + values["contrast"] * self._target(
@@ -271,6 +280,7 @@ class Cai2025MaskIncoherent(_PublishedMask):
     radius: Levels = 0.8
 
     def _image(self, **values: float) -> FloatArray:
+        """Draw a Gabor on frozen noise up to 12 cpd, cd/m²."""
         noise = _filtered_noise(self.shape, self.ppd, 0.0, 12.0)
         change = values["mask_contrast"] * noise + values["contrast"] * self._target(
             values

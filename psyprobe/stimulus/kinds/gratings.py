@@ -329,6 +329,7 @@ class Gabor(_Wave):
         return backend.array(change * amplitude[:, None, None] + offset[:, None, None])
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
+        """Draw the Gabors, refusing balanced ones that need negative light."""
         pixels, space = super()._draw_pixels(backend)
         if self.balanced:
             self._refuse_negative(pixels)
@@ -404,6 +405,7 @@ class Ring(_Wave):
         return outer - inner
 
     def _draw_windows(self, numbers: dict[str, FloatArray]) -> FloatArray:
+        """Draw the window of each ring: the outer disc less the inner."""
         inner_radius = numbers.pop("inner")
         outer = super()._draw_windows(numbers)
         return outer - super()._draw_windows(numbers | {"radius": inner_radius})

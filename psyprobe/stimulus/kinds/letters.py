@@ -279,6 +279,7 @@ class _Letter(Modulation):
 
 
 def _pixel_gain(stroke: float) -> float:
+    """Compute how much pixels blur a letter's strokes of a width in pixels, from 0 to 1."""
     return float(np.sinc(0.5 / stroke))
 
 
@@ -296,6 +297,7 @@ class Optotype(_Letter):
     letter: Levels = parameter("1", "Letter", labels=SLOAN)
 
     def _names(self) -> Iterator[str]:
+        """Iterate over the Sloan letters of the batch."""
         return (SLOAN[int(number)] for number in self.per_image("letter"))
 
 
@@ -311,6 +313,7 @@ class Landolt(_Letter):
     """
 
     def _names(self) -> Iterator[str]:
+        """Iterate over the letters of the batch: all "C"."""
         return iter("C" * len(self.per_image("x")))
 
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
@@ -344,6 +347,7 @@ class TumblingE(_Letter):
     """
 
     def _names(self) -> Iterator[str]:
+        """Iterate over the letters of the batch: all "E"."""
         return iter("E" * len(self.per_image("x")))
 
 

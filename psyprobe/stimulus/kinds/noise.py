@@ -248,6 +248,7 @@ class _Ring:
 def _ring(
     shape: Size, ppd: float, low: float, high: float, exponent: float, edge: float
 ) -> _Ring:
+    """Compute the Fourier coefficients in a band of frequencies: places, amplitudes and mirrors."""
     height, width = shape
     frequencies, index = _sorted_frequencies(shape, ppd)
     reach = 2.0 ** (edge / 2)

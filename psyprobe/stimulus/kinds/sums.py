@@ -142,6 +142,7 @@ class Sum(Specification):
         )
 
     def _with_parts(self, parts: Iterable[Modulation]) -> Self:
+        """Return a copy of the sum with other stimuli in the place of its parts."""
         return replace(self, parts=tuple(parts))
 
     def to_dict(self) -> JsonObject:
@@ -201,9 +202,11 @@ class Sum(Specification):
 
     @property
     def _layout(self) -> _Layout:
+        """The names of the sum's parameters and levels, each with the part it belongs to."""
         return _lay_out(tuple(type(part) for part in self.parts), self.part_names)
 
     def _address(self, name: str) -> _Address:
+        """Find the part and the parameter of it that a name of the sum stands for."""
         addresses = self._layout.addresses
         check_names("this sum", [name], addresses)
         return addresses[name]
@@ -225,6 +228,7 @@ class Sum(Specification):
         return joined.changed(luminance=np.full(sum(counts), joined.luminance))
 
     def _describe_images(self, batch: Shape) -> Iterator[JsonObject]:
+        """Iterate over the content of each image of the batch, with that of all its parts."""
         shared = self.content()
         contents = (part._describe_images(batch) for part in self.parts)
         for parts in zip(*contents, strict=True):
@@ -239,6 +243,7 @@ class Sum(Specification):
         return self._with_parts(part.select(batch, positions) for part in self.parts)
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
+        """Draw the background changed by all parts, refusing a sum that needs negative light."""
         grey = not any(part.in_colour for part in self.parts)
         total: Array = None
         for part in self.parts:
@@ -299,6 +304,7 @@ class _Layout(NamedTuple):
 
 @cache_by_kind
 def _lay_out(kinds: tuple[type[Modulation], ...], names: tuple[str, ...]) -> _Layout:
+    """Name the parameters of all parts so that no two are alike: PART_NAME but for the first."""
     addresses: dict[str, _Address] = {}
     levels: dict[str, Parameter] = {}
     parameters = []
@@ -325,4 +331,5 @@ def _lay_out(kinds: tuple[type[Modulation], ...], names: tuple[str, ...]) -> _La
 
 
 def _default_names(count: int) -> tuple[str, ...]:
+    """Name the parts after the first: mask, mask2, mask3 ..."""
     return tuple("mask" if part == 1 else f"mask{part}" for part in range(1, count))

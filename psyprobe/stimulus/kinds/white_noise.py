@@ -118,6 +118,7 @@ class WhiteNoise(Modulation):
         return deviates
 
     def _refuse_negative(self, pixels: Array) -> None:
+        """Refuse a density that makes a pixel darker than black."""
         darkest = float(pixels.min())
         allowed = f"it would need negative light ({darkest:g}); give less"
         self._require("density", darkest >= 0, allowed)
@@ -198,6 +199,7 @@ class ColouredNoise(WhiteNoise):
 
     @property
     def _power(self) -> Levels:
+        """Mean over the field of the spectrum that each image's exponent gives."""
         exponents = np.asarray(self.exponent, float)
         power = [
             float(np.mean(_spectrum(self.shape, self.ppd, exponent)))
@@ -213,6 +215,7 @@ class ColouredNoise(WhiteNoise):
         )
 
     def _coloured(self, deviates: FloatArray, index: int) -> FloatArray:
+        """Filter white deviates to the 1/f spectrum of one image, of unit variance."""
         exponent = float(self.per_image("exponent")[index])
         spectrum = _spectrum(self.shape, self.ppd, exponent)
         amplitude = np.sqrt(spectrum / np.mean(spectrum))

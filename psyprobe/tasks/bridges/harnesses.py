@@ -85,6 +85,7 @@ class AnswerTables:
 
 
 def _import(replies: Replies, store: Store) -> ImportedRun:
+    """Store replies of another harness, and count those that were new."""
     counts = store_replies(replies, store)
     return ImportedRun(
         replies.experiment.name, replies.card.name, len(replies.answers), *counts
@@ -92,6 +93,7 @@ def _import(replies: Replies, store: Store) -> ImportedRun:
 
 
 def _need_inspect() -> None:
+    """Refuse to go on without inspect-ai installed."""
     if importlib.util.find_spec("inspect_ai") is None:
         raise PsyprobeError(
             "logs of inspect-ai need inspect-ai: pip install 'psyprobe[inspect]'"

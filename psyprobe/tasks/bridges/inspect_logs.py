@@ -234,6 +234,7 @@ def _reply_scores(record: RunRecord, result: xarray.Dataset) -> dict[str, JsonOb
 
 
 def _sample(turn: Turn, model: str, score: JsonMapping | None) -> Any:
+    """Build inspect-ai's record of one question, its reply and score."""
     from inspect_ai import log, scorer
     from inspect_ai import model as inspect_model
 

@@ -335,6 +335,7 @@ def _trial_score(turn: Turn) -> dict[str, float]:
 
 
 def _check_plain(turn: Turn, harness: str) -> None:
+    """Refuse a question with system text or examples, which a harness has no place for."""
     if turn.inquiry.system or turn.inquiry.examples:
         content = "a system text" if turn.inquiry.system else "examples"
         raise InputError(
@@ -344,11 +345,13 @@ def _check_plain(turn: Turn, harness: str) -> None:
 
 
 def _pngs(turn: Turn) -> Iterator[bytes]:
+    """Encode the images of a question as PNG."""
     for image in turn.inquiry.images:
         yield encode_png(eight_bit(image), noise=True)
 
 
 def _vlmevalkit_row(index: int, turn: Turn) -> JsonObject:
+    """Build VLMEvalKit's table row of one question."""
     return {
         "index": index,
         "id": turn.id,
@@ -360,6 +363,7 @@ def _vlmevalkit_row(index: int, turn: Turn) -> JsonObject:
 
 
 def _description(turn: Turn) -> JsonObject:
+    """Select what describes a question's stimulus and order, for a table."""
     return {
         name: value
         for name, value in turn.description.items()
@@ -368,12 +372,14 @@ def _description(turn: Turn) -> JsonObject:
 
 
 def _write_page(experiment: Experiment, folder: Path) -> Path:
+    """Write the experiment's TOML page to a folder, and return its path."""
     path = folder / f"{experiment.name}.toml"
     write_text(path, experiment.toml)
     return path
 
 
 def _write_xlsx(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as an Excel workbook, or say that openpyxl is missing."""
     try:
         table.to_excel(path, index=False, engine="openpyxl")
     except ImportError:

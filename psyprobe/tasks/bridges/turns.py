@@ -334,6 +334,7 @@ def _plan(experiment: Experiment, observer: ReplayObserver) -> tuple[Any, Any]:
 
 
 def _observer_digest(batch: Batch) -> str:
+    """Return the digest of the observer that a batch asks."""
     return batch.questions[0].observer
 
 
@@ -350,6 +351,7 @@ def _describe_questions(schedule: Any) -> dict[str, JsonObject]:
 
 
 def _is_number(value: Any) -> bool:
+    """Tell whether a value is a finite int or float, and no bool."""
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)

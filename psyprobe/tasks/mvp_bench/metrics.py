@@ -160,6 +160,7 @@ def ratios(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
 
 
 def _yes_no(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
+    """Iterate over the table cells of yes/no accuracy, each with the answers counted."""
     questions = _all_right(answers, ["pair", "question", "level"], at_least=2)
     of_kind = {kind: answers[answers["kind"] == kind] for kind in ("N", "M")}
     for level in ("low", "high", ALL_LEVELS):
@@ -180,6 +181,7 @@ def _yes_no(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
 
 
 def _choices(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
+    """Iterate over the table cells of multiple choice, each with the answers counted."""
     for task, label in _TASKS.items():
         of_task = answers[answers["task"] == task]
         rotations = of_task[of_task["run"] == "circular"]
@@ -199,6 +201,7 @@ def _choices(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
 
 
 def _at_level(group: pd.DataFrame, level: str) -> pd.DataFrame:
+    """Select the answers of one level, or all."""
     return group if level == ALL_LEVELS else group[group["level"] == level]
 
 
@@ -223,15 +226,18 @@ def _bootstrap_pairs(
 
 
 def _sum_by_pair(counted: pd.DataFrame, pairs: np.ndarray) -> pd.DataFrame:
+    """Sum the right, asked and unread answers of each image pair."""
     sums = counted.groupby("pair")[["right", "asked", "unread"]].sum()
     return sums.reindex(pairs, fill_value=0)
 
 
 def _accuracy(sums: pd.DataFrame) -> float:
+    """Compute the share of right answers from sums."""
     return float(sums["right"].sum() / sums["asked"].sum())
 
 
 def _resampled_accuracies(draws: np.ndarray, sums: pd.DataFrame) -> FloatArray:
+    """Compute the share of right answers in each bootstrap draw of image pairs."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(
             draws @ sums["right"].to_numpy() / (draws @ sums["asked"].to_numpy())
@@ -437,6 +443,7 @@ def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
 
 
 def _values(table: pd.DataFrame) -> dict[Cell, Any]:
+    """Map each cell of a table of metrics to its value."""
     cells = table[_CELL].itertuples(index=False, name=None)
     return dict(zip(cells, table["value"], strict=True))
 
@@ -534,6 +541,7 @@ def _cells(table: str) -> list[Cell]:
 
 
 def _heading(cell: Cell) -> str:
+    """Build the short column heading of a metric."""
     task, level, metric = cell
     name = metric.replace("Eval", "")
     if metric == "pAcc":

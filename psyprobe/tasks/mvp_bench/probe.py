@@ -194,6 +194,7 @@ def read_run(result: xarray.Dataset) -> pd.DataFrame:
 
 
 def _options(result: xarray.Dataset) -> JsonObject:
+    """Read the options of the probe from a result."""
     options: JsonObject = json.loads(result.attrs["options"])
     return options
 
@@ -312,14 +313,17 @@ class MvpScore(ReadScore):
         }
 
     def _count_verdicts(self) -> dict[str, int]:
+        """Count the judge's verdicts by kind."""
         return count_verdicts(read_verdicts(self.attributes["judged"]).values())
 
 
 def _name(row: Mapping[Any, Any]) -> str:
+    """Build the name of a question that is unique over runs."""
     return f"{row['run']}\n{row['question_id']}"
 
 
 def _files(folder: Path, row: Mapping[Any, Any], cross: str) -> tuple[Path, ...]:
+    """Return the image files of a question: one, or the pair where both are shown."""
     if row["task"] != "cross_mcq" or cross == "file":
         return (folder / row["image"],)
     # The pair's own files lie in the folder of single images, by the release's naming.

@@ -187,6 +187,8 @@ def read_question_lines(path: str | Path) -> list[tuple[int, JsonObject]]:
 
 
 def _row(path: str | Path, number: int, values: JsonObject) -> tuple[Any, ...]:
+    """Check one question of a file, and convert it to a row of the table."""
+
     def wrong(field: str, allowed: str) -> InputError:
         value = values.get(field)
         return InputError(

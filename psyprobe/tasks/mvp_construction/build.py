@@ -163,6 +163,7 @@ def _ask(
     kinds: Sequence[steps.Category],
     progress: bool | None,
 ) -> None:
+    """Ask an observer a step of all items, and keep each reply that can be read."""
     open_steps = []
     for item in items:
         failures = item.failures.get(step.name, [])
@@ -259,6 +260,7 @@ def _draw_pair(
 
 
 def _plan(item: Item, region: str, seed: int) -> Plan:
+    """Collect what an image edit needs: category, texts, boxes, region and seed."""
     proposal = item.value("proposal")
     part = proposal["part"]
     return Plan(
@@ -282,6 +284,7 @@ def _seed(seed: int, item: Item, step: str) -> int:
 def _finish(
     items: Sequence[Item], folder: Path, observers: JsonMapping, tools: Tools, seed: int
 ) -> BuildReport:
+    """Write the questions of complete items and the record of the build, and count outcomes."""
     rows = []
     for item in items:
         if item.state == "complete":

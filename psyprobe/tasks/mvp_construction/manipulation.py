@@ -226,6 +226,7 @@ def place(image: Image, mask: Mask, placement: Placement) -> tuple[Image, Mask]:
 
 
 def _bounds(mask: Mask) -> tuple[slice, slice]:
+    """Compute the slices (rows, columns) that hold a mask, refusing an empty one."""
     rows = np.flatnonzero(mask.any(axis=1))
     columns = np.flatnonzero(mask.any(axis=0))
     if not len(rows):
@@ -238,6 +239,7 @@ def _bounds(mask: Mask) -> tuple[slice, slice]:
 
 
 def _scaled(extent: slice, scale: float) -> int:
+    """Compute the length of a slice times a scale, at least 1 px."""
     return max(1, round(int(extent.stop - extent.start) * scale))
 
 

@@ -227,6 +227,7 @@ def _check_line(value: Any) -> str:
 
 
 def _number(value: Any, info: pydantic.ValidationInfo) -> int:
+    """Check that a value is a whole number from 1 to the count of things on offer."""
     count = (info.context or {})["count"]
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= count:
         raise ValueError(f"is {_quoted(value)} and no number from 1 to {count}")
@@ -234,6 +235,7 @@ def _number(value: Any, info: pydantic.ValidationInfo) -> int:
 
 
 def _box(value: Any) -> list[float]:
+    """Check that a value is a box of four fractions inside the image."""
     is_box = (
         isinstance(value, list)
         and len(value) == 4
@@ -248,6 +250,7 @@ def _box(value: Any) -> list[float]:
 
 
 def _category(value: Any, info: pydantic.ValidationInfo) -> str:
+    """Check that a value is one of the allowed category codes."""
     codes = (info.context or {})["editing"]
     if not isinstance(value, str) or value not in codes:
         raise ValueError(f"is {_quoted(value)} and not one of {', '.join(codes)}")
@@ -255,6 +258,7 @@ def _category(value: Any, info: pydantic.ValidationInfo) -> str:
 
 
 def _check_length(low: int, high: int, things: str) -> pydantic.BeforeValidator:
+    """Build a validator for lists of `low` to `high` entries."""
     count = str(low) if low == high else f"{low} to {high}"
 
     def check(value: Any) -> Any:
@@ -298,6 +302,7 @@ class BoxedReply(Form):
 
     @pydantic.model_validator(mode="after")
     def _both(self) -> Self:
+        """Refuse a reply with a value but no box, or a box but no value."""
         if (self.value is None) != (self.box is None):
             raise ValueError("value and box must both be there or both be null")
         return self
@@ -315,6 +320,7 @@ class ProposalReply(Form):
 
     @pydantic.model_validator(mode="after")
     def _fits(self, info: pydantic.ValidationInfo) -> Self:
+        """Refuse texts that are equal, and a part or instruction where the category has none."""
         for level in ("high", "low"):
             natural = getattr(self, f"{level}_natural")
             manipulated = getattr(self, f"{level}_manipulated")
@@ -340,6 +346,7 @@ class _Choice(Form):
 
     @pydantic.model_validator(mode="after")
     def _differ(self) -> Self:
+        """Refuse two equal options."""
         options = [
             self.right,
             *self.wrong,
@@ -364,6 +371,7 @@ class QuestionsReply(Form):
 
     @pydantic.model_validator(mode="after")
     def _levels_differ(self) -> Self:
+        """Refuse equal questions of the two levels."""
         if self.low.casefold() == self.high.casefold():
             raise ValueError("the questions low and high are the same")
         return self
@@ -398,12 +406,14 @@ def read_reply(reply: str, form: type[Form], **limits: Any) -> JsonObject:
 
 
 def _distinct_fields(pairs: list[tuple[str, Any]]) -> JsonObject:
+    """Build a JSON object, refusing a field that is there twice."""
     if len(dict(pairs)) < len(pairs):
         raise UnreadReply("a field is there twice")
     return dict(pairs)
 
 
 def _refuse_constant(name: str) -> Any:
+    """Refuse NaN and infinity in JSON."""
     raise UnreadReply(f"{name} is no number")
 
 
@@ -426,6 +436,7 @@ def _reason(error: pydantic.ValidationError) -> str:
 
 
 def _quoted(value: Any) -> str:
+    """Quote a value in at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -464,6 +475,7 @@ def subject(item: Item) -> JsonObject:
 
 
 def _numbered(things: Sequence[JsonMapping]) -> str:
+    """List the names of things as numbered lines."""
     return "\n".join(
         f"{number}. {thing['name']}" for number, thing in enumerate(things, start=1)
     )

@@ -95,6 +95,7 @@ def _loading(tool: str, library: str, extra: str, model: str = "") -> Iterator[N
 
 
 def _versions(*packages: str) -> dict[str, str]:
+    """Return the versions of installed packages by name."""
     return {
         name: str(getattr(import_module(name), "__version__", "unknown"))
         for name in packages

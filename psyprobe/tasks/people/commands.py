@@ -43,6 +43,7 @@ def observe_command(arguments: argparse.Namespace) -> int:
 
 
 def _session(arguments: argparse.Namespace) -> ParticipantSession:
+    """Set up the session of a person with an experiment, over patterns or pictures."""
     experiment = load_experiment(arguments.experiment)
     experiment = check_experiment(
         experiment.with_settings(settings(arguments.set, "--set"))

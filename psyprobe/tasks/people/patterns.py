@@ -142,6 +142,7 @@ class PatternSession(ParticipantSession):
         }
 
     def _make_presenter(self) -> PatternPresenter:
+        """Set up how patterns are shown on the calibrated screen."""
         if self._screen is None:
             raise InputError(
                 "nobody has calibrated the screen yet; load the page again"
@@ -152,6 +153,7 @@ class PatternSession(ParticipantSession):
         return self._presenter
 
     def _practice(self, spec: Specification, screen: Screen) -> list[JsonObject]:
+        """Draw practice trials, the easy ones first, with their right answers."""
         generator = random.Random(f"{self.person} practice")
         uniforms = screen.uniforms()
         orientations = self._probe.orientations
@@ -187,6 +189,7 @@ class PatternSession(ParticipantSession):
         return patterns
 
     def _correct_answer(self, pattern: JsonMapping) -> str:
+        """Return the word for a pattern's orientation, or for whether one is there."""
         if self._probe.orientations:
             return self._words[
                 self._probe.orientations.index(float(pattern["orientation"]))

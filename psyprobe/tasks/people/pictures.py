@@ -74,10 +74,13 @@ class PictureSession(ParticipantSession):
         )
 
     def _make_presenter(self) -> PicturePresenter:
+        """Set up how pictures are shown."""
         return PicturePresenter()
 
     def _question_count(self) -> int:
+        """Return the number of questions in the session."""
         return self._count
 
     def _summarize(self, result: xarray.Dataset) -> JsonObject:
+        """Return what the page shows at the end: the number of questions."""
         return {"count": self._count}

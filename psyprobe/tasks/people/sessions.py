@@ -164,11 +164,13 @@ class ParticipantSession(ABC):
             return run, count
 
     def _running_exchange(self) -> QuestionExchange:
+        """Return the exchange of questions with the page, refusing before it has begun."""
         if self._exchange is None:
             raise InputError("the session has not begun; load the page again")
         return self._exchange
 
     def _ask(self, observer: PersonObserver, exchange: QuestionExchange) -> None:
+        """Run the experiment with the person, and tell the page its outcome or failure."""
         try:
             result = run_experiment(
                 self.experiment, observer, store=self.store, progress=False

@@ -205,6 +205,7 @@ def link_results(
 
 
 def _refuse_second(measured: Container[Any], key: object, content: str) -> None:
+    """Refuse a second result for what has one already."""
     if key in measured:
         raise InputError(f"there are two results of {content}; give one of them")
 

@@ -116,6 +116,7 @@ def score_action(arguments: argparse.Namespace) -> None:
 
 
 def _load_judge(arguments: argparse.Namespace) -> Judge:
+    """Load the judge that the command-line arguments name."""
     return Judge(
         load_answerer(arguments.judge, arguments.judge_option, "--judge-option"),
         arguments.judge_repeats,

@@ -168,6 +168,7 @@ class ProfileSchedule(ExperimentSchedule):
 
 
 def _questions(stimuli: Sequence[str], observer: str) -> list[Question]:
+    """Build the questions to store about stimuli given by digest."""
     request = digest({"measures": list(MEASURES)})
     return [Question(stimulus, request, observer, _VERSION) for stimulus in stimuli]
 
@@ -367,6 +368,7 @@ class ProfileScore(TaskScore):
         return facts | {"rows": [dict(row.record) for row in self.rows()]}
 
     def _row(self, responder: str, responses: xarray.DataArray) -> Row:
+        """Build a table row of mean responses by corruption strength, with intervals."""
         by_strength = responses.mean("dimension")
         columns = dict(
             zip(by_strength["strength"].values, by_strength.values.T, strict=True)

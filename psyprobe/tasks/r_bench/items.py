@@ -124,6 +124,7 @@ def write_items(folder: Path, rows: Sequence[JsonMapping]) -> None:
 
 
 def _item(path: str | Path, row: dict[str, str]) -> JsonObject:
+    """Check one row of R-Bench's table, and convert it to an item."""
     task = row["type"]
     key = row["answer"].strip()
     options = split_options(row["choice"]) if task == "MCQ" else ()
@@ -172,6 +173,7 @@ def _item(path: str | Path, row: dict[str, str]) -> JsonObject:
 
 
 def _captions(text: str) -> tuple[str, ...]:
+    """Parse reference captions in Python's list notation; none if they cannot be."""
     try:
         captions = ast.literal_eval(text)
     except (ValueError, SyntaxError):

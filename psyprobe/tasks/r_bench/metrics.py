@@ -335,6 +335,7 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
 
 
 def _measured_row(model: str, values: pd.DataFrame) -> list[str]:
+    """Format one model's scores by cell, and overall with its interval, as a table row."""
     overall = values.loc["overall"]
     cells = [
         f"{values.loc[name, 'value']:.4f}" if name in values.index else "-"

@@ -225,6 +225,7 @@ def rereadings(result: xarray.Dataset, run: RBenchRun) -> tuple[Rereading, ...]:
 
 
 def _mean(scores: pd.Series) -> float | None:
+    """Compute the mean of scores; None if all are missing."""
     return float(scores.mean()) if scores.notna().any() else None
 
 
@@ -272,6 +273,7 @@ class RBenchScore(ReadScore):
 
 
 def _answers(items: pd.DataFrame, texts: JsonMapping) -> dict[str, pd.Series]:
+    """Align the texts of each kind of answer with the items, by name."""
     return {
         kind: pd.Series(answers, index=pd.Index(items["name"]), dtype=str)
         for kind, answers in texts.items()

@@ -178,6 +178,7 @@ def score_items(
 
 
 def _check_rule(rule: str) -> None:
+    """Refuse an unknown rule for scoring multiple choice."""
     if rule not in MCQ_RULES:
         raise unknown_name("rule for multiple choice", rule, MCQ_RULES)
 
@@ -249,6 +250,7 @@ def _agreement(
 
 
 def _judged_scores(judgements: pd.Series | None, count: int) -> FloatArray:
+    """Convert a judge's scores to an array; zeros where there was no judge."""
     return (
         np.zeros(count) if judgements is None else judgements.to_numpy(dtype=np.float64)
     )
@@ -266,6 +268,7 @@ def read_letters(answers: Iterable[str]) -> FloatArray:
 
 
 def _initials(answers: pd.Series) -> FloatArray:
+    """Return the first character of each answer."""
     return np.array([answer.strip()[:1] for answer in answers], dtype=str)
 
 

@@ -75,6 +75,7 @@ def visible_loss(
 
 
 def _drive(image: Any) -> Any:
+    """Convert an image of 8-bit codes or floats to float32 drive values from 0 to 1."""
     values = np.asarray(image)
     return (values / np.float32(255) if values.dtype == np.uint8 else values).astype(
         np.float32

@@ -199,6 +199,7 @@ def import_people(path: str | Path, store: str | Path) -> xarray.Dataset:
 
 
 def _session_experiment(session_file: JsonMapping) -> Experiment:
+    """Load the experiment that a returned session file holds, refusing one that names code."""
     page = session_file.get("experiment")
     if not isinstance(page, Mapping) or not isinstance(page.get("toml"), str):
         raise InputError(
@@ -221,6 +222,7 @@ def _session_experiment(session_file: JsonMapping) -> Experiment:
 
 
 def _read_screen(session_file: JsonMapping) -> Screen:
+    """Read the calibrated screen from a returned session file."""
     values = session_file.get("screen")
     if not isinstance(values, Mapping):
         raise InputError(

@@ -35,6 +35,7 @@ def review_command(arguments: argparse.Namespace) -> int:
 
 
 def _serve(worklist: lists.Worklist, port: int) -> int:
+    """Serve the review page until it is stopped, and count the decisions."""
     try:
         from psyprobe.tasks.review.server import ReviewServer
     except ImportError as error:
@@ -122,8 +123,10 @@ def _summarize_labels(folder: Path) -> tuple[JsonMapping, str]:
 
 
 def _counts(values: Iterable[str]) -> dict[str, int]:
+    """Count each value, the most frequent first."""
     return dict(Counter(values).most_common())
 
 
 def _list(counts: Mapping[str, int]) -> str:
+    """Join counts to "3 yes, 2 no"."""
     return ", ".join(f"{count} {name}" for name, count in counts.items())

@@ -42,6 +42,7 @@ class ReviewServer(LoopbackServer):
 
 
 def _routes(worklist: Worklist) -> list[Route]:
+    """Build the requests of the review page: its tasks, images and decisions."""
     page = packaged_text("psyprobe.tasks.review", "page.html")
 
     def image(request: Request) -> Response:

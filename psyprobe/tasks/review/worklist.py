@@ -331,6 +331,7 @@ class Worklist:
         return self.state()
 
     def _task(self, number: object) -> Task:
+        """Return a task by its number, refusing any other value."""
         count = len(self.tasks)
         if type(number) is not int or not 0 <= number < count:
             raise InputError(
@@ -445,6 +446,7 @@ def _identical(paths: Sequence[Path]) -> bool:
 
 
 def _path_inside(folder: Path, name: str) -> Path:
+    """Return the path of an image, refusing one outside the folder or missing."""
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
         raise InputError(
@@ -491,6 +493,7 @@ def label_table(folder: str | Path) -> pd.DataFrame:
 
 
 def _label_task(images: ImageSet, row: Mapping[Any, Any]) -> Task:
+    """Build the review task of labelling an R-Bench item: its texts, choices and answer."""
     task = row["task"]
     key = row["key"]
     options = row["options"]
