@@ -8,6 +8,16 @@ from psyprobe.stimulus.kinds import cai2025 as cai2025  # importing registers th
 from psyprobe.stimulus.kinds.annulus import AnnulusNoise, annulus_noise
 from psyprobe.stimulus.kinds.clips import Counterphase, Drift, Flicker
 from psyprobe.stimulus.kinds.discs import Disc, disc
+from psyprobe.stimulus.kinds.elements import (
+    Contour,
+    Elements,
+    Glass,
+    Texture,
+    contour,
+    elements,
+    glass,
+    texture,
+)
 from psyprobe.stimulus.kinds.gratings import Gabor, Grating, gabor, grating
 from psyprobe.stimulus.kinds.image import Image, image
 from psyprobe.stimulus.kinds.letters import (
@@ -47,12 +57,15 @@ __all__ = [
     "Backend",
     "Clip",
     "ColouredNoise",
+    "Contour",
     "Counterphase",
     "DerivedLevel",
     "Disc",
     "Drift",
+    "Elements",
     "Flicker",
     "Gabor",
+    "Glass",
     "Grating",
     "Image",
     "Landolt",
@@ -64,6 +77,7 @@ __all__ = [
     "SquareWave",
     "Stimulus",
     "Sum",
+    "Texture",
     "TumblingE",
     "Uniform",
     "UniformClip",
@@ -71,9 +85,12 @@ __all__ = [
     "annulus_noise",
     "broken_kinds",
     "coloured_noise",
+    "contour",
     "disc",
+    "elements",
     "file_parameter",
     "gabor",
+    "glass",
     "grating",
     "image",
     "landolt",
@@ -84,6 +101,7 @@ __all__ = [
     "specification_from_dict",
     "square",
     "stimulus_kind",
+    "texture",
     "tumbling_e",
     "uniform",
     "white_noise",

@@ -32,8 +32,11 @@ from psyprobe.light.colour import CONE_OBSERVERS, DIRECTIONS, Direction
 from psyprobe.light.display import Display
 from psyprobe.light.transfer import Eotf
 from psyprobe.stimulus import (
+    Contour,
     Disc,
+    Elements,
     Gabor,
+    Glass,
     Grating,
     Image,
     Landolt,
@@ -43,6 +46,7 @@ from psyprobe.stimulus import (
     Specification,
     SquareWave,
     Sum,
+    Texture,
     TumblingE,
     Uniform,
 )
@@ -355,6 +359,81 @@ def _image(draw: st.DrawFn, values: JsonObject) -> float:
     return 1 / float(np.abs(Image(contrast=1.0, **values).unit()).max())
 
 
+def _element(draw: st.DrawFn, values: JsonObject, spacing: float = 4.5) -> float:
+    """Draw the size of elements, and return a spacing for it, deg; few fit into a field."""
+    ppd = values["ppd"]
+    fewest = min(values["size"])
+    radius: float = draw(_number(2.0, fewest / 12, 2.0)) / ppd
+    values["radius"] = radius
+    return spacing * radius
+
+
+def _sparse(values: JsonObject, spacing: float) -> float:
+    """Compute a density at which elements of a spacing surely find their places."""
+    density = 0.15 / spacing**2
+    height, width = values["size"]
+    area: float = height * width / values["ppd"] ** 2
+    return max(density, 0.6 / area)
+
+
+def _wave(draw: st.DrawFn, values: JsonObject) -> None:
+    sigma = values["radius"] * values["ppd"]
+    frequency = draw(_number(0.35 / sigma, 0.5 / sigma, round(0.4 / sigma, 3)))
+    values["frequency"] = frequency * values["ppd"]
+    values["phase"] = draw(_number(-180.0, 180.0, 0.0))
+
+
+def _elements(draw: st.DrawFn, values: JsonObject) -> float:
+    _element(draw, values)
+    _wave(draw, values)
+    height, width = (side / values["ppd"] / 2 for side in values["size"])
+    place = draw(_place(values))
+    corner = (values["radius"] - width, height - values["radius"], 30.0)
+    values["places"] = ((place["x"], place["y"], 0.0), corner)
+    values["orientation"] = draw(_number(-180.0, 180.0, 0.0))
+    return 0.9
+
+
+def _texture(draw: st.DrawFn, values: JsonObject) -> float:
+    spacing = _element(draw, values)
+    _wave(draw, values)
+    values |= {
+        "density": _sparse(values, spacing),
+        "distance": spacing,
+        "jitter": draw(_number(0.0, 90.0, 0.0)),
+        "seed": draw(st.integers(0, 2**32 - 1)),
+        "orientation": draw(_number(-180.0, 180.0, 0.0)),
+    }
+    return 0.9
+
+
+def _contour(draw: st.DrawFn, values: JsonObject) -> float:
+    _texture(draw, values)
+    # That of a texture; that of a path is its seed's.
+    values["tilt"] = values.pop("orientation")
+    inside = min(values["size"]) / values["ppd"] - 4 * values["radius"]
+    longest = 1 + int(inside / values["distance"])
+    values |= {
+        "spacing": values["distance"],
+        "path_elements": draw(st.integers(2, max(2, min(longest, 6)))),
+        "path_angle": draw(_number(0.0, 45.0, 0.0)),
+    }
+    return 0.9
+
+
+def _glass(draw: st.DrawFn, values: JsonObject) -> float:
+    spacing = _element(draw, values, 6.0)
+    values |= {
+        "density": _sparse(values, spacing) / 2,
+        "distance": spacing,
+        "separation": 4.5 * values["radius"],
+        "coherence": draw(_number(0.0, 1.0, 1.0)),
+        "flow": draw(_number(-180.0, 180.0, 90.0)),
+        "seed": draw(st.integers(0, 2**32 - 1)),
+    }
+    return 0.9
+
+
 gabors = _patterns(Gabor, "Draw Gabors", _gabor)
 gratings = _patterns(Grating, "Draw gratings behind any window", _grating)
 noises = _patterns(
@@ -365,6 +444,10 @@ squares = _patterns(SquareWave, "Draw square waves behind any window", _grating)
 optotypes = _patterns(Optotype, "Draw Sloan's letters, dark and bright", _optotype)
 landolts = _patterns(Landolt, "Draw Landolt rings, gaps anywhere", _letter)
 images = _patterns(Image, "Draw a photograph behind any window", _image)
+element_fields = _patterns(Elements, "Draw Gabors at two places", _elements)
+textures = _patterns(Texture, "Draw textures of few Gabors", _texture)
+contours = _patterns(Contour, "Draw short paths among few Gabors", _contour)
+glasses = _patterns(Glass, "Draw Glass patterns of few pairs", _glass)
 tumbling_es = _patterns(TumblingE, "Draw letters E, arms anywhere", _letter)
 
 #: Every kind of pattern.
@@ -378,6 +461,10 @@ PATTERNS: tuple[Patterns[Any], ...] = (
     landolts,
     tumbling_es,
     images,
+    element_fields,
+    textures,
+    contours,
+    glasses,
 )
 
 

@@ -62,12 +62,16 @@ RENAMED: Mapping[str, str] = {"unevenness": "levelness", "at": "x"}
 
 #: Stimuli of the catalogue that came after the data.
 NEW_STIMULI = {
+    "contour",
+    "elements",
     "gabor_masked",
+    "glass_pattern",
     "landolt",
     "letter_flanked",
     "letter_sloan",
     "photograph",
     "square_achromatic",
+    "texture",
     "tumbling_e",
 }
 

@@ -61,6 +61,16 @@ SECOND = {
     "letter": lambda value: (value + 1) % 10,
     "letter_size": lambda value: 1.1 * value,
     "picture": lambda value: value,
+    "density": lambda value: value,
+    "distance": lambda value: 0.95 * value,
+    "spacing": lambda value: value,
+    "jitter": lambda value: 0.9 * value,
+    "tilt": lambda value: value + 10,
+    "path_angle": lambda value: value + 5,
+    "path_elements": lambda value: value,
+    "coherence": lambda value: 0.5 * value,
+    "flow": lambda value: value - 20,
+    "separation": lambda value: 0.9 * value,
 }
 
 
