@@ -20,6 +20,7 @@ SUITES = ("cai2025", "cai2025_published")
 #: Experiments that ask in words, with a file format and tests of their own.
 IN_WORDS = (
     "orientation_csf",
+    "equivalent_noise",
     "gabor_in_noise",
     "orientation_in_noise",
     "hernandez2025",

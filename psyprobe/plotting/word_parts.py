@@ -30,6 +30,7 @@ from psyprobe.plotting.figure_data import (
     name_of,
     plain_label,
 )
+from psyprobe.plotting.noise_masking import masking_figure, over_noise
 from psyprobe.plotting.participants import (
     mean_line,
     participant_name,
@@ -108,7 +109,9 @@ def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
         over=_human_lines(csfs[0], values),
         behind=functions,
     )
-    return [figure, _wordings(results, csfs), _replies(results)]
+    masking = masking_figure(csfs) if over_noise(csfs[0]) else None
+    figures = [figure] if masking is None else [masking, figure]
+    return [*figures, _wordings(results, csfs), _replies(results)]
 
 
 def _human_lines(csf: xr.Dataset, values: FloatArray) -> list[Line]:

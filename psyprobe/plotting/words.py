@@ -30,6 +30,7 @@ from psyprobe.analysis.words.sessions import is_remote, person_of
 from psyprobe.errors import InputError
 from psyprobe.files.flags import flag_words
 from psyprobe.plotting import axes
+from psyprobe.plotting.noise_masking import over_noise, plot_noise_masking
 from psyprobe.plotting.participants import (
     draw_hollow,
     draw_mean,
@@ -163,10 +164,16 @@ def csf_panels(
     count = len(experiments)
     axes.check_room(ax, count)
     if count == 1 and figure is None:
+        if over_noise(results[0]):
+            return plot_noise_masking(results, ax)
         return plot_csf(results, ax, human=human)
     canvas, panels = axes.panels_in(figure, count, min(3, count), panel_size=(4.8, 4.0))
     for panel, (name, group) in zip(panels, experiments.items(), strict=True):
-        plot_csf(group, panel, human=human, title=axes.printable(name))
+        title = axes.printable(name)
+        if over_noise(group[0]):
+            plot_noise_masking(group, panel, title=title)
+        else:
+            plot_csf(group, panel, human=human, title=title)
     return cast("Figure | SubFigure", canvas)
 
 
@@ -326,7 +333,9 @@ def _finish(
         if people is not None:
             draw_curve(ax, people.x, people.sensitivity, people.name)
             heights.append(people.sensitivity)
-    ideal = [(score.value, 1 / score.ideal) for score in efficiencies(csfs[0])]
+    ideal = [
+        (score.value, 1 / score.ideal) for score in efficiencies(csfs[0]) if score.ideal
+    ]
     if ideal:
         ax.plot(*zip(*ideal, strict=True), ":", color="0.35", label="ideal observer")
         heights.append([sensitivity for _, sensitivity in ideal])

@@ -186,5 +186,5 @@ def test_equivalent_noise(row: dict[str, Any]) -> None:
 
 
 def test_too_little_noise_is_refused() -> None:
-    with pytest.raises(InputError, match="at least 5"):
-        fit_equivalent_noise([0, 1e-7, 1e-6], [0.01, 0.01, 0.02], energy=0.4)
+    with pytest.raises(InputError, match="at least 3"):
+        fit_equivalent_noise([0, 1e-7], [0.01, 0.01], energy=0.4)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize
+from scipy import optimize, special
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
@@ -25,9 +25,8 @@ _CHI2_95 = 3.841
 _BEYOND = 6.0
 #: Steps of the grid on which the least chi² is looked for.
 _STEPS = 400
-#: Fewest levels of noise, and decades that those above 0 span.
-_LEVELS = 5
-_DECADES = 2.0
+#: Fewest densities.
+LEAST_DENSITIES = 3
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,8 @@ class EquivalentNoise:
         they set no upper one.
     rms_residual : float
         Root mean square of the residuals, log10 contrast.
+    p_value : float
+        Probability of residuals as large where the model holds, by chi².
     """
 
     efficiency: float
@@ -54,6 +55,14 @@ class EquivalentNoise:
     density: float | None
     density_interval: tuple[float, float]
     rms_residual: float
+    p_value: float
+
+    def energy(self, density: float) -> float:
+        """Return the threshold energy over d'² in noise of a density, deg².
+
+        Without an equivalent noise that is told from 0, that of none.
+        """
+        return (density + (self.density or 0.0)) / self.efficiency
 
     def __str__(self) -> str:
         low, high = self.efficiency_interval
@@ -77,7 +86,8 @@ def fit_equivalent_noise(
     Parameters
     ----------
     densities : array_like of float, shape (n,)
-        Densities of the external noise, deg², at least 0: five or more, over two decades.
+        Densities of the external noise, deg², at least 0: three or more. Five over two decades, 0
+        among them, tell more.
     contrasts : array_like of float, shape (n,)
         Threshold contrasts.
     energy : float
@@ -96,7 +106,7 @@ def fit_equivalent_noise(
     Raises
     ------
     InputError
-        There are too few densities, they span too little, or a value is out of range.
+        There are too few densities, or a value is out of range.
 
     Notes
     -----
@@ -161,6 +171,7 @@ def fit_equivalent_noise(
         None if low is None else 10.0**optimum,
         (0.0 if low is None else 10**low, math.inf if high is None else 10**high),
         float(np.sqrt(np.mean(residuals**2))),
+        float(special.chdtrc(len(noise) - 2, chi2(optimum))),
     )
 
 
@@ -185,13 +196,11 @@ def _check(
             "contrasts, their sd, energy and d' must be above 0, densities at least 0, and all "
             "finite"
         )
-    positive = np.unique(noise[noise > 0])
-    if len(np.unique(noise)) < _LEVELS or (
-        np.log10(positive.max() / positive.min()) < _DECADES
-    ):
+    count = len(np.unique(noise))
+    if count < LEAST_DENSITIES:
         raise InputError(
-            f"there are {len(np.unique(noise))} densities from {noise.min():g} to "
-            f"{noise.max():g} deg²; give at least {_LEVELS}, those above 0 over two decades"
+            f"there are {count} densities from {noise.min():g} to {noise.max():g} deg²; give at "
+            f"least {LEAST_DENSITIES}"
         )
 
 

@@ -21,10 +21,12 @@ from psyprobe.analysis.efficiency.ideal_observer import (
     ideal_contrast,
     ideal_d_prime,
     ideal_identification,
+    signal_energy,
 )
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.result_stimulus import page_of, stimulus_on
-from psyprobe.files.json_types import JsonMapping
+from psyprobe.files.json_types import JsonMapping, JsonObject
+from psyprobe.files.units import unit_attributes
 from psyprobe.running.task import CONTRAST_AXIS, Task, task_of
 from psyprobe.stimulus.specification import Specification, with_levels
 
@@ -36,6 +38,16 @@ _LOWEST = 1e-8
 _HIGHEST = 1.0
 #: Contrast at which signals are drawn; they grow in proportion to it.
 _DRAWN = 0.1
+#: The level of a page over densities of its noise.
+NOISE_LEVEL = "noise_density"
+#: Density, deg², in which the ideal observer stands for none.
+_UNIT_DENSITY = 1e-6
+#: Sensitivity and its ends, with the ends of efficiency and energy that follow.
+_ENDS = (
+    ("mean_sensitivity", "efficiency", "energy"),
+    ("mean_sensitivity_low", "low", "energy_high"),
+    ("mean_sensitivity_high", "high", "energy_low"),
+)
 #: Standard errors beyond which stages that were trained on swapped labels tell too much.
 _SWAPPED_ERRORS = 3.0
 
@@ -48,34 +60,69 @@ class Efficiency:
     ----------
     value : float
         Value of the level, such as a frequency in cpd.
+    density : float
+        Density of the noise, deg².
     ideal : float
-        Threshold contrast of the ideal observer in the same noise, task and criterion.
+        Threshold contrast of the ideal observer in the same noise, task and criterion; 0 without
+        noise.
     efficiency : float, optional
-        (ideal / threshold)², from 0 to 1 but for error; None without a threshold.
+        (ideal / threshold)², from 0 to 1 but for error; None without a threshold, or noise.
     low, high : float, optional
         Its interval, from that of the threshold; None where an end is open.
+    energy : float, optional
+        Contrast energy of the threshold, deg².
+    energy_low, energy_high : float, optional
+        Its interval.
     """
 
     value: float
+    density: float
     ideal: float
     efficiency: float | None
     low: float | None
     high: float | None
+    energy: float | None
+    energy_low: float | None
+    energy_high: float | None
 
 
-def efficiencies(csf: xr.Dataset) -> tuple[Efficiency, ...]:
-    """Compute the efficiency at each level of a measured contrast sensitivity.
+#: Variables over the level, each with its unit and description; the fields of `Efficiency`.
+_VARIABLES = {
+    "density": ("deg²", "Density of the external noise"),
+    "ideal": ("1", "Threshold contrast of the ideal observer"),
+    "efficiency": ("1", "Efficiency beside the ideal observer"),
+    "low": ("1", "Lower end of the interval of the efficiency"),
+    "high": ("1", "Upper end of the interval of the efficiency"),
+    "energy": ("deg²", "Contrast energy of the threshold"),
+    "energy_low": ("deg²", "Lower end of the interval of the energy"),
+    "energy_high": ("deg²", "Upper end of the interval of the energy"),
+}
+#: Their names in a dataset, where a field's own would not say of what it is.
+_NAMES = {
+    "density": "external_noise_density",
+    "ideal": "ideal_threshold",
+    "low": "efficiency_low",
+    "high": "efficiency_high",
+    "energy": "threshold_energy",
+    "energy_low": "threshold_energy_low",
+    "energy_high": "threshold_energy_high",
+}
+
+
+def add_efficiency(csf: xr.Dataset) -> xr.Dataset:
+    """Add efficiencies and threshold energies to a measured contrast sensitivity.
 
     Parameters
     ----------
     csf : xarray.Dataset
-        Of `psyprobe.analysis.words.csf.chat_csf`, of a page with a table [noise].
+        Thresholds of a page with a table [noise].
 
     Returns
     -------
-    tuple of Efficiency
-        One a level; empty where there is no noise of a stated density, where contrast was not
-        varied, or the stimulus lies in a file.
+    xarray.Dataset
+        With `efficiency`, `ideal_threshold` (contrast), `threshold_energy` (deg²) and
+        `external_noise_density` (deg²) over the level; as it was where there is no noise of a
+        stated density, where contrast was not varied, or the stimulus lies in a file.
 
     Notes
     -----
@@ -87,35 +134,76 @@ def efficiencies(csf: xr.Dataset) -> tuple[Efficiency, ...]:
     noise = page.get("noise")
     stimulus = stimulus_on(page)
     task = task_of(csf)
-    if not noise or not noise["density"] or stimulus is None:
-        return ()
+    if not noise or stimulus is None:
+        return csf
     # What else masks the signal has no density to compare with.
     if task.axis != CONTRAST_AXIS or set(stimulus.parts) - {"noise"}:
-        return ()
+        return csf
     (level,) = levels_of(csf)
     height, width = json.loads(csf.attrs["size"])
     ppd = float(csf.attrs["ppd"])
     spec = replace(stimulus, parts={}).spec(contrast=_DRAWN)
     spec = spec.changed(size=height if height == width else (height, width), ppd=ppd)
     false_alarms = float(np.nanmedian(csf["guess"].values))
+    values = csf[level].values.astype(float)
+    is_masking = level == NOISE_LEVEL
+    density = values if is_masking else np.full(len(values), float(noise["density"]))
+    if not is_masking and not noise["density"]:
+        return csf
+    ideal = np.zeros(len(values))
+    energy = np.zeros(len(values))
+    for i, value in enumerate(values):
+        target = spec if is_masking else with_levels(spec, **{level: value})
+        if density[i]:
+            level_noise = {**noise, "density": density[i]}
+            threshold = _ideal_threshold(target, task, level_noise, false_alarms)
+            if threshold is None:
+                return csf
+            ideal[i] = threshold
+        energy[i] = signal_energy(_signal(target), ppd)
+    columns = {"density": density, "ideal": ideal}
+    for sensitivity_name, share_name, energy_name in _ENDS:
+        sensitivity = csf[sensitivity_name].values
+        # An end that is open is at no sensitivity, or at an endless one.
+        with np.errstate(divide="ignore"):
+            columns[energy_name] = energy / sensitivity**2
+        columns[share_name] = np.where(density > 0, (ideal * sensitivity) ** 2, np.nan)
+    return csf.assign(
+        {
+            _NAMES.get(name, name): (
+                level,
+                columns[name],
+                {**unit_attributes(unit), "long_name": text},
+            )
+            for name, (unit, text) in _VARIABLES.items()
+        }
+    )
+
+
+def efficiencies(csf: xr.Dataset) -> tuple[Efficiency, ...]:
+    """Read the efficiency at each level of a measured contrast sensitivity.
+
+    Parameters
+    ----------
+    csf : xarray.Dataset
+        Of `psyprobe.analysis.words.csf.chat_csf`.
+
+    Returns
+    -------
+    tuple of Efficiency
+        One a level; empty where there is no noise of a stated density.
+    """
+    if "threshold_energy" not in csf:
+        return ()
+    (level,) = levels_of(csf)
+    columns = {name: csf[_NAMES.get(name, name)].values for name in _VARIABLES}
     scores = []
     for i, value in enumerate(csf[level].values):
-        ideal = _ideal_threshold(
-            with_levels(spec, **{level: float(value)}), task, noise, false_alarms
-        )
-        if ideal is None:
-            continue
-        shares = [
-            None
-            if not np.isfinite(csf[name].values[i])
-            else (ideal * float(csf[name].values[i])) ** 2
-            for name in (
-                "mean_sensitivity",
-                "mean_sensitivity_low",
-                "mean_sensitivity_high",
-            )
-        ]
-        scores.append(Efficiency(float(value), ideal, *shares))
+        cells: JsonObject = {
+            name: float(column[i]) if np.isfinite(column[i]) else None
+            for name, column in columns.items()
+        }
+        scores.append(Efficiency(float(value), **cells))
     return tuple(scores)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import BoolArray, FloatArray, IntArray, StrArray
+from psyprobe.analysis.efficiency.scores import add_efficiency
 from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.psychometric import STATUSES
 from psyprobe.analysis.responses import levels_of
@@ -65,6 +66,7 @@ _COPIED = (
     "psyprobe_version",
     "sessions",
     "task",
+    "training",
 )
 
 
@@ -127,6 +129,9 @@ def chat_csf(
         on a screen that nobody measured. By `session`: `log10_session_offset`, and `session_area`
         under the log CSF with its interval.
 
+        In noise of a stated density also what
+        `psyprobe.analysis.efficiency.scores.add_efficiency` adds.
+
     Raises
     ------
     InputError
@@ -184,7 +189,7 @@ def chat_csf(
     csf = _dataset(
         result, counts, _blank_unreadable(chat_fit, counts), method, settings, options
     )
-    return _add_screen_error(csf, curves)
+    return add_efficiency(_add_screen_error(csf, curves))
 
 
 def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]:

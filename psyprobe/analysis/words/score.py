@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray, Option
+from psyprobe.analysis.efficiency.noise_masking import NoiseMasking, noise_masking
 from psyprobe.analysis.efficiency.scores import (
     Efficiency,
     efficiencies,
@@ -153,7 +154,13 @@ _FIT_ATTRIBUTES = ("design", "readout", "experiment_toml", "experiment")
 _KEY_OF_EFFICIENCY = (
     "efficiency: energy of the threshold of an ideal observer in the same noise, task and "
     "criterion, over that of this threshold; from 0 to 1 but for error. ideal: sensitivity of that "
-    "observer.",
+    "observer. energy: contrast energy of the threshold.",
+)
+
+_KEY_OF_MASKING = (
+    "N_eq: density of noise in the light that would stand for the observer's own, where energy = "
+    "d'² (N + N_eq) / efficiency. residuals: their root mean square in log10 contrast; p: how "
+    "often they are as large where this holds.",
 )
 
 _KEY_OF_ACUITY = (
@@ -231,10 +238,11 @@ class CsfPoint:
             )
         value, low, high = map(plain_number, (score.efficiency, score.low, score.high))
         return {
+            "energy (deg²)": plain_number(score.energy),
             "efficiency": "-"
             if score.efficiency is None
             else f"{value} [{low}, {high}]",
-            "ideal": plain_number(1 / score.ideal),
+            "ideal": plain_number(1 / score.ideal if score.ideal else None),
         }
 
 
@@ -284,6 +292,8 @@ class ChatScore(Tabled):
     spent: str
     #: Confidence of all intervals.
     confidence: float
+    #: Thresholds over densities of noise; None over another level.
+    masking: NoiseMasking | None
     #: Unit of the difference of two images; empty where contrast was varied.
     difference_unit: ClassVar[str] = ""
     #: Whether that is the period of the finest stripes, whose inverse is the highest frequency.
@@ -317,6 +327,9 @@ class ChatScore(Tabled):
             if not self.human:
                 del cells["people"]
             rows.append(Row(curve, OBSERVER, f"{point.value:g}", cells))
+        if self.masking is not None:
+            title = f"{self.observer}{loud}: equivalent input noise"
+            rows.append(Row(title, OBSERVER, "", self.masking.cells()))
         title = f"{self.observer}: the same replies read otherwise"
         for reading in self.readings:
             if reading.differ:
@@ -373,6 +386,7 @@ class ChatScore(Tabled):
             "excluded": self.excluded,
             "agreement": self.agreement and self.agreement.agreement,
             "kappa": self.agreement and self.agreement.kappa,
+            **(self.masking.record() if self.masking else {}),
         }
 
     def _remarks(self) -> list[str]:
@@ -406,6 +420,7 @@ class ChatScore(Tabled):
                 note += "; below 0.95, so read the text instead"
             notes.append(note)
         notes += filter(None, [*self.instead, self.spent])
+        notes += self.masking.remarks if self.masking else ()
         alike = [reading.reader for reading in self.readings if not reading.differ]
         if alike and not self.sessions:
             notes.append(
@@ -422,6 +437,7 @@ class ChatScore(Tabled):
             *_KEY_OF_DIFFERENCES * bool(self.difference_unit),
             *_KEY_OF_ACUITY * self.finest,
             *_KEY_OF_EFFICIENCY * any(point.efficiency for point in self.curve),
+            *_KEY_OF_MASKING * (self.masking is not None),
         ]
 
 
@@ -543,6 +559,7 @@ def score_chat(
             sessions=(*session_notes(csf), *training_notes(result)),
             spent=describe_result_cost(result.attrs),
             confidence=confidence,
+            masking=noise_masking(csf),
         ),
     )
 

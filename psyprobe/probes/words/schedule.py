@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.efficiency.scores import NOISE_LEVEL
 from psyprobe.analysis.words.group import score_people
 from psyprobe.analysis.words.score import score_chat
 from psyprobe.analysis.words.sessions import merge_sessions, part_of
@@ -410,6 +411,11 @@ class WordsSchedule(ExperimentSchedule):
 
         If there are many levels, check an evenly spaced sample.
         """
+        if self.level == NOISE_LEVEL and self.task.scored == "yes":
+            raise InputError(
+                f"{self.experiment.name} asks yes or no over {NOISE_LEVEL}, and catch trials have "
+                "one density; ask in two intervals"
+            )
         scene = self.scene
         height, width = scene.spec.shape
         unit = level_of(scene.spec, self.level).unit
