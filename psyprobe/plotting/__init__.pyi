@@ -3,7 +3,6 @@ from psyprobe.plotting.features import contour as contour
 from psyprobe.plotting.features import contours as contours
 from psyprobe.plotting.features import matched_contrast as matched_contrast
 from psyprobe.plotting.features import scored_responses as scored_responses
-from psyprobe.plotting.noise_masking import plot_noise_masking as plot_noise_masking
 from psyprobe.plotting.prompts import plot_prompts as plot_prompts
 from psyprobe.plotting.prompts import plot_yes_map as plot_yes_map
 from psyprobe.plotting.psychometric_curves import plot_psychometric as plot_psychometric
