@@ -98,7 +98,7 @@ def unknown_name(kind: str, name: Any, valid: Iterable[str]) -> UnknownNameError
 
 
 def check_known(kind: str, names: Iterable[Any], valid: Collection[str]) -> None:
-    """Raise the error of `unknown_name` for the first name that does not exist."""
+    """Refuse the first name that is not among the valid ones, suggesting the nearest."""
     for name in names:
         if name not in valid:
             raise unknown_name(kind, name, valid)
@@ -154,7 +154,7 @@ def locate_failure(problem: BaseException, file: str | None = None) -> str:
 
 
 def _is_user_code(frame: FrameType, plugin_packages: set[str]) -> bool:
-    """Return whether a frame is of a user's file or of a plug-in of psyprobe."""
+    """Tell whether a stack frame is of a user's file or of a plug-in of psyprobe."""
     module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
     if module == "psyprobe" or module in sys.stdlib_module_names:
         return False

@@ -218,7 +218,7 @@ class People(Recorded):
 
     @property
     def determined(self) -> bool:
-        """Whether people score so far above a flat CSF that a fraction means anything."""
+        """Tell whether people score so far above a flat CSF that a fraction means anything."""
         return self.ceiling.value - self.flat >= _LEAST_ABOVE_FLAT
 
 

@@ -87,7 +87,7 @@ class PublishedScore:
 
     @property
     def is_metric(self) -> bool:
-        """Whether the model is a metric of images and no encoder."""
+        """Tell whether the model is a metric of images and no encoder."""
         return self.model in _METRICS
 
 

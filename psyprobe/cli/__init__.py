@@ -116,7 +116,7 @@ def report_error(
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    """Run a command, or what an installed package does in its place."""
+    """Run a command, or what an installed package runs in its place."""
     for run_instead in extensions_of(parsed.command, "before"):
         code: int | None = run_instead(parsed)
         if code is not None:
@@ -128,7 +128,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _sentence(error: BaseException) -> str:
-    """Describe an error in a sentence, and say whose code failed if psyprobe did not foresee it."""
+    """Describe an error in a sentence, naming whose code failed if it was not foreseen."""
     if isinstance(error, PsyprobeError):
         return str(error)
     if locate_failure(error):
@@ -146,12 +146,12 @@ def _sentence(error: BaseException) -> str:
 
 
 def _cut(text: str, longest: int = _QUOTATION) -> str:
-    """Put a text on one line and cut its middle out if it is too long; its end says what to do."""
+    """Put a text on one line, and cut out its middle if it is too long."""
     return clipped(printable(" ".join(text.split())), longest)
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """Make the parser, with the options of the command among the words and of no other."""
+    """Build the argument parser, with options only of the command among the words."""
     page = all_commands()
     broken = [
         f"\ncommands of {name} cannot be used: {reason}"

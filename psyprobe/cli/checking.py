@@ -43,7 +43,7 @@ class FilePixels:
 
 
 def check_command(arguments: Namespace) -> int:
-    """Print what was requested against what is delivered, and why they differ.
+    """Print requested against delivered values of a stimulus or file, and the likely faults.
 
     The exit code is 1 if a quantity is beyond its tolerance; a file that measures well and is not
     the one that was rendered is an `InputError`.
@@ -99,14 +99,14 @@ def specification_from(stimulus: str, words: Sequence[str]) -> Specification:
 
 
 def beside(path: Path) -> Path:
-    """Name the file that holds the record of a rendered file."""
+    """Return the path of the JSON record that lies beside a rendered file."""
     return path.with_name(f"{path.name}.json")
 
 
 def _check_foreign(
     arguments: Namespace, path: Path
 ) -> tuple[Certificate, tuple[Cause, ...]]:
-    """Measure a file made elsewhere as the stimulus that the command line says it should be."""
+    """Measure a file made elsewhere as the stimulus that the command line names."""
     content = read_pixels(
         path,
         packing=arguments.pack,
@@ -164,7 +164,7 @@ def _check_file(path: Path) -> tuple[Certificate, tuple[Cause, ...], bool]:
 def measure_file(
     path: Path, spec: Specification, display: Display, packing: str | None = None
 ) -> tuple[Certificate, tuple[Cause, ...]]:
-    """Measure the light in a file, or the light that a display makes of its drive values."""
+    """Measure the light in a file, or that a display makes of its drive values."""
     return _judge(read_pixels(path, packing=packing), spec, display)
 
 
@@ -197,7 +197,7 @@ def read_pixels(
     space: str | None = None,
     bits: int | None = None,
 ) -> FilePixels:
-    """Read the numbers of an image file: drive values, unless the caller says what they are.
+    """Read an image file's numbers: drive values, unless `space` says otherwise.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def read_pixels(
 
 
 def _select(path: Path, arrays: dict[str, AnyArray], key: str | None) -> AnyArray:
-    """Select the image of a name among arrays, or the only one."""
+    """Select the image called `key` among a file's arrays, or the only one."""
     images = {
         name: array
         for name, array in arrays.items()

@@ -53,7 +53,7 @@ class Commands:
 
 @cache
 def all_commands() -> Commands:
-    """Read the commands of psyprobe and of every installed package.
+    """Read the TOML pages of commands of psyprobe and of every installed package.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def all_commands() -> Commands:
 
 
 def load_function(place: str) -> Any:
-    """Import a function by its place, "module:name".
+    """Import a function from "module:name".
 
     Examples
     --------
@@ -87,7 +87,7 @@ def load_function(place: str) -> Any:
 
 
 def extensions_of(command: str, hook: str) -> Iterator[Any]:
-    """Load what installed packages hook to a command.
+    """Load the functions that installed packages add to a command at a named hook.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def _read(path: Path) -> JsonObject:
 
 
 def _page_of(point: EntryPoint) -> JsonObject:
-    """Read the page of commands in the package of an entry point, without importing it."""
+    """Read the TOML page of commands of an installed package, without importing it."""
     package = find_spec(point.module)
     folders = () if package is None else package.submodule_search_locations or ()
     paths = [
@@ -119,7 +119,7 @@ def _page_of(point: EntryPoint) -> JsonObject:
 
 
 def _add(commands: Commands, page: JsonMapping) -> None:
-    """Add the page of a package, or nothing of it if a part of it cannot be used."""
+    """Add a package's commands and options, or none of them if one cannot be used."""
     for table in page:
         if table not in _TABLES:
             raise InputError(

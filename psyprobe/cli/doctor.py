@@ -102,7 +102,7 @@ def _version(package: str) -> str | None:
 
 
 def _extras() -> dict[str, list[str]]:
-    """List the packages that each extra of psyprobe lacks here."""
+    """List for each extra of psyprobe ("server" ...) the packages that are not installed."""
     packages: dict[str, list[str]] = {}
     for line in requires("psyprobe") or ():
         requirement, _, marker = line.partition(";")
@@ -146,7 +146,7 @@ def _threads() -> JsonObject:
 
 
 def _store(name: str) -> JsonObject:
-    """Count the bytes, answers and runs of a store, or describe the problem with it."""
+    """Count the bytes, answers and runs of a store, or describe why it cannot be read."""
     try:
         with Store(name, create=False) as store:
             contents = summary(store)

@@ -19,7 +19,7 @@ from psyprobe.running.store import Store
 
 
 def export_runs(arguments: Namespace) -> int:
-    """Write each finished run of a store as a result of another harness."""
+    """Write each finished run of a store in another harness's format."""
     path = arguments.stores[0]
     harness = load_harness(arguments.harness)
     with Store(path, create=False) as store:
@@ -48,7 +48,7 @@ def export_runs(arguments: Namespace) -> int:
 
 
 def import_answers(arguments: Namespace) -> int:
-    """Store the answers that another harness got, as a run like any other."""
+    """Store the answers that another harness collected, as a run like any other."""
     harness = load_harness(arguments.harness)
     page = (
         None if arguments.experiment is None else load_experiment(arguments.experiment)
@@ -84,7 +84,7 @@ def import_answers(arguments: Namespace) -> int:
 
 @contextmanager
 def _without_traces(path: Path, rows: Sequence[JsonObject]) -> Iterator[None]:
-    """Remove a store that is made within if an error comes before any row."""
+    """Remove a store that the block creates, if an error comes before any row is read."""
     is_new = not path.exists()
     try:
         yield

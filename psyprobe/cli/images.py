@@ -55,7 +55,7 @@ class _Encoding:
     clip: bool = False
 
     def describe(self, ending: str) -> str:
-        """Say what a file of this ending holds."""
+        """Describe what numbers a file of a given ending holds."""
         if self.packing:
             return f"drive values of 14 bits, packed as {self.packing} into 8-bit RGB"
         text = _CONTENTS[ending].format(
@@ -67,7 +67,7 @@ class _Encoding:
 
 
 def render_command(arguments: Namespace) -> int:
-    """Write a stimulus, or each of a grid, and the certificate of what its file holds.
+    """Draw a stimulus, or a grid of them, to files with a certificate of what each holds.
 
     The exit code is 0 whatever the certificate says; see `check_command`.
     """
@@ -112,7 +112,7 @@ def _encoding(arguments: Namespace, path: Path) -> _Encoding:
 def _render(
     path: Path, spec: Specification, display: Display, encoding: _Encoding
 ) -> JsonObject:
-    """Write one file with its record beside it, and return the record."""
+    """Write one image file with its JSON record beside it, and return the record."""
     stimulus = spec.draw()
     clipped_values = display.gamut(stimulus).outside if encoding.clip else 0
     drive = np.asarray(display.encode(stimulus, clip=encoding.clip))
@@ -157,7 +157,7 @@ def _remark(record: JsonObject) -> None:
 def _render_grid(
     arguments: Namespace, path: Path, display: Display, encoding: _Encoding
 ) -> int:
-    """Write a numbered file for each combination of values, and one table of them all."""
+    """Write a numbered file for each combination of parameter values, and a table of them."""
     axes = _axes(arguments.grid)
     count = math.prod(map(len, axes.values()))
     if count > _MOST_FILES:
@@ -225,7 +225,7 @@ _TABLED = (
 
 
 def _axes(words: Sequence[str]) -> dict[str, list[Any]]:
-    """Read the values of each parameter of a grid."""
+    """Read from NAME=VALUES words the values of each parameter of a grid."""
     axes = {}
     for word in words:
         name, _, values = word.partition("=")
@@ -250,7 +250,7 @@ def _thumbnail(spec: Specification, display: Display) -> Any:
 
 
 def _contact_sheet(pictures: Sequence[Any], digits: int) -> ByteArray:
-    """Put pictures in rows, each with its number under it."""
+    """Arrange pictures in rows, each with its number below."""
     from PIL import Image, ImageDraw
 
     columns = min(len(pictures), 8)
@@ -272,7 +272,7 @@ def _contact_sheet(pictures: Sequence[Any], digits: int) -> ByteArray:
 def _write(
     path: Path, drive: FloatArray, stimulus: Stimulus, encoding: _Encoding
 ) -> None:
-    """Write an image in the format of the path's ending."""
+    """Write an image in the format that the path's ending names."""
     match path.suffix.lower():
         case ".png":
             path.write_bytes(_png(drive, encoding))
@@ -310,7 +310,7 @@ def _png(drive: FloatArray, encoding: _Encoding) -> bytes:
 
 
 def corrupt_command(arguments: Namespace) -> int:
-    """Corrupt images; without any, list the dimensions."""
+    """Corrupt image files, or list the kinds of corruption if no file is named."""
     if not arguments.images:
         return _list_corruptions(arguments)
     paths = [

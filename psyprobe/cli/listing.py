@@ -20,7 +20,7 @@ _KINDS = ("stimuli", "experiments", "observers", "probes", "displays", "human")
 
 
 def list_command(arguments: argparse.Namespace) -> int:
-    """Print one line an item, or everything about each as JSON."""
+    """Print what stimuli, experiments, observers or probes there are, one a line or as JSON."""
     kinds = _KINDS if arguments.kind is None else (arguments.kind,)
     items = {kind: _items(kind) for kind in kinds}
     if arguments.files:
@@ -47,7 +47,7 @@ def list_command(arguments: argparse.Namespace) -> int:
 
 
 def _measured(path: str) -> JsonObject:
-    """Read a measured screen as an entry of the listing."""
+    """Read a measured screen from a file, as an entry of the list of displays."""
     screen = read_screen(path)
     values = vars(screen) | {"display": screen.display.to_dict()}
     return {"name": path, "title": str(screen), **values}

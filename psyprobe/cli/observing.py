@@ -33,7 +33,7 @@ from psyprobe.tasks.items import load_answerer
 
 
 def ask_command(arguments: Namespace) -> int:
-    """Put one question to an observer and print its answer, or calibrate a server."""
+    """Ask an observer one question and print its answer, or calibrate a server."""
     if arguments.calibrate:
         return _calibrate(arguments)
     if arguments.trials is not None or arguments.plan:
@@ -106,7 +106,7 @@ def _calibrate(arguments: Namespace) -> int:
 
 
 def _charge(arguments: Namespace, observer: AnswerObserver) -> Decoding:
-    """Let the answers of a paid observer have a cost, and return how it is to answer."""
+    """Set the prices of a paid observer, and return the decoding options asked for."""
     if isinstance(observer, PaidObserver):
         charge([observer], read_prices(arguments.prices), None)
     return Decoding(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
@@ -143,7 +143,7 @@ def _cost(answer: Answer) -> list[str]:
 
 
 def serve_simulated_command(parsed: Namespace) -> int:
-    """Serve a simulated observer until Ctrl-C or SIGTERM, and print where when it is ready."""
+    """Serve a simulated observer over HTTP until Ctrl-C or SIGTERM."""
     try:
         from psyprobe.observers.simulated.serving import Faults, SimulatedServer
     except ImportError:

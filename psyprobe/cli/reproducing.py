@@ -9,7 +9,7 @@ from psyprobe.probes.reproduce import reproduce
 
 
 def reproduce_command(arguments: argparse.Namespace) -> int:
-    """Run a result again and print what differs; the exit code is 1 if a number or text does."""
+    """Run a stored result again and print what differs; exit with code 1 if anything does."""
     options = settings(arguments.observer_option, "--observer-option")
     reproduction = reproduce(
         arguments.result,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def score_command(arguments: Namespace) -> int:
-    """Print the scores of all finished runs, as one table an experiment or as a scoreboard."""
+    """Print the scores of all finished runs, in a table for each experiment or a scoreboard."""
     if arguments.scoreboard:
         results, failures = _load(arguments.results)
         board, unscored = _scoreboard(arguments, results)
@@ -61,9 +61,7 @@ def score_command(arguments: Namespace) -> int:
 
 
 def _judge(arguments: Namespace) -> list[xarray.Dataset]:
-    """Let a judge read the replies of results again; its verdicts go to the store of the
-    replies.
-    """
+    """Ask a judge to read the replies of results, and store its verdicts beside the replies."""
     from psyprobe.tasks.items import Judge, load_answerer
     from psyprobe.tasks.judged_replies import judge_replies
 
@@ -125,7 +123,7 @@ def plot_command(arguments: Namespace) -> int:
 def _drawable(
     results: list[xarray.Dataset], options: JsonObject
 ) -> tuple[list[xarray.Dataset], list[FailedScore]]:
-    """Draw each result by itself, and return those that can be drawn, and the failures."""
+    """Draw each result to try, and return those that can be drawn, and the failures."""
     import matplotlib.pyplot as plt
 
     drawable = []
@@ -141,7 +139,7 @@ def _drawable(
 
 
 def _tell_failures(failures: Sequence[FailedScore]) -> int:
-    """Tell what is left out in a line each, and return the exit code."""
+    """Print what was left out, one line each, and return the exit code."""
     for failure in failures:
         tell(
             f"Note: {failure.experiment} with {failure.observer} is left out: "
@@ -151,7 +149,7 @@ def _tell_failures(failures: Sequence[FailedScore]) -> int:
 
 
 def report_command(arguments: Namespace) -> int:
-    """Write one page over all finished runs."""
+    """Write one HTML report of all finished runs."""
     names = ("title", "measure", "published", "sort")
     options = {name: getattr(arguments, name) for name in names}
     path = report(arguments.results, arguments.output, **options)
@@ -165,7 +163,7 @@ def report_command(arguments: Namespace) -> int:
 
 
 def replay_command(arguments: Namespace) -> int:
-    """Write a result file for each stored model and test."""
+    """Write a result file for each published model and test whose responses are stored."""
     results = replay(
         arguments.table, arguments.grids, models=arguments.model, tests=arguments.test
     )
@@ -230,7 +228,7 @@ def store_command(arguments: Namespace) -> int:
 
 
 def _check_options_of_store(arguments: Namespace) -> None:
-    """Refuse options that an action has no use for, and their absence where it needs them."""
+    """Refuse options that a store action does not take, or lacks."""
     action = arguments.what
     for option, (name, actions) in _STORE_OPTIONS.items():
         if vars(arguments)[name] is not None and action not in actions:
@@ -244,7 +242,7 @@ def _check_options_of_store(arguments: Namespace) -> None:
 
 
 def _work_on(store: Store, path: str, arguments: Namespace) -> tuple[JsonObject, str]:
-    """Describe, verify, vacuum or export a store; return what JSON prints of it, and the text."""
+    """Describe, verify, vacuum or export a store, and return the outcome as JSON and text."""
     match arguments.what:
         case "verify":
             rows = verify(store)
@@ -264,9 +262,7 @@ def _work_on(store: Store, path: str, arguments: Namespace) -> tuple[JsonObject,
 
 
 def _summary_lines(summary: JsonObject) -> list[str]:
-    """Describe a store in lines: itself, each run, and each observer with the origins of
-    answers.
-    """
+    """Format the summary of a store: its size, runs, observers and origins of answers."""
     runs = summary["runs"]
     observers = summary["observers"]
     lines = [

@@ -55,7 +55,7 @@ _LONGEST_STEM = 200
 
 
 def run_command(arguments: Namespace) -> int:
-    """Run each experiment with each observer; write result, score and figure; print the scores."""
+    """Run each experiment with each observer, write result, scores and figure, print scores."""
     experiments = _experiments(arguments)
     folder = Path(arguments.output)
     store = folder / "runs.sqlite" if arguments.store is None else Path(arguments.store)
@@ -205,7 +205,7 @@ def _run_pair(
     folder: Path,
     options: JsonObject,
 ) -> tuple[JsonObject, Sequence[Score]]:
-    """Run an experiment with an observer, write the files, and return the report and the scores."""
+    """Run one experiment with one observer, write its files, and return report and scores."""
     start = monotonic()
     result = run_experiment(experiment, observer, **options)
     seconds = monotonic() - start
@@ -261,7 +261,7 @@ def _try_each(
     experiments: list[Experiment],
     action: Callable[[Experiment, Any], Outcome],
 ) -> tuple[list[JsonObject], list[Score], int]:
-    """Do something with each pair of experiment and observer; none takes the others with it.
+    """Apply a function to each pair of experiment and observer, going on after a failure.
 
     A failure is printed, and takes the place of report and score. The only pair raises it.
 
@@ -399,13 +399,13 @@ def _pairs(
 
 
 def _wrappers(arguments: Namespace) -> list[Callable[[Any], Any]]:
-    """List the functions by which installed packages wrap observers, as the options ask for it."""
+    """List the functions by which installed packages wrap observers, for the options given."""
     wrappers = [hook(arguments) for hook in extensions_of("run", "wraps")]
     return [wrap for wrap in wrappers if wrap is not None]
 
 
 def _observer_names(arguments: Namespace) -> list[str]:
-    """List the observers by name, those of pages of observers included, each once."""
+    """List the observers to run by name, once each, with those that files list."""
     pages = (
         read_observers(name) if name.endswith(".toml") else [name]
         for name in arguments.observer
@@ -414,7 +414,7 @@ def _observer_names(arguments: Namespace) -> list[str]:
 
 
 def result_stem(arguments: Namespace, experiment: Experiment, card: Any) -> str:
-    """Build a file stem from names, variants and settings.
+    """Build the file name (without ending) of a result from names, variants and settings.
 
     A digest marks observer options, and settings that do not stand in it word for word.
     """
@@ -438,7 +438,7 @@ def result_stem(arguments: Namespace, experiment: Experiment, card: Any) -> str:
 
 
 def _free_stem(stem: Path, result: xarray.Dataset) -> Path:
-    """Add a digest to the name if another observer of the same name has its result there."""
+    """Return a file stem, with a digest added if another observer's result has that name."""
     try:
         (existing_result,) = load_results(stem.with_name(f"{stem.name}.nc"))
     except InputError:
@@ -450,7 +450,7 @@ def _free_stem(stem: Path, result: xarray.Dataset) -> Path:
 
 
 def _observer_digest(result: xarray.Dataset) -> str:
-    """Digest the observer of a result: its card, weights included, and what its server serves."""
+    """Hash a result's observer: its card with weights, and what its server serves."""
     card = json.loads(result.attrs.get("observer_card", "[]"))
     origins = json.loads(result.attrs.get("served", "[]"))
     models = {origin.get("listed") or origin.get("model", "") for origin in origins}

@@ -92,7 +92,7 @@ class Dimension:
     computed: str = "values"
 
     def level(self, strength: str) -> float:
-        """Return the parameter at low, mid or high strength."""
+        """Return the corruption's parameter at low, mid or high strength."""
         if strength not in STRENGTHS:
             raise unknown_name("strength", strength, STRENGTHS)
         return self.levels[STRENGTHS.index(strength)]
@@ -100,7 +100,7 @@ class Dimension:
 
 @functools.cache
 def dimensions() -> dict[str, Dimension]:
-    """Load the 33 dimensions by name, in the order of their numbers.
+    """Load R-Bench's 33 kinds of corruption by name, in the order of their numbers.
 
     >>> [name for name, dimension in dimensions().items() if dimension.captured][:2]
     ['bright_illumination', 'dark_illumination']
@@ -115,7 +115,7 @@ def dimensions() -> dict[str, Dimension]:
 
 
 def dimension_numbered(number: int) -> Dimension:
-    """Look up a dimension by its number, 1 to 33.
+    """Look up a kind of corruption by its number, 1 to 33.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def dimension_numbered(number: int) -> Dimension:
 
 
 def dimension_of(name: str) -> Dimension:
-    """Look up a dimension by its name."""
+    """Look up a kind of corruption by its name."""
     by_name = dimensions()
     if name not in by_name:
         raise unknown_name("corruption", name, by_name)
@@ -232,7 +232,7 @@ def corrupt(
 def _resolve(
     name: str, strength: str | float
 ) -> tuple[Dimension, Callable[..., Any], float]:
-    """Return a dimension, its function and its parameter.
+    """Look up a corruption by name, with its function and the parameter of a strength.
 
     The result is cached: an image drives Python's code from the processor's cache, so a look-up
     between images takes ten times as long.
@@ -280,7 +280,7 @@ def _look_up(codes: Any, table: bytes) -> Any:
 
 
 def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:
-    """Return the image as an array, and as (H, W, C) in the form that it is computed in."""
+    """Check an image and return it as an array, and as (H, W, C) in the form to compute in."""
     original = np.asarray(image)
     shape = original.shape
     if len(shape) < 2 or shape[2:] not in ((), (1,), (3,)) or min(shape[:2]) < 8:
@@ -432,7 +432,7 @@ def _output_path(folder: Path, path: Path, name: str, strength: str) -> Path:
 def _corrupt_file(
     folder: Path, cells: Sequence[tuple[str, str]], seed: int, scale: bool, path: Path
 ) -> str:
-    """Write all corruptions of an image; return the reason if it cannot be read, or ""."""
+    """Write all corruptions of an image file; return why it cannot be read, or ""."""
     try:
         image = read_image(path)
         for name, strength in cells:
@@ -446,7 +446,7 @@ def _corrupt_file(
 
 
 def write_png(image: Any, path: Path) -> None:
-    """Write an image as a PNG file, which is whole or not there."""
+    """Write an image as a PNG file, never leaving half of one."""
     from PIL import Image
 
     save = functools.partial(

@@ -110,7 +110,7 @@ def convolve(image: FloatArray, kernel: FloatArray) -> FloatArray:
 
 
 def _filter_in_strips(band: FloatArray, weights: FloatArray) -> Any:
-    """Add up what a filter's strips of at most 129 taps give, from its border above and below."""
+    """Filter a band of rows by a kernel, in horizontal strips of it of at most 129 weights."""
     rows, columns = weights.shape
     height = len(band) - rows + 1
     strip_rows = 129 // columns

@@ -82,7 +82,7 @@ def color_shift(image: FloatArray, length: float, rng: Generator) -> FloatArray:
 
 
 def _edges(grey: FloatArray) -> FloatArray:
-    """Compute the strength of a grey image's edges, 0 to 1: its steepness, blurred by 4 px.
+    """Compute how strong a grey image's edges are, 0 to 1: its gradient, blurred by 4 px.
 
     The lowest tenth of the range is 0, and the steepest hundredth of all pixels is 1.
     """
@@ -114,7 +114,7 @@ def _edges(grey: FloatArray) -> FloatArray:
 
 
 def _quantile(values: FloatArray, share: float, bound: float) -> float:
-    """Compute a quantile as `numpy.quantile`, but no lower than a bound; mostly by counting."""
+    """Compute a quantile as `numpy.quantile`, but no lower than a bound."""
     index, fraction = divmod(share * (values.size - 1), 1)
     if np.count_nonzero(values <= bound) > index + 1:
         return bound
@@ -143,13 +143,13 @@ def sharpness_change(image: FloatArray, amount: float) -> FloatArray:
 
 
 def blocking_obstacle(image: FloatArray, area: float, rng: Generator) -> FloatArray:
-    """Cover the image by a sharp patch of its proportions and a random flat colour. Simulated."""
+    """Cover the image by a sharp patch of its proportions and a random colour (simulated)."""
     size = [max(1, round(side * math.sqrt(area))) for side in image.shape[:2]]
     return _cover(image, size, 1, rng)
 
 
 def lens_obstacle(image: FloatArray, area: float, rng: Generator) -> FloatArray:
-    """Cover the image by a dark blob out of focus, as dirt on the lens. Simulated."""
+    """Cover the image by a dark blob out of focus, as dirt on the lens (simulated)."""
     rows, columns = image.shape[:2]
     aspect = rng.uniform(0.6, 1.6)
     radius_y = math.sqrt(area * rows * columns / math.pi * aspect)
@@ -272,7 +272,7 @@ def _cover(
 
 
 def _places(image: FloatArray, size: Sequence[int]) -> tuple[int, int]:
-    """Count the places for a patch of a size, down and across."""
+    """Count the positions, down and across, at which a patch of a size fits into an image."""
     return image.shape[0] - size[0] + 1, image.shape[1] - size[1] + 1
 
 
@@ -443,7 +443,7 @@ def cnn_denoise(
 
 @functools.cache
 def _quantiles() -> FloatArray:
-    """Compute 65,536 equally likely values of a standard normal distribution, up to 4.3."""
+    """Compute 65,536 equally likely values of a standard normal distribution, up to ±4.3."""
     from scipy.special import ndtri
 
     values: FloatArray = ndtri((np.arange(65536) + 0.5) / 65536)
@@ -464,7 +464,7 @@ def normal(shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator) -> Floa
 
 
 def bright_illumination(image: FloatArray, gain: float, rng: Generator) -> FloatArray:
-    """Add a lamp: a halo of the gain at a random place, a veil of an eighth of it. Simulated."""
+    """Add simulated glare of a lamp: a halo at a random place, and a veil over the image."""
     rows, columns = image.shape[:2]
     y, x = np.mgrid[:rows, :columns].astype(image.dtype)
     centre_y = rng.uniform(0, rows)
@@ -475,7 +475,7 @@ def bright_illumination(image: FloatArray, gain: float, rng: Generator) -> Float
 
 
 def dark_illumination(image: FloatArray, stops: float, rng: Generator) -> FloatArray:
-    """Darken linear light by so many stops, and add the noise of a sensor. Simulated."""
+    """Darken linear light by a number of stops, and add simulated sensor noise."""
     light = planes.srgb_to_linear(image) * image.dtype.type(2.0**-stops)
     noise_sd = np.sqrt(1e-3 * light + 1e-5).astype(image.dtype, copy=False)
     light += normal(image.shape, image.dtype, rng) * noise_sd

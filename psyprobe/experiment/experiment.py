@@ -38,7 +38,7 @@ class Experiment(Page):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what the page and its files say, whatever their spelling and comments."""
+        """The SHA-256 of what the page and its files say, whatever their spelling and comments."""
         # The table of fits says how answers are worked up, not what is asked.
         page = {
             key: value
@@ -56,7 +56,7 @@ class Experiment(Page):
 
     @property
     def stimulus_set(self) -> StimulusSet:
-        """The stimulus, which the page must name.
+        """The stimulus that the page names, or an error if it names none.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class Experiment(Page):
         return self.stimulus
 
     def spec(self, **levels: float) -> Specification:
-        """Make the stimulus of this variant at some levels."""
+        """Build the stimulus of this variant at some levels."""
         return self.stimulus_set.spec(**self.variant | levels)
 
     def with_variants(self, variants: Mapping[str, Sequence[float]]) -> Experiment:
@@ -111,7 +111,7 @@ class Experiment(Page):
         return varied
 
     def with_settings(self, settings: JsonMapping) -> Experiment:
-        """Copy the experiment with other values of any keys of its page.
+        """Copy the experiment with other values of keys of its TOML page.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class Experiment(Page):
             return _make_experiment(page, self.name, self.folder, toml_text(page))
 
     def check_conditions(self) -> None:
-        """Raise an error if there are more conditions than anybody waits for."""
+        """Refuse an experiment of too many conditions."""
         levels = list(self.levels.values())
         if self.difference is not None:
             levels.append(self.difference.levels)
@@ -163,7 +163,7 @@ class Experiment(Page):
             )
 
     def free_parameters(self) -> list[str]:
-        """List the numeric parameters of the stimulus that can vary: those that are no levels.
+        """List the stimulus's numeric parameters that can be varied and are no levels yet.
 
         Examples
         --------
@@ -178,7 +178,7 @@ class Experiment(Page):
         return [name for name in spec.levels() if name not in fixed]
 
     def expanded(self) -> tuple[Experiment, ...]:
-        """Make one experiment for each combination of variants, in the order of running.
+        """Build one experiment for each combination of variants, in the order of running.
 
         Without variants it is the experiment itself.
         """
@@ -192,7 +192,7 @@ class Experiment(Page):
 
 
 def variant_label(variant: Mapping[str, float]) -> str:
-    """Describe a variant in words.
+    """Describe a variant in words: its parameters and values.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def load_experiment(name_or_path: str | Path) -> Experiment:
 
 
 def experiment_from_text(text: str, name: str, folder: Path) -> Experiment:
-    """Read the experiment whose page is a text, as a result holds it.
+    """Build an experiment from the text of its TOML page, as a result stores it.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ class _Suite(Section):
 
 
 def load_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
-    """Read all experiments of a suite, or the one experiment of any other page.
+    """Read all experiments of a suite, or the only one of another TOML page.
 
     A suite has ``title``, ``source`` and ``experiments``: a list of catalogue names, or of paths of
     files beside it.
@@ -321,7 +321,7 @@ def load_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
 
 
 def is_suite(name_or_path: str | Path) -> bool:
-    """Tell a suite of experiments from the page of one.
+    """Tell whether a TOML page is a suite of experiments.
 
     Parameters
     ----------

@@ -49,12 +49,12 @@ class Section(BaseModel):
 
 
 def folder_of(info: ValidationInfo) -> Path:
-    """Return the folder of the page that is read: files that it names lie beside it."""
+    """Return the folder of the TOML page that is validated, where its files lie."""
     return Path((info.context or {})["folder"])
 
 
 def ascending(name: str, value: Any) -> tuple[float, ...]:
-    """Read levels, {values} or {from, to, n, scale}, and check that they ascend."""
+    """Read levels, {values} or {from, to, n, scale}, refusing any that do not ascend."""
     levels = read_levels(name, value)
     if not (np.diff(levels) > 0).all():
         raise InputError(
@@ -251,7 +251,7 @@ class Asking(Section):
         return {**values, "prompts": prompts}
 
     def settings(self) -> JsonObject:
-        """Return all but the prompts, as JSON can hold it.
+        """Return how questions are asked, but for the prompts, as JSON values.
 
         Settings that few servers take are left out where they are not set.
         """
@@ -299,7 +299,7 @@ class ImageDelivery(Section):
 
 
 def _rate(value: Any, info: ValidationInfo) -> Any:
-    """Check a fixed rate, or the two bounds between which it is fitted."""
+    """Check a guess or lapse rate: a fixed number, or two bounds between which it is fitted."""
     if is_number(value) and 0 <= value < 1:
         return float(value)
     if isinstance(value, list | tuple) and len(value) == 2:
@@ -345,7 +345,7 @@ class JudgeSettings(Section):
 
 
 def _stimulus(value: Any, info: ValidationInfo) -> StimulusSet:
-    """Load the stimulus of a page, with the page's noise."""
+    """Load the stimulus that a TOML page names, with the noise that the page adds."""
     folder = folder_of(info)
     if isinstance(value, Mapping):
         stimulus = stimulus_set({"title": "stimulus", **value}, "stimulus", folder)
@@ -360,7 +360,7 @@ def _stimulus(value: Any, info: ValidationInfo) -> StimulusSet:
 
 
 def _probe(value: str, info: ValidationInfo) -> str:
-    """Return the name of a probe; a user's Python file lies beside the page."""
+    """Check a probe's name, resolving FILE.py:NAME relative to the page."""
     file, colon, attribute = value.rpartition(":")
     if not colon or not file.endswith(".py"):
         return value

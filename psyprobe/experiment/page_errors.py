@@ -32,7 +32,7 @@ _ALLOWED = {
 
 @contextmanager
 def one_line(page: type[BaseModel]) -> Iterator[None]:
-    """Turn a schema's errors into one line; of several the first."""
+    """Turn a schema's validation errors within the block into one line, the first of them."""
     try:
         yield
     except ValidationError as error:
@@ -45,7 +45,7 @@ def one_line(page: type[BaseModel]) -> Iterator[None]:
 
 @contextmanager
 def in_file(name: str) -> Iterator[None]:
-    """Put the name of a file, or of what is in it, in front of errors that lack it."""
+    """Put a file's name in front of errors raised within the block that lack it."""
     try:
         yield
     except PsyprobeError as error:
@@ -77,7 +77,7 @@ def _page_error(page: type[BaseModel], detail: ErrorDetails) -> PsyprobeError:
 
 
 def _table(page: type[BaseModel], names: list[str]) -> type[BaseModel]:
-    """Find the schema of a table in a page."""
+    """Find the schema of a nested table of a TOML page."""
     for name in names:
         for alternative in _alternatives(page.model_fields.get(name)):
             if isinstance(alternative, type) and issubclass(alternative, BaseModel):
@@ -87,12 +87,12 @@ def _table(page: type[BaseModel], names: list[str]) -> type[BaseModel]:
 
 
 def _alternatives(field: FieldInfo | None) -> tuple[Any, ...]:
-    """List the types that a key takes."""
+    """List the types that a key of the page may have."""
     return () if field is None else (field.annotation, *get_args(field.annotation))
 
 
 def _allowed(kind: str, field: FieldInfo | None, context: JsonObject) -> str:
-    """Say what a key allows."""
+    """Describe in words what values a key allows."""
     alternatives = _alternatives(field)
     if kind == "literal_error":
         choices: list[str] = []

@@ -100,7 +100,7 @@ class Prompt:
 
     @property
     def full(self) -> str:
-        """Text and suffix, as the observer reads them."""
+        """The prompt's text with its suffix, as the observer reads it."""
         if not self.suffix:
             return self.text
         # Chinese and Japanese punctuation brings its own space.
@@ -109,11 +109,11 @@ class Prompt:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All words that count as an answer."""
+        """All words that count as an answer to the prompt."""
         return self.yes + self.no
 
     def interpret(self, order: int, alternatives: int = 2) -> Interpretation:
-        """Return how an answer is read in a trial.
+        """Return the words for yes and no and the polarity, in one order of the alternatives.
 
         Parameters
         ----------
@@ -138,12 +138,12 @@ class Prompt:
         return Interpretation(prompt, self.polarity)
 
     def to_dict(self) -> JsonObject:
-        """Return the fields as text, numbers and lists."""
+        """Return the prompt's fields as text, numbers and lists."""
         return dict(plain(asdict(self)))
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Prompt:
-        """Make the prompt that `to_dict` describes; `id` and `text` are required."""
+        """Build the prompt that `to_dict` describes; `id` and `text` are required."""
         names = [field.name for field in fields(cls)]
         check_known("field of a prompt", values, names)
         for key in ("id", "text"):
@@ -221,7 +221,7 @@ def load_prompts(
 
 
 def prompt_sets() -> dict[str, str]:
-    """List the sets that come with psyprobe, with their titles.
+    """List the sets of prompts that come with psyprobe, with their titles.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def prompt_sets() -> dict[str, str]:
 
 
 def _prompts_of(entry: Any, *, single: bool) -> list[Prompt]:
-    """Return the prompts that an entry stands for; text is a set's name where it is `single`."""
+    """Load the prompts that an entry names or is: a set, a file, a table or a text."""
     if isinstance(entry, Prompt):
         return [entry]
     if isinstance(entry, Mapping):
@@ -275,7 +275,7 @@ def _read_set(table: JsonMapping) -> list[Prompt]:
 
 
 def _words(prompt: str, name: str, value: Any) -> tuple[str, ...]:
-    """Return the words of an answer, which a page may write as one text."""
+    """Read the words of an answer, a list or one text."""
     words: tuple[Any, ...] = ()
     if isinstance(value, str):
         words = (value,)

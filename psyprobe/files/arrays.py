@@ -62,13 +62,13 @@ def read_mat(path: str | Path) -> dict[str, AnyArray]:
 
 
 def check_unpacked(path: str | Path, max_bytes: int) -> None:
-    """Refuse a zip file that claims to unpack to more bytes."""
+    """Refuse a zip file that claims to unpack to more than `max_bytes` in all."""
     with zipfile.ZipFile(path) as file:
         _check_bytes(sum(entry.file_size for entry in file.infolist()), max_bytes)
 
 
 def check_members(path: str | Path, max_bytes: int) -> None:
-    """Refuse a zip file of which a single file claims more bytes."""
+    """Refuse a zip file that holds a file of more than `max_bytes`."""
     with zipfile.ZipFile(path) as file:
         for entry in file.infolist():
             _check_bytes(entry.file_size, max_bytes)
@@ -95,7 +95,7 @@ def read_tiff(path: str | Path) -> AnyArray:
 
 @contextmanager
 def _explained(path: str | Path) -> Iterator[None]:
-    """Raise any error of a reader, whose kinds are many, as one line that names the file."""
+    """Turn any error of a file reader within the block into one line that names the file."""
     try:
         yield
     except FileNotFoundError:

@@ -33,7 +33,7 @@ _IN_MEMORY: dict[str, JsonObject] = {}
 def cached(
     input_digest: str, code: Path, compute: Callable[[], JsonMapping]
 ) -> JsonObject:
-    """Return the arrays of a computation, cached for the same input, code, numpy and scipy.
+    """Return a computation's arrays, from the cache if input, code, numpy and scipy are the same.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def cached(
 
 
 def cache_folder() -> Path | None:
-    """Return the folder that `PSYPROBE_CACHE` names, else ``~/.cache/psyprobe``; None for none."""
+    """Return the folder that `PSYPROBE_CACHE` names, else ~/.cache/psyprobe; None for no cache."""
     setting = os.environ.get(VARIABLE)
     if setting is not None:
         return Path(setting) if setting else None
@@ -92,7 +92,7 @@ def _code_digest(code: Path) -> str:
 
 
 def _read(path: Path) -> JsonObject | None:
-    """Read the arrays of a file; None if there is none, or it is damaged."""
+    """Read the arrays of a cache file; None if there is none, or it is damaged."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}

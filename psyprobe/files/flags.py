@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def encode_flags(words: npt.ArrayLike, meanings: Sequence[str]) -> npt.NDArray[np.int8]:
-    """Replace words by their places in the list of meanings, in the same shape.
+    """Replace words by their places in the list of meanings, as an integer array.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def encode_flags(words: npt.ArrayLike, meanings: Sequence[str]) -> npt.NDArray[n
 
 
 def flag_attributes(meanings: Sequence[str], long_name: str) -> JsonObject:
-    """Attributes of a variable of flags: `flag_values`, `flag_meanings`, units and description."""
+    """Build CF attributes of a variable of flags: `flag_values`, `flag_meanings`, units, name."""
     return {
         "units": "1",
         "long_name": long_name,
@@ -49,7 +49,7 @@ def flag_attributes(meanings: Sequence[str], long_name: str) -> JsonObject:
 
 
 def flag_words(variable: xr.DataArray | xr.Variable) -> StrArray:
-    """Words that the integers of a variable stand for, in its shape; text stays as it is.
+    """Decode a variable of CF flags to the words its integers stand for; text stays as it is.
 
     Parameters
     ----------

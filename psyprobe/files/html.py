@@ -25,7 +25,7 @@ _TEXT = f'fill="{_INK}" font-size="11" font-family="sans-serif" text-anchor="mid
 
 
 def inert(value: Any) -> str:
-    r"""Escape text for a page: no tag, quote or control character in it has an effect.
+    r"""Escape text for HTML, so that no tag, quote or control character in it has an effect.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def inert(value: Any) -> str:
 
 
 def table(rows: Sequence[Sequence[Any]], caption: str = "") -> str:
-    """Build a table whose first row is its heading; cells are text.
+    """Build an HTML table whose first row is its heading; cells are text.
 
     Examples
     --------
@@ -54,19 +54,19 @@ def table(rows: Sequence[Sequence[Any]], caption: str = "") -> str:
 
 
 def fields(values: JsonMapping, caption: str = "") -> str:
-    """Build a table of names and their values."""
+    """Build an HTML table of names and their values."""
     return table(
         [["", ""], *([name, value] for name, value in values.items())], caption
     )
 
 
 def paragraphs(text: str) -> str:
-    """Build a paragraph for each line of a text."""
+    """Build an HTML paragraph for each line of a text."""
     return "".join(f"<p>{inert(line)}</p>" for line in text.split("\n") if line.strip())
 
 
 def preformatted(text: str) -> str:
-    """Build a block of text whose columns stay aligned."""
+    """Build an HTML block of text whose columns stay aligned."""
     return f"<pre>{inert(text)}</pre>"
 
 
@@ -85,7 +85,7 @@ def beside(parts: Sequence[str]) -> str:
 
 
 def picture(codes: Any, degrees: tuple[float, float], title: str = "") -> str:
-    """Draw an image with axes in degrees of visual angle.
+    """Draw an image as HTML, with axes in degrees of visual angle.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def picture(codes: Any, degrees: tuple[float, float], title: str = "") -> str:
 
 
 def curve(x: Any, y: Any, labels: tuple[str, str], title: str = "") -> str:
-    """Draw a line through points, in a frame from 0 to the largest value of both axes."""
+    """Draw a line through points as SVG, in a frame from 0 to the largest value of both axes."""
     wide, high = _CURVE
     right = float(np.max(x))
     top = float(np.max(y))
@@ -132,7 +132,7 @@ def _draw_frame(
     labels: tuple[str, str],
     title: str,
 ) -> str:
-    """Draw a frame around content, with the ends and the middle of both axes."""
+    """Draw an SVG frame around content, with the ends and the middle of both axes."""
     wide, high = size
     parts = [
         content,

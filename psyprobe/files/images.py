@@ -132,7 +132,7 @@ def check_srgb(raw: bytes, name: str) -> None:
 
 
 def _foreign_profile(profile: bytes, mode: str, name: str) -> str:
-    """Name a colour profile that decodes codes otherwise than sRGB; empty where it does not."""
+    """Name an embedded colour profile that is not sRGB; "" where it is."""
     from PIL import Image, ImageCms
 
     steps = np.arange(0, 256, 51, dtype=np.uint8)
@@ -157,7 +157,7 @@ def _foreign_profile(profile: bytes, mode: str, name: str) -> str:
 
 
 def _check_kind(image: Any, name: str) -> None:
-    """Refuse an image that needs a conversion, which is the user's choice."""
+    """Refuse an image file that must be converted (of 16 bits, transparent ...) to be read."""
     mode = image.mode
     if mode == "P":
         raise InputError(f"{name} has a palette of colours; save it as RGB")

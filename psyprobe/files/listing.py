@@ -22,7 +22,7 @@ class Listing(list[T]):
     """
 
     def to_frame(self) -> pd.DataFrame:
-        """One row an entry, indexed by name, and one column a field."""
+        """Convert the list to a pandas table: one row an entry, indexed by name."""
         return frame_of(self).set_index("name")
 
     def _repr_html_(self) -> str:
@@ -34,7 +34,7 @@ class Listing(list[T]):
 
 
 def frame_of(rows: Any) -> pd.DataFrame:
-    """One row a dataclass, and one column a field."""
+    """Convert dataclasses to a pandas table: one row each, one column a field."""
     import pandas as pd
 
     return pd.DataFrame([asdict(row) for row in rows])

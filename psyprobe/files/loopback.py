@@ -128,7 +128,7 @@ class LoopbackServer(LocalServer):
 
 
 def page_response(page: str) -> Response:
-    """Make the response of a page that loads nothing from elsewhere.
+    """Build the HTTP response of an HTML page that may load nothing from elsewhere.
 
     "NONCE" in the page names its own scripts and styles.
     """
@@ -142,7 +142,7 @@ def page_response(page: str) -> Response:
 
 
 async def posted(request: Request) -> JsonObject | Response:
-    """Return the JSON object that one of our pages posted, or the refusal of any other request."""
+    """Read the JSON object that a request posts, or build the response that refuses it."""
     length = request.headers.get("Content-Length", "")
     if not length.isdecimal() or int(length) > _MAX_BYTES:
         return JSONResponse({}, 413, {"Connection": "close"})

@@ -40,7 +40,7 @@ def _text(cell: Any) -> str:
 
 
 def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
-    """Write a data set as NetCDF 3; texts that would take much room when padded stand in a row.
+    """Write a data set as a NetCDF 3 file, long texts joined to save room.
 
     Such a variable holds the length of each text in bytes, and a variable NAME_utf8 the bytes.
     """

@@ -27,7 +27,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=F
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file under another name first, so that nobody ever finds half of it.
+    """Write a file under a temporary name and rename it, so that nobody ever finds half of it.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 @cache
 def _machine() -> str:
-    """Compute a digest of this machine's name, for folders that several machines write to."""
+    """Hash this machine's name, to tell its temporary files from other machines'."""
     # Loaded here: ``psyprobe --help`` goes through this module.
     import socket
 
@@ -74,7 +74,7 @@ def _machine() -> str:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove half-written files that killed processes of this machine left; once a process.
+    """Remove the half-written files that killed processes of this machine left in a folder.
 
     Parameters
     ----------
@@ -140,8 +140,7 @@ def make_folder(path: str | Path, *, empty: bool = False) -> Path:
 
 
 def file_stem(text: str) -> str:
-    """Replace what no file name should hold: names of models come out of files, and must not lead
-    out of a folder.
+    """Replace the characters of a name that a file name must not hold, such as slashes.
 
     Examples
     --------
@@ -152,7 +151,7 @@ def file_stem(text: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Write a value as JSON, sorted and indented: equal values give equal text, and NaN none."""
+    """Write a value as JSON with sorted keys, so that equal values give equal text; refuse NaN."""
     text = json.dumps(
         value,
         indent=2,
@@ -183,7 +182,7 @@ def digest(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Convert tuples, arrays and numpy's numbers in a value to those that JSON can hold."""
+    """Convert tuples, arrays and numpy numbers in a nested value to what JSON can hold."""
     if type(value) in (str, float, int, bool):
         return value
     if isinstance(value, list | tuple):
@@ -206,7 +205,7 @@ def software_versions() -> Mapping[str, str]:
 
 
 def toml_text(page: JsonMapping) -> str:
-    """Write plain values as a page of TOML, one line a key at the top.
+    """Write nested plain values as TOML, one line for each top-level key.
 
     Examples
     --------

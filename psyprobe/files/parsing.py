@@ -38,23 +38,23 @@ def read_text(path: str | Path) -> str:
 
 
 def packaged_text(package: str, *names: str) -> str:
-    """Read the text of a file that comes with a package: its name, with folders before it."""
+    """Read a text file that is installed with a Python package, by its path in it."""
     return files(package).joinpath(*names).read_text(encoding="utf-8")
 
 
 def packaged_toml(package: str, name: str) -> JsonObject:
-    """Read a TOML file that comes with a package."""
+    """Read a TOML file that is installed with a Python package."""
     return tomllib.loads(packaged_text(package, name))
 
 
 def packaged_rows(package: str, *names: str) -> list[dict[str, str]]:
-    """Read the rows of a CSV that comes with a package, without its comments."""
+    """Read the rows of a CSV file that is installed with a Python package, but for comments."""
     lines = packaged_text(package, *names).splitlines()
     return [*csv.DictReader(line for line in lines if not line.startswith("#"))]
 
 
 def parse_json(text: str | bytes, name: str) -> Any:
-    """Parse a JSON text; messages call it by the name.
+    """Parse a JSON text, naming its file in errors.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def parse_json(text: str | bytes, name: str) -> Any:
 
 
 def parse_toml(text: str, name: str) -> JsonObject:
-    """Parse a TOML text, as `parse_json` does."""
+    """Parse a TOML text, naming its file in errors."""
     page: JsonObject = _parse(tomllib.loads, text, f"{name} is not valid TOML")
     return page
 
@@ -89,7 +89,7 @@ def _parse(parse: Callable[[Any], Any], text: str | bytes, complaint: str) -> An
 
 
 def _check(value: Any, complaint: str, depth: int = 0) -> None:
-    """Refuse nesting and whole numbers that would fail anywhere further on."""
+    """Refuse a parsed value that is nested too deeply or has whole numbers too large."""
     if depth > _MAX_DEPTH:
         raise InputError(
             f"{complaint}: it is nested too deeply; {_MAX_DEPTH} lists within each other are "

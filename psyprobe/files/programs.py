@@ -15,7 +15,7 @@ _SOURCES: WeakKeyDictionary[ModuleType, bytes] = WeakKeyDictionary()
 
 
 def run_file(path: Path, name: str) -> ModuleType:
-    """Run a Python file as a module of that name.
+    """Run a Python file as a module of a given name, and return the module.
 
     The file is compiled as it is now. Python's import would use cached byte code, even after the
     file changed within a second to a text of the same length.
@@ -49,7 +49,7 @@ def run_file(path: Path, name: str) -> ModuleType:
 
 
 def read_sources(path: Path) -> bytes:
-    """Read a Python file, and after it the files of its folder that it imports, and so on.
+    """Read the source of a Python file and of all files of its folder that it imports.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def package_digest(name: str) -> str | None:
 
 
 def _imported_sources(sources: dict[Path, bytes], root: Path, package: str) -> bytes:
-    """Follow imports below a folder, of one package or of any; return the files found, by name."""
+    """Find the source files below a folder that others import, of one package or of any."""
     waiting = [*sources]
     own = waiting[0]
     while waiting:
@@ -119,7 +119,7 @@ def _imported_sources(sources: dict[Path, bytes], root: Path, package: str) -> b
 
 
 def _imports(source: bytes, folders: tuple[str, ...]) -> Iterator[str]:
-    """Yield the full names of all that a file in some folders imports, and of their packages."""
+    """Iterate over the full names of all modules and packages that a source file imports."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except (SyntaxError, ValueError):  # whoever imports it is told
@@ -138,7 +138,7 @@ def _imports(source: bytes, folders: tuple[str, ...]) -> Iterator[str]:
 
 
 def _read(path: Path, name: str) -> bytes:
-    """Read a file, or recall it as it was when the module of this name was imported."""
+    """Read a source file, or recall it as it was when its module was imported."""
     module = sys.modules.get(name)
     if module is None or getattr(module, "__file__", None) != str(path):
         return path.read_bytes()

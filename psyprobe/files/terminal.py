@@ -27,7 +27,7 @@ LAYOUTS = ("text", "markdown", "latex")
 
 
 def printable(text: str) -> str:
-    r"""Escape all but line breaks and visible characters: names come from files and servers.
+    r"""Escape invisible characters but line breaks in a text that came from a file or server.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def printable(text: str) -> str:
 
 
 def printable_line(text: str) -> str:
-    r"""Escape line breaks too, for a name in a table, a figure or a title.
+    r"""Escape invisible characters and line breaks in a name for a table, figure or title.
 
     Examples
     --------
@@ -84,7 +84,9 @@ def tell(text: str) -> None:
 
 
 def show(value: Any, text: str, arguments: Namespace) -> None:
-    """Print a result on standard output, as JSON or as text, as the command line asks."""
+    """Print a result on standard output, as JSON if the command-line arguments ask so, else as
+    text.
+    """
     if arguments.json:
         say_json(value)
     else:
@@ -102,7 +104,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def settings(words: Sequence[str], option: str) -> JsonObject:
-    """Parse words such as "name=value": numbers, other JSON (lists, true), or else text.
+    """Parse NAME=VALUE words of an option to a table: numbers, other JSON, or else text.
 
     A word without a value is an `InputError` that names the option.
 
@@ -134,7 +136,7 @@ def settings(words: Sequence[str], option: str) -> JsonObject:
 
 @contextmanager
 def stop_event() -> Iterator[threading.Event]:
-    """Yield an event that Ctrl-C and SIGTERM set, also in the background of a shell."""
+    """Provide an event that Ctrl-C and SIGTERM set, also in the background of a shell."""
     stop = threading.Event()
     earlier_handlers = {
         number: signal.signal(number, lambda *_: stop.set())
@@ -151,7 +153,7 @@ def stop_event() -> Iterator[threading.Event]:
 def progress_bar(
     total: int, progress: bool | None, unit: str = "image"
 ) -> Iterator[Any]:
-    """Show a progress bar on a terminal and in a notebook, and nothing elsewhere.
+    """Show a progress bar on a terminal or in a notebook, and nothing elsewhere.
 
     Parameters
     ----------
@@ -173,7 +175,7 @@ def progress_bar(
 
 
 def _in_notebook() -> bool:
-    """Return whether a notebook's kernel runs; a library may import its package without one."""
+    """Tell whether this process is a notebook's kernel."""
     shell = sys.modules["IPython"].get_ipython() if "ipykernel" in sys.modules else None
     return shell is not None
 
@@ -181,7 +183,7 @@ def _in_notebook() -> bool:
 def lay_out(
     layout: str, rows: Sequence[Sequence[str]], lines: Sequence[str] = ()
 ) -> str:
-    """Lay out a table with its first row as headings, and lines under it, as printable text.
+    """Lay out rows, the first of them headings, as text, Markdown or LaTeX, with lines below.
 
     Parameters
     ----------

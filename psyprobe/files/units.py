@@ -61,7 +61,7 @@ def unit_symbol(attributes: JsonMapping) -> str:
 
 
 def inverse_symbol(symbol: str) -> str:
-    """Write the unit of one over a quantity.
+    """Write the symbol of the unit of one over a quantity.
 
     Examples
     --------

@@ -54,7 +54,7 @@ _CALL = inspect.signature(castle_csf)
 
 
 def achromatic_csf(formula: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
-    """Give a formula of ``models.toml`` the call of `castle_csf`.
+    """Turn the formula of an achromatic CSF model into a function with the inputs of `castle_csf`.
 
     The formula gets those of its inputs that are not None, as arrays of one precision; one for
     daylight gets no luminance. The result is float32 if all arrays are float32, else float64, in
@@ -231,7 +231,7 @@ def _sech(x: FloatArray) -> FloatArray:
 
 
 def _summation(frequency: FloatArray, area: FloatArray) -> FloatArray:
-    """Compute the Minkowski sum over deg² of a Gabor of unit contrast under the aperture."""
+    """Compute the Minkowski sum over deg² of a Gabor of contrast 1 under the model's aperture."""
     cycles = frequency * np.sqrt(area / math.pi)
     # The tolerance forgives the rounding of an area that was computed as pi * sigma**2.
     if (cycles < _FEWEST_CYCLES * (1 - 1e-6)).any():

@@ -58,7 +58,7 @@ class Condition:
 
     @classmethod
     def read(cls, dtype: np.dtype[Any], *values: ArrayLike) -> Condition:
-        """Check the values of all fields, in their order, and make a condition of them."""
+        """Check the values of all fields, in their order, and build a condition of them."""
         quantities = [QUANTITIES[field.name] for field in fields(cls)]
         pairs = zip(quantities, values, strict=True)
         return cls(*(quantity.read(value, dtype) for quantity, value in pairs))

@@ -42,7 +42,7 @@ _UNITS = {
 
 @cache
 def datasets() -> Mapping[str, Mapping[str, str]]:
-    """Describe each data set, by its name: study, year, doi, protocol, criterion, persons, ranges.
+    """Describe each data set of thresholds: study, year, doi, protocol, criterion, persons, ranges.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def datasets() -> Mapping[str, Mapping[str, str]]:
 
 
 def citation(dataset: str) -> str:
-    """Cite the study of a data set, and its compilation.
+    """Cite the study of a data set of thresholds, and its compilation.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def citation(dataset: str) -> str:
 
 
 def summary(dataset: str) -> str:
-    """Summarise a data set in a few words.
+    """Summarise a data set of thresholds in a line of text.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def read_table(path: str, **options: Option) -> pd.DataFrame:
 
 
 def _read(name: str) -> pd.DataFrame:
-    """Read a table of castleCSF; variances of 0 mean unknown, as empty ones do."""
+    """Read a table of castleCSF's data sets; variances of 0 become missing."""
     columns = (*_UNITS, "log10_threshold_variance")
     table = read_table(f"castlecsf/{name}", dtype=dict.fromkeys(columns, float))
     column = "log10_threshold_variance"
@@ -213,7 +213,7 @@ def _with_attributes(table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
 
 
 def _range(text: str, unit: str) -> str:
-    """Write a range with three digits; nothing if it is 0."""
+    """Write a range of numbers with three digits and the unit; "" if it is 0."""
     low, high = (f"{float(f'{float(end):.3g}'):g}" for end in text.split(".."))
     if high == "0":
         return ""

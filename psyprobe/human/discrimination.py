@@ -106,7 +106,7 @@ def foley_response(
 def increment(
     response: Callable[[FloatArray], FloatArray], step: float, shape: tuple[int, ...]
 ) -> FloatArray:
-    """Find the smallest increments at which a rising response has risen by a step.
+    """Find the smallest contrast increments by which a rising response grows by a step.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def increment(
 
 
 def legge_foley1980(contrast: Any) -> FloatArray:
-    """Compute 1 / increment threshold on a pedestal by Legge and Foley's (1980) transducer."""
+    """Compute 1 / increment threshold on a pedestal contrast by Legge and Foley's (1980) model."""
     pedestal = np.asarray(contrast, dtype=np.float64)
     return 1 / increment(
         lambda step: legge_foley_response(pedestal + step), 1.0, pedestal.shape
@@ -148,7 +148,7 @@ def legge_foley1980(contrast: Any) -> FloatArray:
 
 
 def meese2007_rjs(contrast: Any, mask_contrast: Any = 0.0) -> FloatArray:
-    """Compute 1 / increment threshold of observer RJS (Meese et al. 2007), on a mask or none.
+    """Compute 1 / increment threshold on a pedestal for observer RJS (Meese et al. 2007).
 
     Pedestal and mask are gratings of 7 cpd at right angles.
     """

@@ -52,7 +52,8 @@ def noise_matched_csf(
     size: int = 256,
     **conditions: ArrayLike,
 ) -> FloatArray:
-    """Compute human sensitivity to annulus noise: the RMS of the 2-D CSF over its components.
+    """Compute human sensitivity to noise in a ring of frequencies, as the RMS of a CSF over the
+    ring.
 
     The contrast of the noise is sqrt(2) SD / mean.
 

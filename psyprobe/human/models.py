@@ -39,7 +39,7 @@ CSF_MODELS: Mapping[str, ContrastSensitivity] = {
 
 
 def human_label(name: str) -> str:
-    """Return the name of a human model or study for figures, tables and pages.
+    """Return the name of a human model or study as figures and tables show it.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class HumanRow:
 
 
 def csf(name: str) -> ContrastSensitivity:
-    """Look up a contrast sensitivity function by its name, one of `csf_names`.
+    """Look up a contrast sensitivity function by the name of its model.
 
     Examples
     --------
@@ -90,14 +90,14 @@ def csf(name: str) -> ContrastSensitivity:
 
 
 def csf_names() -> tuple[str, ...]:
-    """Return the names of all models, built-in and of entry points ``psyprobe.human``."""
+    """List the names of all CSF models, built-in and of installed packages."""
     built_in = (*CSF_MODELS, *_discrimination())
     plugins = (point.name for point in _plugins() if point.name not in built_in)
     return (*built_in, *plugins)
 
 
 def list_csf() -> Listing[HumanRow]:
-    """List all models; the row of a broken package says why, and no other row suffers.
+    """List all CSF models, with a row that says why for each that a package fails to provide.
 
     Examples
     --------
@@ -206,7 +206,7 @@ class CustomCsf:
 
 
 def custom_csf(name: str, function: Callable[..., Any], source: str) -> CustomCsf:
-    """Make a contrast sensitivity function of any function, whose parameters are its inputs.
+    """Wrap a function as a contrast sensitivity function whose inputs are its parameters.
 
     Raises
     ------

@@ -92,7 +92,7 @@ class Conditions:
 
 
 def matched_thresholds(conditions: Conditions) -> pd.DataFrame:
-    """Select the measured thresholds that fit an experiment, and transport them to its conditions.
+    """Select measured thresholds that fit an experiment, scaled to its conditions by castleCSF.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def mean_of_people(conditions: Conditions, dataset: str) -> list[tuple[float, fl
 
 @cache
 def _foveal_thresholds() -> pd.DataFrame:
-    """Load thresholds of static, foveal Gabors and gratings: means of studies and of persons."""
+    """Load thresholds for static, foveal Gabors and gratings: means of studies and of persons."""
     import pandas as pd
 
     means = _select_foveal(thresholds().assign(observer="mean"))

@@ -77,7 +77,7 @@ class ModelReference:
         return self.limits.inputs
 
     def sensitivity(self, **inputs: Any) -> FloatArray:
-        """Compute 1 / threshold, in the shape to which the inputs broadcast.
+        """Compute 1 / threshold by the model, in the shape to which the inputs broadcast.
 
         Inputs that it does not depend on are ignored: all parameters of a stimulus may be given
         (`human_inputs`). Levels are arrays, fixed conditions are numbers.
@@ -185,7 +185,7 @@ class DataReference:
         return tuple(self.measured)
 
     def sensitivity(self, **inputs: Any) -> FloatArray:
-        """Return 1 / threshold at measured conditions, as in `ModelReference`."""
+        """Return 1 / threshold as measured at given conditions."""
         if self.matches:
             raise InputError(
                 f"{self.name} holds matched contrasts and no thresholds; it goes with probe = "
@@ -210,7 +210,7 @@ class DataReference:
     def within(
         self, levels: JsonMapping, parameters: JsonMapping
     ) -> tuple[dict[str, FloatArray], FloatArray]:
-        """Return measured conditions within the range of levels, ascending, and sensitivity there.
+        """Select the measured conditions in the range of levels, ascending, with their sensitivity.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class DataReference:
         return {name: self.measured[name][order] for name in levels}, self.values[order]
 
     def _distinguishing_columns(self, inputs: JsonMapping) -> list[str]:
-        """Return the columns that select rows.
+        """Select the columns of measured conditions by which rows are chosen.
 
         Those with one value in all rows are left to `mismatches`, unless they are levels.
         """
@@ -266,7 +266,7 @@ class DataReference:
         ]
 
     def _explain_count(self, condition: JsonMapping, count: int) -> str:
-        """Explain why a condition has several thresholds, or none."""
+        """Explain why people have several thresholds at a condition, or none."""
         description = _condition(condition)
         if count:
             others = [
@@ -296,7 +296,7 @@ class MatchedReference(DataReference):
     def within(
         self, levels: JsonMapping, parameters: JsonMapping
     ) -> tuple[dict[str, FloatArray], FloatArray]:
-        """Return means over people, measured or transported to the stimulus by castleCSF's ratio.
+        """Return mean sensitivity over people, scaled to the stimulus by castleCSF's ratio.
 
         Parameters are those of `DataReference.within`.
         """
@@ -334,7 +334,7 @@ class MatchedReference(DataReference):
         return {level: x}, 10**log_sensitivity
 
     def sensitivity(self, **inputs: Any) -> FloatArray:
-        """Return 1 / threshold at measured conditions, as in `DataReference`."""
+        """Return mean 1 / threshold over people at given conditions."""
         (level,) = _levels(inputs, LEVELS)
         values = np.asarray(inputs[level], dtype=np.float64)
         fixed = {name: value for name, value in inputs.items() if name != level}
@@ -353,7 +353,7 @@ Reference: TypeAlias = ModelReference | DataReference
 
 
 def load_reference(entry: JsonMapping, folder: Path) -> Reference:
-    """Load the human reference of an experiment.
+    """Load the human model or data that the [human] table of an experiment names.
 
     Parameters
     ----------
@@ -393,7 +393,7 @@ def load_reference(entry: JsonMapping, folder: Path) -> Reference:
 
 
 def human_names() -> tuple[str, ...]:
-    """Return all names that ``human.model`` and ``human.data`` take.
+    """List all names that `human.model` and `human.data` of an experiment may have.
 
     Examples
     --------
@@ -404,7 +404,7 @@ def human_names() -> tuple[str, ...]:
 
 
 def list_human() -> Listing[HumanRow]:
-    """List models, those of installed packages too, measured data and data sets of `thresholds`.
+    """List human models, those of installed packages, measured studies and data sets.
 
     The row of a broken one says why.
 
@@ -433,7 +433,7 @@ def list_human() -> Listing[HumanRow]:
 
 
 def human_inputs(parameters: JsonMapping) -> JsonObject:
-    """Derive the conditions of a human reference from the parameters and levels of a stimulus.
+    """Derive the inputs of a human model (frequency, area ...) from a stimulus's parameters.
 
     Area and radius follow from each other: the area of a Gabor is pi * radius**2 * aspect, as in
     castleCSF. A stimulus without a direction is achromatic.
@@ -453,7 +453,7 @@ def human_inputs(parameters: JsonMapping) -> JsonObject:
 
 
 def mismatches(reference: Reference, stimulus_parameters: JsonMapping) -> list[str]:
-    """List the conditions in which a stimulus is not what people saw, or beyond a model's range.
+    """List where a stimulus differs from what people saw, or leaves a model's range.
 
     Parameters
     ----------
@@ -502,7 +502,7 @@ def mismatches(reference: Reference, stimulus_parameters: JsonMapping) -> list[s
 
 
 def _load_model(name: str, entry: JsonMapping, folder: Path) -> ModelReference:
-    """Build the reference to a human model, built-in or in a file, from a page's [human]."""
+    """Build the reference to a human model, built-in or of a Python file, from [human]."""
     is_file = ".py" in name
     model: ContrastSensitivity = load_custom_csf(name, folder) if is_file else csf(name)
     limits = model.limits if isinstance(model, CustomCsf) else LIMITS[name]
@@ -558,14 +558,14 @@ def _load_data(name: str, entry: JsonMapping, folder: Path) -> DataReference:
 
 
 def _accepted_inputs(model: ContrastSensitivity, limits: Limits) -> tuple[str, ...]:
-    """Return the inputs of a model; built-in ones take a direction, and refuse what they lack."""
+    """List the inputs that a human model takes, refusing what a built-in one lacks."""
     return (
         limits.inputs if isinstance(model, CustomCsf) else (*limits.inputs, "direction")
     )
 
 
 def _checked_conditions(entry: JsonMapping, valid: tuple[str, ...]) -> JsonObject:
-    """Return the fixed conditions of an experiment's entry, lists as tuples of numbers."""
+    """Check the fixed conditions of [human], and return them with lists as tuples."""
     for key, value in entry.items():
         if key not in valid:
             raise unknown_name("key in [human]", key, valid)
@@ -618,7 +618,7 @@ def _load_study(name: str) -> DataReference:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value of a page is a finite number, which true and false are not."""
+    """Tell whether a value is a finite number, which true and false are not."""
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)
@@ -627,7 +627,7 @@ def is_number(value: Any) -> bool:
 
 
 def _levels(inputs: JsonMapping, conditions: tuple[str, ...]) -> list[str]:
-    """Return the names of inputs that vary: arrays, and lists if they are conditions."""
+    """List the names of inputs that vary: arrays, and lists unless they are vectors."""
     return [
         name
         for name, value in inputs.items()

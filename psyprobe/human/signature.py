@@ -39,7 +39,7 @@ class Quantity:
     remedy: str = ""  # what to do about a value out of range; ends the message
 
     def read(self, value: ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
-        """Return values as an array of `dtype`, each a finite real number within the range.
+        """Convert values to an array of `dtype`, refusing any not finite or out of range.
 
         Examples
         --------
@@ -86,7 +86,7 @@ QUANTITIES = {
 
 
 def floating_dtype(*values: Any) -> np.dtype[Any]:
-    """Choose the precision of a function of these values: float32 if all arrays are, else float64.
+    """Choose float32 if all arrays among the values are float32, else float64.
 
     Python numbers, lists and tuples take the precision of the arrays, as in numpy; None is ignored.
 
@@ -106,7 +106,7 @@ def floating_dtype(*values: Any) -> np.dtype[Any]:
 
 
 def read_lms(name: str, value: ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
-    """Return cone values as a finite array with L, M and S on its last axis.
+    """Convert cone values to a finite array with L, M and S on its last axis.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def read_lms(name: str, value: ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
 
 
 def common_shape(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape to which all arguments broadcast, or name those that do not in an error.
+    """Compute the shape to which all arguments broadcast, or name those that do not in an error.
 
     Examples
     --------
@@ -186,7 +186,7 @@ class Limits:
         return (*self.needs, *self.takes)
 
     def check(self, inputs: JsonMapping) -> JsonObject:
-        """Return the inputs that the model takes, and refuse inputs that it lacks or misses.
+        """Select the inputs that the model takes, refusing any it lacks or misses.
 
         Examples
         --------
@@ -209,7 +209,9 @@ class Limits:
         }
 
     def _refuse(self, name: str, value: Any) -> None:
-        """Refuse an input that the model lacks, unless it says fovea, static or achromatic."""
+        """Refuse an input that the model has no use for, unless it means foveal, static or
+        achromatic.
+        """
         if name == "direction" and isinstance(value, str) and value == "achromatic":
             return
         if name in ("temporal_frequency", "eccentricity", "visual_field"):

@@ -87,7 +87,7 @@ def to_codes(
 
 
 def check_room(steps: FloatArray, bits: int) -> None:
-    """Refuse codes that "tpdf" dither would take beyond black or peak white.
+    """Refuse codes that triangular ("tpdf") dither would take beyond black or peak white.
 
     >>> check_room(np.array([0.4, 200.0]), 8)
     Traceback (most recent call last):
@@ -161,7 +161,7 @@ def pack(
 
 
 def unpack(image: AnyArray, packing: str) -> FloatArray:
-    """Recover drive values from a packed image: (H, W) of "mono++", (H, W, 3) of "color++".
+    """Recover drive values (0 to 1) from an image packed for a Bits++ box by `pack`.
 
     >>> drive = np.random.default_rng(0).random((2, 3, 3))
     >>> bool(np.abs(unpack(pack(drive, "color++"), "color++") - drive).max() < 0.5 / 16383 + 1e-9)

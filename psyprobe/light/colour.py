@@ -60,7 +60,7 @@ class ConeObserver:
 
 
 def _inverse(xyz_from_lms: Any) -> FloatArray:
-    """Invert a matrix from LMS to XYZ, and scale L and M so that their sum is luminance."""
+    """Invert a matrix from LMS to XYZ, scaled so that L + M is luminance."""
     l, m, _ = xyz_from_lms[1]
     # The scale of S is free, and contrasts do not depend on it.
     return np.diag([l, m, 1.0]) @ np.linalg.inv(xyz_from_lms)
@@ -134,7 +134,7 @@ def white_xyz(white: str | Sequence[float] = "D65") -> FloatArray:
 
 
 def chromaticity(name: str, value: Any, n: int) -> tuple[float, ...]:
-    """Return the n finite numbers of a chromaticity or colour; an error calls it by its name.
+    """Convert a chromaticity or colour to n finite numbers, or refuse it by name.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def xyz_to_lms(xyz: Array, observer: str = "cie2006_led_lcd") -> FloatArray:
 
 
 def dkl_matrix(background: Array) -> FloatArray:
-    """Build the matrix from a modulation dLMS to DKL coordinates on a background.
+    """Build the matrix from LMS modulation to the colour space DKL on a background.
 
     Rows: L + M; L - (Lb/Mb) M; -(L + M) + ((Lb + Mb)/Sb) S. A modulation along the background (grey
     on grey) therefore has chromatic coordinates of exactly zero.

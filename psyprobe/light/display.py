@@ -204,7 +204,7 @@ class Display:
 
     @cached_property
     def guns_differ(self) -> bool:
-        """Whether the guns differ in curve or black, so that equal drives do not make grey."""
+        """Tell whether the guns differ in curve or black, so that equal drives do not make grey."""
         return isinstance(self.black, tuple) or _are_three(self.eotf)
 
     @property
@@ -260,7 +260,7 @@ class Display:
         space: str | None = None,
         observer: str | None = None,
     ) -> Array:
-        """Compute the linear RGB light of an image, cd/m² a channel.
+        """Compute the linear RGB light that an image asks for, cd/m² in each channel.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ class Display:
         return Gamut(below, above, math.prod(light.shape), darkest, brightest, margin)
 
     def holds(self, pixels: FloatArray, space: str, observer: str) -> BoolArray:
-        """Return which of many images this display can show.
+        """Tell for each of many images whether this display can show it.
 
         Parameters
         ----------
@@ -516,7 +516,7 @@ class Display:
         return max(0.0, float(limits.min()))
 
     def _planes(self, light: Array, space: str) -> list[tuple[Display, Array]]:
-        """Pair each gun with its plane of linear light, or with the one plane of a grey image."""
+        """Pair each gun (red, green, blue) with its plane of linear light, or one plane if grey."""
         is_grey = space == "luminance"
         return [
             (gun, light if is_grey else light[..., k])
@@ -524,7 +524,7 @@ class Display:
         ]
 
     def _refusal(self, gamut: Gamut, image: Array) -> str:
-        """Explain by how much an image leaves the gamut, and what would fit."""
+        """Build the error that says by how much an image leaves the gamut, and what would fit."""
         excess = gamut.brightest - self.ceiling
         if gamut.above and excess >= self.floor - gamut.darkest:
             worst = gamut.brightest
@@ -546,7 +546,7 @@ class Display:
         )
 
     def _fitting_scale(self, image: Array) -> float:
-        """Compute the factor on the modulation that just fits; 0 if the background does not."""
+        """Compute the factor by which to scale an image's modulation so that it just fits."""
         background = getattr(image, "background", None)
         if background is None:
             return 0.0
@@ -562,7 +562,7 @@ class Display:
         return max(0.0, float(min(ratios, default=0.0)))
 
     def _encode_light(self, light: Array, gamut: Gamut, drive: Array) -> None:
-        """Write the drive of light, whose gamut was measured, into `drive`."""
+        """Write the drive values (0 to 1) of light whose gamut was measured into an array."""
         has_toe = (gamut.darkest - self.floor) / self.span <= SRGB_JUNCTION
         if not isinstance(light, np.ndarray):
             drive[...] = drive_of_light(
@@ -615,7 +615,7 @@ _CHUNK_VALUES = 1 << 16
 def _paired_chunks(
     pixels: Array, drive: Array, image_dimensions: int
 ) -> Iterator[tuple[Array, Array]]:
-    """Yield two batches a few images at a time.
+    """Iterate over two batches of images together, a few images at a time.
 
     That keeps numpy within the processor's cache; a GPU takes all images at once.
     """
@@ -629,7 +629,7 @@ def _paired_chunks(
 
 
 def _mirrored_rows(light: FloatArray) -> int:
-    """Count the lower rows of images, columns of colour, that mirror the others: half, or 0."""
+    """Count the lower rows of images that mirror the upper ones: half of all, or none."""
     if light.ndim < 2:
         return 0
     half = light.shape[-2] // 2
@@ -719,7 +719,7 @@ def _checked_black(black: Any) -> float | tuple[float, float, float]:
 
 
 def _are_three(eotf: Any) -> bool:
-    """Return whether a checked transfer function is three, of the guns, and no table of pairs."""
+    """Tell whether a transfer function is three, one for each gun."""
     if not isinstance(eotf, tuple):
         return False
     return not all(
@@ -740,7 +740,7 @@ def _join_gamuts(gamuts: Sequence[Gamut]) -> Gamut:
 def _resolve_image(
     image: Array, space: str | None, observer: str | None
 ) -> tuple[Array, str, str]:
-    """Return pixels, their space and their cone observer, of a stimulus or a bare array."""
+    """Return the pixels, colour space and cone observer of a stimulus or of an array."""
     if hasattr(image, "pixels"):
         if space is not None:
             raise InputError(
@@ -751,7 +751,7 @@ def _resolve_image(
 
 
 def _as_floating(values: Array) -> Array:
-    """Return arrays of float32 and float64 as they are, and all else as numpy of float64."""
+    """Convert an array to floating point, float32 and float64 as they are."""
     if hasattr(values, "dtype") and _dtype_name(values.dtype) in _TOLERANCES:
         return values
     try:

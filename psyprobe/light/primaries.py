@@ -34,7 +34,7 @@ class Chromaticities(NamedTuple):
 
 
 def checked_primaries(value: Any) -> Primaries:
-    """Return primaries as a name that exists, or as (x, y) of red, green, blue and white."""
+    """Check a display's primaries: a known name, or (x, y) of red, green, blue and white."""
     if isinstance(value, str):
         chromaticities(value)
         return value
@@ -60,7 +60,7 @@ def checked_primaries(value: Any) -> Primaries:
 
 
 def _xy_of_xyz(value: Any) -> list[tuple[float, float]]:
-    """Convert (X, Y, Z) of the guns, and perhaps white, to (x, y) of the guns and white."""
+    """Convert XYZ of red, green, blue and perhaps white to chromaticities (x, y)."""
     lights = [chromaticity("primaries", light, 3) for light in value]
     if len(lights) == 3:
         lights.append(tuple(map(sum, zip(*lights, strict=True))))

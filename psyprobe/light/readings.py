@@ -241,7 +241,7 @@ def _readings_of_spectra(
 
 
 def _with_black_as_white(readings: Readings) -> Readings:
-    """Rename black readings as white at drive 0, and refuse guns that do not exist."""
+    """Rename readings of black to those of white at drive 0, and refuse unknown guns."""
     for word in np.unique(readings.gun):
         if word not in _GUN_NAMES:
             raise InputError(
@@ -348,7 +348,7 @@ def _gamma_curve(row: FloatArray, method: Any, name: str) -> Any:
 
 
 def _resolution(calibration: JsonObject, name: str) -> float | None:
-    """Compute pixels per degree from a monitor's pixels, and its width and distance in cm."""
+    """Compute pixels per degree from a PsychoPy monitor's pixels, width and distance."""
     size = _array(calibration, "sizePix", 1, name)
     width = calibration.get("width")
     distance = calibration.get("distance")
@@ -366,7 +366,7 @@ def _resolution(calibration: JsonObject, name: str) -> float | None:
 def _array(
     calibration: JsonObject, key: str, dimensions: int, name: str
 ) -> FloatArray | None:
-    """Read an array that json_tricks wrote, or a list; None if it is absent or empty."""
+    """Read an array of a PsychoPy calibration; None if it is absent or empty."""
     value = calibration.get(key)
     value = value.get("__ndarray__") if isinstance(value, dict) else value
     if value is None:
@@ -386,13 +386,13 @@ def _array(
 
 
 def _lift_zeros(light: FloatArray) -> FloatArray:
-    """Replace luminances of 0, below a meter's range, by a thousandth of the least other one."""
+    """Replace luminances of 0, below a meter's range, by a thousandth of the smallest other."""
     least = light[light > 0].min(initial=np.inf)
     return np.where(light > 0, light, least / 1000 if np.isfinite(least) else light)
 
 
 def _parsed(word: str) -> float:
-    """Parse a number; NaN for any other text."""
+    """Parse text to a number, NaN if it is none."""
     try:
         return float(word)
     except ValueError:
@@ -412,7 +412,7 @@ def _numbers(columns: Mapping[str, list[str]], column: str, name: str) -> FloatA
 
 
 def _full_code(codes: FloatArray, name: str) -> float:
-    """Return the code of full drive, the largest of all codes."""
+    """Return the code of full drive (255, 1023 ...), the largest of all, or refuse it."""
     largest = codes.max(initial=0)
     if largest not in _FULL_CODES or codes.min() < 0 or (codes % 1).any():
         raise InputError(

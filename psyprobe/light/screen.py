@@ -238,7 +238,7 @@ def _warn_about(
 
 
 def display_of(values: JsonMapping, folder: Path) -> Display:
-    """Build the display of a table ``[display]``.
+    """Build the display that the [display] table of an experiment describes.
 
     It holds fields of `Display`; or ``table``, a file of readings in the folder, and settings of
     `read_screen`.
@@ -265,7 +265,7 @@ def display_of(values: JsonMapping, folder: Path) -> Display:
 
 
 def display_from(words: Sequence[str]) -> Display:
-    """Build the display that the words after ``--display`` describe; the default without words.
+    """Build the display that the words after `--display` describe, or the default.
 
     The words are the name of a preset, a file of readings, or settings.
 
@@ -323,7 +323,7 @@ def _sum_of_guns(readings: Readings, values: FloatArray, drive: float) -> Any:
 
 
 def _primaries(readings: Readings, spectra: str | Path | None, cmfs: str) -> Any:
-    """Compute (X, Y, Z) of red, green, blue and white above black, if they were measured."""
+    """Compute the XYZ of red, green, blue and white less black, if they were measured."""
     source = readings if spectra is None else _with_white(read_readings(spectra, cmfs))
     if source.xyz is None:
         return source.primaries
@@ -340,7 +340,7 @@ def _primaries(readings: Readings, spectra: str | Path | None, cmfs: str) -> Any
 def _relative_curves(
     readings: Readings, knots: FloatArray, heights: FloatArray, gun_curves: float | None
 ) -> tuple[Any, ...]:
-    """Return the relative curve of white, or those of the guns if they differ from it."""
+    """Compute the relative luminance curve of white, or of each gun if they differ."""
     if gun_curves is not None and gun_curves > _SAME_CURVE:
         curves = [_gun_curve(readings, gun, float(heights[0])) for gun in GUNS]
         if None not in curves:
@@ -371,7 +371,7 @@ def _relative(
 
 
 def _gun_blacks(readings: Readings, values: JsonMapping) -> tuple[float, ...] | None:
-    """Compute linear RGB light at drive 0 from its XYZ.
+    """Compute the red, green and blue light at drive 0, if it was measured and is no grey.
 
     None if it was not measured, or is as neutral as the meter can tell.
     """
@@ -453,7 +453,7 @@ def _residual(knots: FloatArray, relative: FloatArray) -> float:
 
 
 def _light_at(readings: Readings, gun: str, levels: FloatArray) -> FloatArray:
-    """Return the mean luminance of a gun at each drive; NaN where it was not measured."""
+    """Compute the mean luminance of a gun at each drive; NaN where it was not measured."""
     is_gun = readings.gun == gun
     curve = _mean_curve(readings.drive[is_gun], readings.luminance[is_gun])
     light = np.full(len(levels), np.nan)

@@ -36,7 +36,7 @@ SRGB_JUNCTION = _srgb_junction()
 
 
 def checked_eotf(eotf: Any) -> Eotf:
-    """Return a transfer function as a hashable value, or say in an `InputError` what is wrong."""
+    """Check a transfer function, a name, exponent or table, and return it hashable."""
     if isinstance(eotf, str):
         if eotf not in ("srgb", "linear"):
             raise unknown_name("EOTF", eotf, ("srgb", "linear"))
@@ -91,7 +91,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def light_of_drive(drive: Array, eotf: Eotf) -> Array:
-    """Apply the EOTF: return, as a new array, the relative light of drive values.
+    """Compute relative light (0 to 1) from drive values by a transfer function.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def light_of_drive(drive: Array, eotf: Eotf) -> Array:
 
 
 def drive_of_light(light: Array, eotf: Eotf, has_toe: bool = True) -> Array:
-    """Invert the EOTF: return the drive of relative light, perhaps written into `light`.
+    """Compute drive values from relative light by the inverse transfer function.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def drive_of_light(light: Array, eotf: Eotf, has_toe: bool = True) -> Array:
 
 
 def srgb_float32(light: FloatArray, has_toe: bool, out: FloatArray) -> None:
-    """Encode float64 light as sRGB drive in float32, rounded once, in half the time of a power.
+    """Encode float64 linear light as sRGB drive in float32, rounded once.
 
     With w the twelfth root of the light in float32 and e = light / w^12 - 1, the power of 5/12 is
     w^5 (1 + e)^(5/12), whose series of three terms is exact to 1e-16.

@@ -115,7 +115,7 @@ class DifferenceOfFunction:
             )
 
     def _sees(self, images: Array) -> bool:
-        """Whether the function tells the second image from the first."""
+        """Tell whether the function tells the second image from the first."""
         reference = images[[0, 0]]
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):

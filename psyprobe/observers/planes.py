@@ -50,7 +50,7 @@ class ImagePlanes:
 
     @property
     def is_grey(self) -> bool:
-        """Whether one plane stands for all channels."""
+        """Tell whether one plane stands for all channels."""
         return bool(self.planes.shape[-1] == 1)
 
     @property

@@ -122,7 +122,7 @@ class Card:
 
     @property
     def takes_light(self) -> bool:
-        """Whether it is shown light, as metrics are unless their encoding is `DRIVE`."""
+        """Tell whether it is shown light, as metrics are unless their encoding is `DRIVE`."""
         return self.ability == "difference" and self.encoding != DRIVE
 
     @functools.cached_property
@@ -192,7 +192,7 @@ class Observer(Protocol):
 
 
 def is_observer(thing: object) -> bool:
-    """Whether something is an observer, and not a class of observers."""
+    """Tell whether something is an observer, and not a class of observers."""
     has_card = isinstance(thing, Observer) and isinstance(thing.card, Card)
     return has_card and not isinstance(thing, type)
 
@@ -303,7 +303,7 @@ class DeferredObserver(Observer, Protocol):
 
     @property
     def loaded(self) -> bool:
-        """Whether its weights are loaded."""
+        """Tell whether its weights are loaded."""
 
 
 @runtime_checkable

@@ -83,7 +83,7 @@ class DisplayedClips:
 
     @property
     def still(self) -> bool:
-        """Whether all frames of each clip are the same."""
+        """Tell whether all frames of each clip are the same."""
         return all(spec.steady for spec in self.specs)
 
     @cached_property

@@ -63,7 +63,7 @@ class Reproduction:
 
     @property
     def same(self) -> bool:
-        """Whether every number and every text is the same."""
+        """Tell whether every number and every text is the same."""
         return not self.responses
 
     def to_dict(self) -> JsonObject:

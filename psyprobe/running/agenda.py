@@ -64,7 +64,7 @@ class Agenda:
         return sum(map(len, [*self._free.values(), *self._leased.values()]))
 
     def take(self, group: str = "") -> Batch | None:
-        """Return what is missing of the next batch, of a group if it has one; None at the end."""
+        """Take the next batch with unanswered questions, preferably of a group; None at the end."""
         while self:
             next_group = self._choose(group)
             if not self._leased[next_group]:
@@ -80,9 +80,7 @@ class Agenda:
         return None
 
     def wait(self) -> bool:
-        """Wait while another process has all that is left; whether there may be something to
-        take.
-        """
+        """Wait while other processes ask all that is left; return whether to try `take` again."""
         while self._elsewhere and not self:
             self._missing = self._find_missing(self._elsewhere)
             batches = [batch for batch in self._elsewhere if self._missing_of(batch)]
@@ -93,14 +91,14 @@ class Agenda:
         return bool(self)
 
     def _choose(self, group: str) -> str:
-        """Return the group if it has batches left, else the one at which fewest workers are."""
+        """Return the group if it has batches left, else the group with fewest workers."""
         if self._free[group] or self._leased[group]:
             return group
         groups = (name for name in self._free if self._free[name] or self._leased[name])
         return min(groups, key=self._workers.__getitem__)
 
     def _take_on_lease(self, group: str) -> None:
-        """Claim a group's free batches for this process; others may be asking some of them."""
+        """Reserve a group's batches for this process, but for those that others ask."""
         rest = self._lease(self._free[group])
         if not self._leased[group]:
             self._elsewhere += rest
@@ -108,7 +106,7 @@ class Agenda:
         self._free[group] = deque(rest)
 
     def _lease(self, batches: Sequence[Batch]) -> list[Batch]:
-        """Take some batches on lease if others have not all of them; return the rest."""
+        """Reserve some batches for this process, and return those that others have reserved."""
         pieces = self._writer.write_with(
             partial(self._writer.lease.take, map(_piece, batches))
         )
@@ -131,9 +129,7 @@ class Agenda:
 
 
 def _questions_to_ask(batch: Batch, missing: set[str]) -> tuple[Question, ...]:
-    """Return the missing questions; of a batch that is whole, all to the observers that lack
-    one.
-    """
+    """Select a batch's unanswered questions, or all where it must stay whole."""
     observers = {
         question.observer
         for question in batch.questions
@@ -148,5 +144,5 @@ def _questions_to_ask(batch: Batch, missing: set[str]) -> tuple[Question, ...]:
 
 
 def _piece(batch: Batch) -> str:
-    """Return the name of the piece of work to which a batch belongs."""
+    """Name the piece of work that a batch belongs to, which one process reserves at a time."""
     return batch.session or batch.questions[0].key

@@ -34,7 +34,7 @@ _PATIENCE = 30.0
 
 
 def is_client(value: Any) -> bool:
-    """Whether something is a `dask.distributed.Client`."""
+    """Tell whether something is a `dask.distributed.Client`."""
     return type(value).__module__.startswith("distributed.") and hasattr(
         value, "submit"
     )
@@ -55,7 +55,7 @@ class Cluster:
     def put(
         self, answer: Answer, observers: JsonMapping, agenda: Agenda
     ) -> Iterator[Answered]:
-        """Put batches to observers, each on a worker that has loaded them.
+        """Ask observers the batches of an agenda on Dask workers, and iterate over the answers.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class _ClusterRound(Round):
         self._drop(list(self._units))
 
     def _answers_of(self, future: Any) -> list[Answered]:
-        """Return the answers of a unit; none if another worker was faster or it is given again."""
+        """Return the answers of a finished unit of batches, none if another worker had it first."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
 
@@ -140,7 +140,7 @@ class _ClusterRound(Round):
         return self.receive(unit, result)
 
     def _submit_late_units_again(self) -> None:
-        """Give each unit that takes far too long to a second worker."""
+        """Submit each unit of batches that takes far too long a second time."""
         limit = max(_LATE, _TIMES_LATE * (self.seconds_per_batch or 0.0))
         for unit, worker_count in Counter(self._units.values()).items():
             elapsed = monotonic() - unit.submitted_at
@@ -173,7 +173,7 @@ def _resources(observers: JsonMapping) -> dict[str, int] | None:
 
 
 def connect(address: str) -> Any:
-    """Connect to the scheduler at an address; return the client, which its context closes.
+    """Connect to a Dask scheduler at an address, and return the client.
 
     Raises
     ------

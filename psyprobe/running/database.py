@@ -199,21 +199,21 @@ class Database:
 
     @property
     def name(self) -> str:
-        """The name of the store in messages."""
+        """The store's name in messages."""
         return "the store in memory" if self.path is None else f"store {self.path}"
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the SQLite file."""
         self._connection.close()
 
     # -- reading
 
     def rows(self, table: str) -> list[Row]:
-        """Return all rows of a table in order."""
+        """Return all rows of a table, in order."""
         return list(self.iterate(table))
 
     def select(self, table: str, column: str, values: Iterable[Any]) -> list[Row]:
-        """Return the rows of a table that have one of some values in a column, in order."""
+        """Return the rows of a table whose cell in a column is among some values, in order."""
         rows: list[Row] = []
         order = f"ORDER BY {_ORDER[table]}"
         for chunk in chunks(values):
@@ -222,7 +222,7 @@ class Database:
         return rows
 
     def iterate(self, table: str) -> Iterator[Row]:
-        """Yield all rows of a table in order, without holding up whoever writes meanwhile."""
+        """Iterate over all rows of a table in order, without blocking whoever writes."""
         key = _ORDER[table]
         condition = ""
         last: list[Any] = []
@@ -236,7 +236,7 @@ class Database:
     def distinct(
         self, table: str, result: str, column: str, values: Iterable[Any]
     ) -> set[Any]:
-        """Return the cells of one column in the rows that have one of some values in another."""
+        """Return one column's distinct cells in the rows with certain values in another column."""
         cells: set[Any] = set()
         for chunk in chunks(values):
             query = f"SELECT {result} FROM {table} WHERE {column} IN ({_marks(chunk)})"
@@ -258,7 +258,7 @@ class Database:
         return dict(self._fetch(query))
 
     def damaged(self, table: str, row: Sequence[Any]) -> StoreError:
-        """Return the error for a row that is not as it was written."""
+        """Build the error about a row whose checksum does not fit."""
         row_name = ascii(row[0]).strip("'")
         remedy = (
             "delete the row, and it is asked again"
@@ -271,7 +271,7 @@ class Database:
         )
 
     def check(self) -> None:
-        """Let SQLite look for damage to the file.
+        """Let SQLite check its file for damage.
 
         Raises
         ------
@@ -289,9 +289,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all of what is written within, or nothing; a transaction within one is part of
-        it.
-        """
+        """Write all that the block writes, or nothing if it fails; blocks may nest."""
         with self._explain_errors():
             nested = self._connection.in_transaction
             if nested:
@@ -307,7 +305,7 @@ class Database:
                 raise
 
     def insert(self, table: str, rows: Iterable[Row]) -> None:
-        """Add rows with their checksums; a row whose key is there already stays as it is."""
+        """Add rows with their checksums, but for rows whose key is there already."""
         columns = (*COLUMNS[table], "checksum")
         self._connection.executemany(
             f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({_marks(columns)}) "
@@ -316,7 +314,7 @@ class Database:
         )
 
     def replace(self, table: str, row: Row) -> None:
-        """Put a row in the place of the one with the same first cell."""
+        """Replace the row with the same first cell."""
         columns = (*COLUMNS[table], "checksum")
         cells = ", ".join(f"{column} = ?" for column in columns)
         self._connection.execute(
@@ -325,14 +323,14 @@ class Database:
         )
 
     def delete_answers(self, questions: Iterable[str]) -> None:
-        """Delete the answers to some questions."""
+        """Delete the answers to questions with given keys."""
         self._connection.executemany(
             "DELETE FROM answer WHERE question = ?",
             [(question,) for question in questions],
         )
 
     def origin_id(self, *cells: Any) -> int:
-        """Return the number of the origin with these cells, which is added if it is not there."""
+        """Return the row number of an origin (software, device, server), adding it if new."""
         conditions = " AND ".join(f"{column} = ?" for column in COLUMNS["origin"][1:])
         rows = self._fetch(f"SELECT id FROM origin WHERE {conditions}", cells)
         if not rows:
@@ -341,7 +339,7 @@ class Database:
         return int(rows[0][0])
 
     def vacuum(self) -> None:
-        """Write the file anew without empty space."""
+        """Rewrite the file without empty space."""
         with self._explain_errors():
             self._connection.execute("DELETE FROM lease")
             self._connection.execute("DELETE FROM process")
@@ -350,22 +348,22 @@ class Database:
     # -- leases
 
     def processes(self) -> list[Process]:
-        """Return the processes that have something on lease."""
+        """Return the processes that have reserved pieces of work."""
         return [Process(*row) for row in self._fetch("SELECT * FROM process")]
 
     def leases(self) -> dict[str, str]:
-        """Return the process that has each piece of work."""
+        """Map each reserved piece of work to the process that has it."""
         return dict(self._fetch("SELECT work, process FROM lease"))
 
     def add_leases(self, process: str, pieces: Iterable[str]) -> None:
-        """Give pieces of work to a process, whoever had them."""
+        """Reserve pieces of work for a process, whoever had them."""
         self._connection.executemany(
             "INSERT OR REPLACE INTO lease VALUES (?, ?)",
             [(piece, process) for piece in pieces],
         )
 
     def beat(self, process: Process) -> None:
-        """Count one more sign of life of a process, which is added if it is not there."""
+        """Count a process's sign of life, adding the process if it is new."""
         self._connection.execute(
             "INSERT INTO process VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET beats = beats + 1",
@@ -373,14 +371,14 @@ class Database:
         )
 
     def remove_process(self, process: str) -> None:
-        """Remove a process and all that it has on lease."""
+        """Remove a process and its reservations."""
         self._connection.execute("DELETE FROM lease WHERE process = ?", (process,))
         self._connection.execute("DELETE FROM process WHERE id = ?", (process,))
 
     # -- inside
 
     def _prepare(self, create: bool) -> None:
-        """Make the tables of an empty file; refuse one that is no store of this schema."""
+        """Create the tables of an empty file, refusing one that is no store of this schema."""
         identity = _identify(self._connection)
         if identity == _EMPTY and not create:
             raise StoreError(
@@ -415,7 +413,7 @@ class Database:
     def _read(
         self, table: str, condition: str, values: Sequence[Any]
     ) -> list[tuple[Any, Row]]:
-        """Read rows with the cells by which they are in order: the one place that checks them."""
+        """Read a table's rows under an SQL condition, in order, checking their checksums."""
         columns = ", ".join((_ORDER[table], *COLUMNS[table], "checksum"))
         cells = self._fetch(f"SELECT {columns} FROM {table} {condition}", values)
         rows = [(key, tuple(row), stored) for key, *row, stored in cells]
@@ -435,12 +433,12 @@ class Database:
 
 
 def checksum(row: Row) -> int:
-    """Return the CRC-32 of the cells of a row, as Python spells them in ASCII."""
+    """Compute the CRC-32 of a row's cells, spelled in ASCII."""
     return zlib.crc32(ascii(row).encode("ascii"))
 
 
 def chunks(values: Iterable[T]) -> Iterator[list[T]]:
-    """Yield values in lists of a length that is looked up and read at once."""
+    """Cut values into lists as long as one query looks up."""
     iterator = iter(values)
     while chunk := list(islice(iterator, _CHUNK)):
         yield chunk
@@ -452,7 +450,7 @@ def _marks(values: Sequence[Any]) -> str:
 
 
 def connect(path: Path | None, name: str, create: bool) -> sqlite3.Connection:
-    """Open the file of a store, which messages call by a name; None is memory."""
+    """Open the SQLite file of a store, or a store in memory if there is no path."""
     if path is None:
         return sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False
@@ -497,7 +495,7 @@ def _identify(connection: sqlite3.Connection) -> _Identity:
 
 
 def explanation(error: sqlite3.Error) -> str:
-    """Say what an error of SQLite means and what to do."""
+    """Describe what an SQLite error means and what to do."""
     # SQLite repeats what it found in a cell.
     text = printable_line(str(error))
     if "not a database" in text:

@@ -17,7 +17,7 @@ _MOST_WORKERS = 4096
 
 @contextmanager
 def open_executor(executor: Any) -> Iterator[Executor | None]:
-    """Open the executor that `psyprobe.run` was given; None is this process.
+    """Open what `psyprobe.run` was given to compute on; None is this process.
 
     What is started here ends with the block.
 

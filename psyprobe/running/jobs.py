@@ -56,7 +56,7 @@ class Job:
 def pack_job(
     answer: Answer, observers: JsonMapping, dumps: Callable[[Any], bytes] = pickle.dumps
 ) -> bytes:
-    """Pack a job as bytes.
+    """Pickle what a worker needs: the function that asks, and the observers.
 
     Raises
     ------
@@ -134,7 +134,7 @@ class JobRunner:
         self._answers: Iterator[Answered] | None = None
 
     def put(self, batches: Sequence[Batch]) -> list[Answered]:
-        """Return all answers to some batches."""
+        """Ask the observers some batches, and return all answers."""
         missing = question_keys(batches)
         answers: list[Answered] = []
         self._queue.extend(batches)
@@ -157,14 +157,14 @@ class JobRunner:
         return answers
 
     def _origin(self, answered: Answered) -> Origin:
-        """Return software and device of this process, with what a server said of itself."""
+        """Return what computed an answer: software, device, and what a server said of itself."""
         origin = self._origins[answered.question.observer]
         served = answered.origin.served
         return replace(origin, served=served) if served else origin
 
 
 def _load(recipe: ObserverRecipe, loaded: Any) -> Any:
-    """Return the observer of a recipe, which must have its card; one that is loaded may serve."""
+    """Load a recipe's observer, refusing another card; reuse the one that is loaded."""
     expected = Card.from_dict(recipe.card)
     if recipe.loading is None:
         observer = recipe.observer
@@ -191,7 +191,7 @@ def _load(recipe: ObserverRecipe, loaded: Any) -> Any:
 
 
 def portable_error(problem: BaseException) -> PsyprobeError:
-    """Return what went wrong in a worker as an error that can be raised in another process."""
+    """Convert a worker's exception to an error that can be raised in another process."""
     if isinstance(problem, PsyprobeError):
         try:
             pickle.loads(pickle.dumps(problem))
@@ -209,7 +209,7 @@ class TimedAnswers(NamedTuple):
 
 
 def put_timed(runner: JobRunner, batches: Sequence[Batch]) -> TimedAnswers:
-    """Put some batches and measure the time."""
+    """Ask some batches, and return the answers with the seconds taken."""
     start = perf_counter()
     answers = runner.put(batches)
     return TimedAnswers(perf_counter() - start, answers)
@@ -222,7 +222,7 @@ _LOCK = threading.Lock()
 
 
 def put_anywhere(packed_job: bytes, batches: Sequence[Batch]) -> TimedAnswers:
-    """Put some batches of a job in whatever process this is called."""
+    """Ask some batches of a pickled job in whatever process this runs."""
     with _LOCK:
         digest = hashlib.sha256(packed_job).hexdigest()
         try:

@@ -60,7 +60,7 @@ class Lease:
         self._reported: set[str] = set()
 
     def take(self, pieces: Iterable[str]) -> set[str]:
-        """Take some of the pieces of work that come next, of those that no other process has.
+        """Reserve for this process some of the next pieces of work that no other process has.
 
         Beside others a process gets at most half of its share of what is left, and so on, so that
         all end at about the same time.
@@ -89,21 +89,21 @@ class Lease:
         return lease
 
     def give_back(self) -> None:
-        """Let other processes have what is taken."""
+        """Release all pieces of work that this process has reserved."""
         if self._has_work:
             with self._database.transaction():
                 self._database.remove_process(self._process.id)
             self._has_work = False
 
     def beat(self) -> None:
-        """Give a sign of life, if it is time to."""
+        """Write a sign of life of this process, if it is time to."""
         if self._has_work and monotonic() - self._beaten_at > _BEAT:
             self._beaten_at = monotonic()
             with self._database.transaction():
                 self._database.beat(self._process)
 
     def report_wait(self) -> None:
-        """Say in one line for which process this one waits, once it has waited for a while."""
+        """Print for which process this one waits, once it has waited a while."""
         if self._waiting_since is None:
             self._waiting_since = monotonic()
         if monotonic() - self._waiting_since < _PATIENCE:
@@ -140,7 +140,7 @@ class Lease:
         return lease
 
     def _count_others(self) -> int:
-        """Remove the other processes that are dead, and count the rest."""
+        """Remove other processes that are dead, and count the rest."""
         count = 0
         for process in self._database.processes():
             if process.id == self._process.id:
@@ -161,5 +161,5 @@ class Lease:
 
 
 def has_ended(process: Process) -> bool:
-    """Whether a process was one of this machine and has ended."""
+    """Tell whether a process ran on this machine and has ended."""
     return process.host == socket.gethostname() and not is_running(process.pid)

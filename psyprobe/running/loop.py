@@ -57,9 +57,7 @@ class Executor(Protocol):
         observers: JsonMapping,
         agenda: Agenda,
     ) -> Iterator[Answered]:
-        """Put what the agenda holds as `answer`, which is `Probe.answer`, would; yield the
-        answers.
-        """
+        """Ask observers the batches of an agenda by a probe's `answer`, and yield the answers."""
 
 
 def ask(
@@ -72,7 +70,7 @@ def ask(
     executor: Executor | None = None,
     part: bool = False,
 ) -> RunRecord:
-    """Ask what a schedule wants to know and the store does not hold yet.
+    """Ask the questions of a schedule that the store has no answers to, and record the run.
 
     Parameters
     ----------
@@ -146,7 +144,7 @@ def ask_round(
     writer: Writer,
     watch: Callable[[Answered], None] | None = None,
 ) -> set[str]:
-    """Ask what the store does not hold of some batches; return the keys of all their questions.
+    """Ask those questions of batches that the store has no answers to; return all keys.
 
     Their answers are written when the writer is. `watch` may end the round by an error.
     """
@@ -241,23 +239,23 @@ class Writer:
             self.lease.give_back()
 
     def add(self, answered: Answered) -> None:
-        """Take an answer; an error of the writing thread is raised here."""
+        """Queue an answer to be written, raising the writing thread's error if it has one."""
         self._waiting.append(answered)
         if self._failure is not None:
             raise self._failure
 
     def write_if_due(self) -> None:
-        """Write what has come, if the last time is long enough ago."""
+        """Write the queued answers if the last writing is long enough ago."""
         if monotonic() - self._written_at >= _INTERVAL:
             self.write()
 
     def write(self) -> None:
-        """Write what has come."""
+        """Write the queued answers to the store."""
         if self._waiting:
             self.write_with(lambda: None)
 
     def write_with(self, action: Callable[[], T]) -> T:
-        """Write what has come and do something else with it, all or nothing."""
+        """Write the queued answers and run another write, both or neither."""
         with self._lock:
             # By index and not by iteration: another thread may append meanwhile.
             answered = [self._waiting[i] for i in range(len(self._waiting))]
@@ -272,7 +270,7 @@ class Writer:
         return result
 
     def end(self, action: Callable[[], T]) -> T:
-        """Write what is left, give back the lease and do a last thing, all or nothing."""
+        """Write the last answers, release the lease and run another write, all or nothing."""
         self._stop()
 
         def give_back_and_act() -> T:

@@ -14,9 +14,7 @@ from psyprobe.running.store import Store
 
 
 def summary(store: Store) -> JsonObject:
-    """Return what is in a store: schema, size in bytes, answers, observers with origins, and
-    runs.
-    """
+    """Summarise a store: schema, bytes, answers, observers with origins, and runs."""
     observers = [
         {
             "observer": store.observer_name(card_digest) or card_digest[:12],
@@ -40,7 +38,7 @@ def summary(store: Store) -> JsonObject:
 
 
 def verify(store: Store) -> dict[str, int]:
-    """Read all there is and compute each digest again; return the number of rows of each table.
+    """Read every row of a store, check its digests, and count the rows of each table.
 
     Raises
     ------
@@ -68,7 +66,7 @@ def verify(store: Store) -> dict[str, int]:
 
 
 def _content_digest(kind: str, value: Any) -> str:
-    """Compute the digest of a content; return "" for what no content is like."""
+    """Compute the digest of a stored content by its kind; "" for a value of wrong form."""
     try:
         if kind == "observer":
             return card_digest(value)
@@ -81,9 +79,7 @@ def _content_digest(kind: str, value: Any) -> str:
 
 
 def vacuum(store: Store) -> tuple[int, int]:
-    """Write the file of a store anew without empty space; return its size before and after,
-    bytes.
-    """
+    """Rewrite a store's file without empty space, and return its bytes before and after."""
     assert store.path is not None
     size_before = store.path.stat().st_size
     store.database.vacuum()

@@ -34,7 +34,7 @@ def merge(
     *,
     keep: Literal["first", "last"] | None = None,
 ) -> Merged:
-    """Copy the answers, contents and runs of several stores into one, all or none of it.
+    """Copy the answers, contents and runs of several stores into one, all or nothing.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def _conflict_error(conflicts: Sequence[str]) -> StoreError:
 
 
 def _copy(source: Store, target: Store, keep: str | None) -> list[str]:
-    """Add what one store holds to another; describe each question with two answers."""
+    """Add one store's rows to another, and describe each question with two answers."""
     conflicts = []
     contested_observers = set()
     for contents in chunks(source.all_contents()):

@@ -63,7 +63,7 @@ class Origins:
         }
 
     def resolve(self, observer_digest: str, reply: Origin) -> Origin:
-        """Merge what a reply says of its origin with what is known of the observer.
+        """Merge what a reply says of its origin (software, server) with the observer's.
 
         Raises
         ------
@@ -93,8 +93,8 @@ class Origins:
         return stored_origins[stored_origins.index(origin)]
 
     def report_changes(self) -> None:
-        """Warn of each observer whose stored answers were computed with other software or
-        devices, or of which nothing tells what they were computed by.
+        """Warn of observers whose stored answers were computed by other, or unknown, software or
+        devices.
         """
         for digest, origins in self._stored.items():
             for change in _changed_versions(origins, self._current[digest]):
@@ -110,7 +110,7 @@ class Origins:
             )
 
     def _find_current(self, digest: str, observer: Any) -> Origin:
-        """Return the origin of answers now; a server is asked what it serves, and checked."""
+        """Return what computes an observer's answers now, asking a server what it serves."""
         card = observer.card
         has_answers = bool(self._stored[digest])
         origin = Origin({**software_versions(), **card.software}, card.device)
@@ -140,7 +140,7 @@ class Origins:
         return replace(origin, served=served)
 
     def _stored_values(self, digest: str, entry: str) -> list[str]:
-        """Return all values of an entry in what the server said with stored answers."""
+        """Return all values of a key in what a server said of itself with stored answers."""
         values = {origin.served.get(entry) for origin in self._stored[digest]}
         return sorted(value for value in values if value)
 
@@ -189,7 +189,7 @@ class Origins:
 def _changed_versions(
     earlier: Sequence[Origin], later: Origin
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the name of each package whose version changed, with its versions before and now."""
+    """Iterate over the packages whose version changed, with both versions."""
     tables = [_effective_versions(origin) for origin in earlier]
     for name, version in sorted(_effective_versions(later).items()):
         versions = sorted({table[name] for table in tables if name in table})
@@ -198,7 +198,7 @@ def _changed_versions(
 
 
 def _effective_versions(origin: Origin) -> dict[str, str]:
-    """Return the versions that can move a number, and the device."""
+    """Select the package versions that can change a number, and the device."""
     versions = {**origin.software, "device": origin.device}
     return {
         name: version

@@ -51,7 +51,7 @@ class Question:
 
     @cached_property
     def key(self) -> str:
-        """The name of the question in a store, in hexadecimal digits: 32 of the stimulus, 16 of the
+        """The question's name in a store: 32 hexadecimal digits of the stimulus, 16 of the
         procedure.
         """
         return self.stimulus[:DIGEST_DIGITS] + self.procedure
@@ -60,13 +60,13 @@ class Question:
     def keys(
         stimuli: Iterable[str], request: str, observer: str, version: str
     ) -> list[str]:
-        """Return the keys of questions that differ in their stimulus alone."""
+        """Compute the keys of questions that differ in their stimulus alone."""
         procedure = _procedure_name(request, observer, version)
         return [stimulus[:DIGEST_DIGITS] + procedure for stimulus in stimuli]
 
     @property
     def procedure(self) -> str:
-        """The name of what is asked of whom, which many questions share: 16 hexadecimal digits."""
+        """The digest of what is asked, of whom, in which version: 16 hexadecimal digits."""
         return _procedure_name(self.request, self.observer, self.version)
 
 
@@ -176,8 +176,7 @@ class RunRecord:
 
     @cached_property
     def key(self) -> str:
-        """The name of the run: the same experiment, observer and conditions go on with the same
-        run.
+        """The run's digest, the same for the same experiment, observer and conditions.
 
         Numbers count to ten digits: human sensitivities come of powers, whose last bit differs
         between processors.
@@ -215,7 +214,7 @@ class Plan(Protocol):
     seconds: float | None
 
     def with_all(self, plans: Sequence[Any]) -> Plan:
-        """Return the plan of this and other variants of one experiment."""
+        """Join this plan and those of other variants of one experiment."""
 
     def to_dict(self) -> JsonObject:
         """Return the plan as numbers, text and lists."""
@@ -233,37 +232,31 @@ class Schedule(Protocol):
     remarks: Sequence[str]
 
     def record(self, store: Store) -> RunRecord:
-        """Return the run as it would begin now; the store tells what needs no asking."""
+        """Return the record of the run as it would begin now, with what the store has answered."""
 
     def contents(self) -> Iterable[Content]:
-        """Yield what the digests of questions stand for, as far as it is known before asking:
-        (digest, kind, what JSON can hold).
-        """
+        """Iterate over what the questions' digests stand for: (digest, kind, JSON value)."""
 
     def narrow(self, holds: Callable[[str], bool]) -> None:
-        """Ask only a part from now on: what the function holds by its digest, and all that this
-        depends on.
-        """
+        """Restrict questions to those whose digest a function accepts, and what they depend on."""
 
     def begin(self, record: RunRecord) -> None:
-        """Take the record that binds: its own, or that of an earlier process that began the same
-        run.
-        """
+        """Adopt the record of the run: this one's, or that of an earlier process."""
 
     def next(self) -> Sequence[Batch]:
-        """Return the batches of one round; none when everything is asked."""
+        """Return the batches of questions of the next round, none when all are asked."""
 
     def watch(self, answered: Answered) -> None:
-        """Look at a new answer as it comes; raise an error if asking on is of no use."""
+        """Look at a new answer as it comes, and raise an error if asking on is of no use."""
 
     def tell(self, answers: Mapping[str, JsonMapping]) -> None:
-        """Take the answers to a round by the keys of its questions."""
+        """Take the answers to a round, by the keys of its questions."""
 
     def outcome(self) -> JsonObject:
-        """Return what `result` needs besides answers and layout, once all is asked."""
+        """Return what the result needs besides answers and layout, once all is asked."""
 
     def cost(self, store: Store, *, timed: bool) -> Plan:
-        """Return what is left to ask and what it takes; nothing is asked.
+        """Estimate what is left to ask and what it takes, asking nothing.
 
         A network may be timed to tell how long it takes.
         """
@@ -284,24 +277,24 @@ class Probe(Protocol):
     SECTIONS: tuple[str, ...]
 
     def plan(self, experiment: Any, observer: Any, **options: Any) -> Schedule:
-        """Check that the experiment can be put to the observer, and say how; nothing is asked."""
+        """Check that an experiment can be put to an observer, and schedule its questions."""
 
     def answer(
         self, observers: JsonMapping, batches: Iterable[Batch]
     ) -> Iterator[Answered]:
-        """Put batches to observers and yield each answer as it comes, in any order.
+        """Ask observers the questions of batches, and iterate over answers as they come.
 
         `operator.length_hint` tells how many batches are known; there may be none beyond these.
         """
 
     def task(self, record: RunRecord) -> Task:
-        """What the observer of a run is asked to do; every result carries it."""
+        """Return what the observer of a run is asked to do, which every result carries."""
 
     def result(self, record: RunRecord, store: Store) -> xarray.Dataset:
         """Arrange the answers of a finished run as a dataset."""
 
     def score(self, result: xarray.Dataset, **options: Any) -> Sequence[Any]:
-        """Return the scores of a result, each a `psyprobe.analysis.score.Score`."""
+        """Score a result: a list of `psyprobe.analysis.score.Score`."""
 
     def plot(
         self, results: Sequence[xarray.Dataset], ax: Axes | None = None, **options: Any

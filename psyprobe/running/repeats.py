@@ -74,7 +74,7 @@ class Repeats:
         }
 
     def check(self, batches: Sequence[Batch]) -> None:
-        """Compare a few stored answers to some batches with new ones, once for each observer.
+        """Ask a few stored questions of some batches again, once for each observer.
 
         Raises
         ------
@@ -131,7 +131,7 @@ def _computes_here(observer: Any) -> bool:
 
 
 def _sample(batches: Sequence[Batch], observer: str, missing: set[str]) -> list[Batch]:
-    """Choose the last stored questions to an observer; they lie far from the noise floor."""
+    """Choose the last stored questions to an observer, whose responses lie far above noise."""
     sample = []
     count = 0
     for batch in reversed(batches):
@@ -154,7 +154,7 @@ def _sample(batches: Sequence[Batch], observer: str, missing: set[str]) -> list[
 
 
 def _describe_change(before: JsonMapping, after: JsonMapping, card: Any) -> str:
-    """Say how answers to the same questions differ by more than rounding; empty if they do not."""
+    """Describe how answers to the same questions differ beyond rounding; "" if they do not."""
     keys = [key for key in before if key in after]
     if not keys:
         return ""
@@ -180,7 +180,7 @@ def _describe_change(before: JsonMapping, after: JsonMapping, card: Any) -> str:
 
 
 def _scale(name: str, stored: FloatArray, *, has_features: bool) -> FloatArray:
-    """Return what changes of numbers are compared with, for each layer and measure."""
+    """Compute the size of stored numbers that changes are compared with, by layer and measure."""
     if name == "lengths":
         largest: FloatArray = stored.max(axis=(0, -1), keepdims=True)
         return largest
@@ -189,7 +189,7 @@ def _scale(name: str, stored: FloatArray, *, has_features: bool) -> FloatArray:
 
 
 def _agree(before: JsonMapping, after: JsonMapping, card: Any) -> bool:
-    """Whether two answers in words are alike; of distances, whether both could be shown."""
+    """Tell whether two answers in words are alike, or two distances could both be shown."""
     if before.get("refused") != after.get("refused"):
         return False
     replies = [answer.get("reply") or {} for answer in (before, after)]

@@ -34,7 +34,7 @@ class ExperimentSchedule:
         raise NotImplementedError
 
     def record(self, store: Store) -> RunRecord:
-        """Return the run as the store keeps it.
+        """Build the record of the run for the store.
 
         Its key depends on all that could change a question or its reading.
         """
@@ -53,30 +53,30 @@ class ExperimentSchedule:
         )
 
     def contents(self) -> Iterator[Content]:
-        """Yield the cards; what else is asked and shown is stored with the answers."""
+        """Iterate over the observers' cards, by digest."""
         for observer in self.observers.values():
             yield observer.card.digest, "observer", observer.card.to_dict()
 
     def narrow(self, holds: Callable[[str], bool]) -> None:
-        """Ask only what the function holds by its digest."""
+        """Restrict the questions to those whose digest a function accepts."""
         self.holds = holds
 
     def begin(self, record: RunRecord) -> None:
-        """Do nothing: no earlier record binds."""
+        """Ignore an earlier record: nothing of it binds this schedule."""
 
     def watch(self, answered: Answered) -> None:
-        """Do nothing: every answer can be used."""
+        """Accept every answer: none can make asking on useless."""
 
     def tell(self, answers: Mapping[str, JsonMapping]) -> None:
-        """Do nothing: no question depends on the answers."""
+        """Ignore the answers to a round: no question depends on them."""
 
     def outcome(self) -> JsonObject:
-        """Return nothing besides the answers."""
+        """Return an empty table: the result needs nothing besides the answers."""
         return {}
 
 
 def run_attributes(record: RunRecord, **values: Any) -> JsonObject:
-    """Return what a result says of its run, as attributes; further values become JSON.
+    """Build a result's attributes from the record of its run; further values become JSON.
 
     Of software, all versions that answered are listed.
     """

@@ -81,32 +81,32 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the store's file."""
         self.database.close()
 
     @property
     def name(self) -> str:
-        """The name of the store in messages."""
+        """The store's name in messages."""
         return self.database.name
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Return a context in which all that is written is written at its end, or nothing of it."""
+        """Write all that the block writes at its end, or nothing if it fails."""
         return self.database.transaction()
 
     # -- answers
 
     def missing(self, keys: Iterable[str]) -> set[str]:
-        """Return the keys of those questions that have no answer yet."""
+        """Select the keys of questions that have no answer yet."""
         keys = set(keys)
         return keys - self.database.distinct("answer", "question", "question", keys)
 
     def answers(self, keys: Iterable[str]) -> dict[str, JsonObject]:
-        """Return the answers to those questions that have one, by their keys."""
+        """Return the answers to questions that have one, by key."""
         rows = self.database.select("answer", "question", set(keys))
         return {row[0]: self._decode("answer", row, "answer") for row in rows}
 
     def require_answers(self, keys: Sequence[str]) -> dict[str, JsonObject]:
-        """Return the answers to questions that must all have one, by their keys.
+        """Return the answers to questions by key, refusing if one is missing.
 
         Raises
         ------
@@ -118,7 +118,7 @@ class Store:
         return answers
 
     def iterate_answers(self, keys: Sequence[str]) -> Iterator[JsonObject]:
-        """Yield the answers to questions that must all have one, in their order.
+        """Iterate over the answers to questions in order, refusing if one is missing.
 
         Few of them are in memory at once.
 
@@ -133,7 +133,7 @@ class Store:
             yield from map(answers.__getitem__, chunk)
 
     def add(self, answered: Iterable[Answered]) -> None:
-        """Write answers and what their digests stand for, all or none of them.
+        """Write answers and what their digests stand for, all or nothing.
 
         A question that is answered already keeps its first answer.
 
@@ -174,12 +174,12 @@ class Store:
             self.database.insert("answer", rows)
 
     def delete_answers(self, keys: Iterable[str]) -> None:
-        """Delete the answers to some questions, so that others can stand in their place."""
+        """Delete the answers to questions, so that others can take their place."""
         with self.transaction():
             self.database.delete_answers(keys)
 
     def all_answers(self) -> Iterator[tuple[Answered, int]]:
-        """Yield all answers in the order in which they came, each with its time, for `add_timed`.
+        """Iterate over all answers in the order they came, with their times.
 
         Their contents are in `all_contents`.
         """
@@ -203,16 +203,14 @@ class Store:
             yield answered, milliseconds
 
     def origins(self, observer: str) -> list[Origin]:
-        """Return all origins of the answers of an observer, by its card's digest, in their
-        order.
-        """
+        """Return all origins (software, device, server) of an observer's answers, in order."""
         rows = self.database.select("origin", "observer", [_shorten(observer)])
         return [self._origin(row) for row in rows]
 
     # -- what digests stand for
 
     def add_contents(self, contents: Iterable[Content]) -> None:
-        """Write what digests stand for: (digest, kind, what JSON can hold)."""
+        """Write what digests stand for: (digest, kind, JSON value)."""
         by_digest = {
             _shorten(digest): (kind, value) for digest, kind, value in contents
         }
@@ -231,7 +229,7 @@ class Store:
             )
 
     def content(self, digest: str) -> Any:
-        """Return what a digest stands for.
+        """Return the value that a digest stands for.
 
         Raises
         ------
@@ -246,26 +244,24 @@ class Store:
         return self._decode("content", rows[0], "value")
 
     def contents(self, digests: Iterable[str]) -> dict[str, Any]:
-        """Return what digests stand for, by shortened digest; those not stored are left out."""
+        """Return the values that digests stand for, but for those not stored."""
         rows = self.database.select("content", "digest", set(map(_shorten, digests)))
         return {row[0]: self._decode("content", row, "value") for row in rows}
 
     def observer_name(self, card_digest: str) -> str | None:
-        """Return the name on an observer's card, or None if the store does not have the card."""
+        """Return the name on an observer's card; None if the card is not stored."""
         rows = self.database.select("content", "digest", [_shorten(card_digest)])
         return self._decode("content", rows[0], "value").get("name") if rows else None
 
     def all_contents(self) -> Iterator[Content]:
-        """Yield all that digests stand for, as `add_contents` takes it."""
+        """Iterate over all digests and what they stand for, as `add_contents` takes it."""
         for row in self.database.iterate("content"):
             yield row[0], row[1], self._decode("content", row, "value")
 
     # -- runs
 
     def begin_run(self, record: RunRecord) -> RunRecord:
-        """Open a run, or go on with the one that asks the same, whose grouping of questions
-        binds.
-        """
+        """Open a run, or resume the stored one with the same key."""
         with self.transaction():
             stored = self.find_run(record.key)
             if stored is not None:
@@ -279,7 +275,7 @@ class Store:
     def finish_run(
         self, begun: RunRecord, outcome: JsonMapping, keys: Iterable[str] = ()
     ) -> RunRecord:
-        """Note that every question of a run is answered, what its schedule found, and who answered.
+        """Record that all questions of a run are answered, with its outcome and origins.
 
         Parameters
         ----------
@@ -305,9 +301,7 @@ class Store:
         return finished
 
     def adopt_run(self, record: RunRecord, *, replaces: bool | None = None) -> None:
-        """Take over a run of another store; a run that is here already ends as that one does if
-        `replaces`, by default if it is not finished.
-        """
+        """Add a run of another store; it ends one with its key here, by default if unfinished."""
         with self.transaction():
             stored = self.find_run(record.key)
             if stored is None:
@@ -317,12 +311,12 @@ class Store:
                 self.database.replace("run", _run_row(replace(stored, **ending)))
 
     def find_run(self, key: str) -> RunRecord | None:
-        """Return the run with a key as it was begun, or None."""
+        """Return the record of a run by its key, or None."""
         rows = self.database.select("run", "key", [_shorten(key)])
         return self._run(rows[0]) if rows else None
 
     def runs(self) -> list[RunRecord]:
-        """Return all runs, finished and unfinished, in the order in which they were begun."""
+        """Return the records of all runs, finished or not, in the order they began."""
         return list(map(self._run, self.database.rows("run")))
 
     # -- inside
@@ -361,7 +355,7 @@ class Store:
         )
 
     def _origins_of_answers(self, keys: set[str]) -> list[Origin]:
-        """Return all origins of some answers, in an order that depends on nothing else."""
+        """Return the origins (software, device, server) of answers, in a reproducible order."""
         numbers = self.database.distinct("answer", "origin", "question", keys)
         rows = self.database.select("origin", "id", sorted(numbers))
         if len(rows) < len(numbers):
@@ -386,7 +380,7 @@ class Store:
             raise self.database.damaged("run", row) from None
 
     def _decode(self, table: str, row: Row, column: str) -> Any:
-        """Return the JSON in a cell of a row."""
+        """Parse the JSON in a cell of a row."""
         try:
             return json.loads(row[COLUMNS[table].index(column)])
         except (TypeError, ValueError, RecursionError, MemoryError):
@@ -413,7 +407,7 @@ def _run_row(record: RunRecord) -> Row:
 
 
 def _shorten(digest: str) -> str:
-    """Return what the store keeps of a digest."""
+    """Cut a digest to the length that the store keeps."""
     return digest[:DIGEST_DIGITS]
 
 
@@ -426,7 +420,7 @@ def _now() -> str:
 def open_store(
     store: str | Path | Store | None, create: bool = True
 ) -> Iterator[Store]:
-    """Open the store of a name and close it afterwards; one that is open already stays so.
+    """Open a store by path for the block, and close it after; an open one stays open.
 
     None is memory.
     """

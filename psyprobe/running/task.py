@@ -119,12 +119,12 @@ class Task:
 
     @property
     def alternatives(self) -> int:
-        """Number of answers to choose from; 0 where the observer does not choose."""
+        """The number of answers to choose from; 0 where the observer does not choose."""
         return len(self.answers)
 
     @property
     def chance(self) -> float | None:
-        """Rate at which guessing is correct, 1 / m of m alternatives.
+        """The rate at which guessing is right: 1 / the number of alternatives.
 
         None where no answer is right or wrong by itself: the guess rate of yes or no is estimated.
         """
@@ -133,11 +133,11 @@ class Task:
 
     @property
     def answered(self) -> bool:
-        """Whether the observer gives answers; otherwise it responds with numbers."""
+        """Tell whether the observer gives answers; otherwise it responds with numbers."""
         return self.scored != "response"
 
     def to_dict(self) -> JsonObject:
-        """The task as text, lists and mappings.
+        """Return the task as text, lists and tables.
 
         Returns
         -------
@@ -150,7 +150,7 @@ class Task:
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Task:
-        """The task that `to_dict` describes.
+        """Build the task that `to_dict` describes.
 
         Parameters
         ----------
@@ -170,12 +170,12 @@ class Task:
 
 
 def with_task(result: xarray.Dataset, task: Task) -> xarray.Dataset:
-    """Write a task into the attributes of a result, as JSON."""
+    """Write a task into a result's attributes, as JSON."""
     return result.assign_attrs(task=json.dumps(task.to_dict(), sort_keys=True))
 
 
 def task_of(result: xarray.Dataset) -> Task:
-    """Read the task from the attributes of a result.
+    """Read the task from a result's attributes.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def task_of(result: xarray.Dataset) -> Task:
 
 
 def stimulus_axis_of(result: xarray.Dataset) -> StimulusAxis:
-    """Read what the responses of a result are a function of.
+    """Read from a result the stimulus variable that responses are a function of.
 
     Parameters
     ----------

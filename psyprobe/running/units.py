@@ -51,7 +51,7 @@ class Round(ABC):
         self.failure: PsyprobeError | None = None
 
     def take_unit(self, group: str = "") -> Unit | None:
-        """Take a unit for a worker from the agenda, of a group if it has one; None at the end.
+        """Take batches for one worker, of a group if it has some; None at the end.
 
         Units become smaller towards the end, so that all workers end together.
         """
@@ -66,7 +66,7 @@ class Round(ABC):
         return Unit(batches) if batches else None
 
     def receive(self, unit: Unit, answers: TimedAnswers) -> list[Answered]:
-        """Take the time of a unit into account, and return its answers."""
+        """Adjust the size of later units by the time that this one took, and return its answers."""
         seconds = answers.seconds / len(unit.batches)
         if self.seconds_per_batch is not None:
             seconds = 0.7 * self.seconds_per_batch + 0.3 * seconds
@@ -74,9 +74,7 @@ class Round(ABC):
         return answers.answers
 
     def answers(self) -> Iterator[Answered]:
-        """Give out all units and yield their answers as they come; an error is raised at the
-        end.
-        """
+        """Hand out all batches to workers, and iterate over answers as they come."""
         try:
             while True:
                 if self.failure is None:
@@ -94,23 +92,23 @@ class Round(ABC):
 
     @abstractmethod
     def give(self) -> None:
-        """See that every worker has something to do."""
+        """Give every idle worker batches to ask."""
 
     @abstractmethod
     def is_under_way(self) -> bool:
-        """Whether there are answers to wait for."""
+        """Tell whether answers are still to come."""
 
     @abstractmethod
     def collect(self) -> Iterator[Answered]:
-        """Wait for a while and yield the answers that come; raise what went wrong with a unit."""
+        """Wait a while, iterate over the answers that come, and raise a worker's error."""
 
     @abstractmethod
     def cancel(self) -> None:
-        """Take back what is under way."""
+        """Stop all workers that are still at this round."""
 
 
 def deadly_unit_error(unit: Unit, reason: str) -> PsyprobeError:
-    """Return the error of a unit that kills its workers."""
+    """Build the error about questions over which worker processes died several times."""
     questions = [question for batch in unit.batches for question in batch.questions]
     return PsyprobeError(
         f"a worker died {unit.deaths} times ({reason}) over the same {len(questions)} questions, "

@@ -41,16 +41,16 @@ class _Worker:
 
     @property
     def ready(self) -> bool:
-        """Whether it has loaded the observers of its job."""
+        """Tell whether the worker has loaded the observers of its job."""
         return self.pending_jobs == 0
 
     def send(self, message: Any) -> None:
-        """Send a message; that a worker is dead shows when its connection is read."""
+        """Send a worker a message; a dead worker shows when its connection is read."""
         with suppress(OSError):
             self.connection.send_bytes(pickle.dumps(message))
 
     def end(self) -> None:
-        """Kill the process, whatever it is doing."""
+        """Kill the worker process, whatever it is doing."""
         self.process.kill()
         self.process.join()
         self.connection.close()
@@ -79,14 +79,14 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that are there now."""
+        """The ids of the running worker processes."""
         return [worker.process.pid for worker in self._workers]
 
     def put(
         self, answer: Answer, observers: JsonMapping, agenda: Agenda
     ) -> Iterator[Answered]:
-        """Put batches to observers; a server is asked from this process, which asks it many
-        questions at once.
+        """Ask observers the batches of an agenda on worker processes; servers are asked from this
+        one.
         """
         if any(isinstance(observer, ServedObserver) for observer in observers.values()):
             yield from answer(observers, agenda)
@@ -156,7 +156,7 @@ class _PoolRound(Round):
             worker.send(worker.unit.batches)
 
     def _receive(self, worker: _Worker) -> Iterator[Answered]:
-        """Take a message of a worker: an error, that it is ready, or answers."""
+        """Handle a worker's message: an error, that it is ready, or answers."""
         try:
             message = pickle.loads(worker.connection.recv_bytes())
         except (EOFError, OSError):
@@ -184,7 +184,7 @@ class _PoolRound(Round):
         worker.end()
 
     def _bury(self, worker: _Worker) -> None:
-        """Take back the units of a dead worker; raise an error if no other worker may get them."""
+        """Take back the batches of a dead worker, refusing those that killed several."""
         self._dismiss(worker)
         exit_code = worker.process.exitcode
         if not worker.ready:
@@ -214,9 +214,7 @@ def _start_worker() -> _Worker:
 
 
 def _serve(connection: Connection) -> None:
-    """Answer messages until the other side ends: None to bytes, which are a job, answers to lists,
-    which are units.
-    """
+    """Serve as a worker: load the job that comes as bytes, answer batches that come as lists."""
     # Ctrl-C reaches the whole process group, and the process that called ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     runner: JobRunner | None = None

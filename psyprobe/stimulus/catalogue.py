@@ -49,7 +49,7 @@ class StimulusSet:
     parts: dict[str, JsonObject] = field(default_factory=dict)
 
     def spec(self, **overrides: Any) -> Specification:
-        """Make the stimulus, with other values of some parameters or derived levels.
+        """Build the stimulus, with other values of some parameters or derived levels.
 
         Examples
         --------
@@ -113,7 +113,7 @@ class StimulusSet:
         return noisy
 
     def content(self) -> JsonObject:
-        """Return what makes the stimulus, for digests: no title, no path."""
+        """Return what determines the stimulus, for digests: neither title nor path."""
         content: JsonObject = {
             "kind": _identity(self.kind),
             "parameters": self.parameters | _file_digests(self.kind, self.parameters),
@@ -144,7 +144,7 @@ def _file_digests(kind: str, parameters: JsonMapping) -> dict[str, str]:
 
 
 def _with_paths(kind: str, parameters: JsonMapping, folder: Path) -> JsonObject:
-    """Return the parameters of a kind with full paths of files, which lie in a folder."""
+    """Resolve the file names among a kind's parameters relative to a folder."""
     files = find_kind(kind, allow_files=True).files()
     paths = {
         name: str((folder / str(parameters[name])).resolve())
@@ -155,7 +155,7 @@ def _with_paths(kind: str, parameters: JsonMapping, folder: Path) -> JsonObject:
 
 
 def catalogue_folder(name: str) -> Path:
-    """Return the folder of "stimuli" or "experiments".
+    """Return the folder of the catalogue "stimuli" or "experiments".
 
     It is inside the installed package, or at the top of a checkout.
     """
@@ -197,7 +197,7 @@ class PageRow:
 
 
 def list_pages(catalogue: str) -> Listing[PageRow]:
-    """List the pages of a catalogue, broken ones of installed packages last.
+    """List the TOML files of a catalogue, one row each, broken ones of packages last.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def list_stimuli() -> Listing[PageRow]:
 
 
 def broken_packages(name: str) -> dict[str, str]:
-    """List entry points whose pages cannot be used, each with the reason in one line.
+    """List the plug-ins whose catalogue files cannot be used, with the reason in one line.
 
     They are those of installed packages that add to a catalogue.
     """
@@ -266,7 +266,7 @@ class _ForeignPages(NamedTuple):
 
 
 def _foreign_pages(name: str) -> _ForeignPages:
-    """Find the pages of installed packages, without importing these."""
+    """Find the catalogue files of installed packages, without importing the packages."""
     paths: dict[str, Path] = {}
     broken = {}
     for point in entry_points(group=PAGES.get(name, "")):
@@ -294,7 +294,7 @@ def _foreign_pages(name: str) -> _ForeignPages:
 
 
 def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, JsonObject]:
-    """Read a page of a catalogue by name, or a user's ``.toml`` file by path.
+    """Read a TOML file of a catalogue by name, or a user's by path.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, JsonObjec
 
 
 def load_stimulus(name_or_path: str | Path) -> StimulusSet:
-    """Load a stimulus set of the catalogue, or a user's file.
+    """Load a stimulus of the catalogue by name, or of a user's TOML file by path.
 
     Parameters
     ----------
@@ -358,7 +358,7 @@ def load_stimulus(name_or_path: str | Path) -> StimulusSet:
 
 
 def stimulus_set(page: JsonMapping, name: str, folder: Path) -> StimulusSet:
-    """Make the stimulus set that a page describes; kinds ``FILE.py:CLASS`` lie in `folder`."""
+    """Build the stimulus that the values of a TOML file describe."""
     check_known("key of a stimulus file", page, _KEYS)
     for key in ("title", "kind", "parameters"):
         if key not in page:
@@ -402,7 +402,7 @@ def _read_part(name: str, values: Any, folder: Path) -> JsonObject:
 
 
 def _find_kind_name(name: Any, folder: Path) -> str:
-    """Return the registered name of a kind; that of one in a file begins with its full path."""
+    """Return the registered name of a stimulus kind; one in a file gets its full path."""
     full_name = str(name)
     if ".py:" in full_name:
         full_name = str((folder / name).resolve())
@@ -410,7 +410,7 @@ def _find_kind_name(name: Any, folder: Path) -> str:
 
 
 def read_levels(name: str, page: Any) -> FloatArray:
-    """Read the levels of a parameter from a page.
+    """Read the levels of a parameter: a list of values, or {from, to, n, scale}.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class Measurement:
 
     @property
     def passed(self) -> bool:
-        """Whether the error is within the tolerance."""
+        """Tell whether the error is within the tolerance."""
         return (
             self.error is None
             or self.tolerance is None
@@ -66,7 +66,7 @@ class Measurement:
         return float(abs(self.error) > 0) * np.inf
 
     def to_dict(self) -> JsonObject:
-        """Return all fields with the error and the verdict."""
+        """Return the measurement as a table, with its error and whether it is within tolerance."""
         return asdict(self) | {"error": self.error, "passed": self.passed}
 
 
@@ -103,7 +103,7 @@ class ImageMeasurements:
         key: str | None = None,
         extra: float = 0.0,
     ) -> None:
-        """Add a measurement whose tolerance is that of `key`, by default `quantity`, plus `extra`.
+        """Add a measurement with the tolerance of its quantity, or of `key`, plus `extra`.
 
         `extra` is in the unit of the error.
         """
@@ -135,7 +135,7 @@ class ImageMeasurements:
         extra: float,
         key: str = "contrast",
     ) -> None:
-        """Add a contrast; on a display it may be off by what float32 drive leaves of a low one."""
+        """Add a contrast, whose tolerance allows for float32 drive on a display."""
         if self.display_gain:
             key = "shown contrast"
             extra = extra + 1e-7 / abs(requested)
@@ -183,7 +183,7 @@ class Certificate:
 
     @property
     def passed(self) -> bool:
-        """Whether every measurement is within its tolerance."""
+        """Tell whether every measurement is within its tolerance."""
         return all(measurement.passed for measurement in self.measurements)
 
     @property
@@ -209,7 +209,7 @@ class Certificate:
         return iter(self.measurements)
 
     def to_dict(self) -> JsonObject:
-        """Return numbers, text and lists, for JSON."""
+        """Return the certificate as numbers, text and lists, for JSON."""
         return {
             "stimulus": self.stimulus,
             "precision": self.precision,
@@ -219,7 +219,7 @@ class Certificate:
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a quantity, indexed by its name: requested, delivered, error and verdict."""
+        """Convert the certificate to a pandas table: requested, delivered, error, verdict."""
         import pandas as pd
 
         rows = [measurement.to_dict() for measurement in self.measurements]

@@ -112,7 +112,7 @@ class Clip(Specification):
         return (np.arange(self.frames) - (self.frames - 1) / 2) / self.fps
 
     def stills(self, start: int, stop: int) -> Specification:
-        """Return the frames from `start` on and before `stop` as still stimuli.
+        """Return the frames `start` to `stop` (exclusive) as still stimuli.
 
         Returns
         -------
@@ -130,12 +130,12 @@ class Clip(Specification):
         raise NotImplementedError
 
     def along_frames(self, name: str) -> Levels:
-        """Return a parameter with one more axis, along which frames lie."""
+        """Return a parameter's values with a last axis of length 1, along which frames lie."""
         value = getattr(self, name)
         return value[..., None] if isinstance(value, np.ndarray) else value
 
     def reference(self) -> Specification:
-        """Return the uniform clip of the same length, in the colour of the frames' background."""
+        """Return the uniform clip of the same length and colour, without the pattern."""
         field = self.picture().reference()
         if not isinstance(field, Uniform):
             raise InputError(
@@ -154,7 +154,7 @@ class Clip(Specification):
         )
 
     def picture(self) -> Specification:
-        """Return the frame at the middle, or just behind it, as a still.
+        """Return the clip's middle frame as a still.
 
         It stands for the clip where there is room for one image.
 
@@ -248,7 +248,7 @@ class Clip(Specification):
         return entries + displayed_measurements(on_display)
 
     def _displayed(self, display: Display) -> Iterator[DisplayedLight]:
-        """Draw the clip chunk by chunk as a display shows it."""
+        """Draw the clip a few frames at a time, as a display shows it."""
         for chunk in self.chunks():
             yield displayed_light(chunk.pixels, chunk.space, chunk.observer, display)
 
@@ -266,7 +266,7 @@ class Clip(Specification):
     def measure_frames(
         self, frames: Iterable[Float64], measurements: ImageMeasurements
     ) -> list[Measurement]:
-        """Measure each frame of one clip as the still that it is, and keep the worst."""
+        """Measure each frame of a clip as a still, and keep each quantity's worst error."""
         entries: list[Measurement] = []
         for k, frame in enumerate(frames):
             still = next(self.stills(k, k + 1).singles())
@@ -290,7 +290,7 @@ class UniformClip(Clip, Uniform):
     steady = True
 
     def reference(self) -> Specification:
-        """Return itself: there is no target."""
+        """Return the clip itself, which has no pattern to remove."""
         return self
 
     def stills(self, start: int, stop: int) -> Uniform:
@@ -353,7 +353,7 @@ class TemporalModulation(Clip, Modulation):
         return self.still_kind(**{name: getattr(self, name) for name in self._shared})
 
     def stills(self, start: int, stop: int) -> Modulation:
-        """Return some frames, which differ in contrast and phase."""
+        """Return frames `start` to `stop` as stills, which differ in contrast and phase."""
         frames = {name: self.along_frames(name) for name in self._shared}
         return self.still_kind(**frames | self.course(start, stop))
 
@@ -363,11 +363,11 @@ class TemporalModulation(Clip, Modulation):
         return [name for name in self.still_kind.parameters() if hasattr(self, name)]
 
     def course(self, start: int, stop: int) -> JsonObject:
-        """Compute the parameters of the still kind that differ from frame to frame, by name."""
+        """Compute the parameters that differ from frame to frame, by name."""
         raise NotImplementedError
 
     def window(self, start: int, stop: int) -> FloatArray:
-        """Compute w(t) of some frames, shape (*batch, frames).
+        """Compute the temporal window of frames, 0 to 1, shape (*batch, frames).
 
         It is the Gaussian of `temporal_sigma`, or 1.
         """
@@ -381,7 +381,7 @@ class TemporalModulation(Clip, Modulation):
         return np.asarray(self.temporal_frequency)[..., None] * self.times[start:stop]
 
     def cautions(self) -> tuple[str, ...]:
-        """Say where the clip holds no whole number of cycles, or too few under its window.
+        """Warn where the clip holds no whole number of cycles, or too few of them.
 
         Examples
         --------
@@ -496,7 +496,7 @@ class TemporalModulation(Clip, Modulation):
     def _measure_time_course(
         self, measurements: ImageMeasurements, amplitudes: Complex, error: float
     ) -> None:
-        """Measure the amplitudes of all frames, over the background and with errors below one."""
+        """Measure the time course of the pattern's amplitude, relative to the background."""
         contrast = self.contrast
         if contrast == 0:
             largest = float(np.abs(amplitudes).max())
@@ -543,7 +543,7 @@ class TemporalModulation(Clip, Modulation):
         return np.stack([amplitudes.real, -amplitudes.imag][:patterns], axis=1)
 
     def _complex_amplitudes(self, amplitudes: FloatArray) -> Complex:
-        """Join amplitudes of the patterns, (K, T), to complex numbers with the phase in time."""
+        """Join the amplitudes of two patterns, (K, T), to complex numbers, (T,)."""
         quadrature = amplitudes[1] if len(amplitudes) > 1 else 0.0
         joined = (amplitudes[0] - 1j * quadrature) / self._spatial_phase
         return np.asarray(joined, dtype=np.complex128)

@@ -18,7 +18,7 @@ Outline = npt.NDArray[np.complex128]
 
 
 def arc(centre: complex, radius: float, start: float, stop: float) -> Outline:
-    """Draw an arc as chords of up to half a degree, whose sector has the exact area.
+    """Build the outline of an arc, as chords of up to half a degree that keep the area.
 
     Parameters
     ----------
@@ -50,21 +50,21 @@ def arc(centre: complex, radius: float, start: float, stop: float) -> Outline:
 def ring(
     centre: complex, inner: float, outer: float, start: float, stop: float
 ) -> Outline:
-    """Draw the part of a ring between two radii and two angles, as `arc`."""
+    """Build the outline of the part of a ring between two radii and two angles, deg."""
     return np.concatenate(
         [arc(centre, outer, start, stop), arc(centre, inner, stop, start)]
     )
 
 
 def box(left: float, bottom: float, right: float, top: float) -> Outline:
-    """Draw an upright rectangle."""
+    """Build the outline of an upright rectangle."""
     return np.array(
         [left + 1j * bottom, right + 1j * bottom, right + 1j * top, left + 1j * top]
     )
 
 
 def area(outlines: Sequence[Outline]) -> float:
-    """Compute the area inside outlines."""
+    """Compute the area that outlines enclose, px²."""
     return sum(
         float(np.sum(outline.conj() * np.roll(outline, -1)).imag) / 2
         for outline in outlines
@@ -72,7 +72,7 @@ def area(outlines: Sequence[Outline]) -> float:
 
 
 def coverage(outlines: Sequence[Outline], shape: Size) -> FloatArray:
-    """Compute the share of each pixel that lies inside, exactly but for rounding, (H, W).
+    """Compute the share of each pixel that lies inside outlines, exactly but for rounding, (H, W).
 
     Parameters
     ----------

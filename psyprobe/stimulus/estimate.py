@@ -160,7 +160,7 @@ def round_window(
 
 
 def edge_pixels(shape: Size, ppd: float, radius: float, x: float, y: float) -> float:
-    """Compute the root of the share of pixels that lie on the edge of a hard disc.
+    """Compute the root of the share of pixels that a hard disc's edge crosses.
 
     Rounding decides on which side of the edge they are.
     """
@@ -275,13 +275,13 @@ def fit_patterns(image: Array, patterns: Array) -> LinearFit:
 
 
 def lengths(normal: Float64) -> Float64:
-    """Compute the root of the diagonal of normal matrices, (..., K, K); 1 where it is 0."""
+    """Compute the root of the diagonal of matrices, (..., K, K), with 1 in place of 0."""
     squared = np.diagonal(normal, axis1=-2, axis2=-1)
     return np.sqrt(np.where(squared > 0, squared, 1.0))
 
 
 def eigen_inverse(normal: Float64, smallest_share: float) -> Float64:
-    """Invert symmetric matrices, (..., K, K), without their smallest eigenvalues.
+    """Invert symmetric matrices, (..., K, K), leaving out their smallest eigenvalues.
 
     Eigenvalues below `smallest_share` times the largest are left out.
     """
@@ -345,7 +345,7 @@ def _power_and_frequency(image: Array, ppd: float) -> tuple[Float64, Float64]:
 
 
 def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Float64:
-    """Compute the share of the energy outside a band of radial frequency.
+    """Compute the share of an image's energy outside a band of radial frequency, cpd.
 
     Parameters
     ----------
@@ -381,7 +381,7 @@ def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Flo
 def band_limits(
     image: Array, ppd: float, floor: float = 1e-8
 ) -> tuple[Float64, Float64]:
-    """Find the lowest and the highest frequency that carries energy, cpd.
+    """Find the lowest and highest radial frequency at which an image has energy, cpd.
 
     Coefficients below `floor` times the largest one count as empty.
 

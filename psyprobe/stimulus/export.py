@@ -32,7 +32,7 @@ class PsychoPyImage:
     linear: bool
 
     def stim(self, window: Any, **options: Any) -> Any:
-        """Make an ``ImageStim`` in a window, pixel on pixel.
+        """Build PsychoPy's `ImageStim` for a window, one image pixel on one screen pixel.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class PsychoPyImage:
         )
 
     def check(self, window: Any) -> None:
-        """Raise an `InputError` if a window would show something else than was drawn."""
+        """Refuse a PsychoPy window that would show the image otherwise than it was drawn."""
         monitor = window.monitor
         pixels = monitor.getSizePix()
         width = monitor.getWidth()

@@ -47,11 +47,11 @@ class Planes:
 
     @property
     def in_colour(self) -> bool:
-        """Whether there are cone contrasts."""
+        """Tell whether there are cone contrasts."""
         return self.lms is not None
 
     def cones(self, rows: slice = slice(None)) -> Float64:
-        """Compute the cone contrasts of some rows, shape (3, h, W)."""
+        """Compute the cone contrasts (L, M, S) of some rows, shape (3, h, W)."""
         assert self.lms is not None and self.background is not None
         contrasts = self.lms[:, rows] / self.background
         contrasts -= 1
@@ -59,7 +59,7 @@ class Planes:
 
 
 def planes_of(image: Float64, spec: Any, measurements: ImageMeasurements) -> Planes:
-    """Separate an image into its planes.
+    """Separate an image into its luminance pattern and its cone contrasts.
 
     There is LMS only where the specification states the chromaticity of its background.
     """
@@ -121,7 +121,7 @@ def certify(
     display: Display | None = None,
     decoded: bool = False,
 ) -> Certificate:
-    """Measure pixels of any origin that were meant to be what a specification says.
+    """Measure pixels of any origin against the specification that they should follow.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class DisplayedLight:
 def displayed_light(
     pixels: Array, space: str, observer: str, display: Display
 ) -> DisplayedLight:
-    """Encode pixels to float32 drive and decode them again."""
+    """Compute the light a display emits for pixels, by encoding them to float32 drive and back."""
     drive = display.encode(pixels, space=space, observer=observer, clip=True)
     grey = space == "luminance" and not display.guns_differ
     values = to_float64(drive[..., 0] if grey else drive)
@@ -255,7 +255,7 @@ def displayed_light(
 def gamut_measurements(
     display: Display, values: int, outside: int, margin: float
 ) -> list[Measurement]:
-    """State how many values lie outside a display's gamut, and how far the others lie inside."""
+    """Build measurements of how many values leave a display's gamut, and the others' margin."""
     counted = f"count of {values} values outside {display.floor:.6g} to {display.ceiling:.6g} cd/m²"
     distance = "distance to the nearer limit over the range"
     return [
@@ -271,7 +271,7 @@ _QUANTITIES_ON_DISPLAY = ("background", "mean luminance", "contrast", "rms contr
 
 
 def displayed_measurements(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Rename measurements of displayed light "shown ...", and drop those not worth repeating."""
+    """Rename measurements of displayed light to "shown ...", dropping those not worth repeating."""
     return [
         replace(
             measurement,
@@ -284,7 +284,7 @@ def displayed_measurements(measurements: Iterable[Measurement]) -> list[Measurem
 
 
 def display_gain(display: Display, lowest_drive: float, highest_drive: float) -> float:
-    """Compute how much a relative change of drive changes the light, relative to sRGB.
+    """Compute how much a relative change of drive changes light, relative to sRGB.
 
     It is over 4, below which sRGB stays, and at least 1.
     """

@@ -20,7 +20,7 @@ _SHOWN_IMAGES = 4
 
 
 def stimulus_html(stimulus: Stimulus) -> str:
-    """Describe a stimulus by pictures with axes in degrees, its repr and its folded certificate.
+    """Build HTML of a stimulus: pictures with axes in degrees, its repr and certificate.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def stimulus_html(stimulus: Stimulus) -> str:
 
 
 def certificate_html(certificate: Certificate) -> str:
-    """Format the measurements as a table, failures marked with an exclamation mark."""
+    """Build an HTML table of measurements, failures marked with an exclamation mark."""
     rows = [table_cells(measurement) for measurement in certificate]
     return html.table(
         [TABLE_HEADING, *rows], f"{certificate.stimulus} ({certificate.precision})"

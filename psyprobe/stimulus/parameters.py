@@ -42,7 +42,7 @@ _DECIMAL = decimal.Context(prec=25)
 
 
 def log_spaced(first: float, last: float, n: int) -> FloatArray:
-    """Space values evenly in their logarithm, the same to the last bit on every machine.
+    """Compute n values evenly spaced in their logarithm, bit for bit alike on every machine.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def log_spaced(first: float, last: float, n: int) -> FloatArray:
 
 
 def power_of_ten(exponent: float) -> float:
-    """Compute 10 to an exponent of six decimals, the same to the last bit on every machine.
+    """Compute 10 to an exponent of six decimals, bit for bit alike on every machine.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class Parameter:
     labels: tuple[str, ...] = ()
 
     def check(self, name: str, value: Levels) -> float | FloatArray:
-        """Return a value as a float or an array of floats; raise `InputError` if not allowed."""
+        """Convert a value to a float or array of floats, refusing one that is not allowed."""
         if self.labels:
             value = _label_numbers(name, value, self.labels)
         numbers = number(name, value, "a ratio" if self.unit == "1" else self.unit)
@@ -177,7 +177,7 @@ def parameter(
     numeric: bool = True,
     labels: tuple[str, ...] = (),
 ) -> Levels:
-    """Make a dataclass field that is a parameter of a stimulus; arguments as in `Parameter`.
+    """Define a dataclass field that is a parameter of a stimulus; arguments as in `Parameter`.
 
     With `labels`, values are words or their numbers, from 0.
 
@@ -196,7 +196,7 @@ def parameter(
 
 
 def common(name: str, *, default: Levels = MISSING) -> Levels:
-    """Make the field of a parameter that many kinds have, with unit and limits from the table.
+    """Define the field of a parameter that many kinds share, with unit and limits from a table.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def common(name: str, *, default: Levels = MISSING) -> Levels:
 
 
 def file_parameter(label: str, *, default: Option = MISSING) -> Option:
-    """Make a dataclass field that is the path of a file from which a kind draws.
+    """Define a dataclass field that is the path of a file from which a kind draws.
 
     The digest of a stimulus is that of what the file holds, wherever it lies: with another picture
     in its place, questions are asked anew. A page names it as it lies beside the page.
@@ -229,7 +229,7 @@ def file_parameter(label: str, *, default: Option = MISSING) -> Option:
 
 
 def file_digest(name: str, path: str | Path) -> str:
-    """Hash what the file of a parameter holds, SHA-256, hexadecimal.
+    """Hash the content of the file that a parameter names, SHA-256, hexadecimal.
 
     Of a folder: the names of its files and what these hold.
     """
@@ -275,7 +275,7 @@ AREA = MappingProxyType(
 
 
 def check_names(kind: str, names: Collection[str], allowed: Collection[str]) -> None:
-    """Raise an error for a name that is not allowed, with the name that it stands for.
+    """Refuse a parameter name that is not allowed, suggesting the right one.
 
     Where other software has no such word, it is the nearest name.
     """
@@ -297,7 +297,7 @@ def check_arguments(
     allowed: Collection[str],
     required: Iterable[str],
 ) -> None:
-    """Raise an error for a name that is not allowed, as `check_names`, or one that is missing."""
+    """Refuse a parameter name that is not allowed, or one that is required and missing."""
     check_names(kind, names, allowed)
     missing = [name for name in required if name not in names]
     if missing:
@@ -330,7 +330,7 @@ def number(name: str, value: Any, unit: str) -> float | FloatArray:
 
 
 def _label_numbers(name: str, value: Any, labels: tuple[str, ...]) -> Any:
-    """Return the numbers of labels in place of the words, and anything else as it is."""
+    """Replace the labels of a parameter (such as letters) by their numbers."""
     words = np.asarray(value)
     if words.dtype.kind != "U":
         return value
@@ -341,7 +341,7 @@ def _label_numbers(name: str, value: Any, labels: tuple[str, ...]) -> Any:
 
 
 def require(valid: Any, name: str, value: Any, unit: str, allowed: str) -> None:
-    """Raise an error that names the first value that is not valid.
+    """Raise an error that names the first value that is not valid, and what is allowed.
 
     Parameters
     ----------

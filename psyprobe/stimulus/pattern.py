@@ -67,7 +67,7 @@ def pixel_positions(pixels: int, ppd: float) -> FloatArray:
 def offsets(
     shape: Size, ppd: float, x: FloatArray, y: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute how far columns lie to the right of a centre, and rows above it, deg.
+    """Compute how far columns lie right of a centre, and rows above it, deg.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def cos_sin_degrees(angle: FloatArray) -> tuple[FloatArray, FloatArray]:
 def in_planes(
     change: Array, step: FloatArray, level: FloatArray, backend: Backend
 ) -> Array:
-    """Compute three planes ``level + step * change`` for each image, shape (n, 3, H, W).
+    """Compute three cone planes `level + step * change` for each image, shape (n, 3, H, W).
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class Uniform(Specification):
     observer: str = "cie2006_led_lcd"
 
     def reference(self) -> Specification:
-        """Return itself: there is no target."""
+        """Return the field itself, which has no pattern to remove."""
         return self
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
@@ -241,7 +241,7 @@ class Modulation(Specification):
 
     @property
     def in_colour(self) -> bool:
-        """Whether pixels are LMS rather than luminance."""
+        """Tell whether pixels are LMS rather than luminance."""
         return self.direction != "achromatic"
 
     @property
@@ -262,18 +262,18 @@ class Modulation(Specification):
         return 0.0 if abs(share) < 1e-14 else share
 
     def summands(self) -> tuple[Specification, ...]:
-        """Return itself."""
+        """Return the patterns that this stimulus sums: itself alone."""
         return (self,)
 
     def reference(self) -> Specification:
-        """Return the uniform background: grey, or of this background's chromaticity."""
+        """Return the uniform background, without the pattern."""
         field = Uniform(luminance=self.luminance, ppd=self.ppd, size=self.size)
         if not self.in_colour:
             return field
         return replace(field, chromatic=True, white=self.white, observer=self.observer)
 
     def bounds(self) -> tuple[FloatArray, str] | None:
-        """Bound the pixels of each image by full modulation either way."""
+        """Compute bounds of each image's light, from full modulation either way."""
         if self.deepest is None:
             return None
         shape = (*self.batch, 1, 1)
@@ -286,7 +286,7 @@ class Modulation(Specification):
         return luminance[..., None] * self.background_lms * modulation, "lms"
 
     def unit(self) -> FloatArray:
-        """Draw the pattern of unit contrast about 0 for each image of the flattened batch.
+        """Draw the pattern at contrast 1 about 0 for each image of the flattened batch.
 
         Returns
         -------
@@ -312,7 +312,7 @@ class Modulation(Specification):
         return backend.array(images)
 
     def modulation(self, backend: Backend) -> Array:
-        """Draw the relative modulation of the light about 0, shape (..., H, W)."""
+        """Draw the light's relative change from the background, about 0, shape (..., H, W)."""
         contrast = self.per_image("contrast")
         change = self.paint(contrast, np.zeros_like(contrast), backend)
         return change.reshape((*self.batch, *self.shape))
@@ -445,7 +445,7 @@ class OffsetFit:
     def add(
         self, name: str, quantity: str, *, key: str | None = None, scale: float = 1.0
     ) -> None:
-        """Add a parameter to the measurements, in units of which one of its own holds `scale`."""
+        """Add a fitted parameter, times `scale`, to the measurements, against the requested one."""
         requested = getattr(self.spec, name)
         extra = STANDARD_ERRORS * self.errors[name] * scale
         if TOLERANCES[key or quantity].relative:

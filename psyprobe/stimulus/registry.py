@@ -26,7 +26,7 @@ Kind = TypeVar("Kind", bound="type[Specification]")
 
 
 def stimulus_kind(name: str) -> Callable[[Kind], Kind]:
-    """Make a class decorator that registers a kind of stimulus.
+    """Decorate a class so that it is registered as a kind of stimulus under a name.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def _add(name: str, kind: type[Specification]) -> None:
 
 
 def find_kind(name: str, *, allow_files: bool = False) -> type[Specification]:
-    """Find the kind of a name: built in, of an entry point, or ``FILE.py:CLASS``.
+    """Find a stimulus kind by name: built in, of an installed package, or FILE.py:CLASS.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def broken_kinds() -> dict[str, str]:
 def specification_from_dict(
     values: JsonMapping, *, allow_files: bool = False
 ) -> Specification:
-    """Make the specification that `Specification.to_dict` describes.
+    """Build the stimulus that `Specification.to_dict` describes.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def specification_from_dict(
 
 
 def _register_foreign(name: str, kind: Any) -> type[Specification]:
-    """Register what a package or a file offers as a kind, if it is one."""
+    """Register what a package or file offers as a stimulus kind, refusing what is none."""
     if not (isinstance(kind, type) and hasattr(kind, "from_dict")):
         raise InputError(
             f"{name!r} is {kind!r}; a kind is a class that inherits psyprobe.stimulus.Specification"
@@ -202,7 +202,7 @@ def _kind_in_file(name: str) -> type[Specification]:
 
 @cache
 def _import_file(path: Path, digest: str) -> Any:
-    """Run a file, once for each digest, and return its module."""
+    """Run a Python file, once for each digest of its content, and return its module."""
     try:
         return run_file(path, f"psyprobe_stimulus_{path.stem}_{digest[:16]}")
     except (Exception, SystemExit) as error:

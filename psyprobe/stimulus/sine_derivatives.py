@@ -124,7 +124,7 @@ class Derivatives:
         return np.asarray(images)
 
     def _mixed_columns(self, linear: Float64) -> Float64:
-        """Compute what images of these coefficients have along each row, (..., H, fields)."""
+        """Combine the vertical profiles by the coefficients of images, (..., H, fields)."""
         real, imaginary, *profile = self.down[:, 0]
         p = linear[..., :1]
         q = linear[..., 1:2]

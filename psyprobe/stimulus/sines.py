@@ -127,7 +127,7 @@ class Sine:
     pedestal: bool = False
 
     def image(self, cosine: float, sine: float) -> Float64:
-        """Draw ``E (cosine cos + sine sin)``, (H, W).
+        """Draw the sine under its envelope from its cosine and sine amplitudes, (H, W).
 
         With a pedestal, the multiple of E that makes the sum zero is subtracted.
 
@@ -144,7 +144,7 @@ class Sine:
         return self._fixed.image(linear)
 
     def fit(self, image: Array) -> SineFit:
-        """Fit amplitude, phase and background by least squares on {E cos, E sin, 1}.
+        """Fit amplitude, phase and background of the sine to an image by least squares.
 
         With a pedestal, E is fitted too.
         Exact for every frequency below Nyquist, every phase and every orientation, wherever the
@@ -188,7 +188,7 @@ class Sine:
         )
 
     def refine(self, image: Array, start: SineFit | None = None) -> PatternFit:
-        """Fit every parameter by damped Gauss-Newton, started where it was requested.
+        """Fit every parameter of the sine to an image by damped Gauss-Newton steps.
 
         Where the image has too few cycles to tell two parameters apart, they stay near their start.
 
@@ -253,11 +253,11 @@ class Sine:
 
     @cached_property
     def _fixed(self) -> Derivatives:
-        """Derivatives of the image by p, q, d and b, for the wave that was requested."""
+        """The image's derivatives by its four linear parameters, at the requested wave."""
         return self._linear(self._wave)
 
     def _linear(self, wave: Float64) -> Derivatives:
-        """Differentiate the image by p, q, d and b, for some wave."""
+        """Differentiate the image by its four linear parameters, at a wave vector (cpd)."""
         coefficients = np.zeros((4, 3, 1, 1))
         coefficients[[0, 1, 2], [0, 1, 2]] = 1.0
         parameters = np.concatenate([np.zeros(4), wave, self._envelope])
@@ -265,12 +265,12 @@ class Sine:
 
     @cached_property
     def _free(self) -> BoolArray:
-        """Which of the ten parameters are fitted."""
+        """A mask of the ten parameters that are fitted."""
         gaussian = self.radius is not None
         return np.array([True, True, self.pedestal, True, True, True] + [gaussian] * 4)
 
     def _derivatives(self, parameters: Float64) -> Derivatives:
-        """Differentiate the image by each free parameter."""
+        """Differentiate the image by each fitted parameter."""
         p, q, d, _, _, _, x, y, log_across, log_along = parameters
         coefficients = np.zeros((10, 3, 3, 3))
         coefficients[[0, 1, 2], [0, 1, 2], 0, 0] = 1.0
@@ -300,7 +300,7 @@ class Sine:
         return self._assemble(parameters, coefficients)
 
     def _assemble(self, parameters: Float64, coefficients: Float64) -> Derivatives:
-        """Assemble derivatives from their coefficients.
+        """Build the image's derivatives from the coefficients of their polynomials.
 
         `coefficients`, (N, 3, D, D), are those of x^i y^j in each derivative and field (in all but
         that by b, which is 1).
@@ -394,7 +394,7 @@ class Sine:
         return _State(parameters, cost, inverse)
 
     def _report(self, state: _State, count: int, mean: float) -> PatternFit:
-        """Convert the parameters that the search reached to those of a pattern."""
+        """Convert the parameters that the search reached to frequency, phase, size and place."""
         p, q, _, b, u, v, x, y, log_across, log_along = state.parameters.tolist()
         sign = 1.0 if np.dot((u, v), wave_vector(1.0, self.orientation)) >= 0 else -1.0
         u = sign * u
@@ -441,7 +441,7 @@ class Sine:
 
 
 def wave_vector(frequency: float, orientation: float) -> tuple[float, float]:
-    """Compute the cycles per degree along x and y of stripes at some orientation, deg."""
+    """Compute the frequency along x and y (cpd) of stripes at an orientation, deg."""
     angle = np.radians(orientation)
     return float(frequency * np.cos(angle)), float(frequency * np.sin(angle))
 

@@ -160,7 +160,7 @@ class Specification(_Frozen):
             ) from None
 
     def _require(self, name: str, valid: Any, allowed: str) -> None:
-        """Raise an error that names the first value of a parameter that is not valid."""
+        """Refuse a parameter unless all its values are valid, naming the first that is not."""
         require(valid, name, getattr(self, name), self.parameters()[name].unit, allowed)
 
     # -- its parameters
@@ -219,7 +219,7 @@ class Specification(_Frozen):
 
     @classmethod
     def _resolve_levels(cls, values: JsonMapping) -> JsonObject:
-        """Return values with parameters in place of derived levels."""
+        """Replace derived levels among values by the parameters they stand for."""
         parameters = {}
         for name, value in values.items():
             if name not in cls.derived_levels:
@@ -249,13 +249,13 @@ class Specification(_Frozen):
     # ----------------------------------------------------------------------------------------------
 
     def to_dict(self) -> JsonObject:
-        """Return the kind and all parameters as numbers, text and lists."""
+        """Return the stimulus's kind and all parameters as numbers, text and lists."""
         parameters = {name: plain(getattr(self, name)) for name in self.parameters()}
         return {"kind": self.kind} | parameters
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Self:
-        """Make a specification of parameters, or levels that stand for them, by name.
+        """Build a specification from parameters, or levels that stand for them, by name.
 
         Raises
         ------
@@ -273,9 +273,7 @@ class Specification(_Frozen):
             raise InputError(f"{cls.kind} needs other parameters: {error}") from None
 
     def content(self) -> JsonObject:
-        """Return what the digest is of: `to_dict`, with the identity of a kind from elsewhere and
-        the digests of files.
-        """
+        """Return what the digest hashes: kind and parameters, with digests of code and files."""
         files = {name: file_digest(name, getattr(self, name)) for name in self.files()}
         return self.to_dict() | {"kind": self.identity or self.kind} | files
 
@@ -373,7 +371,7 @@ class Specification(_Frozen):
         return Stimulus(pixels, space, self.ppd, self)
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
-        """Draw the pixels of all images of the batch, and name their space."""
+        """Draw the pixels of all images of the batch, and name their colour space."""
         raise NotImplementedError
 
     def chunks(
@@ -386,11 +384,11 @@ class Specification(_Frozen):
         yield self.draw(dtype=dtype)
 
     def stills(self, start: int, stop: int) -> Specification:
-        """Return some frames of a clip as still stimuli; a still is its only frame."""
+        """Return frames `start` to `stop` of a clip as stills; a still is its only frame."""
         return self
 
     def picture(self) -> Specification:
-        """Return the still that stands for the stimulus where there is room for one image."""
+        """Return the still that represents the stimulus where one image fits."""
         return self
 
     def measure(self, display: Display | None = None) -> Certificate:
@@ -398,11 +396,11 @@ class Specification(_Frozen):
         return self.draw().measure(display)
 
     def cautions(self) -> tuple[str, ...]:
-        """Return what a reader should know before the stimulus is shown, a sentence each."""
+        """List what a reader should know before the stimulus is shown, a sentence each."""
         return ()
 
     def reference(self) -> Specification:
-        """Return what the target is told apart from: the same field without it."""
+        """Return the same field without the target, to compare the target with."""
         return KINDS["uniform"](luminance=self.luminance, ppd=self.ppd, size=self.size)
 
     def singles(self) -> Iterator[Self]:
@@ -418,7 +416,7 @@ class Specification(_Frozen):
         return (self.single(self.batch, index) for index in np.ndindex(*self.batch))
 
     def single(self, batch: Shape, index: Shape) -> Self:
-        """Return the specification of one image of a batch that the parameters broadcast to."""
+        """Return the stimulus at one index of the batch shape to which parameters broadcast."""
         if not batch:
             return self
         numbers = {
@@ -427,7 +425,7 @@ class Specification(_Frozen):
         return self._with_numbers(numbers)
 
     def select(self, batch: Shape, positions: Sequence[int] | IntArray) -> Self:
-        """Return the specification of some images of a batch that the parameters broadcast to.
+        """Return the stimulus at some positions of the batch shape to which parameters broadcast.
 
         Parameters
         ----------
@@ -456,7 +454,7 @@ class Specification(_Frozen):
         return self._with_numbers(arrays)
 
     def _with_numbers(self, numbers: JsonMapping) -> Self:
-        """Copy the specification with other numbers, which were checked before.
+        """Copy the specification with other numbers, which are not checked again.
 
         A run makes more of these than it has questions, so checks are skipped.
         """
@@ -470,13 +468,13 @@ class Specification(_Frozen):
         return copy
 
     def family(self) -> tuple[str, list[object]]:
-        """Return what specifications share that `joined` can draw in one call: all but numbers."""
+        """Return what specifications must share for `joined` to draw them in one call."""
         names = _describe_kind(type(self)).others
         return self.kind, [plain(getattr(self, name)) for name in names]
 
     @classmethod
     def joined(cls, specs: Sequence[Self]) -> Self:
-        """Join specifications of a family, each of one image or of one axis, along that axis.
+        """Join specifications of one family along one axis of the batch.
 
         Numbers that differ become arrays of shape (n,).
 
@@ -495,7 +493,7 @@ class Specification(_Frozen):
         return specs[0]._with_numbers(numbers)
 
     def summands(self) -> tuple[Specification, ...]:
-        """Return the patterns that another can be added to."""
+        """List the patterns of the stimulus to which others can be added."""
         raise InputError(f"only patterns on a background add up; {self.kind!r} is none")
 
     def __add__(self, other: Specification) -> Specification:
@@ -504,7 +502,7 @@ class Specification(_Frozen):
         return KINDS["sum"].from_dict({"parts": (*self.summands(), *other.summands())})
 
     def bounds(self) -> tuple[FloatArray, str] | None:
-        """Bound the pixels of each image without drawing it.
+        """Compute bounds of each image's light without drawing it; None if unknown.
 
         Returns
         -------
@@ -547,7 +545,7 @@ class Specification(_Frozen):
     # ----------------------------------------------------------------------------------------------
 
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
-        """Measure one image, and add what this kind expects of it.
+        """Measure one image's light and cone contrasts, adding to the measurements.
 
         By default nothing is expected, and measurements only inform.
 
@@ -567,7 +565,7 @@ class Specification(_Frozen):
     def measure_image(
         self, image: Float64, measurements: ImageMeasurements
     ) -> list[Measurement]:
-        """Measure the pixels of one image of this specification."""
+        """Measure the pixels of one image against this specification."""
         self.measure_planes(planes_of(image, self, measurements), measurements)
         return measurements.entries
 
@@ -586,12 +584,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def cache_by_kind(function: Function) -> Function:
-    """Apply `functools.cache` to a function of kinds, which mypy does not take for hashable."""
+    """Apply `functools.cache` to a function of stimulus kinds, with types that mypy accepts."""
     return cast(Function, cache(function))
 
 
 def join_numbers(specs: Sequence[Specification], counts: Sequence[int]) -> JsonObject:
-    """Join the numbers of specifications of one kind, by parameter.
+    """Concatenate the numeric parameters of specifications of one kind, by name.
 
     Parameters
     ----------
@@ -653,7 +651,7 @@ def _describe_kind(kind: type[Specification]) -> _KindDescription:
 
 
 def _definition(kind: type[Specification], name: str) -> Parameter:
-    """Return the nearest definition of a parameter: a class may change its default only."""
+    """Find the nearest class that defines a parameter's unit and limits, and return these."""
     for base in kind.__mro__:
         field = vars(base).get("__dataclass_fields__", {}).get(name)
         if field and "parameter" in field.metadata:
@@ -663,7 +661,7 @@ def _definition(kind: type[Specification], name: str) -> Parameter:
 
 
 def levels_of(kind: type[Specification]) -> Mapping[str, Parameter]:
-    """Describe all levels of a kind, as `Specification.levels`."""
+    """Describe all that can be varied in a stimulus kind, by name, with unit and limits."""
     return _describe_kind(kind).levels
 
 
@@ -718,7 +716,7 @@ def level_of(stimulus: Specification | type[Specification], name: str) -> Parame
 
 
 def with_levels(spec: Specification, **values: Levels) -> Specification:
-    """Copy a stimulus with other values of some levels; names as in `level_of`.
+    """Copy a stimulus with other values of some parameters or derived levels.
 
     Parameters
     ----------

@@ -76,14 +76,14 @@ class Stimulus:
 
     @property
     def background(self) -> Stimulus:
-        """The same field without the target and without masks."""
+        """The uniform field without target and masks, as a stimulus."""
         spec = self.spec
         while spec.reference() != spec:
             spec = spec.reference()
         return spec.draw()
 
     def measure(self, display: Display | None = None) -> Certificate:
-        """Measure the pixels: the calibration certificate, requested against delivered.
+        """Measure the pixels and return the certificate: requested against delivered values.
 
         Parameters
         ----------

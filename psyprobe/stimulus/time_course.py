@@ -58,7 +58,7 @@ def time_course(
     *,
     moves: bool,
 ) -> Complex:
-    """Compute the amplitude at some times, s.
+    """Compute the amplitude of a flickering or drifting pattern at some times, s.
 
     `phase` is in radians, other parameters are as in `TimeCourseFit`.
 
@@ -159,7 +159,7 @@ def _slopes(times: FloatArray, parameters: FloatArray, *, moves: bool) -> Comple
 
 
 def _scaled(slopes: Complex) -> tuple[FloatArray, FloatArray]:
-    """Stack real on imaginary parts, and scale each column to length 1.
+    """Stack real on imaginary parts of slopes, and scale each column to length 1.
 
     Returns
     -------

@@ -106,7 +106,7 @@ def _column(precision: str) -> int:
 
 
 def precision_of(image: Array) -> str:
-    """Name the precision that an array is judged by, from its dtype.
+    """Name the precision ("float32", "uint8" ...) in which an array is judged, from its dtype.
 
     Whole numbers of 16 bits and more are finer than float32 near mid-grey only at low contrast;
     they count as float16.

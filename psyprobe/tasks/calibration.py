@@ -161,12 +161,12 @@ class Grade:
 
     @property
     def is_told(self) -> bool:
-        """Whether answers are right more often than by guessing."""
+        """Tell whether answers are right more often than by guessing."""
         return _tail(self.right, self.trials) <= CHANCE
 
     @property
     def is_reversed(self) -> bool:
-        """Whether answers are wrong more often than by guessing, as to aliases."""
+        """Tell whether answers are wrong more often than by guessing, as to aliases."""
         return _tail(self.wrong, self.trials) <= CHANCE
 
     @property

@@ -425,7 +425,7 @@ class Verdicts:
 
     @property
     def failed(self) -> bool:
-        """Whether no reply was a verdict."""
+        """Tell whether no reply was a verdict."""
         return not self.values
 
     @property

@@ -360,7 +360,7 @@ class TaskScore(Tabled):
 
     @property
     def random_weights(self) -> bool:
-        """Whether the observer was not trained."""
+        """Tell whether the observer was not trained."""
         return bool(self.attributes["random_weights"])
 
     def rows(self) -> Sequence[Row]:

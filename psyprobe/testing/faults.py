@@ -93,7 +93,7 @@ class ExpectedImage:
 
     @property
     def is_wave(self) -> bool:
-        """Whether the stimulus has a carrier with a phase."""
+        """Tell whether the stimulus has a carrier with a phase."""
         return isinstance(self.spec, Gabor | Grating)
 
     def draw(self, spec: Specification) -> Float64:

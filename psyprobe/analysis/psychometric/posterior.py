@@ -302,7 +302,7 @@ class Answer:
 
     @property
     def soft(self) -> bool:
-        """Whether a probability was read rather than a yes or no."""
+        """Tell whether a probability was read rather than a yes or no."""
         return 0 < self.response < 1
 
 

@@ -104,7 +104,7 @@ class RateBounds:
 
     @property
     def free(self) -> bool:
-        """Whether the rate is fitted."""
+        """Tell whether the rate is fitted."""
         return self.low < self.high
 
 

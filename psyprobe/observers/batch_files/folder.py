@@ -93,7 +93,7 @@ class Folder:
     unread: int = 0
 
     def pending(self, key: str) -> bool:
-        """Whether a question without an answer may still get one."""
+        """Tell whether a question without an answer may still get one."""
         if key in self.answers or key not in self.file_names:
             return False
         open_files = sum(

@@ -180,7 +180,7 @@ class ProblemError(PsyprobeError):
 
     @property
     def is_refusal(self) -> bool:
-        """Whether it may be about what the question holds, and not about the server."""
+        """Tell whether it may be about what the question holds, and not about the server."""
         return self.status in _REFUSING_STATUS
 
     def as_answer(self, attempts: int = 1) -> Answer:

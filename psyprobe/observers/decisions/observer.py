@@ -72,7 +72,7 @@ class DecidedObserver(Answering):
 
     @property
     def loaded(self) -> bool:
-        """Whether the weights of the encoder are loaded."""
+        """Tell whether the weights of the encoder are loaded."""
         return bool(getattr(self.inner, "loaded", True))
 
     def rows(

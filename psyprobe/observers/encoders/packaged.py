@@ -139,7 +139,7 @@ class PackagedObserver:
 
     @property
     def loaded(self) -> bool:
-        """Whether it has looked at anything yet."""
+        """Tell whether it has looked at anything yet."""
         return self._network is not None
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:

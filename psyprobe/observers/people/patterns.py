@@ -94,7 +94,7 @@ class PatternPresenter:
 
     @property
     def inattentive(self) -> bool:
-        """Whether too many of the last clear patterns were answered wrongly."""
+        """Tell whether too many of the last clear patterns were answered wrongly."""
         return self._clear_hits[-_LAST_CLEAR:].count(False) >= _WRONG_CLEAR
 
     def _seed(self, inquiry: Inquiry) -> int:

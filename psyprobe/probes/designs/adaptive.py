@@ -208,7 +208,7 @@ class Adaptive(PosteriorDesign[P]):
 
     @property
     def finished(self) -> bool:
-        """Whether all is answered, and known well enough or asked often enough."""
+        """Tell whether all is answered, and known well enough or asked often enough."""
         return not self._pending and not self._open_places()
 
     def _due_level(self, places: list[int]) -> Level | None:

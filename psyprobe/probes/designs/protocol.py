@@ -53,7 +53,7 @@ class Level:
 
     @property
     def catch(self) -> bool:
-        """Whether nothing is shown but the uniform field."""
+        """Tell whether nothing is shown but the uniform field."""
         return self.contrast == 0
 
 
@@ -145,7 +145,7 @@ class Design(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing left to ask."""
+        """Tell whether there is nothing left to ask."""
 
     def estimate(self) -> DesignEstimate:
         """Report what is known so far."""

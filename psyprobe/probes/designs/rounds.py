@@ -54,7 +54,7 @@ class Rounds(PosteriorDesign[ThresholdPosterior]):
 
     @property
     def finished(self) -> bool:
-        """Whether every level of every round has been answered."""
+        """Tell whether every level of every round has been answered."""
         return self._second is None and not self._remaining and not self._pending
 
     def _take(self, level: Level) -> None:

@@ -80,7 +80,7 @@ class AnnulusNoise(Modulation):
 
     @property
     def in_colour(self) -> bool:
-        """Whether pixels are LMS: a chromatic direction, or a grey of a stated chromaticity."""
+        """Tell whether pixels are LMS: of a chromatic direction, or a grey of stated white."""
         return self.chromatic or super().in_colour
 
     @property
@@ -147,7 +147,7 @@ class _Components(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _components(shape: Size, ppd: float, low: float, high: float) -> _Components:
-    """List the components of a ring, as if there were no Nyquist frequency.
+    """List the Fourier components in a ring of frequencies, also beyond the Nyquist frequency.
 
     So their order does not depend on the resolution.
     """
@@ -181,7 +181,7 @@ def _components(shape: Size, ppd: float, low: float, high: float) -> _Components
 def _unit_noise(
     shape: Size, ppd: float, low: float, high: float, window: float, seed: int
 ) -> npt.NDArray[np.float64]:
-    """Draw noise of mean 0 and standard deviation 1; cached, since contrasts share a pattern."""
+    """Draw noise in a ring of frequencies, of mean 0 and SD 1; cached for other contrasts."""
     import scipy.fft
 
     height, width = shape
@@ -212,7 +212,7 @@ def _unit_noise(
 
 
 def _make_hermitian(column: npt.NDArray[np.complex128]) -> None:
-    """Complete, in place, a column that is its own mirror image.
+    """Make a column of a spectrum its own mirror image, in place, so that the image is real.
 
     Of each pair, the coefficient that is set decides, or else the first one.
     """

@@ -54,7 +54,7 @@ class _Published(Specification):
     frequency: Levels = common("frequency", default=4.0)
 
     def reference(self) -> Specification:
-        """Return the uniform background, exactly neutral."""
+        """Return the uniform neutral background, without the pattern."""
         return Uniform(luminance=self.luminance, ppd=self.ppd, size=self.size)
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
@@ -69,7 +69,7 @@ class _Published(Specification):
         return backend.array(pixels), space
 
     def _image(self, **values: float) -> FloatArray:
-        """Draw the image of some values of the parameters."""
+        """Draw one image from the numbers of its parameters."""
         raise NotImplementedError
 
 
@@ -95,7 +95,7 @@ def _under_envelope(
 def _light(
     luminance: float, change: FloatArray | float, darkest: float = _DARKEST
 ) -> FloatArray:
-    """Modulate the luminance, and cut the light off where it is too dark."""
+    """Modulate a luminance by a relative change, with a floor at the darkest light."""
     return np.asarray(np.maximum(luminance * (1 + change), darkest))
 
 
@@ -138,7 +138,7 @@ class Cai2025Gabor(_Published):
             raise unknown_name("axis", self.axis, AXES)
 
     def reference(self) -> Specification:
-        """Return the uniform background, in the same linear RGB."""
+        """Return the uniform background in linear RGB, without the Gabor."""
         return Cai2025Background(luminance=self.luminance, ppd=self.ppd, size=self.size)
 
     def _image(self, **values: float) -> FloatArray:
@@ -164,7 +164,7 @@ class Cai2025Background(Specification):
     """
 
     def reference(self) -> Specification:
-        """Return itself: there is no target."""
+        """Return the background itself, which has no pattern to remove."""
         return self
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
@@ -183,7 +183,7 @@ def _white_field(shape: Size) -> FloatArray:
 
 
 def _filtered_noise(shape: Size, ppd: float, low: float, high: float) -> FloatArray:
-    """Filter the frozen white field by an ideal ring (edges inside), to unit standard deviation."""
+    """Filter the frozen white noise to a band of frequencies, of unit SD."""
     height, width = shape
     radial = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)) * ppd
     inside = (radial >= low) & (radial <= high)
@@ -238,7 +238,7 @@ class _PublishedMask(_Published):
     contrast_kind = "michelson"
 
     def reference(self) -> Specification:
-        """Return the mask alone."""
+        """Return the mask alone, without the Gabor."""
         return replace(self, contrast=0.0)
 
     def _target(self, values: dict[str, float]) -> FloatArray:

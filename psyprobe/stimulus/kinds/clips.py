@@ -42,12 +42,12 @@ class Flicker(TemporalModulation):
     still_kind = Disc
 
     def course(self, start: int, stop: int) -> JsonObject:
-        """Compute the contrasts of some frames, brighter and darker than the background."""
+        """Compute the contrast of each frame, which alternates about the background."""
         wave = self.window(start, stop) * np.cos(2 * np.pi * self.cycles(start, stop))
         return {"contrast": self.along_frames("contrast") * wave}
 
     def patterns(self) -> Float64:
-        """Draw the disc, shape (1, H, W)."""
+        """Draw the disc that flickers, shape (1, H, W)."""
         place = {"edge": self.edge, "x": self.x, "y": self.y}
         return estimate.round_window(self.shape, self.ppd, self.radius, **place)[None]
 
@@ -90,7 +90,7 @@ class Counterphase(_TemporalGabor):
     """
 
     def course(self, start: int, stop: int) -> JsonObject:
-        """Compute contrasts and phases of some frames."""
+        """Compute the contrast and phase of each frame of the reversing grating."""
         wave = self.window(start, stop) * np.cos(2 * np.pi * self.cycles(start, stop))
         return {
             "contrast": self.along_frames("contrast") * np.abs(wave),
@@ -116,7 +116,7 @@ class Drift(_TemporalGabor):
     moves = True
 
     def course(self, start: int, stop: int) -> JsonObject:
-        """Compute contrasts and phases of some frames."""
+        """Compute the contrast and phase of each frame of the drifting grating."""
         # Complete turns are left out before degrees are made of them, which keeps phases exact in
         # long clips.
         lead = -360.0 * (self.cycles(start, stop) % 1.0)

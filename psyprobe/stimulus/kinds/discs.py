@@ -44,15 +44,15 @@ class Disc(Modulation):
         self._require("edge", self.edge <= 2 * self.radius, "0 to twice the radius")
 
     def _check_contrast(self) -> None:
-        """Allow a disc to be darker than its background, and many times as bright."""
+        """Allow contrasts from -1 (black) to many times the background."""
 
     def unit(self) -> FloatArray:
-        """Draw discs of unit height, shape (n, H, W)."""
+        """Draw discs of height 1, shape (n, H, W)."""
         place = {name: self.per_image(name) for name in ("x", "y", "radius", "edge")}
         return pattern.round_window(self.shape, self.ppd, **place)
 
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
-        """Measure levels, contrast and radius, by least squares on a disc."""
+        """Measure a disc's levels, contrast and radius, by least squares."""
         light = planes.light
         level = self.luminance
         contrast = self.contrast

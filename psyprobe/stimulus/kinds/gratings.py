@@ -76,7 +76,7 @@ class _Wave(Modulation):
         radius: FloatArray | None = None,
         balanced: bool = False,
     ) -> Array:
-        """Paint the wave under a round envelope of some radius, or under none.
+        """Draw the wave under a Gaussian envelope of a radius, or under none, as an outer product.
 
         cos(a + b) = cos a cos b - sin a sin b, and a round Gaussian is a product: so each image is
         a product of an H x 2 and a 2 x W matrix. Balancing subtracts the multiple of the envelope
@@ -132,13 +132,13 @@ class _Wave(Modulation):
         return change
 
     def _draw_windows(self, numbers: dict[str, FloatArray]) -> FloatArray:
-        """Draw round windows of some geometries, shape (n, H, W)."""
+        """Draw round windows from their sizes and places, shape (n, H, W)."""
         if self.window == "disc":
             numbers["edge"] = np.zeros_like(numbers["edge"])
         return pattern.round_window(self.shape, self.ppd, **numbers)
 
     def envelope(self) -> Float64:
-        """Draw the envelope that was requested, with the estimators' own code, (H, W)."""
+        """Draw the requested envelope by code other than the stimulus's, to measure by, (H, W)."""
         if self.window == "none":
             return np.ones(self.shape)
         centre = {"x": self.x, "y": self.y}
@@ -153,7 +153,7 @@ class _Wave(Modulation):
         )
 
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
-        """Measure levels and contrast, and where the wave really lies."""
+        """Measure levels, contrast, frequency, orientation, phase and place of the wave."""
         level = self.luminance
         contrast = self.contrast
         depth = contrast * self.luminance_share
@@ -198,7 +198,7 @@ class _Wave(Modulation):
             self._measure_geometry(refined, error, measurements)
 
     def _sine(self) -> Sine:
-        """Return the wave that estimators search for in the pixels."""
+        """Return the sine wave that the measurement fits to the pixels."""
         names = ("shape", "ppd", "frequency", "orientation", "x", "y")
         place = {name: getattr(self, name) for name in names}
         place["pedestal"] = self.balanced
@@ -209,7 +209,7 @@ class _Wave(Modulation):
     def _measure_geometry(
         self, fit: PatternFit, pixel_error: float, measurements: ImageMeasurements
     ) -> None:
-        """Add where the wave and its envelope lie, and what no wave explains."""
+        """Add measurements of where the wave and its envelope lie, and of the residual."""
 
         def slack(name: str, scale: float) -> float:
             error = STANDARD_ERRORS * fit.gain[name] * pixel_error / scale
@@ -253,7 +253,7 @@ class _Wave(Modulation):
 
 
 def _levels(image: Float64) -> tuple[float, float, float, float]:
-    """Compute mean, standard deviation, smallest and largest pixel; the image is overwritten."""
+    """Compute mean, standard deviation, smallest and largest pixel, overwriting the image."""
     mean = float(image.mean())
     lowest = float(image.min())
     highest = float(image.max())
@@ -293,7 +293,7 @@ class Gabor(_Wave):
         self._require("radius", self.radius <= longest, allowed)
 
     def bounds(self) -> tuple[FloatArray, str] | None:
-        """Bound the pixels by full modulation, which a balanced Gabor may leave."""
+        """Compute bounds of the pixels' light without drawing; none for balanced Gabors."""
         return None if self.balanced else super().bounds()
 
     def paint(
@@ -398,7 +398,7 @@ class Ring(_Wave):
         self._require("edge", self.edge <= 2 * self.inner, allowed)
 
     def envelope(self) -> Float64:
-        """Draw the ring that was requested, with the estimators' own code, (H, W)."""
+        """Draw the requested ring by other code than the stimulus's, to measure with, (H, W)."""
         place = {"edge": self.edge, "x": self.x, "y": self.y}
         outer = estimate.round_window(self.shape, self.ppd, self.radius, **place)
         inner = estimate.round_window(self.shape, self.ppd, self.inner, **place)

@@ -84,7 +84,7 @@ class Pictures:
 
     @property
     def array(self) -> bool:
-        """Whether they are an array of numpy."""
+        """Tell whether the pictures come from an array in a `.npy` file."""
         return self.path.endswith(".npy")
 
     def __len__(self) -> int:
@@ -155,7 +155,7 @@ class _Window(NamedTuple):
     y: float
 
     def draw(self) -> Float64:
-        """Draw it, 1 where it is open, (H, W)."""
+        """Draw the window, 1 where it is open, (H, W)."""
         if self.name == "none":
             return np.ones(self.shape)
         place = {"x": self.x, "y": self.y}
@@ -232,7 +232,7 @@ class Image(Modulation):
         self._require("picture", self.picture < count, allowed)
 
     def _check_contrast(self) -> None:
-        """Leave it to the drawing whether the darkest pixel would need negative light."""
+        """Allow any contrast: drawing refuses one that needs negative light."""
 
     @property
     def _window(self) -> _Window:
@@ -241,7 +241,7 @@ class Image(Modulation):
         return _Window(self.window, self.shape, self.ppd, *place)
 
     def unit(self) -> FloatArray:
-        """Draw the photographs about 0, shape (n, H, W).
+        """Draw the photographs with mean 0 and RMS contrast 1 in the window, shape (n, H, W).
 
         In its window each has a mean of 0 and an RMS contrast of 1.
         """
@@ -271,7 +271,7 @@ class Image(Modulation):
     def measure_window(
         self, images: Iterable[Float64], measurements: ImageMeasurements
     ) -> None:
-        """Measure mean and RMS contrast of images within the window, all together."""
+        """Measure the mean and RMS contrast of images within the window, all together."""
         weight = self._window.draw()
         weight /= weight.sum()
         moments = []

@@ -52,7 +52,7 @@ _CLEAR_STROKE = 2.0
 
 @cache
 def letter_outlines(name: str) -> tuple[Outline, ...]:
-    """Return the outlines of one of Sloan's letters or "E", in strokes from the frame's middle.
+    """Return the outlines of a Sloan letter or "E", in strokes from the letter's middle.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def letter_outlines(name: str) -> tuple[Outline, ...]:
 
 
 def _outline_of_r() -> tuple[Outline, Outline]:
-    """Draw R, whose leg of slope -12/5 goes up into its bowl."""
+    """Build the outline of the letter R."""
     # Height of the point where the leg's right edge meets the bowl, above its foot.
     height = np.roots([169 / 144, -8.25, 12.25]).real.min()
     corner = 2.5 - 5 / 12 * height + 1j * (height - 2.5)
@@ -147,7 +147,7 @@ class _Place(NamedTuple):
     y: float
 
     def outlines(self) -> tuple[Outline, ...]:
-        """Return the outlines in pixels from the middle of the image."""
+        """Return the letter's outlines, in pixels from the middle of the image."""
         cosine, sine = cos_sin_degrees(np.array(self.orientation))
         turn = self.stroke * (cosine + 1j * sine)
         middle = self.x + 1j * self.y
@@ -156,7 +156,7 @@ class _Place(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _draw(place: _Place, shape: Size) -> FloatArray:
-    """Draw one letter; cached, since contrasts share it."""
+    """Draw one letter as the share of each pixel that is ink; cached for other contrasts."""
     image = coverage(place.outlines(), shape)
     image.setflags(write=False)
     return image
@@ -201,7 +201,7 @@ class _Letter(Modulation):
         self._require("letter_size", self.allow_alias | visible, allowed)
 
     def _check_contrast(self) -> None:
-        """Allow a letter to be darker than its background, and many times as bright."""
+        """Allow contrasts from -1 (black) to many times the background."""
 
     def _names(self) -> Iterator[str]:
         """Return the letter of each image of the flattened batch."""
@@ -226,7 +226,7 @@ class _Letter(Modulation):
         return np.stack([_draw(place, self.shape) for place in self._places()])
 
     def cautions(self) -> tuple[str, ...]:
-        """Say whether strokes are so narrow that the position between pixels matters."""
+        """Warn where strokes are so narrow that the position between pixels matters."""
         stroke = float(np.min(self.letter_size)) * self.ppd / _STROKES
         if stroke >= _CLEAR_STROKE:
             return ()
@@ -317,7 +317,7 @@ class Landolt(_Letter):
         return iter("C" * len(self.per_image("x")))
 
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
-        """Measure the gap too: the width that leaves as much ink."""
+        """Measure a Landolt ring, its gap included: the width that leaves as much ink."""
         super().measure_planes(planes, measurements)
         # How much ink a wider gap takes: its length along each side, in strokes.
         length = np.sqrt(2.5**2 - 0.5**2) - np.sqrt(1.5**2 - 0.5**2)

@@ -207,7 +207,7 @@ def measure_levels(
 
 
 def _transform(spectrum: AnyArray, level: Array, out: Array) -> None:
-    """Write the real image of the first columns of a half-plane spectrum, plus a level, to `out`.
+    """Compute the real image of a half-plane spectrum's first columns plus a level, into `out`.
 
     The spectrum is overwritten.
     """
@@ -279,7 +279,7 @@ def _ring(
 
 @lru_cache(maxsize=2)
 def _sorted_frequencies(shape: Size, ppd: float) -> tuple[FloatArray, IntArray]:
-    """Sort the frequencies of a half-plane spectrum, cpd, without the mean.
+    """Sort the frequencies of a half-plane spectrum but for 0, cpd, with their places.
 
     Returns
     -------
@@ -301,7 +301,7 @@ def _sorted_frequencies(shape: Size, ppd: float) -> tuple[FloatArray, IntArray]:
 
 
 def _unit_coefficients(ring: _Ring, seed: int) -> AnyArray:
-    """Draw the coefficients of one image whose standard deviation is 1."""
+    """Draw random Fourier coefficients in a band, of an image whose SD is 1."""
     # Deviates are always drawn in float32: a seed means the same image in every precision.
     normal = np.random.default_rng(seed).standard_normal(
         2 * len(ring.index), dtype=np.float32

@@ -43,7 +43,7 @@ class SquareWave(WindowedWave):
         return np.stack([wave._stripes() * wave.envelope() for wave in self.singles()])
 
     def _stripes(self) -> FloatArray:
-        """Draw the mean of one image's wave over each pixel, (H, W)."""
+        """Draw one image's square wave averaged over each pixel, (H, W)."""
         cosine, sine = cos_sin_degrees(np.array(self.orientation))
         columns, rows = estimate.pixel_centres(self.shape, self.ppd)
         across = (columns - self.x) * cosine + (rows[:, None] - self.y) * sine

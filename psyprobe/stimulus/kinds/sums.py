@@ -108,7 +108,7 @@ class Sum(Specification):
         return np.broadcast_shapes(*(part.batch for part in self.parts))
 
     def varying(self) -> dict[str, FloatArray]:
-        """Return the parameters of the parts that are arrays, by their names in the sum."""
+        """Return the parts' parameters that are arrays, by their names in the sum."""
         values = {name: self.value(name) for name in self._layout.parameters}
         return {
             name: value
@@ -117,7 +117,7 @@ class Sum(Specification):
         }
 
     def levels(self) -> Mapping[str, Parameter]:
-        """Describe the levels of the target, and those of the other parts by prefixed names."""
+        """Describe what can vary: levels of the first part, and of others by prefixed names."""
         return self._layout.levels
 
     def value(self, name: str) -> Levels:
@@ -154,18 +154,18 @@ class Sum(Specification):
         } | names
 
     def content(self) -> JsonObject:
-        """Return what the digest is taken of: `to_dict`, with the contents of the parts."""
+        """Return the sum's kind and parts for its digest, with the contents of the parts."""
         return self.to_dict() | {"parts": [part.content() for part in self.parts]}
 
     def reference(self) -> Specification:
-        """Return the masks alone."""
+        """Return the sum without its first part, the target: the masks alone."""
         if len(self.parts) == 2:
             mask: Specification = self.parts[1]
             return mask
         return Sum(parts=self.parts[1:], names=self.names[1:])
 
     def summands(self) -> tuple[Specification, ...]:
-        """Return the parts."""
+        """Return the parts of the sum."""
         return self.parts
 
     def measure_image(
@@ -212,12 +212,12 @@ class Sum(Specification):
         return addresses[name]
 
     def family(self) -> tuple[str, list[object]]:
-        """Return what sums share that `joined` can draw in one call: the families of the parts."""
+        """Return what sums must share for `joined` to draw them in one call."""
         return self.kind, [part.family() for part in self.parts]
 
     @classmethod
     def joined(cls, specs: Sequence[Self]) -> Self:
-        """Join sums of a family along one axis: numbers of the parts become arrays."""
+        """Join sums of one family along one axis: numbers of the parts become arrays."""
         counts = [math.prod(spec.batch) for spec in specs]
         parts = []
         for alike in zip(*(spec.parts for spec in specs), strict=True):
@@ -235,11 +235,11 @@ class Sum(Specification):
             yield {**shared, "parts": list(parts)}
 
     def single(self, batch: Shape, index: Shape) -> Self:
-        """Return the sum of one image of a batch that the parts broadcast to."""
+        """Return the sum at one index of the batch shape to which the parts broadcast."""
         return self._with_parts(part.single(batch, index) for part in self.parts)
 
     def select(self, batch: Shape, positions: Sequence[int] | IntArray) -> Self:
-        """Return the sum of some images of a batch that the parts broadcast to."""
+        """Return the sum at some positions of the batch shape to which the parts broadcast."""
         return self._with_parts(part.select(batch, positions) for part in self.parts)
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
@@ -275,7 +275,7 @@ class Sum(Specification):
 
 
 def _check_backgrounds(parts: Sequence[Modulation]) -> None:
-    """Raise an error where the parts do not share one background."""
+    """Refuse parts that do not share one background."""
     for part in parts[1:]:
         for name in BACKGROUND:
             expected = getattr(parts[0], name)

@@ -84,7 +84,7 @@ class WhiteNoise(Modulation):
         return self.ppd * np.sqrt(self.density * self._power)
 
     def density_at(self, frequency: FloatArray) -> FloatArray:
-        """Compute the density of one stimulus at some frequencies.
+        """Compute the noise's spectral density at frequencies (cpd), deg².
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class WhiteNoise(Modulation):
         return backend.array(images)
 
     def _coloured(self, deviates: FloatArray, index: int) -> FloatArray:
-        """Give white deviates of one image their spectrum, of unit variance."""
+        """Filter white deviates to the noise's spectrum; white noise leaves them as they are."""
         return deviates
 
     def _refuse_negative(self, pixels: Array) -> None:
@@ -208,7 +208,7 @@ class ColouredNoise(WhiteNoise):
         return np.reshape(power, exponents.shape)
 
     def density_at(self, frequency: FloatArray) -> FloatArray:
-        """Compute the density of one stimulus at some frequencies, as for white noise."""
+        """Compute the noise's spectral density at frequencies (cpd), deg²."""
         lowest = 1 / max(self.field)
         return np.asarray(
             self.density * np.maximum(frequency, lowest) ** -self.exponent
@@ -232,7 +232,7 @@ def _frequencies(shape: Size, ppd: float) -> FloatArray:
 
 @lru_cache(maxsize=8)
 def _spectrum(shape: Size, ppd: float, exponent: float) -> FloatArray:
-    """Compute the density over that at 1 cpd, for each coefficient of `numpy.fft.fft2`."""
+    """Compute spectral density relative to that at 1 cpd, for coefficients of `numpy.fft.fft2`."""
     lowest = ppd / max(shape)
     return np.maximum(_frequencies(shape, ppd), lowest) ** -exponent
 

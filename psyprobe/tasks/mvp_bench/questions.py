@@ -435,7 +435,7 @@ def _identical_pairs(table: pd.DataFrame, folder: Path) -> Iterator[int]:
 
 
 def _every_rotation(item: pd.DataFrame) -> bool:
-    """Whether an item has all its rotations, each a left cyclic shift of the first."""
+    """Tell whether an item has all its rotations, each a left cyclic shift of the first."""
     first = item.iloc[0]
     count = int(first["rotations"])
     rotations = [rotated(first["question"], first["answer"], k) for k in range(count)]

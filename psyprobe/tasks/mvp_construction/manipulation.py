@@ -399,7 +399,7 @@ def image_names(number: int) -> dict[str, str]:
 
 
 def drawn_before(folder: Path, number: int, key: str) -> bool:
-    """Whether the images of a pair are there and were made from the same inputs."""
+    """Tell whether the images of a pair are there and were made from the same inputs."""
     files = {kind: folder / name for kind, name in image_names(number).items()}
     try:
         account = json.loads(

@@ -80,7 +80,7 @@ class Item:
         return self.steps[step].value or {}
 
     def done(self, step: str) -> bool:
-        """Whether a step is done."""
+        """Tell whether a step is done."""
         return step in self.steps and self.steps[step].value is not None
 
     @property

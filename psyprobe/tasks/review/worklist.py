@@ -432,7 +432,7 @@ def write_kept(folder: str | Path, verdicts: Mapping[str, Mapping[str, str]]) ->
 
 
 def _identical(paths: Sequence[Path]) -> bool:
-    """Whether the images of a pair, in two files or side by side in one, have the same pixels."""
+    """Tell whether the images of a pair, in two files or side by side in one, are alike."""
     if len(paths) == 2:
         return same_pixels(*paths)
     try:
