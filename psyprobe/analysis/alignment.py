@@ -60,8 +60,7 @@ def alignment_score(
     multiplier: ArrayLike,
     response: ArrayLike,
 ) -> float:
-    """Spearman's rank correlation of the responses with the contrast in units of the human
-    threshold.
+    """Compute Spearman's correlation of responses with contrast in units of human threshold.
 
     Parameters
     ----------
@@ -141,7 +140,7 @@ def align(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Alignment:
-    """Compute the alignment score with a bootstrap interval over slices.
+    """Compute the alignment score (Spearman's r_s) with a bootstrap interval over levels.
 
     Parameters
     ----------
@@ -230,7 +229,7 @@ def align(
 
 
 def spearman(x: FloatArray, y: FloatArray) -> float:
-    """Compute Spearman's r_s of all values together."""
+    """Compute Spearman's rank correlation of all values together."""
     return float(weighted_spearman(x.ravel(), y.ravel(), np.ones((1, y.size)))[0])
 
 
@@ -242,7 +241,7 @@ def fisher(r: Any) -> Any:
 def _pooled(
     multiplier: ArrayLike, response: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Broadcast multipliers of contrast and responses to one shape, and check them."""
+    """Broadcast contrast multipliers and responses to one shape, refusing invalid values."""
     m = np.asarray(multiplier, dtype=np.float64)
     r = np.asarray(response, dtype=np.float64)
     try:
@@ -292,7 +291,7 @@ class Slices(Recorded):
 
 
 def score_slices(multiplier: ArrayLike, response: ArrayLike) -> Slices:
-    """Measure monotonicity within slices and unevenness between them.
+    """Measure how responses rise within each level, and how uneven they are between levels.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ class ResponderScore(Recorded):
     fractions: tuple[Fraction, ...] = ()
 
     def cells(self) -> dict[str, str]:
-        """Format the statistics for a table."""
+        """Format the statistics as table cells, by heading."""
         alignment = self.alignment
         slices = self.slices
         shape = self.shape
@@ -116,11 +116,11 @@ class ResponderScore(Recorded):
 
     @property
     def first(self) -> Fraction | None:
-        """Return the fraction of a person for the first data set; None without single people."""
+        """Return the score as a fraction of a person's in the first data set, or None."""
         return self.fractions[0] if self.fractions else None
 
     def remarks(self, gridded: bool) -> list[str]:
-        """List what the numbers do not say."""
+        """List in sentences what reduces the meaning of the numbers."""
         slices = self.slices
         shape = self.shape
         notes = [self.alignment.note] if self.alignment.note else []
@@ -148,7 +148,7 @@ class ResponderScore(Recorded):
         return notes
 
     def record(self) -> JsonObject:
-        """Collect every statistic that is a single value."""
+        """Collect all single-valued statistics as a flat record."""
         alignment = self.alignment
         slices = self.slices
         shape = self.shape
@@ -199,11 +199,13 @@ class DetectionScore(LayerScore):
 
     @property
     def confidence(self) -> float:
-        """Return the confidence of all intervals."""
+        """Return the confidence level of all intervals."""
         return self.score.alignment.confidence
 
     def rows(self) -> list[Row]:
-        """List the observer, the pixels, contrast alone, one person, and what can be attained."""
+        """Build the table rows of observer, pixels, contrast alone, one person, and best
+        attainable.
+        """
         title = f"{self.experiment} ({self.measure})"
         # Contrast alone has curves wherever a grid was shown, and the key says what a run without
         # one lacks.
@@ -269,7 +271,7 @@ class DetectionScore(LayerScore):
         return Row(title, PERSON, PERSON, cells, record, {ALIGNMENT: entry}, [note])
 
     def notes(self) -> list[str]:
-        """Explain the headings."""
+        """Explain the table's headings in sentences."""
         return [*_KEY] if self.people else [*_KEY, f"{self.experiment}: {NO_PEOPLE}"]
 
 
@@ -282,7 +284,7 @@ def score_detection(
     resamples: int = 2000,
     seed: int = 0,
 ) -> tuple[DetectionScore, ...]:
-    """Score a detection result against human sensitivity, layer by layer.
+    """Score a detection result against human sensitivity, one score for each layer.
 
     Parameters
     ----------
@@ -417,7 +419,7 @@ def _iso_responses(
 def _human_at(
     selected: Responses, points: Scored, at: dict[str, FloatArray], rows: int
 ) -> FloatArray:
-    """Look up the sensitivity of people in each row of the grid; NaN where it is not known."""
+    """Look up human sensitivity for each row of the grid; NaN where it is not known."""
     if selected.curve is not None and list(at) == [selected.curve[0]]:
         level, curve_values, sensitivity = selected.curve
         human = np.full(rows, np.nan)

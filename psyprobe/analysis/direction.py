@@ -35,7 +35,7 @@ _MAX_UNDEFINED = 0.1
 
 
 def angle_status(angle: ArrayLike, lengths: ArrayLike) -> FloatArray:
-    """Classify each angle between a test's and its reference's feature.
+    """Classify each angle between features as sound, changed by rounding alone, or undefined.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def angle_status(angle: ArrayLike, lengths: ArrayLike) -> FloatArray:
 
 
 def share_of(status: FloatArray, value: int) -> float:
-    """Compute the share (0 to 1) of trials that have a status; 0 of no trials."""
+    """Compute the share (0 to 1) of responses that have a status; 0 of none."""
     return float((status == value).mean()) if status.size else 0.0
 
 

@@ -115,7 +115,7 @@ class Thresholds(Recorded):
     anisotropy_range: tuple[float, float] | None = None
 
     def cells(self) -> dict[str, str]:
-        """Format the statistics for a table."""
+        """Format the statistics as table cells, by heading."""
         interval = ""
         if self.shift_low is not None and self.shift_high is not None:
             interval = (
@@ -137,7 +137,7 @@ class Thresholds(Recorded):
         return cells
 
     def record(self) -> JsonObject:
-        """Collect every statistic that is a single value."""
+        """Collect all single-valued statistics as a flat record."""
         names = ("shift", "shift_low", "shift_high", "shape", "rmse")
         record = {f"{name}_log10": getattr(self, name) for name in names} | dict(
             self.ratios
@@ -180,7 +180,7 @@ class DiscriminationScore(LayerScore):
     note: str = ""
 
     def rows(self) -> list[Row]:
-        """List observer, pixels, the difference alone, ideal observer, people and alignment."""
+        """Build the table rows of observer, pixels, ideal observer, people and other baselines."""
         title = f"{self.experiment} ({self.measure}, thresholds at the anchor {self.anchor!r})"
         rows = []
         listed = (
@@ -214,7 +214,7 @@ class DiscriminationScore(LayerScore):
         return rows + ([] if self.alignment is None else self.alignment.rows())
 
     def _limits(self, thresholds: Thresholds, short: str) -> dict[str, str]:
-        """Format the highest frequency at each level, where the period was varied."""
+        """Format the highest frequency told apart at each level, where the period was varied."""
         if self.difference != "period":
             return {}
         limits = list(zip(thresholds.values, thresholds.status, strict=True))
@@ -240,7 +240,7 @@ class DiscriminationScore(LayerScore):
         return remarks + ([self.note] if self.note else [])
 
     def notes(self) -> list[str]:
-        """Explain the headings."""
+        """Explain the table's headings in sentences."""
         key = [*_KEY, *_KEY_OF_LIMITS] if self.difference == "period" else [*_KEY]
         return [*key, *([] if self.alignment is None else self.alignment.notes())]
 
@@ -254,7 +254,7 @@ def score_discrimination(
     resamples: int = 2000,
     seed: int = 0,
 ) -> tuple[DiscriminationScore | DetectionScore, ...]:
-    """Score just noticeable differences, layer by layer; without an anchor the alignment alone.
+    """Score a result's just noticeable differences, one score for each layer.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ def _unsigned_zero(value: float | None) -> float | None:
 
 
 def _column(result: xr.Dataset, name: str, levels: Sequence[str]) -> FloatArray:
-    """Read values at every level, flat; NaN where the result has none."""
+    """Read a variable's values at every level, flat; NaN where the result has none."""
     if name not in result:
         return np.full(math.prod(result.sizes[level] for level in levels), np.nan)
     return np.asarray(result[name].transpose(*levels).values.astype(float).ravel())
@@ -374,7 +374,7 @@ def _column(result: xr.Dataset, name: str, levels: Sequence[str]) -> FloatArray:
 def _read(
     result: xr.Dataset, name: str, measure: str, layer: str
 ) -> tuple[FloatArray, StrArray]:
-    """Read just noticeable differences from a variable's responses, flat over levels."""
+    """Compute just noticeable differences from a variable's responses, flat over levels."""
     levels = levels_of(result)
     against = name.endswith("against_response")
     other = str(result.attrs["against"]) if against else stimulus_axis_of(result).name
@@ -388,7 +388,7 @@ def _read(
 def _defined(
     result: xr.Dataset, name: str, measure: str, layer: str, order: Sequence[str]
 ) -> FloatArray:
-    """Read responses, NaN where they are undefined."""
+    """Read responses, with NaN where they are undefined."""
     lost = status_of(result, name, measure, layer, order) == UNDEFINED
     return np.where(lost, np.nan, values_of(result, name, measure, layer, order))
 
@@ -402,7 +402,7 @@ def _thresholds(
     status: StrArray,
     other: FloatArray | None = None,
 ) -> Thresholds:
-    """Compare thresholds with those of people; `other` are those of the other difference."""
+    """Compare thresholds with those of people, and with those for another kind of difference."""
     comparable = np.isfinite(values) & np.isfinite(people)
     shift = low = high = shape = rmse = None
     if comparable.sum() > 1:
@@ -443,9 +443,7 @@ def _thresholds(
 def _ratios(
     rows: Mapping[str, FloatArray], values: FloatArray, difference: str
 ) -> dict[str, float | None]:
-    """Compute dip and handle over contrasts of pedestals and masks, and slopes over other
-    levels.
-    """
+    """Compute dip and handle over pedestal or mask contrasts, and log slopes over other levels."""
     ratios: dict[str, float | None] = {}
     for name, level in rows.items():
         first = _lowest(rows, name)
@@ -476,7 +474,7 @@ def _ratios(
 def _masked(
     rows: Mapping[str, FloatArray], contrast: FloatArray, response: FloatArray
 ) -> float | None:
-    """Divide the response to a target of contrast 0.1 under the strongest mask by that without."""
+    """Divide the response to a target of contrast 0.1 on the strongest mask by that on none."""
     near = response[:, int(np.abs(np.log(contrast / _SEEN)).argmin())]
     mask = rows["mask_contrast"]
     first = _lowest(rows, "mask_contrast")
@@ -484,13 +482,13 @@ def _masked(
 
 
 def _lowest(rows: Mapping[str, FloatArray], name: str) -> BoolArray:
-    """Mark the rows at the first value of every level but one, which is none of a mask."""
+    """Mark the rows that have the first value of every level but one."""
     lowest = [values == values.min() for other, values in rows.items() if other != name]
     return np.asarray(np.all([np.ones(len(rows[name]), dtype=bool), *lowest], axis=0))
 
 
 def _over(first: FloatArray, second: FloatArray) -> float | None:
-    """Divide two thresholds, where each is one and measured."""
+    """Divide one threshold by another, None unless both are single and measured."""
     single = (first.size, second.size) == (1, 1) and bool(
         np.isfinite(first).all() and np.isfinite(second).all()
     )

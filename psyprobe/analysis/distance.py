@@ -42,7 +42,7 @@ _SMALLEST_SQUARE = 1e-290
 
 
 def distances(test: ArrayLike, reference: ArrayLike) -> dict[str, FloatArray]:
-    """Compute all distances between test and reference features, in one pass over the vectors.
+    """Compute all distances (angular, L1, L2 ...) between test and reference feature vectors.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class SummedDistances:
         self._parts = 0
 
     def add(self, test: FloatArray, reference: FloatArray, times: int = 1) -> None:
-        """Count parts of the vectors in, each so many times.
+        """Add parts of the vectors to the sums, each counted `times` times.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class SummedDistances:
         self._parts += times * tests.shape[1]
 
     def distances(self) -> dict[str, FloatArray]:
-        """Compute distances of the parts as one long vector, shape (n,) each.
+        """Compute the distances of all parts joined to one long vector, shape (n,) each.
 
         The keys are those of `distances`.
         """
@@ -166,7 +166,7 @@ class SummedDistances:
         }
 
     def distances_of_means(self) -> dict[str, FloatArray]:
-        """Compute distances between the means of the parts, as `distances`."""
+        """Compute distances between the means of the parts, shape (n,) each."""
         test, reference = (
             self._sums[name] / self._parts for name in ("mean test", "mean reference")
         )
@@ -174,7 +174,7 @@ class SummedDistances:
 
 
 def angular_distance(a: ArrayLike, b: ArrayLike) -> FloatArray:
-    """Compute the angle between feature vectors over pi, S_ac, exact to float64 rounding.
+    """Compute the angle between feature vectors over pi, exact to float64 rounding.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def lengths(rows: ArrayLike) -> FloatArray:
 
 
 def angular_of_rounded_cosine(cosine: ArrayLike) -> FloatArray:
-    """Compute S_ac, arccosine over pi, from a cosine similarity rounded to float32.
+    """Compute the angle over pi from a cosine similarity rounded to float32.
 
     This is what the float32 number itself costs. The paper's arithmetic adds the rounding errors of
     its sums: `angular_distance_float32` repeats those, too.
@@ -290,7 +290,7 @@ def angular_of_rounded_cosine(cosine: ArrayLike) -> FloatArray:
 def _measured(
     a: ArrayLike, b: ArrayLike, names: tuple[str, str]
 ) -> dict[str, FloatArray]:
-    """Compute all distances between vectors whose leading dimensions broadcast."""
+    """Compute all distances between feature vectors whose leading dimensions broadcast."""
     first, second, shape = _broadcast(a, b)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         test_squares, reference_squares, apart, turned, l1 = _sums(
@@ -329,7 +329,7 @@ def _measured(
 def _broadcast(
     a: ArrayLike, b: ArrayLike
 ) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Reshape both to rows, one where all are the same, and find the shape of the answer."""
+    """Reshape two arrays of vectors to rows, and return the shape of their distances."""
     first = np.asarray(a)
     second = np.asarray(b)
     for array in (first, second):
@@ -398,7 +398,7 @@ def _sums(first: FloatArray, second: FloatArray, count: int) -> FloatArray:
 def _units(
     first: FloatArray, second: FloatArray, row_index: IntArray
 ) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
-    """Yield some of the rows, block by block, and their unit vectors."""
+    """Iterate over blocks of two sets of rows, with their unit vectors."""
     rows_at_once = max(1, _BLOCK // first.shape[-1])
     for start in range(0, len(row_index), rows_at_once):
         rows = row_index[start : start + rows_at_once]
@@ -423,7 +423,7 @@ def _check_finite(squares: FloatArray, name: str, shape: tuple[int, ...]) -> Non
 
 
 def _half_angle(apart: FloatArray, along: FloatArray) -> FloatArray:
-    """Compute an angle over pi from the squares of difference and sum of unit vectors."""
+    """Compute an angle over pi from squared lengths of difference and sum of unit vectors."""
     return np.asarray(2 / np.pi * np.arctan2(np.sqrt(apart), np.sqrt(along)))
 
 
@@ -436,7 +436,7 @@ def _square(rows: FloatArray) -> FloatArray:
 
 
 def angular_distance_float32(test: FloatArray, reference: FloatArray) -> FloatArray:
-    """Compute S_ac as published: arccos of a float32 cosine cut to [-1, 1], over pi.
+    """Compute the angle over pi as published: arccos of a float32 cosine cut to [-1, 1].
 
     Rounding errors are included: the smallest difference above 0 is 1.1e-4, and smaller ones become
     0. New work wants `angular_distance`.
@@ -481,7 +481,7 @@ def angular_distance_float32(test: FloatArray, reference: FloatArray) -> FloatAr
 
 
 def _summed(values: FloatArray, squared: bool) -> FloatArray:
-    """Sum over the last axis in float32, in the order of the GPU; sum the squares if asked."""
+    """Sum values or their squares over the last axis in float32, in the order of a GPU."""
     leading = values.shape[:-1]
     length = values.shape[-1]
     vectors = -(-length // _LANES)
@@ -513,7 +513,7 @@ def _summed(values: FloatArray, squared: bool) -> FloatArray:
 
 
 def _tree(values: FloatArray) -> FloatArray:
-    """Sum over the threads of a block: halves down to a warp, then neighbours."""
+    """Sum over the threads of a GPU block in float32: halves down to a warp, then neighbours."""
     width = values.shape[-1]
     while width > _WARP:
         width //= 2

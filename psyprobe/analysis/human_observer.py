@@ -49,7 +49,7 @@ class Ceiling(Recorded):
 
     @property
     def persons(self) -> int:
-        """Count the persons."""
+        """Count the persons whose scores are averaged."""
         return len(self.scores)
 
 
@@ -61,7 +61,7 @@ def ceiling(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Ceiling:
-    """Average persons' scores, with an interval over persons.
+    """Average persons' scores to a noise ceiling, with an interval over persons.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def ceiling(
 
 
 def shape_alignment(log_ratio: FloatArray) -> float:
-    """Score the shape of a contrast sensitivity function as the alignment score does a model's.
+    """Compute a CSF's alignment with people (Spearman's r_s) from its log ratio to theirs.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class Person:
 
 @lru_cache(maxsize=32)
 def persons(conditions: Conditions, levels: tuple[float, ...]) -> tuple[Person, ...]:
-    """Score all persons who were measured under the conditions of an experiment, or near them.
+    """Score each person who was measured under an experiment's conditions, or near them.
 
     Parameters
     ----------
@@ -212,20 +212,20 @@ class People(Recorded):
 
     @property
     def span(self) -> tuple[float, float]:
-        """Take the medians over persons of the ends of their ranges."""
+        """Compute the medians over persons of the ends of their measured ranges."""
         low, high = np.median(self.ranges, axis=0)
         return float(low), float(high)
 
     @property
     def determined(self) -> bool:
-        """Tell whether people score so far above a flat CSF that a fraction means anything."""
+        """Tell whether people score far enough above a flat CSF for a fraction to mean anything."""
         return self.ceiling.value - self.flat >= _LEAST_ABOVE_FLAT
 
 
 def people(
     conditions: Conditions, levels: FloatArray, **interval: Any
 ) -> tuple[People, ...]:
-    """Score the people of each data set with three persons or more, the largest first.
+    """Collect the data sets of three persons or more that fit, with scores, the largest first.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def people(
 
 
 def _preference(dataset: People) -> tuple[bool, int, float]:
-    """Order data sets: determined ones first, then by persons, then by the width of their span."""
+    """Build a sort key of data sets: determined ones first, then by persons and range."""
     low, high = dataset.span
     return not dataset.determined, -dataset.ceiling.persons, low / high
 
@@ -282,7 +282,7 @@ class Fraction(Recorded):
 def fraction_of(
     dataset: People, levels: FloatArray, multiplier: FloatArray, response: FloatArray
 ) -> Fraction:
-    """Divide an observer's score on the range of each person by the score of the persons.
+    """Divide an observer's score over each person's range by the persons' scores.
 
     Parameters
     ----------

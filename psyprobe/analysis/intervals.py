@@ -33,7 +33,7 @@ def draw_counts(size: int, resamples: int, seed: int) -> npt.NDArray[np.int64]:
 
 
 def student_reach(samples: FloatArray, size: int, confidence: float) -> float:
-    """Compute half a symmetric interval from bootstrap samples of `size` items, by Student's t."""
+    """Compute the half-width of an interval from bootstrap samples, by Student's t."""
     spread = float(np.std(samples)) * np.sqrt(size / (size - 1))
     return float(student_quantile(size, confidence) * spread)
 
@@ -53,7 +53,7 @@ def normal_quantile(confidence: float) -> float:
 
 
 def neighbour_correlation(values: FloatArray) -> float | None:
-    """Correlate values with their neighbours; alike neighbours make an interval too narrow.
+    """Correlate values with their neighbours, whose likeness makes an interval too narrow.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ def within(levels: FloatArray, low: float, high: float) -> BoolArray:
 def iso_contrast(
     contrast: ArrayLike, response: ArrayLike, level: ArrayLike
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Find the contrast at which each slice of a response grid first rises to a level.
+    """Find the contrast at which each row of a response grid first rises to a given response.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def fit_iso_response(
     criterion: Literal["shape", "absolute"] = "shape",
     floor: float = 0.0,
 ) -> IsoResponse | None:
-    """Find the iso-response curve that resembles human contrast sensitivity best.
+    """Find the contour of equal response that resembles human contrast sensitivity best.
 
     Every response of the grid above `floor` is tried as a level (400 quantiles of them on larger
     grids). Only levels reached in every row compete, or, if there is none, in as many rows as any
@@ -244,7 +244,7 @@ def fit_iso_response(
 
 
 def _fraction(low: FloatArray, high: FloatArray, level: FloatArray) -> FloatArray:
-    """Locate the level between two responses, 0 to 1."""
+    """Locate a response between two others, 0 at the lower and 1 at the higher."""
     positive = (low > 0) & (high > 0)
     low, high, level = (
         np.where(positive, np.log(np.where(positive, values, 1.0)), values)

@@ -33,7 +33,7 @@ _TASKS = (
 def jnd(
     difference: ArrayLike, response: ArrayLike, level: ArrayLike
 ) -> tuple[FloatArray, StrArray]:
-    """Find the first difference at which each row of responses reaches its level.
+    """Find the first difference at which each row of responses reaches its criterion.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def slope(
     threshold: ArrayLike,
     within: tuple[float, float] = (0.0, math.inf),
 ) -> float | None:
-    """Fit the slope of log threshold over log level between two levels; None of fewer than two.
+    """Fit the slope of log threshold over log level within a range; None under two points.
 
     Examples
     --------

@@ -176,7 +176,7 @@ def match_contrast(
 
 
 def _bracketed(contrast: FloatArray, curve: FloatArray, target: float) -> float:
-    """Find a root between the ends of the contrast range, as the code of Cai et al. does."""
+    """Find a root between the ends of the contrast range, as the published code does."""
     from scipy.optimize import brentq
 
     log_c = np.log10(contrast)
@@ -327,7 +327,7 @@ _SMALL = 0.2
 def _estimate(
     errors: FloatArray, share: FloatArray, power: int, confidence: float
 ) -> Estimate:
-    """Estimate the root, of a power, of the mean of errors to that power, with its interval."""
+    """Compute the power mean of errors with its interval."""
     mean = float(errors.mean())
     frequencies = len(errors)
     value = mean ** (1 / power)
@@ -401,7 +401,7 @@ class MatchingResponder(Recorded):
 
     @property
     def saturated(self) -> int:
-        """Count the matches that do not exist."""
+        """Count the references that no contrast matches."""
         return self.saturated_low + self.saturated_high
 
 
@@ -422,11 +422,11 @@ class MatchingScore(LayerScore):
 
     @property
     def confidence(self) -> float:
-        """Return the confidence of all intervals."""
+        """Return the confidence level of all intervals."""
         return self.constancy.mean.confidence
 
     def rows(self) -> list[Row]:
-        """List the observer, the pixels where they were measured, and perfect constancy."""
+        """Build the table rows of observer, pixels and perfect contrast constancy."""
         options = [
             self.measure,
             *["bracket"] * (self.method == "bracket"),
@@ -447,7 +447,7 @@ class MatchingScore(LayerScore):
         short: str,
         matches: MatchingResponder | None,
     ) -> Row:
-        """Build the row of a responder; without one, that of perfect constancy."""
+        """Build a responder's table row, or that of perfect contrast constancy without one."""
         error = self.constancy if matches is None else matches.error
         flags = ""
         remarks = []
@@ -486,7 +486,7 @@ class MatchingScore(LayerScore):
         return self.row(row, short, "mean error", noted=False)
 
     def notes(self) -> list[str]:
-        """Explain the headings."""
+        """Explain the table's headings in sentences."""
         return [*_KEY, f"{self.experiment}: {NO_PEOPLE}"]
 
 
@@ -577,7 +577,7 @@ def score_matching(
     resamples: int = 2000,
     seed: int = 0,
 ) -> tuple[MatchingScore, ...]:
-    """Score a matching result against human contrast matches, layer by layer.
+    """Score a matching result against human contrast matches, one score for each layer.
 
     Parameters
     ----------
@@ -644,7 +644,7 @@ def _score_layer(
 
 
 def matching_layers(result: xr.Dataset) -> list[str]:
-    """List the layers of a matching result; see `psyprobe.analysis.responses.layers_of`."""
+    """List the observer's layers that a matching result holds."""
     return layers_with(
         result,
         "matching",
@@ -715,7 +715,7 @@ def _matched(
 def _responses(
     result: xr.Dataset, measure: str, layer: str, prefix: str
 ) -> tuple[FloatArray, FloatArray]:
-    """Read curves (F, C) and responses to the references (K,), of a layer or of the pixels."""
+    """Read responses to tests (F, C) and to references (K,), of a layer or of the pixels."""
     order = [*levels_of(result), stimulus_axis_of(result).name, "reference_contrast"]
     return (
         values_of(result, f"{prefix}response", measure, layer, order),

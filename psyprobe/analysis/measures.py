@@ -32,7 +32,7 @@ _MEASURED = re.compile(
 
 
 def split_measures(result: xr.Dataset) -> xr.Dataset:
-    """Give each measure of a result variables of its own: ``response_angular``, ``response_l2``.
+    """Split variables by measure into one each: `response_angular`, `response_l2`.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def split_measures(result: xr.Dataset) -> xr.Dataset:
 
 
 def join_measures(result: xr.Dataset) -> xr.Dataset:
-    """Put the measures of a result along the dimension "measure", after that of layers.
+    """Join a result's variables of each measure along a dimension "measure".
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def join_measures(result: xr.Dataset) -> xr.Dataset:
 
 
 def measures_of(result: xr.Dataset) -> list[str]:
-    """Names of the measures that a result holds."""
+    """List the measures (distances) that a result holds."""
     if "measure" in result.dims:
         return [str(measure) for measure in result["measure"].values]
     return [
@@ -99,7 +99,7 @@ def measures_of(result: xr.Dataset) -> list[str]:
 
 
 def _parts(name: str, measures: list[str]) -> tuple[str, str]:
-    """Name of a variable without its measure, and the measure; empty where it has none."""
+    """Split a variable's name into its base and its measure, "" where it has none."""
     for measure in measures:
         base = name.removesuffix(f"_{measure}")
         if base != name and _MEASURED.fullmatch(base):
@@ -108,7 +108,7 @@ def _parts(name: str, measures: list[str]) -> tuple[str, str]:
 
 
 def _joined(result: xr.Dataset, base: str, measures: list[str]) -> xr.Variable:
-    """Stack the variables of one name over all measures."""
+    """Stack the variables of one base name over all measures."""
     import xarray as xr
 
     columns = [result[f"{base}_{measure}"] for measure in measures]

@@ -35,14 +35,14 @@ SCORES = (*STATISTICS, "alignment")
 
 
 def curve_scores(log_s: FloatArray, log_reference: FloatArray) -> dict[str, float]:
-    """Compute all `SCORES` of one curve against another, both log10 sensitivities, shape (X,)."""
+    """Compute all scores of one CSF against another, both as log10 sensitivities, shape (X,)."""
     statistics = csf_statistics(10.0**log_s, 10.0**log_reference)
     scores = {name: float(statistics[name]) for name in STATISTICS}
     return scores | {"alignment": shape_alignment(log_s - log_reference)}
 
 
 def is_error(score: str) -> bool:
-    """Tell an error, where less is better, from other scores by its name."""
+    """Tell whether a score is an error, where less is better, by its name."""
     return "rmse" in score
 
 
@@ -99,7 +99,7 @@ class Curve:
     castle: FloatArray
 
     def scores(self) -> dict[str, FloatArray]:
-        """Score each person against the geometric mean of the others, shape (P,), by `SCORES`."""
+        """Score each person against the geometric mean of the others, by score, shape (P,)."""
         n = len(self.persons)
         means_of_others = (self.log_s.sum(axis=0) - self.log_s) / (n - 1)
         scores = [
@@ -110,7 +110,7 @@ class Curve:
 
 
 def curves(dataset: str | None = None) -> list[Curve]:
-    """Find the curves that three persons or more measured in full.
+    """Find the CSFs that three persons or more measured at all the same levels.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def _curves(table: pd.DataFrame, name: str, family: _Family) -> Iterator[Curve]:
 
 
 def _complete(grid: pd.DataFrame, fewest: int) -> pd.DataFrame | None:
-    """Find the largest part without a gap of a table of persons and values."""
+    """Select the largest part of a table of persons and values that has no gap."""
     order = sorted(grid.columns, key=lambda x: (-int(grid[x].notna().sum()), x))
     best: pd.DataFrame | None = None
     for k in range(fewest, len(order) + 1):

@@ -87,7 +87,7 @@ class PublishedScore:
 
     @property
     def is_metric(self) -> bool:
-        """Tell whether the model is a metric of images and no encoder."""
+        """Tell whether the model is an image metric and no encoder."""
         return self.model in _METRICS
 
 
@@ -123,7 +123,7 @@ def replay(
     models: Iterable[str] | None = None,
     tests: Iterable[str] | None = None,
 ) -> list[xr.Dataset]:
-    """Load stored responses of models as results, which can be scored like those of a run.
+    """Load the stored responses of published models as results that can be scored.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def _read_table(path: Path) -> Table:
 def _stored(
     table: Table, grids: Path, model: str, test: str
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Select levels, contrasts, grid (X, C) and rows of score points (K, M, 4) of a model."""
+    """Select a published model's levels, contrasts, response grid and scored points in one test."""
     if (model, test) not in table:
         raise InputError(
             f"there are no responses of {model} at multiples of the human threshold in {test}"

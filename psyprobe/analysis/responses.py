@@ -96,7 +96,7 @@ class Responses:
 
 
 def mesh(levels: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """List the value of each level in every row of a grid, all rows in one dimension."""
+    """List the value of each level in every row of a grid, flat."""
     values = np.meshgrid(*levels.values(), indexing="ij")
     return dict(zip(levels, map(np.ravel, values), strict=True))
 
@@ -151,7 +151,7 @@ def layers_of(result: xr.Dataset) -> list[str]:
 
 
 def layers_with(result: xr.Dataset, probe: str, needed: Sequence[str]) -> list[str]:
-    """List the layers in the result of a probe.
+    """List the layers of a result, refusing one of another probe or without needed variables.
 
     Raise `InputError` if it lacks a variable that such results have.
     """
@@ -168,7 +168,7 @@ def layers_with(result: xr.Dataset, probe: str, needed: Sequence[str]) -> list[s
 def resolve_measure_and_layer(
     result: xr.Dataset, layers: Sequence[str], measure: str | None, layer: str | None
 ) -> tuple[str, str]:
-    """Return the measure and layer to read: those named, else the defaults.
+    """Choose the measure and layer to read: those named, else the defaults.
 
     The default measure is the experiment's, or "angular"; the default layer is the only one.
     """
@@ -190,7 +190,7 @@ def values_of(
     layer: str | None = None,
     order: Sequence[str] = (),
 ) -> FloatArray:
-    """Read finite float64 values of a variable, turned so that they grow with the difference.
+    """Read a variable's values of one measure and layer as float64, growing with difference.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def status_of(
     layer: str | None = None,
     order: Sequence[str] = (),
 ) -> FloatArray:
-    """Read the status of the values that `values_of` gives.
+    """Read the status of a variable's values, of one measure and layer.
 
     It is `SOUND` where the measure is no angle, or lengths are unknown.
     """
@@ -371,7 +371,7 @@ def _scored(
 
 
 def stored_measure(measures: Sequence[str], measure: str) -> str:
-    """Name the stored measure from which a measure is computed: itself, or "cosine".
+    """Name the stored measure from which another is computed: itself, or "cosine".
 
     Raises
     ------
@@ -396,7 +396,7 @@ def stored_measure(measures: Sequence[str], measure: str) -> str:
 
 
 def as_difference(values: FloatArray, stored: str, measure: str) -> FloatArray:
-    """Turn stored values of a measure so that they grow with the difference, from 0.
+    """Convert a measure's stored values to one that grows with the difference, from 0.
 
     Examples
     --------
@@ -458,7 +458,7 @@ def labelled(
 
 
 def with_flags(result: xr.Dataset) -> xr.Dataset:
-    """Encode the statuses of angles as flags."""
+    """Encode the statuses of angles in a result as CF flags."""
     names = [str(name) for name in result.data_vars if str(name).endswith("_status")]
     return result.assign(
         {
@@ -478,7 +478,7 @@ def with_status(
     observer: FloatArray | None,
     pixels: FloatArray | None,
 ) -> dict[str, Variable]:
-    """Add the status of angles to each variable of a result that holds responses.
+    """Add the status of angles beside each variable of responses.
 
     Parameters
     ----------
@@ -620,7 +620,7 @@ def detection_result(
 def _response_pair(
     name: str, dims: Sequence[str], observer: Any, pixels: Any, where: str
 ) -> dict[str, Variable]:
-    """Describe the responses of the observer and of the pixels to the same images."""
+    """Describe the responses of observer and pixels to the same images as two variables."""
     return {
         name: (("layer", "measure", *dims), observer, "1", f"Response {where}"),
         f"pixels_{name}": (
@@ -674,12 +674,12 @@ class LayerScore(Tabled):
 
     @property
     def about(self) -> JsonObject:
-        """Return the columns that say what was scored."""
+        """Return the columns that say what was scored: experiment, observer, layer, measure."""
         names = ("experiment", "measure", "observer", "layer")
         return {name: getattr(self, name) for name in names}
 
     def row(self, base: Row, short: str, first: str, noted: bool = True) -> Row:
-        """Complete a row by the columns that all scores of features have.
+        """Complete a table row by the columns that all scores of features share.
 
         Given are the short name of the responder, the name of the first metric, and whether notes
         have a column.
@@ -742,7 +742,7 @@ def layer_facts(
     statistic: Callable[[xr.Dataset], float | None],
     scale: tuple[Callable[[Any], Any], Callable[[Any], Any]],
 ) -> JsonObject:
-    """Compute the fields of a `LayerScore`.
+    """Compute the fields that all scores of features share, for one layer.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ _RMS = math.sqrt(2)
 
 
 def page_of(result: xr.Dataset) -> JsonMapping:
-    """Read the experiment's page as it was run; empty where there is none.
+    """Read from a result the values of its experiment's TOML page; empty where there is none.
 
     Replayed responses have that of the catalogue.
     """
@@ -56,7 +56,7 @@ def page_of(result: xr.Dataset) -> JsonMapping:
 
 
 def stimulus_on(page: JsonMapping) -> StimulusSet | None:
-    """Load the stimulus of a page, with the page's noise; none where it lies in a file.
+    """Load the stimulus that a TOML page names, with its noise; None where a file defines it.
 
     A store from elsewhere could name any code there.
     """
@@ -87,7 +87,7 @@ def contrast_kind_of(result: xr.Dataset) -> str:
 
 
 def conditions_of(result: xr.Dataset) -> Conditions | None:
-    """Find the conditions under which people were measured whose thresholds fit a result.
+    """Find the conditions under which people's measured thresholds fit a result.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def conditions_of(result: xr.Dataset) -> Conditions | None:
 
 
 def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
-    """Look up measured thresholds of people that belong to an experiment.
+    """Look up the measured human thresholds that fit an experiment.
 
     They come as measured and as castleCSF's ratio moves them.
 
@@ -209,7 +209,7 @@ def _conditions(
 
 
 def _model_inputs(stimulus: StimulusSet, human: JsonMapping) -> JsonObject:
-    """Collect the inputs of a human model: parameters of the stimulus, and those the page fixes."""
+    """Collect a human model's inputs from the stimulus and the [human] table."""
     spec = stimulus.spec()
     inputs = human_inputs(
         {field.name: getattr(spec, field.name) for field in fields(spec)}

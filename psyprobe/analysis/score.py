@@ -49,7 +49,7 @@ class Metric:
     suffix: str = ""
 
     def better(self, first: float, second: float) -> bool:
-        """Tell whether one value is better than another."""
+        """Tell whether one value of the metric is better than another."""
         return first > second if self.more_is_better else first < second
 
 
@@ -102,7 +102,7 @@ class Recorded:
     """Results that can be written as JSON."""
 
     def to_dict(self) -> JsonObject:
-        """Convert all fields to what JSON holds."""
+        """Convert all fields to JSON values."""
         return dict(json.loads(json.dumps(asdict(self))))
 
 
@@ -137,35 +137,35 @@ class Score(Protocol):
         """Confidence of all intervals, in (0, 1)."""
 
     def rows(self) -> Sequence[Row]:
-        """List the observer first, then the trivial responders beside it."""
+        """Build the table rows of the observer, then of trivial baselines."""
 
     def notes(self) -> Sequence[str]:
-        """Explain the headings and their units.
+        """Explain the table's headings and units in sentences.
 
         "{confidence}" stands for the confidence in percent.
         """
 
     def to_frame(self) -> pd.DataFrame:
-        """Tabulate all single values, one row a responder: see `frame`."""
+        """Convert all single values to a pandas table, one row a responder."""
 
     def to_dict(self) -> JsonObject:
-        """Convert everything to what JSON holds."""
+        """Convert the score to JSON values."""
 
 
 def frame(score: Score) -> pd.DataFrame:
-    """Tabulate the records of a score."""
+    """Convert a score's flat records to a pandas table."""
     import pandas
 
     return pandas.DataFrame([dict(row.record) for row in score.rows() if row.record])
 
 
 def many(share: float | None, flag: str) -> str:
-    """Return the flag where more than a tenth of the points are concerned, else ""."""
+    """Return a flag where more than a tenth of the points are concerned, else ""."""
     return flag if share is not None and share > _MANY else ""
 
 
 def number(value: float | None, digits: int = 2, sign: bool = False) -> str:
-    """Format a value with so many digits, or a dash for none."""
+    """Format a value with so many decimals, or "-" for None."""
     return "-" if value is None else f"{value:{'+' if sign else ''}.{digits}f}"
 
 
@@ -184,7 +184,7 @@ def ends_text(low: float | None, high: float | None, digits: int = 2) -> str:
 
 
 def percent(share: float | None, digits: int | None = None) -> str:
-    """Format a share in percent, whole or with so many significant digits; a dash for none.
+    """Format a share as a percentage, or "-" for None.
 
     Examples
     --------
@@ -209,7 +209,7 @@ class Scores(tuple[Score, ...]):
     """The scores of several layers of a result, which print as one table."""
 
     def to_frame(self) -> pd.DataFrame:
-        """Tabulate all single values, one row a responder of each layer."""
+        """Convert all scores to a pandas table, one row a responder of each layer."""
         import pandas
 
         return pandas.concat([score.to_frame() for score in self], ignore_index=True)
@@ -227,7 +227,7 @@ class Tabled(Recorded):
     """A score with tables for files, terminals and notebooks."""
 
     def to_frame(self) -> pd.DataFrame:
-        """Tabulate all single values, one row a responder."""
+        """Convert the score to a pandas table, one row a responder."""
         return frame(cast(Score, self))
 
     def _repr_html_(self) -> str:
@@ -262,12 +262,12 @@ class FailedScore(Tabled):
 
     @classmethod
     def of_result(cls, result: xarray.Dataset, problem: Exception) -> FailedScore:
-        """Name the experiment and the observer of a result that cannot be scored or drawn."""
+        """Record why a result cannot be scored or drawn, with its experiment and observer."""
         attributes = result.attrs
         return cls(attributes["experiment"], attributes["observer"], str(problem))
 
     def rows(self) -> Sequence[Row]:
-        """Give the observer's row, with the whole sentence under the table."""
+        """Build the observer's table row, which says that it failed."""
         problem = textwrap.shorten(self.failure.partition("; ")[0], 80)
         cells = {"experiment": self.experiment, "why": f"failed: {problem}"}
         return (
@@ -282,12 +282,12 @@ class FailedScore(Tabled):
         )
 
     def notes(self) -> Sequence[str]:
-        """Explain nothing."""
+        """Return no explanations: there are no headings."""
         return ()
 
 
 def html_tables(scores: Sequence[Score]) -> str:
-    """Lay out tables of scores for a notebook, with the explanation of their headings folded."""
+    """Build HTML tables of scores for a notebook, with folded explanations."""
     from psyprobe.files import html
 
     tables = [
@@ -301,7 +301,7 @@ def html_tables(scores: Sequence[Score]) -> str:
 
 
 def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:
-    """Lay out scores as a table: observers of each experiment, and trivial baselines under them.
+    """Lay out scores as a table: the observers of each experiment, and trivial baselines.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:
 
 
 def document(format: str, tables: Sequence[str], lines: Sequence[str]) -> str:
-    """Join tables and the lines under them, in one of the formats for reading."""
+    """Join tables and the lines below them as text, Markdown or LaTeX."""
     if format == "text":
         filled = [textwrap.fill(line, 100, subsequent_indent="  ") for line in lines]
     else:
@@ -341,7 +341,7 @@ def document(format: str, tables: Sequence[str], lines: Sequence[str]) -> str:
 
 
 def check_format(format: str) -> None:
-    """Refuse a format that does not exist."""
+    """Refuse an unknown table format."""
     if format not in FORMATS:
         raise unknown_name("table format", format, FORMATS)
 
@@ -352,7 +352,7 @@ def json_text(content: Any) -> str:
 
 
 def csv_text(records: Sequence[JsonMapping]) -> str:
-    """Write records as lines of CSV, each with the columns of all."""
+    """Write records as CSV, with the columns of all of them."""
     stream = io.StringIO()
     columns = list(dict.fromkeys(column for record in records for column in record))
     writer = csv.DictWriter(stream, columns or ["experiment"], lineterminator="\n")
@@ -365,7 +365,7 @@ def csv_text(records: Sequence[JsonMapping]) -> str:
 
 
 def observer_name(score: Score, group: Iterable[Score]) -> str:
-    """Name the observer of a score within a group.
+    """Name a score's observer, with what tells it from others of that name.
 
     The layer is added where the group has several of this observer, and "(random weights)" if it is
     untrained.
@@ -387,14 +387,14 @@ class ScoreTable:
     rows: Sequence[tuple[str, Row]]
 
     def cells(self) -> list[list[str]]:
-        """List name and cells of each row."""
+        """List the name and cells of each row, as text."""
         return [
             [name, *(row.cells.get(heading, "") for heading in self.headings)]
             for name, row in self.rows
         ]
 
     def notes(self) -> list[str]:
-        """List the notes under the table; what holds for several rows stands once."""
+        """List the notes below the table, repeated ones once."""
         names_by_note: dict[str, list[str]] = {}
         for name, row in self.rows:
             for note in row.notes:
@@ -403,7 +403,7 @@ class ScoreTable:
 
 
 def score_tables(scores: Iterable[Score]) -> list[ScoreTable]:
-    """Group rows of scores by the title of their table, in order of each score's first title.
+    """Group rows of scores into tables by title, in order of each score's first title.
 
     Examples
     --------
@@ -419,7 +419,7 @@ def score_tables(scores: Iterable[Score]) -> list[ScoreTable]:
 
 
 def score_notes(scores: Iterable[Score]) -> list[str]:
-    """Explain the headings of scores, each once."""
+    """List the explanations of scores' headings, each once."""
     keys: dict[str, set[float]] = {}
     for score in scores:
         for note in score.notes():
@@ -436,7 +436,7 @@ def _title(pair: tuple[Score, list[Row]]) -> str:
 
 
 def _is_contained(row: Row, other: Row) -> bool:
-    """Tell whether each cell reads as that of the other row does, or is empty."""
+    """Tell whether each cell of a row equals the other row's, or is empty."""
     return all(
         text in ("", "-") or other.cells.get(name) == text
         for name, text in row.cells.items()

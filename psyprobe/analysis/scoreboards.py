@@ -86,7 +86,7 @@ class Test:
 
     @property
     def name(self) -> str:
-        """Name the test as `Scoreboard.sort` takes it: the experiment, and for matching the error.
+        """Name the test by its experiment, and for matching by the kind of error.
 
         The error is " mean" or " pooled".
         """
@@ -94,17 +94,17 @@ class Test:
 
     @property
     def about(self) -> dict[str, str]:
-        """Return experiment and metric, for a record."""
+        """Return the test's experiment and metric, for a record."""
         return {"experiment": self.experiment, "metric": self.metric.name}
 
     @property
     def base(self) -> str:
-        """Name the experiment without "_published"."""
+        """Name the test's experiment without "_published"."""
         return self.experiment.removesuffix("_published")
 
     @property
     def short_name(self) -> str:
-        """Shorten the name to a heading that fits above a column.
+        """Shorten the test's name to a heading that fits above a column.
 
         Examples
         --------
@@ -185,7 +185,7 @@ class Scoreboard:
         return replace(self, rows=tuple(sorted(self.rows, key=key)))
 
     def column(self, test: str) -> Test:
-        """Find the test of a name as `sort` takes it."""
+        """Find a test by its name."""
         names = {t.name: t for t in reversed(self.tests)}
         names |= {
             t.experiment: t for t in reversed(self.tests) if t.metric == ERROR_MEAN
@@ -195,7 +195,7 @@ class Scoreboard:
         return names[test]
 
     def table(self, format: str = "text") -> str:
-        """Lay out the board as text, Markdown, LaTeX, CSV or JSON.
+        """Lay out the scoreboard as text, Markdown, LaTeX, CSV or JSON.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class Scoreboard:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Tabulate scores, one a row: name, experiment, metric, value, interval, flags.
+        """Convert the scoreboard to a pandas table, one row a score.
 
         Examples
         --------
@@ -247,7 +247,7 @@ class Scoreboard:
         return self.table()
 
     def _cells(self, tests: Sequence[Test]) -> list[list[str]]:
-        """Lay out names and scores; shares at the float32 floor stand beside the paper's alone."""
+        """Lay out names and scores as rows of cells, headings first."""
         cells = [["observer", *(test.short_name for test in tests), "f32 floor"]]
         for row in self.rows:
             scores = [_cell(row.entries.get(test), test.metric) for test in tests]
@@ -394,7 +394,7 @@ Entries = dict[str, dict[Test, Entry]]
 
 
 def _entries(score: Score) -> Entries:
-    """Map responders to entries, and flag the observer's where a trivial responder is as good."""
+    """Map responders to their scores in tests, flagging an observer that a baseline equals."""
     entries: Entries = {
         row.responder: {
             Test(score.experiment, metric): entry
@@ -418,7 +418,7 @@ def _entries(score: Score) -> Entries:
 
 
 def _is_better(metric: Metric, entry: Entry, trivial: Entry | None) -> bool:
-    """Tell whether an entry is better than a trivial responder's, as far as both have a value."""
+    """Tell whether a score is better than a trivial baseline's, as far as both have one."""
     if trivial is None or trivial.value is None or entry.value is None:
         return True
     return metric.better(entry.value, trivial.value)
@@ -461,7 +461,7 @@ def _observers(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardR
 
 
 def _baselines(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
-    """Build one row a trivial responder and for people; more where their scores differ."""
+    """Build a row for each trivial baseline and for people; more where their scores differ."""
     rows: dict[str, dict[Test, Entry]] = {PIXELS: {}, CONTRAST: {}}
     for score, responders in entries_by_score:
         for name, entries in responders.items():
@@ -491,7 +491,7 @@ def _baselines(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardR
 
 
 def _reads_alike(test: Test, first: Entry, second: Entry) -> bool:
-    """Tell whether two entries differ by less than the last digit that a table shows."""
+    """Tell whether two scores differ by less than the last digit that a table shows."""
     if first.value is None or second.value is None:
         return first.value == second.value
     return (
@@ -530,7 +530,7 @@ def _published(tests: Sequence[Test]) -> list[BoardRow]:
 
 
 def _legend(metric: Metric) -> str:
-    """Say what the cells under a metric's name are, without the marks of mathematical type."""
+    """Describe what the cells under a metric's heading are, in plain characters."""
     label = metric.label.translate(str.maketrans("", "", "${}_"))
     direction = "larger" if metric.more_is_better else "smaller"
     return f"{metric.suffix}: {label} ({direction} is better)."

@@ -62,7 +62,7 @@ def average_variants(
     variants: Mapping[str, Sequence[float]],
     labels: Sequence[str],
 ) -> xr.Dataset:
-    """Average the results of many variants of an experiment, and keep those of each variant.
+    """Average the results of an experiment's variants, keeping those of each variant.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def variant_spread(
     resamples: int = 200,
     seed: int = 0,
 ) -> Spread:
-    """Estimate how far a statistic of mean responses depends on the variants shown.
+    """Estimate how much a statistic of mean responses depends on the variants shown.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ from psyprobe.observers.protocol import Card, Clips
 
 
 def whole(clips: Clips) -> FloatArray:
-    """Draw all frames of clips, shape (N, T, H, W, 3); grey as a view of one plane."""
+    """Draw all frames of clips as one array, shape (N, T, H, W, 3)."""
     return clips.frames(0, clips.shape[1])
 
 
@@ -39,14 +39,14 @@ class FeaturesOfClips(FeaturesOfFunction):
     """
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Refuse still images."""
+        """Refuse still images: this observer takes clips only."""
         raise InputError(
             f"{self.card.name} takes clips (N, T, H, W, 3) and was given still images: show it "
             "a stimulus of a kind such as flicker or drift"
         )
 
     def clip_features(self, clips: Clips) -> Mapping[str, FloatArray]:
-        """Call the function on the clips; gives an array (N, D) for each name in ``card.features``.
+        """Compute the function's features of clips, an array (N, D) for each name on the card.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class DifferenceOfClips(DifferenceOfFunction):
     """
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
-        """Refuse still images."""
+        """Refuse still images: this observer takes clips only."""
         raise InputError(
             f"{self.card.name} compares clips (N, T, H, W, 3) and was given still images"
         )
@@ -80,7 +80,7 @@ class DifferenceOfClips(DifferenceOfFunction):
     def clip_difference(
         self, test: Clips, reference: Clips, *, ppd: float
     ) -> FloatArray:
-        """Call the function on test clips and references; gives a difference for each, shape (N,).
+        """Compute the function's difference of each test clip from its reference, shape (N,).
 
         Raises
         ------
@@ -107,7 +107,7 @@ def clip_network(
     input_size: Size = None,
     features: tuple[str, ...] = ("output",),
 ) -> FeaturesOfClips:
-    """Make an observer of a torch module that takes clips (N, 3, T, H, W).
+    """Wrap a torch module that takes clips (N, 3, T, H, W) as an observer.
 
     Its input is drive, normalised.
 

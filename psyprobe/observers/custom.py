@@ -77,7 +77,7 @@ def observer(
     complete: bool | None = None,
     clips: bool = False,
 ) -> Observer:
-    """Make an observer of a torch module or a function of your own.
+    """Wrap a torch module or a function of your own as an observer.
 
     What it can be asked follows from `thing`, unless `ability` states it:
 
@@ -214,7 +214,7 @@ def observer(
 
 
 def update_weights(observer: Any) -> None:
-    """Hash the weights of a module as they are now into its observer's card; leave other observers.
+    """Hash a module's current weights anew into its observer's card.
 
     A module may have been trained since an observer was made of it.
     """
@@ -300,7 +300,7 @@ class TorchOptions(NetworkOptions):
 
 
 def load_torch(name: str, options: TorchOptions) -> NetworkObserver:
-    """Load a network of your own: a TorchScript file, without layers, or FILE.py:FUNCTION.
+    """Load a network of your own: a TorchScript file, or FILE.py:FUNCTION that builds one.
 
     The function takes nothing and returns a ``torch.nn.Module``. The file is run: load none that
     you do not trust.
@@ -366,7 +366,7 @@ def load_file(place: str, **options: Any) -> Observer:
 def _module_observer(
     name: str, module: Any, options: TorchOptions, /, **network_fields: Any
 ) -> NetworkObserver:
-    """Make an observer of a torch module; `network_fields` are further fields of `Network`."""
+    """Wrap a torch module as an observer; `network_fields` are further fields of `Network`."""
     network = Network(
         name,
         module,
@@ -416,7 +416,7 @@ def _run(name: str, path: Path) -> ModuleType:
 
 
 def _attribute(module: ModuleType, path: Path, attribute: str, kind: str) -> Any:
-    """Return what a file defines under a name, or say which names it has."""
+    """Return what a Python file defines under a name, or list the names it has."""
     if not hasattr(module, attribute):
         names = [name for name in vars(module) if not name.startswith("_")]
         raise unknown_name(f"{kind} in {path}", attribute, names)

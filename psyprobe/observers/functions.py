@@ -44,7 +44,7 @@ class FeaturesOfFunction:
         self.card = replace(card, features=tuple(features), input_size=size)
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Return the function's features of images, one array (N, D) a name in ``card.features``.
+        """Compute the function's features of images, an array (N, D) for each name on the card.
 
         Raises
         ------
@@ -62,7 +62,7 @@ class FeaturesOfFunction:
         return self._rows(self._function(drive), len(drive))
 
     def _rows(self, returned: Any, count: int) -> dict[str, FloatArray]:
-        """Check what the function returned: a row of each image or clip, by feature."""
+        """Check that the function returned a row for each image or clip, by feature."""
         card = self.card
         if not isinstance(returned, Mapping):
             returned = {card.features[0]: returned}
@@ -97,7 +97,7 @@ class DifferenceOfFunction:
             self._try_encoding()
 
     def _try_encoding(self) -> None:
-        """Refuse a function that sees a grating only in the encoding that it is not given."""
+        """Refuse a function that sees a grating only in the encoding it is not given."""
         even = np.full((1, 64, 64, 3), 0.5, np.float32)
         wave = np.sin(np.arange(64, dtype=np.float32) * (np.pi / 8))
         grating = even + np.float32(0.4) * wave[:, None]
@@ -126,7 +126,7 @@ class DifferenceOfFunction:
         return bool(unequal != equal)
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
-        """Return the function's differences of test images from their references, shape (N,).
+        """Compute the function's difference of each test image from its reference, shape (N,).
 
         Raises
         ------
@@ -197,7 +197,7 @@ class AnswersOfFunction(Answering):
 
 
 def _answer(name: str, reply: Any, complete: bool) -> Answer:
-    """Convert what a function returned to an answer."""
+    """Convert what a function returned (text, mapping, `Answer`) to an answer."""
     match reply:
         case Answer():
             return reply
@@ -218,7 +218,7 @@ def _answer(name: str, reply: Any, complete: bool) -> Answer:
 
 
 def parameters_of(function: Function) -> list[inspect.Parameter]:
-    """List the parameters of a function in order; none for some functions written in C."""
+    """List a function's parameters in order; none for some functions written in C."""
     try:
         return list(inspect.signature(function).parameters.values())
     except ValueError:
@@ -226,6 +226,6 @@ def parameters_of(function: Function) -> list[inspect.Parameter]:
 
 
 def parameters_among(function: Function, *names: str) -> tuple[str, ...]:
-    """Return those of some names that are parameters of a function."""
+    """Select those of some names that are parameters of a function."""
     parameters = {parameter.name for parameter in parameters_of(function)}
     return tuple(name for name in names if name in parameters)

@@ -26,7 +26,7 @@ Dither = Literal["golden", "noisy_bit", "wide"]
 def threshold_error(
     assumed: Display, true: Display, mean: float, contrast: float | FloatArray
 ) -> tuple[float, FloatArray]:
-    """Return the mean that a screen shows, cd/m², and log10 of its contrast over the requested one.
+    """Compute a screen's true mean, cd/m², and log10 of true over requested contrast.
 
     By so much a person's true threshold lies above the one reported.
 
@@ -137,9 +137,7 @@ class Screen:
 
     @property
     def offset(self) -> float:
-        """Standard deviation of the error that all thresholds of a session share, log10
-        contrast.
-        """
+        """The standard deviation of the error that a session's thresholds share, log10 contrast."""
         if self.light == "measured":
             return _PHOTOMETER
         eotf = self.display.eotf
@@ -157,14 +155,13 @@ class Screen:
 
     @property
     def frequency_sd(self) -> float:
-        """Standard deviation of the error that all frequencies of a session share, log10 cpd."""
+        """The standard deviation of the error that a session's frequencies share, log10 cpd."""
         if self.distance_method == "blind_spot":
             return _SPOT
         return math.log10(1 + _TAPE_MM / self.distance)
 
     def threshold_sd(self, contrast: FloatArray) -> FloatArray:
-        """Standard deviation of the error of single thresholds that stays with the screen, log10
-        contrast.
+        """Compute the SD of single thresholds' errors by the screen, log10 contrast.
 
         Below a contrast of 0.03 one step of the panel decides, which only a photometer knows.
 
@@ -183,7 +180,7 @@ class Screen:
         return np.asarray(np.hypot(self.offset, _STEPS_SD * has_steps))
 
     def drawn(self, native: Specification, finest: Specification) -> Specification:
-        """Return a stimulus over the same degrees in the pixels of this screen.
+        """Return a stimulus of the same degrees in this screen's pixels.
 
         Parameters
         ----------
@@ -229,7 +226,7 @@ class Screen:
         return native.changed(size=(side, side), ppd=ppd)
 
     def uniforms(self) -> JsonObject:
-        """Return the light of the screen as the shader takes it; "curve" only of a measured one."""
+        """Return the screen's light as parameters of the page's shader."""
         display = self.display
         assert isinstance(display.black, float)  # as was checked
         reflected = display.ambient * display.reflectivity / math.pi
@@ -250,7 +247,7 @@ class Screen:
         return {**levels, "power": 0.0, "curve": drive.tolist()}
 
     def to_dict(self) -> JsonObject:
-        """Return the screen as JSON can hold it."""
+        """Return the screen as JSON values."""
         return {
             **asdict(self),
             "display": self.display.to_dict(),
@@ -259,6 +256,6 @@ class Screen:
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Screen:
-        """Make the screen that `to_dict` was called on."""
+        """Build the screen that `to_dict` describes."""
         display = Display.from_dict(values["display"])
         return cls(**{**values, "display": display, "size": tuple(values["size"])})

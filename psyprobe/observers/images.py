@@ -26,9 +26,7 @@ RAW_RANGE = (-10.0, 10.0)
 
 
 def drive_range(card: Card) -> tuple[float, float]:
-    """Give the least and the greatest drive that an encoder takes: black and peak white if it
-    normalises its input.
-    """
+    """Return the range of drive that an encoder takes: black and white if it normalises."""
     return card.pixel_range if card.input == "normalised" else RAW_RANGE
 
 
@@ -41,7 +39,7 @@ def check_images(
     pixel_range: tuple[float, float] = (0.0, 1.0),
     colour: bool = False,
 ) -> Array:
-    """Check that an observer can take images as they are, and give them back unchanged.
+    """Check that an observer can take images as they are, and return them unchanged.
 
     Parameters
     ----------
@@ -118,7 +116,7 @@ def check_images(
 
 
 def check_light(test: Array, reference: Array, name: str) -> tuple[Array, Array]:
-    """Check that a metric can compare test and reference, and give both back as arrays.
+    """Check that a metric can compare test and reference, and return both as arrays.
 
     Both are linear light of BT.709 primaries, cd/m² a channel, floating point, of shape (N, H, W,
     3).
@@ -164,7 +162,7 @@ def check_light(test: Array, reference: Array, name: str) -> tuple[Array, Array]
 
 
 def as_numpy(values: Any, name: str) -> FloatArray:
-    """Copy a tensor to the memory of this process as an array; leave an array as it is.
+    """Copy a tensor to an array in this process; leave an array as it is.
 
     Of bfloat16 and float8, which numpy does not know, each value is one of float32. A masked array
     is an InputError that begins with the observer's name.
@@ -183,7 +181,7 @@ def as_numpy(values: Any, name: str) -> FloatArray:
 
 
 def check_finite(card: Card, features: Mapping[str, FloatArray]) -> None:
-    """Refuse features of the observer with a card that hold NaN or infinity."""
+    """Refuse an observer's features that hold NaN or infinity."""
     for name, rows in features.items():
         if not np.isfinite(rows).all():
             raise PsyprobeError(
@@ -193,7 +191,7 @@ def check_finite(card: Card, features: Mapping[str, FloatArray]) -> None:
 
 
 def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:
-    """Turn a side or a pair into (height, width) in px.
+    """Convert a side or a pair to (height, width) in px, or refuse it.
 
     Raises
     ------
@@ -223,7 +221,7 @@ def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:
 def three_channels(
     name: str, statistic: str, values: Iterable[float]
 ) -> tuple[float, ...]:
-    """Check the mean or the standard deviation of three channels, as it stands on a card.
+    """Check a mean or standard deviation of three channels, and return it as a tuple.
 
     Parameters
     ----------
@@ -260,9 +258,7 @@ def three_channels(
 
 
 def check_patches(name: str, size: tuple[int, ...], patch: Any) -> None:
-    """Refuse a size, (height, width) in px, that patches of the size `patch`, if it is a pair, do
-    not cover.
-    """
+    """Refuse an image size, (height, width) in px, that patches do not cover evenly."""
     if isinstance(patch, tuple) and any(
         side % step for side, step in zip(size, patch, strict=True)
     ):
@@ -274,7 +270,7 @@ def check_patches(name: str, size: tuple[int, ...], patch: Any) -> None:
 
 
 def size_text(size: tuple[Any, ...]) -> str:
-    """Write height and width with their unit.
+    """Format height and width with their unit.
 
     Examples
     --------
@@ -306,9 +302,7 @@ class Pixels:
     )
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Display drive as one row an image, one colour plane after the other, as encoders take
-        them.
-        """
+        """Flatten images' drive values to one row each, one colour plane after the other."""
         checked = np.asarray(
             check_images(images, self.card.name, pixel_range=RAW_RANGE)
         )
@@ -316,7 +310,5 @@ class Pixels:
 
 
 def load_pixels(name: str, *, input: str = "raw") -> Pixels:
-    """Load the image itself; `input` is taken for uniformity, since pixels have no normalisation to
-    apply or leave out.
-    """
+    """Load the observer "pixels", whose features are the image itself."""
     return Pixels()

@@ -91,7 +91,7 @@ class CastleCsf:
     )
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
-        """Return how different each test image looks from its reference, shape (N,).
+        """Compute how different each test image looks from its reference, shape (N,).
 
         0 is equal, and 0.5 at the human threshold; the arguments are those of `DifferenceObserver`.
 
@@ -130,14 +130,14 @@ class CastleCsf:
 
 
 def load_castlecsf(name: str, *, input: str = "raw") -> CastleCsf:
-    """Load the metric; `input` has no effect, since light is not normalised."""
+    """Load the image metric that weights differences by castleCSF."""
     return CastleCsf()
 
 
 def _visibility(
     modulation: FloatArray, to_mechanisms: FloatArray, luminance: FloatArray, ppd: float
 ) -> FloatArray:
-    """Return peak contrast over threshold contrast, (N,), to an eye adapted to the luminance.
+    """Compute peak contrast over threshold contrast, (N,), for an eye adapted to a luminance.
 
     `modulation` is light, (N, planes, H, W), less its mean.
     """
@@ -170,7 +170,7 @@ def _visibility(
 def _squared_energy(
     contrast: FloatArray, amplitudes: npt.NDArray[np.complex128]
 ) -> FloatArray:
-    """Sum the squared local energy of each image, (N,), over its pixels and half a pixel between.
+    """Sum each image's squared local energy, (N,), over pixels and points between.
 
     Squared energy has four times the frequency of the grating, so that at 4 pixels a cycle the sum
     over pixels alone depends on the phase. With the points between it is exact up to the Nyquist
@@ -205,7 +205,7 @@ def _rgb_to_mechanisms() -> FloatArray:
 
 
 def _taper(count: int) -> FloatArray:
-    """Make a window that is 1 inside and falls to 0 as a raised cosine at both ends."""
+    """Build a window that is 1 inside and falls to 0 as a raised cosine at both ends."""
     inside = np.minimum(np.arange(count) + 0.5, count - np.arange(count) - 0.5) / (
         _TAPER * count
     )
@@ -216,7 +216,7 @@ def _taper(count: int) -> FloatArray:
 def _radial_bins(
     height: int, width: int, ppd: float
 ) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
-    """Bin the coefficients of ``rfft2`` by radial frequency.
+    """Assign the coefficients of `rfft2` to bins of radial frequency.
 
     Returns the bin of each coefficient, the mean frequency (cpd) of each bin, and how often each
     coefficient counts.
@@ -277,7 +277,7 @@ class ColorVideoVDP:
         )
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
-        """Return how different each test image looks from its reference, shape (N,).
+        """Compute how different each test image looks from its reference, shape (N,).
 
         1 - JOD / 10, in float64; `ppd` is not used where the observer was loaded with its own.
 
@@ -307,7 +307,7 @@ class ColorVideoVDP:
     def clip_difference(
         self, test: Clips, reference: Clips, *, ppd: float
     ) -> FloatArray:
-        """Return how different each test clip looks from its reference, in the mode for video.
+        """Compute how different each test clip looks from its reference, shape (N,).
 
         The metric asks for frames one by one. It filters 0.25 s of the past, and repeats the first
         frame before the beginning; so it rates a clip of still light differently from the image.
@@ -331,7 +331,7 @@ class ColorVideoVDP:
         return np.asarray(1 - np.broadcast_to(quality, (count,)) / 10)
 
     def _metric(self, height: int, width: int, ppd: float) -> Any:
-        """Make the metric for a size and a resolution, once."""
+        """Build the metric for an image size and resolution, once."""
         key = (height, width, ppd)
         if key not in self._metrics:
             pycvvdp = _imported()
@@ -365,13 +365,13 @@ def load_cvvdp(
     ppd: float | None = None,
     device: str | None = None,
 ) -> ColorVideoVDP:
-    """Load ColorVideoVDP; `input` has no effect, since light is not normalised."""
+    """Load the image and video metric ColorVideoVDP."""
     return ColorVideoVDP(ppd=ppd, device=device)
 
 
 @contextmanager
 def _quiet_about_dim_light() -> Iterator[None]:
-    """Silence the metric's warning that light with a mean below 1 is not in cd/m²; it is."""
+    """Silence the metric's needless warning about light with a mean below 1 cd/m²."""
 
     def is_other(record: logging.LogRecord) -> bool:
         return not record.getMessage().startswith("The mean color value is less than 1")
@@ -385,7 +385,7 @@ def _quiet_about_dim_light() -> Iterator[None]:
 
 
 def _channels_first(light: Array) -> Any:
-    """Convert images (N, H, W, 3) to a float32 tensor (N, 3, H, W); refuse light above peak."""
+    """Convert images (N, H, W, 3) to a float32 tensor (N, 3, H, W), refusing light above peak."""
     import torch
 
     if (brightest := float(light.max())) > _PEAK:
@@ -398,7 +398,7 @@ def _channels_first(light: Array) -> Any:
 
 
 def _clip_source(test: Clips, reference: Clips, photometry: Any) -> Any:
-    """Wrap clips as a video of the metric, which reads one frame at a time."""
+    """Wrap clips as a video that the metric reads frame by frame."""
 
     class Source(_imported().video_source.video_source_dm):  # type: ignore[misc]
         def get_video_size(self) -> tuple[int, int, int]:

@@ -32,15 +32,13 @@ class ImagePlanes:
 
     @classmethod
     def of(cls, images: Array) -> ImagePlanes:
-        """Recognise grey images of shape (..., H, W, 3) by channels that are one plane in memory,
-        as those of a display's drive are.
-        """
+        """Wrap images (..., H, W, 3), as one plane if all their channels share its memory."""
         strides = images.strides if isinstance(images, np.ndarray) else images.stride()
         return cls(images[..., :1] if strides[-1] == 0 else images)
 
     @classmethod
     def joined(cls, parts: Sequence[ImagePlanes]) -> ImagePlanes:
-        """Join images along their first axis; they are grey if all parts are."""
+        """Concatenate images along their first axis, as one plane if all are."""
         if len(parts) == 1:
             return parts[0]
         are_grey = all(part.is_grey for part in parts)
@@ -62,7 +60,7 @@ class ImagePlanes:
         )
 
     def reshaped(self, *leading: int) -> ImagePlanes:
-        """Arrange the images along other leading axes."""
+        """Reshape the leading axes of the images."""
         return ImagePlanes(self.planes.reshape(*leading, *self.planes.shape[-3:]))
 
     def __len__(self) -> int:

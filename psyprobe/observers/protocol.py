@@ -122,13 +122,12 @@ class Card:
 
     @property
     def takes_light(self) -> bool:
-        """Tell whether it is shown light, as metrics are unless their encoding is `DRIVE`."""
+        """Tell whether the observer is shown light, as metrics are unless they take drive."""
         return self.ability == "difference" and self.encoding != DRIVE
 
     @functools.cached_property
     def digest(self) -> str:
-        """Hash what is computed, SHA-256, hexadecimal: equal wherever and whenever the same card is
-        made.
+        """Hash what is computed, SHA-256, hexadecimal; the same for equal cards everywhere.
 
         Device, software versions and the place of the weights are left out: they change a response
         by rounding at most, and the weights themselves have a digest of their own.
@@ -147,7 +146,7 @@ class Card:
         return html.fields(values, self.label)
 
     def to_dict(self) -> JsonObject:
-        """Give the card as plain values that JSON can hold."""
+        """Return the card as JSON values."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in dataclasses.asdict(self).items()
@@ -155,7 +154,7 @@ class Card:
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Card:
-        """The card that `to_dict` was called on.
+        """Build the card that `to_dict` describes.
 
         Raises
         ------
@@ -188,17 +187,17 @@ class Observer(Protocol):
 
     @property
     def card(self) -> Card:
-        """What it is."""
+        """The card that describes the observer."""
 
 
 def is_observer(thing: object) -> bool:
-    """Tell whether something is an observer, and not a class of observers."""
+    """Tell whether something is an observer, and no class of observers."""
     has_card = isinstance(thing, Observer) and isinstance(thing.card, Card)
     return has_card and not isinstance(thing, type)
 
 
 def add_sources(observer: Any, digest: str | None) -> None:
-    """Add the digest of the sources of its code to an observer's card, where a card can be set."""
+    """Add the digest of an observer's source code to its card."""
     if digest is not None and is_observer(observer):
         options = {**observer.card.options, "sources": digest[:16]}
         with contextlib.suppress(AttributeError):
@@ -217,7 +216,7 @@ class FeatureObserver(Observer, Protocol):
     """
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Feature vectors of a batch of images.
+        """Compute feature vectors of a batch of images, by name.
 
         Parameters
         ----------
@@ -245,7 +244,7 @@ class DifferenceObserver(Observer, Protocol):
     """
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
-        """Compare each test image with its reference; shape (N,), 0 = no difference.
+        """Compute how different each test image is from its reference, shape (N,), 0 for none.
 
         Parameters
         ----------
@@ -263,14 +262,14 @@ class Clips(Protocol):
 
     @property
     def shape(self) -> tuple[int, int, int, int, int]:
-        """(N, T, H, W, 3)."""
+        """The shape (N, T, H, W, 3)."""
 
     @property
     def fps(self) -> float:
-        """Frames a second."""
+        """The frames a second."""
 
     def frames(self, start: int, stop: int) -> FloatArray:
-        """The frames from `start` on and before `stop`, shape (N, stop - start, H, W, 3).
+        """Draw the frames `start` to `stop` (exclusive), shape (N, stop - start, H, W, 3).
 
         Drive for an observer with features, linear light for one that gives differences; both as of
         images.
@@ -282,7 +281,7 @@ class ClipFeatureObserver(Observer, Protocol):
     """An observer that turns whole clips into feature vectors, such as a video encoder."""
 
     def clip_features(self, clips: Clips) -> Mapping[str, FloatArray]:
-        """Feature vectors of clips, as `FeatureObserver.features` of images."""
+        """Compute feature vectors of clips, by name."""
 
 
 @runtime_checkable
@@ -292,9 +291,7 @@ class ClipDifferenceObserver(Observer, Protocol):
     def clip_difference(
         self, test: Clips, reference: Clips, *, ppd: float
     ) -> FloatArray:
-        """How different each test clip looks from its reference, as `DifferenceObserver.difference`
-        of images.
-        """
+        """Compute how different each test clip is from its reference, shape (N,)."""
 
 
 @runtime_checkable
@@ -303,7 +300,7 @@ class DeferredObserver(Observer, Protocol):
 
     @property
     def loaded(self) -> bool:
-        """Tell whether its weights are loaded."""
+        """Tell whether the observer's weights are loaded."""
 
 
 @runtime_checkable
@@ -311,8 +308,7 @@ class ServedObserver(Observer, Protocol):
     """An observer behind a server, of which the card cannot tell what it serves."""
 
     def served(self, certain: bool) -> Mapping[str, str]:
-        """Say what the server serves now, by "listed", "model" and "fingerprint" as far as it
-        tells.
+        """Ask the server what it serves now: its listing, model name and fingerprint.
 
         Parameters
         ----------
@@ -332,11 +328,11 @@ class PaidObserver(Observer, Protocol):
 
     @property
     def concurrency(self) -> int:
-        """Questions under way at once."""
+        """The number of questions under way at once."""
 
     @property
     def rate(self) -> float | None:
-        """Questions a second at most; None for any number."""
+        """The largest number of questions a second; None for any number."""
 
 
 @runtime_checkable
@@ -354,10 +350,10 @@ class TrainableObserver(Observer, Protocol):
 
     @property
     def recipe_options(self) -> JsonMapping:
-        """What counts before the page's table [decision]."""
+        """The training options that count before the experiment's table [decision]."""
 
     def rows(self, images: Any, recipe: Recipe, display: Display) -> FloatArray:
-        """Compute what a stage decides on, one row for each image of display drive."""
+        """Compute the features that a decision stage reads, one row for each image of drive."""
 
 
 @runtime_checkable
@@ -366,9 +362,9 @@ class SubmittingObserver(Observer, Protocol):
 
     @property
     def directly(self) -> Observer:
-        """The observer that answers the same questions at once."""
+        """The observer that answers the same questions at once, without waiting for files."""
 
     def put(
         self, answer: Any, observers: JsonMapping, agenda: Iterable[Any]
     ) -> Iterator[Any]:
-        """Put batches of questions, as an executor does, and yield the answers that are there."""
+        """Ask batches of questions, as an executor does, and yield the answers that are there."""

@@ -105,7 +105,7 @@ class ObserverKind:
 
     @property
     def obstacle(self) -> str:
-        """The missing packages and how to get them, or another problem; empty where it can run."""
+        """What is missing to run observers of this kind, and how to get it; "" if nothing."""
         if self.problem:
             return self.problem
         missing = [
@@ -116,7 +116,7 @@ class ObserverKind:
         return f"needs {' and '.join(missing)}: {self.install}" if missing else ""
 
     def listing(self) -> list[ObserverRow]:
-        """List its observers; the obstacle of the kind stands in each row."""
+        """List the observers of this kind, a row each, with what is missing to run."""
         rows = self.rows or (
             lambda: [ObserverRow(self.form, self.summary, self.ability)]
         )
@@ -128,7 +128,7 @@ class ObserverKind:
 
 
 def register_observer(prefix: str, **fields: Option) -> Callable[[Loader], Loader]:
-    """Add a kind of observer: decorates the function that loads one.
+    """Decorate a function that loads observers, to register them under a name's prefix.
 
     The keywords are the fields of `ObserverKind`. The function stays as it is; a prefix that is
     taken is an InputError.
@@ -274,20 +274,20 @@ def takes_option(name: str, option: str) -> bool:
 
 
 def _prefix_and_rest(name: str) -> tuple[str, str]:
-    """Split a name into the prefix of the kind and the part that the kind loads."""
+    """Split an observer's name into its kind's prefix and the rest."""
     prefix, _, rest = name.partition(":")
     return (_FILE, name) if prefix.endswith(".py") else (prefix, rest)
 
 
 def _option_parameters(kind: ObserverKind) -> list[inspect.Parameter]:
-    """List the options that a kind names: fields of its options, or keywords of its function."""
+    """List the options that a kind of observer names."""
     if kind.options is not None:
         return [*inspect.signature(kind.options).parameters.values()]
     return [*inspect.signature(kind.load).parameters.values()][1:]
 
 
 def _options(name: str, query: str) -> JsonObject:
-    """Read the options behind a name, written as a query."""
+    """Parse options that are written after an observer's name, as in a URL query."""
     return settings(
         [urllib.parse.unquote(part) for part in query.split("&") if part], f"{name}?"
     )
@@ -337,7 +337,7 @@ def read_observers(path: str | Path) -> list[str]:
 
 
 def loaded_as(observer: Any) -> tuple[str, JsonObject] | None:
-    """Recall the name and options with which an observer was loaded; None if it was not.
+    """Return the name and options with which an observer was loaded; None if it was not.
 
     Examples
     --------
@@ -424,7 +424,7 @@ def _no_observer(thing: Any) -> InputError:
 
 
 def observer_kind(name: str) -> ObserverKind:
-    """Find the kind of an observer by its name.
+    """Find the kind of an observer by the observer's name.
 
     Raises
     ------
@@ -445,7 +445,7 @@ def observer_kind(name: str) -> ObserverKind:
 
 @functools.cache
 def _builtin(prefix: str) -> ObserverKind:
-    """Load a kind that comes with psyprobe."""
+    """Load a kind of observer that comes with psyprobe, by its prefix."""
     fields = dict(_TABLES[prefix])
     module = importlib.import_module(f"psyprobe.observers.{fields.pop('module')}")
     for key in ("load", "options", "rows"):
@@ -456,7 +456,7 @@ def _builtin(prefix: str) -> ObserverKind:
 
 
 def _kind(prefix: str) -> ObserverKind | None:
-    """Find the kind of a prefix, loading only packages that could have it if one has its name."""
+    """Find the kind of observer of a prefix, loading as few packages as possible."""
     if prefix in _TABLES:
         return _builtin(prefix)
     if prefix in _KINDS:
@@ -470,7 +470,7 @@ def _kind(prefix: str) -> ObserverKind | None:
 
 
 def _kinds() -> dict[str, ObserverKind]:
-    """Load all kinds, those of installed packages too; one that fails to load has a `problem`."""
+    """Load all kinds of observers, also those of packages; a broken one has a `problem`."""
     kinds = {prefix: _builtin(prefix) for prefix in _TABLES} | _KINDS
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         kind = _from_package(entry, kinds)

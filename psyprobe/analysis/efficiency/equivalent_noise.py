@@ -205,7 +205,7 @@ def _check(
 
 
 def _minimum(chi2: Callable[[float], float], ends: tuple[float, float]) -> float:
-    """Find the place of the least chi²: on a grid, then between its neighbours."""
+    """Find the minimum of chi² on a grid, then between its neighbours."""
     grid = np.linspace(*ends, _STEPS)
     i = int(np.argmin([chi2(x) for x in grid]))
     neighbours = (grid[max(i - 1, 0)], grid[min(i + 1, _STEPS - 1)])
@@ -218,7 +218,7 @@ def _minimum(chi2: Callable[[float], float], ends: tuple[float, float]) -> float
 def _limits(
     excess: Callable[[float], float], optimum: float, ends: tuple[float, float]
 ) -> tuple[float | None, float | None]:
-    """Find where a profile rises above its limit on either side; None where it never does."""
+    """Find where a chi² profile rises above its limit on both sides; None where it never does."""
     limits = [
         float(optimize.brentq(excess, *sorted((optimum, end)), xtol=1e-10))
         if excess(end) > 0

@@ -83,7 +83,7 @@ def proportion_correct(
 
 @cache
 def _normal_nodes() -> tuple[FloatArray, FloatArray]:
-    """Return nodes, and weights of a standard normal density at them."""
+    """Compute quadrature nodes and weights for the standard normal density."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     nodes = nodes * _REACH
     return nodes, weights * _REACH * np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi)
@@ -92,7 +92,7 @@ def _normal_nodes() -> tuple[FloatArray, FloatArray]:
 def d_prime_at(
     proportion: float, alternatives: int = 2, *, phase_known: bool = True
 ) -> float:
-    """Find the d' at which a forced choice has a proportion correct, as `proportion_correct`.
+    """Find the d' at which a forced choice has a given proportion correct.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def uncertain_proportion_correct(
 
 
 def yes_no_phase_unknown(d_prime: float) -> float:
-    """Compute the best proportion correct of yes and no to a signal of unknown phase.
+    """Compute the best proportion correct of yes/no detection of a signal of unknown phase.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def ideal_d_prime(
     density: float | Callable[[FloatArray], FloatArray],
     ppd: float,
 ) -> float:
-    """Compute d' of the ideal observer that knows the signal exactly.
+    """Compute d' of the ideal observer that knows the signal exactly, in noise of a density.
 
     Parameters
     ----------

@@ -248,14 +248,14 @@ def _ideal_threshold(
 
 
 def _signal(spec: Specification) -> FloatArray:
-    """Draw the signal of unit contrast: light over that of the background, less 1."""
+    """Draw the signal at contrast 1, as light relative to the background less 1."""
     light = np.asarray(spec.draw().luminance, float)
     even = np.asarray(spec.reference().draw().luminance, float)
     return np.asarray((light - even) / even.mean() / _DRAWN)
 
 
 def training_notes(result: xr.Dataset) -> list[str]:
-    """Say in sentences what the training of decision stages leaves open.
+    """Describe in sentences what limits the decision stages that were trained.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class Groups:
         return self.take(np.flatnonzero(index) if index.dtype == bool else index)
 
     def take(self, index: Index | BoolArray, axis: int = 0) -> Self:
-        """Select groups by their numbers: numpy's `take` is faster than brackets."""
+        """Select groups of curves by index."""
         return type(self)(
             **{name: values.take(index, axis) for name, values in vars(self).items()}
         )
@@ -41,7 +41,7 @@ class Groups:
             values[index] = getattr(other, name)
 
     def copy(self) -> Self:
-        """Copy into arrays that can be written to."""
+        """Copy the groups into arrays that can be written to."""
         return type(self)(
             **{name: values.copy() for name, values in vars(self).items()}
         )
@@ -81,7 +81,7 @@ class Point(Groups):
     eta: FloatArray
 
     def within(self, lower: Point, upper: Point) -> Point:
-        """Clip parameters to bounds; `eta` has none."""
+        """Clip parameters to their bounds, but for overdispersion."""
         names = ("threshold", "slope", "guess", "lapse")
         # `numpy.clip` takes three times as long.
         clipped = {
@@ -95,7 +95,7 @@ class Point(Groups):
 
 
 def concatenate_points(points: Sequence[Point]) -> Point:
-    """Concatenate the groups of several points."""
+    """Concatenate the groups of several points of the search."""
     return Point(
         *map(
             np.concatenate,
@@ -122,12 +122,12 @@ class Curves:
     shape: tuple[int, ...]
 
     def ungroup(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """Bring values by group and curve, (G, M), into the shape of the batch."""
+        """Reshape values by group and curve, (G, M), to the shape of the batch."""
         places = range(-len(self.shared), 0)
         return np.moveaxis(values.reshape(self.shape), places, self.shared)
 
     def scaled(self, blanks: bool) -> Counts:
-        """Convert to the coordinates of the fit; without `blanks`, catch trials are left out."""
+        """Scale levels to the coordinates of the fit; without `blanks`, leave catch trials out."""
         tested = self.trials > 0
         low, high = (np.where(np.isfinite(end), end, 0.0) for end in tested_range(self))
         scale = np.where(high > low, high - low, 1.0)
@@ -148,7 +148,7 @@ class Curves:
 
 
 def tested_range(counts: Counts | Curves) -> tuple[FloatArray, FloatArray]:
-    """Find the lowest and the highest level of each curve; infinite without any."""
+    """Find the lowest and highest tested level of each curve; infinite without any."""
     tested = counts.trials > 0
     return lowest(counts.x, tested), highest(counts.x, tested)
 
@@ -164,7 +164,7 @@ def highest(values: FloatArray, mask: BoolArray) -> FloatArray:
 
 
 def pick(values: FloatArray, index: Index) -> FloatArray:
-    """Pick the value at an index of the last axis."""
+    """Select the value at an index of the last axis."""
     return np.asarray(np.take_along_axis(values, index[..., None], axis=-1)[..., 0])
 
 
@@ -174,7 +174,7 @@ def read_curves(
     trials: npt.ArrayLike,
     shared: tuple[int, ...] = (),
 ) -> Curves:
-    """Check answers and arrange them in groups.
+    """Check counted answers and arrange the curves in groups that share rates.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def _check_values(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> 
 
 
 def _shared_axes(batch: tuple[int, ...], shared: tuple[int, ...]) -> tuple[int, ...]:
-    """Count axes from 0, and raise if one does not exist or comes twice."""
+    """Convert negative axes to positive ones, refusing any that does not exist or comes twice."""
     for axis in shared:
         if not -len(batch) <= axis < len(batch):
             raise InputError(
@@ -273,7 +273,7 @@ def _merge_equal_levels(
     yes: FloatArray,
     trials: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Sort levels and add up those of equal x; missing levels go last and repeat the highest x."""
+    """Sort levels and add up those of equal contrast; missing ones go last."""
     order = np.argsort(x, axis=-1, kind="stable")
     x, yes, trials = (
         np.take_along_axis(values, order, axis=-1) for values in (x, yes, trials)

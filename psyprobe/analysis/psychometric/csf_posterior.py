@@ -101,7 +101,7 @@ class CsfGrid:
 
 
 def people_prior(grid: Grid) -> tuple[Grid, CsfGrid]:
-    """Make the prior of people with ordinary eyes at 20 to 200 cd/m²: a grid, and parabolas.
+    """Build the prior of people with ordinary sight at 20 to 200 cd/m²: rates and parabolas.
 
     It is worth about 30 trials in 100, and is false for low vision and for screens that are not as
     assumed: there, use the prior for any curve.
@@ -194,7 +194,7 @@ class CsfPosterior(Posterior):
         self._share()
 
     def mean_parameters(self) -> dict[str, float]:
-        """Compute the posterior means of the parameters of `log_parabola`."""
+        """Compute the posterior means of the log-parabola's four parameters."""
         means = self._mass.sum(axis=1) @ self._parameters
         return dict(
             zip(
@@ -274,7 +274,7 @@ class CsfPosterior(Posterior):
 
 
 def _spread(threshold: FloatArray, deviation: float) -> FloatArray:
-    """Compute the probability of each threshold (rows) given each of the parabola (columns)."""
+    """Compute the probability of each threshold (rows) around each of the parabola's (columns)."""
     if deviation == 0:
         return np.eye(threshold.size)
     weights = np.exp(-0.5 * ((threshold[:, None] - threshold) / deviation) ** 2)
@@ -290,7 +290,7 @@ def csf_posterior(
     grid: Grid | None = None,
     csf: CsfGrid | None = None,
 ) -> CsfPosterior:
-    """Make the posterior of a contrast sensitivity function before any answer, as in qCSF.
+    """Build the prior distribution of a contrast sensitivity function, as in qCSF.
 
     Parameters
     ----------

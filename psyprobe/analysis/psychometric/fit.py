@@ -265,7 +265,7 @@ def _intervals(
     maxima: Maxima,
     quantiles: FloatArray,
 ) -> _Intervals:
-    """Find the intervals of threshold and width; `quantiles` of their losses, shape (2, G, M)."""
+    """Compute the intervals of threshold and width from the likelihood lost at each value."""
     status = estimates.status
     has_threshold = np.isin(status, WITH_THRESHOLD)
     censored_by_fit = np.isin(status, ("censored_above", "censored_below"))
@@ -298,7 +298,7 @@ def _intervals(
 def _limit_to_levels(
     problem: FitProblem, estimates: Estimates, interval: Interval
 ) -> Interval:
-    """Widen and open thresholds' intervals to what the tested levels can tell.
+    """Widen or open thresholds' intervals to what the tested levels can tell.
 
     A threshold at a mixed level is known no better than to half the way to its neighbours. An end
     that is further beyond the levels than the function is wide is open, since there it hangs on the
@@ -325,7 +325,7 @@ def _limit_to_levels(
 def _censor_interval(
     problem: FitProblem, estimates: Estimates, interval: Interval
 ) -> Interval:
-    """Replace the intervals of censored and flat curves.
+    """Replace the intervals of curves that are flat or whose threshold was not reached.
 
     Where all answers are no, or yes, the ends are exact: as many trials as refute a rate of one
     half.
@@ -357,7 +357,7 @@ def _censor_interval(
 def _refuted_level(
     x: FloatArray, trials: FloatArray, level: float, chance: float
 ) -> FloatArray:
-    """Find the highest x from which on enough trials, all of one answer, refute its chance."""
+    """Find the highest level down from which all answers alike refute a probability."""
     trials_from_above = np.cumsum(trials[..., ::-1], axis=-1)[..., ::-1]
     refuted = trials_from_above >= np.log(1 - level) / np.log(chance) - 1e-9
     return highest(x, refuted)
@@ -371,7 +371,7 @@ def _collect(
     fit_deviance: FloatArray,
     p_value: FloatArray,
 ) -> PsychometricFit:
-    """Convert estimates to physical units, and arrange them in the shape of the batch."""
+    """Convert estimates to physical units and arrange them in the shape of the batch."""
     curves = problem.curves
     search_problem = problem.search_problem
     counts = search_problem.counts
@@ -437,7 +437,7 @@ def _collect(
 
 
 def _has_rates(status: StatusArray, curves: Curves, counts: Counts) -> BoolArray:
-    """Find curves with rates: those that rise, and those without trials whose group has rates."""
+    """Mark the curves whose rates are known: those that rise, or in a group with such."""
     fitted = (counts.trials > 0).any(axis=-1)
     rises = fitted & ~np.isin(status, ("reversed", "non_monotone"))
     empty = ~(curves.trials > 0).any(axis=-1)

@@ -144,7 +144,7 @@ class PsychometricFit:
         return np.asarray(10.0**self.log10_raw_threshold)
 
     def to_frame(self) -> pd.DataFrame:
-        """Tabulate all numbers of the fit, one row a curve, indexed by its place in the batch."""
+        """Convert the fit to a pandas table, one row a curve, indexed by its place in the batch."""
         import pandas as pd
 
         # The last two fields, function and level, are those of all curves.
@@ -177,7 +177,7 @@ class PsychometricFit:
         return html.table([names, *rows], f"Psychometric function ({self.function})")
 
     def predict(self, contrast: npt.ArrayLike) -> FloatArray:
-        """Predict the probability of yes by the fitted functions.
+        """Compute the probability of yes at contrasts by the fitted functions.
 
         Parameters
         ----------

@@ -62,7 +62,7 @@ class Parameters(Groups):
     is_slope: BoolArray
 
     def select(self, threshold: FloatArray, slope: FloatArray) -> FloatArray:
-        """Select the value of each parameter from arrays of all curves."""
+        """Select threshold or slope of each curve, as this says, from arrays of all curves."""
         thresholds = threshold.ravel()[self.curve]
         slopes = slope.ravel()[self.curve]
         return np.where(self.is_slope, slopes, thresholds)
@@ -106,7 +106,7 @@ class Profile:
         steep: BoolArray | None = None,
         nearby: Sequence[Point] = (),
     ) -> Positions:
-        """Compute twice the likelihood lost when curves have a parameter fixed at a position.
+        """Compute the loss (twice the log-likelihood) of fixing a curve's parameter at a position.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class Profile:
     def interval(
         self, parameters: Parameters, quantile: FloatArray, centre: FloatArray
     ) -> Interval:
-        """Find the intervals of some parameters; `quantile` and `centre` are those of `Ends`."""
+        """Find the profile-likelihood intervals of parameters of curves."""
         ends = Ends(
             curve=np.tile(parameters.curve, 2),
             is_slope=np.tile(parameters.is_slope, 2),
@@ -172,7 +172,7 @@ class Profile:
         return Interval(*np.split(end, 2))
 
     def _find_ends(self, ends: Ends, *, wide: bool) -> FloatArray:
-        """Find the ends, infinite where they are open."""
+        """Find the ends of intervals, infinite where they are open."""
         inside, outside = self._bracket(ends, wide)
         end = ends.side * np.inf
         closed = np.flatnonzero(outside.loss > ends.quantile)
@@ -191,9 +191,7 @@ class Profile:
         return np.where(ends.side > 0, upper_bound, lower_bound)
 
     def _first_step(self, ends: Ends) -> FloatArray:
-        """Guess a little more than half of the interval's length, as if the likelihood were a
-        parabola.
-        """
+        """Estimate a first step to an interval's end, as if the log-likelihood were a parabola."""
         point = self.best.point
         derivatives = self.problem.differentiate(point, self.problem.levels_at(point))
         threshold, mixed, slope = derivatives.blocks[:, 1]
@@ -204,7 +202,7 @@ class Profile:
         return np.asarray(np.clip(1.3 * step, 0.02, 2.0))
 
     def _bracket(self, ends: Ends, wide: bool) -> tuple[Positions, Positions]:
-        """Find positions inside and outside of the ends; of open ends, the outside is the bound."""
+        """Find positions inside and outside each interval end; of open ends, at the bound."""
         start = self.best.point[ends.curve // self.problem.counts.x.shape[1]]
         inside = Positions(ends.centre.copy(), np.zeros(ends.centre.size), start)
         outside = inside.copy()
@@ -235,7 +233,7 @@ class Profile:
     def _narrow(
         self, ends: Ends, inside: Positions, outside: Positions, wide: bool
     ) -> FloatArray:
-        """Find where the loss is the quantile, between positions inside and outside of an end.
+        """Find where the loss reaches the quantile, between positions inside and outside.
 
         Regula falsi on the square root of the loss, which is nearly straight, and bisection.
         """
@@ -282,7 +280,7 @@ class Profile:
 def _search_group(
     problem: SearchProblem, best: Point, is_slope: BoolArray, member: Index
 ) -> Maxima:
-    """Search for the largest objective with a parameter of one curve fixed, from many starts.
+    """Maximise the objective with a parameter of one curve fixed, from many starts.
 
     They are the best point, and other widths where a threshold is fixed. The other curves of a
     group hold the common rates in place, so that only this curve's width is in doubt. First it
@@ -342,7 +340,7 @@ class Resamples(NamedTuple):
 def resample(
     problem: SearchProblem, best: Point, *, losses: bool, resamples: int, seed: int
 ) -> Resamples:
-    """Draw answers from the best functions and fit them again.
+    """Draw answers from the fitted functions, and fit these again.
 
     Fractional trials are rounded for the draws; overdispersion is drawn too, and fixed in the
     refits. A group's draws do not depend on the other groups.
@@ -373,7 +371,7 @@ def resample(
 def _fix(
     problem: SearchProblem, truth: Point, parameter: str, curve: int
 ) -> SearchProblem:
-    """Fix a parameter of one curve of each group at its true value."""
+    """Fix a parameter of one curve in each group at its true value."""
     lower = problem.lower.copy()
     upper = problem.upper.copy()
     for bound in (lower, upper):
@@ -384,7 +382,7 @@ def _fix(
 def _draw_counts(
     problem: SearchProblem, best: Point, resamples: int, seed: int
 ) -> Counts:
-    """Draw counts of answers, `resamples` groups for each group."""
+    """Draw `resamples` sets of counted answers for each group."""
     rates = problem.predict(best)
     trials = np.rint(problem.counts.trials)
     catch_trials = np.rint(problem.counts.catch_trials)

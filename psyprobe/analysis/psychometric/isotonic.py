@@ -28,7 +28,7 @@ _SAME_PROPORTION = 1e-12
 
 
 def isotonic_fit(yes: ArrayLike, trials: ArrayLike) -> FloatArray:
-    """Fit the rising proportions of largest likelihood to counted answers.
+    """Fit the non-decreasing proportions of largest likelihood to counted answers.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def isotonic_fit(yes: ArrayLike, trials: ArrayLike) -> FloatArray:
 
 
 def rising_means(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Fit the rising sequence nearest to values by weighted squares, along the last axis.
+    """Fit the non-decreasing sequence nearest to weighted values, along the last axis.
 
     Values of weight 0 take the fit of the one before, or minus infinity where there is none. All
     sequences are fitted at once, since `monotone_p_value` fits a thousand of each curve:
@@ -90,7 +90,7 @@ def _cumulative(values: FloatArray) -> FloatArray:
 
 
 def log_likelihood(yes: FloatArray, trials: FloatArray, rate: FloatArray) -> FloatArray:
-    """Compute the log-likelihood of rates at each level, without the binomial coefficients."""
+    """Compute the log-likelihood of rates at each level, up to a constant."""
     with np.errstate(divide="ignore"):
         log_p = np.log(rate)
         log_q = np.log1p(-rate)
@@ -106,7 +106,7 @@ def deviance(yes: FloatArray, trials: FloatArray, rate: FloatArray) -> FloatArra
 
 
 def rising_deviance(yes: FloatArray, trials: FloatArray) -> FloatArray:
-    """Compute the deviance from the best rising proportions, shape (...,)."""
+    """Compute the deviance of counts from the best non-decreasing proportions, shape (...,)."""
     return deviance(yes, trials, isotonic_fit(yes, trials))
 
 
@@ -118,7 +118,7 @@ def monotone_p_value(
     seed: int = 0,
     test_all: bool = True,
 ) -> FloatArray:
-    """Estimate the probability of at least this deviance if the rising fit were true.
+    """Estimate how probable a deviance this large is if proportions never fall with contrast.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def monotone_p_value(
 def _draw_deviances(
     rate: FloatArray, trials: FloatArray, resamples: int, seed: int
 ) -> FloatArray:
-    """Draw answers of one curve and compute the rising deviance of each draw."""
+    """Draw answers of one curve and compute the deviance from rising of each draw."""
     whole_trials = np.rint(trials)
     shape = (resamples, trials.size)
     rng = np.random.default_rng(seed)
@@ -183,7 +183,7 @@ def isotonic_bracket(
     trials: FloatArray,
     criterion: float,
 ) -> Interval:
-    """Find the last level with the rising fit below the criterion, and the first with it above.
+    """Find the neighbouring levels between which the non-decreasing fit passes a criterion.
 
     x rises, levels without trials stand last, and the criterion is a proportion of yes.
     """

@@ -38,7 +38,7 @@ class LogPriors:
     by_name: Mapping[str, _CurvePrior] = field(default_factory=dict)
 
     def log_density(self, name: str, value: FloatArray, counts: Counts) -> FloatArray:
-        """Compute the log density of one parameter."""
+        """Compute the log prior density of one parameter."""
         if name not in self.by_name:
             return np.zeros(np.shape(value))
         return self.by_name[name](value, counts)
@@ -49,7 +49,7 @@ class LogPriors:
         slope: FloatArray,
         counts: Counts,
     ) -> FloatArray:
-        """Compute the log densities of curves, threshold and width together."""
+        """Compute the log prior densities of curves, of threshold and width together."""
         physical_threshold, width = _physical(counts, threshold, slope)
         return self.log_density(
             "threshold", physical_threshold, counts
@@ -58,7 +58,7 @@ class LogPriors:
     def derivatives(
         self, name: str, value: FloatArray, counts: Counts
     ) -> tuple[FloatArray, FloatArray]:
-        """Differentiate the log density once and twice, by central differences.
+        """Compute the first and second derivatives of a log prior, by central differences.
 
         0 where it has no derivative.
         """
@@ -76,7 +76,7 @@ def stated_priors(
     priors: Mapping[str, LogPrior | None] | None,
     equal_rates: bool = False,
 ) -> LogPriors:
-    """Combine the weak priors of Schütt et al. with priors that replace some of them.
+    """Combine the weak priors of Schütt et al. with the user's, which replace some of them.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def _ignore_counts(density: LogPrior) -> _CurvePrior:
 
 
 def _append_axes(values: FloatArray, like: FloatArray) -> FloatArray:
-    """Append axes of length 1, so that values by curve broadcast with candidates by curve."""
+    """Append axes of length 1, so that values by curve broadcast with arrays by curve."""
     return values.reshape(values.shape + (1,) * (like.ndim - values.ndim))
 
 
@@ -145,7 +145,7 @@ def _width_prior(width: FloatArray, counts: Counts) -> FloatArray:
 
 
 def _rate_prior(rate: FloatArray, _counts: Counts) -> FloatArray:
-    """Compute the log density of Beta(1, 10), up to a constant."""
+    """Compute the log density of the rates' prior, Beta(1, 10), up to a constant."""
     return _log(np.clip(1 - rate, 0.0, None)) * 9
 
 
@@ -176,7 +176,7 @@ class Derivatives:
     corner: FloatArray
 
     def equate_rates(self) -> None:
-        """Differentiate by one rate that is both guess and lapse.
+        """Sum derivatives by guess and lapse rate to those by one rate that is both.
 
         It stands in the place of guess, and lapse rests.
         """
@@ -195,7 +195,7 @@ def level_log_likelihood(
     log_q: FloatArray,
     eta: FloatArray,
 ) -> FloatArray:
-    """Compute the log-likelihood of each level without the binomial coefficient.
+    """Compute the log-likelihood of each level, up to a constant.
 
     `eta` broadcasts; where it is 0, answers are binomial.
     """
@@ -220,7 +220,7 @@ def _pulls(
     log_q: FloatArray,
     eta: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute the numerators of the first and second derivatives by p, for yes and for no.
+    """Compute the numerators of the log-likelihood's derivatives by p, for yes and for no.
 
     They are (a, b) and (aa, bb) such that dl/dp = a/p - b/q and -d²l/dp² = aa/p² + bb/q²; for a
     binomial, the same array twice.
@@ -252,7 +252,7 @@ def log_shape(
     threshold: FloatArray,
     slope: FloatArray,
 ) -> LogShape:
-    """Compute the sigmoid of each curve at each level."""
+    """Compute the logs of the sigmoid and its complement of each curve at each level."""
     steepness = family.span * np.exp(slope)
     z = steepness[..., None] * (x - threshold[..., None]) + family.median
     z = np.minimum(np.maximum(z, -700.0), 700.0)
@@ -260,7 +260,7 @@ def log_shape(
 
 
 def _log_share(guess: FloatArray, lapse: FloatArray) -> FloatArray:
-    """Compute the logarithm of the sigmoid's share in p."""
+    """Compute the log of 1 - guess - lapse, by which the sigmoid is scaled."""
     return np.asarray(np.log(np.maximum(1 - guess - lapse, 1e-12)))
 
 
@@ -289,7 +289,7 @@ def curve_log_likelihood(counts: Counts, point: Point, levels: Levels) -> FloatA
 def catch_log_likelihood(
     counts: Counts, guess: FloatArray, eta: FloatArray
 ) -> FloatArray:
-    """Compute the log-likelihood of the answers to blanks, shape (P,)."""
+    """Compute the log-likelihood of the answers to catch trials, shape (P,)."""
     if not counts.catch_trials.any():
         return np.zeros(guess.shape)
     log_p = _log(guess)
@@ -302,7 +302,7 @@ def catch_log_likelihood(
 def _physical(
     counts: Counts, threshold: FloatArray, slope: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Convert to thresholds in log10 contrast and widths in log10 units."""
+    """Convert thresholds and slopes of the fit to log10 contrast and widths in log10 units."""
     centre = _append_axes(counts.centre, threshold)
     scale = _append_axes(counts.scale, threshold)
     return centre + scale * threshold, scale * np.exp(-slope)
@@ -343,12 +343,12 @@ class SearchProblem:
 
     @cached_property
     def curve_bounds(self) -> Bounds:
-        """Stack the bounds of threshold and slope once for all steps of a climb."""
+        """Stack the search bounds of threshold and slope."""
         return self._stack_bounds("threshold", "slope")
 
     @cached_property
     def rate_bounds(self) -> Bounds:
-        """Stack the bounds of guess and lapse rate once for all steps of a climb."""
+        """Stack the search bounds of guess and lapse rate."""
         return self._stack_bounds("guess", "lapse")
 
     def _stack_bounds(self, *names: str) -> Bounds:
@@ -358,7 +358,7 @@ class SearchProblem:
         return Bounds(lower, upper, upper > lower)
 
     def levels_at(self, point: Point) -> Levels:
-        """Evaluate the functions of a point, from which the objective and its derivatives come."""
+        """Evaluate the functions of a point at every level."""
         shape = log_shape(self.family, self.counts.x, point.threshold, point.slope)
         guess = point.guess[:, None, None]
         lapse = point.lapse[:, None, None]
@@ -387,7 +387,7 @@ class SearchProblem:
         return np.asarray(value + density)
 
     def differentiate(self, point: Point, levels: Levels) -> Derivatives:
-        """Differentiate the objective by threshold, slope, guess and lapse."""
+        """Compute the objective's derivatives by threshold, slope, guess and lapse."""
         family = self.family
         counts = self.counts
         z = levels.z
@@ -497,6 +497,6 @@ def _add_priors(
 
 
 def _add_curvature(versions: FloatArray, curvature: FloatArray) -> None:
-    """Add curvature to the exact version, and only what is not negative to the other."""
+    """Add curvature to the exact matrix, and what is not negative of it to the convex one."""
     versions[0] += curvature
     versions[1] += np.maximum(curvature, 0.0)

@@ -47,7 +47,7 @@ def detection_probability(
     width: FloatArray,
     function: Function = "logistic",
 ) -> FloatArray:
-    """Compute the probability F of seeing the pattern, without guesses and lapses.
+    """Compute the probability of seeing the pattern, without guesses and lapses.
 
     Parameters
     ----------
@@ -151,11 +151,11 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Count the thresholds, widths, guess rates and lapse rates."""
+        """Count the grid's thresholds, widths, guess rates and lapse rates."""
         return self.threshold.size, self.width.size, self.guess.size, self.lapse.size
 
     def width_given_centre(self) -> FloatArray:
-        """Compute the probability of each width (columns) given each common centre (rows)."""
+        """Compute the probability of each width (columns) given the centre of all (rows)."""
         if np.isinf(self.width_spread):
             return np.tile(self.width_prior, (self.width.size, 1))
         if self.width_spread == 0:
@@ -170,7 +170,7 @@ def default_grid(
     chance: float | None = None,
     function: Function = "logistic",
 ) -> Grid:
-    """Make the default grid of designs.
+    """Build the default grid of thresholds, widths and rates of adaptive designs.
 
     Thresholds lie evenly from half a log10 unit below the lowest contrast to half a unit above the
     highest, so that a threshold which cannot be reached shows as one. The common width has a
@@ -216,7 +216,7 @@ def csf_width_and_rates(
     chance: float | None = None,
     function: Function = "logistic",
 ) -> Grid:
-    """Make a grid with fewer widths and rates, for designs with all frequencies in one table.
+    """Build a grid with fewer widths and rates, for designs that fit all frequencies at once.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def _grid(
 
 
 def _rates(edges: Edges, b: float) -> tuple[FloatArray, FloatArray]:
-    """Compute rates in the middle of their cells, and the mass of Beta(1/2, b) in each cell."""
+    """Compute a grid of rates, with the prior mass of Beta(1/2, b) in each cell."""
     from scipy.special import betainc
 
     ends = np.array(edges)
@@ -276,7 +276,7 @@ _STEP = 0.01
 
 
 def log_probability(p: FloatArray, response: float) -> FloatArray:
-    """Compute the log probability of an answer; one between 0 and 1 counts as a fraction."""
+    """Compute the log probability of an answer: 0, 1, or a probability of yes between."""
     with np.errstate(divide="ignore"):
         if 0 < response < 1:
             return np.asarray(response * np.log(p) + (1 - response) * np.log1p(-p))
@@ -302,14 +302,14 @@ class Answer:
 
     @property
     def soft(self) -> bool:
-        """Tell whether a probability was read rather than a yes or no."""
+        """Tell whether the answer is a probability of yes, and no yes or no."""
         return 0 < self.response < 1
 
 
 def dispersion(
     answers: Sequence[Sequence[Answer]], psi: Callable[[int, FloatArray], FloatArray]
 ) -> float:
-    """Estimate how far probabilities of yes scatter about the function, relative to drawn answers.
+    """Estimate how far given probabilities of yes scatter, relative to yes/no answers.
 
     It is 1 where they scatter as drawn answers do. Squared residuals are weighted by their level's
     information on the threshold: probabilities near 0 and 1 scatter less than those in between, on
@@ -372,7 +372,7 @@ class Posterior(ABC):
         self._expected: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
 
     def tell(self, place: int | None, x: float, response: float) -> None:
-        """Update the posterior by one answer.
+        """Update the posterior by one answer at one value (a frequency, say).
 
         Parameters
         ----------
@@ -396,7 +396,7 @@ class Posterior(ABC):
             self._disperse()
 
     def expected(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Compute the posterior of threshold and width, and the expected guess and rise with it.
+        """Compute one value's posterior of threshold and width, and the expected rates with it.
 
         Mass, guess and rise have the shape (T, W): the latter are the means of guess and of 1 -
         guess - lapse in each cell, times its mass. The probability of yes at contrast x is the sum
@@ -407,7 +407,7 @@ class Posterior(ABC):
         return self._expected[place]
 
     def threshold_mass(self, place: int) -> FloatArray:
-        """Compute the posterior of the threshold at one value, shape (T,)."""
+        """Compute the posterior mass of the thresholds at one value, shape (T,)."""
         return np.asarray(self.expected(place)[0].sum(axis=1))
 
     def mean(self, place: int) -> float:
@@ -421,7 +421,7 @@ class Posterior(ABC):
         return float(low), float(high)
 
     def mean_width(self, place: int) -> float:
-        """Compute the posterior mean of the psychometric width at the value of some index."""
+        """Compute the posterior mean of the psychometric width at one value."""
         return float(self.expected(place)[0].sum(axis=0) @ self.grid.width)
 
     def mean_guess(self) -> float:
@@ -466,7 +466,7 @@ class Posterior(ABC):
         self._share()
 
     def _normalised(self, log: FloatArray) -> FloatArray:
-        """Turn logs in place into probabilities that sum to 1."""
+        """Convert log weights to probabilities that sum to 1, in place."""
         self._expected = {}
         highest = log.max()
         if not np.isfinite(highest):
@@ -485,7 +485,7 @@ class Posterior(ABC):
 
     @abstractmethod
     def _condition(self, place: int) -> None:
-        """Update the posterior at one value, whose log likelihood has changed."""
+        """Update the posterior at one value, whose log-likelihood has changed."""
 
     @abstractmethod
     def _share(self) -> None:
@@ -497,7 +497,7 @@ class Posterior(ABC):
 
     @abstractmethod
     def _tables(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Compute the tables of `expected`."""
+        """Compute one value's posterior mass, guess and rise over threshold and width."""
 
 
 #: Least number of thresholds in a 95 % interval; a finer grid takes over where there are fewer.

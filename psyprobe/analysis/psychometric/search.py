@@ -53,7 +53,7 @@ class Maxima(Groups):
 
 
 def maximise(problem: SearchProblem, start: Point) -> Maxima:
-    """Climb from a start of each group to a maximum."""
+    """Climb from a starting point of each group to a maximum of the objective."""
     point = start.copy()
     levels = problem.levels_at(point)
     value = problem.objective(point, levels)
@@ -102,7 +102,7 @@ def _step(
     levels: likelihood.Levels,
     damping: FloatArray,
 ) -> _Step:
-    """Take a damped Newton step from a point, and stay within bounds."""
+    """Take a damped Newton step from a point, within the bounds."""
     derivatives = problem.differentiate(point, levels)
     if problem.equal_rates:
         derivatives.equate_rates()
@@ -128,7 +128,7 @@ def _step(
 
 
 def _free(bounds: Bounds, value: FloatArray, gradient: FloatArray) -> BoolArray:
-    """Find the parameters that are neither fixed nor pushed against a bound by the gradient."""
+    """Mark the parameters that are neither fixed nor pushed against a bound by the gradient."""
     may_fall = (value > bounds.lower) | (gradient > 0)
     may_rise = (value < bounds.upper) | (gradient < 0)
     return may_fall & may_rise & bounds.differ
@@ -140,7 +140,7 @@ def _newton_step(
     free_rates: BoolArray,
     damping: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Solve for the step of curves (2, P, M) and of rates (2, P).
+    """Compute the Newton step of curves (2, P, M) and of rates (2, P).
 
     The exact curvature is used, or the other version where that is not positive definite. Matrices
     of 2 x 2 are written out: numpy's products of many take far longer.
@@ -184,7 +184,7 @@ class _Matrix(NamedTuple):
     second: FloatArray
 
     def apply(self, vectors: FloatArray) -> FloatArray:
-        """Multiply vectors, of which the first axis is the two entries, by the matrices."""
+        """Multiply vectors, whose first axis has two entries, by the 2 x 2 matrices."""
         first, second = vectors
         return np.array(
             [
@@ -194,7 +194,7 @@ class _Matrix(NamedTuple):
         )
 
     def invert(self) -> tuple[_Matrix, BoolArray]:
-        """Invert the matrices, and find which are positive definite."""
+        """Invert the 2 x 2 matrices, and mark which are positive definite."""
         first, mixed, second = self
         square = first * second
         determinant = square - mixed * mixed
@@ -215,7 +215,7 @@ class _Matrix(NamedTuple):
 
 
 def _damp(curvature: FloatArray, free: BoolArray, damping: FloatArray) -> _Matrix:
-    """Add damping to the diagonal, and put the unit matrix where parameters are not free."""
+    """Add damping to a matrix's diagonal, with the unit matrix where parameters are fixed."""
     first, mixed, second = curvature
     return _Matrix(
         np.where(free[0], first + (damping * first[1] + 1e-12), 1.0),
@@ -261,7 +261,7 @@ class Candidates(NamedTuple):
 def search(
     problem: SearchProblem, starts: Sequence[Point] = (), grid_starts: int = 2
 ) -> Maxima:
-    """Search for the largest objective of each group from several starts.
+    """Search for the largest objective of each group of curves from several starts.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def search(
 
 
 def _best_of_starts(problem: SearchProblem, starts: Sequence[Point]) -> Maxima:
-    """Climb from each start of each group, and select the best maximum of each group."""
+    """Climb from each start of each group, and keep each group's best maximum."""
     size = problem.counts.catch_yes.size
     groups = np.arange(size)
     maxima = maximise(problem[np.tile(groups, len(starts))], concatenate_points(starts))
@@ -314,7 +314,7 @@ def _best_of_starts(problem: SearchProblem, starts: Sequence[Point]) -> Maxima:
 
 
 def _move_inside(problem: SearchProblem, point: Point) -> Point:
-    """Find the nearest point within the bounds, its rates a little above their lower ones.
+    """Move a point into the bounds, its rates a little above their lower ones.
 
     From a rate near 0, each step can only double it.
     """
@@ -331,7 +331,7 @@ def _move_inside(problem: SearchProblem, point: Point) -> Point:
 def separate_curve(
     problem: SearchProblem, point: Point, member: Index
 ) -> tuple[SearchProblem, Point]:
-    """Make one curve of each group a group of its own, its rates fixed at those of a point.
+    """Make one curve of each group a group of its own, with rates fixed at a point's.
 
     Parameters
     ----------
@@ -370,7 +370,7 @@ def separate_curve(
 
 
 def _fit_curves_alone(problem: SearchProblem, point: Point) -> tuple[Point, Index]:
-    """Fit each curve with the rates fixed: the new point, and the groups that improve.
+    """Fit each curve with its rates fixed, and mark the groups that improve.
 
     Starts have all curves of a group from one kind of candidates, and what suits one curve need not
     suit another.
@@ -391,7 +391,7 @@ def _fit_curves_alone(problem: SearchProblem, point: Point) -> tuple[Point, Inde
 
 
 def add_overdispersion(problem: SearchProblem, maxima: Maxima) -> Maxima:
-    """Search for the best point with overdispersion, one eta for each group.
+    """Search for the best point with overdispersion, one amount for each group.
 
     The search begins at the maxima without overdispersion; eta stays 0 where no other does as well.
     """
@@ -430,7 +430,7 @@ def add_overdispersion(problem: SearchProblem, maxima: Maxima) -> Maxima:
 
 
 def _cuts(counts: Counts) -> FloatArray:
-    """List the levels and the midpoints of neighbouring levels, shape (P, M, 2L - 1)."""
+    """List the tested levels and the midpoints between them, shape (P, M, 2L - 1)."""
     _, last = tested_range(counts)
     last = np.where(np.isfinite(last), last, 0.0)
     x = np.where(counts.trials > 0, counts.x, last[..., None])
@@ -439,7 +439,7 @@ def _cuts(counts: Counts) -> FloatArray:
 
 
 def _candidate_kinds(problem: SearchProblem) -> list[Candidates]:
-    """List candidates of three kinds within the bounds: steps, narrow functions, wide functions.
+    """List candidate functions within the bounds: steps, narrow ones, wide ones.
 
     Where a parameter is fixed for all curves, one value of it is enough.
     """
@@ -465,7 +465,7 @@ def _candidate_kinds(problem: SearchProblem) -> list[Candidates]:
 
 
 def _rate_pairs(problem: SearchProblem) -> FloatArray:
-    """List pairs of guess and lapse rates to try, shape (2, R, P); one value of a fixed rate."""
+    """List pairs of guess and lapse rates to start from, shape (2, R, P)."""
     grids = []
     for name in ("guess", "lapse"):
         lower = getattr(problem.lower, name)
@@ -480,7 +480,7 @@ def _rate_pairs(problem: SearchProblem) -> FloatArray:
 
 
 def _grid_starts(problem: SearchProblem, eta: FloatArray, count: int) -> list[Point]:
-    """Find the best starting points of each kind of candidate, with `count` pairs of rates."""
+    """Find the best starting points of each kind of candidate function."""
     rates = _rate_pairs(problem)
     groups = np.arange(eta.size)
     starts: list[Point] = []

@@ -134,7 +134,7 @@ def broadcast_floats(*arrays: ArrayLike) -> tuple[FloatArray, ...]:
 
 
 def sigmoid(name: str) -> Sigmoid:
-    """Look up a family by its name."""
+    """Look up a family of sigmoids by its name ("logistic" ...)."""
     check_known("psychometric function", [name], SIGMOIDS)
     return SIGMOIDS[name]
 

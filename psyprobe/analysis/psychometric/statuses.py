@@ -79,7 +79,7 @@ def _data_status(
 
 
 def _falls(yes: FloatArray, trials: FloatArray, seed: int) -> BoolArray:
-    """Test whether answers fall with contrast."""
+    """Test whether yes becomes rarer with contrast."""
     p_falling = isotonic.monotone_p_value(
         trials - yes, trials, seed=seed, test_all=False
     )
@@ -104,7 +104,7 @@ class RateBounds:
 
     @property
     def free(self) -> bool:
-        """Tell whether the rate is fitted."""
+        """Tell whether the rate is fitted, and not fixed."""
         return self.low < self.high
 
 
@@ -151,7 +151,7 @@ def state_problem(
     level: float,
     seed: int,
 ) -> FitProblem:
-    """Set the bounds of a fit, and find what data say before it."""
+    """Set the search bounds of a fit, and find what the data say before it."""
     groups, size = curves.yes.shape[:2]
     with np.errstate(invalid="ignore"):
         group_share = curves.catch_yes.sum(axis=-1) / curves.catch_trials.sum(axis=-1)
@@ -200,7 +200,7 @@ def _bound(
 
 
 def judge(problem: FitProblem, maxima: Maxima) -> Estimates:
-    """Decide what each curve allows, from the largest likelihood and from losses elsewhere."""
+    """Decide each curve's status from its largest likelihood and what other functions lose."""
     best = maxima.point
     steps = _fit_steps(problem, best)
     fitted_status = _fitted_status(problem, maxima, steps)
@@ -227,7 +227,7 @@ class Steps:
 
 
 def _fit_steps(problem: FitProblem, best: Point) -> Steps:
-    """Fit steps from guess to 1 - lapse of the best functions."""
+    """Fit step functions with the guess and lapse rates of the best functions."""
     search_problem = problem.search_problem
     counts = search_problem.counts
     levels = counts.x.shape[-1]
@@ -273,7 +273,7 @@ def _fit_steps(problem: FitProblem, best: Point) -> Steps:
 
 
 def _fitted_status(problem: FitProblem, maxima: Maxima, steps: Steps) -> StatusArray:
-    """Assign statuses of curves about which the data alone do not decide.
+    """Assign the statuses of curves that the data alone do not decide.
 
     Losses are twice the log-likelihood lost.
     """
@@ -310,7 +310,7 @@ def _fitted_status(problem: FitProblem, maxima: Maxima, steps: Steps) -> StatusA
 
 
 def _limit_losses(problem: FitProblem, maxima: Maxima) -> FloatArray:
-    """Compute losses of limits of the function, shape (4, G, M).
+    """Compute the loss of functions that are flat or lie beyond the levels, shape (4, G, M).
 
     The first two are those if the sigmoid is 0, or 1, at every level; the last two those if the
     threshold is infinitely high, or low, and the width is free.
@@ -328,7 +328,7 @@ def _limit_losses(problem: FitProblem, maxima: Maxima) -> FloatArray:
 def _unanchored(
     problem: FitProblem, no_guess: FloatArray, no_lapse: FloatArray
 ) -> BoolArray:
-    """Find curves whose threshold lies among the contrasts only by an uncertain rate.
+    """Mark curves whose threshold depends on a rate that the data leave uncertain.
 
     Their answers never cross one half, and the fit without that rate is not significantly worse.
     """
@@ -340,7 +340,7 @@ def _unanchored(
 
 
 def _biased(problem: FitProblem, best: Point, no_guess: FloatArray) -> BoolArray:
-    """Find curves whose guess rate is above one half, as far as data establish it."""
+    """Mark curves whose guess rate is above one half for certain."""
     if not problem.guess.free:
         return np.full(no_guess.shape, problem.guess.low > 0.5)
     search_problem = problem.search_problem
@@ -359,7 +359,7 @@ def update_estimates(
     *,
     keep_steps: bool,
 ) -> Estimates:
-    """Replace thresholds and widths by those of another point.
+    """Replace thresholds and widths of estimates by those of another point.
 
     Statuses stay, but for thresholds that leave the tested range.
     """
@@ -377,7 +377,7 @@ def update_estimates(
 def _losses_without_rates(
     problem: FitProblem, maxima: Maxima
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute losses with the guess or the lapse rate at its lower bound, shape (G, M) each.
+    """Compute the loss of a guess or lapse rate at its lower bound, shape (G, M) each.
 
     They are the same for all curves of a group; 0 where a rate is fixed.
     """

@@ -51,7 +51,7 @@ def read_trials(path: str | Path, *, by: str) -> dict[str, Trials]: ...
 def read_trials(
     path: str | Path, *, by: str | None = None
 ) -> Trials | dict[str, Trials]:
-    """Read the trials of one observer, or of several, from a table of comma-separated text.
+    """Read the trials of one observer, or of several, from a CSV file.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def _check_one_person(path: str | Path, table: pd.DataFrame) -> None:
 
 
 def _count_trials(path: str | Path, table: pd.DataFrame) -> Trials:
-    """Check the columns of one observer's trials, and count them by level and contrast."""
+    """Check the columns of one observer's trials, and count answers by level and contrast."""
     level: Level = _single_column(path, table, LEVELS)
     answer: str = _single_column(path, table, _ANSWER_COLUMNS)
     if "contrast" not in table:
@@ -135,7 +135,7 @@ def _count_trials(path: str | Path, table: pd.DataFrame) -> Trials:
 def _single_column(
     path: str | Path, table: pd.DataFrame, names: tuple[Any, ...]
 ) -> Any:
-    """Find which of several columns a table has, and raise unless there is just one."""
+    """Find which one of several column names a table has, or refuse it."""
     present = [name for name in names if name in table]
     if len(present) != 1:
         raise InputError(

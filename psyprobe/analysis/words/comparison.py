@@ -60,7 +60,7 @@ HUMAN_CURVES: dict[str, dict[str, str]] = packaged_toml(
 def _noise_matched(
     frequency: float, model: str, luminance: float, ppd: float, size: int
 ) -> float:
-    """Compute the sensitivity to annulus noise; NaN where the image has no component of it."""
+    """Compute sensitivity to noise in a ring of frequencies; NaN where the image has none."""
     by_light = model in ("castle_csf", "barten_csf")
     conditions = {"luminance": luminance, "area": (size / ppd) ** 2} if by_light else {}
     try:
@@ -83,7 +83,7 @@ def _modelfest_curve(frequency: FloatArray) -> FloatArray:
 
 
 def human_names() -> tuple[str, ...]:
-    """List the human curves that a questioning run can be compared with.
+    """List the human CSFs that an observer's CSF can be compared with.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def human_names() -> tuple[str, ...]:
 
 
 def default_human(csf: xr.Dataset) -> str:
-    """Name the human curve of the experiment.
+    """Name the human CSF that fits an experiment's stimulus.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def default_human(csf: xr.Dataset) -> str:
 def human_curve(
     csf: xr.Dataset, human: str | Mapping[str, ArrayLike] | ArrayLike
 ) -> tuple[str, FloatArray]:
-    """Compute a human curve at the frequencies of a run.
+    """Compute a human CSF at the frequencies of a measured one.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def human_curve(
 
 
 def human_of_page(csf: xr.Dataset) -> tuple[str, FloatArray] | None:
-    """Read name and sensitivities of people at the levels of a run, as its page names them.
+    """Read the name and values of the human sensitivity that a result's experiment names.
 
     An empty name: there is nobody to compare with. None where the curves of `human_names` are those
     to compare with.
@@ -187,7 +187,7 @@ def human_of_page(csf: xr.Dataset) -> tuple[str, FloatArray] | None:
 def human_line(
     csf: xr.Dataset, human: str | None, low: float, high: float
 ) -> tuple[str, FloatArray, FloatArray] | None:
-    """Compute label, values of the level and sensitivity of people, for a figure.
+    """Compute the human CSF between two levels for a figure: label, levels, sensitivity.
 
     None where there are none, or for "".
     """
@@ -206,7 +206,7 @@ def human_line(
 
 
 def curve_label(name: str) -> str:
-    """Name a human curve for readers: one of `human_names`, or what a page names.
+    """Return a human CSF's name as figures show it.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def curve_label(name: str) -> str:
 
 
 def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> FloatArray:
-    """Compute a human curve at any frequencies, for the stimulus of a run.
+    """Compute a human CSF at any frequencies, for the stimulus of a measured one.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=64)
 def _luminance(toml: str) -> float:
-    """Read the luminance of the background from the stimulus file of an experiment.
+    """Read the background's luminance, cd/m², from an experiment's TOML text.
 
     It is the usual one where that file is not here.
     """
@@ -300,7 +300,7 @@ class Statistic:
     prompt_sd: float | None
 
     def to_record(self, name: str) -> JsonObject:
-        """List its numbers under the name of the statistic."""
+        """List the statistic's numbers in a flat record, under its name."""
         return {
             name if part == "value" else f"{name}_{part}": number
             for part, number in vars(self).items()
@@ -342,12 +342,12 @@ class CsfScores(Recorded):
 
     @property
     def statistics(self) -> dict[str, Statistic]:
-        """Its statistics, by name."""
+        """The scores of the CSF by name."""
         return {name: getattr(self, name) for name in STATISTICS}
 
 
 def csf_statistics(sensitivity: ArrayLike, human: ArrayLike) -> dict[str, FloatArray]:
-    """Compute correlations and errors of contrast sensitivity functions, curve by curve.
+    """Compute correlations with and errors against the human CSF, curve by curve.
 
     Parameters
     ----------
@@ -477,7 +477,7 @@ def compare_with_human(
 
 
 def _statistics_of_mean(log_s: FloatArray, human: FloatArray) -> dict[str, FloatArray]:
-    """Compute statistics of the mean over prompts (..., P, F).
+    """Compute the scores of CSFs averaged over prompts (..., P, F).
 
     It is arithmetic for the linear ones, else geometric.
     """
@@ -530,7 +530,7 @@ def _resample(
 def _screen_noise(
     csf: xr.Dataset, scored: Any, resamples: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw the error of a person's screen in log sensitivities, (B, 1, F).
+    """Draw errors of log sensitivities by a person's screen calibration, (B, 1, F).
 
     It is an offset, and single steps of a panel.
     """
@@ -545,7 +545,7 @@ def _screen_noise(
 def _common_spread(
     csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]
 ) -> FloatArray:
-    """Estimate the spread, shape (F,), that drawing prompts does not show.
+    """Estimate the error of log sensitivities that all prompts share, shape (F,).
 
     Steps stand between the same levels in all prompts; and where prompts differ by less than trials
     alone would make them, what is missing.
@@ -563,7 +563,7 @@ def _common_spread(
 
 
 def _reach(confidence: float, n: int) -> float:
-    """Compute the half-width of an interval in standard deviations."""
+    """Compute an interval's half-width in standard deviations."""
     if n < FEW:
         return normal_quantile(confidence)
     return float(student_quantile(n, confidence) * np.sqrt(n / (n - 1)))
@@ -576,7 +576,7 @@ def _statistic(
     by_prompt: FloatArray,
     reach: float,
 ) -> Statistic:
-    """Combine a statistic with its interval and its values over single prompts."""
+    """Combine a score with its interval and its values over single prompts."""
     values = by_prompt[np.isfinite(by_prompt)]
     mean = float(values.mean()) if values.size else None
     sd = float(values.std(ddof=1)) if values.size > 1 else None
@@ -623,7 +623,7 @@ def bridge(
     measure: str | None = None,
     layer: str | None = None,
 ) -> IsoResponse:
-    """Find the iso-response curve of a vision tower nearest to the answers of the whole model.
+    """Find which contour of equal response of a vision encoder is nearest the whole model's CSF.
 
     Features have no criterion of their own, so a tower has a contrast sensitivity function for each
     level of response. The level is chosen whose curve is nearest (root mean square of log10) to the

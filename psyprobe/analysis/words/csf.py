@@ -82,7 +82,7 @@ def chat_csf(
     goodness: bool = False,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Measure the contrast sensitivity of an observer that was asked in words.
+    """Measure an observer's contrast sensitivity function from its answers in words.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def chat_csf(
 
 
 def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]:
-    """Measure the contrast sensitivity of several observers; keep what already is one.
+    """Measure the contrast sensitivity functions of several results, keeping those measured.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]
 
 
 def _have_logits(cells: fit.TrialCells) -> BoolArray:
-    """Tell which prompts have a logit for each answer that counts, and were read by it."""
+    """Mark the prompts all of whose usable answers were read as log-odds of yes."""
     none = np.zeros(len(cells.prompts), dtype=bool)
     if not {"logit", "p_yes", "image_seed"} <= set(cells.result.variables):
         return none
@@ -248,7 +248,7 @@ def _fit(
     settings: fit.FitSettings,
     offsets: FloatArray | None,
 ) -> fit.ChatFit:
-    """Fit the prompts of each method, and join the fits."""
+    """Fit the psychometric functions of all prompts, each by its method."""
 
     def by_posterior(rows: IntArray) -> fit.ChatFit:
         return fit_posterior(cells, counts, settings, rows, offsets)
@@ -275,7 +275,7 @@ def _fit(
 
 
 def _rates(result: xr.Dataset, arguments: JsonMapping) -> JsonObject:
-    """Resolve how to fit: by the arguments, else by the experiment, else by default."""
+    """Choose how to fit guess and lapse rates: by arguments, the experiment, or default."""
     defaults: JsonObject = {
         "guess": (0.0, 0.5),
         "lapse": (0.0, 0.1),
@@ -310,7 +310,7 @@ def _rates(result: xr.Dataset, arguments: JsonMapping) -> JsonObject:
 def _joined(
     parts: Sequence[tuple[IntArray, fit.ChatFit]], shape: tuple[int, ...]
 ) -> fit.ChatFit:
-    """Join fits of different prompts."""
+    """Join the fits of different prompts."""
     values: JsonObject = {}
     for name, first in vars(parts[0][1]).items():
         if name != "samples":
@@ -327,7 +327,7 @@ def _joined(
 
 
 def _blank_unreadable(chat_fit: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatFit:
-    """Set the status of unreadable curves, and blank their numbers."""
+    """Mark curves whose replies were mostly unreadable, and blank their numbers."""
     unreadable = counts.excluded_rate > NO_VALIDITY
     status = chat_fit.status.astype("<U16")
     status[unreadable] = UNREADABLE
@@ -352,7 +352,7 @@ def _blank_unreadable(chat_fit: fit.ChatFit, counts: fit.ChatCounts) -> fit.Chat
 
 
 def _add_screen_error(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Dataset:
-    """Add the error of a person's screens to the intervals of the mean.
+    """Widen the intervals of the mean by the error of a person's screen calibration.
 
     The curve of any other observer stays as it is.
     """
@@ -386,7 +386,7 @@ def _add_screen_error(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Datas
 def prompt_mean(
     chat_fit: fit.ChatFit, confidence: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, str]:
-    """Average the log10 sensitivities of all usable thresholds at each level.
+    """Average log10 sensitivity over the prompts with usable thresholds at each level.
 
     One of sensitivities would grow with the spread between prompts, by a factor of 1.38 for a
     standard deviation of 0.35 log10. Its variance is that between prompts over their number, and,
@@ -435,7 +435,7 @@ def prompt_mean(
 
 
 def _sum_halves(half: FloatArray, mask: BoolArray, keep_open: bool) -> FloatArray:
-    """Sum halves of intervals over some prompts, infinite where one is.
+    """Sum half-widths of intervals over some prompts, infinite where one is open.
 
     Of many prompts, an infinite one counts as the others do on average.
     """
@@ -448,7 +448,7 @@ def _sum_halves(half: FloatArray, mask: BoolArray, keep_open: bool) -> FloatArra
 
 
 def _variables(dataset: xr.Dataset, level: str, values: JsonMapping) -> JsonObject:
-    """Describe values as variables over the level, as the table csf_variables.toml has them."""
+    """Convert values to xarray variables over the level, with their units and names."""
     axis = stimulus_axis_of(dataset).name
     unit = unit_symbol(dataset[axis].attrs)
     units = {"": "", "axis": unit, "1/axis": inverse_symbol(unit)}
@@ -473,7 +473,7 @@ def _dataset(
     settings: fit.FitSettings,
     options: Mapping[str, str],
 ) -> xr.Dataset:
-    """Build the dataset of `chat_csf`."""
+    """Build the dataset of a measured contrast sensitivity function."""
     import xarray as xr
 
     from psyprobe.analysis.words.signal_detection import dprime_thresholds

@@ -53,7 +53,7 @@ _REQUIRED = ("prompt", "response")
 
 
 def experiment_table(result: xr.Dataset, name: str) -> JsonObject:
-    """Read a table of the experiment file of a run, as "fit" or "human"; empty without one."""
+    """Read a table ("fit", "human") of a result's experiment; empty without one."""
     table = tomllib.loads(str(result.attrs.get("experiment_toml", ""))).get(name, {})
     return dict(table) if isinstance(table, dict) else {}
 
@@ -132,11 +132,11 @@ class TrialCells:
         return len(self.prompts), len(self.values), self.steps
 
     def column(self, name: str) -> FloatArray:
-        """Read a numerical column of the table of questions."""
+        """Read a numeric column of the table of questions."""
         return self.result[name].values.astype(float)
 
     def summed(self, mask: BoolArray, values: FloatArray | None = None) -> FloatArray:
-        """Sum values, or count questions, over all but catch trials, shape (P, F, L)."""
+        """Sum values, or count questions, in each cell but for catch trials, shape (P, F, L)."""
         mask = mask & ~self.catch
         total = np.zeros(self.shape)
         position = (self.prompt[mask], self.value[mask], self.step[mask])
@@ -154,7 +154,7 @@ class TrialCells:
 
 
 def locate_trials(result: xr.Dataset, values: Sequence[float] = ()) -> TrialCells:
-    """Find the prompt, level and contrast of each question of a run.
+    """Find the prompt, level and contrast of each question of a result.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def locate_trials(result: xr.Dataset, values: Sequence[float] = ()) -> TrialCell
 
 
 def count_answers(result: xr.Dataset) -> ChatCounts:
-    """Count the answers of a questioning run.
+    """Count the yes, no and unreadable answers of a result at each contrast.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def count_answers(result: xr.Dataset) -> ChatCounts:
 
 
 def count_cells(cells: TrialCells) -> ChatCounts:
-    """Count the answers of a run whose questions are located."""
+    """Count the answers of questions whose prompt, level and contrast are known."""
     result = cells.result
     response = cells.column("response")
     delivered = delivered_contrast(result)
@@ -301,7 +301,7 @@ def count_cells(cells: TrialCells) -> ChatCounts:
 
 
 def _quote_commonest_reply(result: xr.Dataset, mask: BoolArray) -> str:
-    """Quote the commonest reply, for a message."""
+    """Quote the commonest reply, for an error message."""
     replies = result["text"].values[mask].tolist() if "text" in result else []
     return "".join(
         f" ({n} of {len(replies)} are {shorten(printable(reply), 60)!r})"
@@ -371,7 +371,7 @@ def fit_counts(
     settings: FitSettings,
     resampled_sums: tuple[FloatArray, FloatArray] | None,
 ) -> ChatFit:
-    """Fit numbers of yes by maximum likelihood; the levels of a prompt share guess and lapse rates.
+    """Fit psychometric functions to counts of yes; a prompt's levels share rates.
 
     Parameters
     ----------
@@ -416,7 +416,7 @@ def _count_fields(
     settings: FitSettings,
     resampled_sums: tuple[FloatArray, FloatArray] | None,
 ) -> dict[str, AnyArray]:
-    """Compute the fields of a `ChatFit`."""
+    """Fit counts of yes, and compute the fields of a `ChatFit`."""
     from psyprobe.analysis.psychometric import fit_psychometric
 
     # One more contrast, 0: the catch trials, which stand with the first curve of a prompt, and
@@ -491,7 +491,7 @@ def _count_fields(
 def resampled_yes(
     cells: TrialCells, prompt_indices: IntArray, *, resamples: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Sum responses over images drawn with replacement, at each contrast.
+    """Sum responses at each contrast over images drawn with replacement.
 
     Parameters
     ----------
@@ -535,7 +535,7 @@ def fit_p_yes(
     prompt_indices: IntArray,
     settings: FitSettings,
 ) -> ChatFit:
-    """Fit logits of yes by least squares; the levels of a prompt share guess and lapse rates.
+    """Fit psychometric functions to log-odds of yes; a prompt's levels share rates.
 
     Parameters
     ----------
@@ -593,12 +593,12 @@ def fit_p_yes(
 
 
 def bounds_of(rates: Rates) -> tuple[float, float]:
-    """Return the lowest and highest value of a rate; both are a fixed one."""
+    """Return the lowest and highest value of a rate, the same if it is fixed."""
     return rates if isinstance(rates, tuple) else (rates, rates)
 
 
 def by_image(cells: TrialCells, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Arrange values of questions by image.
+    """Arrange values of questions by the image that they are about.
 
     Parameters
     ----------
@@ -639,7 +639,7 @@ def by_image(cells: TrialCells, values: FloatArray) -> tuple[FloatArray, FloatAr
 def _cell_means(
     position: tuple[IntArray, ...], shape: tuple[int, ...], values: FloatArray
 ) -> FloatArray:
-    """Average values in each cell: an image may be asked about twice, as in either order of two."""
+    """Average values in each cell (prompt, level, contrast, image)."""
     full_shape = (*shape, int(position[-1].max(initial=0)) + 1)
     total = np.zeros(full_shape)
     count = np.zeros(full_shape)
@@ -649,7 +649,7 @@ def _cell_means(
 
 
 def _logit_of_seeing(cells: TrialCells) -> FloatArray:
-    """Compute the logit of "pattern seen", whatever the polarity or the order of images."""
+    """Compute the log-odds of "pattern seen" from those of yes, by polarity and order."""
     logit, p_yes, response = (
         cells.column(name) for name in ("logit", "p_yes", "response")
     )
@@ -658,7 +658,7 @@ def _logit_of_seeing(cells: TrialCells) -> FloatArray:
 
 
 def _number_images(cell: IntArray, seeds: npt.NDArray[np.generic]) -> IntArray:
-    """Number the images of each cell by their seeds."""
+    """Number the images within each cell by their seeds."""
     codes = np.unique(seeds, return_inverse=True)[1]
     ranks = pd.Series(codes).groupby(list(cell)).rank("dense")
     return np.asarray(ranks, np.int64) - 1

@@ -73,7 +73,7 @@ def people_curve(
     resamples: int = 2000,
     seed: int = 0,
 ) -> PeopleCurve | None:
-    """Average the people among results of one experiment; None where they are fewer than three.
+    """Average the CSFs of people in one experiment; None for fewer than three.
 
     Parameters
     ----------
@@ -197,11 +197,11 @@ class PeopleScore(Tabled):
 
     @property
     def observer(self) -> str:
-        """Name the people together."""
+        """Name all people together, as the observer of the score."""
         return f"mean of {len(self.persons)} people"
 
     def rows(self) -> list[Row]:
-        """List each observer against the mean of the people, the noise ceiling, and the mean."""
+        """Build the table rows of each observer, of the noise ceiling, and of people's mean."""
         title = f"{self.experiment} (against the {self.observer})"
         experiment: JsonObject = {"experiment": self.experiment}
         rows = []
@@ -239,7 +239,7 @@ class PeopleScore(Tabled):
         return rows
 
     def notes(self) -> list[str]:
-        """Explain the headings."""
+        """Explain the table's headings in sentences."""
         return [_KEY]
 
 
@@ -305,5 +305,5 @@ def _score_group(
 
 
 def _record(name: str, score: comparison.Statistic | Ceiling) -> JsonObject:
-    """List a value and the ends of its interval under the name of the score."""
+    """List a score's value and interval in a flat record, under its name."""
     return {name: score.value, f"{name}_low": score.low, f"{name}_high": score.high}

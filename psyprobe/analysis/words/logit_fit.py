@@ -111,7 +111,7 @@ def wild_replicates(
     resamples: int,
     seed: int,
 ) -> FloatArray:
-    """Draw thresholds of fits to resampled images by the wild cluster bootstrap.
+    """Draw thresholds as other images could give, by the wild cluster bootstrap.
 
     An image is a cluster. The deviations of its logits from the fit keep or change their sign, at
     random and for all prompts alike, since these showed the same image. Unlike drawing images with
@@ -180,7 +180,7 @@ def wild_replicates(
 def _problem(
     x: FloatArray, means: _Means, catch_means: _Means, bounds: tuple[Bounds, Bounds]
 ) -> _Problem:
-    """Set up the weighted least squares; cells without images get harmless values."""
+    """Set up the weighted least-squares problem of fitting log-odds."""
     logit, images = means
     catch_logit, catch_images = catch_means
     use = images > 0
@@ -208,7 +208,7 @@ class _Problem:
     rates: FloatArray
 
     def limits(self) -> tuple[FloatArray, FloatArray]:
-        """Bound all parameters: thresholds, log widths, and logits of guess and lapse rate."""
+        """Compute the bounds of all parameters: thresholds, log widths, logits of rates."""
         in_use = self.weight > 0
         has_answers = in_use.any(axis=-1)
         # A threshold may lie two log units outside the levels.
@@ -222,7 +222,7 @@ class _Problem:
         )
 
     def first(self, width: float) -> FloatArray:
-        """Guess start parameters: thresholds halfway between the lowest and the highest logit."""
+        """Estimate starting parameters, thresholds halfway between lowest and highest log-odds."""
         use = self.weight > 0
         low, high = (
             np.where(use.any(axis=-1), end, 0.0) for end in _range(self.logit, use)
@@ -242,7 +242,7 @@ class _Problem:
         )
 
     def fit(self, parameters: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
-        """Fit by Levenberg-Marquardt: best parameters (G, 2 F + 2) and their cost (G,)."""
+        """Fit the parameters by Levenberg-Marquardt, (G, 2 F + 2), with their cost, (G,)."""
         groups = len(self.x)
         low, high = self.limits()
         parameters = parameters.clip(low, high)
@@ -287,7 +287,7 @@ class _Problem:
         return parameters, cost
 
     def linear(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Compute weighted residuals (G, F L + 1) and their derivatives (G, F L + 1, 2 F + 2)."""
+        """Compute weighted residuals (G, F L + 1) and their derivatives."""
         groups, curves, levels = self.x.shape
         t = parameters[:, :curves, None]
         width = np.exp(parameters[:, curves : 2 * curves, None])
@@ -319,7 +319,7 @@ class _Problem:
         ), out
 
     def logits(self, parameters: FloatArray) -> FloatArray:
-        """Compute the logits of the model, (G, F, L)."""
+        """Compute the log-odds that parameters predict, (G, F, L)."""
         bare = replace(
             self, logit=np.zeros_like(self.logit), weight=np.ones_like(self.weight)
         )
@@ -327,7 +327,7 @@ class _Problem:
         return values[:, :-1].reshape(self.x.shape)
 
     def leverage(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Compute the leverage of each mean logit, (G, F, L), and of catch trials, (G,); 0 to 1."""
+        """Compute the leverage (0 to 1) of each mean log-odds and of catch trials."""
         _, jacobian = self.linear(parameters)
         inverse = np.linalg.pinv(
             np.einsum("gnp,gnq->gpq", jacobian, jacobian), hermitian=True
@@ -369,7 +369,7 @@ _SIGNIFICANT = 0.01
 
 
 def logit_status(fit: LogitFit, logit: FloatArray) -> StrArray:
-    """Name the status of each curve, in the words that `fit_psychometric` uses.
+    """Assign the status of each fitted curve, in the words of `fit_psychometric`.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ def logit_status(fit: LogitFit, logit: FloatArray) -> StrArray:
 
 
 def _spread(logit: FloatArray, mean: FloatArray) -> FloatArray:
-    """Estimate the standard deviation between images of a cell, pooled over a group, shape (G,)."""
+    """Estimate the SD of log-odds between images, pooled over a group, shape (G,)."""
     has = np.isfinite(logit)
     squares = np.where(has, logit - mean[..., None], 0.0) ** 2
     freedom = (has.sum(axis=-1) - 1).clip(0).sum(axis=(1, 2))
@@ -420,7 +420,7 @@ def _spread(logit: FloatArray, mean: FloatArray) -> FloatArray:
 def _tests_of_falling(
     mean: FloatArray, images: FloatArray, spread: FloatArray
 ) -> tuple[BoolArray, BoolArray]:
-    """Test whether logits fall where they should rise, and whether they fall throughout."""
+    """Test whether log-odds fall with contrast anywhere, and throughout."""
     from scipy.special import chdtrc
 
     from psyprobe.analysis.psychometric.isotonic import rising_means

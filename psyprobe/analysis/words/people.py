@@ -20,7 +20,7 @@ _FEWEST = 3
 
 
 def mean_of_people(metrics: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Average the metrics of people, without the best and the worst of them.
+    """Average benchmark metrics over people, without the best and the worst.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def mean_of_people(metrics: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def with_people(
     metrics: Mapping[str, pd.DataFrame], people: Sequence[str]
 ) -> dict[str, pd.DataFrame]:
-    """Replace the metrics of people by their mean, "(people, mean of N)", behind the models.
+    """Replace people's benchmark metrics by their mean, after the models'.
 
     Raises
     ------

@@ -49,7 +49,7 @@ _DEFAULTS = {
 
 
 def adaptive_design(result: xr.Dataset) -> str:
-    """Name the adaptive design whose posterior counts; return "" where the user's own fit does."""
+    """Name the adaptive design whose posterior gives the thresholds, "" where a fit does."""
     design = str(result.attrs.get("design", ""))
     page = str(result.attrs.get("experiment_toml", ""))
     name = str(result.attrs.get("experiment", ""))
@@ -57,7 +57,7 @@ def adaptive_design(result: xr.Dataset) -> str:
 
 
 def has_own_fit(page: str, name: str) -> bool:
-    """Tell whether the user set how to fit, by an option or on a page of his own.
+    """Tell whether the user set how to fit, by an option or in an experiment file.
 
     The [fit] of a page of the catalogue was written for the design of that page.
 
@@ -79,7 +79,7 @@ def has_own_fit(page: str, name: str) -> bool:
 
 
 def fit_notes(design: str, readout: str, page: str, name: str) -> tuple[str, ...]:
-    """Say where the user's own fit takes the place of a posterior; page and name as above."""
+    """Note that a user's own fit replaces the posterior of an adaptive design."""
     has_posterior = design == "quick_csf" or (
         design == "quest_plus" and readout == "text"
     )
@@ -92,14 +92,14 @@ def fit_notes(design: str, readout: str, page: str, name: str) -> tuple[str, ...
 
 
 def design_frequencies(result: xr.Dataset) -> tuple[float, ...]:
-    """Read the frequencies of the design, through all of which its curve passes."""
+    """Read the frequencies of an adaptive design, through all of which its CSF passes."""
     levels = fit.experiment_table(result, "levels")
     frequencies = levels.get("frequency")
     return tuple(read_levels("frequency", frequencies).tolist()) if frequencies else ()
 
 
 def design_options(result: xr.Dataset) -> dict[str, str]:
-    """Read the psychometric function that the adaptive design took, and the prior of qCSF."""
+    """Read the psychometric function and prior that an adaptive design took."""
     options = json.loads(str(result.attrs.get("asking", "{}"))).get("options", {})
     return {
         name: str(options.get(name, usual))
@@ -122,7 +122,7 @@ class TrialAnswer(NamedTuple):
 
 
 def answers_of_trials(cells: fit.TrialCells) -> Iterator[TrialAnswer]:
-    """Yield the trials of a run that have an answer which counts, in the order of asking."""
+    """Iterate over the trials of a result with a usable answer, in the order of asking."""
     result = cells.result
     table = pd.DataFrame(
         {
@@ -158,7 +158,7 @@ def update_posteriors(
     offsets: FloatArray | None = None,
     session: int | None = None,
 ) -> list[Posterior]:
-    """Update the posterior of each of some prompts by the answers of a run.
+    """Update the posterior of some prompts by all answers of a result.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def update_posteriors(
 
 
 def _prior_of(cells: fit.TrialCells) -> Posterior:
-    """Build the posterior with which the design of a run begins."""
+    """Build the posterior with which a result's adaptive design began."""
     result = cells.result
     contrasts: tuple[float, ...] = tuple(_contrasts(result).tolist())
     chance = task_of(result).chance
@@ -208,7 +208,7 @@ def session_curves(
     sessions: Sequence[SessionRecord],
     settings: fit.FitSettings,
 ) -> SessionCurves:
-    """Estimate offset and area under the log CSF of each session, from its own posterior."""
+    """Estimate each session's offset and area under the log CSF from its own posterior."""
     level = np.empty(len(sessions))
     variance = np.empty(len(sessions))
     areas = np.empty((3, len(sessions)))
@@ -233,7 +233,7 @@ def fit_posterior(
     prompt_indices: IntArray,
     offsets: FloatArray | None = None,
 ) -> fit.ChatFit:
-    """Estimate thresholds of some prompts with central credible intervals, from posteriors.
+    """Estimate thresholds of some prompts with credible intervals, from posteriors.
 
     After qCSF draws of whole curves stand besides. A threshold expected beyond the contrasts that
     could be shown is censored where the level was asked. Answers that any process has taken in
@@ -269,7 +269,7 @@ def _posterior_fields(
     prompt_indices: IntArray,
     offsets: FloatArray | None,
 ) -> dict[str, AnyArray]:
-    """Compute the fields of a `ChatFit`."""
+    """Compute posteriors and from them the fields of a `ChatFit`."""
     posteriors = update_posteriors(cells, prompt_indices, offsets)
 
     def by_level(estimate: Callable[[Posterior, int], Any]) -> AnyArray:
@@ -312,7 +312,7 @@ def _posterior_fields(
 
 
 def _contrasts(result: xr.Dataset) -> FloatArray:
-    """Find the least and greatest contrast, or difference, that the design could show.
+    """Find the least and greatest contrast that an adaptive design could show.
 
     Without its page, that it did show.
     """

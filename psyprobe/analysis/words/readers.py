@@ -42,7 +42,7 @@ class Rereading(Recorded):
 
     @property
     def cells(self) -> dict[str, str]:
-        """Format its shares for a table of scores."""
+        """Format how two readers differ as table cells."""
         shares = {
             "differs": self.differ,
             "opposite": self.opposite,
@@ -52,7 +52,7 @@ class Rereading(Recorded):
 
 
 def reread(result: xr.Dataset, reading: npt.NDArray[np.object_]) -> xr.Dataset:
-    """Replace readings and responses by those of another reader, where text counts.
+    """Replace how a result's replies were read by another reader's readings.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def judge_rereadings(
     statistics: Mapping[str, float | None],
     score: Callable[[xr.Dataset], Mapping[str, float | None]],
 ) -> tuple[Rereading, ...]:
-    """Compare a judge with psyprobe's rules, on the replies of a run.
+    """Compare how a judge and psyprobe's rules read the replies of a result.
 
     Parameters
     ----------

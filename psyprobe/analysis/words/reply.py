@@ -141,7 +141,7 @@ def _read_shortened(
 def _read_structure(
     words: _Words, text: str, plain: str, polarity: int
 ) -> Reading | None:
-    """Read a reply by its boxes, its JSON or its lines of labels; None where these say nothing."""
+    """Read a reply by its tick boxes, JSON or labelled lines; None where these say nothing."""
     columns = ticked_columns(text, words.is_answer)
     lines = _answered_labels(words, plain)
     if columns:
@@ -177,7 +177,7 @@ def _read_structure(
 def _read_beside(
     words: _Words, entries: Sequence[Entry], other_text: str, polarity: int
 ) -> Reading | None:
-    """Read the text around entries that do not decide, then what their texts state.
+    """Read the text around entries that do not decide, then the texts in them.
 
     What they say of noise or colour is no answer.
     """
@@ -196,7 +196,7 @@ def _read_beside(
 
 
 def _answered_labels(words: _Words, plain: str) -> tuple[Sequence[Entry], str] | None:
-    """Split a text into lines "label: value"; one alone counts where it answers for its label."""
+    """Split a text into lines "label: value" that answer their labels."""
     lines = split_lines(plain)
     if lines is None or len(lines[0]) > 1:
         return lines
@@ -210,7 +210,7 @@ def _answered_labels(words: _Words, plain: str) -> tuple[Sequence[Entry], str] |
 
 
 def _names_pattern(words: _Words, entries: Sequence[Entry]) -> bool:
-    """Tell whether every line answers for its label, of which one is the pattern."""
+    """Tell whether every line answers its label, and one label is the pattern."""
     return all(words.truth(value) for _, value in entries) and any(
         words.label_sign(label) for label, _ in entries
     )
@@ -219,7 +219,7 @@ def _names_pattern(words: _Words, entries: Sequence[Entry]) -> bool:
 def _any_contradicts(
     words: _Words, reading: Reading, entries: Sequence[Entry], polarity: int
 ) -> bool:
-    """Tell whether a sentence under another label begins with the opposite of a reading."""
+    """Tell whether a sentence under another label begins with the opposite answer."""
     return any(
         contradicts(reading, "", ["", *sentences_of(plain_text(value))], polarity)
         for _, value in entries
@@ -230,7 +230,7 @@ def _any_contradicts(
 def _read_entries(
     words: _Words, entries: Sequence[Entry], polarity: int
 ) -> Reading | None:
-    """Read the verdict among entries, else their scores, else what they say of the pattern."""
+    """Read the verdict among labelled entries, else scores, else what they say of the pattern."""
     verdicts = (
         _read_verdicts(words, group, polarity) for group in verdict_groups(entries)
     )
@@ -254,7 +254,7 @@ def _read_entries(
 def _read_labels(
     words: _Words, entries: Sequence[Entry], polarity: int
 ) -> Reading | None:
-    """Read what entries say of labels that name the pattern or a flat image."""
+    """Read entries by labels that name the pattern or a flat image."""
     truths = [
         (words.label_sign(label), _truth(words, label, value))
         for label, value in entries
@@ -279,9 +279,7 @@ def _read_labels(
 
 
 def _truth(words: _Words, label: str, value: Value) -> int:
-    """Say whether a value affirms (1) or denies (-1) its label, as a word, a likelihood or a count;
-    0 where it does neither.
-    """
+    """Tell whether a value affirms (1) or denies (-1) its label; 0 where it does neither."""
     truth = words.truth(value)
     if truth or not words.describes:
         return truth
@@ -295,7 +293,7 @@ def _truth(words: _Words, label: str, value: Value) -> int:
 def _read_verdicts(
     words: _Words, entries: Sequence[Entry], polarity: int
 ) -> Reading | None:
-    """Read what stands as the verdict; None where no word of it is known."""
+    """Read yes or no from the entries labelled as verdict; None where no word is known."""
     readings = {
         _read_verdict(words, label, value, polarity) for label, value in entries
     } - {"invalid"}
@@ -303,7 +301,7 @@ def _read_verdicts(
 
 
 def _read_verdict(words: _Words, label: str, value: Value, polarity: int) -> Reading:
-    """Read a verdict, by what it says of its label where this names the pattern."""
+    """Read yes or no from one verdict, by its label where this names the pattern."""
     sign = words.truth(value) * words.label_sign(label) * polarity
     if sign:
         return "yes" if sign == 1 else "no"
@@ -315,7 +313,7 @@ def _read_verdict(words: _Words, label: str, value: Value, polarity: int) -> Rea
 
 
 def _read_words(words: _Words, plain: str, polarity: int) -> Reading:
-    """Read what the words of a plain text decide."""
+    """Read yes or no from the words of a plain text."""
     if words.english and _is_refusal(plain, excuses=False):
         return "refusal"
     retractions = list(PHRASES["retraction"].finditer(plain)) if words.english else []
@@ -357,7 +355,7 @@ _PLACE = re.compile(r"(?:on|in|with|for|at|to|if)\b")
 
 
 def _taken_back(words: _Words, lead: Reading, rest: str, sentences: list[str]) -> bool:
-    """Tell whether a decision is taken back: "Yes, one might think. But it is not"."""
+    """Tell whether a text takes its answer back: "Yes, one might think. But it is not"."""
     clauses = [
         clause.strip()
         for sentence in sentences[1:]
@@ -378,7 +376,7 @@ def read_first_token(
     yes: Sequence[str] = ("yes",),
     no: Sequence[str] = ("no",),
 ) -> FirstToken | None:
-    """Read what the first token of an answer says, from its log-probabilities.
+    """Read yes or no from the log-probabilities of an answer's first token.
 
     Parameters
     ----------
@@ -458,26 +456,26 @@ class _Words:
 
     @property
     def either(self) -> str:
-        """Write the pattern of either answer, with a group of its name."""
+        """Build the regular expression of both answers, each a named group."""
         return f"(?:(?P<yes>{self.yes})|(?P<no>{self.no}))"
 
     def side(self, label: str) -> Literal["yes", "no"] | None:
-        """Say which answer a label names: "p(yes)", "no", "score of no", but not "no objects"."""
+        """Tell which answer a label names: "p(yes)", "no", but not "no objects"."""
         match = re.fullmatch(
             self.either, PHRASES["score_words"].sub(" ", label).strip()
         )
         return None if match is None else "yes" if match["yes"] else "no"
 
     def label_sign(self, label: str) -> int:
-        """Say what a true label means: 1 pattern, -1 none, 0 neither, or what does not count."""
+        """Tell what a true label means: 1 pattern, -1 none, 0 neither (or it does not count)."""
         return label_sign(label) if self.describes else 0
 
     def is_answer(self, text: str) -> bool:
-        """Tell whether a text is one of the answers alone."""
+        """Tell whether a text is one of the answers and nothing else."""
         return self.side(plain_text(text).rstrip(".!")) is not None
 
     def truth(self, value: Value) -> int:
-        """Say whether a value affirms (1) or denies (-1) its label; 0 where it does neither."""
+        """Tell whether a value affirms (1) or denies (-1) its label; 0 where it does neither."""
         if not isinstance(value, str):
             return {True: 1, False: -1}[value] if isinstance(value, bool) else 0
         plain = plain_text(value)
@@ -490,7 +488,7 @@ class _Words:
         return -1 if seen[1] or "absent" in plain else 1
 
     def leading(self, sentences: list[str]) -> tuple[Reading | None, str]:
-        """Find the decision a text begins with, after a preamble, and the rest of its sentence."""
+        """Find the answer that a text begins with, after a preamble, and its sentence's rest."""
         text = PHRASES["idioms_at_start"].sub("", ". ".join(sentences))
         preamble = PHRASES["preamble"].match(text)
         starts = [0, preamble.end()] if preamble else [0]
@@ -507,7 +505,7 @@ class _Words:
         return None, ""
 
     def last(self, sentences: list[str], polarity: int) -> Reading | None:
-        """Find the last explicit decision.
+        """Find the last explicit answer of a text.
 
         It stands after a cue, at the end of a sentence, or at the start of the last sentence.
         """
@@ -539,11 +537,11 @@ class _Words:
         return None
 
     def on_both_sides(self, text: str) -> bool:
-        """Tell whether both answers are mentioned."""
+        """Tell whether a text mentions both answers."""
         return all(re.search(side, text) for side in (self.yes, self.no))
 
     def alone(self, text: str) -> Reading | None:
-        """Find the answer whose words are the only ones to occur.
+        """Find the only answer whose words occur in a text.
 
         Short words have other meanings and are left out.
         """
@@ -559,7 +557,7 @@ class _Words:
 
 @lru_cache
 def _compile_words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
-    """Compile the patterns of the words for either answer."""
+    """Compile regular expressions of the words for yes and for no."""
     answer_words = [
         {plain_text(word) or word.casefold() for word in words} for words in (yes, no)
     ]
@@ -603,7 +601,7 @@ def _compile_words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
 
 
 def _any_of(words: set[str], opposite_words: set[str]) -> str:
-    """Write the pattern of any of the words, outside of words that mean the opposite."""
+    """Build the regular expression of any of some words, outside of their opposites."""
     parts = []
     for word in sorted(words, key=lambda w: (-len(w), w)):
         if ord(word[0]) >= 0x2E80:
@@ -625,7 +623,7 @@ def _any_of(words: set[str], opposite_words: set[str]) -> str:
 
 
 def _answered_question(words: _Words, text: str, polarity: int) -> Reading | None:
-    """Read a question with the reply's own answer: "Uniform? I don't think so" says yes."""
+    """Read a question with its own answer: "Uniform? I don't think so" says yes."""
     parts = PART.findall(text)
     question_signs = [
         question_sign(strip_marks(part)) if "?" in part else 0 for part in parts
@@ -660,7 +658,7 @@ def _answered_question(words: _Words, text: str, polarity: int) -> Reading | Non
 
 
 def _answer_sign(words: _Words, sentence: str) -> tuple[int, str]:
-    """Say whether a sentence affirms (1) or denies (-1) the question before it; and its rest.
+    """Tell whether a sentence affirms (1) or denies (-1) the question before it.
 
     The sign is 0 where it does neither.
     """
@@ -676,12 +674,12 @@ def _answer_sign(words: _Words, sentence: str) -> tuple[int, str]:
 
 
 def _is_refusal(text: str, *, excuses: bool) -> bool:
-    """Tell whether a reply says that no image was seen, or (with `excuses`) declines to answer."""
+    """Tell whether a reply says that it saw no image, or (with `excuses`) declines to answer."""
     return bool(search("no_image", text) or (excuses and search("excuse", text)))
 
 
 def posterior_answers(answers: Sequence[float], readout: str) -> list[float]:
-    """List the answers with which a trial updates a posterior, asked once in each image order.
+    """List the answers of a trial, in each order of its images, that update a posterior.
 
     Text answers enter one by one: their mean is no probability, and would weigh less where all
     agree than where they do not. Probabilities enter as their mean, which a preference for one

@@ -50,7 +50,7 @@ _AFTER_SCORE = re.compile(r"(?<=[%\d])\s*[,;/]\s*(?=[^\W\d])")
 
 
 def without_struck(text: str) -> str:
-    """Remove what a reply has struck out.
+    """Remove struck-out text from a reply.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def without_struck(text: str) -> str:
 
 
 def split_boxes(text: str) -> tuple[list[str], str] | None:
-    r"""Split a reply with boxes to tick into the texts of the ticked ones and all other lines.
+    r"""Split a reply with tick boxes into ticked texts and all other lines.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def split_boxes(text: str) -> tuple[list[str], str] | None:
 
 
 def ticked_columns(text: str, is_answer: Callable[[str], bool]) -> list[str]:
-    r"""List the answers at the head of a table under which a row has a mark.
+    r"""List the answers that head the columns of a table with a mark.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def ticked_columns(text: str, is_answer: Callable[[str], bool]) -> list[str]:
 def split_json(
     text: str, is_answer: Callable[[str], bool]
 ) -> tuple[list[Entry], str] | None:
-    """Split a reply into the entries of the JSON (or Python literal) in it and the text around.
+    """Split a reply into labelled entries of the JSON in it, and the text around.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def _parse_json(text: str) -> object:
 def _flatten(
     value: object, label: str, is_answer: Callable[[str], bool]
 ) -> Sequence[Entry]:
-    """List what stands in a parsed JSON by the labels on the way to it."""
+    """List the values in parsed JSON, labelled by the path to each."""
     if isinstance(value, tuple):
         pairs = [(f"{label} {_words(str(key))}".strip(), child) for key, child in value]
         answers = [v for _, v in pairs if isinstance(v, str) and is_answer(v)]
@@ -194,7 +194,7 @@ def _is_number(value: object) -> bool:
 
 
 def _words(label: str) -> str:
-    """Write a label as lower-case words: "patternVisible" and "pattern_visible" alike."""
+    """Write a label as lower-case words: "patternVisible" is "pattern visible"."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])|[_\-]+", " ", label)
     return spaced.casefold().strip()
 
@@ -216,7 +216,7 @@ def split_lines(plain: str) -> tuple[list[Entry], str] | None:
 
 
 def verdict_groups(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """List the entries with labels of a verdict, those of a final one before all others."""
+    """Group the entries that are labelled as verdicts, final ones first."""
     verdicts = [
         (label, value)
         for label, value in entries
@@ -272,7 +272,7 @@ def _only_truth(entries: Sequence[Entry], side: Callable[[str], str | None]) -> 
 
 
 def to_fraction(value: Value) -> float | None:
-    """Read a number that counts from 0 to 1: 0.9, "90 %", "9/10"; None where it is none.
+    """Read a number from 0 to 1: 0.9, "90 %", "9/10"; None for any other value.
 
     Examples
     --------
@@ -294,7 +294,7 @@ def _to_fraction_of(number: float | None) -> float | None:
 
 
 def to_number(value: Value) -> float | None:
-    """Read a number, a truth value as 0 or 1; None where a text is none."""
+    """Read a number, a truth value as 0 or 1; None where a text is no number."""
     if isinstance(value, bool | int | float):
         return float(value)
     match = _NUMBER.fullmatch(value or "")

@@ -61,7 +61,7 @@ def _replace(step: str, text: str) -> str:
 
 
 def without_reasoning(text: str) -> str:
-    """Strip reasoning blocks from a reply.
+    """Strip reasoning blocks (<think>...) from a reply.
 
     Nothing is left where the reasoning never ends.
 

@@ -62,7 +62,7 @@ class Robustness(Recorded):
     confidence: float
 
     def to_frame(self) -> pd.DataFrame:
-        """Tabulate the correlations, one a row, by what they are over."""
+        """Convert the correlations to a pandas table, one row each."""
         return frame_of(self.links).set_index("over")
 
 
@@ -173,7 +173,7 @@ def _correlate(
     resamples: int,
     rng: np.random.Generator,
 ) -> Link:
-    """Correlate log sensitivity with accuracy; bootstrap over models, permute for p."""
+    """Correlate log sensitivity with accuracy: bootstrap interval and permutation p."""
 
     def r_of(x: FloatArray, y: FloatArray) -> float:
         return _correlation(*_centred(over, x, y))
@@ -202,7 +202,7 @@ def _correlate(
 
 
 def _centred(over: str, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Subtract what bands or models have on average, where both are known."""
+    """Subtract the means over bands or models, where both are known."""
     finite = np.isfinite(x) & np.isfinite(y)
     if over != "all":
         axis = 0 if over == "models" else 1
@@ -227,7 +227,7 @@ def _correlation(x: FloatArray, y: FloatArray) -> float:
 def sensitivity_at(
     frequency: ArrayLike, sensitivity: ArrayLike, bands: ArrayLike
 ) -> FloatArray:
-    """Interpolate log10 sensitivity at the centres of bands, linearly in log-log.
+    """Interpolate log10 sensitivity at the centres of bands, linearly in log frequency.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def sensitivity_at(
 
 
 def link_table(links: Sequence[Link]) -> Mapping[str, Mapping[str, str]]:
-    """Format correlations, by what they are over."""
+    """Lay out correlations as a table of text."""
     cells = {}
     for link in links:
         cells[link.over] = {

@@ -79,12 +79,12 @@ class Agreement(Recorded):
 
     @property
     def enough(self) -> bool:
-        """Tell whether first tokens may stand for the text: agreement of at least 0.95."""
+        """Tell whether first tokens may replace the text: agreement of at least 0.95."""
         return self.agreement >= ENOUGH
 
 
 def answer_agreement(result: xr.Dataset) -> Agreement | None:
-    """Compare what the first token says with what the text says.
+    """Compare the answers of first tokens with those of texts.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class CsfPoint:
     efficiency: Efficiency | None = None
 
     def cells(self, unit: str, finest: bool) -> dict[str, str]:
-        """Format the point: sensitivities, thresholds of a difference, or the highest frequency."""
+        """Format a level's sensitivity, threshold or highest frequency as table cells."""
         counts = {status: n for status, n in self.statuses.items() if status != "ok"}
         counts |= {"low validity": self.low_validity}
         counts |= {"questions could not be shown": self.not_shown}
@@ -227,7 +227,7 @@ class CsfPoint:
         }
 
     def _efficiency_cells(self, remarks: list[str]) -> dict[str, str]:
-        """Format the efficiency, and remark on one that no observer can have."""
+        """Format the efficiency as cells, remarking on one that is impossible."""
         score = self.efficiency
         if score is None:
             return {}
@@ -303,7 +303,7 @@ class ChatScore(Tabled):
     measure: ClassVar[str] = ""
 
     def rows(self) -> list[Row]:
-        """List statistics, single prompts, trivial observers, and the sensitivity at each level."""
+        """Build the table rows of agreement with people, prompts, baselines and each level."""
         readout = _READOUTS.get(self.readout, self.readout)
         loud = " (random weights)" * self.random_weights
         if self.human:
@@ -429,7 +429,7 @@ class ChatScore(Tabled):
         return notes
 
     def notes(self) -> list[str]:
-        """Explain the headings."""
+        """Explain the table's headings in sentences."""
         key = _KEY if self.human else _KEY_WITHOUT_PEOPLE
         return [
             *key,
@@ -462,7 +462,7 @@ def score_chat(
     seed: int = 0,
     **options: Option,
 ) -> tuple[ChatScore]:
-    """Score a questioning run; over frequency, against human contrast sensitivity.
+    """Score a CSF measured in words against the human CSF.
 
     Parameters
     ----------
@@ -565,7 +565,7 @@ def score_chat(
 
 
 def session_notes(csf: xr.Dataset) -> tuple[str, ...]:
-    """Describe the sessions of a person, from `chat_csf`; nothing of anybody else."""
+    """Describe a person's sessions in sentences; none for other observers."""
     sessions = sessions_of(csf)
     if not sessions:
         return ()
@@ -593,7 +593,7 @@ def session_notes(csf: xr.Dataset) -> tuple[str, ...]:
 
 
 def replaced_settings(result: xr.Dataset) -> tuple[str, ...]:
-    """Say in sentences what a server was asked in place of settings that it refuses.
+    """Describe which settings a server refused, and what it was asked instead.
 
     Examples
     --------
@@ -624,7 +624,7 @@ def replaced_settings(result: xr.Dataset) -> tuple[str, ...]:
 
 
 def refuse_features(**options: str | None) -> None:
-    """Refuse options of features, which answers in words do not have."""
+    """Refuse options of feature observers, which answers in words do not have."""
     names = [name for name, value in options.items() if value is not None]
     if names:
         raise InputError(
@@ -659,7 +659,7 @@ def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, .
 
 
 def _trivial(human: Any) -> tuple[dict[str, float | None], dict[str, float | None]]:
-    """Compute statistics of the best constant, and of no sensitivity at all."""
+    """Compute the scores of the best constant CSF, and of one that sees nothing."""
     unknown: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
     if not human.size:
         return unknown, unknown
@@ -687,12 +687,12 @@ def _median(values: Any) -> float | None:
 
 
 def plain_number(value: float | None) -> str:
-    """Format with three significant digits, or all before the point; a dash for none."""
+    """Format a number with three significant digits or all before the point; "-" for None."""
     return "-" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 def interval_cells(scores: comparison.CsfScores) -> dict[str, str]:
-    """Format statistics with their intervals, by heading."""
+    """Format scores of a CSF with their intervals as table cells."""
     return {
         HEADINGS[name]: interval_text(part.value, part.low, part.high, digits_of(name))
         for name, part in scores.statistics.items()
@@ -700,7 +700,7 @@ def interval_cells(scores: comparison.CsfScores) -> dict[str, str]:
 
 
 def _number_cells(values: Mapping[str, float | None]) -> dict[str, str]:
-    """Format values of statistics, by heading."""
+    """Format scores of a CSF as table cells, without intervals."""
     return {
         HEADINGS[name]: number(value, digits_of(name)) for name, value in values.items()
     }
@@ -715,5 +715,5 @@ def _spread(statistic: comparison.Statistic, name: str) -> str:
 
 
 def digits_of(name: str) -> int:
-    """Return the digits behind the point of a statistic."""
+    """Return the number of decimals to format a score with."""
     return {"rmse_linear": 1, "rmse_log10": 2, "shape_rmse_log10": 2}.get(name, 3)

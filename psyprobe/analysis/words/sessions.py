@@ -53,12 +53,12 @@ class SessionRecord:
 
 
 def person_of(result: xr.Dataset) -> str:
-    """Read the pseudonym of the person who answered; empty where that was no person."""
+    """Read the pseudonym of the person who answered; "" for other observers."""
     return str(_options(result).get("person", ""))
 
 
 def sessions_of(result: xr.Dataset) -> tuple[SessionRecord, ...]:
-    """List the sessions of a person's result, or of `chat_csf` of it; none of anybody else's."""
+    """List the sessions of a person in a result; none for other observers."""
     if "sessions" in result.attrs:
         entries = json.loads(result.attrs["sessions"])
         return tuple(
@@ -77,7 +77,7 @@ def sessions_of(result: xr.Dataset) -> tuple[SessionRecord, ...]:
 
 
 def is_remote(result: xr.Dataset) -> bool:
-    """Tell whether a person answered elsewhere, on a screen of which nothing is known."""
+    """Tell whether a person answered elsewhere, on an uncalibrated screen."""
     return any(session.screen.light == "remote" for session in sessions_of(result))
 
 
@@ -90,13 +90,13 @@ def _options(result: xr.Dataset) -> JsonMapping:
 
 
 def part_of(result: xr.Dataset) -> str | None:
-    """Name what all sessions of a person in an experiment share; None if no person answered."""
+    """Return what tells apart whose sessions can be merged; None if no person answered."""
     person = person_of(result)
     return f"{person} {result.attrs['experiment_digest']}" if person else None
 
 
 def merge_sessions(results: Sequence[xr.Dataset]) -> xr.Dataset:
-    """Merge the sessions of a person in one experiment, over the dimension `session`.
+    """Merge a person's sessions in one experiment along the dimension `session`.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class ScreenError:
 def screen_error(
     screens: Sequence[Screen], weights: Sequence[float], threshold: FloatArray
 ) -> ScreenError:
-    """Estimate what the screens of one mean add to the intervals of its thresholds.
+    """Estimate how much uncertain screen calibration adds to the intervals of mean thresholds.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def screen_error(
 def session_offsets(
     level: FloatArray, variance: FloatArray, screens: Sequence[Screen]
 ) -> FloatArray:
-    """Estimate how many log10 units the thresholds of each session lie above the mean.
+    """Estimate how far the thresholds of each session lie above the mean, log10 units.
 
     Parameters
     ----------

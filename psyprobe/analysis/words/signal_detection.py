@@ -85,7 +85,7 @@ def log_linear_rate(yes: ArrayLike, trials: ArrayLike) -> FloatArray:
 
 
 def _broadcast(**values: ArrayLike) -> tuple[FloatArray, ...]:
-    """Broadcast arrays to one shape; a message names them."""
+    """Broadcast named arrays to one shape, naming them in the error if they do not fit."""
     arrays = [np.asarray(array, float) for array in values.values()]
     try:
         return np.broadcast_arrays(*arrays)
@@ -101,7 +101,7 @@ def detect(
     false_alarms: ArrayLike,
     noise_trials: ArrayLike,
 ) -> Detection:
-    """Compute sensitivity and criterion of yes/no answers, log-linear correction included.
+    """Compute d' and criterion from counts of hits and false alarms, log-linearly corrected.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from psyprobe.analysis.words.reply_text import (
 
 
 def contradicts(lead: Reading, rest: str, sentences: list[str], polarity: int) -> bool:
-    """Tell whether a text goes on with the opposite, as in "Yes, there is no pattern".
+    """Tell whether a text goes on with the opposite of its answer: "Yes, there is no pattern".
 
     What follows "although" or "only" contradicts nothing.
     """
@@ -37,13 +37,13 @@ def contradicts(lead: Reading, rest: str, sentences: list[str], polarity: int) -
 
 
 def opposes(decision: Reading, rest: str, polarity: int) -> bool:
-    """Tell whether the rest of a sentence says the opposite, as in "to say yes, but it is flat"."""
+    """Tell whether the rest of a sentence says the opposite: "to say yes, but it is flat"."""
     sign = _combine_sentences([rest]).sign * polarity
     return sign == (-1 if decision == "yes" else 1)
 
 
 def question_sign(question: str) -> int | None:
-    """Say what yes to a question means: 1 pattern, -1 none, 0 neither, None unclear.
+    """Tell what yes to a question means: 1 pattern, -1 none, 0 neither, None unclear.
 
     It is unclear where the question contains a denial.
     """
@@ -58,7 +58,7 @@ def question_sign(question: str) -> int | None:
 
 
 def asks_for_pattern(question: str, polarity: int) -> bool:
-    """Tell whether a question asks whether there is a pattern, or (polarity -1) nothing.
+    """Tell whether a question asks if there is a pattern or, by polarity -1, none.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def _asked_part(question: str) -> str:
 
 
 def mask_other_kinds(text: str, question: str) -> tuple[str, bool]:
-    """Mask patterns of other kinds than a question names, and tell whether only such are named.
+    """Mask patterns other than the question's in a text, and tell whether only such are named.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def mask_other_kinds(text: str, question: str) -> tuple[str, bool]:
 
 
 def label_sign(label: str) -> int:
-    """Say what a true label means: "pattern present" 1, "uniform" or "no stripes" -1, else 0."""
+    """Tell what a true label means: "pattern present" 1, "uniform" or "no stripes" -1, else 0."""
     label = label.removeprefix("is ")
     seen = PHRASES["bare_seen"].fullmatch(label)
     if seen:
@@ -123,7 +123,7 @@ def label_sign(label: str) -> int:
 
 
 def read_statements(sentences: list[str], polarity: int) -> Reading | None:
-    """Read the answer from all statements of a reply; none where these leave it open."""
+    """Read yes or no from all statements of a reply; None where these leave it open."""
     for i in range(len(sentences) - 1, 0, -1):
         concluded = PHRASES["conclusion"].match(sentences[i])
         if concluded and _combine_sentences([sentences[i][concluded.end() :]]).sign:
@@ -161,7 +161,7 @@ _UNDECIDED = _Statement(0, undecided=True)
 
 
 def elliptic_sign(sentence: str) -> int:
-    """Say what an elliptic sentence answers: "I think so" 1, "Probably not" -1, any other 0."""
+    """Tell what an elliptic sentence answers: "I think so" 1, "Probably not" -1, any other 0."""
     if sentence in ("no doubt", "without a doubt", "no question"):
         return 1
     if PHRASES["elliptic_no"].fullmatch(sentence):
@@ -206,7 +206,7 @@ def _combine_sentences(sentences: list[str]) -> _Statement:
 
 
 def _denies_later(texts: list[str], statements: list[_Statement]) -> bool:
-    """Tell whether the whole image is called flat after a pattern in it was stated."""
+    """Tell whether a text calls the whole image flat after it stated a pattern."""
     patterned = False
     for text, statement in zip(texts, statements, strict=True):
         flat = statement.sign == -1 and not statement.explicit
@@ -228,7 +228,7 @@ def _replace_exceptions(sentence: str) -> str:
 
 
 def _replace_unsaid(sentence: str) -> str:
-    """Replace what a reply does not say of the image: conditions, guesses, what others say."""
+    """Mask what a reply does not assert of the image: conditions, guesses, others' words."""
     sentence = PHRASES["conceded_first"].sub("", sentence)
     sentence = PHRASES["own_limits"].sub("", sentence)
     sentence = PHRASES["label_of_seen"].sub("", sentence)

@@ -52,7 +52,7 @@ Columns = Mapping[str, AnyArray]
 
 
 def is_in_words(result: xr.Dataset) -> bool:
-    """Tell whether a result holds answers in words, in either form."""
+    """Tell whether a result holds answers in words."""
     return "trial" in result.dims or _ORDER in result.variables
 
 
@@ -65,7 +65,7 @@ def trial_count(result: xr.Dataset) -> int:
 
 
 def arrange_trials(table: xr.Dataset) -> xr.Dataset:
-    """Arrange a table of questions over prompt, level, contrast and repeat.
+    """Arrange a table of questions on a grid of prompt, level, contrast and repeat.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def _grid(
     index: Mapping[str, AnyArray],
     dims: Mapping[str, str],
 ) -> JsonObject:
-    """Place the columns of a table on a grid: variables over some dimensions, by name.
+    """Place the columns of a table on a grid, as variables by name.
 
     `dims` has the dimension by the column that tells the place along it.
     """
@@ -198,7 +198,7 @@ def trials(result: xr.Dataset) -> xr.Dataset:
 
 
 def _flatten_part(result: xr.Dataset, prefix: str) -> pd.DataFrame:
-    """Flatten the questions of tests, or with a prefix those of catch trials, into a table."""
+    """Flatten the questions with a pattern, or by prefix catch trials, into a table."""
     number = result[f"{prefix}{_ORDER}"]
     dims = [str(dim) for dim in number.dims]
     cells = np.nonzero(number.values >= 0)
@@ -230,7 +230,7 @@ def _scalars(result: xr.Dataset) -> dict[str, xr.DataArray]:
 
 
 def _is_dimension(columns: Columns, name: str, level: str, axis: str) -> bool:
-    """Tell whether one trial was asked in several orders, or a person in sessions."""
+    """Tell whether a column varies within one trial: the order of images, or the session."""
     if name not in columns:
         return False
     if name == "session":
@@ -241,7 +241,7 @@ def _is_dimension(columns: Columns, name: str, level: str, axis: str) -> bool:
 
 
 def _encode_column(name: str, values: AnyArray) -> AnyArray:
-    """A column as a result keeps it: flags, booleans, numbers or text."""
+    """Encode a column for a result: as flags, booleans, numbers or text."""
     if name in _FLAGS:
         words = as_text(values)
         words[words == ""] = READINGS[0]
@@ -254,7 +254,7 @@ def _encode_column(name: str, values: AnyArray) -> AnyArray:
 
 
 def _decode_variable(variable: xr.DataArray) -> AnyArray:
-    """Decode a variable of a result into a column of the table."""
+    """Decode a result's variable into a column of the table of questions."""
     if "flag_meanings" in variable.attrs:
         words = flag_words(variable)
         return np.where(words == READINGS[0], "", words).astype(object)
@@ -263,7 +263,7 @@ def _decode_variable(variable: xr.DataArray) -> AnyArray:
 
 
 def _fill_value(name: str, values: AnyArray) -> Any:
-    """Return what stands where nothing was asked."""
+    """Return the value that marks cells where nothing was asked."""
     if name == _ORDER:
         return -1
     fillers: JsonObject = {"O": "", "f": np.nan, "b": False, "i": 0}
@@ -281,7 +281,7 @@ def _attributes(table: xr.Dataset, name: str) -> JsonObject:
 
 
 def _index_attributes(table: xr.Dataset, dimension: str) -> JsonObject:
-    """Unit and description of an index."""
+    """Build the unit and description of an index."""
     if dimension in _DESCRIPTIONS:
         return {"units": "1", "long_name": _DESCRIPTIONS[dimension]}
     return dict(table[dimension].attrs)

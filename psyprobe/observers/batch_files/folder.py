@@ -103,17 +103,17 @@ class Folder:
         return open_files > max(len(self.failures.get(key, ())) - closed_files, 0)
 
     def last_file(self, key: str) -> RequestFile:
-        """Return the last file of requests that asks a question."""
+        """Return the last request file that asks a question."""
         return self.request_files[self.file_names[key][-1]]
 
     def save(self) -> None:
-        """Write down the state of the files of requests."""
+        """Write the state of the request files to the folder."""
         states = _STATES.dump_python(self.request_files, mode="json")
         write_text(self.path / _STATE, json_text(states))
 
 
 def read_folder(path: Path, thinking: int) -> Folder:
-    """Read the state of a folder from its files.
+    """Read the state of a folder of batch requests and results from its files.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def read_folder(path: Path, thinking: int) -> Folder:
 
 
 def _read_results(folder: Folder, file: Path, thinking: int) -> None:
-    """Enter the answers and failures of a file of results into a folder."""
+    """Add the answers and failures in a result file to a folder's state."""
     for line, offset in _lines(file, LONGEST_REPLY):
         result = _read_result(line)
         key = result.key
@@ -183,7 +183,7 @@ def _read_results(folder: Folder, file: Path, thinking: int) -> None:
 
 
 def _lines(file: Path, limit: int) -> Iterator[tuple[bytes | None, int]]:
-    """Yield the lines of a file with their offsets; None for a line longer than the limit."""
+    """Iterate over a file's lines with their offsets; None in place of a line that is too long."""
     try:
         with file.open("rb") as lines:
             offset = 0
@@ -262,7 +262,7 @@ class RequestWriter:
         self.files: list[str] = []
 
     def add(self, inquiry: Inquiry, body: bytes) -> None:
-        """Write a request, into a new file if the last one has no room for it."""
+        """Write a question to the current request file, or to a new one if that is full."""
         line = b'{"custom_id": "%s", "method": "POST", "url": "%s", "body": %s}\n'
         line %= (inquiry.key.encode(), ENDPOINT.encode(), body)
         if not _CUSTOM_ID.match(line):
@@ -286,7 +286,7 @@ class RequestWriter:
         self._bytes += len(line)
 
     def finish(self) -> None:
-        """Complete the current file: give it its name."""
+        """Complete the current request file by giving it its final name."""
         spool = self._spool
         folder = self._folder
         if spool is None:
@@ -310,7 +310,7 @@ class RequestWriter:
         self.close()
 
     def close(self) -> None:
-        """Drop the current file if it is not complete."""
+        """Delete the current request file unless it is complete."""
         self._open.close()
         self._spool = None
         self._keys = []
@@ -319,7 +319,7 @@ class RequestWriter:
 
 
 def answer_at(line: ResultLine) -> Answer | None:
-    """Read the answer in a line of results; None if there is none."""
+    """Read the answer on a line of a result file; None if there is none."""
     with line.file.open("rb") as lines:
         lines.seek(line.offset)
         outcome = _read_result(lines.readline(LONGEST_REPLY + 1)).outcome

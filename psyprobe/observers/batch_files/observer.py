@@ -102,7 +102,7 @@ class BatchObserver(Answering):
         self.directly.price = price
 
     def served(self, certain: bool) -> dict[str, str]:
-        """Return what the first result says of the model that answered; nothing before."""
+        """Return what the first result says of the model that answered; nothing before it."""
         folder = self._read()
         for key, line in folder.answers.items():
             if folder.last_file(key).model == self.model and (
@@ -114,7 +114,7 @@ class BatchObserver(Answering):
     def put(
         self, answer: Any, observers: JsonMapping, agenda: Iterable[Any]
     ) -> Iterator[Any]:
-        """Put batches of questions as an executor does, without those whose results are due.
+        """Answer batches of questions from result files, and ask those whose results are not due.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class BatchObserver(Answering):
             raise UnfinishedError(self._describe_waiting(folder))
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
-        """Yield the answers in the results, and write the other questions as requests.
+        """Iterate over the answers in result files, and write other questions to request files.
 
         Raises
         ------
@@ -181,7 +181,7 @@ class BatchObserver(Answering):
             writer.close()
 
     def _reply(self, inquiry: Inquiry) -> NoReturn:
-        """Refuse: an observer in batch files answers no single question."""
+        """Refuse a single question: batch files take none."""
         raise InputError(
             f"{self.card.name} is asked in batches; leave the batch folder out to ask a single "
             "question"
@@ -192,7 +192,7 @@ class BatchObserver(Answering):
         return read_folder(self._path, self.directly.endpoint.thinking)
 
     def _stored_answer(self, folder: Folder, inquiry: Inquiry) -> Answer | None:
-        """Read the answer to a question from the results, with its price; None without one."""
+        """Read the answer to a question from the results, with its cost; None without one."""
         line = folder.answers.get(inquiry.key)
         if line is None:
             return self._stored_refusal(folder, inquiry)
@@ -203,7 +203,7 @@ class BatchObserver(Answering):
         return priced(with_substitutions(answer, inquiry, dialect), self.price, inquiry)
 
     def _stored_refusal(self, folder: Folder, inquiry: Inquiry) -> Answer | None:
-        """Read the refusal of a question from the results; None where asking again may help."""
+        """Read a server's refusal of a question from the results; None if asking again may help."""
         failures = folder.failures.get(inquiry.key)
         if not (failures and folder.answers):
             return None
@@ -213,7 +213,7 @@ class BatchObserver(Answering):
         return problem.as_answer() if problem.is_refusal and is_final else None
 
     def _choose_dialect(self, folder: Folder) -> Dialect:
-        """Adapt the dialect of the last file to the failures that it met."""
+        """Choose request fields that avoid what the server refused in the last file."""
         if self._dialect is not None:
             return self._dialect
         files = reversed(folder.request_files.values())
@@ -234,7 +234,7 @@ class BatchObserver(Answering):
         return dialect
 
     def _describe_waiting(self, folder: Folder) -> str:
-        """Say how many questions wait, and what the user does next."""
+        """Describe how many questions wait, and what the user does next."""
         plural = "s wait" if self._waiting > 1 else " waits"
         text = f"{self._waiting:,} question{plural} for an answer"
         problems = list(_last_problems(folder).values())
@@ -258,7 +258,7 @@ class BatchObserver(Answering):
 
 
 def _last_problems(folder: Folder) -> dict[str, ProblemError]:
-    """Return the last failure of each question without an answer, by custom_id."""
+    """Find the last failure of each question without an answer, by its id."""
     return {
         key: list(failures.values())[-1]
         for key, failures in folder.failures.items()

@@ -46,7 +46,7 @@ _NAME = re.compile(r"[\w.:-]{1,200}")
 
 
 def submit(folder: Folder, observer: OpenAIObserver) -> None:
-    """Send the observer's files of requests that were not sent yet, each as a batch.
+    """Send the request files that were not sent yet to the server, each as a batch.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def submit(folder: Folder, observer: OpenAIObserver) -> None:
 
 
 def fetch(folder: Folder, observer: OpenAIObserver) -> None:
-    """Fetch the results of an observer's batches into their folder.
+    """Download the results of the observer's batches into their folder.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def fetch(folder: Folder, observer: OpenAIObserver) -> None:
 
 
 async def _submit_file(client: Connection, file: Path) -> str:
-    """Send a file of requests, and return the name of its batch.
+    """Upload a request file as a batch, and return the batch's id.
 
     If the server has a batch of this file, since the reply to an earlier submission was lost, that
     is its batch: a second one would be paid for, too.
@@ -108,7 +108,7 @@ async def _submit_file(client: Connection, file: Path) -> str:
 
 
 async def _find_batch(client: Connection, digest: str) -> str:
-    """Return the name of the server's batch of a file; empty where it lists none."""
+    """Find the server's batch of a request file by the file's digest; "" if it lists none."""
     path = f"/batches?limit={_BATCHES_A_PAGE}"
     after = ""
     for _ in range(_PAGES):
@@ -164,7 +164,7 @@ async def _fetch_results(
 async def _request(
     client: Connection, method: str, path: str, body: Any = None
 ) -> JsonObject:
-    """Send a request, and return the server's reply as JSON."""
+    """Send an HTTP request to the server, and return its reply as JSON."""
     reply = await _reply(client.exchange(method, path, body))
     fields = error_of(reply.body)
     if not isinstance(fields, dict):
@@ -175,12 +175,12 @@ async def _request(
 
 
 async def _reply(exchange: Awaitable[Reply]) -> Reply:
-    """Wait for a reply; raise an error unless it is a good one."""
+    """Wait for a server's reply, and return it, refusing one with an error status."""
     return _check(await _exchange(exchange))
 
 
 async def _exchange(exchange: Awaitable[Reply]) -> Reply:
-    """Wait for a reply, whatever it says."""
+    """Wait for a server's reply, whatever its status."""
     try:
         async with asyncio.timeout(_TIMEOUT):
             return await exchange
@@ -196,7 +196,7 @@ async def _exchange(exchange: Awaitable[Reply]) -> Reply:
 
 
 def _check(reply: Reply) -> Reply:
-    """Return a good reply; raise an error of any other."""
+    """Return a reply with a good status, and raise an error about any other."""
     if reply.status == 200:
         return reply
     problem = problem_of_status(reply.status, error_of(reply.body), reply.headers)
@@ -218,7 +218,7 @@ def _identifier(fields: JsonMapping) -> str:
 
 
 def _failure_message(batch: JsonMapping) -> str:
-    """Return a server's message on a batch that failed."""
+    """Return a server's message about a batch that failed."""
     errors = batch.get("errors")
     data = errors.get("data") if isinstance(errors, dict) else None
     first = (

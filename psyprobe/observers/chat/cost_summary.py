@@ -14,7 +14,7 @@ from psyprobe.observers.protocol import PaidObserver
 
 
 def describe_cost(cost: JsonMapping) -> str:
-    """Put `TotalCost.to_dict` into words: tokens, and the price where one is known.
+    """Describe costs in words: tokens, and the price where one is known.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def describe_cost(cost: JsonMapping) -> str:
 
 
 def describe_result_cost(attributes: JsonMapping) -> str:
-    """Say in a sentence what the answers of a result cost; empty where nothing was counted.
+    """Describe in a sentence what the answers of a result cost; "" if nothing was counted.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def describe_result_cost(attributes: JsonMapping) -> str:
 
 
 def describe_refusals(attributes: JsonMapping) -> list[str]:
-    """Say in a sentence how many questions of a result a server refused; none where none.
+    """Describe in a sentence how many questions a server refused; "" if none.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def short_count(count: float) -> str:
 def show_cost(
     bar: Any, observers: JsonMapping, answered: Iterator[Any]
 ) -> Iterator[Any]:
-    """Yield answers as they come, and write behind a progress bar what they cost so far.
+    """Iterate over answers as they come, showing their cost so far in a progress bar.
 
     A budget, where an observer has one, stands beside the cost.
     """

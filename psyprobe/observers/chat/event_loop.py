@@ -33,7 +33,7 @@ class EventLoop:
     def submit(
         self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
     ) -> Future[T]:
-        """Start a coroutine in the loop; cancelling the future cancels it."""
+        """Start a coroutine in the loop's thread; cancelling the returned future cancels it."""
         future: Future[T] = Future()
         self._loop.call_soon_threadsafe(self._start, future, work, arguments)
         return future
@@ -41,7 +41,7 @@ class EventLoop:
     def close(
         self, last: Callable[[], Coroutine[Any, Any, None]] | None = None
     ) -> None:
-        """Cancel what is under way, run one last coroutine in the loop, and end the thread."""
+        """Cancel all coroutines, run a last one, and end the loop's thread."""
         if not self._thread.is_alive():  # closed before, or lost by a fork
             return
         # The garbage collector may call this from any thread.

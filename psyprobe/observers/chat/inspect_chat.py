@@ -36,7 +36,7 @@ _FINISH = {"max_tokens": "length", "model_length": "length"}
 
 
 def inspect_card(model: str, input_size: int | None = None) -> Card:
-    """Make the card of a model that inspect-ai asks, in psyprobe's runs or in its own.
+    """Build the card of a model that is asked through inspect-ai.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class InspectObserver(Answering):
 
 
 def messages_of(inquiry: Inquiry) -> list[Any]:
-    """Write a question as messages of inspect-ai: system text, examples, then images and prompt."""
+    """Convert a question to inspect-ai's messages: system text, examples, images, prompt."""
     model = _models()
     messages: list[Any] = []
     if inquiry.system:
@@ -167,7 +167,7 @@ def messages_of(inquiry: Inquiry) -> list[Any]:
 
 
 def generate_config(decoding: Decoding, *, logprobs: bool) -> JsonObject:
-    """Write a decoding as the fields of inspect-ai's ``GenerateConfig`` that it sets.
+    """Convert decoding settings to the fields of inspect-ai's `GenerateConfig`.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def _user_message(images: tuple[FloatArray, ...], prompt: str) -> Any:
 
 @lru_cache(maxsize=8)
 def _url(shape: tuple[int, ...], codes: bytes) -> str:
-    """Encode 8-bit codes as a PNG in a data URL, once for all prompts of a trial."""
+    """Encode 8-bit codes as a PNG in a data URL, cached for the prompts of a trial."""
     png = encode_png(np.frombuffer(codes, np.uint8).reshape(shape), noise=True)
     return "data:image/png;base64," + base64.b64encode(png).decode()
 

@@ -183,8 +183,7 @@ class OpenAIObserver(Answering):
         return {**self.__dict__, "_sender": None}
 
     def served(self, certain: bool) -> dict[str, str]:
-        """Say what the server serves: "listed", and "model" and "fingerprint" where that tells no
-        more than the name that it is asked by.
+        """Ask the server which model it serves: its listing, model name and fingerprint.
 
         Parameters
         ----------
@@ -286,13 +285,13 @@ class OpenAIObserver(Answering):
             )
 
     def close(self) -> None:
-        """Close all connections; the next question opens them again."""
+        """Close all connections to the server; the next question opens them again."""
         if self._sender is not None:
             self._finalizer()
             self._sender = None
 
     def sending(self) -> Sender:
-        """Return what sends to the server; it is made when it is first needed."""
+        """Return the object that sends requests to the server, made at first need."""
         with _OPENING:
             # A fork does not copy the thread that sends.
             if self._sender is None or self._sender.pid != os.getpid():
@@ -303,14 +302,14 @@ class OpenAIObserver(Answering):
             return self._sender
 
     def _check_image(self, image: FloatArray) -> None:
-        """Check nothing: `_url` does, once for each image, however many questions share it."""
+        """Check nothing, since encoding checks each image once for all questions."""
 
     def question(self, inquiry: Inquiry) -> Question:
-        """Encode the images of a question as data, so that it can be sent."""
+        """Encode a question's images as data URLs, so that it can be sent."""
         return Question(inquiry, [self._url(image) for image in inquiry.all_images])
 
     def _url(self, image: FloatArray) -> bytes:
-        """Encode an image as a data URL, or recall that of one of the last images."""
+        """Encode an image as a data URL, or recall that of a recent image."""
         array = np.asarray(image)
         # Comparing all pixels is as fast as a digest, and finds out if an array was changed.
         for encoded_array, url in tuple(self._encoded):
@@ -323,7 +322,7 @@ class OpenAIObserver(Answering):
 
 
 def _warn_of_notices(sender: Sender) -> None:
-    """Warn once of what a server turned out to refuse."""
+    """Warn once of request fields that a server refused."""
     while sender.notices:
         warnings.warn(sender.notices.popleft(), ConditionWarning, stacklevel=2)
 
@@ -342,7 +341,7 @@ def _checked_input_size(size: int | Sequence[int] | None) -> tuple[int, int] | N
 
 
 def _endpoint_digest(url: str | None) -> str:
-    """Tell one server from another in a store without giving its address away.
+    """Hash a server's address, to tell servers apart without giving it away.
 
     Loopback counts as one server whatever the port, so that one that is started again there is the
     same.

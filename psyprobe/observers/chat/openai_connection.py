@@ -56,12 +56,12 @@ class Connection:
         self._session: Any = None
 
     async def exchange(self, method: str, path: str, body: Any = None) -> Reply:
-        """Send one request, whose body is JSON in bytes or a form of aiohttp."""
+        """Send one HTTP request and return the reply, refusing one that is too long."""
         async with self._request(method, path, body, {}) as response:
             return Reply(response.status, response.headers, await _read(response))
 
     async def download(self, path: str, file: Path, max_bytes: int) -> Reply:
-        """Write the content of a path into a file, chunk by chunk.
+        """Download the content of a URL path into a file, chunk by chunk.
 
         The reply holds a body only where the download fails.
         """
@@ -104,13 +104,13 @@ class Connection:
         )
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all HTTP connections."""
         if self._session is not None:
             await self._session.close()
 
 
 async def _read(response: Any) -> bytes:
-    """Read and decompress a body chunk by chunk, since it may grow a thousandfold."""
+    """Read and decompress a response body chunk by chunk, up to a limit."""
     encoding = response.headers.get("content-encoding", "identity").strip().casefold()
     if encoding not in ("identity", "", "gzip", "deflate"):
         raise ReplyError("the reply is packed in a way that was not asked for")
@@ -133,7 +133,7 @@ async def _read(response: Any) -> bytes:
 
 
 def break_reason(error: BaseException | None) -> str:
-    """Say why a connection broke, without the address that libraries put into their messages."""
+    """Describe why a connection broke, without the address that libraries put in messages."""
     text = ""
     while error is not None:
         if isinstance(error, ReplyError):

@@ -87,7 +87,7 @@ class Dialect:
     def after(
         self, problem: ProblemError, extra_names: Iterable[str] = ()
     ) -> Dialect | None:
-        """Return the dialect that avoids what a server has just refused; None if there is none.
+        """Return the request fields that avoid what a server has just refused; None if none do.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class Dialect:
         )
 
     def _bounded(self, text: str) -> Dialect | None:
-        """Keep to the bounds on tokens that a server names, or else name it no number of tokens."""
+        """Limit the number of tokens to the bounds that a server's message names."""
         highest = math.inf if self.most is None else self.most
         if context := _CONTEXT.search(text):
             remaining = int(context[1]) - int(context[2])
@@ -148,7 +148,7 @@ class Dialect:
         return None if without == self.without else replace(self, without=without)
 
     def tokens(self, max_tokens: int) -> int:
-        """Return the largest number of tokens that is sent in place of the one asked for."""
+        """Return the largest number of tokens to request in place of the one asked for."""
         count = max(max_tokens + self.room, self.least)
         return count if self.most is None else min(count, self.most)
 
@@ -180,18 +180,18 @@ class ProblemError(PsyprobeError):
 
     @property
     def is_refusal(self) -> bool:
-        """Tell whether it may be about what the question holds, and not about the server."""
+        """Tell whether the error may be about the question's content, and not about the server."""
         return self.status in _REFUSING_STATUS
 
     def as_answer(self, attempts: int = 1) -> Answer:
-        """Return the answer that a refusal is, in the words of the server."""
+        """Convert a server's refusal of a question to an answer, in its words."""
         return Answer("", finish=REFUSED, refusal=str(self), attempts=attempts)
 
 
 def messages(
     inquiry: Inquiry, urls: Sequence[str], detail: str, dialect: Dialect = _PLAIN
 ) -> list[JsonObject]:
-    """Write a question as a conversation, images before text so that prompts share a prefix.
+    """Convert a question to chat messages, images before text so that prompts share a prefix.
 
     `urls` are those of the examples' images, and then of the question's.
     """
@@ -220,7 +220,7 @@ def messages(
 
 
 def settings(decoding: Decoding, dialect: Dialect) -> JsonObject:
-    """Write the fields of a request that say how to draw the answer, in the server's dialect.
+    """Convert decoding settings to the request fields that a server takes.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def settings(decoding: Decoding, dialect: Dialect) -> JsonObject:
 
 
 def with_substitutions(answer: Answer, inquiry: Inquiry, dialect: Dialect) -> Answer:
-    """Add to an answer by name what was asked for and what was sent in place; None for nothing.
+    """Add to an answer which settings were sent in place of those asked for.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def with_substitutions(answer: Answer, inquiry: Inquiry, dialect: Dialect) -> An
 
 
 def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
-    """Read the answer in the body of a response; its cost is what the server itself says.
+    """Read the answer from the body of a chat completion, with tokens and cost.
 
     Raises
     ------
@@ -338,7 +338,7 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
 
 
 def _estimate_thinking(text: str, thinking: str, tokens_out: int | None) -> int | None:
-    """Estimate the tokens of thinking by its share of the characters; None where it has none."""
+    """Estimate the tokens of thinking by its share of the characters; None without thinking."""
     inside = _THINKING.match(text)
     characters = len(thinking) + (len(inside[0]) if inside else 0)
     if not characters or tokens_out is None:
@@ -375,7 +375,7 @@ def has_thought(answer: Answer) -> bool:
 
 
 def error_of(body: bytes) -> Any:
-    """Read the body of a reply that is no answer: as JSON where it is, else as text."""
+    """Read the body of an error reply, as JSON where it is, else as text."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -385,7 +385,7 @@ def error_of(body: bytes) -> Any:
 def problem_of_status(
     status: int, body: Any, headers: Mapping[str, str]
 ) -> ProblemError:
-    """Say what a response with an error status means, in the words of the server."""
+    """Convert an HTTP error reply to an error in the words of the server."""
     if isinstance(body, list) and body:  # as Gemini's gateway wraps it
         body = body[0]
     error = body.get("error", body) if isinstance(body, dict) else body
@@ -418,7 +418,7 @@ def problem_of_status(
 
 
 def _text(value: Any) -> str:
-    """Write a value of foreign JSON as text of at most 2,000 characters."""
+    """Convert a value of a server's JSON to text of at most 2,000 characters."""
     try:
         return str(value)[:2000]
     except RecursionError:
@@ -439,7 +439,7 @@ def harmless(message: str) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the server asks to wait, as a number or a date."""
+    """Read how many seconds the server asks to wait, from a number or a date."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         seconds = _number(headers.get(name))
         if seconds is not None:
@@ -452,7 +452,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _first_tokens(logprobs: Any) -> tuple[tuple[str, float], ...] | None:
-    """Read the log-probabilities of the first token that is not blank, likeliest first."""
+    """Read the log-probabilities of the first non-blank token, likeliest first."""
     for entry in (logprobs or {}).get("content") or []:
         alternatives = entry.get("top_logprobs")
         if not alternatives:
@@ -480,7 +480,7 @@ def _number(value: Any) -> float | None:
 
 
 def _count(value: Any) -> int | None:
-    """Read a number of tokens; None for what is none, or more than any model takes."""
+    """Read a number of tokens; None if it is none, or larger than any model takes."""
     is_count = type(value) is int and 0 <= value < _MOST_TOKENS
     return value if is_count else None
 

@@ -129,7 +129,7 @@ class Endpoint:
 
 
 def request_body(endpoint: Endpoint, question: Question, dialect: Dialect) -> bytes:
-    """Write a question as JSON of the chat-completions protocol, in the dialect of a server."""
+    """Build the JSON body of a chat-completions request for a question."""
     marks = [f"image {i} {_MARK}" for i in range(len(question.urls))]
     request = {
         "model": endpoint.model,
@@ -193,21 +193,21 @@ class Sender:
         self._loop = EventLoop("openai-sender")
 
     def submit(self, question: Question) -> Future[Answer]:
-        """Send a question as soon as there is room; cancelling the future takes it back."""
+        """Send a question as soon as the server has room; cancelling the future takes it back."""
         return self._loop.submit(self._settle, question)
 
     def close(self) -> None:
-        """Cancel what is under way and close all connections."""
+        """Cancel all requests and close all connections."""
         self._loop.close(last=self.client.close)
 
     def wait_for(
         self, exchange: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
     ) -> T:
-        """Run an exchange with `client` in the thread that sends, and return its result."""
+        """Run an exchange with the server in the sending thread, and return its result."""
         return self._loop.submit(exchange, *arguments).result()
 
     async def models(self) -> list[JsonObject]:
-        """List the server's models, each with its "id"; none where no list comes in time."""
+        """List the server's models, each with its "id"; none if no list comes in time."""
         import aiohttp
 
         try:
@@ -221,7 +221,7 @@ class Sender:
             return []
 
     async def describe_model(self) -> str:
-        """Say in one line what the server lists about the model; empty where it lists nothing."""
+        """Describe in one line what the server lists about the model; "" if nothing."""
         models = await self.models()
         # A server of a single model answers with it to any name.
         candidates = [
@@ -242,7 +242,7 @@ class Sender:
         return line if len(line) <= _LONGEST_LINE else f"{line[:60]} {digest}"
 
     async def _settle(self, question: Question) -> Answer:
-        """Send a question until it is answered or refused, or there is no hope that it will be."""
+        """Send a question again and again until it is answered, refused or hopeless."""
         start = _now()
         failure_time = start
         failures = 0
@@ -325,7 +325,7 @@ class Sender:
         return self._question_time >= since
 
     async def _wait_for_dialect(self) -> None:
-        """Let the first question find out what the server takes, so that not all are refused.
+        """Wait until the first question has found out which request fields the server takes.
 
         If that one hangs, those after it try, one after the other.
         """
@@ -374,7 +374,7 @@ class Sender:
             )
 
     async def _attempt(self, question: Question) -> Answer | ProblemError:
-        """Send a question once, and a second time while the first request is overdue."""
+        """Send a question once, and again while the first request is overdue."""
         # New questions wait at the entrance, so that those that are tried again go before them.
         async with contextlib.nullcontext() if question.attempts else self._entrance:
             await self._slots.acquire()
@@ -405,7 +405,7 @@ class Sender:
             self._slots.release()
 
     async def _is_overdue(self, factor: float, *requests: asyncio.Future[Any]) -> bool:
-        """Wait for the first of some requests, up to `factor` times the patience.
+        """Wait for the first of some requests, and tell whether none came in time.
 
         Returns True where none of them is done by then. The patience is updated meanwhile.
         """
@@ -423,7 +423,7 @@ class Sender:
     async def _send_beside(
         self, first: asyncio.Future[Any], factor: float, question: Question
     ) -> Answer | ProblemError | None:
-        """Send a question again; None unless its outcome comes soon and before the first one."""
+        """Send a question again beside an overdue request; None unless this one is faster."""
         async with self._spare_slots:
             await self._wait_for_turn()
             if first.done():
@@ -436,7 +436,7 @@ class Sender:
                 await _cancel(second)
 
     async def _send(self, question: Question) -> Answer | ProblemError:
-        """Send one request and account for it; what went wrong is returned."""
+        """Send one request and count its cost, returning the answer or what went wrong."""
         if self.budget is not None:
             self.budget.take()
         question.attempts += 1
@@ -463,7 +463,7 @@ class Sender:
         return replace(outcome, latency=latency, attempts=question.attempts)
 
     def _rest_after(self, problem: ProblemError) -> None:
-        """Send nothing for a while to a server that refuses every question for being busy.
+        """Pause all requests to a server that is too busy for any question.
 
         Of a server that refuses one now and then, only that question waits.
         """
@@ -500,7 +500,7 @@ class Sender:
         return with_substitutions(answer, question.inquiry, dialect)
 
     async def _wait_for_turn(self) -> None:
-        """Wait while the server rests, and until the rate allows a request."""
+        """Wait until pauses are over and the rate limit allows a request."""
         while (rest := self._rest_until - _now()) > 0:
             await asyncio.sleep(rest)
         if self.endpoint.rate:
@@ -510,7 +510,7 @@ class Sender:
             await asyncio.sleep(turn - start)
 
     def _patience(self, since: float) -> float:
-        """Return the seconds after which an answer is overdue.
+        """Compute the seconds after which an answer is overdue.
 
         It follows the latencies of questions sent since a time, or else of those sent last. Those
         that came last do not count: as a run ends they had waited behind others, and there are no
@@ -530,7 +530,7 @@ class Sender:
     async def _error(
         self, problem: ProblemError, failures: int, others_answered: bool
     ) -> PsyprobeError:
-        """Say in one sentence why there is no answer, and what can be done."""
+        """Build the error that says why there is no answer, and what can be done."""
         server = "the server" if self.endpoint.base_url else "OpenAI's server"
         if problem.status == 401:
             reason = (
@@ -567,18 +567,18 @@ class Sender:
 
 
 def data_url(image: FloatArray) -> bytes:
-    """Encode an image of 8 bits as a data URL."""
+    """Encode an 8-bit image as a PNG in a data URL."""
     png = encode_png(eight_bit(image), noise=True)
     return b"data:image/png;base64," + base64.b64encode(png)
 
 
 def control_prompt() -> str:
-    """Return a prompt that no filter minds and no cache on the way has ever seen."""
+    """Build a harmless prompt that no cache has seen, to test whether the server answers."""
     return f"Answer with yes. ({uuid.uuid4().hex[:8]})"
 
 
 def _control_question(question: Question) -> Question:
-    """Make a question of the same form with another prompt, about grey images."""
+    """Build a harmless question of the same form, about grey images."""
     images = tuple(
         np.full(image.shape, _GREY, np.float32) for image in question.inquiry.images
     )
@@ -588,7 +588,7 @@ def _control_question(question: Question) -> Question:
 
 
 def _describe_change(before: Dialect, after: Dialect) -> str:
-    """Say in words what a server is sent differently; empty where only a name changes."""
+    """Describe how requests to a server change; "" if only a field's name does."""
     dropped = [name for name in after.without if name not in before.without]
     if dropped == ["system"]:
         return "system text goes before the question"
@@ -605,7 +605,7 @@ def _describe_change(before: Dialect, after: Dialect) -> str:
 
 
 def _jittered(pause: float, problem: ProblemError) -> float:
-    """Return the seconds that the server asks to wait, or else of a pause, varied at random.
+    """Compute the seconds to pause: as the server asks, or a pause varied at random.
 
     So questions that failed together are not sent again together.
     """

@@ -65,7 +65,7 @@ class Price:
     currency: str = USD
 
     def in_batch(self) -> Price:
-        """Return the price of questions that are sent in a batch."""
+        """Return the lower price of questions that are sent in a batch."""
         prices = {
             name: self.batch * price
             for name in _PARTS
@@ -80,7 +80,7 @@ class Price:
         images: Iterable[tuple[int, int]] = (),
         cached: float = 0,
     ) -> float:
-        """Return the price of a question with its answer.
+        """Compute the cost of a question with its answer from tokens and image sizes.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Price:
     def of_answer(
         self, answer: Answer, images: Iterable[tuple[int, int]]
     ) -> float | None:
-        """Return the price of an answer; None where the server does not count tokens that cost."""
+        """Compute the cost of an answer; None where the server does not count its tokens."""
         tokens_in = answer.tokens_in
         tokens_out = answer.tokens_out
         if (tokens_in is None and self.input) or (tokens_out is None and self.output):
@@ -129,7 +129,7 @@ class Prices:
     must_hold_all: bool = False
 
     def of(self, observer: str) -> Price | None:
-        """Look up the price of an observer's model; None where the file does not hold it.
+        """Look up the price of an observer's model; None if the list lacks it.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Prices:
 
 
 def read_prices(path: str | Path | None = None) -> Prices:
-    r"""Read prices from a TOML file.
+    r"""Read a price list from a TOML file, by default the packaged one.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def read_prices(path: str | Path | None = None) -> Prices:
 
 
 def _price(table: Any, source: str, currency: str) -> Price:
-    """Check the table of a model and make its price; `source` names the table in errors."""
+    """Check a model's table of prices and build its price."""
     if not isinstance(table, dict):
         raise InputError(
             f"{source} is {table!r:.40}; give a table with input and output, per million tokens"
@@ -285,7 +285,7 @@ class Budget:
         self._obstacle = ""
 
     def take(self) -> None:
-        """Reserve the cost of another question; whatever comes of it, `settle` follows.
+        """Reserve the estimated cost of another question, refusing one beyond the budget.
 
         Raises
         ------
@@ -310,7 +310,7 @@ class Budget:
         self._under_way += 1
 
     def settle(self, answer: Answer | None) -> None:
-        """Account for a question that was sent; without an answer it is taken to cost nothing."""
+        """Replace the reserved cost of a question by that of its answer, or by nothing."""
         self._under_way -= 1
         if answer is None:
             return
@@ -329,14 +329,14 @@ class Budget:
 def charge(
     observers: Iterable[PaidObserver], prices: Prices, budget: Budget | None
 ) -> None:
-    """Give each paid observer its price and the budget."""
+    """Set the price of each paid observer, and the budget they share."""
     for observer in observers:
         observer.price = prices.of(observer.card.name)
         observer.budget = budget
 
 
 def money(amount: float, currency: str) -> str:
-    """Write an amount to the hundredth, or to two digits where those are finer.
+    """Format an amount of money to the hundredth, or finer for small ones.
 
     Examples
     --------
@@ -349,7 +349,7 @@ def money(amount: float, currency: str) -> str:
 
 
 def priced(answer: Answer, price: Price | None, inquiry: Inquiry) -> Answer:
-    """Set the cost of an answer by the price of its model; without one the server's cost stays."""
+    """Set the cost of an answer by its model's price; without one the server's cost stays."""
     if price is None:
         return answer
     sizes = [(int(image.shape[0]), int(image.shape[1])) for image in inquiry.all_images]

@@ -90,7 +90,7 @@ class Decoding:
 
     @property
     def special(self) -> JsonObject:
-        """Return by name the settings that only servers take, as far as they are set."""
+        """Return by name the settings that only servers take, if set."""
         return {
             name: value
             for name in SPECIAL
@@ -98,7 +98,7 @@ class Decoding:
         }
 
     def to_dict(self) -> JsonObject:
-        """Return the settings for JSON, without unset ones that only servers take."""
+        """Return the decoding settings for JSON, without unset ones that only servers take."""
         usual = {
             name: value for name, value in vars(self).items() if name not in SPECIAL
         }
@@ -175,7 +175,7 @@ class Inquiry:
 
     @property
     def all_images(self) -> tuple[FloatArray, ...]:
-        """The images of the examples, and then those of the question."""
+        """The images of the examples, then those of the question."""
         example_images = [
             image for example in self.examples for image in example.images
         ]
@@ -275,7 +275,7 @@ class Answer:
             object.__setattr__(self, "first_tokens", pairs)
 
     def to_dict(self) -> JsonObject:
-        """Return the answer as values that JSON can hold, without rare fields that are not set."""
+        """Return the answer as JSON values, without rare fields that are not set."""
         unset = {
             name
             for name, usual in _RARE.items()
@@ -285,13 +285,13 @@ class Answer:
 
     @property
     def named(self) -> dict[str, str]:
-        """The "model" and the "fingerprint" of the server, as far as they name themselves."""
+        """The model name and fingerprint that the server gave with the answer."""
         names = {"model": self.model, "fingerprint": self.server}
         return {key: name for key, name in names.items() if name}
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Answer:
-        """Restore an answer from the values of `to_dict`, perhaps after a trip through JSON."""
+        """Build the answer that `to_dict` describes."""
         pairs = values.get("first_tokens")
         if pairs is not None:
             pairs = tuple((str(token), float(logprob)) for token, logprob in pairs)
@@ -321,7 +321,7 @@ class TotalCost:
             self.add(reply)
 
     def add(self, reply: JsonMapping | None) -> None:
-        """Add a reply; None stands for a question that nobody was asked."""
+        """Add the cost of a reply; None stands for a question that nobody was asked."""
         if reply is None:
             return
         self._answers += 1
@@ -336,7 +336,7 @@ class TotalCost:
             self._cost[currency] = self._cost.get(currency, 0.0) + cost
 
     def to_dict(self) -> JsonObject:
-        """Return counts of answers and of tokens, cost by currency, and answers without a price.
+        """Return counts of answers and tokens, cost by currency, and answers without a price.
 
         Where a server refused questions, their number and its commonest words are there too.
         """
@@ -377,10 +377,10 @@ class AnswerObserver(Observer, Protocol):
 
     @property
     def images_at_once(self) -> int | None:
-        """The most images that an inquiry may hold; None for any number."""
+        """The most images that one question may hold; None for any number."""
 
     def delivered(self, image: FloatArray) -> FloatArray:
-        """Return the image that the network gets: drive (h, w, 3), resized and rounded.
+        """Return the image that the network gets: drive values (h, w, 3), resized and rounded.
 
         It is not normalised. Where it cannot be known, as behind a server, it is the image as it
         was sent.
@@ -395,7 +395,7 @@ class AnswerObserver(Observer, Protocol):
         decoding: Decoding = _GREEDY,
         words: Sequence[str] = _YES_NO,
     ) -> Answer:
-        """Answer one question; see `Inquiry` for the arguments."""
+        """Answer one question about images, as an `Answer`."""
 
 
 @runtime_checkable
@@ -421,7 +421,7 @@ class Answering:
     takes_all = False
 
     def delivered(self, image: FloatArray) -> FloatArray:
-        """Return the image as it is: what becomes of it later is not known here."""
+        """Return the image as it is, since what becomes of it later is not known."""
         return image
 
     def answer(
@@ -433,7 +433,7 @@ class Answering:
         decoding: Decoding = _GREEDY,
         words: Sequence[str] = _YES_NO,
     ) -> Answer:
-        """Answer one question; see `Inquiry` for the arguments.
+        """Check and answer one question about images, as an `Answer`.
 
         Raises
         ------
@@ -449,7 +449,7 @@ class Answering:
         )
 
     def checked(self, inquiry: Inquiry) -> Inquiry:
-        """Return a question as it is, or raise if this observer cannot take it.
+        """Return a question as it is, refusing one that this observer cannot take.
 
         Raises
         ------
@@ -484,7 +484,7 @@ class Answering:
             eight_bit(image)
 
     def _reply(self, inquiry: Inquiry) -> Answer:
-        """Answer a question that was checked."""
+        """Answer one question that was checked."""
         raise NotImplementedError
 
 
@@ -498,7 +498,7 @@ def _number_of_images(lowest: int, highest: int | None) -> str:
 def ask_all(
     observer: AnswerObserver, inquiries: Iterable[Inquiry]
 ) -> Iterator[tuple[Inquiry, Answer]]:
-    """Put many questions to an observer, as many at once as it takes.
+    """Ask an observer many questions, as many at once as it takes.
 
     Inquiries are drawn only as the observer gets to them, so that a generator keeps memory
     constant; answers come in any order.

@@ -110,7 +110,7 @@ class TransformersChat(Answering):
         self.images_at_once = None if len(text_of_two) > len(text_of_one) else 1
 
     def delivered(self, image: FloatArray) -> FloatArray:
-        """Return the image that the network gets; see `PixelPath.delivered`."""
+        """Return the image that the network gets, as drive values (h, w, 3)."""
         return self._pixels.delivered(image)
 
     def _reply(self, inquiry: Inquiry) -> Answer:
@@ -143,7 +143,7 @@ class TransformersChat(Answering):
                 yield from zip(remaining, self._from_scratch(remaining)[0], strict=True)
 
     def _from_scratch(self, group: list[Inquiry]) -> tuple[list[Answer], FloatArray]:
-        """Answer inquiries that may differ in their images, padded to one length.
+        """Answer questions about any images, their texts padded to one length.
 
         Returns what `_generate` does.
         """
@@ -153,7 +153,7 @@ class TransformersChat(Answering):
             return self._generate(inputs, group, start)
 
     def _continue_from_image(self, group: list[Inquiry]) -> list[Answer] | None:
-        """Answer inquiries about the same images from the state after what their texts share.
+        """Answer questions about the same images, computing what they share once.
 
         Returns None where that cannot be done.
         """
@@ -195,7 +195,7 @@ class TransformersChat(Answering):
 
     @cached_property
     def _padding_side(self) -> str:
-        """Left where a decoder continues the text; right where an encoder reads it.
+        """The side on which texts are padded: left for decoders, right for encoders.
 
         T5 counts distances between tokens over the padding between them.
         """
@@ -207,7 +207,7 @@ class TransformersChat(Answering):
         return "right" if has_encoder else "left"
 
     def _text(self, inquiry: Inquiry) -> str:
-        """Write the text that the model reads, with places for the images."""
+        """Build the text that the model reads, with placeholders for the images."""
         if not self._has_template:
             if inquiry.system:
                 raise InputError(
@@ -236,7 +236,7 @@ class TransformersChat(Answering):
         return text
 
     def _encode(self, group: list[Inquiry]) -> JsonObject:
-        """Make the model's inputs of some inquiries, padded to one length."""
+        """Build the model's input tensors of some questions, padded to one length."""
         texts = [self._text(inquiry) for inquiry in group]
         images = {id(image): image for inquiry in group for image in inquiry.images}
         codes = dict(
@@ -268,7 +268,7 @@ class TransformersChat(Answering):
     def _generate(
         self, inputs: JsonMapping, group: list[Inquiry], start: float
     ) -> tuple[list[Answer], FloatArray]:
-        """Return answers, and the log-probabilities of their first tokens, (N, vocabulary)."""
+        """Generate answers, with the log-probabilities of first tokens, (N, vocabulary)."""
         import torch
 
         decodings = [inquiry.decoding for inquiry in group]
@@ -325,7 +325,7 @@ class TransformersChat(Answering):
     def _first_tokens(
         self, words: Sequence[str], logprobs: FloatArray
     ) -> tuple[tuple[str, float], ...]:
-        """List the tokens that spell one of the words, and the likeliest, with their logprobs."""
+        """List the tokens that spell a word, and the likeliest, with log-probabilities."""
         spellings = (self._spellings.get(word.strip().casefold(), ()) for word in words)
         tokens = set(np.argsort(logprobs)[-LIKELIEST:].tolist()).union(*spellings)
         ordered = sorted(tokens, key=lambda token: -logprobs[token])
@@ -335,7 +335,7 @@ class TransformersChat(Answering):
 
     @cached_property
     def _vocabulary(self) -> list[str]:
-        """The text of every token; empty for those that only the network has."""
+        """The text of every token; "" for those that only the network has."""
         texts = self._tokenizer.batch_decode(
             [[token] for token in range(len(self._tokenizer))]
         )
@@ -363,7 +363,7 @@ class TransformersChat(Answering):
 
 
 def _group_by_images(batch: list[Inquiry]) -> Iterable[list[Inquiry]]:
-    """Group inquiries that show the same images after the same system text."""
+    """Group questions that show the same images after the same system text."""
     groups: dict[tuple[str, ...], list[Inquiry]] = {}
     for inquiry in batch:
         key = (inquiry.system, *map(image_digest, inquiry.images))
@@ -400,7 +400,7 @@ class Noise:
 def prefix_inputs(
     inputs: JsonMapping, image_token: int | None, padding: int
 ) -> tuple[JsonObject, JsonObject] | None:
-    """Split inputs into the beginning that all inquiries share and the texts that continue it.
+    """Split model inputs into the beginning that all questions share, and the rest of each.
 
     `inputs` are padded on the left and hold the same images. Returns the inputs of the shared
     beginning with the images, one row, and the text inputs of all rows, padded after that

@@ -79,7 +79,7 @@ class ChatModel:
     card: Card
 
     def inputs(self, batch: JsonMapping) -> JsonObject:
-        """Move the tensors of a batch to the model's device, pixels in the model's format."""
+        """Move a batch's tensors to the model's device, pixels in the model's dtype."""
         return {
             key: value.to(
                 self.device, self.model.dtype if value.is_floating_point() else None
@@ -89,7 +89,7 @@ class ChatModel:
 
 
 def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
-    """Load a model with its processor.
+    """Load a chat model with its processor, from the cache or the hub.
 
     `source` is a folder that ``save_pretrained`` wrote, or the model's name on the hub, looked for
     in the library's cache.
@@ -160,7 +160,7 @@ def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
 
 
 def _load(name: str, source: str, options: LocalOptions) -> tuple[Any, Any]:
-    """Load a model and its processor."""
+    """Load a chat model with its processor, without turning errors into plain ones."""
     import torch
     from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
 
@@ -189,7 +189,7 @@ def _load(name: str, source: str, options: LocalOptions) -> tuple[Any, Any]:
 
 
 def _reset_decoding(model: Any, tokenizer: Any) -> None:
-    """Drop the temperature, penalties and forced tokens of a repository, in all its parts."""
+    """Remove a repository's own temperature, penalties and forced tokens from its model."""
     from transformers import GenerationConfig
 
     if tokenizer.pad_token_id is None:
@@ -290,16 +290,16 @@ class PixelPath:
 
     @property
     def mean(self) -> tuple[float, ...]:
-        """The mean that the processor subtracts, in units of drive."""
+        """The mean that the image processor subtracts, in units of drive."""
         return self._normalisation("image_mean", 0.0)
 
     @property
     def std(self) -> tuple[float, ...]:
-        """The standard deviation that the processor divides by, in units of drive."""
+        """The standard deviation that the image processor divides by, in units of drive."""
         return self._normalisation("image_std", 1.0)
 
     def hand_over(self, images: Sequence[FloatArray]) -> list[Any]:
-        """Convert images to uint8 codes (H, W, 3), or to unrounded float32 codes (3, H, W).
+        """Convert images for the processor: uint8 codes (H, W, 3), or float32 (3, H, W).
 
         Raises
         ------
@@ -324,7 +324,7 @@ class PixelPath:
         ]
 
     def delivered(self, image: FloatArray) -> FloatArray:
-        """Return the image that the network gets: drive (h, w, 3), resized and rounded.
+        """Return the image that the network gets: drive values (h, w, 3), resized and rounded.
 
         Where an image is cut into tiles, it is the view of the whole.
 
@@ -340,17 +340,17 @@ class PixelPath:
         return self._drive(self._views(image)[self._overview].to(self._dtype))
 
     def inputs(self, image: FloatArray) -> JsonMapping:
-        """Run the processor on an image: what the network gets, by name."""
+        """Run the image processor, and return the network's input tensors by name."""
         codes = [self.hand_over([image])]
         batch: JsonMapping = self._processor(codes, return_tensors="pt", **self.options)
         return batch
 
     def _views(self, image: FloatArray) -> Any:
-        """Run the processor on an image: normalised pixels, (views, 3, h, w)."""
+        """Run the image processor, and return normalised pixels, (views, 3, h, w)."""
         return _pixels_of_views(self.inputs(image), self._processor)
 
     def _drive(self, view: Any) -> FloatArray:
-        """Undo the normalisation of a view: drive (h, w, 3)."""
+        """Undo the normalisation of one view, to drive values (h, w, 3)."""
         normalised = view.double().cpu().numpy().transpose(1, 2, 0)
         factor = self._processor.rescale_factor if self._processor.do_rescale else 1.0
         scaled = normalised * np.asarray(self.std) + np.asarray(self.mean)
@@ -363,7 +363,7 @@ class PixelPath:
         return tuple(np.broadcast_to(default, 3).tolist())
 
     def _measure(self) -> str:
-        """Find out whether floats pass and which view is the whole.
+        """Test whether the processor keeps floats, and which of its views is the whole image.
 
         Returns why pixels cannot be read back; empty where they can.
         """
@@ -391,7 +391,7 @@ class PixelPath:
         return np.asarray(drive[drive.shape[0] // 2, drive.shape[1] // 2])
 
     def _whole_view(self) -> int:
-        """Return 0 or -1: the first or the last view shows the whole image.
+        """Find which of the processor's views shows the whole image: 0 first, -1 last.
 
         Libraries put it at either end; it holds more of a ramp than a tile does.
         """
@@ -401,7 +401,7 @@ class PixelPath:
         return 0 if first >= last else -1
 
     def _native_size(self, *, search: bool) -> tuple[int, int] | None:
-        """Find the size that passes as it is; a search may switch the processor's resizing off."""
+        """Find an image size that the processor leaves as it is."""
         options = self.options
         for extra in ({}, {"do_resize": False}) if search else ({},):
             self.options = options | extra
@@ -416,14 +416,14 @@ class PixelPath:
         return None
 
     def _preserves(self, size: tuple[int, int]) -> bool:
-        """Tell whether an image of a size passes without a change."""
+        """Tell whether the processor leaves an image of a size as it is."""
         noise = np.random.default_rng(0).integers(0, 256, (*size, 3)) / 255
         drive = self._drive(self._views(noise)[self._overview])
         return drive.shape == noise.shape and bool(np.abs(drive - noise).max() < 1e-5)
 
 
 def _pixels_of_views(batch: JsonMapping, image_processor: Any) -> Any:
-    """Arrange the pixels of one image as (views, 3, h, w)."""
+    """Reshape the processor's pixels of one image to (views, 3, h, w)."""
     pixels = batch["pixel_values"]
     if "image_grid_thw" in batch:
         _, rows, columns = (int(count) for count in batch["image_grid_thw"][0])
@@ -501,7 +501,7 @@ class TransformersVision:
         return features
 
     def _encode(self, image: FloatArray) -> dict[str, FloatArray]:
-        """Return all features of an image, by layer."""
+        """Compute all features of one image, by layer."""
         import torch
 
         model = self._chat.model

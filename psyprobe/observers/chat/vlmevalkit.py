@@ -20,7 +20,7 @@ FAILED = "Failed to obtain answer via API"
 
 
 def load_vlmevalkit(name: str, *, system: bool = False) -> VLMEvalKitObserver:
-    """Load a model of VLMEvalKit by its key in ``vlmeval.config.supported_VLM``.
+    """Load a model of VLMEvalKit by its key in `vlmeval.config.supported_VLM`.
 
     `system` is that of `VLMEvalKitObserver`.
     """

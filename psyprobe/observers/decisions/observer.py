@@ -78,7 +78,7 @@ class DecidedObserver(Answering):
     def rows(
         self, images: Sequence[FloatArray], recipe: Recipe, display: Display
     ) -> FloatArray:
-        """Compute what a stage decides on, float64, shape (N, D).
+        """Compute the features that a decision stage reads, one row an image, float64 (N, D).
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class DecidedObserver(Answering):
         return np.asarray(features[name], np.float64).reshape(len(batch), -1)
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
-        """Answer questions one by one: images of a trial share a batch, and no others."""
+        """Answer questions one by one, encoding the images of each in a batch of their own."""
         for inquiry in inquiries:
             yield inquiry, self._reply(self.checked(inquiry))
 
@@ -144,12 +144,12 @@ class DecidedObserver(Answering):
 
 @lru_cache(maxsize=64)
 def _restore(decision: Decision) -> TrainedStage:
-    """Restore a trained stage once for all trials that it decides."""
+    """Rebuild a trained decision stage, once for all trials that it decides."""
     return TrainedStage.from_dict(decision.stage)
 
 
 def decide(observer: str | Observer, /, **options: Option) -> DecidedObserver:
-    """Make an observer with features answer by a decision stage, trained for each page.
+    """Wrap an observer with features to answer by a decision stage trained for each experiment.
 
     Parameters
     ----------
@@ -179,6 +179,6 @@ def decide(observer: str | Observer, /, **options: Option) -> DecidedObserver:
 
 
 def load_decided(rest: str, **options: Option) -> DecidedObserver:
-    """Load "decided:OBSERVER"; options that no recipe has go to the observer."""
+    """Load an observer "decided:NAME"; options that no decision stage has go to NAME."""
     recipe = {name: options.pop(name) for name in _RECIPE if name in options}
     return DecidedObserver(load_observer(rest, **options), recipe)

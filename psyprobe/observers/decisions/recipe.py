@@ -85,7 +85,7 @@ class Recipe:
             )
 
     def changed(self, options: JsonMapping) -> Recipe:
-        """Copy the recipe with other values of some fields."""
+        """Copy the recipe of training a decision stage with other values of some fields."""
         check_known("option of a decision", options, [f.name for f in fields(self)])
         return replace(self, **options)
 
@@ -108,7 +108,7 @@ class Recipe:
         return blanks + signals * fields_shown + CRITERION_FIELDS * criterion
 
     def to_dict(self) -> JsonObject:
-        """Return the recipe as text and numbers."""
+        """Return the training recipe as text and numbers."""
         return {**asdict(self), "version": VERSION}
 
 

@@ -54,7 +54,7 @@ class Stage:
     quadratic: bool = False
 
     def variables(self, features: ArrayLike) -> FloatArray:
-        """Compute the decision variables of images, shape (N, m); larger for the alternative.
+        """Compute a decision stage's variables of images, shape (N, m); larger for its alternative.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Stage:
 def train_detector(
     name: str, signals: Sequence[ArrayLike], blanks: ArrayLike, *, paired: bool = True
 ) -> Stage:
-    """Train a stage that tells a signal from none.
+    """Train a decision stage that tells a signal from none, on features.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def train_detector(
 
 
 def train_identifier(name: str, classes: Sequence[ArrayLike]) -> Stage:
-    """Train a stage that names which of several signals is shown.
+    """Train a decision stage that names which of several signals is shown, on features.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def shrunk_weights(
     *,
     shrinkage: float | None = None,
 ) -> FloatArray:
-    """Divide differences of means by the shrunk covariance of the features.
+    """Compute linear weights: differences of means over the shrunk covariance of features.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def _inverse_times(
 
 
 def _oas(products: FloatArray, mean_variance: float, width: int, count: int) -> float:
-    """Compute the share of oracle-approximating shrinkage.
+    """Compute how far to shrink a covariance, by oracle-approximating shrinkage.
 
     `products` is the covariance, or the products of rows with one another over their number, which
     has the same squared norm.
@@ -294,7 +294,7 @@ def _oas(products: FloatArray, mean_variance: float, width: int, count: int) -> 
 
 
 def _logistic_weights(signals: FloatArray, blanks: FloatArray) -> FloatArray:
-    """Fit a penalised logistic regression; the penalty is chosen by the loss in other folds."""
+    """Fit a penalised logistic regression, with the penalty chosen by cross-validation."""
     rows = np.concatenate([signals, blanks])
     labels = np.repeat([1.0, -1.0], [len(signals), len(blanks)])
     folds = np.concatenate(
@@ -323,7 +323,7 @@ def _logistic_weights(signals: FloatArray, blanks: FloatArray) -> FloatArray:
 
 
 def _fit_logistic(rows: FloatArray, labels: FloatArray, strength: float) -> FloatArray:
-    """Fit weights and, last, an intercept."""
+    """Fit the weights and intercept of a logistic regression with a given penalty."""
     from scipy import optimize, special
 
     extended = np.column_stack([rows, np.ones(len(rows))])
@@ -355,12 +355,12 @@ def _check_name(name: str) -> None:
 
 
 def _expand(rows: FloatArray, quadratic: bool) -> FloatArray:
-    """Append the squares of features to a quadratic stage's rows."""
+    """Append the squares of features to rows where the stage is quadratic."""
     return np.concatenate([rows, rows**2], axis=-1) if quadratic else rows
 
 
 def area_d_prime(signals: ArrayLike, blanks: ArrayLike) -> float:
-    """Compute d' from the area under the ROC, sqrt(2) z(AUC), whatever the distributions.
+    """Compute d' from the area under the ROC curve, sqrt(2) z(AUC), for any distributions.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ class TrainedStage:
     swapped: tuple[float, float] = (0.0, 0.0)
 
     def to_dict(self) -> JsonObject:
-        """Return the stage as values that JSON can hold, its weights as base64 of float64."""
+        """Return the trained stage as JSON values, its weights as base64 of float64."""
         weights = np.ascontiguousarray(self.stage.weights, "<f8")
         return {
             "weights": base64.b64encode(weights.tobytes()).decode(),
@@ -91,7 +91,7 @@ class TrainedStage:
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> TrainedStage:
-        """Restore a stage from the values of `to_dict`."""
+        """Build the trained stage that `to_dict` describes."""
         weights = np.frombuffer(base64.b64decode(values["weights"]), "<f8")
         stage = Stage(
             weights.reshape(values["signals"], -1),
@@ -109,7 +109,7 @@ class TrainedStage:
 
 
 def extrapolated_d_prime(learning: Sequence[tuple[int, float]]) -> float | None:
-    """Extrapolate d' to endless training by 1 / d'² = a + b / n.
+    """Extrapolate d' to endless training data by 1 / d'² = a + b / n.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def extrapolated_d_prime(learning: Sequence[tuple[int, float]]) -> float | None:
 def train_stage(
     recipe: Recipe, rows: Rows, contrasts: tuple[float, float], *, yes_no: bool
 ) -> TrainedStage:
-    """Train the stage of one condition.
+    """Train the decision stage of one condition.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def train_stage(
 
 
 def _fit(name: str, signals: Sequence[FloatArray], blanks: FloatArray) -> Stage:
-    """Fit a stage to signals of several contrasts, each of shape (m, n, D)."""
+    """Train a stage on signals of several contrasts, each of shape (m, n, D)."""
     if len(signals[0]) == 1:
         return train_detector(name, [rows[0] for rows in signals], blanks)
     # The weights of several signals come from the first contrast and what is noise there.
@@ -235,7 +235,7 @@ def _near_threshold(
 def _held_out_d_prime(
     name: str, signals: FloatArray, blanks: FloatArray, count: int | None = None
 ) -> float:
-    """Compute d' of stages in fields that they were not trained on, up to `count` of the others."""
+    """Compute d' of stages in cross-validation, trained on up to `count` fields."""
     fold = np.arange(signals.shape[1]) % FOLDS
     values = []
     for k in range(FOLDS):
@@ -273,7 +273,7 @@ def _d_prime(stage: Stage, signals: FloatArray, blanks: FloatArray) -> float:
 def _swapped_d_prime(
     recipe: Recipe, signals: FloatArray, blanks: FloatArray
 ) -> tuple[float, float]:
-    """Compute the mean d' after labels were swapped at random in training, and its error."""
+    """Compute the mean d' of stages trained on randomly swapped labels, and its error."""
     count = signals.shape[1]
     generator = np.random.default_rng([recipe.seed, count])
     classes = np.concatenate([signals, blanks[None]]) if len(signals) == 1 else signals
@@ -301,7 +301,7 @@ def _swapped_d_prime(
 
 
 def describe_training(values: JsonMapping) -> JsonObject:
-    """Describe a trained stage, given as `TrainedStage.to_dict`, without its weights."""
+    """Describe a trained stage without its weights."""
     names = ("contrasts", "reached", "learning", "swapped", "criterion")
     return {
         **{name: values[name] for name in names},

@@ -20,7 +20,7 @@ STAGES = tuple(f"block{number}" for number in range(1, len(_BLOCKS) + 1))
 
 
 def hed() -> Any:
-    """Build the network in torch, without weights.
+    """Build the edge-detection network HED in torch, without weights.
 
     It takes RGB drive (N, 3, H, W), and gives the map of edges (N, 1, H, W) before its sigmoid.
     """
@@ -60,7 +60,7 @@ def hed() -> Any:
 
 
 def hed_state(path: Path, module: Any) -> JsonObject:
-    """Read the weights from the package's file, whose first layer takes BGR, for a layer of RGB."""
+    """Read HED's weights from a package's file, its first layer turned from BGR to RGB."""
     import h5py
     import torch
 

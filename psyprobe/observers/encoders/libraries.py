@@ -81,7 +81,7 @@ def load_timm(name: str, options: FileOptions) -> NetworkObserver:
 
 
 def create(full: str, name: str, size: tuple[int, ...], arguments: JsonObject) -> Any:
-    """Load a timm network for images of a size; `full` is the observer's name, `name` timm's.
+    """Build a timm network for images of a size.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def create(full: str, name: str, size: tuple[int, ...], arguments: JsonObject) -
 
 
 def timm_network(full: str, module: Any, **network_fields: Any) -> Network:
-    """Describe a timm network as a `Network`; `network_fields` are further fields of it.
+    """Describe a timm network (layers, input size, normalisation) as a `Network`.
 
     Its main feature is the embedding that the classifier would get: pooled, or the class token, as
     the network was trained; its stages are those that timm names in ``feature_info``.
@@ -223,7 +223,7 @@ class AutoencoderOptions(EncoderOptions):
 
 
 def load_diffusers(name: str, options: AutoencoderOptions) -> NetworkObserver:
-    """Load the autoencoder of a latent diffusion model, by the hub's repository with it in "vae".
+    """Load the autoencoder of a latent diffusion model, by its repository on the hub.
 
     Whatever `input` says, drive v goes in as 2 v - 1, which is the range it was trained in.
     """
@@ -278,7 +278,7 @@ class MaskedOptions(HubOptions):
 
 
 def load_vit_mae(name: str, options: MaskedOptions) -> NetworkObserver:
-    """Load the encoder of a masked autoencoder, by its hub's repository: "facebook/vit-mae-base".
+    """Load the encoder of a masked autoencoder, by its repository: "facebook/vit-mae-base".
 
     With random weights the name must end in "base", "large" or "huge".
     """
@@ -295,14 +295,14 @@ def load_vit_mae(name: str, options: MaskedOptions) -> NetworkObserver:
 
 
 def vit_mae_config(name: str) -> Any:
-    """Configure a masked autoencoder of He et al., whose name ends in "base", "large" or "huge"."""
+    """Build the configuration of a masked autoencoder named "...base", "...large" or "...huge"."""
     from transformers import ViTMAEConfig
 
     return ViTMAEConfig(**_architecture("vit_mae", name))
 
 
 def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObserver:
-    """Make an observer called `full` of a masked autoencoder, a ``transformers.ViTMAEModel``."""
+    """Wrap a masked autoencoder, a `transformers.ViTMAEModel`, as an observer."""
     import torch
 
     config = module.config
@@ -339,7 +339,7 @@ def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObser
 
 
 def load_sam2(name: str, options: HubOptions) -> NetworkObserver:
-    """Load the image encoder of Segment Anything 2: 256 x 64 x 64, the input of its mask decoder.
+    """Load the image encoder of Segment Anything 2, whose features are 256 x 64 x 64.
 
     The name is that of a repository on the model hub, "facebook/sam2.1-hiera-tiny"; with random
     weights it must end in "tiny", "small", "base-plus" or "large".
@@ -368,7 +368,7 @@ def load_sam2(name: str, options: HubOptions) -> NetworkObserver:
 
 
 def sam2_config(name: str) -> Any:
-    """Configure a SAM 2.1 model, whose name ends in "tiny", "small", "base-plus" or "large"."""
+    """Build the configuration of a SAM 2.1 model whose name ends in "tiny", "small" ..."""
     from transformers import Sam2Config, Sam2HieraDetConfig, Sam2VisionConfig
 
     backbone = Sam2HieraDetConfig(**_architecture("sam2", name))

@@ -111,7 +111,7 @@ class EncoderOptions(HubOptions):
     input_size: int | tuple[int, int] | None = None
 
     def size(self, native: int | Sequence[int]) -> tuple[int, int]:
-        """Return (height, width), px, of the images: as asked for, or else the native size."""
+        """Return the (height, width), px, of images: as asked for, or else the native size."""
         return checked_size(native if self.input_size is None else self.input_size)
 
 
@@ -267,7 +267,7 @@ class NetworkObserver:
         ]
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Return feature vectors of images from one forward pass; maps and tokens are flattened.
+        """Compute features of images by layer in one pass; maps and tokens are flattened.
 
         Raises
         ------
@@ -283,7 +283,7 @@ class NetworkObserver:
         return features
 
     def _in_parts(self, batch: Any) -> dict[str, FloatArray]:
-        """Compute all features of a batch, in several passes where memory does not hold it."""
+        """Compute all features of a batch, in several passes if memory is short."""
         import torch
 
         while True:
@@ -329,7 +329,7 @@ class NetworkObserver:
         return {name: features[name] for name in self.card.features}
 
     def _fewer(self, count: int, size: tuple[int, ...]) -> int:
-        """How many images to try at once after memory ran out with so many."""
+        """Compute how many images to try at once after memory ran out."""
         import torch
 
         if count == 1:
@@ -352,7 +352,7 @@ class NetworkObserver:
         return fewer
 
     def _hand_over(self, images: Array) -> Any:
-        """Make the network's input of images: (N, 3, H, W), normalised, contiguous, cast last."""
+        """Normalise images and convert them to the network's input tensor (N, 3, H, W)."""
         import torch
 
         size = self.card.input_size
@@ -379,7 +379,7 @@ class NetworkObserver:
 
     @contextmanager
     def _watching(self, count: int) -> Iterator[dict[str, FloatArray]]:
-        """Catch the outputs of the layers on the card during one pass."""
+        """Catch the outputs of the layers on the card during one forward pass."""
         network = self._network
         features: dict[str, FloatArray] = {}
 
@@ -402,7 +402,7 @@ class NetworkObserver:
 
 
 def _tokens(network: Network, name: str, output: Any) -> Any:
-    """Take the class or patch tokens of a layer's output, where its name asks for them."""
+    """Select the class or patch tokens of a layer's output, if its name asks for them."""
     _, _, token = name.partition(":")
     if not token:
         return output
@@ -417,7 +417,7 @@ def _tokens(network: Network, name: str, output: Any) -> Any:
 
 
 def _rows(network: Network, name: str, output: Any, count: int) -> FloatArray:
-    """Return one float32 row an image of what a layer or the network gave."""
+    """Flatten a layer's output to one float32 row an image."""
     import torch
 
     if not hasattr(output, "detach"):
@@ -466,7 +466,7 @@ def chosen_layers(
     further_names: Iterable[str] = (),
     separator: str = "\n",
 ) -> tuple[str, ...]:
-    """Return the layers of an observer that are asked for, each once.
+    """Resolve the layers that are asked for ("all", names), each once, refusing unknown ones.
 
     Parameters
     ----------
@@ -511,7 +511,7 @@ def chosen_layers(
 def check_architecture(
     observer: str, name: str, architectures: Sequence[str], ending: str = ""
 ) -> None:
-    """Refuse an architecture that a library lacks; list observers of those with similar names."""
+    """Refuse an architecture that a library lacks, listing those with similar names."""
     if name not in architectures:
         kind = observer.partition(":")[0]
         near_names = difflib.get_close_matches(name, architectures, n=5, cutoff=0.5)
@@ -520,7 +520,7 @@ def check_architecture(
 
 
 def checked_device(name: str, device: str | None) -> Any:
-    """Return the torch device of a name, or the best there is.
+    """Return the torch device of a name, or the best there is without one.
 
     Raises
     ------
@@ -539,7 +539,7 @@ def checked_device(name: str, device: str | None) -> Any:
 
 
 def best_device() -> str:
-    """The device of a network that is told none."""
+    """Return the device to compute on by default: a GPU if there is one."""
     drivers = (
         path
         for pattern in ("nvidia*", "kfd", "dxg")
@@ -555,7 +555,7 @@ def best_device() -> str:
 
 @contextmanager
 def exact_arithmetic(device: Any) -> Iterator[None]:
-    """Multiply float32 exactly inside a block, since TensorFloat-32 keeps only 10 bits."""
+    """Turn off TensorFloat-32 within the block, so that float32 multiplies exactly."""
     import torch
 
     before = torch.get_float32_matmul_precision()
@@ -569,7 +569,7 @@ def exact_arithmetic(device: Any) -> Iterator[None]:
 
 
 def state_digest(state: JsonMapping) -> str:
-    """SHA-256, hexadecimal, of named tensors: of their names, formats, shapes and bytes."""
+    """Hash named tensors, SHA-256, hexadecimal: names, dtypes, shapes and bytes."""
     import torch
 
     digest = hashlib.sha256()
@@ -581,7 +581,7 @@ def state_digest(state: JsonMapping) -> str:
 
 
 def module_digest(module: torch.nn.Module) -> str:
-    """Return the SHA-256, hexadecimal, of a module's layers, of their state and of all buffers."""
+    """Hash a torch module, SHA-256, hexadecimal: its layers, their state and all buffers."""
     # A state leaves out buffers that are not persistent.
     buffers = dict(module.named_buffers(remove_duplicate=False))
     text = f"{module}{state_digest(buffers | module.state_dict())}"
@@ -590,7 +590,7 @@ def module_digest(module: torch.nn.Module) -> str:
 
 @contextmanager
 def seeded() -> Iterator[None]:
-    """Seed the random weights of networks built inside a block; restore the random state after."""
+    """Seed the random weights of networks built within the block, restoring the random state."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -599,7 +599,7 @@ def seeded() -> Iterator[None]:
 
 
 def weights_file(path: str | Path, name: str) -> Path:
-    """Give the path of a weights file; a WeightsError if there is none."""
+    """Return the path of a weights file, refusing one that does not exist."""
     file = Path(path).expanduser()
     if not file.is_file():
         raise WeightsError(f"{name}: there is no weights file {str(path)!r}")
@@ -607,7 +607,7 @@ def weights_file(path: str | Path, name: str) -> Path:
 
 
 def own_weights(name: str, options: FileOptions) -> Path | None:
-    """The file of weights that is asked for, if one is; random weights besides it are refused."""
+    """Return the user's weights file, or None; refuse it together with random weights."""
     if options.weights is None:
         return None
     if options.random_weights:
@@ -618,7 +618,7 @@ def own_weights(name: str, options: FileOptions) -> Path | None:
 
 
 def first_line(problem: BaseException) -> str:
-    """What a library says went wrong, without what it goes on to print."""
+    """Return the first line of a library's error message."""
     return str(problem).strip().partition("\n")[0]
 
 
@@ -628,7 +628,7 @@ def explained(
     *problems: type[Exception],
     error: type[PsyprobeError] = InputError,
 ) -> Iterator[None]:
-    """Raise an error that says what went wrong, and why, where a library fails inside a block.
+    """Turn a library's failure within the block into an error with a given message.
 
     Parameters
     ----------
@@ -648,14 +648,14 @@ def explained(
 
 
 def read_weights(name: str, file: str | Path) -> AbstractContextManager[None]:
-    """Explain a file that does not hold an observer's weights to the library that reads it."""
+    """Turn an error within the block into one about a weights file that does not fit."""
     # Each library raises its own of a damaged file.
     return explained(f"{name}: {str(file)!r} does not hold its weights", Exception)
 
 
 @contextmanager
 def hub_weights(name: str) -> Iterator[None]:
-    """Turn errors of a library that fetches weights inside a block into one plain error.
+    """Turn errors of downloading weights within the block into one plain error.
 
     A library without a network tries for most of a minute. So the model hub is asked once whether
     it is there; if not, the library is told to make do with its cache, and answers at once.

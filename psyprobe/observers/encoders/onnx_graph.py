@@ -123,7 +123,7 @@ class OnnxObserver:
         )
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Return feature vectors of images from one pass; maps and tokens are flattened.
+        """Compute features of images from one run of the graph; maps and tokens are flattened.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class OnnxObserver:
         return features
 
     def _hand_over(self, images: Array) -> FloatArray:
-        """Normalise images in float32, and cast them to the format of the graph."""
+        """Normalise images in float32, and cast them to the graph's dtype."""
         card = self.card
         images = check_images(
             images,
@@ -166,7 +166,7 @@ class OnnxObserver:
         return np.ascontiguousarray(order, dtype=self._format)
 
     def _run(self, batch: FloatArray, step: int) -> dict[str, FloatArray]:
-        """Run the graph on at most `step` images; return a row of each image, by feature.
+        """Run the graph on at most `step` images at a time, and return rows by feature.
 
         The batch is filled up with copies of the last image.
         """
@@ -197,7 +197,7 @@ class OnnxObserver:
 
 
 def _input(name: str, graph: Any) -> Any:
-    """Find the one tensor into which images go."""
+    """Find the one input tensor of a graph that takes images."""
     stored = {tensor.name for tensor in graph.initializer}
     inputs = [tensor for tensor in graph.input if tensor.name not in stored]
     if len(inputs) != 1 or len(inputs[0].type.tensor_type.shape.dim) != 4:
@@ -252,9 +252,7 @@ def _layout(name: str, axes: list[int], layout_option: str | None) -> str:
 def _size(
     name: str, graph_size: tuple[int, int], size_option: int | tuple[int, int] | None
 ) -> tuple[int, int] | None:
-    """Decide the size of images: that of the graph, or the option where the graph leaves it
-    open.
-    """
+    """Choose the image size: that of the graph, or the option's where the graph leaves it open."""
     size = None if size_option is None else checked_size(size_option)
     if size is None:
         return checked_size(graph_size) if all(graph_size) else None
@@ -271,7 +269,7 @@ def _size(
 
 
 def _session(name: str, path: Path, model: Any, features: tuple[str, ...]) -> Any:
-    """Open a session on the processor that gives the tensors, those inside the graph too."""
+    """Open an ONNX session that outputs the named tensors, also those inside the graph."""
     import onnx
     import onnxruntime
 
@@ -295,7 +293,7 @@ def _session(name: str, path: Path, model: Any, features: tuple[str, ...]) -> An
 
 
 def _digest(path: Path, graph: Any) -> str:
-    """Take the SHA-256 of the file and of those beside it in which it keeps tensors."""
+    """Hash an ONNX file and the files beside it that hold its tensors, SHA-256."""
     places = {
         entry.value
         for tensor in graph.initializer

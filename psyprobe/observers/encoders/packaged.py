@@ -99,7 +99,7 @@ PACKAGES = {name: Package(**page) for name, page in _PAGES.items()}
 
 
 def packaged_rows() -> list[ObserverRow]:
-    """List the packaged observers, each with what is missing here."""
+    """List the observers whose weights come in pip packages, each with what is missing here."""
     return [
         ObserverRow(f"packaged:{key}", package.summary, obstacle=_obstacle(package))
         for key, package in PACKAGES.items()
@@ -139,11 +139,11 @@ class PackagedObserver:
 
     @property
     def loaded(self) -> bool:
-        """Tell whether it has looked at anything yet."""
+        """Tell whether the network has been loaded, at its first images."""
         return self._network is not None
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Return feature vectors of images, as `NetworkObserver.features` does.
+        """Compute features of images by layer, loading the network first.
 
         Raises
         ------
@@ -204,7 +204,7 @@ def load_packaged(
 
 
 def _of_clips(full: str, package: Package, options: EncoderOptions) -> FeaturesOfClips:
-    """An encoder of clips; it has one feature, and one format."""
+    """Build an encoder of clips, which has one feature."""
     usual = EncoderOptions()
     if options != replace(
         options, input=usual.input, layers=usual.layers, dtype=usual.dtype
@@ -246,7 +246,7 @@ def _origin(package: Package) -> str:
 
 
 def _checked_file(full: str, package: Package) -> Path:
-    """Find the weights file of a package and check what it holds."""
+    """Find the weights file of a package and check its digest."""
     if obstacle := _obstacle(package):
         raise WeightsError(f"{full} {obstacle}")
     path = _find(package)
@@ -263,7 +263,7 @@ def _checked_file(full: str, package: Package) -> Path:
 def _loaded(
     full: str, package: Package, options: EncoderOptions, path: Path | None = None
 ) -> NetworkObserver:
-    """Load the observer with its network, and check its weights unless that was done."""
+    """Load an observer with its network, and check its weights unless that was done."""
     size = options.size(package.input_size)
     arguments = {**package.arguments} | (
         {"img_size": size} if package.network.startswith("vit") else {}
@@ -293,7 +293,7 @@ def _loaded(
 
 
 def _find(package: Package) -> Path | None:
-    """The weights file among the files of the installed package."""
+    """Find the weights file among the files of an installed package."""
     try:
         files = importlib.metadata.files(package.package) or []
     except importlib.metadata.PackageNotFoundError:
@@ -306,7 +306,7 @@ def _find(package: Package) -> Path | None:
 
 
 def efficientnet_lite(path: Path, module: Any) -> JsonObject:
-    """Translate a state of EfficientNet-Lite, with numbered blocks, into timm's names of stages."""
+    """Rename the weights of an EfficientNet-Lite to timm's names."""
     names = _LAYER_NAMES["efficientnet_lite"]
     blocks = _block_names(module, names)
 
@@ -321,7 +321,7 @@ def efficientnet_lite(path: Path, module: Any) -> JsonObject:
 
 
 def mobilenet_v2(path: Path, module: Any) -> JsonObject:
-    """Translate a state of MobileNetV2, with layers numbered in each block, into timm's names."""
+    """Rename the weights of a MobileNetV2 to timm's names."""
     names = _LAYER_NAMES["mobilenet_v2"]
     blocks = _block_names(module, names)
 
@@ -335,7 +335,7 @@ def mobilenet_v2(path: Path, module: Any) -> JsonObject:
 
 
 def _block_names(module: Any, names: JsonMapping) -> list[dict[str, str]]:
-    """Return timm's names of blocks by those of a file that numbers them throughout.
+    """Map block names of a file that numbers all blocks throughout to timm's.
 
     A block that expands has layers 1x1 up, depthwise, 1x1 down; those of the first stage start at
     the depthwise one.
@@ -353,14 +353,14 @@ def _block_names(module: Any, names: JsonMapping) -> list[dict[str, str]]:
 
 
 def resnet50(path: Path, module: Any) -> JsonObject:
-    """ResNet-50 with torchvision's names, which are timm's, behind a prefix."""
+    """Read the weights of a ResNet-50, removing a prefix from their names."""
     return {
         key.removeprefix("module.pre."): value for key, value in _tensors(path).items()
     }
 
 
 def saliency_vit(path: Path, module: Any) -> JsonObject:
-    """Translate the weights of the DINOv2 ViT-S/14 inside an ONNX saliency network.
+    """Read the DINOv2 ViT-S/14 weights inside an ONNX saliency network, by timm's names.
 
     Weights of linear layers lie there transposed and without a name; the node that multiplies by
     them tells whose they are. Positions are stored for 37 x 37 patches; other grids are resampled

@@ -91,7 +91,7 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
 def _module(
     full: str, architecture: str, weights: Any, options: FileOptions
 ) -> tuple[Any, str]:
-    """Make the network in evaluation mode, and say where its weights come from."""
+    """Build a torchvision network in evaluation mode, and name where its weights come from."""
     import torch
     from torchvision import models
 
@@ -118,7 +118,7 @@ def _module(
 
 
 def _check_reached(full: str, weights: Any) -> None:
-    """Refuse weights that are neither cached nor within reach, and say where they belong."""
+    """Refuse weights that are neither cached nor downloadable, and say where they belong."""
     import torch
 
     cached = Path(torch.hub.get_dir()) / "checkpoints" / Path(weights.url).name
@@ -137,7 +137,7 @@ def _check_reached(full: str, weights: Any) -> None:
 
 
 def _stages(module: Any, nodes: Iterable[str], last: str) -> tuple[str, ...]:
-    """Return blocks with weights, without one that holds nearly all: its children stand for it."""
+    """List a network's blocks with weights, opening one that holds nearly all of them."""
 
     def weights(block: Any) -> int:
         return sum(parameter.numel() for parameter in block.parameters())
@@ -166,7 +166,7 @@ def _stages(module: Any, nodes: Iterable[str], last: str) -> tuple[str, ...]:
 
 
 def _extraction(module: Any, embedding: str) -> Callable[[tuple[str, ...]], Any]:
-    """Return a function that makes a module of several nodes and the embedding, from one pass."""
+    """Return a function that builds a module of several layers' outputs from one pass."""
 
     def extract(layers: tuple[str, ...]) -> Any:
         from torchvision.models.feature_extraction import create_feature_extractor

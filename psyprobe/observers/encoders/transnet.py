@@ -25,7 +25,7 @@ _DILATIONS = (1, 2, 4, 8)
 
 
 def transnet() -> Any:
-    """Build the stages as a torch module, without weights.
+    """Build the convolution stages of TransNet in torch, without weights.
 
     It takes drive (N, 3, T, H, W), and gives maps (N, 256, T, H / 8, W / 8).
     """
@@ -83,7 +83,7 @@ def transnet() -> Any:
 
 
 def stages_of(path: Path) -> JsonObject:
-    """Read the weights of the stages from the package's file."""
+    """Read the weights of TransNet's stages from a package's file."""
     import torch
 
     state = torch.load(path, map_location="cpu", weights_only=True)

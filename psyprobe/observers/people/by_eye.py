@@ -19,7 +19,7 @@ BLIND_SPOT_DEG = 13.5
 
 
 def pixel_pitch(card: float, device_pixel_ratio: float = 1.0) -> float:
-    """Return the width of a device pixel, mm, from an outline that was fitted to a bank card.
+    """Compute the width of a device pixel, mm, from an outline fitted to a bank card.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def blind_spot_distance(offset: float, angle: float = BLIND_SPOT_DEG) -> float:
 
 
 def gamma_of_match(share: float, drive: float) -> float:
-    """Return a screen's exponent from a uniform field that looks as bright as stripes.
+    """Compute a screen's exponent from a uniform field matched in brightness to stripes.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def gamma_of_match(share: float, drive: float) -> float:
 
 
 def exponent_by_eye(matches: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return a screen's exponent by several matches, and their standard deviation about it.
+    """Compute a screen's exponent from several brightness matches, and their SD.
 
     An error of brightness moves the exponent by as much / ln(share), by which matches are weighted.
 

@@ -34,7 +34,7 @@ _MIN_SCATTER = 0.05
 
 
 def read_screen(values: JsonMapping, display: Display | None) -> Screen:
-    """Make a screen of what the page measured so far, with the light of an office by default.
+    """Build a screen from what the page measured so far, with office light by default.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def read_screen(values: JsonMapping, display: Display | None) -> Screen:
 
 
 def read_exponent(values: JsonMapping) -> JsonObject | None:
-    """Fit matches of brightness: exponent, scatter, and whether it is used; None without any."""
+    """Fit a screen's exponent to brightness matches: value, scatter, whether used; None without."""
     matches = values.get("matches")
     if not matches:
         return None
@@ -99,7 +99,7 @@ def read_exponent(values: JsonMapping) -> JsonObject | None:
 
 
 def read_number(values: JsonMapping, name: str, low: float, high: float) -> float:
-    """Read a number within a range from what a page sent.
+    """Read a number within a range from what a page sent, or refuse it.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def read_number(values: JsonMapping, name: str, low: float, high: float) -> floa
 
 
 def check_number(value: Any, label: str, low: float, high: float) -> float:
-    """Return a value if it is a number within a range; else raise an InputError that names it."""
+    """Return a value that is a number within a range, or refuse it by its label."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
@@ -128,7 +128,7 @@ def check_number(value: Any, label: str, low: float, high: float) -> float:
 
 
 def _card_width(values: JsonMapping) -> float:
-    """Return the mean width of two fits of the card, CSS px."""
+    """Compute the mean width of two fits of the bank card, CSS px."""
     cards = values.get("cards")
     if not isinstance(cards, list) or len(cards) != 2:
         raise InputError("the card was not fitted twice; load the page again")
@@ -162,7 +162,7 @@ def _read_distance(values: JsonMapping, card: float) -> JsonObject:
 
 
 def _blind_spot_distance(values: JsonMapping, card: float) -> float | None:
-    """Return the viewing distance by the blind spot, mm; None if it was not measured."""
+    """Compute the viewing distance from the blind spot, mm; None if not measured."""
     offsets = values.get("offsets")
     if not offsets:
         return None

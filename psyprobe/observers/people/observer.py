@@ -25,7 +25,7 @@ _PSEUDONYM = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
 
 
 def refuse_questions(_: Inquiry) -> Answer:
-    """Raise an error: while an experiment is only checked, its observer answers nothing."""
+    """Refuse any question, while an experiment is only checked."""
     raise PsyprobeError("nobody is asked while an experiment is checked")
 
 
@@ -71,7 +71,7 @@ class PersonObserver(Answering):
         )
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
-        """Ask one question after the other, and yield each with its answer."""
+        """Ask a person one question after the other, and iterate over the answers."""
         for inquiry in inquiries:
             if inquiry.drawing is None and self.screen is not None:
                 raise InputError(
@@ -82,7 +82,7 @@ class PersonObserver(Answering):
 
 
 def checked_person(person: str) -> str:
-    """Return a pseudonym if it can stand in a name; else raise an InputError.
+    """Check a person's pseudonym, which becomes part of names, and return it.
 
     Examples
     --------
@@ -110,10 +110,10 @@ class Presenter(Protocol):
     """Tells a page what to show, and checks what the page reports."""
 
     def present(self, inquiry: Inquiry) -> JsonMapping:
-        """Return what the page needs to show a question, as JSON can hold it."""
+        """Return what the page needs to show a question, as JSON values."""
 
     def read_attempt(self, inquiry: Inquiry, values: JsonMapping) -> Attempt:
-        """Check what the page reported of an attempt; raise an InputError if it is wrong."""
+        """Check what the page reported of an attempt to answer, refusing a wrong report."""
 
 
 class QuestionExchange:
@@ -161,7 +161,7 @@ class QuestionExchange:
     # Methods for the thread of the run.
 
     def put(self, inquiry: Inquiry) -> Answer:
-        """Show a question, and wait for its answer.
+        """Show a question to the person, and wait for the answer.
 
         Raises
         ------
@@ -187,7 +187,7 @@ class QuestionExchange:
             return outcome
 
     def end(self, phase: str, **details: Any) -> None:
-        """End the exchange: it is "done", "paused" or "failed"."""
+        """End the exchange with the page as "done", "paused" or "failed"."""
         with self._changed:
             if self._end is None:
                 self._end = {"phase": phase, **details}
@@ -196,7 +196,7 @@ class QuestionExchange:
     # Methods for the threads of the page.
 
     def state(self, seconds: float = 0.0) -> JsonObject:
-        """Wait up to some seconds for a question or the end; return what the page shows."""
+        """Wait some seconds for a question or the end, and return what the page shows."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._end or (self._inquiry and not self._answer), seconds
@@ -217,7 +217,7 @@ class QuestionExchange:
             }
 
     def answer(self, values: JsonMapping) -> None:
-        """Take the page's report of an attempt; a repeated or late one changes nothing.
+        """Take the page's report of an attempt, ignoring a repeated or late one.
 
         Raises
         ------

@@ -62,7 +62,7 @@ class PatternPresenter:
         self._doubt = False
 
     def present(self, inquiry: Inquiry) -> JsonObject:
-        """Return what the page draws of a question, as in `Presenter`."""
+        """Return what the page needs to draw a question's patterns, as JSON values."""
         doubt = self._doubt
         self._doubt = False
         return {
@@ -76,7 +76,7 @@ class PatternPresenter:
         }
 
     def read_attempt(self, inquiry: Inquiry, values: JsonMapping) -> Attempt:
-        """Check the page's report of an attempt, as in `Presenter`."""
+        """Check the page's report of an attempt at a pattern."""
         record = {**read_timing(values), "dither_seed": self._seed(inquiry)}
         if values.get("choice") is None:
             record["why"] = read_reason(values, VOID)
@@ -98,13 +98,13 @@ class PatternPresenter:
         return self._clear_hits[-_LAST_CLEAR:].count(False) >= _WRONG_CLEAR
 
     def _seed(self, inquiry: Inquiry) -> int:
-        """Return the seed of the dither: each attempt has another, made from its key."""
+        """Derive the dither's seed of an attempt from its key, another each time."""
         text = f"{self._session} {inquiry.key}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
 
 def read_timing(values: JsonMapping) -> JsonObject:
-    """Return the reaction time, the frames and their period that the page reports of an attempt."""
+    """Read an attempt's reaction time, frames and frame period from the page's report."""
     return {
         name: read_number(values, name, *limits)
         for name, limits in _REPORT_RANGES.items()
@@ -112,7 +112,7 @@ def read_timing(values: JsonMapping) -> JsonObject:
 
 
 def read_reason(values: JsonMapping, reasons: tuple[str, ...]) -> str:
-    """Return the reason for which the page gave an attempt up."""
+    """Read the reason for which the page gave an attempt up, or refuse an unknown one."""
     reason = values.get("why")
     if reason not in reasons:
         raise InputError(
@@ -123,7 +123,7 @@ def read_reason(values: JsonMapping, reasons: tuple[str, ...]) -> str:
 
 
 def read_word(values: JsonMapping, inquiry: Inquiry) -> str:
-    """Return the word that was chosen."""
+    """Read the answer word that was chosen, or refuse an unknown one."""
     choice = values.get("choice")
     if choice not in inquiry.words:
         raise InputError(
@@ -140,7 +140,7 @@ def _pattern(inquiry: Inquiry) -> JsonMapping:
 
 
 def target_of(stimulus: JsonMapping) -> JsonMapping:
-    """Return a pattern without its noise; noise alone is a blank of contrast 0.
+    """Return a pattern's description without its noise; noise alone has contrast 0.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def target_of(stimulus: JsonMapping) -> JsonMapping:
 
 
 def _noise_of(stimulus: JsonMapping) -> JsonMapping | None:
-    """Return the noise of a stimulus, if it has any."""
+    """Return the description of a stimulus's noise; None if it has none."""
     parts: list[JsonMapping] = stimulus.get("parts", [stimulus])
     return next(
         (part for part in parts if part["kind"] in ("white_noise", "coloured_noise")),
@@ -163,7 +163,7 @@ def _noise_of(stimulus: JsonMapping) -> JsonMapping | None:
 
 
 def _noise_values(stimulus: JsonMapping) -> JsonObject:
-    """Return the pixels of noise as the page takes them, and the contrast of the largest."""
+    """Encode the pixels of noise for the page, with the contrast of the largest."""
     noise = _noise_of(stimulus)
     if noise is None:
         return {}
@@ -180,7 +180,7 @@ def _noise_values(stimulus: JsonMapping) -> JsonObject:
 def shader_values(
     stimulus: JsonMapping, uniforms: JsonMapping, screen: Screen
 ) -> JsonObject:
-    """Return the shader's parameters for a Gabor in device pixels and radians, and its noise."""
+    """Compute the shader's parameters of a Gabor, in device pixels and radians, and its noise."""
     values = target_of(stimulus)
     size = values["size"]
     ppd = float(values["ppd"])

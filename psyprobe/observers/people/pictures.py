@@ -28,7 +28,7 @@ class PicturePresenter:
     """Presents the pictures of one question after the other, as long as the person likes."""
 
     def present(self, inquiry: Inquiry) -> JsonObject:
-        """Return question and pictures for the page, as in `Presenter`.
+        """Return question and pictures for the page, as JSON values.
 
         Pictures are lossless and, as for models, without the colour profiles of their files.
         """
@@ -46,7 +46,7 @@ class PicturePresenter:
         }
 
     def read_attempt(self, inquiry: Inquiry, values: JsonMapping) -> Attempt:
-        """Check the page's report of an attempt, as in `Presenter`."""
+        """Check the page's report of an attempt at a question about pictures."""
         reaction_ms = read_number(values, "reaction_ms", 0, _MAX_REACTION_MS)
         record: JsonObject = {"reaction_ms": reaction_ms}
         if values.get("choice") is None:
@@ -102,7 +102,7 @@ def split_options(prompt: str, words: Sequence[str]) -> QuestionParts:
 
 
 def _read_text(values: JsonMapping) -> str:
-    """Return a free answer, its white space collapsed."""
+    """Read a free answer, with white space collapsed."""
     choice = values.get("choice")
     text = " ".join(choice.split()) if isinstance(choice, str) else ""
     if not 1 <= len(text) <= _MAX_CHARACTERS:

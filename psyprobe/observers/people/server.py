@@ -28,19 +28,19 @@ class PageSession(Protocol):
     """A session as its page sees it."""
 
     def facts(self) -> JsonMapping:
-        """Describe the session: title, person, what remains to do, the display if measured."""
+        """Describe the session to the page: title, person, questions left, measured display."""
 
     def calibrate(self, values: JsonMapping) -> JsonMapping:
-        """Take the screen as the page measured it; return the practice, or raise an InputError."""
+        """Read the screen as the page measured it, and return practice trials."""
 
     def begin(self, values: JsonMapping) -> None:
-        """Begin to ask, or go on, after consent and practice."""
+        """Begin or resume asking, after consent and practice."""
 
     def state(self, seconds: float) -> JsonMapping:
-        """Wait up to some seconds for what the page shows next, and return it."""
+        """Wait some seconds for what the page shows next, and return it."""
 
     def answer(self, values: JsonMapping) -> None:
-        """Take the page's report of an attempt."""
+        """Take the page's report of an attempt to answer."""
 
 
 class PersonServer(LoopbackServer):
@@ -110,7 +110,7 @@ class _Door:
         self._request_time = -_SILENCE_SECONDS
 
     def lets_in(self, page: str) -> bool:
-        """Let a page in, unless another one has been active within the last seconds."""
+        """Tell whether a browser tab may take part: no other was active in the last seconds."""
         if not 8 <= len(page) <= 64:
             raise InputError("the page has no name of its own; load it again")
         time_now = time.monotonic()
@@ -121,7 +121,7 @@ class _Door:
         return True
 
     def close(self) -> JsonMapping:
-        """Let the next page in, whichever it is."""
+        """Let the next browser tab in, whichever it is."""
         self._page = ""
         self._request_time = -_SILENCE_SECONDS
         return {}

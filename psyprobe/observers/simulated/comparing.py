@@ -40,7 +40,7 @@ class Wave(NamedTuple):
 
 
 def compared_property(prompt: str) -> str:
-    """Find the property in which a prompt compares two images; empty where it compares none.
+    """Find the property in which a prompt compares two images; "" if it compares none.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def compared_property(prompt: str) -> str:
 
 
 def nearest_direction(wave: Wave, orientations: Sequence[float]) -> int:
-    """Return the index of the orientation, in degrees, that is nearest to a wave's.
+    """Find the index of the orientation, deg, that is nearest to a wave's.
 
     Examples
     --------
@@ -71,12 +71,12 @@ def nearest_direction(wave: Wave, orientations: Sequence[float]) -> int:
 
 
 def _turn(orientation: float, reference: float) -> float:
-    """Return the turn from one orientation to another, from -90 to 90 degrees."""
+    """Compute the turn from one orientation to another, -90 to 90 deg."""
     return (orientation - reference + 90) % 180 - 90
 
 
 def wave_of(light: FloatArray) -> Wave:
-    """Find the main wave of an image (H, W) in light.
+    """Find the strongest Fourier component of an image (H, W) of light.
 
     It lies at the centre of the squared power about the peak of the spectrum, which noise hardly
     moves.
@@ -112,7 +112,7 @@ def wave_of(light: FloatArray) -> Wave:
 
 
 def wave_dprime(name: str, first: Wave, second: Wave, jnd: float) -> float:
-    """Return by how many just noticeable differences the first wave is turned further, or finer.
+    """Compute how many just noticeable differences the first wave is turned further, or finer.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def wave_dprime(name: str, first: Wave, second: Wave, jnd: float) -> float:
 
 
 def contrast_dprime(first: float, second: float) -> float:
-    """Return by how many just noticeable differences one contrast is higher than another.
+    """Compute how many just noticeable differences one contrast is higher than another.
 
     Contrasts are in units of detection threshold; the transducer is Legge and Foley's (1980).
 

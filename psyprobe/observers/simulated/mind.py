@@ -132,7 +132,7 @@ class Mind:
 
 
 def psychometric(x: float, width: float, function: str) -> float:
-    """Return the probability of seeing, without guesses and lapses.
+    """Compute the probability of seeing a log contrast over threshold, without guesses and lapses.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def logit(p: float) -> float:
 
 
 def uniform(count: int, *key: object) -> list[float]:
-    """Draw numbers strictly between 0 and 1 that depend on nothing but the key."""
+    """Draw uniform numbers strictly between 0 and 1 that depend on nothing but the key."""
     digest = hashlib.sha512(repr(key).encode()).digest()
     return [
         (int.from_bytes(digest[8 * i : 8 * i + 8], "big") + 0.5) / 2**64 * (1 - 2**-50)
@@ -179,5 +179,5 @@ def uniform(count: int, *key: object) -> list[float]:
 
 
 def normal(*key: object) -> float:
-    """Draw from the normal distribution a number that depends on nothing but the key."""
+    """Draw a standard normal number that depends on nothing but the key."""
     return NormalDist().inv_cdf(uniform(1, *key)[0])

@@ -171,7 +171,7 @@ class SimulatedObserver(Answering):
     def sensitivity(
         self, frequency: npt.ArrayLike, temporal_frequency: npt.ArrayLike = 0.0
     ) -> FloatArray:
-        """Return the sensitivity, 1 / threshold contrast, to sinusoids.
+        """Compute the simulated sensitivity, 1 / threshold contrast, to sinusoids.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class SimulatedObserver(Answering):
         return np.asarray(self.mind.scale * sensitivity)
 
     def true_sensitivity(self, spec: Specification) -> FloatArray:
-        """Return 1 / the contrast of a stimulus at threshold, in its own kind of contrast.
+        """Compute 1 / the contrast of a stimulus at threshold, in the stimulus's own contrast.
 
         It is that of the image as it is drawn: of noise with equal amplitudes in a ring of
         frequencies, the root mean square of the sensitivity over the ring's Fourier coefficients.
@@ -230,15 +230,15 @@ class SimulatedObserver(Answering):
         return np.asarray(np.sqrt(powers).reshape(spec.batch) / np.abs(contrast))
 
     def prompt_shift(self, prompt: str) -> float:
-        """Return how far log10 threshold contrast lies above its average under a prompt."""
+        """Compute how far a prompt raises log10 threshold contrast above its average."""
         return self.mind.prompt_sd * normal("prompt", self.mind.seed, prompt)
 
     def visible(self, image: FloatArray) -> float:
-        """Return the contrast of an image in units of threshold; 0 where it is only noise."""
+        """Compute an image's contrast in units of threshold; 0 where it is only noise."""
         return self._percept(image).visible
 
     def probability(self, images: Sequence[FloatArray], prompt: str) -> float:
-        """Return the probability of the first answer: yes, "first" of two images, or "vertical"."""
+        """Compute the probability of the first answer: yes, "first" or "vertical"."""
         views, fps = views_of(
             self.checked(Inquiry(prompt, tuple(images))).images, prompt
         )
@@ -292,7 +292,7 @@ class SimulatedObserver(Answering):
     def _probabilities(
         self, views: Sequence[FloatArray], percepts: Sequence[Percept], prompt: str
     ) -> list[float]:
-        """Return the probability of each word that the prompt asks for, bias included."""
+        """Compute the probability of each word that the prompt asks for, bias included."""
         words = words_for(prompt)
         if len(views) == 1 and words[0] in DIRECTIONS:
             probabilities = self._direction_probabilities(
@@ -313,7 +313,7 @@ class SimulatedObserver(Answering):
         ]
 
     def _detection_probability(self, percepts: Sequence[Percept], prompt: str) -> float:
-        """Return the probability of yes about one image, or of "first" about two."""
+        """Compute the probability of yes about one image, or of "first" about two."""
         p = self._visibility(percepts[0], prompt)
         if len(percepts) == 2:
             q = self._visibility(percepts[1], prompt)
@@ -324,7 +324,7 @@ class SimulatedObserver(Answering):
     def _comparison_probability(
         self, name: str, views: Sequence[FloatArray], percepts: Sequence[Percept]
     ) -> float:
-        """Return the probability of taking the first of two images for the one that has more."""
+        """Compute the probability of choosing the first of two images as having more."""
         mind = self.mind
         if name == "contrast":
             d_prime = contrast_dprime(*(percept.visible for percept in percepts))
@@ -338,7 +338,7 @@ class SimulatedObserver(Answering):
     def _direction_probabilities(
         self, view: FloatArray, percept: Percept, prompt: str, words: tuple[str, ...]
     ) -> list[float]:
-        """Return the probability of naming each direction; equal where it sees nothing."""
+        """Compute the probability of naming each direction, equal if nothing is seen."""
         share = 1 / len(words)
         if not percept.visible > 0:
             return [share] * len(words)
@@ -351,7 +351,7 @@ class SimulatedObserver(Answering):
         return probabilities
 
     def _visibility(self, percept: Percept, prompt: str) -> float:
-        """Return the probability of seeing a pattern, guesses and lapses included."""
+        """Compute the probability of seeing a pattern, guesses and lapses included."""
         mind = self.mind
         log_odds = -CERTAIN
         if percept.visible > 0:
@@ -366,12 +366,12 @@ class SimulatedObserver(Answering):
         return not words_of(prompt).isdisjoint(self.mind.reversed_words)
 
     def _wave(self, view: FloatArray) -> Wave:
-        """Find the main wave of an image, or of the frame in the middle of a film."""
+        """Find the strongest Fourier component of an image, or of a film's middle frame."""
         image = view[len(view) // 2] if view.ndim == 4 else view
         return wave_of(self._light(_canonical_pixels(_planes(image))))
 
     def _percept(self, view: FloatArray, fps: float | None = None) -> Percept:
-        """Look at an image, or at a film of some frames a second; read-only ones are cached."""
+        """Compute what is visible in an image or film, cached for read-only ones."""
         for recent_view, percept in tuple(self._recent):
             if recent_view is view:
                 return percept
@@ -385,7 +385,7 @@ class SimulatedObserver(Answering):
         return percept
 
     def _measured(self, view: FloatArray, fps: float | None) -> Percept:
-        """Measure what is visible in an image or a film, or recall it by the pixels.
+        """Compute what is visible in an image or film, or recall it by the pixels.
 
         Raises
         ------
@@ -418,7 +418,7 @@ class SimulatedObserver(Answering):
         return percept
 
     def _light(self, pixels: AnyArray) -> FloatArray:
-        """Convert pixels to luminance, or to 1 plus the contrast along its direction of colour."""
+        """Convert pixels to luminance, or to 1 + contrast along the observer's colour direction."""
         if not np.isfinite(pixels).all():
             raise InputError(
                 f"{self.card.name} was given an image with NaN or infinity in it"
@@ -444,7 +444,7 @@ class SimulatedObserver(Answering):
         )
 
     def _light_of_stimuli(self, spec: Specification) -> FloatArray:
-        """Draw stimuli in the units of `_light`, batch axes first."""
+        """Draw stimuli in the same units as `_light`, batch axes first."""
         stimulus = spec.draw()
         if self.mind.direction == COLOURS[0]:
             return np.asarray(stimulus.luminance, dtype=np.float64)
@@ -457,7 +457,7 @@ class SimulatedObserver(Answering):
     def _filtered(
         self, light: FloatArray, fps: float | None = None
     ) -> tuple[float, float]:
-        """Return twice the variance of the filtered contrast, and how much of it is white noise."""
+        """Compute twice the variance of filtered contrast, and how much of it is white noise."""
         mean = float(light.mean())
         if not mean > 0:
             return 0.0, 0.0
@@ -472,7 +472,7 @@ class SimulatedObserver(Answering):
         return filtered_power, 2 * floor * float(gain.sum()) / light.size**2
 
     def _gain(self, shape: tuple[int, ...], fps: float | None = None) -> FloatArray:
-        """Return squared sensitivity at each coefficient of `rfftn`, times how often it counts."""
+        """Compute squared sensitivity at each coefficient of `rfftn`, times its multiplicity."""
         if (shape, fps) not in self._gains:
             radius, multiplicity = _radius(*shape[-2:])
             f = radius * (shape[-1] / self.mind.deg)
@@ -496,7 +496,7 @@ class SimulatedObserver(Answering):
 def views_of(
     images: Sequence[FloatArray], prompt: str
 ) -> tuple[list[FloatArray], float | None]:
-    """Group the images of a question as films where the prompt says their frames a second.
+    """Group a question's images to films where the prompt states frames a second.
 
     Parameters
     ----------
@@ -569,12 +569,12 @@ def _csf(name: str, mind: Mind) -> Callable[[FloatArray], FloatArray]:
 
 
 def _planes(image: FloatArray) -> npt.NDArray[np.float32]:
-    """Return one channel where all are the same plane, else all."""
+    """Return one channel of an image where all are the same plane, else all."""
     return np.ascontiguousarray(ImagePlanes.of(image).planes, dtype=np.float32)
 
 
 def _canonical_pixels(drive: npt.NDArray[np.float32]) -> AnyArray:
-    """Return uint8 codes of an 8-bit image, else drive; one channel where all are equal.
+    """Convert drive to uint8 codes if it is 8-bit, as one channel where all are equal.
 
     By its codes an image is the same in process, out of a PNG, and however its drive was rounded.
     """
@@ -589,7 +589,7 @@ def _canonical_pixels(drive: npt.NDArray[np.float32]) -> AnyArray:
 
 @cache
 def _radius(height: int, width: int) -> tuple[FloatArray, FloatArray]:
-    """Return radial frequency, cycles per pixel, and multiplicity of coefficients of `rfft2`."""
+    """Compute radial frequency, cycles a pixel, and multiplicity of `rfft2` coefficients."""
     radius = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None])
     multiplicity = np.full(radius.shape, 2.0)
     multiplicity[:, 0] = 1

@@ -109,7 +109,7 @@ class Faults:
 
     @classmethod
     def parse(cls, items: Sequence[str]) -> Faults:
-        """Read faults from texts NAME=VALUE, with - for _ in names.
+        """Parse shares of faults from NAME=VALUE texts.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class Faults:
         return cls(**values)  # type: ignore[arg-type]
 
     def draws(self) -> Iterator[str]:
-        """Draw the kind of fault of each request, without end; empty for none."""
+        """Draw the kind of fault of each request, without end; "" for none."""
         source = random.Random(self.seed)
         shares = self.shares
         weights = [*shares.values(), 1 - sum(shares.values())]
@@ -196,12 +196,12 @@ class ChatRequest(BaseModel):
 
     @property
     def limit(self) -> int | None:
-        """The largest number of tokens; None without a bound."""
+        """The largest number of tokens in the answer; None without a bound."""
         return self.max_completion_tokens or self.max_tokens
 
     @property
     def decoding(self) -> Decoding:
-        """How the answer is drawn."""
+        """The decoding settings that the request asks for."""
         return Decoding(
             temperature=1.0 if self.temperature is None else self.temperature,
             max_tokens=256 if self.limit is None else self.limit,
@@ -215,7 +215,7 @@ class ChatRequest(BaseModel):
 
     @property
     def urls(self) -> list[str]:
-        """Addresses of the question's images, in their order."""
+        """The addresses of the question's images, in order."""
         return [part.image_url.url for part in self._parts(("user",)) if part.image_url]
 
     def _parts(self, roles: Sequence[str]) -> Iterator[_Part]:
@@ -364,7 +364,7 @@ class SimulatedServer(LocalServer):
             )
 
     async def respond(self, request: Request, body: bytes, fault: str) -> ASGIApp:
-        """Respond to the body of a request, after the latency and with a fault."""
+        """Respond to a request's body after the simulated latency, with a fault if one is due."""
         if fault == "overload":
             raise RefusalError(
                 "Rate limit reached; try again later.",
@@ -392,7 +392,7 @@ class SimulatedServer(LocalServer):
         return Response(text, media_type="application/json")
 
     def _reset(self, request: Request) -> None:
-        """Reset the connection of a request."""
+        """Break the connection of a request off."""
         # ASGI knows no connections; uvicorn does. Lingering for 0 s makes closing a reset.
         linger = struct.pack("ii", 1, 0)
         for connection in list(self._server.server_state.connections):
@@ -402,7 +402,7 @@ class SimulatedServer(LocalServer):
                 connection.transport.abort()
 
     def _answer(self, body: bytes) -> JsonObject:
-        """Put the question in the body of a request to the observer."""
+        """Ask the simulated observer the question in a request's body."""
         try:
             request = ChatRequest.model_validate_json(body)
         except ValidationError as error:
@@ -425,7 +425,7 @@ class SimulatedServer(LocalServer):
         return self.complete(answer, digest, request)
 
     def check(self, request: ChatRequest) -> None:
-        """Raise a `RefusalError` if the server does not take a request."""
+        """Refuse a request that the simulated server does not take."""
         if request.model != self.model:
             message = f"The model `{request.model}` does not exist."
             raise RefusalError(message, "model", "model_not_found", 404)
@@ -434,7 +434,7 @@ class SimulatedServer(LocalServer):
             raise RefusalError(message, "logprobs", "unsupported_parameter")
 
     def complete(self, answer: Answer, digest: str, request: ChatRequest) -> JsonObject:
-        """Write an answer as a completion of the protocol."""
+        """Build the chat completion of an answer."""
         logprobs = None
         if request.logprobs and answer.first_tokens and self._logprobs == "given":
             listed = [
@@ -467,13 +467,13 @@ class SimulatedServer(LocalServer):
 
 
 async def _leave(scope: Scope, receive: Receive, send: Send) -> None:
-    """Send nothing, until the client gives up."""
+    """Send nothing until the client gives up."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 def _decode(url: str) -> FloatArray:
-    """Decode the image in a data URL to display drive."""
+    """Decode the image in a data URL to drive values, 0 to 1."""
     head, _, data = url.partition(",")
     if not (head.startswith("data:image/") and head.endswith(";base64")):
         message = "image_url must be a data URL in base64; nothing is fetched here."

@@ -26,12 +26,12 @@ _MIN_PROBABILITY = math.exp(-30.0)
 
 
 def words_of(text: str) -> set[str]:
-    """Split a text into its words, without case."""
+    """Split a text into lower-case words."""
     return set(re.findall(r"\w+", text.casefold()))
 
 
 def words_for(prompt: str) -> tuple[str, ...]:
-    """Return the words for yes and no, or for directions, that a prompt asks for.
+    """Find the words for yes and no, or for directions, that a prompt asks for.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def words_for(prompt: str) -> tuple[str, ...]:
 def draw_answer(
     probabilities: Sequence[float], temperature: float, quantile: float
 ) -> int:
-    """Draw the index of an answer; at temperature 0 the likeliest, and the last among equals.
+    """Draw the index of an answer; at temperature 0 the likeliest.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def draw_answer(
 def reply(
     kind: str, index: int, words: tuple[str, ...], quantile: float, is_reversed: bool
 ) -> str:
-    """Write a reply.
+    """Write a reply in words that gives an answer.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def first_tokens(
     words: tuple[str, ...],
     answer_mass: float,
 ) -> tuple[tuple[str, float], ...]:
-    """Return log-probabilities of the first token, likeliest first; all together have 1.
+    """Compute log-probabilities of the first token, likeliest first.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def first_tokens(
 
 
 def tokens(text: str) -> list[str]:
-    """Split a text into pieces of about the size of tokens.
+    """Split a text into pieces about as long as tokens.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def tokens(text: str) -> list[str]:
 
 
 def cut(text: str, max_tokens: int) -> tuple[str, str, int]:
-    """Cut a text to some tokens; returns it, why it ended, and how many tokens it has.
+    """Cut a text to a number of tokens; return it, why it ended, and its tokens.
 
     Examples
     --------

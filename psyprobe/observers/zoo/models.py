@@ -83,7 +83,7 @@ class ZooModel:
 
     @property
     def obstacle(self) -> str:
-        """What is missing here: a package, or the weights; empty where it can run."""
+        """What is missing to run the model, a package or weights; "" if nothing."""
         missing = observer_kind(self.observer).obstacle
         if missing:
             return missing
@@ -99,7 +99,7 @@ class ZooModel:
 
 @functools.cache
 def zoo_models() -> dict[str, ZooModel]:
-    """Read all models of the zoo, by name.
+    """Read all published models of the zoo, by name.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def zoo_models() -> dict[str, ZooModel]:
 
 
 def zoo_rows() -> list[ObserverRow]:
-    """List the models of the zoo, each with what is missing here."""
+    """List the published models of the zoo, each with what is missing here."""
     rows = []
     for model in zoo_models().values():
         summary = ", ".join(filter(None, (model.family, model.training, model.feature)))
@@ -126,7 +126,7 @@ def zoo_rows() -> list[ObserverRow]:
 
 
 def load_zoo(name: str, *, published: bool = False, **options: Any) -> Any:
-    """Load a model of the zoo by its published name; `options` override those of its row.
+    """Load a published model of the zoo by name; `options` override those of its row.
 
     With `published` it is run as the paper did where that differs from what is right: masked
     autoencoders with 75 % of the patches dropped, latent autoencoders by one sample. Published
@@ -171,7 +171,7 @@ def load_zoo(name: str, *, published: bool = False, **options: Any) -> Any:
 
 
 def _cached(repository: str) -> bool:
-    """Look for a complete weights file of a repository in the model hub's cache."""
+    """Tell whether the hub's cache holds a complete weights file of a repository."""
     home = os.environ.get("HF_HOME", str(Path.home() / ".cache" / "huggingface"))
     cache = Path(os.environ.get("HF_HUB_CACHE", str(Path(home) / "hub"))).expanduser()
     snapshots = cache / f"models--{repository.replace('/', '--')}" / "snapshots"
