@@ -29,6 +29,7 @@ from psyprobe.analysis.words.reply_structure import (
 )
 from psyprobe.analysis.words.reply_text import (
     ENGLISH_WORDS,
+    KINDS,
     PART,
     PHRASES,
     Reading,
@@ -40,11 +41,13 @@ from psyprobe.analysis.words.reply_text import (
     without_reasoning,
 )
 from psyprobe.analysis.words.statements import (
+    asked_kind,
     asks_for_pattern,
     contradicts,
     elliptic_sign,
     label_sign,
     mask_other_kinds,
+    names_other_colour,
     opposes,
     question_sign,
     read_statements,
@@ -113,12 +116,17 @@ def read_reply(
     text = without_struck(first_and_last(without_reasoning(text)))
     describes = not question or asks_for_pattern(question, polarity)
     elsewhere = False
+    kind = None
     if describes:
-        text, elsewhere = mask_other_kinds(text, question)
-    reading = _read_shortened(text, tuple(yes), tuple(no), polarity, describes)
-    if elsewhere and reading == ("yes" if polarity == 1 else "no"):
-        # Dots are no stripes: only a word for it says that there are some.
-        worded = _read_shortened(text, tuple(yes), tuple(no), polarity, False)
+        kind = asked_kind(question)
+        text, elsewhere = mask_other_kinds(text, kind)
+    reading = _read_shortened(text, tuple(yes), tuple(no), polarity, describes, kind)
+    flat = "no" if polarity == 1 else "yes"
+    # Dots are no stripes, and white is no grey: only a word for it gives the answer then.
+    if (elsewhere and reading not in ("ambiguous", flat)) or (
+        reading == flat and names_other_colour(text, question)
+    ):
+        worded = _read_shortened(text, tuple(yes), tuple(no), polarity, False, None)
         return reading if worded == reading else "ambiguous"
     return reading
 
@@ -126,10 +134,15 @@ def read_reply(
 # Many replies of a run are alike.
 @lru_cache(1024)
 def _read_shortened(
-    text: str, yes: tuple[str, ...], no: tuple[str, ...], polarity: int, describes: bool
+    text: str,
+    yes: tuple[str, ...],
+    no: tuple[str, ...],
+    polarity: int,
+    describes: bool,
+    kind: str | None,
 ) -> Reading:
     """Read yes or no from a reply's structure or words, by the words that stand for them."""
-    words = _compile_words(yes, no)
+    words = replace(_compile_words(yes, no), kind=kind)
     if not describes:
         words = replace(words, describes=False)
     plain = plain_text(text)
@@ -156,6 +169,7 @@ def _read_structure(
         reading = _read_verdicts(words, entries, polarity) or "ambiguous"
     elif record or lines:
         entries, other_text = record or lines or ([], "")
+        entries = _of_kind(words, entries)
         entries_reading = _read_entries(words, entries, polarity)
         if entries_reading is None:
             beside = _read_beside(words, entries, other_text, polarity)
@@ -209,6 +223,17 @@ def _answered_labels(words: _Words, plain: str) -> tuple[Sequence[Entry], str] |
     return lines if alone and answered else None
 
 
+def _of_kind(words: _Words, entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Keep the entries under labels of the kind that was asked for, and verdicts, if there are any
+    of this kind: of stripes, "pattern: yes, stripes: no" says no.
+    """
+    if words.kind is None:
+        return entries
+    labelled = [entry for entry in entries if KINDS[words.kind].search(entry[0])]
+    verdicts = [entry for group in verdict_groups(entries)[-1:] for entry in group]
+    return [*labelled, *verdicts] if labelled else entries
+
+
 def _names_pattern(words: _Words, entries: Sequence[Entry]) -> bool:
     """Tell whether every line answers its label, and one label is the pattern."""
     return all(words.truth(value) for _, value in entries) and any(
@@ -235,6 +260,9 @@ def _read_entries(
         _read_verdicts(words, group, polarity) for group in verdict_groups(entries)
     )
     best = best_label(entries, words.side)
+    stated = _read_labels(words, entries, polarity)
+    if best is None and stated is None:
+        best = _likelier_label(words, entries, polarity)
     scored: Reading | None = (
         None
         if best is None
@@ -245,10 +273,23 @@ def _read_entries(
         else "ambiguous"
     )
     decision = next((verdict for verdict in verdicts if verdict), scored)
-    stated = _read_labels(words, entries, polarity)
     if {decision, stated} == {"yes", "no"}:
         return "ambiguous"
     return decision or stated
+
+
+def _likelier_label(
+    words: _Words, entries: Sequence[Entry], polarity: int
+) -> str | None:
+    """Find what the label with the higher number answers, of a pattern and a flat image."""
+
+    def side(label: str) -> str | None:
+        return {1: "yes", -1: "no"}.get(words.label_sign(label) * polarity)
+
+    numbers = [entry for entry in entries if not isinstance(entry[1], bool)]
+    best = best_label(numbers, side)
+    all_named = all(side(label) for label, _ in entries)
+    return best if best or all_named else None
 
 
 def _read_labels(
@@ -271,6 +312,10 @@ def _read_labels(
     if flat == {-1} and patterned != {-1}:
         # What is not uniform has a pattern, even if it has no dots.
         return "yes" if polarity == 1 else "no"
+    unnamed = {truth for sign, truth in truths if not sign}
+    if flat == {1} and not patterned and 1 in unnamed:
+        # "Uniform background: yes, objects: yes" says what is on it.
+        return "ambiguous"
     signs = patterned | {-truth for truth in flat}
     if signs:
         sign = polarity * sum(signs)
@@ -453,6 +498,8 @@ class _Words:
     describes: bool
     both_answers: re.Pattern[str]
     long_words: re.Pattern[str] | None
+    #: The kind of pattern that was asked for, if only one.
+    kind: str | None = None
 
     @property
     def either(self) -> str:
@@ -493,7 +540,8 @@ class _Words:
         preamble = PHRASES["preamble"].match(text)
         starts = [0, preamble.end()] if preamble else [0]
         label = PHRASES["label"].match(text)
-        if label and not search("misleading_label", label[0]):
+        other = search("label_of_other", text)
+        if label and not other and not search("misleading_label", label[0]):
             starts.append(label.end())
         for start in starts:
             match = re.compile(self.either).match(text, start)
@@ -521,6 +569,7 @@ class _Words:
             if match and not (
                 search("taken_back", sentence[: match.end()])
                 or search("conditional", sentence[: match.start()])
+                or search("label_of_other", sentence[: match.end()])
             ):
                 decision: Reading = "yes" if match["yes"] else "no"
                 rest = sentence[match.end() :]
@@ -579,7 +628,7 @@ def _compile_words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
             rf"{words}|(?<![\w'-]){letter}(?=$|[.,:;!])"
             for words, letter in ((first, "y"), (second, "n"))
         )
-    listed = r" ?(?:/|\|)+ ?|,? (?:or|nor|oder|ou|o) "
+    listed = r" ?(?:/|\|)+ ?|,? (?:or|nor|oder|ou|o) |[,.;:]* (?:option )?(?:\d|[a-e])[:.]? "
     spaced = r" |,? (?:and|&) (?:also |then |again )?|"
     either = "|".join(
         f"(?:{a})(?:{listed})(?:{b})" for a, b in ((first, second), (second, first))
@@ -645,6 +694,7 @@ def _answered_question(words: _Words, text: str, polarity: int) -> Reading | Non
         other_readings = {
             words.leading(before)[0],
             words.last(["", *after], polarity),
+            _answered_question(words, "".join(parts[:i]), polarity),
         } - {
             None,
             reading,

@@ -46,7 +46,11 @@ _LINE = re.compile(
     r"(?:\s*[:=?]+[^\S\n]*(\S.*)|[^\S\n]+([\d.]+[^\S\n]*%?))$"
 )
 _SCORE_FIRST = re.compile(r"(?m)^\W*(\d+(?:\.\d+)?\s*%)\s+(?:for |of )?([^\W\d]+)\W*$")
-_AFTER_SCORE = re.compile(r"(?<=[%\d])\s*[,;/]\s*(?=[^\W\d])")
+_AFTER_SCORE = re.compile(
+    r"(?<=[%\d])\s*[,;/]\s*(?=[^\W\d])"
+    r"|(?:(?<=\byes)|(?<=\bno)|(?<=\bnone)|(?<=\btrue)|(?<=\bfalse))\s*[.,;]\s*"
+    r"(?=[^\W\d][\w' -]{0,40}[:=]\s)"
+)
 
 
 def without_struck(text: str) -> str:
@@ -169,7 +173,8 @@ def _flatten(
     """List the values in parsed JSON, labelled by the path to each."""
     if isinstance(value, tuple):
         pairs = [(f"{label} {_words(str(key))}".strip(), child) for key, child in value]
-        answers = [v for _, v in pairs if isinstance(v, str) and is_answer(v)]
+        texts = [v for _, v in pairs if isinstance(v, str)]
+        answers = list(filter(is_answer, texts)) or texts
         scores = [v for key, v in pairs if _is_number(v) and not _NO_SCORE.search(key)]
         if len(answers) == len(scores) == 1 and label.endswith("[]"):
             return [(answers[0], scores[0])]

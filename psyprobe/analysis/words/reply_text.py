@@ -145,7 +145,8 @@ def sentences_of(text: str) -> list[str]:
     ]
 
 
-PART = re.compile(r"[^.!?;\n\u3002]+[.!?;\n\u3002]*")
+#: A sentence; the point of a number ends none.
+PART = re.compile(r"(?:[^.!?;\n\u3002]|(?<=\d)\.(?=\d))+[.!?;\n\u3002]*")
 
 
 def strip_marks(part: str) -> str:

@@ -87,26 +87,78 @@ def _asked_part(question: str) -> str:
     return " ".join(map(strip_marks, asked))
 
 
-def mask_other_kinds(text: str, question: str) -> tuple[str, bool]:
-    """Mask patterns other than the question's in a text, and tell whether only such are named.
+def asked_kind(question: str) -> str | None:
+    """Find the one kind of pattern that a question asks for; None where it asks for any, or for
+    several.
 
     Examples
     --------
-    >>> mask_other_kinds("Dots, no lines", "Do you see stripes?")
-    ('otherkind, no lines', False)
-    >>> mask_other_kinds("Some dots", "Do you see stripes?")
-    ('Some otherkind', True)
-    >>> mask_other_kinds("Some dots", "Do you see a pattern?")
-    ('Some dots', False)
+    >>> asked_kind("Do you see stripes?"), asked_kind("Do you see a pattern?")
+    ('lines', None)
     """
     part = _asked_part(question)
-    asked = {kind for kind, words in KINDS.items() if words.search(part)}
-    if not asked or search("open_kind", part):
+    kinds = [kind for kind, words in KINDS.items() if words.search(part)]
+    return kinds[0] if len(kinds) == 1 and not search("open_kind", part) else None
+
+
+def mask_other_kinds(text: str, kind: str | None) -> tuple[str, bool]:
+    """Mask patterns of other kinds than the one asked for, and tell whether only such are named.
+
+    Noise has no form: where it is asked for, a pattern is of another kind, and noise takes its
+    place.
+
+    Examples
+    --------
+    >>> mask_other_kinds("Dots, no lines", "lines"), mask_other_kinds("Some dots", "lines")
+    (('otherkind, no lines', False), ('Some otherkind', True))
+    >>> mask_other_kinds("Some dots", None)
+    ('Some dots', False)
+    >>> mask_other_kinds("Pattern: no. Grain: yes.", "noise")
+    ('otherkind: no. pattern: yes.', False)
+    """
+    if kind is None:
         return text, False
-    named = {kind for kind, words in KINDS.items() if words.search(text)}
-    for kind in named - asked:
-        text = KINDS[kind].sub("otherkind", text)
-    return text, bool(named) and not named & asked
+    if kind == "noise":
+        text = _NOISE_PATTERN.sub(r"\1", text)
+        text = _ANY_PATTERN.sub("otherkind", text)
+    named = {name for name, words in KINDS.items() if words.search(text)}
+    for name in named - {kind}:
+        text = KINDS[name].sub("otherkind", text)
+    if kind == "noise":
+        text = KINDS["noise"].sub(_noise_as_pattern, text)
+    return text, "otherkind" in text and kind not in named
+
+
+#: A pattern of any kind, and one that is called noise: "grainy texture".
+_ANY_PATTERN = re.compile(
+    f"(?i)(?<![a-z])(?:{PHRASES['named'].pattern}|patterned|textured)(?![a-z])"
+)
+_NOISE_PATTERN = re.compile(
+    f"({KINDS['noise'].pattern.replace('(?i)', '')})(?:-like)?[ _-](?:{_ANY_PATTERN.pattern.replace('(?i)', '')})",
+    re.IGNORECASE,
+)
+_COLOUR = re.compile(
+    r"(?i)\b(gr[ae]y|white|black|red|orange|yellow|green|blue|purple|pink|brown)\b"
+)
+
+
+def _noise_as_pattern(noise: re.Match[str]) -> str:
+    return "patterned" if noise[0].casefold().endswith(("y", "ed")) else "pattern"
+
+
+def names_other_colour(text: str, question: str) -> bool:
+    """Tell whether a reply names a colour, but not the one that was asked for.
+
+    Examples
+    --------
+    >>> names_other_colour("All white", "Is it grey?"), names_other_colour("Gray", "Is it grey?")
+    (True, False)
+    """
+    asked, named = (
+        {colour.casefold().replace("gray", "grey") for colour in _COLOUR.findall(words)}
+        for words in (question, text)
+    )
+    return bool(asked and named) and not named & asked
 
 
 def label_sign(label: str) -> int:
@@ -171,6 +223,8 @@ def elliptic_sign(sentence: str) -> int:
 
 def _combine_sentences(sentences: list[str]) -> _Statement:
     """Combine what sentences say about a pattern in the image."""
+    if len(sentences) == 1 and PHRASES["only_background"].fullmatch(sentences[0]):
+        return _Statement(-1)
     clauses = [
         part.strip(" ,;:-")
         for sentence in sentences
@@ -224,7 +278,10 @@ def _replace_exceptions(sentence: str) -> str:
         .sub(" see only ", sentence)
         .replace("anything but", "far from")
     )
-    return PHRASES["exception"].sub(", there is ", sentence)
+    exception = search("exception", sentence)
+    flat = exception and search("is_flat", sentence[: exception.start()])
+    replacement = ", there is excepted " if flat else ", there is "
+    return PHRASES["exception"].sub(replacement, sentence)
 
 
 def _replace_unsaid(sentence: str) -> str:
@@ -304,6 +361,12 @@ def _read_clause(text: str) -> _Statement:
             return _UNDECIDED
         if PHRASES["described"].match(text):
             return _Statement(1, explicit=True)
+    if text.startswith("there is excepted") and not flat:
+        # "Uniform, except at the border": what is excepted may be the pattern.
+        return _UNDECIDED
+    if flat and search("part", text[: flat.start()]):
+        # A half that is uniform leaves the other one open.
+        return _Statement(0)
     if flat:
         denials = _count_flat_negations(text, flat)
         return _Statement((-1, 1)[denials]) if denials < 2 else _UNDECIDED
