@@ -14,7 +14,12 @@ from psyprobe.analysis.words.reply_structure import (
     verdict_groups,
     without_struck,
 )
-from psyprobe.analysis.words.reply_text import first_and_last, without_reasoning
+from psyprobe.analysis.words.reply_text import (
+    KINDS,
+    PHRASES,
+    first_and_last,
+    without_reasoning,
+)
 
 _MARKUP = re.compile(r"[*_`\"$#{}]|\\\w+")
 #: What may not follow a letter: a second one, what denies it, the rest of an abbreviation ("E.g.").
@@ -54,10 +59,10 @@ _FORMS = tuple(
         rf"|([B-E]){_ALONE}{_NO_VERB}\s)",
         r"(?<!not )(?<!n't )(?i:option|choice|letter|choose|pick|select|think|believe|guess|say"
         r"|go with|prefer|(?:must|should|has to|ought to|will) be|lean(?:ing)? towards?"
-        r"|it is|it's|that is|would be)\W+(?:is\W+)?" + _NAMED,
+        r"|it is|it's|(?:that|this|which) is|would be)\W+(?:is\W+)?" + _NAMED,
         rf"\b(?i:probably|likely|presumably|apparently|on balance)[\s,:]+{_NAMED}",
         r"\(([A-E])\)",
-        r"[.!?]\s+\(?([A-E])\)?[.!]?\Z",
+        r"(?:[.!?]|[a-z],)\s+\(?([A-E])\)?[.!]?\Z",
     )
 )
 #: A line of a list of options: what stands before its letter, and the letter.
@@ -87,28 +92,15 @@ _LABELLED = re.compile(
 _OPTION_LIST = re.compile(r"(?m)(?:^\W*[A-E][.):]\s.*(?:\n|\Z)){3,}")
 #: What only seemed so, or is asked, in a reply: no answer.
 _UNSAID = re.compile(
-    r"\bfirst(?:ly)? of all\b|[^.!?;\n]*\?"
+    r"\bfirst(?:ly)? of all\b|\bfirst(?:ly)?,|\ba second\b|\byou are right\b"
+    r"|\bright (?:answer|option|choice)\b|\bwhat is left\b"
+    r"|\bleft (?:blank|empty|out|over|with)\b|\bslow\w* down\b|[^.!?;\n]*\?"
     r"|[^.!?;\n]*\b(?:at first|initially|suspect\w*|assumed|thought"
     r"|first (?:thought|guess|impression|glance|sight|look)"
     r"|(?:one|you|people|some) (?:might|may|could|would))\b"
     r"[^.!?;\n]*?(?=\bbut\b|\bhowever\b|[.!?;\n]|\Z)"
 )
 _BEFORE_BUT = re.compile(r"[^.!?;\n]*\b(?:but|however|yet)\b")
-_NUMBERS = (
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-)
-#: What an option says before its core: "they are equally dark".
-_SUBJECT = re.compile(r"^(?:(?:they|both|there) are|(?:it|there) is|it|an?|the) ")
 #: A second option: "a. red, or b. green", "B, maybe C".
 _ALSO = re.compile(
     r"\b(?:or|and|nor)\s+\(?[a-e][.)]\s"
@@ -116,7 +108,8 @@ _ALSO = re.compile(
 )
 #: What a reply says of an option in a list: "A: no, B: yes".
 _JUDGED = re.compile(
-    r"(?<!\w)([A-E])\W{1,5}(?i:(yes|true|right|correct)|no|false|wrong|incorrect)\b"
+    r"(?m)(?<!\w)([A-E])(?:\W{1,5}|[.):] [^\n]*\W(?=\w+\W*$))"
+    r"(?i:(yes|true|right|correct)|no|false|wrong|incorrect)\b"
 )
 _CORRECTION = re.compile(
     r"(?i:\b(?:correction|scratch that|strike that|i meant?|wait|on second thoughts?)\b)[:,.\s]"
@@ -124,8 +117,8 @@ _CORRECTION = re.compile(
 #: What makes the text of an option no answer: a denial before or behind it in its clause, a hedge
 #: in its sentence.
 _DENIAL = re.compile(
-    r"\b(?:no|not|never|neither|nor|without|unlike|instead|rather|than|except|excludes?"
-    r"|from|off|(?:left|right|clockwise|short) of|rules? out)\b"
+    r"\b(?:no|not|never|nothing|neither|nor|above|below|without|unlike|instead|rather|than|except|excludes?"
+    r"|from|off|(?:left|right|clockwise|leftwards|rightwards|short) of|non|rules? out)\b"
 )
 #: Where something begins that goes on elsewhere: "from the top left to the bottom right".
 _FROM = re.compile(r"\bfrom (?:the )?\Z")
@@ -135,7 +128,7 @@ _DENIED = re.compile(
 )
 _HEDGE = re.compile(
     r"\b(?:could|might|may|maybe|perhaps|possibly|unsure|uncertain|either|cannot|unclear"
-    r"|if|whether|between)\b"
+    r"|if|whether|between)\b|\b(?!rather|other|either)\w+er than\b|\b(?:more|less) \w+ than\b"
 )
 _SENTENCE_END = re.compile(r"[.!?;\n]")
 _CLAUSE_END = re.compile(r"[.,;:!?\n()]|\b(?:but|so|hence|because|since|and)\b")
@@ -144,27 +137,49 @@ _CONTRACTIONS = (
     (r"\bcan(?:'t| not)\b", "cannot"),
     (r"n't\b", " not"),
     (r"'re\b", " are"),
-    (r"\b(it|that|there)'s\b", r"\1 is"),
+    (r"\b(it|that|there|what)'s\b", r"\1 is"),
     (r"\b(?:upper|top)[ -](?=left|right|half|part|corner|edge)", "top "),
     (r"\b(?:lower|bottom)[ -](?=left|right|half|part|corner|edge)", "bottom "),
+    (r"\b(left|right)-hand\b", r"\1"),
+    (r"\bto(?:wards?)? the (left|right)\b", r"\1wards"),
+    (r"\b((?:mov|drift|shift|head|go)\w*) (left|right|up|down)\b", r"\1 \2wards"),
+    (r"\bgray", "grey"),
+    (r"\bcenter", "centre"),
+    (r"\b(?:image|picture|clip|interval|panel|frame|grating) (?:1|one)\b", "first"),
+    (r"\b(?:image|picture|clip|interval|panel|frame|grating) (?:2|two)\b", "second"),
+    (r"\b(?:just|only|exactly|precisely|count) one\b(?! (?:of|on|side))", "1"),
+    (r"\ba? ?single\b|\A\W*one\W*\Z", "1"),
+    *(
+        (rf"\b{word}\b", str(number))
+        for number, word in enumerate(["two", "three", "four", "five", "six"], 2)
+    ),
 )
 #: What a number counts that is the name of something: "image 1".
 _NUMBERED = re.compile(
     r"\b(?:images?|gratings?|steps?|figures?|panels?|frames?|clips?|patch(?:es)?|no|number)[ .#]*\Z"
 )
 
-_PRONOUN = re.compile(r" (?:on|of|in|at|to|each|that|which|is)\b")
-#: Other forms of the words of an option: "horizontally", "upward", "to the right", "leans to the
-#: left".
-_FORMS_OF_WORDS = (
-    (r"\b(\w*(?:cal|tal|nal))\b", r"\1(?:ly)?"),
-    (r"\A(up|down)(?:wards?)?\Z|\A(left|right)\Z", r"\1\2(?:wards?)?"),
-    (r"\A(left|right)wards?\Z", r"(?:\1wards?|to(?:wards)? the \1)"),
-    (
-        r"\A(?:tilted|leaning|slanted)\\ (?:to\\ the\\ )?(left|right)\Z",
-        r"(?:tilt|lean|slant|slop)\\w*(?: \\w+ly)?(?: to(?:wards)? the)? \1(?:wards?)?",
-    ),
+_IS = re.compile(r"(?: half| side| part)? (?:is|are|was|were|looks?|appears?|seems?)\b")
+_NOTHING = re.compile(r"\W*(?:nothing|none)\b(?! (?:else|more))")
+_SIDE = re.compile("(?:left|right)(?:wards)?")
+_OF = re.compile(r" of\b")
+_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*|\d+(?:[.,]\d+)+")
+#: Words that tell nothing of an option, and those that tell nothing where another word does.
+_FILLERS = re.compile(
+    r"(?:an?|the|it|they|there|this|that|is|are|was|were|of|in|on|at|to|towards|by|with|s)\Z"
 )
+_CARRIERS = re.compile(
+    rf"{_FILLERS.pattern}|(?:one|image|picture|half|side|part|corner|clip|interval|stimulus|patch"
+    r"|grating)\Z"
+)
+#: How many words further on the next word of an option stands at most.
+_NEAR = 3
+_ENDING = re.compile(
+    r"(?<=ward)s\Z|(?<=\w{5})al(?:ly)?\Z|(?<=\w{3})(?:ly|ing|ed|es|s|e|y)\Z"
+)
+#: Stems of words for the same.
+_SAME = {"tilt": ("lean", "slant", "slop")}
+_KIND = re.compile(r"kind\w+")
 
 
 def read_letter(reply: str, options: Sequence[str] = ()) -> str:
@@ -280,52 +295,114 @@ def _read_option(text: str, options: Sequence[str]) -> str:
 
 def _named_options(text: str, options: Sequence[str]) -> set[str]:
     """List the letters of the options that are affirmed; none where one of them is hedged."""
-    matches = [
-        (letter, match)
-        for letter, option in zip("ABCDE", options, strict=False)
-        for match in _option_pattern(option).finditer(text)
-    ]
+    places = _places(text, options)
+    if not places and _are_kinds(options):
+        # "Bars" for "stripes", where the options are kinds of patterns.
+        text = _by_kind(text)
+        places = _places(text, list(map(_kinds, options)))
     letters = set()
-    for letter, match in matches:
-        before, after = text[: match.start()], text[match.end() :]
-        if match[0].isdecimal() and _NUMBERED.search(before):
-            continue
-        # "One on each side" counts nothing.
-        if match[0] == "one" and _PRONOUN.match(after):
+    for letter, start, end in places:
+        before, after = text[:start], text[end:]
+        if text[start:end].isdecimal() and _NUMBERED.search(before):
             continue
         # "A hot dog" names no dog.
         if any(
-            other.start() <= match.start() < match.end() <= other.end()
-            and len(other[0]) > len(match[0])
-            for _, other in matches
+            other_start <= start < end <= other_end
+            and other_end - other_start > end - start
+            for _, other_start, other_end in places
         ):
             continue
         beside = _SENTENCE_END.split(before)[-1] + _SENTENCE_END.split(after)[0]
         if _HEDGE.search(beside) or (_FROM.search(before) and after.startswith(" to ")):
             return set()
-        denied = _DENIAL.search(_CLAUSE_END.split(before)[-1]) or _DENIED.search(
-            _CLAUSE_END.split(after)[0]
+        rest = _CLAUSE_END.split(after)[0]
+        denied = _DENIAL.search(_CLAUSE_END.split(before)[-1]) or _DENIED.search(rest)
+        # "The left half is plain": what is sought is elsewhere.
+        denied = (
+            denied
+            or _NOTHING.match(after)
+            or (_IS.match(rest) and PHRASES["flat_word"].search(rest))
         )
-        if not denied:
+        measured_from = _SIDE.fullmatch(text[start:end]) and _OF.match(after)
+        if not denied and not measured_from:
             letters.add(letter)
     return letters
 
 
-def _option_pattern(option: str) -> re.Pattern[str]:
-    """Compile the pattern of the text of an option: its core, and a number as its word too."""
-    core = _SUBJECT.sub("", _expand(option).strip(" ."))
-    if not core:
-        return re.compile(r"(?!)")
-    words = re.escape(core)
-    if core.isdecimal() and 1 < int(core) < len(_NUMBERS):
-        words = f"(?:{words}|{_NUMBERS[int(core)]})"
-    for pattern, forms in _FORMS_OF_WORDS:
-        words = re.sub(pattern, forms, words)
-    return re.compile(rf"(?<![\w.]){words}(?!\w|[.,]\d)")
+def _places(text: str, options: Sequence[str]) -> list[tuple[str, int, int]]:
+    """List where a text has the words of an option, in order and near each other."""
+    words = [
+        (_stem(match[0]), match.start(), match.end())
+        for match in _WORD.finditer(text)
+        if not _FILLERS.match(match[0])
+    ]
+    places = []
+    for letter, key in zip("ABCDE", _keys(options), strict=False):
+        for first in range(len(words)):
+            last = _last_word(words, first, key)
+            if last is not None:
+                start, end = words[first][1], words[last][2]
+                denial = _DENIAL.search(text[start:end])
+                if not re.search(r"[,;:.!?\n]", text[start:end]) and (
+                    denial is None or denial[0] in key
+                ):
+                    places.append((letter, start, end))
+    return places
+
+
+def _last_word(
+    words: Sequence[tuple[str, int, int]], first: int, key: Sequence[str]
+) -> int | None:
+    """Find where the words of an option end that begin at a word; None where they do not."""
+    place = first - 1
+    for i, stem in enumerate(key):
+        nearby = range(place + 1, min(place + 1 + (_NEAR if i else 1), len(words)))
+        forms = (stem, f"{stem}ward")
+        place = next((j for j in nearby if words[j][0] in forms), -1)
+        if place < 0:
+            return None
+    return place if key else None
+
+
+def _keys(options: Sequence[str]) -> list[tuple[str, ...]]:
+    """List the stems that tell each option from the others: of "the left half" only "left"."""
+    words = [_WORD.findall(_expand(option)) for option in options]
+    whole, short = (
+        [
+            tuple(_stem(word) for word in option_words if not left_out.match(word))
+            for option_words in words
+        ]
+        for left_out in (_FILLERS, _CARRIERS)
+    )
+    return short if all(short) and len(set(short)) == len(short) else whole
+
+
+def _stem(word: str) -> str:
+    """Write a word without its ending, and one of several words for the same."""
+    stem = _ENDING.sub("", word)
+    return next((name for name, words in _SAME.items() if stem in words), stem)
+
+
+def _are_kinds(options: Sequence[str]) -> bool:
+    """Tell whether options are kinds of patterns, no two of one kind."""
+    kinds = list(filter(None, map(_kinds, options)))
+    return len(kinds) > 1 and len(set(kinds)) == len(kinds)
+
+
+def _kinds(option: str) -> str:
+    """Write the names of the kinds of patterns that an option names."""
+    return " ".join(_KIND.findall(_by_kind(_expand(option))))
+
+
+def _by_kind(text: str) -> str:
+    """Replace words for kinds of patterns, and for none, by the name of the kind."""
+    for kind, words in KINDS.items():
+        text = words.sub(f"kind{kind}", text)
+    return PHRASES["flat_word"].sub("kindflat", text)
 
 
 def _expand(text: str) -> str:
-    """Write a text in lower case and without contractions."""
+    """Write a text in lower case, without contractions, and one way of several."""
     text = text.casefold()
     for pattern, words in _CONTRACTIONS:
         text = re.sub(pattern, words, text)

@@ -33,6 +33,9 @@ SEEN_YES_NO = (
     ("yes_no_first.csv", False, 83),
     ("yes_no_second.csv", False, 70),
     ("yes_no_third.csv", True, 100),
+    ("yes_no_fourth.csv", True, 95),
+    # Written to be read wrongly, with labels from before they were read.
+    ("yes_no_hostile.csv", True, 205),
 )
 
 
@@ -63,8 +66,9 @@ def test_replies_seen_before_keep_their_sign(
     [
         ("letters_60.csv", 50),
         ("letters_first.csv", 54),
-        ("letters_second.csv", 50),
+        ("letters_second.csv", 51),
         ("letters_third.csv", 55),
+        ("letters_fourth.csv", 55),
     ],
 )
 def test_labelled_replies_get_no_wrong_letter(
@@ -80,6 +84,18 @@ def test_labelled_replies_get_no_wrong_letter(
     assert [row for row in letters if row[2] != row[1]] == []
     assert len(rows) == 60 and len(letters) >= read
     assert read >= 0.9 * sum(label != "" for _, label, _ in readings)
+
+
+def test_letters_written_to_be_read_wrongly_are_not(oracle_data: Path) -> None:
+    rows = labelled(oracle_data / "replies" / "letters_hostile.csv")
+    readings = []
+    for row in rows:
+        options = [text.partition(". ")[2] for text in row["options"].split(" | ")]
+        label = row["label"].replace("none", "")
+        readings.append((row["reply"], label, read_letter(row["reply"], options)))
+    letters = [row for row in readings if row[2]]
+    assert [row for row in letters if row[2] != row[1]] == []
+    assert len(letters) >= 115
 
 
 VERDICTS = (

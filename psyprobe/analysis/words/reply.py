@@ -628,7 +628,9 @@ def _compile_words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
             rf"{words}|(?<![\w'-]){letter}(?=$|[.,:;!])"
             for words, letter in ((first, "y"), (second, "n"))
         )
-    listed = r" ?(?:/|\|)+ ?|,? (?:or|nor|oder|ou|o) |[,.;:]* (?:option )?(?:\d|[a-e])[:.]? "
+    listed = (
+        r" ?(?:/|\|)+ ?|,? (?:or|nor|oder|ou|o) |[,.;:]* (?:option )?(?:\d|[a-e])[:.]? "
+    )
     spaced = r" |,? (?:and|&) (?:also |then |again )?|"
     either = "|".join(
         f"(?:{a})(?:{listed})(?:{b})" for a, b in ((first, second), (second, first))

@@ -129,14 +129,11 @@ def mask_other_kinds(text: str, kind: str | None) -> tuple[str, bool]:
     return text, "otherkind" in text and kind not in named
 
 
+_NOISE = KINDS["noise"].pattern.replace("(?i)", "")
+_PATTERN = f"(?<![a-z])(?:{PHRASES['named'].pattern}|patterned|textured)(?![a-z])"
 #: A pattern of any kind, and one that is called noise: "grainy texture".
-_ANY_PATTERN = re.compile(
-    f"(?i)(?<![a-z])(?:{PHRASES['named'].pattern}|patterned|textured)(?![a-z])"
-)
-_NOISE_PATTERN = re.compile(
-    f"({KINDS['noise'].pattern.replace('(?i)', '')})(?:-like)?[ _-](?:{_ANY_PATTERN.pattern.replace('(?i)', '')})",
-    re.IGNORECASE,
-)
+_ANY_PATTERN = re.compile(f"(?i){_PATTERN}")
+_NOISE_PATTERN = re.compile(f"(?i)({_NOISE})(?:-like)?[ _-](?:{_PATTERN})")
 _COLOUR = re.compile(
     r"(?i)\b(gr[ae]y|white|black|red|orange|yellow|green|blue|purple|pink|brown)\b"
 )
