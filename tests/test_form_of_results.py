@@ -68,6 +68,13 @@ def of_encoder(name: str) -> xr.Dataset:
     )
 
 
+FOUR_DIRECTIONS = {
+    "label": "orientation",
+    "values": [0, 90, 135, 45],
+    "names": ["vertical", "horizontal", "rising", "falling"],
+}
+
+
 def in_words(name: str, folder: Path, **changes: Any) -> xr.Dataset:
     """Two frequencies and three contrasts, each asked twice."""
     prompts = {"yes_no": "base", "two_interval": "two_image"}.get(name, name)
@@ -83,6 +90,8 @@ def in_words(name: str, folder: Path, **changes: Any) -> xr.Dataset:
         encoding="utf-8",
     )
     experiment = load_experiment(page)
+    if name == "identify":
+        changes = {"options": FOUR_DIRECTIONS} | changes
     if changes:
         experiment = experiment.with_settings(changes)
     return pp.run(experiment, "simulated:watson-malo", progress=False)
@@ -136,7 +145,7 @@ def of_items(name: str, folder: Path) -> xr.Dataset:
 def result_of(name: str, folder: Path) -> xr.Dataset:
     if name in ("detection", "discrimination", "acuity", "matching"):
         return of_encoder(name)
-    if name in ("yes_no", "two_interval", "orientation", "orientation_4"):
+    if name in ("yes_no", "two_interval", "orientation", "orientation_4", "identify"):
         return in_words(name, folder)
     return of_items(name, folder)
 
@@ -234,7 +243,7 @@ def test_every_unit_parses_and_every_flag_decodes(
 
 
 @pytest.mark.parametrize(
-    "name", ["yes_no", "two_interval", "orientation", "orientation_4"]
+    "name", ["yes_no", "two_interval", "orientation", "orientation_4", "identify"]
 )
 def test_a_table_of_trials_and_back(name: str, results: dict[str, xr.Dataset]) -> None:
     result = results[name]

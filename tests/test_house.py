@@ -176,6 +176,7 @@ PROBES = {
     "acuity",
     "corruption_profile",
     "discrimination",
+    "identify",
     "mvp_bench",
     "orientation_4",
     "r_bench",

@@ -219,6 +219,8 @@ class Asking(Section):
     options: JsonObject = Field(default_factory=dict)
     #: How many questions with one prompt an adaptive design asks before it has their answers.
     at_once: Annotated[int, Field(ge=1, le=10_000)] = 4
+    #: The level that answers are a function of; "1/" and its name where it makes the task harder.
+    axis: str = "contrast"
     #: Levels of the page that stay at one value, since questions in words vary one level.
     hold: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(
         default_factory=dict
@@ -264,6 +266,7 @@ class Asking(Section):
             "hold",
         )
         unset = {name for name in rare if not getattr(self, name)}
+        unset |= {"axis"} if self.axis == "contrast" else set()
         return dict(plain(self.model_dump(exclude={"prompts", *unset})))
 
     @field_validator("examples", mode="before")

@@ -57,6 +57,9 @@ class Prompt:
         Words that count as either answer, whatever their case.
     language : str
         ISO 639-1 code.
+    labels : tuple of tuple of str
+        Where one of several labels is asked for: each label with its further words. The page has
+        them.
 
     Raises
     ------
@@ -77,6 +80,7 @@ class Prompt:
     yes: tuple[str, ...] = ("yes",)
     no: tuple[str, ...] = ("no",)
     language: str = "en"
+    labels: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("id", "text", "suffix", "group", "language"):
@@ -110,7 +114,8 @@ class Prompt:
     @property
     def words(self) -> tuple[str, ...]:
         """All words that count as an answer to the prompt."""
-        return self.yes + self.no
+        labelled = tuple(word for words in self.labels for word in words)
+        return labelled or self.yes + self.no
 
     def interpret(self, order: int, alternatives: int = 2) -> Interpretation:
         """Return the words for yes and no and the polarity, in one order of the alternatives.
@@ -118,7 +123,7 @@ class Prompt:
         Parameters
         ----------
         order : int
-            Index of the pattern among the images, or of the right answer among the words.
+            Index of the pattern among the images, or of the right answer among words or labels.
         alternatives : int
             With two, "yes" stands for the first; with more, each word of the prompt is an answer
             by itself.
@@ -131,6 +136,10 @@ class Prompt:
         >>> prompt.yes, polarity
         (('rising',), 1)
         """
+        if self.labels:
+            right = self.labels[order]
+            wrong = tuple(word for word in self.words if word not in right)
+            return Interpretation(replace(self, yes=right, no=wrong), 1)
         if alternatives <= 2:
             return Interpretation(self, self.polarity if order == 0 else -self.polarity)
         others = tuple(word for index, word in enumerate(self.words) if index != order)
@@ -138,8 +147,11 @@ class Prompt:
         return Interpretation(prompt, self.polarity)
 
     def to_dict(self) -> JsonObject:
-        """Return the prompt's fields as text, numbers and lists."""
-        return dict(plain(asdict(self)))
+        """Return the prompt's fields as text, numbers and lists; labels where there are any."""
+        values = dict(plain(asdict(self)))
+        if not self.labels:
+            del values["labels"]
+        return values
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Prompt:
@@ -151,7 +163,8 @@ class Prompt:
                 raise InputError(
                     f"a prompt lacks {key!r}; give {{ id = ..., text = ... }}"
                 )
-        return cls(**values)
+        labels = tuple(map(tuple, values.get("labels", ())))
+        return cls(**{**values, "labels": labels})
 
 
 class Interpretation(NamedTuple):
@@ -258,9 +271,8 @@ def _catalogue() -> dict[str, JsonObject]:
 
 def _read_set(table: JsonMapping) -> list[Prompt]:
     """Read the prompts of one table of a TOML file, each with the values that all share."""
-    common = [
-        field.name for field in fields(Prompt) if field.name not in ("id", "text")
-    ]
+    own_fields = ("id", "text", "labels")
+    common = [field.name for field in fields(Prompt) if field.name not in own_fields]
     keys = ["title", "source", "prompts", *common]
     check_known("key of a set of prompts", table, keys)
     entries = table.get("prompts")

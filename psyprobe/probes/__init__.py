@@ -98,6 +98,10 @@ _BUILT_IN = {
         "psyprobe.probes.words.schedule:orientation_4",
         "in words, in which of four directions the stripes of a pattern run",
     ),
+    "identify": ProbeKind(
+        "psyprobe.probes.words.schedule:identify",
+        "in words, which of 2 to 26 labels is shown, such as a letter or a direction",
+    ),
 }
 #: Probes of the user's Python files, by their full names.
 _FROM_FILES: dict[str, Probe] = {}

@@ -72,9 +72,11 @@ class Task:
         size of a response, such as the distance between the features of two images.
     axis : StimulusAxis, optional
         What responses are a function of; None where every question stands alone.
-    orientations : tuple of float, optional
-        Orientation of the pattern, deg, for which each answer is right; empty where orientation
-        decides nothing.
+    values : tuple of float, optional
+        Value of a parameter of the stimulus for which each answer is right, such as the orientation
+        of a pattern, deg; empty where none decides.
+    parameter : str, optional
+        Name of that parameter.
 
     Raises
     ------
@@ -92,7 +94,8 @@ class Task:
     answers: tuple[str, ...] = ()
     scored: Scored = "response"
     axis: StimulusAxis | None = None
-    orientations: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+    parameter: str = "orientation"
 
     def __post_init__(self) -> None:
         if self.scored not in get_args(Scored):
@@ -142,11 +145,14 @@ class Task:
         Returns
         -------
         dict
-            One entry a field; without orientations where there are none.
+            One entry a field; without the parameter where it has no values.
         """
-        values = {**asdict(self), "answers": list(self.answers)}
-        orientations = values.pop("orientations")
-        return values | ({"orientations": list(orientations)} if orientations else {})
+        task = {**asdict(self), "answers": list(self.answers)}
+        values = task.pop("values")
+        parameter = task.pop("parameter")
+        return task | (
+            {"values": list(values), "parameter": parameter} if values else {}
+        )
 
     @classmethod
     def from_dict(cls, values: JsonMapping) -> Task:
@@ -163,8 +169,15 @@ class Task:
         """
         try:
             axis = None if values["axis"] is None else StimulusAxis(**values["axis"])
-            orientations = tuple(values.get("orientations", ()))
-            return cls(tuple(values["answers"]), values["scored"], axis, orientations)
+            # Results up to version 3 name them after the only parameter that there was.
+            right_values = values.get("values", values.get("orientations", ()))
+            return cls(
+                tuple(values["answers"]),
+                values["scored"],
+                axis,
+                tuple(right_values),
+                values.get("parameter", "orientation"),
+            )
         except (KeyError, TypeError) as error:
             raise InputError(f"{values!r:.200} describes no task: {error}") from None
 

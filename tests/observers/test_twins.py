@@ -59,6 +59,7 @@ PROBES = {
     "two_interval": "psyprobe.probes.words.schedule:two_interval",
     "orientation": "psyprobe.probes.words.schedule:orientation",
     "orientation_4": "psyprobe.probes.words.schedule:orientation_4",
+    "identify": "psyprobe.probes.words.schedule:identify",
 }
 #: Another package: it loads what the built-in loads, under names of its own.
 TWIN_KINDS = """
@@ -111,6 +112,19 @@ ASKED: dict[str, tuple[str, dict[str, Any], str]] = {
     "orientation_4": (
         "orientation_csf",
         {"asking.prompts": "orientation_4", **BRIEF},
+        "simulated:castlecsf",
+    ),
+    "identify": (
+        "orientation_csf",
+        {
+            "asking.prompts": "identify",
+            "options": {
+                "label": "orientation",
+                "values": [0, 90, 135, 45],
+                "names": ["vertical", "horizontal", "rising", "falling"],
+            },
+            **SHORT,
+        },
         "simulated:castlecsf",
     ),
 }

@@ -219,13 +219,13 @@ def _ideal_threshold(
         return np.asarray(density / np.maximum(frequency, lowest) ** exponent)
 
     level = coloured if exponent else density
-    if task.orientations:
+    if task.values:
         if exponent:
             return None
         signals = np.stack(
             [
-                _signal(with_levels(spec, orientation=angle))
-                for angle in task.orientations
+                _signal(with_levels(spec, **{task.parameter: value}))
+                for value in task.values
             ]
         )
         criterion = (1 + 1 / task.alternatives) / 2

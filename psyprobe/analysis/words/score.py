@@ -144,8 +144,8 @@ _KEY_WITHOUT_PEOPLE = (
 )
 
 _KEY_OF_DIFFERENCES = (
-    "threshold: the difference between two images at which 75 % of the choices are right (d' = "
-    "0.954). Its inverse stands in place of a sensitivity.",
+    "threshold: where answers are right, or yes, halfway from guessing to certainty; of two "
+    "images 75 % (d' = 0.954). Its inverse stands in place of a sensitivity.",
 )
 
 #: Attributes of a result that tell how it is fitted.

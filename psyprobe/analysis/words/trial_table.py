@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import AnyArray
+from psyprobe.analysis.identification.replies import OTHERS
 from psyprobe.analysis.responses import levels_of
 from psyprobe.files.flags import encode_flags, flag_attributes, flag_words
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.netcdf import as_text
-from psyprobe.running.task import stimulus_axis_of
+from psyprobe.running.task import stimulus_axis_of, task_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,6 +35,8 @@ _FLAGS: Mapping[str, Sequence[str]] = {
     "judge_reading": READINGS,
     "readout": READOUTS,
 }
+#: Columns whose words are the labels of the task, and what stands in place of one.
+_LABELLED: Mapping[str, Sequence[str]] = {"shown": (), "answer": OTHERS}
 _BOOLEANS = ("was_shown", "reply_requested", "logit_censored")
 #: Dimensions that are numbered from 0.
 _NUMBERED = ("repeat", "order", "session", "catch_trial")
@@ -46,6 +49,15 @@ _DESCRIPTIONS = {
     "catch_trial": "Catch trial of the prompt, from 0",
     _ORDER: "Place in the order of asking, from 0; -1 where nothing was asked",
 }
+
+
+def _flags_of(table: xr.Dataset, name: str) -> Sequence[str]:
+    """Return the words that the numbers of a column of flags stand for; none of other columns."""
+    if name in _LABELLED and name in table:
+        labels = (label.replace(" ", "_") for label in task_of(table).answers)
+        return (READINGS[0], *labels, *_LABELLED[name])
+    return _FLAGS.get(name, ())
+
 
 #: Values of the questions, by column.
 Columns = Mapping[str, AnyArray]
@@ -116,7 +128,7 @@ def arrange_trials(table: xr.Dataset) -> xr.Dataset:
         grid = _grid(table, catch_trials, index, dims_of_catch)
         data |= {f"catch_{name}": variable for name, variable in grid.items()}
     for name, values in facts.items():
-        flags = _encode_column(name, values[first_rows])
+        flags = _encode_column(table, name, values[first_rows])
         data[name] = (["prompt"], flags, _attributes(table, name))
     coordinates = {
         name: (
@@ -149,7 +161,7 @@ def _grid(
     )
     variables: JsonObject = {}
     for name in (name for name in columns if name not in dims):
-        values = _encode_column(name, columns[name])
+        values = _encode_column(table, name, columns[name])
         grid = np.full(shape, _fill_value(name, values), dtype=values.dtype)
         grid[cells] = values
         # On its fast path xarray takes the strings as they are, and copies none.
@@ -240,12 +252,14 @@ def _is_dimension(columns: Columns, name: str, level: str, axis: str) -> bool:
     return bool(places.duplicated().any())
 
 
-def _encode_column(name: str, values: AnyArray) -> AnyArray:
+def _encode_column(table: xr.Dataset, name: str, values: AnyArray) -> AnyArray:
     """Encode a column for a result: as flags, booleans, numbers or text."""
-    if name in _FLAGS:
+    meanings = _flags_of(table, name)
+    if meanings:
         words = as_text(values)
         words[words == ""] = READINGS[0]
-        return encode_flags(words, _FLAGS[name])
+        spelt = [word.replace(" ", "_") for word in words.tolist()]
+        return encode_flags(spelt, meanings)
     if name in _BOOLEANS:
         return values.astype(bool)
     if name == _ORDER:
@@ -257,6 +271,8 @@ def _decode_variable(variable: xr.DataArray) -> AnyArray:
     """Decode a result's variable into a column of the table of questions."""
     if "flag_meanings" in variable.attrs:
         words = flag_words(variable)
+        if str(variable.name).removeprefix("catch_") in _LABELLED:
+            words = np.char.replace(words, "_", " ")
         return np.where(words == READINGS[0], "", words).astype(object)
     values = np.asarray(variable.values)
     return as_text(values) if values.dtype.kind in "OUS" else values
@@ -275,8 +291,9 @@ def _attributes(table: xr.Dataset, name: str) -> JsonObject:
     if name == _ORDER:
         return _index_attributes(table, name)
     attributes = table[name].attrs
-    if name in _FLAGS:
-        return flag_attributes(_FLAGS[name], str(attributes.get("long_name", name)))
+    meanings = _flags_of(table, name)
+    if meanings:
+        return flag_attributes(meanings, str(attributes.get("long_name", name)))
     return dict(attributes)
 
 

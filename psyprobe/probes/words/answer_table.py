@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from psyprobe.analysis.identification.replies import read_label
 from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.analysis.words.trial_table import arrange_trials
 from psyprobe.experiment.prompts import Prompt
@@ -42,7 +43,8 @@ class Read:
     Parameters
     ----------
     text : str
-        "yes", "no", "ambiguous", "refusal" or "invalid".
+        "yes", "no", "ambiguous", "refusal" or "invalid"; of labels "yes" is the one that is shown,
+        and "no" any other.
     p_yes, logit, mass : float
         Probability of yes among yes and no in the first token, its log odds (natural), and the
         probability of yes and no together; NaN where the observer gives none.
@@ -56,6 +58,8 @@ class Read:
     logit: float = math.nan
     mass: float = math.nan
     censored: bool = False
+    #: The label that was named, or why none was, as `read_label` returns it.
+    label: str = ""
 
 
 def read_answer(answer: Answer, prompt: Prompt) -> Read:
@@ -80,24 +84,29 @@ def read_answer(answer: Answer, prompt: Prompt) -> Read:
     'yes'
     """
     if answer.finish == REFUSED:
-        return Read("refusal")
-    text = read_reply(
-        answer.text,
-        yes=prompt.yes,
-        no=prompt.no,
-        polarity=prompt.polarity,
-        question=prompt.text,
-    )
-    if not answer.first_tokens:
-        return Read(text)
-    token = read_first_token(
-        answer.first_tokens, answer.complete, prompt.yes, prompt.no
-    )
-    return (
-        Read(text, token.p_yes, token.logit, token.mass, token.censored)
-        if token
-        else Read(text)
-    )
+        return Read("refusal", label="refusal" if prompt.labels else "")
+    label = ""
+    if prompt.labels:
+        aliases = {words[0]: words[1:] for words in prompt.labels}
+        label = read_label(answer.text, [*aliases], aliases)
+        text = "no" if label in (*aliases, "outside") else label
+        text = "yes" if label == prompt.yes[0] else text
+    else:
+        text = read_reply(
+            answer.text,
+            yes=prompt.yes,
+            no=prompt.no,
+            polarity=prompt.polarity,
+            question=prompt.text,
+        )
+    token = None
+    if answer.first_tokens:
+        token = read_first_token(
+            answer.first_tokens, answer.complete, prompt.yes, prompt.no
+        )
+    if token is None:
+        return Read(text, label=label)
+    return Read(text, token.p_yes, token.logit, token.mass, token.censored, label)
 
 
 def is_readable(answer: Answer, prompt: Prompt) -> bool:
@@ -229,6 +238,8 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     rows, total_cost, substitutions = _read_rows(record, store)
     variables = {level["name"]: (level["unit"], level["label"])}
     variables |= _axis_variables(task.axis, total_cost.currency)
+    absent = {"order"} if "shown" in rows[0] else {"shown", "answer", "options"}
+    variables = {name: entry for name, entry in variables.items() if name not in absent}
     if "person" in record.observer_card.get("options", {}):
         variables["session"] = ("1", "Session, from 0")
     dtypes = {"text": object, "flag": bool}
@@ -333,6 +344,10 @@ def _read_rows(
             "logit_censored": reading.censored,
             "session": 0.0,
         }
+        if prompt.labels:
+            row["shown"] = variant.yes[0]
+            row["answer"] = reading.label
+            row["options"] = json.dumps(trial["options"], ensure_ascii=False)
         if reply.first_tokens:
             row["first_tokens"] = json.dumps(reply.first_tokens, ensure_ascii=False)
         rows.append(row)

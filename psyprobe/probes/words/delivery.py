@@ -35,8 +35,9 @@ from psyprobe.light.codes import DITHERS, check_room
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.observers.planes import ImagePlanes
-from psyprobe.probes.differences import PERIOD, apply_change
+from psyprobe.probes.differences import apply_change
 from psyprobe.probes.displayed_images import show
+from psyprobe.running.task import CONTRAST_AXIS, StimulusAxis
 from psyprobe.stimulus import Backend, Specification, Sum, Uniform, WhiteNoise
 from psyprobe.stimulus.kinds.white_noise import LARGEST_DEVIATION
 from psyprobe.stimulus.specification import with_levels
@@ -516,11 +517,20 @@ class Scene:
     intervals: int
     #: Digest of the observer's card.
     observer: str
+    #: The stimulus axis, whose value is called contrast here whatever it is.
+    axis: StimulusAxis = CONTRAST_AXIS
+    #: The parameter that it sets, to the value times `sign`, or to its reciprocal.
+    axis_parameter: str = "contrast"
+    sign: int = 1
+    reciprocal: bool = False
     #: Parameter and unit in which two images differ, as in [difference]; None where one of them is
     #: uniform.
     change: tuple[str, str] | None = None
-    #: Orientations of the pattern in each order, deg; empty where the stimulus has its own.
-    orientations: tuple[float, ...] = ()
+    #: Values of a parameter of the pattern in each order; empty where the stimulus has its own.
+    label_values: tuple[float, ...] = ()
+    label_parameter: str = "orientation"
+    #: Distances up to which parameters vary at random about their values, by name.
+    jitter: tuple[tuple[str, float], ...] = ()
 
     @property
     def images(self) -> int:
@@ -529,9 +539,13 @@ class Scene:
 
     def levels(self, value: float, contrast: float) -> dict[str, float]:
         """Return the levels of a trial by the names of what the experiment varies."""
-        parameter, unit = self.change or ("contrast", "")
-        axis = unit if unit == PERIOD.name else parameter
-        return {self.level: value, axis: contrast}
+        name = self.change[0] if self.change else self.axis.name
+        return {self.level: value, name: contrast}
+
+    def axis_level(self, contrast: float) -> dict[str, float]:
+        """Return the parameter that a value on the stimulus axis sets."""
+        level = 1 / contrast if self.reciprocal else self.sign * contrast
+        return {self.axis_parameter: level}
 
     def plan_trial(
         self, value: float, contrast: float, repeat: int, order: int
@@ -548,7 +562,7 @@ class Scene:
             Index of this trial among those of its level.
         order : int
             With two intervals, the index of the image with the pattern, or with more of it; else
-            the index of its orientation.
+            the index of its label, such as an orientation.
         """
         catch = contrast == 0
         pattern = order if self.intervals == 2 else 0
@@ -606,20 +620,21 @@ class Scene:
         """
         catch = contrast == 0
         spec = self.spec
-        if self.orientations:
-            spec = with_levels(spec, orientation=self.orientations[order])
+        if self.label_values:
+            spec = with_levels(spec, **{self.label_parameter: self.label_values[order]})
         noise_seed = image_seed if noise_seed is None else noise_seed
         fresh: dict[str, float] = {
             name: derived_seed(noise_seed, name) for name in self.fresh_noise
         }
-        levels = {self.level: value, **self._random_seeds(image_seed), **fresh}
+        levels = {
+            self.level: value,
+            **self._random_seeds(image_seed),
+            **fresh,
+            **self._jittered(image_seed),
+        }
         if self.change is None:
-            levels = fresh if catch else {**levels, "contrast": contrast}
+            levels = fresh if catch else {**levels, **self.axis_level(contrast)}
             spec = with_levels(spec, **levels)
-            blank = spec.reference()
-        elif self.change[1] == PERIOD.name:
-            finest = {} if catch else {"frequency": 1 / contrast}
-            spec = with_levels(spec, **levels, **finest)
             blank = spec.reference()
         else:
             blank = with_levels(spec, **levels)
@@ -742,6 +757,14 @@ class Scene:
             if name.split("_")[-1] == "seed" and name != self.level
         }
 
+    def _jittered(self, image_seed: int) -> dict[str, float]:
+        """Draw the values of parameters that vary at random."""
+        values = {}
+        for name, reach in self.jitter:
+            share = derived_seed(image_seed, "jitter", name) / 2**31
+            values[name] = float(self.spec.value(name)) + reach * (2 * share - 1)
+        return values
+
     def _deliver_trial(
         self, trial: TrialImages, transform: Transform
     ) -> tuple[tuple[FloatArray, ...], Delivered]:
@@ -766,12 +789,8 @@ class Scene:
                 trial.contrast,
                 transform(blank_image),
             )
-        if self.change is None:
-            return images, delivered_contrast(received, spec, self.display)
-        # Where the period varies, the whole pattern is the difference.
-        reference = (
-            None if self.change[1] == PERIOD.name else trial.specs[1 - trial.pattern]
-        )
+        # Without another stimulus beside it, the whole pattern is the difference.
+        reference = None if self.change is None else trial.specs[1 - trial.pattern]
         return images, delivered_contrast(
             received, spec, self.display, reference, trial.contrast
         )
@@ -808,11 +827,10 @@ class Scene:
         frequency = (
             value if self.level == "frequency" else _pattern_frequency(self.spec)
         )
-        parameter, unit = self.change or ("contrast", "")
-        if unit == PERIOD.name:
-            frequency = 1 / contrast
-        elif parameter == "frequency":
-            frequency = apply_change(unit, frequency, contrast)
+        if self.change is None:
+            frequency = self.axis_level(contrast).get("frequency", frequency)
+        elif self.change[0] == "frequency":
+            frequency = apply_change(self.change[1], frequency, contrast)
         nyquist = self.spec.ppd / 2
         if not self.refuse and frequency <= nyquist:
             return ""

@@ -31,6 +31,7 @@ from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.probes.displayed_images import spread
 from psyprobe.probes.words.prompt_variant import fill_prompt
 from psyprobe.running.store import Store
+from psyprobe.running.task import CONTRAST_AXIS
 from psyprobe.stimulus.specification import level_of
 
 if TYPE_CHECKING:
@@ -170,13 +171,11 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
         training_images = schedule.training.missing_images(store)
         pace = pace or _encoder_pace(schedule, timed)
     refused, sample_size = refused_levels(schedule)
-    levels = len(schedule.experiment.levels[schedule.level]) * len(schedule.contrasts)
+    levels = len(schedule.values) * len(schedule.contrasts)
     refused_count = round(len(refused) * levels / sample_size)
     readout = "text" if schedule.asking.readout == "text" else "p_yes"
     # qCSF models sensitivity to contrast over frequency.
-    models_csf = (
-        schedule.level == "frequency" and schedule.experiment.difference is None
-    )
+    models_csf = schedule.level == "frequency" and schedule.axis == CONTRAST_AXIS
     candidates = [design for design in DESIGNS if models_csf or design != "quick_csf"]
     costs = {
         (design, reading): _design_cost(schedule, design, reading, refused_count, pace)
@@ -229,8 +228,7 @@ def refused_levels(
 
     If there are many levels, an evenly spaced sample is drawn.
     """
-    levels = schedule.experiment.levels
-    sample = spread(list(itertools.product(levels[schedule.level], schedule.contrasts)))
+    sample = spread(list(itertools.product(schedule.values, schedule.contrasts)))
     refused = {}
     for value, contrast in sample:
         trial = schedule.scene.plan_trial(value, contrast, 0, 0)
@@ -270,7 +268,7 @@ def _remarks(schedule: WordsSchedule, sample_size: int, levels: int) -> Iterator
             "in a second; {frames}, {fps} and {seconds} in a prompt stand for the clip's"
         )
     if scene.delivery.bits is not None and scene.delivery.dither != "none":
-        value = schedule.experiment.levels[schedule.level][0]
+        value = schedule.values[0]
         (image, *_), _ = scene.draw(scene.plan_trial(value, 0.0, 0, 0), np.asarray)
         noise = 255 * float(np.std(image))
         if noise < _LEAST_NOISE:
@@ -389,7 +387,7 @@ def _design_cost(
     pace: Pace | None,
 ) -> DesignCost:
     """Estimate the questions, images, tokens, time, price and interval width of a design."""
-    orders = len(schedule.probe.orders)
+    orders = schedule.questions_per_trial
     prompts = len(schedule.asking.prompts)
     trials, shared = _estimate_trials(schedule, design, readout, refused)
     total = expense(
@@ -456,15 +454,14 @@ def _estimate_trials(
 
 def _answers_per_trial(schedule: WordsSchedule, readout: str) -> int:
     """Count the independent answers of a trial; probabilities of all orders count as one."""
-    return len(schedule.probe.orders) if readout == "text" else 1
+    return schedule.questions_per_trial if readout == "text" else 1
 
 
 def _design_conditions(schedule: WordsSchedule, readout: str) -> DesignConditions:
     """Collect what a design's expected interval depends on: levels, chance, read-out."""
-    levels = schedule.experiment.levels
     contrasts = schedule.contrasts
     return {
-        "values": len(levels[schedule.level]),
+        "values": len(schedule.values),
         "contrasts": (contrasts[0], contrasts[-1]),
         "levels": len(contrasts),
         "chance": schedule.task.chance,

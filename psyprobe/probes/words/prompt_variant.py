@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from psyprobe.experiment.page import Asking
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import plain
+from psyprobe.files.units import inverse_symbol
 from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
 from psyprobe.probes.differences import PERIOD, build_difference, to_periods
 from psyprobe.probes.words.answer_table import (
@@ -30,6 +31,7 @@ from psyprobe.probes.words.delivery import derived_seed
 from psyprobe.running.task import CONTRAST_AXIS, StimulusAxis, Task
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.parameters import power_of_ten
+from psyprobe.stimulus.specification import level_of
 
 #: Number of answers with text and probabilities that decide which of the two counts.
 PILOT = 4
@@ -50,6 +52,8 @@ _GIVEN_ARGUMENTS = (
 _UNLIMITED = 2**31
 #: Placeholders in a prompt for numbers of a clip.
 OF_CLIPS = ("frames", "fps", "seconds")
+#: Placeholder in a prompt for the labels to choose from.
+OPTIONS = "{options}"
 #: Constructors of the designs.
 _MAKERS: Mapping[str, Callable[..., Design]] = {
     "constant": constant,
@@ -79,15 +83,20 @@ class Trial:
         return [self.level.value, self.level.contrast, self.repeat]
 
 
-def fill_prompt(prompt: Prompt, stimulus: Specification) -> str:
-    """Return the text of a prompt, with numbers of a clip in place of their placeholders.
+def fill_prompt(
+    prompt: Prompt, stimulus: Specification, options: Sequence[str] = ()
+) -> str:
+    """Return the text of a prompt, with options and numbers of a clip in their places.
 
     Parameters
     ----------
     prompt : Prompt
-        A prompt that may hold ``{frames}``, ``{fps}`` (frames a second) and ``{seconds}``.
+        A prompt that may hold ``{options}``, and ``{frames}``, ``{fps}`` (frames a second) and
+        ``{seconds}``.
     stimulus : Specification
         The stimulus of the question.
+    options : sequence of str
+        Labels to choose from, in the order in which they are named.
 
     Examples
     --------
@@ -97,7 +106,7 @@ def fill_prompt(prompt: Prompt, stimulus: Specification) -> str:
     >>> fill_prompt(Prompt("moves", text), clip)
     'These are 30 frames, 60 a second. Does anything move?'
     """
-    text = prompt.full
+    text = prompt.full.replace(OPTIONS, ", ".join(options))
     if stimulus.is_clip:
         seconds = stimulus.frames / stimulus.fps
         for name, value in zip(
@@ -111,11 +120,15 @@ class AxisLevels(NamedTuple):
     """The stimulus axis of an experiment in words, its levels, and the name of the other level."""
 
     axis: StimulusAxis
-    #: Ascending contrasts, differences or periods.
+    #: Ascending contrasts, differences, periods or values of another level, all above 0.
     values: tuple[float, ...]
     #: Name of the other level, such as "frequency", and its values.
     level: str
     level_values: tuple[float, ...]
+    #: The parameter that the axis sets, to its value times the sign, or to its reciprocal.
+    parameter: str = "contrast"
+    sign: int = 1
+    reciprocal: bool = False
 
 
 def axis_levels(experiment: Experiment, period: bool = False) -> AxisLevels:
@@ -124,53 +137,109 @@ def axis_levels(experiment: Experiment, period: bool = False) -> AxisLevels:
     Parameters
     ----------
     experiment : Experiment
-        An experiment with levels of contrast, or with a table [difference].
+        An experiment with levels of contrast, of `asking.axis`, or with a table [difference].
     period : bool
         Whether the period of stripes takes the place of contrast, as in acuity.
 
     Raises
     ------
     InputError
-        There is no axis, no other level, or more than one other level.
+        There is no axis, or more than one other level.
     """
+    name = require_asking(experiment).axis
     if experiment.difference is not None:
         difference = build_difference(experiment.difference, experiment.spec())
-        axis = StimulusAxis(difference.name, difference.unit, difference.label)
-        values = experiment.difference.levels
-    elif period:
-        axis = PERIOD
-        values = to_periods(experiment.levels["frequency"])
-    elif "contrast" in experiment.levels:
-        axis = CONTRAST_AXIS
-        values = experiment.levels["contrast"]
-    else:
-        raise InputError(
-            "[levels] has no 'contrast'; give for example { values = [0.01, 0.1] }"
+        levels = AxisLevels(
+            StimulusAxis(difference.name, difference.unit, difference.label),
+            experiment.difference.levels,
+            *_other_level(experiment, difference.name),
         )
-    level = _other_level(experiment, axis)
-    return AxisLevels(axis, values, level, experiment.levels[level])
+    elif period:
+        frequencies = _level_values(experiment, "frequency")
+        levels = AxisLevels(
+            PERIOD,
+            to_periods(frequencies),
+            *_other_level(experiment, "frequency"),
+            "frequency",
+            reciprocal=True,
+        )
+    else:
+        levels = _level_axis(experiment, name)
+    return levels
 
 
-def _other_level(experiment: Experiment, axis: StimulusAxis) -> str:
-    """Find the one level besides the varied one over which an experiment asks, or refuse."""
-    axis_level = "frequency" if axis == PERIOD else axis.name
-    other_levels = [level for level in experiment.levels if level != axis_level]
-    fixed_levels = {} if experiment.asking is None else experiment.asking.hold
+def _level_values(experiment: Experiment, name: str) -> tuple[float, ...]:
+    if name not in experiment.levels:
+        raise InputError(
+            f"[levels] has no {name!r}; give for example {{ values = [0.01, 0.1] }}"
+        )
+    return experiment.levels[name]
+
+
+def _level_axis(experiment: Experiment, axis: str) -> AxisLevels:
+    """Take a level of the page, or its reciprocal, as the stimulus axis."""
+    name = axis.removeprefix("1/")
+    values = _level_values(experiment, name)
+    spec = experiment.spec()
+    # A logarithm, such as logMAR, stands for the parameter that it is of.
+    derived = spec.derived_levels.get(name)
+    parameter = name if derived is None else derived.parameter
+    if derived is not None:
+        values = tuple(float(derived.to_parameter(value)) for value in values)
+    sign = 1
+    if values[-1] < 0:
+        # Ink that is darker than its ground.
+        sign = -1
+        values = tuple(-value for value in reversed(values))
+    definition = level_of(spec, parameter)
+    stimulus_axis = StimulusAxis(parameter, definition.unit, definition.label)
+    if name != axis:
+        values = tuple(1 / value for value in reversed(values) if value)
+        stimulus_axis = StimulusAxis(
+            f"inverse_{parameter}",
+            inverse_symbol(definition.unit),
+            f"1 / {definition.label}",
+            inverse=definition.label,
+        )
+    elif parameter == "contrast":
+        stimulus_axis = CONTRAST_AXIS
+    return AxisLevels(
+        stimulus_axis,
+        values,
+        *_other_level(experiment, name),
+        parameter,
+        sign,
+        name != axis,
+    )
+
+
+#: Levels of one value, if the page varies nothing besides the stimulus axis.
+_SINGLE_LEVELS = ("frequency", "letter_size", "contrast", "luminance")
+
+
+def _other_level(experiment: Experiment, axis: str) -> tuple[str, tuple[float, ...]]:
+    """Find the level besides the axis; a parameter at its one value where the page has none."""
+    other_levels = [level for level in experiment.levels if level != axis]
+    fixed_levels = require_asking(experiment).hold
     check_known("level in asking.hold", fixed_levels, other_levels)
     names = [name for name in other_levels if name not in fixed_levels]
     if len(names) > 1:
         raise InputError(
             f"[levels] holds {', '.join(experiment.levels)}; an observer that answers in words is "
-            f"asked over one level besides {axis.name.replace('_', ' ')}: give the others a value, "
+            f"asked over one level besides {axis.replace('_', ' ')}: give the others a value, "
             f"such as asking.hold = {{ {names[0]} = {experiment.levels[names[0]][-1]:g} }}"
         )
-    if len(names) != 1:
-        raise InputError(
-            f"[levels] holds {', '.join(experiment.levels)}; an experiment in words has contrast "
-            "and one more level, such as frequency: give for example frequency = { values = [1, "
-            "2, 4] }"
-        )
-    return names[0]
+    if names:
+        return names[0], experiment.levels[names[0]]
+    spec = experiment.spec()
+    derived = spec.derived_levels.get(axis)
+    varied = {*experiment.levels, axis, derived.parameter if derived else axis}
+    if experiment.difference is not None:
+        varied.add(experiment.difference.parameter)
+    name = next(
+        name for name in _SINGLE_LEVELS if name in spec.levels() and name not in varied
+    )
+    return name, (float(spec.value(name)),)
 
 
 def require_asking(experiment: Experiment) -> Asking:
@@ -283,8 +352,9 @@ class PromptVariant:
         # Fixed designs show all prompts the same images.
         seed_part: int | str = part
         if adaptive(asking.design):
-            contrasts = fine_contrasts(contrasts)
             seed_part = self.prompt.id
+            if levels.parameter == "contrast" or levels.reciprocal:
+                contrasts = fine_contrasts(contrasts)
         arguments["seed"] = derived_seed(asking.seed, "design", seed_part)
         try:
             return make(levels.level_values, contrasts, **arguments)
@@ -391,7 +461,8 @@ class PromptVariant:
 
 def _words_schema(prompt: Prompt) -> JsonObject:
     """Return the chat-completions schema of a reply that is one of a prompt's words."""
-    answer = {"type": "string", "enum": list(prompt.words)}
+    labels = [words[0] for words in prompt.labels]
+    answer = {"type": "string", "enum": labels or list(prompt.words)}
     schema = {
         "type": "object",
         "properties": {"answer": answer},

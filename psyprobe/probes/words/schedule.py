@@ -9,12 +9,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.efficiency.scores import NOISE_LEVEL
+from psyprobe.analysis.identification.score import score_identification
 from psyprobe.analysis.words.group import score_people
 from psyprobe.analysis.words.score import score_chat
 from psyprobe.analysis.words.sessions import merge_sessions, part_of
@@ -35,10 +36,10 @@ from psyprobe.observers.chat.protocol import (
 )
 from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.protocol import SeatedObserver, TrainableObserver
+from psyprobe.plotting.identification import identification_panels, identification_parts
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
 from psyprobe.probes.differences import (
-    PERIOD,
     contrast_kind,
     human_sensitivity,
     stimulus_remarks,
@@ -52,10 +53,13 @@ from psyprobe.probes.words.answer_table import (
     words_result,
 )
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
+from psyprobe.probes.words.identification import card_of_deck, read_alternatives
 from psyprobe.probes.words.prompt_variant import (
     OF_CLIPS,
+    OPTIONS,
     PromptVariant,
     Trial,
+    adaptive,
     axis_levels,
     fill_prompt,
     require_asking,
@@ -110,12 +114,21 @@ class WordsSchedule(ExperimentSchedule):
         super().__init__(experiment, observer)
         self.probe = probe
         levels = axis_levels(experiment, probe.period)
+        self._levels = levels
         self.level = levels.level
         #: Levels on the stimulus axis: ascending contrasts, differences or periods.
         self.contrasts = levels.values
         self.axis = levels.axis
-        self.task = Task(probe.words, probe.scored, levels.axis, probe.orientations)
+        self.values = levels.level_values
+        self.task = Task(
+            probe.words, probe.scored, levels.axis, probe.orientations, probe.parameter
+        )
         self.asking = require_asking(experiment)
+        if probe.labels:
+            prompts = [
+                replace(prompt, labels=probe.labels) for prompt in self.asking.prompts
+            ]
+            self.asking = self.asking.model_copy(update={"prompts": tuple(prompts)})
         if isinstance(observer, TrainableObserver):
             # A stage knows its task from the probe, and reads no prompt.
             update = {"readout": "text", "prompts": self.asking.prompts[:1]}
@@ -163,6 +176,11 @@ class WordsSchedule(ExperimentSchedule):
         #: How often a person gave up each trial, and those given up in the last round.
         self._failures: Counter[Trial] = Counter()
         self._given_up: list[Trial] = []
+
+    @property
+    def questions_per_trial(self) -> int:
+        """The number of questions in a trial: one in each order, or about the one label shown."""
+        return 1 if self.probe.labels else len(self.probe.orders)
 
     def layout(self) -> JsonObject:
         """Return the settings of the run: level, prompts, delivery, display and task."""
@@ -330,13 +348,12 @@ class WordsSchedule(ExperimentSchedule):
                 f"give [delivery] bits = {observer.bits}"
             )
         if len(self.contrasts) < 2 or not self.contrasts[0] > 0:
-            where = (
-                "levels.contrast" if self.axis == CONTRAST_AXIS else "difference.levels"
-            )
+            where = f"levels of {self.axis.name.replace('_', ' ')}"
+            if experiment.difference is not None:
+                where = "difference.levels"
             raise InputError(
                 f"{where} are {list(self.contrasts)}; give at least two levels above 0, in "
-                "ascending "
-                "order"
+                "ascending order"
             )
         self._check_prompts()
 
@@ -348,6 +365,14 @@ class WordsSchedule(ExperimentSchedule):
             *self.probe.words
         }
         for prompt in self.asking.prompts:
+            if (OPTIONS in prompt.full) != bool(prompt.labels):
+                raise InputError(
+                    f"{self.experiment.name}: the text of prompt {prompt.id!r} must name "
+                    f"{OPTIONS} where the probe is identify, and nowhere else; give prompts such "
+                    f"as the set {self.probe.prompts!r}"
+                )
+            if prompt.labels:
+                continue
             if foreign & {*prompt.words} or (
                 len(self.probe.words) > 2 and prompt.words != self.probe.words
             ):
@@ -401,8 +426,14 @@ class WordsSchedule(ExperimentSchedule):
             refuse=refuse,
             seed=self.asking.seed,
             intervals=self.probe.intervals,
-            orientations=self.probe.orientations,
+            label_values=self.probe.orientations,
+            label_parameter=self.probe.parameter,
+            jitter=self.probe.jitter,
             observer=self.observer.card.digest,
+            axis=self.axis,
+            axis_parameter=self._levels.parameter,
+            sign=self._levels.sign,
+            reciprocal=self._levels.reciprocal,
             change=self._stimulus_change(),
         )
 
@@ -422,7 +453,7 @@ class WordsSchedule(ExperimentSchedule):
         name = self.experiment.name
         description = f"drawn at {height} x {width} px for {self.observer.card.name}"
         strongest = self.contrasts[-1]
-        values = spread(self.experiment.levels[self.level])
+        values = spread(list(self.values))
         trials = {value: scene.plan_trial(value, strongest, 0, 0) for value in values}
         if all(trial.refused for trial in trials.values()):
             raise InputError(f"{name}, {description}: {trials[values[0]].refused}")
@@ -448,15 +479,13 @@ class WordsSchedule(ExperimentSchedule):
         return screen
 
     def _stimulus_change(self) -> tuple[str, str] | None:
-        """Return the parameter and unit in which two images differ; None for contrast."""
-        if self.axis == PERIOD:
-            return "frequency", PERIOD.name
+        """Return the parameter and unit in which two images differ, as in [difference]."""
         difference = self.experiment.difference
         return None if difference is None else (difference.parameter, difference.unit)
 
     def _build_examples(self) -> list[JsonObject]:
         """Build the examples before each question: arguments of their trial, its digest, answer."""
-        first = self.experiment.levels[self.level][0]
+        first = self.values[0]
         examples = []
         for i, example in enumerate(self.asking.examples):
             # Noise that no trial has.
@@ -491,7 +520,7 @@ class WordsSchedule(ExperimentSchedule):
         experiment = self.experiment
         native = self._native
         reference = experiment.human
-        values = np.array(experiment.levels[self.level])
+        values = np.array(self.values)
         grey = (
             self.level == "frequency"
             and experiment.noise is None
@@ -564,6 +593,11 @@ class WordsSchedule(ExperimentSchedule):
                         "order": order,
                         "image_seed": images.image_seed,
                         "text_asked": request["decoding"]["max_tokens"] > 1,
+                        **(
+                            {"options": self._options(trial)}
+                            if self.probe.labels
+                            else {}
+                        ),
                     }
                 )
             decision = self.training.decision(level.value) if self.training else None
@@ -572,18 +606,32 @@ class WordsSchedule(ExperimentSchedule):
         return batches
 
     def _orders(self, trial: Trial) -> tuple[int, ...]:
-        """Return the orders of a trial: all of them, or for a person one, by the trial's seed."""
+        """Return the orders of a trial: all, or for a person or a label one, by its seed."""
         orders = self.probe.orders
+        if self.probe.labels:
+            level = trial.level
+            deck = [level.value, level.contrast]
+            if adaptive(self.asking.design):
+                deck = deck[:1]
+            return (card_of_deck(self.asking.seed, len(orders), deck, trial.repeat),)
         if not self._one_at_a_time:
             return orders
         seed = derived_seed(self.asking.seed, "side", *trial.place)
         return (orders[seed % len(orders)],)
 
+    def _options(self, trial: Trial) -> list[str]:
+        """Return the labels in the order in which the question of a trial names them."""
+        seed = derived_seed(self.asking.seed, "options", *trial.place)
+        names = self.task.answers
+        order = np.random.default_rng(seed).permutation(len(names)).tolist()
+        return [names[place] for place in order]
+
     def _request(self, trial: Trial) -> JsonObject:
         """Build a request: prompt, system text, words and decoding, as JSON can hold them."""
         variant = self._variants[trial.prompt]
+        options = self._options(trial) if self.probe.labels else ()
         return {
-            "prompt": fill_prompt(variant.prompt, self.scene.spec),
+            "prompt": fill_prompt(variant.prompt, self.scene.spec, options),
             "system": self.asking.system,
             "words": list(variant.prompt.words),
             "decoding": variant.decoding(trial),
@@ -712,6 +760,11 @@ class WordsProbe:
     orientations: tuple[float, ...] = ()
     #: Whether the period of stripes is the stimulus axis, in place of contrast.
     period: bool = False
+    #: The parameter that `orientations` are values of, the words of each label, and distances up to
+    #: which parameters vary at random.
+    parameter: str = "orientation"
+    labels: tuple[tuple[str, ...], ...] = ()
+    jitter: tuple[tuple[str, float], ...] = ()
     ABILITIES: tuple[str, ...] = ("answer",)
     SECTIONS: tuple[str, ...] = (
         "stimulus",
@@ -725,7 +778,7 @@ class WordsProbe:
     )
     answer = staticmethod(put_questions)
     result = staticmethod(words_result)
-    score = staticmethod(score_chat)
+    score: ClassVar[Callable[..., Sequence[Any]]] = staticmethod(score_chat)
     plot = staticmethod(csf_panels)
     report = staticmethod(csf_parts)
     part_of = staticmethod(part_of)
@@ -751,6 +804,30 @@ class WordsProbe:
                 f"{self.prompts!r} there, or choose another observer"
             )
         return WordsSchedule(self, experiment, observer)
+
+
+@dataclass(frozen=True)
+class IdentifyProbe(WordsProbe):
+    """A probe that asks which of the labels of a page is shown; each trial shows one."""
+
+    SECTIONS: tuple[str, ...] = (*WordsProbe.SECTIONS, "options")
+    score = staticmethod(score_identification)
+    plot = staticmethod(identification_panels)
+    report = staticmethod(identification_parts)
+
+    def plan(self, experiment: Experiment, observer: Any) -> WordsSchedule:
+        """Plan a run with the labels of the page."""
+        alternatives = read_alternatives(experiment)
+        probe = replace(
+            self,
+            words=alternatives.names,
+            orders=tuple(range(len(alternatives.values))),
+            orientations=alternatives.values,
+            parameter=alternatives.parameter,
+            labels=alternatives.labels,
+            jitter=alternatives.jitter,
+        )
+        return super(IdentifyProbe, probe).plan(experiment, observer)
 
 
 yes_no = WordsProbe(
@@ -794,4 +871,14 @@ orientation_4 = WordsProbe(
     prompts="orientation_4",
     scored="correct",
     orientations=(0.0, 90.0, 135.0, 45.0),
+)
+#: Any parameter of the stimulus names what is shown; one of 2 to 26 labels a trial.
+identify = IdentifyProbe(
+    "identify",
+    "identify 1",
+    intervals=1,
+    orders=(),
+    words=(),
+    prompts="identify",
+    scored="correct",
 )

@@ -60,7 +60,7 @@ class TrainingQuestion:
         return {
             **scene.describe(trial),
             "stimuli": [spec.digest for spec in specs],
-            "orientations": list(scene.orientations),
+            "orientations": list(scene.label_values),
             "contrasts": list(self.contrasts),
         }
 
@@ -98,7 +98,7 @@ class TrainingQuestion:
         self, observer: TrainableObserver, contrast: float, fields: Sequence[int]
     ) -> FloatArray:
         """Compute features of each signal at a contrast in fields; of none at contrast 0."""
-        orders = range(len(self.scene.orientations) or 1) if contrast else [0]
+        orders = range(len(self.scene.label_values) or 1) if contrast else [0]
         strength = contrast or self.contrasts[-1]
         classes = []
         for order in orders:
@@ -135,7 +135,7 @@ class TrainingQuestion:
         """Take the signals themselves as templates, in the light."""
         low, high = self.contrasts
         contrast = float(np.sqrt(low * high))
-        orders = range(len(self.scene.orientations) or 1)
+        orders = range(len(self.scene.label_values) or 1)
         signals = []
         for order in orders:
             pattern, blank = self.scene.stimuli(self.value, contrast, 0, order)
@@ -193,8 +193,8 @@ class Training:
             )
         self._decisions: dict[float, Decision] = {}
         self._display = scene.display
-        answers = prompt.words
-        if task.alternatives == 2:
+        answers = task.answers
+        if task.alternatives == 2 and not prompt.labels:
             answers = (prompt.yes[0], prompt.no[0])[:: prompt.polarity]
         self._answers = answers
 
@@ -203,7 +203,7 @@ class Training:
         missing = store.missing({question.key for question in self._questions.values()})
         return sum(
             self.recipe.image_count(
-                len(work.scene.orientations) or 1, criterion=work.yes_no
+                len(work.scene.label_values) or 1, criterion=work.yes_no
             )
             for value, work in self._work.items()
             if self._questions[value].key in missing

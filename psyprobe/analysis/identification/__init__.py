@@ -1,0 +1,1 @@
+"""Which of several labels was shown: replies, confusions, biases and thresholds by label."""

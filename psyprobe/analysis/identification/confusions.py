@@ -1,0 +1,222 @@
+"""Count which label was said when each was shown, and part bias from similarity.
+
+References
+----------
+Luce (1963), in Handbook of Mathematical Psychology 1; Shepard (1957), Psychometrika 22: the choice
+model, in which label j is said of i with a probability in proportion to bias(j) similarity(i, j).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psyprobe._typing import BoolArray, FloatArray
+from psyprobe.analysis.identification.replies import OTHERS
+from psyprobe.analysis.words.trial_table import trials
+from psyprobe.errors import InputError
+from psyprobe.files.netcdf import as_text
+from psyprobe.running.task import task_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Added to each cell of a matrix before the choice model: a confusion that never came may come.
+_ADDED = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Confusions:
+    """How often each label was named where each was shown.
+
+    Parameters
+    ----------
+    labels : tuple of str
+        The labels.
+    counts : ndarray of float64, shape (m, m + 4)
+        Questions by the label shown and the label named; the last columns are those of
+        `psyprobe.analysis.identification.replies.OTHERS`: outside, ambiguous, refusal, invalid.
+
+    Examples
+    --------
+    >>> confusions = Confusions(("C", "O"), np.array([[8, 2, 0, 0, 0, 0], [1, 9, 0, 0, 0, 0]]))
+    >>> confusions.correct.tolist(), confusions.largest(1)
+    ([0.8, 0.9], [('C', 'O', 2)])
+    """
+
+    labels: tuple[str, ...]
+    counts: FloatArray
+
+    @property
+    def named(self) -> FloatArray:
+        """The counts of labels alone, shape (m, m)."""
+        return self.counts[:, : len(self.labels)]
+
+    @property
+    def answered(self) -> FloatArray:
+        """The number of replies that count for each label shown: labels, and others "outside"."""
+        return np.asarray(self.counts[:, : len(self.labels) + 1].sum(axis=1))
+
+    @property
+    def correct(self) -> FloatArray:
+        """Share of each label that is named as it is; NaN where nothing was answered."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.diagonal(self.counts) / self.answered)
+
+    @property
+    def shares(self) -> FloatArray:
+        """Share of each label among all labels named; NaN where none was."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.named.sum(axis=0) / self.named.sum())
+
+    def largest(self, count: int) -> list[tuple[str, str, int]]:
+        """List the most frequent confusions: label shown, label named and how often."""
+        wrong = self.named - np.diag(np.diagonal(self.named))
+        places = np.argsort(-wrong, axis=None, kind="stable")[:count]
+        rows, columns = np.unravel_index(places, wrong.shape)
+        return [
+            (self.labels[i], self.labels[j], int(wrong[i, j]))
+            for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
+            if wrong[i, j]
+        ]
+
+
+def count_confusions(result: xr.Dataset) -> Confusions:
+    """Count the answers of a run in which labels were named.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of the probe `identify`, or its table of trials.
+
+    Raises
+    ------
+    InputError
+        No labels were asked for.
+    """
+    table = trials(result)
+    if "answer" not in table or "shown" not in table:
+        raise InputError(
+            "no labels were asked for in this run; pass the result of the probe identify"
+        )
+    labels = task_of(result).answers
+    columns = [*labels, *OTHERS]
+    counts = np.zeros((len(labels), len(columns)))
+    shown = as_text(table["shown"].values).tolist()
+    answers = as_text(table["answer"].values).tolist()
+    for label, answer in zip(shown, answers, strict=True):
+        if label and answer:
+            counts[labels.index(label), columns.index(answer)] += 1
+    return Confusions(labels, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceModel:
+    """Bias and similarity of labels.
+
+    Parameters
+    ----------
+    bias : ndarray, shape (m,)
+        How readily each label is named; their sum is 1.
+    similarity : ndarray, shape (m, m)
+        Of each label with each, symmetric; 1 with itself.
+    """
+
+    bias: FloatArray
+    similarity: FloatArray
+
+    def probabilities(self) -> FloatArray:
+        """Compute how often each label (columns) is named where each (rows) is shown."""
+        strength = self.bias * self.similarity
+        return np.asarray(strength / strength.sum(axis=1, keepdims=True))
+
+
+def choice_model(probabilities: ArrayLike) -> ChoiceModel:
+    """Part bias from similarity.
+
+    Parameters
+    ----------
+    probabilities : array_like, shape (m, m)
+        How often each label is named where each is shown, all above 0; rows may have any sum.
+
+    Raises
+    ------
+    InputError
+        The matrix is not square, or a cell is not above 0.
+
+    Examples
+    --------
+    >>> model = choice_model([[0.8, 0.2], [0.2, 0.8]])
+    >>> model.bias.tolist(), model.similarity[0].tolist()
+    ([0.5, 0.5], [1.0, 0.25])
+    """
+    matrix = np.asarray(probabilities, float)
+    if matrix.ndim != 2 or len(matrix) != matrix.shape[-1] or not (matrix > 0).all():
+        raise InputError(
+            f"confusions of shape {matrix.shape} have a smallest cell of {matrix.min():g}; give "
+            "as many rows as columns, all above 0: add 0.5 to counts"
+        )
+    logs = np.log(matrix)
+    diagonal = np.diagonal(logs)
+    similarity = np.exp((logs + logs.T - diagonal[:, None] - diagonal) / 2)
+    # log (b_j / b_i), averaged over i.
+    ratios = (logs + diagonal - diagonal[:, None] - logs.T) / 2
+    bias = np.exp(ratios.mean(axis=0))
+    return ChoiceModel(bias / bias.sum(), similarity)
+
+
+def bias_intervals(
+    confusions: Confusions, *, confidence: float, resamples: int = 200, seed: int = 0
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Estimate the bias of each label, with its interval over trials drawn again.
+
+    Parameters
+    ----------
+    confusions : Confusions
+        Half a count is added to each cell.
+    confidence : float
+        Of the interval.
+    resamples : int
+        Number of draws.
+    seed : int
+
+    Returns
+    -------
+    tuple of ndarray
+        Bias, and the ends of its interval, each of shape (m,).
+    """
+    counts = confusions.named
+    generator = np.random.default_rng(seed)
+    sums = counts.sum(axis=1)
+    draws = []
+    for _ in range(resamples):
+        rows = [
+            generator.multinomial(int(total), row / max(total, 1)) if total else row
+            for row, total in zip(counts, sums, strict=True)
+        ]
+        draws.append(choice_model(np.array(rows) + _ADDED).bias)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
+    return choice_model(counts + _ADDED).bias, low, high
+
+
+def forgive(result: xr.Dataset, alike: tuple[str, str]) -> xr.Dataset:
+    """Count either of two labels as right for the other, in what text says.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of the probe `identify`.
+    alike : (str, str)
+        The labels, such as C and O; what is stored does not change.
+    """
+    table = trials(result)
+    pair: list[BoolArray] = [
+        np.isin(as_text(table[name].values), alike) for name in ("shown", "answer")
+    ]
+    by_text = as_text(table["readout"].values) == "text"
+    forgiven = pair[0] & pair[1] & by_text
+    return table.assign(response=table["response"].where(~forgiven, 1.0))

@@ -1,0 +1,334 @@
+"""Score runs in which one of several labels is named: thresholds, confusions and biases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from psyprobe._typing import FloatArray, Option
+from psyprobe.analysis.identification.confusions import (
+    Confusions,
+    bias_intervals,
+    count_confusions,
+    forgive,
+)
+from psyprobe.analysis.identification.replies import OTHERS
+from psyprobe.analysis.score import OBSERVER, Row, Tabled, interval_text, percent
+from psyprobe.analysis.words.csf import chat_csf
+from psyprobe.analysis.words.score import ChatScore, CsfPoint, plain_number, score_chat
+from psyprobe.analysis.words.trial_table import trials
+from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
+from psyprobe.files.netcdf import as_text
+from psyprobe.files.units import unit_symbol
+from psyprobe.running.task import stimulus_axis_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Fewest questions about a label for a threshold of its own.
+_LEAST_TRIALS = 12
+#: Confusions that are listed.
+_LISTED = 5
+#: Share of one label among all answers, above which it is told.
+_ONE_LABEL = 0.9
+#: Labels that charts may count for each other.
+_ALIKE = ("C", "O")
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A threshold on the stimulus axis; None where there is none, or an end is open."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        return f"{plain_number(self.value)} [{plain_number(self.low)}, {plain_number(self.high)}]"
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """What is known of one label."""
+
+    label: str
+    #: Questions that showed it and were answered, and the share of right answers.
+    answered: int
+    correct: float | None
+    #: Share of all answers that name it, and its bias in the choice model with its interval.
+    share: float | None
+    bias: float
+    bias_low: float
+    bias_high: float
+    #: Thresholds by the values of the level; empty where too few questions showed it.
+    thresholds: tuple[Threshold, ...]
+
+    def cells(self, unit: str) -> dict[str, str]:
+        """Format the label for a table."""
+        return {
+            "answered": str(self.answered),
+            "right": percent(self.correct),
+            f"threshold{unit}": ", ".join(map(str, self.thresholds)) or "-",
+            "said": percent(self.share),
+            "bias": interval_text(self.bias, self.bias_low, self.bias_high),
+        }
+
+
+@dataclass(frozen=True)
+class IdentificationScore(Tabled):
+    """The score of a run that asked which of several labels is shown."""
+
+    #: The thresholds, over all labels.
+    pooled: ChatScore
+    labels: tuple[LabelScore, ...]
+    #: Questions by the label shown, and by the label named, outside, ambiguous, refusal, invalid.
+    confusions: tuple[tuple[int, ...], ...]
+    #: The most frequent confusions: label shown, label named and how often.
+    largest: tuple[tuple[str, str, int], ...]
+    #: Entropy of the labels named over log m: 1 if all are named alike, 0 if one is.
+    evenness: float | None
+    #: Probability that shares differ from 1 / m by so much (chi squared).
+    uneven_p: float | None
+    #: Thresholds by the values of the level where C and O count for each other; empty where they
+    #: are not both labels.
+    c_for_o: tuple[Threshold, ...]
+    #: Name and unit of the stimulus axis, and pixels per degree.
+    axis: str
+    unit: str
+    ppd: float
+
+    @property
+    def observer(self) -> str:
+        """Name of the observer."""
+        return self.pooled.observer
+
+    @property
+    def experiment(self) -> str:
+        """Name of the experiment."""
+        return self.pooled.experiment
+
+    @property
+    def random_weights(self) -> bool:
+        """True if the observer was not trained."""
+        return self.pooled.random_weights
+
+    @property
+    def confidence(self) -> float:
+        """Confidence of all intervals."""
+        return self.pooled.confidence
+
+    layer = ""
+    measure = ""
+
+    @property
+    def others(self) -> dict[str, int]:
+        """Number of replies that name no label, by why."""
+        sums = np.sum(self.confusions, axis=0)[-len(OTHERS) :]
+        return dict(zip(OTHERS, sums.tolist(), strict=True))
+
+    def rows(self) -> list[Row]:
+        """List the pooled thresholds, then each label."""
+        rows = self.pooled.rows()
+        first = rows[0]
+        rows[0] = replace(
+            first,
+            record={**first.record, **self._record()},
+            notes=[*first.notes, *self._remarks()],
+        )
+        unit = "" if self.unit in ("", "1") else f" ({self.unit})"
+        title = f"{self.observer}: labels"
+        return rows + [
+            Row(title, OBSERVER, label.label, label.cells(unit))
+            for label in self.labels
+        ]
+
+    def _record(self) -> JsonObject:
+        return {
+            "alternatives": len(self.labels),
+            "chance": 1 / len(self.labels),
+            **self.others,
+            "evenness": self.evenness,
+            "uneven_p": self.uneven_p,
+        }
+
+    def _remarks(self) -> list[str]:
+        """Say in sentences what the answers were, beside the thresholds."""
+        questions = int(np.sum(self.confusions))
+        notes = [
+            f"{len(self.labels)} alternatives: guessing is right in "
+            f"{percent(1 / len(self.labels), 2)}; the threshold is halfway from there to certainty"
+        ]
+        counts = [f"{count} {name}" for name, count in self.others.items() if count]
+        if counts:
+            notes.append(
+                f"of {questions} replies {', '.join(counts)}: outside counts as wrong, the others "
+                "are left out"
+            )
+        for label in self.labels:
+            if (label.share or 0) > _ONE_LABEL:
+                notes.append(f"says {label.label} in {percent(label.share)}")
+        if self.largest:
+            pairs = [
+                f"{named} for {shown} ({count})" for shown, named, count in self.largest
+            ]
+            notes.append(f"largest confusions: {', '.join(pairs)}")
+        if self.uneven_p is not None and self.evenness is not None:
+            notes.append(
+                f"labels are said unevenly with p = {self.uneven_p:.2g} (chi squared); entropy of "
+                f"answers {self.evenness:.2f} of that of even ones"
+            )
+        if self.axis == "letter_size":
+            notes += map(self._letter_note, self.pooled.curve)
+        if self.c_for_o:
+            notes.append(
+                f"with C and O counted for each other: {', '.join(map(str, self.c_for_o))}"
+            )
+        return notes
+
+    def _letter_note(self, point: CsfPoint) -> str:
+        """Say how large letters are at threshold, in pixels before anything in degrees."""
+        where = f"at {self.pooled.level} {point.value:g}"
+        if point.sensitivity is None:
+            return f"{where}: no threshold"
+        height = 1 / point.sensitivity
+        pixels = height * self.ppd
+        return (
+            f"{where}: letters {pixels:.3g} px high, {pixels / 5:.3g} px a "
+            f"stroke; logMAR {np.log10(12 * height):.2f} at {self.ppd:g} pixels per degree"
+        )
+
+    def notes(self) -> list[str]:
+        """Explain the headings."""
+        return [
+            *self.pooled.notes(),
+            "right: share of the questions that showed the label. said: share of the label among "
+            "all labels named. bias: how readily it is named in the choice model of Luce (1963), "
+            "with its interval ({confidence} %); the biases of all labels have the sum 1.",
+        ]
+
+
+def score_identification(
+    result: xr.Dataset,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+    **options: Option,
+) -> tuple[IdentificationScore]:
+    """Score a run of the probe `identify`.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of the run.
+    confidence, resamples, seed, **options
+        As for `psyprobe.analysis.words.score.score_chat`.
+
+    Raises
+    ------
+    InputError
+        No labels were asked for, or as `score_chat`.
+    """
+    (pooled,) = score_chat(
+        result, confidence=confidence, resamples=resamples, seed=seed, **options
+    )
+    table = trials(result)
+    confusions = count_confusions(table)
+    axis = stimulus_axis_of(result).name
+
+    def fit(part: xr.Dataset) -> tuple[Threshold, ...]:
+        try:
+            csf = chat_csf(part, confidence=confidence, seed=seed)
+        except InputError:
+            # Nothing of this part can be read.
+            return ()
+        return _thresholds(csf)
+
+    c_for_o: tuple[Threshold, ...] = ()
+    if {*_ALIKE} <= {*confusions.labels}:
+        c_for_o = fit(forgive(table, _ALIKE))
+    counts = confusions.counts.astype(int)
+    return (
+        IdentificationScore(
+            # What it says of yes and no is said here of labels.
+            pooled=replace(pooled, guess=None, excluded=0.0),
+            labels=_label_scores(table, confusions, fit, confidence, seed),
+            confusions=tuple(map(tuple, counts.tolist())),
+            largest=tuple(confusions.largest(_LISTED)),
+            evenness=_evenness(confusions.shares),
+            uneven_p=_uneven_p(confusions),
+            c_for_o=c_for_o,
+            axis=axis,
+            unit=unit_symbol(table[axis].attrs),
+            ppd=float(result.attrs["ppd"]),
+        ),
+    )
+
+
+def _label_scores(
+    table: xr.Dataset,
+    confusions: Confusions,
+    fit: Callable[[xr.Dataset], tuple[Threshold, ...]],
+    confidence: float,
+    seed: int,
+) -> tuple[LabelScore, ...]:
+    """Score each label by itself."""
+    bias, low, high = bias_intervals(confusions, confidence=confidence, seed=seed)
+    shown = as_text(table["shown"].values)
+    scores = []
+    for i, label in enumerate(confusions.labels):
+        answered = int(confusions.answered[i])
+        part = table.isel(trial=shown == label)
+        scores.append(
+            LabelScore(
+                label,
+                answered,
+                _finite(confusions.correct[i]),
+                _finite(confusions.shares[i]),
+                float(bias[i]),
+                float(low[i]),
+                float(high[i]),
+                fit(part) if answered >= _LEAST_TRIALS else (),
+            )
+        )
+    return tuple(scores)
+
+
+def _thresholds(csf: xr.Dataset) -> tuple[Threshold, ...]:
+    """Read the mean threshold at each value of the level."""
+    columns = [
+        csf[f"mean_sensitivity{end}"].values.tolist() for end in ("", "_high", "_low")
+    ]
+    return tuple(
+        Threshold(
+            *(1 / value if value and np.isfinite(value) else None for value in ends)
+        )
+        for ends in zip(*columns, strict=True)
+    )
+
+
+def _evenness(shares: FloatArray) -> float | None:
+    """Compute the entropy of shares over that of equal ones."""
+    named = shares[shares > 0]
+    if not named.size:
+        return None
+    return float(-(named * np.log(named)).sum() / np.log(len(shares))) + 0.0
+
+
+def _uneven_p(confusions: Confusions) -> float | None:
+    """Test whether all labels are named as often as they are shown."""
+    from scipy import stats
+
+    said = confusions.named.sum(axis=0)
+    shown = confusions.named.sum(axis=1)
+    if not (shown > 0).all():
+        return None
+    return float(stats.chisquare(said, shown).pvalue)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

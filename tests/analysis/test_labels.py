@@ -1,0 +1,116 @@
+"""Replies that name one of several labels, confusions, and the choice model, against the tables of
+tests/data/letters."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from psyprobe.analysis.efficiency.ideal_observer import (
+    d_prime_at,
+    proportion_correct,
+)
+from psyprobe.analysis.identification.confusions import ChoiceModel, choice_model
+from psyprobe.analysis.identification.replies import OTHERS, read_label
+from psyprobe.errors import InputError
+
+
+def rows(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / "letters" / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_replies_are_read_as_they_are_meant(oracle_data: Path) -> None:
+    table = rows(oracle_data, "replies.csv")
+    assert len(table) > 40
+    for row in table:
+        text = row["alternatives"]
+        labels = text.split(",") if "," in text else list(text)
+        assert read_label(row["reply"], labels) == row["read"], row
+
+
+@pytest.mark.parametrize(
+    ("reply", "labels", "meant"),
+    [
+        ("I can't see it clearly, but my guess is K.", "CDHKNORSVZ", "K"),
+        ("It looks like a letter.", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "invalid"),
+        ("e.g. K", "CDHKNORSVZ", "K"),
+        ("The letter is C or O.", "CDHKNORSVZ", "ambiguous"),
+        ("The letter isn't C.", "CDHKNORSVZ", "invalid"),
+        ('{"answer": "K"}', "CDHKNORSVZ", "K"),
+        ("E", "CDHKNORSVZ", "outside"),
+        ("It is an E.", "CDHKNORSVZ", "outside"),
+        ("I don't know.", "CDHKNORSVZ", "refusal"),
+        ("Uniform.", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "invalid"),
+        ("K\n\nThe letter has a stem like an H, with two arms.", "CDHKNORSVZ", "K"),
+        ("The stripes run vertically.", ["vertical", "horizontal"], "vertical"),
+        ("A dog.", ["cat", "dog"], "dog"),
+        ("The gap is at the top right.", ["right", "up", "left", "down"], "outside"),
+        ("bottom", ["right", "up", "left", "down"], "down"),
+        ("upper-left", ["upper left", "upper right", "left", "right"], "upper left"),
+    ],
+)
+def test_further_replies(reply: str, labels: list[str], meant: str) -> None:
+    assert read_label(reply, labels) == meant
+
+
+def test_words_of_ones_own_are_read_and_no_label_is_made_up() -> None:
+    assert read_label("It says bow", ["arc", "line"], {"arc": ["bow"]}) == "arc"
+    for reply in ("", "\n", "?" * 3000, "**", "((((", "\\boxed{", "\ud800", "'" * 99):
+        assert read_label(reply, "CDHKNORSVZ") in OTHERS
+
+
+def test_d_prime_of_m_alternatives(oracle_data: Path) -> None:
+    for row in rows(oracle_data, "m_alternatives.csv"):
+        m, d_prime, share = (float(row[name]) for name in ("m", "d_prime", "p_correct"))
+        found = float(proportion_correct(d_prime, int(m)))
+        assert found == pytest.approx(share, abs=1e-9)
+        if 1.1 / m < share < 0.95:
+            # Elsewhere ten digits of the share tell d' less well.
+            assert d_prime_at(share, int(m)) == pytest.approx(d_prime, abs=1e-8)
+
+
+def test_bias_and_similarity_come_back_from_confusions(oracle_data: Path) -> None:
+    table = rows(oracle_data, "choice.csv")
+    for case in sorted({row["case"] for row in table}):
+        by_label: dict[str, dict[str, dict[str, str]]] = {}
+        for row in table:
+            if row["case"] == case:
+                by_label.setdefault(row["shown"], {})[row["said"]] = row
+        for row_of_label in by_label.values():
+            strength = [
+                float(row["similarity"]) * float(row["bias_of_said"])
+                for row in row_of_label.values()
+            ]
+            found = np.array(strength) / np.sum(strength)
+            wanted = [float(row["p"]) for row in row_of_label.values()]
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-8)
+        # Only some rows are here: similarity is known among them, and bias up to a factor.
+        known = {
+            name: np.array(
+                [
+                    [float(by_label[shown][said][name]) for said in by_label]
+                    for shown in by_label
+                ]
+            )
+            for name in ("p", "similarity", "bias_of_said")
+        }
+        model = choice_model(known["p"])
+        np.testing.assert_allclose(model.similarity, known["similarity"], atol=1e-8)
+        bias = known["bias_of_said"][0]
+        np.testing.assert_allclose(model.bias, bias / bias.sum(), rtol=1e-7)
+
+
+def test_a_choice_model_is_its_own_inverse() -> None:
+    random = np.random.default_rng(1)
+    upper = np.triu(random.uniform(0.05, 0.5, (26, 26)), 1)
+    bias = random.dirichlet(np.full(26, 5.0))
+    model = ChoiceModel(bias, upper + upper.T + np.eye(26))
+    found = choice_model(model.probabilities())
+    np.testing.assert_allclose(found.bias, bias, rtol=1e-10)
+    np.testing.assert_allclose(found.similarity, model.similarity, rtol=1e-10)
+    with pytest.raises(InputError, match="all above 0"):
+        choice_model([[1, 0], [0, 1]])
