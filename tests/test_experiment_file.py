@@ -45,7 +45,8 @@ OURS = (
 IN_TIME = tuple(
     name for name in catalogue_names("experiments") if name.startswith("temporal")
 )
-OTHERS = (*SUITES, *IN_WORDS, *OURS, *IN_TIME)
+NAMED = ("landolt_4", "landolt_8", "letter_acuity", "letter_contrast", "tumbling_e")
+OTHERS = (*SUITES, *IN_WORDS, *OURS, *IN_TIME, *NAMED)
 
 
 @pytest.mark.parametrize(
