@@ -165,7 +165,7 @@ def many(share: float | None, flag: str) -> str:
 
 
 def number(value: float | None, digits: int = 2, sign: bool = False) -> str:
-    """Format a value with so many decimals, or "-" for None."""
+    """Format a value with so many decimals, or a missing one as "-"."""
     return "-" if value is None else f"{value:{'+' if sign else ''}.{digits}f}"
 
 
@@ -184,7 +184,7 @@ def ends_text(low: float | None, high: float | None, digits: int = 2) -> str:
 
 
 def percent(share: float | None, digits: int | None = None) -> str:
-    """Format a share as a percentage, or "-" for None.
+    """Format a share as a percentage, or a missing one as "-".
 
     Examples
     --------

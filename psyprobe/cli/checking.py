@@ -280,7 +280,7 @@ def _select(path: Path, arrays: dict[str, AnyArray], key: str | None) -> AnyArra
 
 
 def _check_finite(path: Path, values: AnyArray) -> AnyArray:
-    """Refuse an array read from a file that is empty or has values that are not finite."""
+    """Return a file's array, refusing one that is empty or has values that are not finite."""
     if (
         values.dtype.kind not in "uif"
         or not values.size

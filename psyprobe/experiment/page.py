@@ -151,7 +151,7 @@ class Repeats(Section):
 
     @model_validator(mode="after")
     def _in_proportion(self) -> Repeats:
-        """Refuse fewer repeats of text answers than of probabilities."""
+        """Check that texts have at least as many repeats as probabilities."""
         if self.p_yes > self.text:
             raise InputError(
                 f"asking.repeats.p_yes is {self.p_yes} and asking.repeats.text {self.text}; a "

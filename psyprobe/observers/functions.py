@@ -197,7 +197,7 @@ class AnswersOfFunction(Answering):
 
 
 def _answer(name: str, reply: Any, complete: bool) -> Answer:
-    """Convert what a function returned (text, mapping, `Answer`) to an answer."""
+    """Convert what a function returned (text, with log-probabilities, `Answer`) to an answer."""
     match reply:
         case Answer():
             return reply

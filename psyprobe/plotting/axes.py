@@ -79,7 +79,7 @@ _PRINT_STYLE = Path(__file__).with_name("print.mplstyle")
 
 
 def new_axes(width: float = 5.6, height: float = 4.4) -> Axes:
-    """Make axes on a new pyplot figure, size in inches, with room for labels and colour bars."""
+    """Create axes on a new pyplot figure, size in inches, with room for labels and colour bars."""
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=(width, height), layout="constrained")
@@ -90,7 +90,7 @@ def new_axes(width: float = 5.6, height: float = 4.4) -> Axes:
 
 @contextmanager
 def typeset(width: float | None) -> Iterator[None]:
-    """Set type and lines as a journal prints them at a width in mm; without one, change nothing."""
+    """Set matplotlib's type and lines within the block as journals print them at a width in mm."""
     if width is None:
         yield
         return
@@ -116,7 +116,7 @@ def max_columns() -> int:
 
 
 def paler(colour: Any, share: float) -> tuple[float, float, float]:
-    """Mix a colour with white: this stands in for transparency, which an EPS does not have."""
+    """Mix a colour with white, in place of transparency, which EPS files lack."""
     from matplotlib.colors import to_rgb
 
     red, green, blue = (1 - share * (1 - part) for part in to_rgb(colour))
@@ -139,14 +139,14 @@ def colour_map(name: str) -> Colormap:
 
 
 def scaled(size: float) -> float:
-    """Scale a width of lines or markers with the size of type."""
+    """Scale a line width or marker size with the size of type."""
     import matplotlib as mpl
 
     return size * min(float(mpl.rcParams["font.size"]) / 10, 1.0)
 
 
 def fit_width(artist: Any, width: float | None) -> None:
-    """Bring the figure of axes to a width in mm, and its height in proportion."""
+    """Resize the figure of axes to a width in mm, its height in proportion."""
     if width is not None:
         figure = artist.get_figure(root=True)
         old_width, old_height = figure.get_size_inches()
@@ -165,7 +165,7 @@ def legend_lines(figure: Any) -> int:
 
 
 def check_new(width: float | None, canvas: Any) -> None:
-    """Refuse a width for axes or a figure of the caller, which have a size."""
+    """Refuse a width for the caller's own axes or figure, which have a size."""
     if width is not None and canvas is not None:
         raise InputError(
             f"width is {width:g} mm, and ax or figure has a size of its own; leave one out"
@@ -179,7 +179,7 @@ def panels_in(
     panel_size: tuple[float, float],
     margin: tuple[float, float] = (0.0, 0.2),
 ) -> tuple[Any, list[Axes]]:
-    """Make the axes of several panels, on a figure or a new one; sizes in inches."""
+    """Create the axes of several panels, on a figure or a new one; sizes in inches."""
     rows = -(-count // columns)
     if figure is None:
         import matplotlib.pyplot as plt
@@ -209,12 +209,12 @@ def label(ax: Axes, x: str, y: str, title: str, *, framed: bool = True) -> None:
 
 
 def shades(count: int, lightest: float = 0.9) -> Any:
-    """Take colours from dark to light; the light end of the map cannot be seen on white."""
+    """Pick colours from dark to light that are all seen on white."""
     return colour_map("viridis")(np.linspace(0, lightest, count))
 
 
 def log_axis(axis: Axis, values: ArrayLike, margin: float = 1.0) -> None:
-    """Make an axis logarithmic, reaching beyond values by a factor.
+    """Make an axis logarithmic, from below the smallest to beyond the largest value.
 
     It has more numbers than powers of ten where it spans few decades.
     """
@@ -242,7 +242,7 @@ def draw_arrow(
     colour: Any,
     **style: Any,
 ) -> None:
-    """Draw an arrow to a threshold beyond what was shown."""
+    """Draw an arrow to a threshold that lies beyond the contrasts shown."""
     arrow = {"arrowstyle": "-|>", "color": colour, **style}
     ax.annotate("", xy=end, xytext=start, arrowprops=arrow)
 
@@ -254,7 +254,7 @@ def labelled_lines(panels: Iterable[Axes]) -> list[Any]:
 
 
 def legend_below(canvas: Any, handles: Sequence[Any], title: str) -> None:
-    """Add a legend under axes or a figure, where it hides nothing."""
+    """Add a legend below axes or a figure, where it hides nothing."""
     if not handles:
         return
     figure = canvas.get_figure(root=True)
@@ -286,14 +286,14 @@ def legend_below(canvas: Any, handles: Sequence[Any], title: str) -> None:
 
 
 def _width_in_inches(canvas: Any) -> float:
-    """Measure a figure, or the cell of its grid that holds axes."""
+    """Measure the width of a figure, or of the grid cell that holds axes."""
     width = float(canvas.get_figure(root=True).get_size_inches()[0])
     cell = getattr(canvas, "get_subplotspec", lambda: None)()
     return width * len(cell.colspan) / int(cell.get_gridspec().ncols) if cell else width
 
 
 def level_axis(axis: Axis, values: ArrayLike, margin: float = 1.0) -> None:
-    """Limit an axis to the values of a level, and make it logarithmic where they are so spaced.
+    """Limit an axis to a level's values, logarithmic if they are so spaced.
 
     A 0 beside logarithmic values stands at the end of the axis.
 
@@ -322,7 +322,7 @@ def level_axis(axis: Axis, values: ArrayLike, margin: float = 1.0) -> None:
 
 
 def _log_axis_with_zero(axis: Axis, zero: float, low: float, high: float) -> None:
-    """Make an axis logarithmic, with 0 at the place of the value `zero`."""
+    """Make an axis logarithmic, with 0 at the place of another value."""
     from matplotlib.scale import FuncScale
     from matplotlib.ticker import NullFormatter
 
@@ -340,7 +340,7 @@ def _log_axis_with_zero(axis: Axis, zero: float, low: float, high: float) -> Non
 def log_with_zero(
     zero: float,
 ) -> tuple[Callable[..., FloatArray], Callable[..., FloatArray]]:
-    """Make the logarithm that takes 0 for `zero`, and its inverse, for scales of matplotlib."""
+    """Build a logarithm that takes 0 for a given value, and its inverse, for matplotlib."""
 
     def forward(values: ArrayLike) -> FloatArray:
         linear = np.asarray(values, dtype=np.float64)
@@ -359,7 +359,7 @@ def _limit(axis: Axis, low: float, high: float, scale: Any = None) -> None:
 
 
 def is_logarithmic(values: ArrayLike) -> bool:
-    """Test whether values are above 0 and more evenly spaced by factors than by differences.
+    """Tell whether values are above 0 and more evenly spaced by factors than by differences.
 
     Examples
     --------
@@ -377,7 +377,7 @@ def is_logarithmic(values: ArrayLike) -> bool:
 
 
 def zero_beside(values: ArrayLike) -> float | None:
-    """Choose the place of 0 on a logarithmic axis, a little left of the other values.
+    """Choose where a logarithmic axis shows 0: a little left of the other values.
 
     None for a linear axis, or without a 0. Only values that span a decade have such an axis; angles
     of 15, 30, 60 and 90 deg do not.
@@ -397,7 +397,7 @@ def zero_beside(values: ArrayLike) -> float | None:
 
 
 def tick_texts(values: Iterable[float], low: float, high: float) -> list[str]:
-    r"""Format ticks in one style: plain numbers, or powers of ten where some would be long.
+    r"""Format ticks alike: plain numbers, or powers of ten where some would be long.
 
     Examples
     --------
@@ -447,7 +447,7 @@ def short_name(observer: str) -> str:
 def title_of(
     result: xr.Dataset, width: int = 32, among: Sequence[xr.Dataset] = ()
 ) -> str:
-    """Title a result by its observer's short name, in lines of `width` characters.
+    """Build a result's title from its observer's short name, in lines of `width` characters.
 
     Where another observer of `among` has the same short name, the full name. Random weights have a
     line of their own.
@@ -476,7 +476,7 @@ def panel_title(
     observer: bool,
     among: Sequence[xr.Dataset] = (),
 ) -> str:
-    """Title a panel by experiment, observer and layer, a line each, as far as they differ."""
+    """Build a panel's title from experiment, observer and layer, as far as they differ."""
     lines = []
     if experiment:
         lines.append(printable(str(result.attrs.get("experiment", ""))))
@@ -488,7 +488,7 @@ def panel_title(
 
 
 def printable(text: str) -> str:
-    """Escape text for matplotlib: a dollar sign in a model's name would begin a formula."""
+    """Escape dollar signs and invisible characters, so that matplotlib shows text as it is."""
     return printable_line(text).replace("$", r"\$")
 
 
@@ -498,7 +498,7 @@ def result_layers(
     layers_of: Callable[[xr.Dataset], list[str]],
     ax: Axes | None,
 ) -> list[tuple[xr.Dataset, str]]:
-    """Pair each result with its layers, or with one layer; several pairs do not fit on one Axes."""
+    """Pair each result with each of its layers, refusing several pairs on one Axes."""
     pairs = [
         (result, name)
         for result in results
@@ -518,7 +518,7 @@ def check_room(ax: Axes | None, panels: int) -> None:
 
 
 def save_figure(figure: Figure | Axes, path: str | Path, *, dpi: float = 200) -> Path:
-    """Write a figure to a file, in the format of its suffix.
+    """Write a figure to a file, in the format that the suffix names.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ _CURVE_POINTS = 50
 
 
 def contour_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
-    """Describe the responses of each observer over level and sensitivity, with human sensitivity.
+    """Build a report's figure of responses over level and sensitivity, with human sensitivity.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def contour_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
 
 
 def _measures(results: Sequence[xr.Dataset]) -> dict[str, str]:
-    """Label the measures that any result holds, that of the experiment first."""
+    """List the measures that any result holds, with labels, the experiment's own first."""
     measures = {str(name) for result in results for name in measures_of(result)}
     names = [name for name in MEASURE_LABELS if name in measures]
     first = str(results[0].attrs.get("score_measure", ""))
@@ -99,7 +99,7 @@ def _grids(
     measure: str,
     slices: Mapping[str, FloatArray],
 ) -> dict[str, Grid]:
-    """Select grids by layer; with several levels, by layer and each value of the other levels."""
+    """Build response grids by layer, and by each value of further levels."""
     layers = layers_of(result)
     grids = {}
     for values in itertools.product(*slices.values()):
@@ -137,7 +137,7 @@ def _human_lines(result: xr.Dataset, responses: Responses) -> list[Line]:
 
 
 def match_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
-    """Describe the contrasts that match each reference, for each observer and for people.
+    """Build a report's figure of contrast matches, for each observer and for people.
 
     Parameters
     ----------
@@ -211,6 +211,6 @@ def _match_lines(result: xr.Dataset, measure: str, layer: str) -> list[Line]:
 
 
 def _shades(references: FloatArray) -> dict[int, float]:
-    """Assign a shade from 0 to 1 to the index of each reference, from low to high contrast."""
+    """Assign a shade, 0 to 1, to each reference from low to high contrast."""
     order = np.argsort(references).tolist()
     return {index: rank / max(len(order) - 1, 1) for rank, index in enumerate(order)}

@@ -99,7 +99,7 @@ def contour(
     width: float | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw filled and line contours of the responses, and people's contrast sensitivity on them.
+    """Draw responses as filled contours over level and sensitivity, with the human CSF.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def contours(
     width: float | None = None,
     titles: Sequence[str] | None = None,
 ) -> Figure | SubFigure:
-    """Draw contour plots of several results or layers with common levels and one colour bar.
+    """Draw contour plots of several results or layers that share levels and a colour bar.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def _remove_repeated_labels(
     results: Sequence[xr.Dataset],
     columns: int,
 ) -> None:
-    """Remove labels of axes that the panel below, or on the left, has too."""
+    """Remove axis labels that the panel below, or on the left, repeats."""
     for i, ax in enumerate(panels):
         if i >= columns and panels[i - columns].get_xlabel() == ax.get_xlabel():
             panels[i - columns].set_xlabel("")
@@ -316,7 +316,7 @@ class _Scale:
         )
 
     def quantity(self, responses: Responses) -> Masked:
-        """Compute the quantity to draw, masked where there is nothing to draw."""
+        """Compute the values to colour, masked where there is nothing to draw."""
         defined = np.ma.masked_array(responses.grid.T, responses.status.T == UNDEFINED)
         if not self.log:
             return np.ma.asarray(defined)
@@ -327,23 +327,23 @@ class _Scale:
 
 
 def _defined(responses: Responses) -> FloatArray:
-    """Select the responses of the grid that are not undefined."""
+    """Select the responses that are not undefined."""
     return np.asarray(responses.grid[responses.status != UNDEFINED])
 
 
 def _noise_floor(responses: Responses) -> float:
-    """Return the response that rounding alone makes; 0 where none was measured."""
+    """Return the response that rounding alone causes; 0 where none was measured."""
     return max(responses.noise_floor, 0.0)
 
 
 def _above_noise(responses: Responses) -> FloatArray:
-    """Select the responses of the grid that are above the noise floor."""
+    """Select the responses that are above the noise floor."""
     defined = _defined(responses)
     return defined[defined > _noise_floor(responses)]
 
 
 def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Responses:
-    """Select the responses to draw, and raise unless they are over one level."""
+    """Select the responses to draw, refusing any but those over one level."""
     responses = select(result, measure=measure, layer=layer)
     if not responses.grid.size:
         raise InputError(
@@ -395,7 +395,7 @@ def _linear_levels(top: float, measure: str) -> FloatArray:
 
 
 def _log_scale(responses: Sequence[Responses], top: float, cmap: str) -> _Scale:
-    """Space levels evenly in log10, from the smallest response above the noise to the largest."""
+    """Space contour levels evenly in log10, from the smallest response above noise on."""
     above_noise = np.concatenate(list(map(_above_noise, responses)))
     if not above_noise.size:
         noise_floor = max(panel.noise_floor for panel in responses)
@@ -485,7 +485,7 @@ def _draw_panel(
 
 
 def _blank_handles(responses: Sequence[Responses], scale: _Scale) -> list[Any]:
-    """Make the legend handle of blank areas, if there are any."""
+    """Build the legend entry of blank areas, if there are any."""
     from matplotlib.patches import Patch
 
     reasons = {
@@ -498,7 +498,7 @@ def _blank_handles(responses: Sequence[Responses], scale: _Scale) -> list[Any]:
 
 
 def upwards(result: xr.Dataset) -> bool:
-    """Test whether thresholds, and not sensitivity, are upwards: with masks or without contrast."""
+    """Tell whether the upward axis shows thresholds, with masks or no contrast, or sensitivity."""
     return (
         "mask_contrast" in levels_of(result)
         or stimulus_axis_of(result).name != "contrast"
@@ -506,7 +506,7 @@ def upwards(result: xr.Dataset) -> bool:
 
 
 def upward_label(result: xr.Dataset) -> str:
-    """Label the upward axis."""
+    """Label the upward axis, of sensitivity or thresholds."""
     axis = stimulus_axis_of(result)
     if axis.name != "contrast":
         return axes.level_label(result, axis.name)
@@ -585,7 +585,7 @@ def _colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """List powers of ten within log10 limits, or 1, 2, 5 times these where they are few."""
+    """List the tick values within log10 limits: powers of ten, or 1, 2, 5 times these."""
     digits = (1, 2, 5) if high - low < 1.5 else (1,)
     exponents = range(int(np.floor(low)), int(np.ceil(high)) + 1)
     ticks = [digit * 10.0**exponent for exponent in exponents for digit in digits]
@@ -672,7 +672,7 @@ def scored_responses(
 
 
 def _level_norm(values: FloatArray) -> Normalize:
-    """Scale colours to values of a level, like `axes.level_axis`."""
+    """Build matplotlib's colour scale over a level's values, logarithmic if they are so spaced."""
     from matplotlib.colors import FuncNorm, LogNorm, Normalize
 
     zero = axes.zero_beside(values)
@@ -755,7 +755,7 @@ def matched_contrast(
 
 
 def _draw_match(ax: Axes, match: MatchedCurves, reference: int, colour: Any) -> None:
-    """Draw the matches of one reference contrast, of people and of the observer."""
+    """Draw the matches to one reference contrast, of people and of the observer."""
     matches = match.matches
     exists = matches.saturated[reference] == 0
     contrast = np.where(exists, matches.contrast[reference], np.nan)
@@ -787,7 +787,7 @@ def _draw_match(ax: Axes, match: MatchedCurves, reference: int, colour: Any) -> 
 
 
 def _match_handles(match: MatchedCurves) -> list[Any]:
-    """Make the legend handles of contrast matches."""
+    """Build the legend entries of contrast matches."""
     from matplotlib.lines import Line2D
 
     def handle(label: str, **style: Any) -> Line2D:

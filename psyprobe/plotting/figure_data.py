@@ -144,7 +144,7 @@ Part: TypeAlias = Figure | Table | Gallery
 
 
 def level_axis(label: str, values: ArrayLike) -> Axis:
-    """Describe the axis of a level, like `psyprobe.plotting.axes.level_axis`.
+    """Describe the axis of a level for a report's figure.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def level_axis(label: str, values: ArrayLike) -> Axis:
 
 
 def name_of(result: xr.Dataset) -> str:
-    """Read the name of a result's observer, with a warning if its weights are random."""
+    """Return a result's observer name, with a warning if its weights are random."""
     name = str(result.attrs.get("observer", ""))
     if result.attrs.get("random_weights", 0):
         return f"{name} (RANDOM WEIGHTS)"
@@ -164,7 +164,7 @@ def name_of(result: xr.Dataset) -> str:
 
 
 def plain_label(text: str) -> str:
-    r"""Replace formulas of matplotlib in a label by letters, for pages.
+    r"""Replace matplotlib's formulas in a label by letters.
 
     Parameters
     ----------

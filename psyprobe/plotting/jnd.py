@@ -78,7 +78,7 @@ def jnd_panels(
     layer: str | None = None,
     **_: Any,
 ) -> Axes | Drawn | SubFigure:
-    """Draw the thresholds of each result and layer with an anchor.
+    """Draw the just noticeable differences of each result and layer that has them.
 
     This is ``plot`` of a probe, see `psyprobe.probes.results`. The level is to the right (a level
     of 0 at the very left), the just noticeable difference upwards. Thresholds that are not reached
@@ -121,7 +121,7 @@ def jnd_panels(
 
 
 def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
-    """Describe the same figure as plain data, for a page."""
+    """Build a report's figure of just noticeable differences."""
     joined = map(join_measures, results)
     anchored = [result for result in joined if "anchor_response" in result]
     if not anchored:
@@ -193,7 +193,7 @@ def _threshold_label(result: xr.Dataset) -> str:
 def _condition(
     result: xr.Dataset, names: Sequence[str], values: Sequence[float]
 ) -> str:
-    """Describe values of levels with their units."""
+    """Describe the values of levels with their units."""
     units = [unit_symbol(result[name].attrs) for name in names]
     return ", ".join(
         f"{name.replace('_', ' ')} {axes.with_unit(value, unit)}"
@@ -202,7 +202,7 @@ def _condition(
 
 
 def _curves(result: xr.Dataset, score: DiscriminationScore) -> Iterator[_Curve]:
-    """Give thresholds over the last level, one curve for each combination of the other levels."""
+    """Iterate over curves of thresholds over the last level, at each of the other levels."""
     *others, last = levels_of(result)
     responders: dict[str, Thresholds | None] = {
         "people": score.people,
@@ -227,7 +227,7 @@ def _draw(
     curves: Sequence[_Curve],
     axis_curves: Sequence[_Curve],
 ) -> None:
-    """Draw curves on an upward axis that holds `axis_curves`."""
+    """Draw curves of thresholds, with an axis that holds also `axis_curves`."""
     y = np.concatenate([curve.y for curve in axis_curves])
     y = y[np.isfinite(y)]
     if not y.size:

@@ -26,7 +26,7 @@ _PALE = 0.45
 
 
 def participant_name(csf: xr.Dataset) -> str:
-    """Name a participant with the number of answers, and of sessions where there are several."""
+    """Build a participant's name with the number of answers, and of sessions."""
     sessions = sessions_of(csf)
     if not sessions:
         return name_of(csf)
@@ -41,7 +41,7 @@ def participant_name(csf: xr.Dataset) -> str:
 def draw_participant(
     ax: Axes, csf: xr.Dataset, name: str, colour: Any, marker: str
 ) -> None:
-    """Draw a participant behind the mean of all: a thin pale line, without an interval."""
+    """Draw a participant's CSF as a thin pale line, without an interval."""
     (level,) = levels_of(csf)
     ax.plot(
         csf[level].values,
@@ -58,7 +58,7 @@ def draw_participant(
 
 
 def draw_mean(ax: Axes, curve: PeopleCurve, colour: Any) -> None:
-    """Draw the mean of several people with the band of its interval; hollow where it is unsure."""
+    """Draw the mean CSF of people with its interval as a band, hollow where unsure."""
     band = paler(colour, 0.18)
     ax.fill_between(
         curve.values, curve.low, curve.high, color=band, linewidth=0, zorder=1
@@ -81,7 +81,7 @@ def draw_mean(ax: Axes, curve: PeopleCurve, colour: Any) -> None:
 def draw_hollow(
     ax: Axes, x: Any, y: Any, colour: Any, marker: str, size: float
 ) -> None:
-    """Draw white centres over marks that were drawn before."""
+    """Draw white centres over marks, to make them hollow."""
     if len(x):
         ax.plot(
             x,
@@ -97,7 +97,7 @@ def draw_hollow(
 
 
 def hollow_handles(csfs: Sequence[xr.Dataset]) -> list[Any]:
-    """Make the legend handle of hollow marks of people, if there are any."""
+    """Build the legend entry of people's hollow marks, if there are any."""
     from matplotlib.lines import Line2D
 
     if not any(unsure_points(csf).any() for csf in csfs):
@@ -107,12 +107,12 @@ def hollow_handles(csfs: Sequence[xr.Dataset]) -> list[Any]:
 
 
 def unsure_points(csf: xr.Dataset) -> BoolArray:
-    """Read which thresholds of a person lie below what is claimed of the screen."""
+    """Mark a person's thresholds that lie below what the screen is claimed to show."""
     return np.asarray(csf.get("unsure", csf["n_usable"] < 0))
 
 
 def mean_line(curve: PeopleCurve, colour: int) -> Line:
-    """Describe the mean of several people as plain data."""
+    """Build a report's line of the mean CSF of people."""
     text = f"geometric mean of {len(curve.persons)} people"
     return Line(
         curve.name,
@@ -126,7 +126,7 @@ def mean_line(curve: PeopleCurve, colour: int) -> Line:
 
 
 def participant_notes(csf: xr.Dataset) -> list[str]:
-    """Say of each point how many answers were given there, and whether it is unsure."""
+    """Write a note for each point: how many answers, and whether it is unsure."""
     trials = csf["trials"].values.sum(axis=(0, 2))
     notes = []
     for count, unsure in zip(trials, unsure_points(csf), strict=True):

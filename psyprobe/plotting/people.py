@@ -75,7 +75,7 @@ class Spread(NamedTuple):
 
 
 def read_choice(human: str) -> HumanChoice:
-    """Read which human data are drawn.
+    """Read which human data are drawn ("both", "model" ...), refusing other words.
 
     Examples
     --------
@@ -89,19 +89,19 @@ def read_choice(human: str) -> HumanChoice:
 
 
 def measured_points(result: xr.Dataset) -> MeasuredGroup | None:
-    """Look up measured thresholds on a result's levels or little beyond; None without any."""
+    """Find measured human thresholds at a result's levels or little beyond; None without any."""
     conditions = conditions_of(result)
     return None if conditions is None else points_under(conditions)
 
 
 def points_under(conditions: Conditions) -> MeasuredGroup | None:
-    """Look up measured thresholds under conditions or moved to them; None without any."""
+    """Find measured human thresholds for conditions, or scaled to them; None without any."""
     points = figure_points(conditions)
     return MeasuredGroup(conditions, points) if points else None
 
 
 def spread_of(points: Sequence[MeasuredPoints]) -> Spread | None:
-    """Choose the data set of most measurements to draw the spread between people."""
+    """Choose the data set of most measurements, to draw the spread between people."""
     largest = None
     most_people = 0.0
     for data_set in points:
@@ -117,7 +117,7 @@ def spread_of(points: Sequence[MeasuredPoints]) -> Spread | None:
 
 
 def draw_curve(ax: Axes, x: FloatArray, y: FloatArray, name: str, **style: Any) -> None:
-    """Draw the curve of people, dashed in black."""
+    """Draw the human CSF, dashed in black."""
     style = {"linewidth": 1.4, **style}
     ax.plot(x, y, color="black", linestyle="--", label=name, **style)
 
@@ -125,7 +125,7 @@ def draw_curve(ax: Axes, x: FloatArray, y: FloatArray, name: str, **style: Any) 
 def draw_people(
     ax: Axes, points: Sequence[MeasuredPoints], *, lines: bool = False
 ) -> None:
-    """Draw measured thresholds: filled where they were measured so, hollow where they were moved.
+    """Draw measured human thresholds: hollow where they were scaled to the conditions.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def _marker_style(data_set: str) -> JsonObject:
 def people_handles(
     groups: Sequence[MeasuredGroup], *, surface: bool = False
 ) -> list[Any]:
-    """Make legend handles of measured thresholds on one or several panels, each data set once."""
+    """Build legend entries of measured human thresholds, each data set once."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -219,7 +219,7 @@ def people_handles(
 def people_legend(
     ax: Axes, group: MeasuredGroup | None, handles: Sequence[Any] = ()
 ) -> None:
-    """Add a legend of all lines, further handles, and the people on a panel, under axes."""
+    """Add a legend of all lines, further entries and human data below axes."""
     groups = [] if group is None else [group]
     legend_below(
         ax,
@@ -233,7 +233,7 @@ def people_legend(
 
 
 def people_title(groups: Sequence[MeasuredGroup]) -> str:
-    """Explain filled and hollow marks in the title of a legend."""
+    """Build the title of a legend that explains filled and hollow marks."""
     if not groups:
         return ""
     notes = []
@@ -250,7 +250,7 @@ def people_title(groups: Sequence[MeasuredGroup]) -> str:
 
 
 def people_lines(result: xr.Dataset) -> list[Line]:
-    """Describe measured thresholds as plain data, one line for each data set."""
+    """Build a report's lines of measured human thresholds, one for each data set."""
     group = measured_points(result)
     lines = []
     for data_set in group.points if group is not None else ():
@@ -269,7 +269,7 @@ def people_lines(result: xr.Dataset) -> list[Line]:
 
 
 def _point_notes(data_set: MeasuredPoints) -> list[str]:
-    """Say of each point how it was measured and with how many people."""
+    """Write a note for each point: how it was measured and with how many people."""
     other_conditions = "measured under others"
     if data_set.transport_range is not None:
         other_conditions += ", moved here by castleCSF"
@@ -287,7 +287,7 @@ def _count_people(count: str) -> str:
 
 
 def _data_set_label(name: str, data_sets: Sequence[MeasuredPoints]) -> str:
-    """Name a data set with its number of people and the factors by which points were moved."""
+    """Label a data set with its number of people and the factors it was scaled by."""
     counts = sorted({data_set.persons for data_set in data_sets})
     count = "-".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     people = "means" if counts[-1] == 0 else _count_people(count)

@@ -36,7 +36,7 @@ _MEAN_STYLE: JsonMapping = {
 
 
 def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
-    """Draw the sensitivity under each wording relative to their mean, one row for each wording.
+    """Draw the sensitivity under each prompt relative to the mean of all, one row each.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def _draw_ratios(
     colours: Any,
     reach: float,
 ) -> None:
-    """Draw the sensitivities of one wording, and arrows to censored thresholds at the edges."""
+    """Draw the sensitivities under one prompt, with arrows to censored thresholds."""
     for index, colour in enumerate(colours):
         if np.isfinite(ratio[index]):
             ax.plot(ratio[index], row, color=colour, **_DOT_STYLE)
@@ -219,7 +219,7 @@ def plot_yes_map(
 
 
 def _draw_thresholds(ax: Axes, wordings: xr.Dataset, values: FloatArray) -> None:
-    """Draw the geometric mean of the thresholds of wordings."""
+    """Draw the geometric mean of the thresholds over prompts."""
     usable = wordings["usable"].astype(bool)
     mean = wordings["log10_threshold"].where(usable).mean("prompt").values
     style: JsonObject = {"color": "white", "markeredgecolor": "black", "marker": "o"}
@@ -229,7 +229,7 @@ def _draw_thresholds(ax: Axes, wordings: xr.Dataset, values: FloatArray) -> None
 
 
 def _order(csf: xr.Dataset, means: FloatArray) -> tuple[list[int], list[str]]:
-    """Order wordings by group and then by sensitivity: their indices, and the names of all."""
+    """Order prompts by group and then by sensitivity, as indices with their names."""
     groups = csf["group"].values.astype(str)
     names = [str(name) for name in csf["prompt"].values]
     places, group_order = pd.factorize(groups)
@@ -243,7 +243,7 @@ def _order(csf: xr.Dataset, means: FloatArray) -> tuple[list[int], list[str]]:
 def _pool_wordings(
     contrast: FloatArray, yes: FloatArray, trials: FloatArray
 ) -> pd.Series[float]:
-    """Compute the share of yes, over all wordings, by log10 contrast at one level."""
+    """Compute the share of yes over all prompts by log10 contrast at one level."""
     tested = trials > 0
     # Wordings see the same images, but those whose replies do not count leave means of delivered
     # contrast apart.
@@ -254,7 +254,7 @@ def _pool_wordings(
 
 
 def _edges(centres: ArrayLike) -> FloatArray:
-    """Compute edges halfway between centres, and as far outside the last ones."""
+    """Compute cell edges halfway between centres, and as far outside the last ones."""
     c = np.asarray(centres, dtype=np.float64)
     if len(c) == 1:
         return np.array([c[0] - 0.15, c[0] + 0.15])

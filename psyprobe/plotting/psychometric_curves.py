@@ -40,7 +40,7 @@ def plot_psychometric(
     values: Sequence[float] | None = None,
     answers: Sequence[npt.ArrayLike] | None = None,
 ) -> Axes:
-    """Draw the psychometric functions of one wording or of a fit, one colour for each level.
+    """Draw the psychometric functions of one prompt or of a fit, one colour a level.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def plot_psychometric(
 
 
 def prompt_index(csf: xr.Dataset, prompt: str) -> int:
-    """Find the index of a wording among those of a result."""
+    """Find the index of a prompt among those of a result, refusing an unknown one."""
     names = [str(name) for name in csf["prompt"].values]
     if prompt not in names:
         raise unknown_name("prompt", prompt, names)
@@ -135,7 +135,7 @@ def _nearest_indices(
     level_values: FloatArray,
     values: Sequence[float] | None,
 ) -> npt.NDArray[np.intp]:
-    """Find the indices of the level values nearest to some values; all without values."""
+    """Find the indices of the levels nearest to some values, or of all."""
     if values is None:
         return np.arange(len(level_values))
     if not len(values):
@@ -153,7 +153,7 @@ def _draw_function(
     colour: object,
     span: tuple[float, float],
 ) -> None:
-    """Draw the fit of one level with its threshold, or an arrow to a threshold beyond contrasts."""
+    """Draw the fit at one level with its threshold, or an arrow to a threshold beyond."""
     left, right = span
     curve = fitted_curve(wording, index, np.geomspace(left, right, 201))
     status = str(flag_words(wording["status"])[index])
@@ -178,14 +178,14 @@ def share_label(csf: xr.Dataset) -> str:
 
 
 def log10_interval(wording: xr.Dataset, index: int) -> FloatArray:
-    """Read low end, threshold and high end of a level; an end that is missing is the threshold."""
+    """Read an interval's low end, threshold and high end; a missing end is the threshold."""
     names = ("log10_threshold_low", "log10_threshold", "log10_threshold_high")
     interval = np.array([wording[name].values[index] for name in names])
     return np.where(np.isnan(interval), interval[1], interval)
 
 
 def are_counts(csf: xr.Dataset) -> bool:
-    """Test whether answers are yes or no, whose share has an interval, and not probabilities."""
+    """Tell whether answers are yes or no, whose share has an interval, and not probabilities."""
     method = flag_words(csf["method"])
     whole_answers = bool((csf["yes"].values % 1 == 0).all())
     counted = (method == "counts") | ((method == "posterior") & whole_answers)
@@ -203,7 +203,7 @@ class FittedCurve(NamedTuple):
 
 
 def fitted_curve(wording: xr.Dataset, index: int, x: FloatArray) -> FittedCurve | None:
-    """Evaluate the fit of one level of one wording at contrasts.
+    """Compute the fitted function at one level of one prompt, at contrasts.
 
     None where there is no fit, or one on a linear axis.
     """

@@ -130,7 +130,7 @@ def _slant_ticks(ax: Axes, labels: Sequence[str]) -> None:
 
 
 def _quality(values: FloatArray, tests: Sequence[Test]) -> np.ma.MaskedArray[Any, Any]:
-    """Scale each column from 0, its worst score, to 1, its best; missing scores are masked."""
+    """Scale each column from 0, its worst score, to 1, its best, missing ones masked."""
     quality = np.ma.masked_array(np.zeros(values.shape), mask=~np.isfinite(values))
     for column, test in enumerate(tests):
         has_score = np.isfinite(values[:, column])
@@ -141,7 +141,7 @@ def _quality(values: FloatArray, tests: Sequence[Test]) -> np.ma.MaskedArray[Any
 
 
 def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
-    """Draw the scores of one test as bars from best to worst: a panel of the paper's Figure 6.
+    """Draw the scores of one test as bars from best to worst.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def _name_without_family(row: BoardRow) -> str:
 
 
 def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
-    """Draw the scores of every test, one panel each, with one legend: the paper's Figure 6.
+    """Draw the scores of every test as bars, one panel each, with one legend.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
 
 
 def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
-    """Draw the score of each layer against its depth, one line for each observer and test.
+    """Draw the score of each layer over its depth, one line for each observer and test.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
 
 
 def _depth_metric(score: Score) -> Metric | None:
-    """Find the first metric of the observer."""
+    """Find the first metric of the observer, to draw over depth."""
     rows = [row.entries for row in score.rows() if row.responder == OBSERVER]
     return next(itertools.chain.from_iterable(rows), None)
 
@@ -345,7 +345,7 @@ def _is_reference(row: BoardRow) -> bool:
 
 
 def _references(rows: Sequence[BoardRow]) -> dict[str, tuple[Any, BoardRow]]:
-    """Choose the rows of reference lines, by label, with the style of the line.
+    """Choose the rows to draw as reference lines, by label, with the style of each.
 
     Pixels of the user's run go before published ones.
     """

@@ -42,7 +42,7 @@ _ARROW = 1.6
 
 
 def wilson(yes: FloatArray, trials: FloatArray) -> FloatArray:
-    """Compute how far the 95 % interval reaches below and above a proportion (Wilson 1927)."""
+    """Compute how far Wilson's 95 % interval reaches below and above a proportion."""
     z = 1.959963984540054
     proportion = yes / trials
     shrinkage = 1 + z * z / trials
@@ -59,7 +59,7 @@ def draw_fit(
     answers: Sequence[ArrayLike] | None,
     names: Sequence[float | str] | None,
 ) -> Axes:
-    """Draw the curves of a fit: see `psyprobe.plotting.plot_psychometric`."""
+    """Draw the curves of a psychometric fit, with answers if given."""
     curves = np.atleast_1d(fit.log10_threshold).size
     if names is not None and len(names) != curves:
         raise InputError(
@@ -98,7 +98,7 @@ def _contrast_range(contrast: FloatArray, trials: FloatArray) -> tuple[float, fl
 
 
 def _fit_range(fit: PsychometricFit) -> tuple[float, float]:
-    """Find the contrasts that hold all curves with a threshold."""
+    """Find the range of contrasts that holds all curves with a threshold."""
     threshold = np.atleast_1d(fit.log10_threshold).ravel()
     width = np.atleast_1d(fit.log10_width).ravel()
     fitted = np.isfinite(threshold)
@@ -120,7 +120,7 @@ def draw_shares(
     counted: bool = True,
     **style: Any,
 ) -> None:
-    """Draw shares of yes at the contrasts that were tested, with intervals if counted."""
+    """Draw shares of yes at the tested contrasts, with intervals if they are counts."""
     tested = trials > 0
     contrast, yes, trials = (values[tested] for values in (contrast, yes, trials))
     interval = wilson(yes, trials) if counted else None
@@ -134,7 +134,7 @@ def draw_threshold(
     span: tuple[float, float],
     colour: Any,
 ) -> None:
-    """Draw a threshold between the ends of its interval, as far as the axis reaches."""
+    """Draw a threshold with its interval, as far as the axis reaches."""
     low, threshold, high = log10_interval
     ends = 10 ** np.clip([low, high], *np.log10(span))
     pale = axes.paler(colour, 0.6)
@@ -179,7 +179,7 @@ def plot_trials(
     title: str = "",
     **options: Option,
 ) -> Axes:
-    """Draw the contrast sensitivity of a file of trials, as of a staircase, over that of people.
+    """Draw the contrast sensitivity measured by a file of trials over the human CSF.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def plot_trials(
 
 
 def _check_levels(file_level: str, levels: Mapping[str, float | None]) -> None:
-    """Raise unless all levels but the one in the file have a value."""
+    """Refuse to go on unless all levels but the file's own have a value."""
     for name, value in levels.items():
         if name == file_level and value is not None:
             raise InputError(f"{name} stands in the file; leave it out")

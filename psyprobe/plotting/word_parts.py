@@ -63,7 +63,7 @@ _MAX_REPLIES = 8
 
 
 def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
-    """Describe sensitivity over the level, the psychometric functions behind it, and the replies.
+    """Build a report's figures of sensitivity, psychometric functions and replies.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def _bound_line(
     bounds: Sequence[Bound],
     behind: Sequence[int],
 ) -> Line:
-    """Describe bounds of sensitivity at levels without a mean."""
+    """Build a report's line of bounds of sensitivity at levels without a mean."""
     (level,) = levels_of(csf)
     lower = "at most: sensitivity is lower"
     higher = "at least: sensitivity is higher"
@@ -150,7 +150,7 @@ def _sensitivity(
     behind: Sequence[int],
     with_interval: bool,
 ) -> Line:
-    """Describe the mean sensitivities of an observer."""
+    """Build a report's line of an observer's mean sensitivity."""
     (level,) = levels_of(csf)
     mean = csf["mean_sensitivity"].values
     low, high = interval_of(csf) if with_interval else (None, None)
@@ -174,7 +174,7 @@ def _sensitivity(
 
 
 def _functions(csf: xr.Dataset, index: int) -> Figure:
-    """Describe the psychometric function of each wording at one level."""
+    """Build a report's lines of each prompt's psychometric function at one level."""
     (level,) = levels_of(csf)
     contrast = csf[stimulus_axis_of(csf).name].values
     low = float(np.nanmin(contrast)) / 1.3
@@ -200,7 +200,7 @@ def _functions(csf: xr.Dataset, index: int) -> Figure:
 def _function_lines(
     wording: xr.Dataset, index: int, low: float, high: float
 ) -> list[Line]:
-    """Describe the answers to one wording at one level, and the fit to them."""
+    """Build a report's lines of the answers to one prompt at one level, and their fit."""
     lines = [_answer_line(wording, index)]
     catch_trials = float(wording["catch_trials"])
     if catch_trials:
@@ -220,7 +220,7 @@ def _function_lines(
 
 
 def _answer_line(wording: xr.Dataset, index: int) -> Line:
-    """Describe the share of yes at each contrast."""
+    """Build a report's line of the share of yes at each contrast."""
     tested = wording["trials"].values[index] > 0
     contrast, yes, trials = (
         wording[name].values[index][tested]
@@ -236,7 +236,7 @@ def _answer_line(wording: xr.Dataset, index: int) -> Line:
 
 
 def _wordings(results: Sequence[xr.Dataset], csfs: Sequence[xr.Dataset]) -> Table:
-    """Tabulate how each wording was answered."""
+    """Build a table of how each prompt was answered."""
     rows = []
     for result, csf in zip(results, csfs, strict=True):
         table = trial_table(result)
@@ -288,7 +288,7 @@ def _wording_cells(table: xr.Dataset, wording: xr.Dataset) -> list[str]:
 
 
 def _replies(results: Sequence[xr.Dataset]) -> Table:
-    """Tabulate the most frequent replies to each wording, word for word."""
+    """Build a table of the most frequent replies to each prompt, word for word."""
     rows = []
     omitted = 0
     for result in results:

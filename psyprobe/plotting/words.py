@@ -152,7 +152,7 @@ def csf_panels(
     human: Human = "both",
     **_: Any,
 ) -> Axes | Figure | SubFigure:
-    """Draw the sensitivities of runs that ask in words, one panel for each experiment.
+    """Draw the sensitivities of observers that answer in words, one panel an experiment.
 
     This is ``plot`` of a probe, see `psyprobe.probes.results`; legends name observers in any case,
     and answers in words have neither measure nor layer.
@@ -185,7 +185,7 @@ def plot_bridge(
     measure: str | None = None,
     layer: str | None = None,
 ) -> Axes:
-    """Draw what a chat model says it sees, and what its vision tower tells apart.
+    """Draw a chat model's CSF beside what its vision encoder tells apart.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> Non
 
 
 def interval_of(csf: xr.Dataset) -> tuple[FloatArray, FloatArray]:
-    """Read both ends of mean sensitivities; an interval without an end runs off the axis."""
+    """Return both ends of mean sensitivities; an open end runs off the axis."""
     mean = csf["mean_sensitivity"].values
     low = np.maximum(csf["mean_sensitivity_low"].values, mean * 1e-3)
     high = np.minimum(csf["mean_sensitivity_high"].values, mean * 1e3)
@@ -286,7 +286,7 @@ class Bound(NamedTuple):
 
 
 def sensitivity_bounds(csf: xr.Dataset) -> list[Bound]:
-    """List bounds of sensitivity at levels without a mean, on the side of most wordings."""
+    """List bounds of sensitivity at levels without a mean, on the side of most prompts."""
     bounds = []
     for i in np.flatnonzero(~np.isfinite(csf["mean_sensitivity"].values)):
         status = flag_words(csf["status"])[:, i]
@@ -311,7 +311,7 @@ def _finish(
     human: Human,
     extra: Sequence[float] = (),
 ) -> None:
-    """Draw human data and the ideal observer in noise, and set limits, labels and a legend.
+    """Draw human data and the ideal observer, and set limits, labels and a legend.
 
     `extra` are further sensitivities that the axes must hold.
     """
@@ -359,7 +359,7 @@ def _finish(
 def human_curve(
     csf: xr.Dataset, curve: str | None, low: float, high: float
 ) -> HumanCurve | None:
-    """Compute the sensitivity of people where it is above 0; None without a curve."""
+    """Compute human sensitivity where it is above 0; None without a human CSF."""
     line = human_line(csf, curve, low, high)
     if line is None:
         return None
@@ -384,7 +384,7 @@ def sensitivity_label(csf: xr.Dataset) -> str:
 
 
 def delivered_label(csf: xr.Dataset) -> str:
-    """Label the axis of contrasts or differences."""
+    """Label the axis of delivered contrasts or differences."""
     if stimulus_axis_of(csf) == CONTRAST_AXIS:
         return f"Delivered contrast ({_contrast_symbol(csf)})"
     return axes.level_label(csf, stimulus_axis_of(csf).name)

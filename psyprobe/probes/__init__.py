@@ -59,7 +59,7 @@ class ProbeKind:
     bibtex: str = ""
 
     def load(self) -> Probe:
-        """Import the probe."""
+        """Import the probe's module."""
         module_name, _, attribute = self.probe.partition(":")
         module = import_module(module_name)
         return cast("Probe", getattr(module, attribute) if attribute else module)
@@ -108,7 +108,7 @@ _FROM_FILES: dict[str, Probe] = {}
 
 
 def probe_names() -> list[str]:
-    """List the names of all probes in alphabetical order, those of installed packages included.
+    """List the names of all probes, those of installed packages included.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def probe_names() -> list[str]:
 
 
 def probe_summary(name: str) -> str:
-    """Say in half a line what a probe asks, or why it cannot be used.
+    """Describe in half a line what a probe asks, or why it cannot be used.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def probe_summary(name: str) -> str:
 
 
 def probe_bibtex(name: str) -> str:
-    """Give the BibTeX entry of the paper that a probe comes from; empty where it names none.
+    """Return the BibTeX entry of the paper that a probe comes from; "" if it names none.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def probe_bibtex(name: str) -> str:
 
 
 def load_probe(name: str, *, allow_files: bool = False) -> Probe:
-    """Load a probe by name, one of `probe_names`, or one's own: FILE.py:NAME.
+    """Load a probe by name, or one's own from FILE.py:NAME.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def load_probe(name: str, *, allow_files: bool = False) -> Probe:
 
 
 def _find(name: str) -> ProbeKind | Probe:
-    """Find the kind of a probe, or the probe itself if its package registers it without a kind."""
+    """Find a probe's description by name, or the probe itself if registered without one."""
     if name in _BUILT_IN:
         return _BUILT_IN[name]
     points = _entry_points()
@@ -201,7 +201,7 @@ def _find(name: str) -> ProbeKind | Probe:
 
 
 def _import(name: str, load: Callable[[], Loaded]) -> Loaded:
-    """Import what another package adds; any error becomes an `InputError` of one line."""
+    """Import what a package adds, turning any error into one line."""
     try:
         return load()
     except (Exception, SystemExit) as error:

@@ -42,12 +42,12 @@ class Period(StimulusDifference):
         levels: NamedArrays,
         differences: FloatArray,
     ) -> Grid | None:
-        """Build tests with these periods, in degrees, and their backgrounds, at all levels."""
+        """Build gratings of given periods (deg) and their backgrounds, at all levels."""
         return super().grid(displayed, levels, 1 / differences)
 
 
 def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> Any:
-    """Plan a run as `Probe` describes; the levels must include frequency."""
+    """Plan a run of the acuity probe; the levels must include frequency."""
     if "frequency" not in experiment.levels:
         raise InputError(
             "[levels] has no 'frequency'; give for example frequency = { from = 4, to = 54, n = "

@@ -47,7 +47,7 @@ def anchored_grids(
     native: Specification,
     levels: NamedArrays,
 ) -> tuple[dict[str, Grid], JsonObject]:
-    """Build the grids of the anchor and the second difference, and their entries of the layout.
+    """Build the image pairs of the anchor and of the second difference, with layout entries.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def anchored_grids(
 def _human_thresholds(
     reference: Reference, native: Specification, levels: NamedArrays
 ) -> FloatArray:
-    """Return human thresholds at every level; NaN where they were not measured."""
+    """Return human thresholds at every level; NaN where not measured."""
     if not isinstance(reference, DataReference):
         return 1 / human_sensitivity(reference, native, levels)
     thresholds = np.full(tuple(map(len, levels.values())), np.nan)
@@ -152,7 +152,7 @@ def _ideal_thresholds(
     anchor_contrasts: FloatArray,
     shape: tuple[int, ...],
 ) -> FloatArray | None:
-    """Compute thresholds of the linear ideal observer for round Gabors, else None."""
+    """Compute the linear ideal observer's thresholds for round Gabors; None for others."""
     if base.kind != "gabor" or np.any(np.asarray(base.value("aspect")) != 1):
         return None
     parameters = {
@@ -167,7 +167,7 @@ def _ideal_thresholds(
 
 
 def add_anchor(result: Dataset, layout: JsonMapping, responses: Responses) -> Dataset:
-    """Add responses to the anchor and to the second difference to a result."""
+    """Add a result's responses to the anchor and to the second difference."""
     levels = tuple(level["name"] for level in layout["levels"])
     second = layout.get("against_difference")
     grids = {"anchor": (levels, "Response to the anchor")}

@@ -47,7 +47,7 @@ _STILL = "angular_float32"
 def clip_layout(
     specification: Specification, experiment: Experiment, card: Card
 ) -> JsonObject:
-    """Return the entries of a run's layout that only clips have, after checking the measure."""
+    """Build the entries of a run's layout that only clips have, refusing unfit measures."""
     if experiment.score.measure == _STILL:
         raise InputError(
             f"{experiment.name}: score.measure is {_STILL!r}, the published arithmetic of still "
@@ -78,7 +78,7 @@ class DisplayedClips:
 
     @property
     def fps(self) -> float:
-        """Frames a second."""
+        """The frames a second."""
         return self.specs[0].fps
 
     @property
@@ -88,16 +88,14 @@ class DisplayedClips:
 
     @cached_property
     def _stacks(self) -> list[Specification]:
-        """Neighbouring clips that differ only in numbers, joined so that one call draws them."""
+        """The clips, neighbours that differ only in numbers joined to be drawn in one call."""
         groups = [
             [*neighbours] for _, neighbours in groupby(self.specs, Specification.family)
         ]
         return [group[0].joined(group) for group in groups]
 
     def frames(self, start: int, stop: int) -> FloatArray:
-        """Draw some frames of each clip, shape (N, stop - start, H, W, 3); grey is a one-plane
-        view.
-        """
+        """Draw frames `start` to `stop` (exclusive) of each clip, shape (N, frames, H, W, 3)."""
         frames = self.images(range(start, stop))
         return frames.reshaped(len(self.specs), stop - start).rgb
 
@@ -113,7 +111,7 @@ class DisplayedClips:
         return presented(drive, self.display, self.card.takes_light)
 
     def of(self, rows: Sequence[int]) -> DisplayedClips:
-        """Select clips by their indices."""
+        """Select clips by index."""
         return replace(self, specs=tuple(self.specs[i] for i in rows))
 
 
@@ -125,7 +123,7 @@ def clip_answers(
     measures: Sequence[str],
     frames_at_once: int,
 ) -> list[JsonObject]:
-    """Show clips to an observer, and return an answer about each test.
+    """Show test and reference clips to an observer, and build an answer about each test.
 
     Parameters
     ----------
@@ -181,7 +179,7 @@ def clip_answers(
 
 
 def seconds_a_clip(observer: Any, spec: Specification, display: Display) -> float:
-    """Time an observer of clips on one clip."""
+    """Time an observer on one clip, s."""
     clip = DisplayedClips((spec,), display, observer.card)
     start = perf_counter()
     if observer.card.ability == "difference":
@@ -192,7 +190,7 @@ def seconds_a_clip(observer: Any, spec: Specification, display: Display) -> floa
 
 
 def _groups(count: int, size: int, frames_at_once: int) -> Iterator[range]:
-    """Yield indices of clips, or of frames, that are passed through an observer together.
+    """Iterate over groups of clips or frames that are shown to an observer together.
 
     Each of them has `size` images.
     """
@@ -224,7 +222,7 @@ def _mean_differences(
     references: DisplayedClips,
     frames_at_once: int,
 ) -> FloatArray:
-    """Average a metric's difference of images over the frames of each clip."""
+    """Average an image metric's difference over the frames of each clip."""
     count = len(tests.specs)
     total: FloatArray = np.zeros(count)
     for group in _groups(tests.shape[1], count, frames_at_once):
@@ -242,7 +240,7 @@ def _clip_distances(
     rows: Sequence[int],
     frames_at_once: int,
 ) -> Mapping[str, NamedArrays]:
-    """Measure distances between an observer's features of whole clips, by layer and measure."""
+    """Compute distances between an observer's features of whole clips."""
 
     def compute_features(clips: DisplayedClips) -> dict[str, FloatArray]:
         groups = _groups(*clips.shape[:2], frames_at_once)
@@ -272,7 +270,7 @@ def _frame_distances(
     rows: Sequence[int],
     frames_at_once: int,
 ) -> Mapping[str, NamedArrays]:
-    """Measure distances between features of all frames, and between their means over frames.
+    """Compute distances between features of frames, and between their means over frames.
 
     They are returned by layer (with `MEAN` for means) and measure.
     """

@@ -66,7 +66,7 @@ class Expense:
 
 
 def pace_of(replies: Sequence[JsonMapping], source: str) -> Pace:
-    """Average replies, each as `Answer.to_dict` returns it, to the pace of one question."""
+    """Average the tokens, seconds and cost of replies to those of one question."""
     count = len(replies)
 
     def mean(name: str) -> float | None:
@@ -95,7 +95,7 @@ def measured_pace(
     put_batches: Callable[..., Iterator[Answered]] | None,
     batches: Sequence[Batch],
 ) -> Pace | None:
-    """Estimate the pace of an observer from the best source at hand.
+    """Estimate an observer's tokens, seconds and cost a question from the best source at hand.
 
     Replies of the run itself come before those of a similar run, and these before one question that
     is put to find out.
@@ -160,7 +160,7 @@ def measured_pace(
 def expense(
     observer: Any, pace: Pace, questions: int, images: Sequence[Size]
 ) -> Expense:
-    """Estimate what questions to an observer take, each about images of these sizes (H, W)."""
+    """Estimate what questions to an observer take: tokens, time and price."""
     seconds = questions * pace.seconds
     cost = pace.cost
     currency = pace.currency
@@ -186,7 +186,7 @@ def expense(
 
 
 def priced_plan(expenses: Sequence[Expense], budget: float | None) -> list[str]:
-    """Say in sentences what the rest of several runs costs, and how far a budget lasts.
+    """Describe what the rest of several runs costs, and how far a budget lasts.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def priced_plan(expenses: Sequence[Expense], budget: float | None) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """Write a time in seconds, minutes or hours, whichever suits its length.
+    """Format a time in seconds, minutes or hours, whichever suits its length.
 
     Examples
     --------

@@ -76,7 +76,7 @@ VERSION = "detection 2"
 
 
 def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> Any:
-    """Plan a run of pairs, or of questions in words, as `Probe` describes."""
+    """Plan a run of image pairs, or of questions in words."""
     if observer.card.ability == "answer":
         return words_probe().plan(experiment, observer)
     conditions = grid_conditions(experiment, observer.card)
@@ -84,29 +84,27 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
 
 
 def answer(observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answered]:
-    """Yield answers to batches, which are all of pairs or all in words, as `Probe` describes."""
+    """Ask observers batches of image pairs or of questions in words, and yield the answers."""
     words = any(observer.card.ability == "answer" for observer in observers.values())
     return (words_probe().answer if words else pair_batches.answer)(observers, batches)
 
 
 def result(record: RunRecord, store: Store) -> Any:
-    """Build a dataset of a run: responses of features or metrics, or trials answered in words."""
+    """Build the result of a run: responses of features or metrics, or answered trials."""
     if "asking" in record.layout:
         return words_probe().result(record, store)
     return grid_result(record.layout, responses(record, store))
 
 
 def task(record: RunRecord) -> Task:
-    """Describe the task: which of two images differs, for an observer that answers; or a
-    response.
-    """
+    """Return the task: to choose which of two images differs, or to respond with a number."""
     if "asking" in record.layout:
         return words_probe().task(record)
     return response_task(record)
 
 
 def score(result: Any, **options: Any) -> Any:
-    """Score just noticeable differences (with an anchor), alignment, or thresholds of answers."""
+    """Score just noticeable differences, alignment with people, or thresholds of answers."""
     answered = task_of(result).answered
     return (words_probe().score if answered else score_discrimination)(
         result, **options
@@ -141,7 +139,7 @@ def grid_result(layout: JsonMapping, grid_responses: Responses) -> Dataset:
 
 
 def plot(results: Sequence[Dataset], ax: Any = None, **options: Any) -> Any:
-    """Plot thresholds where all results have an anchor, else contours; or answers in words."""
+    """Draw thresholds where all results have them, else contours, or answers in words."""
     kinds = {task_of(result).answered for result in results}
     if len(kinds) > 1:
         raise InputError(
@@ -159,7 +157,7 @@ def plot(results: Sequence[Dataset], ax: Any = None, **options: Any) -> Any:
 
 
 def report(results: Sequence[Dataset]) -> list[Any]:
-    """Return the parts of a report: of encoders and metrics first, then of results in words."""
+    """Build report sections: first of encoders and metrics, then of results in words."""
     from psyprobe.plotting.feature_parts import contour_parts
     from psyprobe.plotting.jnd import jnd_parts
 
@@ -174,13 +172,13 @@ def report(results: Sequence[Dataset]) -> list[Any]:
 
 
 def _has_jnds(result: Dataset) -> bool:
-    """Tell whether the thresholds of a result are drawn over its levels, as acuity's are not."""
+    """Tell whether a result has just noticeable differences over its levels."""
     has_anchor = "anchor_response" in join_measures(result)
     return has_anchor and stimulus_axis_of(result) != PERIOD
 
 
 def words_probe() -> WordsProbe:
-    """Import and return the probe that shows two images and asks about them in words."""
+    """Import the probe that shows two images and asks about them in words."""
     from psyprobe.probes.words.schedule import two_interval
 
     return two_interval
@@ -193,7 +191,7 @@ _CURVE_POINTS = 200
 def grid_conditions(
     experiment: Experiment, card: Card, difference: StimulusDifference | None = None
 ) -> Conditions:
-    """Plan the images of an experiment on a grid of levels for one observer.
+    """Plan the image pairs of an experiment on a grid of levels for one observer.
 
     Parameters
     ----------
@@ -286,7 +284,7 @@ def grid_conditions(
 
 
 def check_levels(levels: NamedArrays) -> None:
-    """Raise `InputError` unless there are levels, each of two values or more."""
+    """Refuse an experiment without levels, or with a level of a single value."""
     if not levels:
         raise InputError(
             "[levels] is empty; give for example frequency = { values = [1, 2, 4] }"
@@ -302,7 +300,7 @@ def check_levels(levels: NamedArrays) -> None:
 def _scored_grid(
     experiment: Experiment, levels: NamedArrays, native: Specification
 ) -> tuple[dict[str, FloatArray], FloatArray, JsonObject]:
-    """Compute scored levels, multiples of human thresholds there, and the result's human entries.
+    """Compute the scored levels, multiples of human thresholds, and human layout entries.
 
     The last axis of the multiples is that of the multipliers.
     """
@@ -347,7 +345,7 @@ def _scored_grid(
 
 
 def _curve_at(values: FloatArray) -> FloatArray:
-    """Choose the points of a human curve: log-spaced, and 0 in addition if that is a level."""
+    """Choose the points of a human curve: log-spaced, and 0 if that is a level."""
     above = log_spaced(values[values > 0][0], values[-1], _CURVE_POINTS)
     return above if values[0] > 0 else np.concatenate([values[:1], above])
 
@@ -394,7 +392,7 @@ def _strongest(
 
 
 def choose_measures(experiment: Experiment, card: Card) -> tuple[tuple[str, ...], str]:
-    """Return the measures of each response, and the one by which the observer is scored."""
+    """Choose the measures of each response, and the one by which the observer is scored."""
     if card.ability == "difference":
         return (DIFFERENCE,), DIFFERENCE
     measure = experiment.score.measure
@@ -407,7 +405,7 @@ def choose_measures(experiment: Experiment, card: Card) -> tuple[tuple[str, ...]
 def explain_redrawing(
     name: str, native: Specification, displayed: Specification, card: Card
 ) -> Iterator[None]:
-    """Name the experiment in errors, and the observer's input size where that may be the cause."""
+    """Name the experiment, and the observer's input size, in errors within the block."""
     try:
         yield
     except InputError as error:

@@ -63,7 +63,7 @@ class StimulusDifference:
         levels: NamedArrays,
         differences: FloatArray,
     ) -> Grid | None:
-        """Build tests and references at all levels, with the differences along the last axis.
+        """Build tests and references at all levels, with differences on the last axis.
 
         None if there are no differences.
         """
@@ -91,7 +91,7 @@ class StimulusDifference:
 
 
 def mesh(levels: Mapping[str, Sequence[float] | FloatArray]) -> dict[str, FloatArray]:
-    """Return the values of each level at every combination of levels."""
+    """Compute the values of each level at every combination of levels."""
     return dict(zip(levels, np.meshgrid(*levels.values(), indexing="ij"), strict=True))
 
 
@@ -120,7 +120,7 @@ def find_difference(experiment: Experiment) -> StimulusDifference:
 
 
 def build_difference(change: Change, spec: Specification) -> StimulusDifference:
-    """Build the difference that a page's table [difference] describes."""
+    """Build the difference that a TOML page's table [difference] describes."""
     parameter = level_of(spec, change.parameter)
     return StimulusDifference(
         name=f"{change.parameter}_difference",
@@ -134,7 +134,7 @@ def build_difference(change: Change, spec: Specification) -> StimulusDifference:
 
 
 def apply_change(change: str, value: float, amount: float) -> float:
-    """Compute a parameter of the test from that of its reference.
+    """Compute a parameter of the test from the reference's by an amount of change.
 
     Examples
     --------
@@ -171,14 +171,14 @@ def contrast_kind(spec: Specification) -> str:
 def human_sensitivity(
     reference: Reference, native: Specification, levels: NamedArrays
 ) -> FloatArray:
-    """Return 1 / threshold of a human reference at every combination of levels."""
+    """Compute 1 / human threshold at every combination of levels."""
     return reference.sensitivity(
         **human_inputs({**human_parameters(native), **mesh(levels)})
     )
 
 
 def human_parameters(native: Specification) -> JsonObject:
-    """Collect the parameters of a stimulus that a human reference may need."""
+    """Collect the parameters of a stimulus that a human model may need."""
     target = getattr(native, "parts", (native,))[0]
     parameters = {field.name: getattr(target, field.name) for field in fields(target)}
     return parameters | {
@@ -189,7 +189,7 @@ def human_parameters(native: Specification) -> JsonObject:
 
 
 def stimulus_remarks(experiment: Experiment, native: Specification) -> tuple[str, ...]:
-    """Warn of faults of the stimulus, and of fixed parameters in which people saw another one."""
+    """Describe faults of the stimulus, and parameters in which people saw another one."""
     levels = {
         name: values
         for name, values in experiment.levels.items()

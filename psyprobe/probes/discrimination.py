@@ -29,7 +29,7 @@ SECTIONS = (*detection.SECTIONS, "difference")
 
 
 def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> Any:
-    """Plan a run as `Probe` describes; the experiment must have a [difference]."""
+    """Plan a run of the discrimination probe; the experiment must have a [difference]."""
     if experiment.difference is None:
         raise InputError(
             "there is no [difference]; give the parameter in which test and reference differ, such "

@@ -18,7 +18,7 @@ from psyprobe.stimulus import Specification
 
 
 def show(specs: Sequence[Specification], display: Display) -> ImagePlanes:
-    """Draw stimuli and encode them for a display.
+    """Draw stimuli and encode them as a display's drive values.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def draw_in_turn(
     *,
     ahead: bool,
 ) -> Iterator[tuple[T, Images]]:
-    """Yield items of work one by one, each with the images that are drawn for it.
+    """Iterate over items of work, each with its images drawn, perhaps one item ahead.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ MOST_DRAWN = 256
 
 
 def spread(levels: Sequence[T]) -> Sequence[T]:
-    """Return all items, or an evenly spaced sample of 256 of them if there are more.
+    """Select all items, or an evenly spaced sample of 256 if there are more.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def spread(levels: Sequence[T]) -> Sequence[T]:
 
 
 def presented(drive: ImagePlanes, display: Display, as_light: bool) -> ImagePlanes:
-    """Convert the drive of images to an observer's input.
+    """Convert the drive of images to an observer's input: light, or drive as it is.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def presented(drive: ImagePlanes, display: Display, as_light: bool) -> ImagePlan
 
 
 def one_step_away(drive: ImagePlanes, card: Card) -> ImagePlanes:
-    """Move about half of the pixels of images by one step of rounding, always the same pixels.
+    """Change about half of the pixels by one step of rounding, always the same ones.
 
     The step is that of the drive in float32, or of the drive as a network computes with it
     (normalised, in its own format) where that is coarser; it leads towards the middle, so that no
@@ -200,7 +200,7 @@ def one_step_away(drive: ImagePlanes, card: Card) -> ImagePlanes:
 
 
 def at_native_size(name: str, native: Specification, card: Card) -> Specification:
-    """Resize a stimulus to an observer's input size, over the same degrees of visual angle.
+    """Redraw a stimulus at an observer's input size, over the same degrees of visual angle.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def run(
     prices: PriceSource = None,
     budget: BudgetSource = None,
 ) -> Dataset | list[Dataset]:
-    """Run an experiment, or all experiments of a suite; a run that was interrupted is resumed.
+    """Run an experiment, or all experiments of a suite, resuming an interrupted run.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def run_experiment(
     prices: PriceSource = None,
     budget: BudgetSource = None,
 ) -> Dataset:
-    """Run one experiment that was read before; see `run` for parameters, result and errors."""
+    """Run one experiment that is loaded already."""
     page = _prepare(experiment, score_only)
     participant = observer_for(page, observer)
     total = _total_budget(budget, prices)
@@ -213,7 +213,7 @@ def _total_budget(budget: BudgetSource, prices: PriceSource) -> Budget | None:
 
 
 def vary(experiments: Sequence[Experiment], variants: Variants) -> list[Experiment]:
-    """Vary in each experiment those parameters that its stimulus has.
+    """Add variants to each experiment, of those parameters that its stimulus has.
 
     Noise has a seed but no phase; a grating has a phase but no seed.
 
@@ -254,7 +254,7 @@ def run_shard(
     progress: bool | None = None,
     prices: PriceSource = None,
 ) -> None:
-    """Ask one share of the questions of `run` with the same arguments, into a store of its own.
+    """Ask one share of an experiment's questions, into a store of its own.
 
     All shares together ask each question once, wherever and whenever they run. A share consists of
     whole batches of pairs, of all questions about some images of a benchmark, or of all questions
@@ -286,7 +286,7 @@ def run_shard(
 
 
 def _share_test(text: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a digest belongs to a share such as "2/3"."""
+    """Build a function that tells whether a digest belongs to a share such as "2/3"."""
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     if match is None:
         raise InputError(
@@ -400,7 +400,7 @@ def load_results(path: str | Path | Store) -> list[Dataset]:
 
 
 def load_runs(path: str | Path | Store) -> tuple[list[Dataset], list[FailedScore]]:
-    """Load results as `load_results` does, and list the runs that cannot be read."""
+    """Load the results of a store or file, and list the runs that cannot be read."""
     if not isinstance(path, Store) and Path(path).suffix == ".nc":
         return [_read_result(Path(path))], []
     with open_store(path, create=False) as store:
@@ -415,7 +415,7 @@ def load_runs(path: str | Path | Store) -> tuple[list[Dataset], list[FailedScore
 
 
 def merge_results(results: Sequence[Dataset]) -> list[Dataset]:
-    """Merge results that their probe takes for one, such as the sessions of a person.
+    """Merge results that belong together, such as the sessions of a person.
 
     A result that another one includes is dropped: a run again, or one with `score_only` before the
     whole.
@@ -499,7 +499,7 @@ def observer_for(
 
 
 def check_experiment(experiment: Experiment) -> Experiment:
-    """Check that a page holds nothing that its probe does not read, and return the experiment.
+    """Return an experiment, refusing one with settings that its probe does not read.
 
     Raises
     ------
@@ -517,7 +517,7 @@ def check_experiment(experiment: Experiment) -> Experiment:
 
 
 def executor_context(executor: Any) -> AbstractContextManager[Executor | None]:
-    """Open an executor as `run` takes it, unless it is open; None stands for this process."""
+    """Open what computes (a pool, a cluster), unless it is open; None is this process."""
     return nullcontext() if executor is None else open_executor(executor)
 
 
@@ -542,7 +542,7 @@ def _schedules(
     prices: PriceSource,
     budget: Budget | None = None,
 ) -> Iterator[tuple[Experiment, Schedule]]:
-    """Plan each variant of an experiment, and set prices and budget of its paid observers."""
+    """Plan each variant of an experiment, with prices and budget of paid observers."""
     for variant in page.expanded():
         schedule = _schedule(variant, observer, batch_size)
         paid_observers = [
@@ -588,7 +588,7 @@ def _schedule(
 
 
 def _choose_executor(observer: Any, executor: Any) -> Any:
-    """Choose what puts the questions: an observer that is asked in files does so itself."""
+    """Choose what asks the questions: the executor, or an observer that uses files."""
     if not isinstance(observer, SubmittingObserver):
         return executor
     if executor is not None:
@@ -606,7 +606,7 @@ def _load_prices(prices: PriceSource) -> Prices:
 def _finished_results(
     store: Store, records: Sequence[RunRecord]
 ) -> tuple[list[Dataset], list[FailedScore]]:
-    """Build the results of finished runs; average all variants of one experiment.
+    """Build the results of finished runs, averaging the variants of one experiment.
 
     A run that cannot be read takes no other with it, unless there is no other.
     """

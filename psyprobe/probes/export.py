@@ -28,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def export(store: Store, path: str | Path) -> int:
-    """Write the answers of a store as a table with one row for each answer.
+    """Write the answers of a store as a table, one row an answer.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def export(store: Store, path: str | Path) -> int:
 
 
 def answer_rows(store: Store, count: int) -> Iterator[JsonObject]:
-    """Yield a row for each of the first answers of a store; few are in memory at once.
+    """Iterate over table rows of the first answers of a store.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def _table(store: Store, count: int) -> pd.DataFrame:
 def _read_pair_runs(
     store: Store,
 ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Read test and reference by stimulus digest, and measures by request, from runs of pairs."""
+    """Read test, reference and measures of questions about pairs, by digest."""
     from psyprobe.probes.pair_batches import request_digest, stimulus_digests
 
     pairs: dict[str, list[str]] = {}
@@ -143,7 +143,7 @@ def _read_pair_runs(
 def _label_values(
     values: Any, layers: list[str], measures: list[str] | None
 ) -> dict[str, float]:
-    """Name each number by its layer, where there are several, and its measure."""
+    """Name each number of an answer by its layer and measure."""
     if measures is None or len(values) != len(layers):
         return {}
     columns = {}
@@ -155,7 +155,7 @@ def _label_values(
 
 
 def _flatten(prefix: str, value: Any) -> JsonObject:
-    """Flatten a nested table to one whose keys are joined with points; lists become JSON."""
+    """Flatten a nested table to keys joined with points, lists as JSON."""
     if not isinstance(value, dict):
         return {prefix: json.dumps(value) if isinstance(value, list) else value}
     entries: JsonObject = {}
@@ -165,7 +165,7 @@ def _flatten(prefix: str, value: Any) -> JsonObject:
 
 
 def _write_csv(store: Store, count: int, path: Path) -> None:
-    """Write row by row; rows wait in a file until the names of all columns are known."""
+    """Write the first answers of a store as CSV, row by row."""
     columns: dict[str, None] = {}
     with (
         TemporaryFile("w+", encoding="utf-8", dir=path.parent) as body,

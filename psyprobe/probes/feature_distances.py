@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep up to 512 MiB of freed memory for the next batch; other libraries ignore it.
+    """Set glibc to keep up to 512 MiB of freed memory for the next batch.
 
     By default it maps each large block anew and returns it as soon as it is free, so that the
     system clears the activations of a network page by page in every pass: half the time of
@@ -64,7 +64,7 @@ LENGTH = "length"
 def features(
     observer: FeatureObserver | DifferenceObserver, images: ImagePlanes
 ) -> NamedArrays:
-    """Compute an observer's features of images; for a metric return the images themselves.
+    """Compute an observer's features of images; for a metric, return the images themselves.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def features(
 
 
 def own_array(observer: Any, values: Any) -> FloatArray:
-    """Copy what an observer returned, since its next call may write to the same memory.
+    """Copy an observer's output, since its next call may write to the same memory.
 
     What holds no real numbers is an InputError.
     """
@@ -135,7 +135,7 @@ def respond(
     *,
     ppd: float,
 ) -> FloatArray:
-    """Measure how far test images are from their references for an observer.
+    """Compute how far test images are from their references for an observer.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def measure_lengths(
     references: NamedArrays,
     drive: ImagePlanes,
 ) -> FloatArray | None:
-    """Measure the lengths of features, and how far one step of rounding moves them.
+    """Compute the lengths of features, and how far one step of rounding moves them.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def by_pixel(observer: Any) -> bool:
 
 
 def equal_planes(observer: FeatureObserver, images: ImagePlanes) -> int:
-    """Count the equal planes of images of which an observer's features cover one."""
+    """Count the equal colour planes of images that an observer's features stand for."""
     return 3 if by_pixel(observer) and images.is_grey else 1
 
 
@@ -271,7 +271,7 @@ def json_lists(values: FloatArray) -> Any:
 
 
 def answers_with_lengths(values: FloatArray, lengths: FloatArray) -> list[JsonObject]:
-    """Build an answer for each test from its values and the lengths of features."""
+    """Build an answer for each test from distances and the lengths of features."""
     pairs = zip(json_lists(values), lengths.tolist(), strict=True)
     return [
         {"values": test_values, "lengths": test_lengths}
@@ -292,7 +292,7 @@ def differences(
     references: ImagePlanes,
     ppd: float,
 ) -> FloatArray:
-    """Return a metric's difference of each image from its reference, shape (n,), checked."""
+    """Compute a metric's difference of each image from its reference, shape (n,)."""
     name = observer.card.name
     returned = observer.difference(images.rgb, references.rgb, ppd=ppd)
     values = own_array(observer, returned).astype(np.float64)
@@ -309,7 +309,7 @@ def differences(
 
 
 def noise_floor(repeats: FloatArray, measures: Sequence[str]) -> FloatArray:
-    """Find the worst response to identical images.
+    """Find the largest response to identical images.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class Harness(Protocol):
     def write(
         self, record: RunRecord, store: Store, folder: Path, page_folder: Path
     ) -> ExportedRun:
-        """Write a finished run in words as a file of the harness.
+        """Write a finished run as a file of the harness.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ class Harness(Protocol):
         observer: str | None,
         input_size: int | None,
     ) -> ImportedRun:
-        """Import the answers of a file into a store, as a run like any other.
+        """Store the answers of a harness's file as a run like any other.
 
         Parameters
         ----------
@@ -82,12 +82,12 @@ class Harness(Protocol):
 
 
 def harness_names() -> list[str]:
-    """List the names of all harnesses that installed packages add, sorted."""
+    """List the evaluation harnesses that installed packages add, sorted."""
     return sorted({point.name for point in entry_points(group=GROUP)})
 
 
 def load_harness(name: str) -> Harness:
-    """Load a harness by its name, one of `harness_names`.
+    """Load an evaluation harness by name.
 
     Raises
     ------

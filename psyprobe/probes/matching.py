@@ -70,13 +70,13 @@ _CONTRAST = {
 def plan(
     experiment: Experiment, observer: Any, batch_size: int | None = None
 ) -> PairSchedule:
-    """Plan a run of pairs as `Probe` describes."""
+    """Plan a run of image pairs for contrast matching."""
     conditions = _conditions(experiment, observer.card)
     return PairSchedule(experiment, observer, conditions, VERSION, batch_size)
 
 
 def _conditions(experiment: Experiment, card: Card) -> Conditions:
-    """Plan test gratings (frequencies, contrasts) as the grid, and reference gratings as scored."""
+    """Plan test gratings (frequencies, contrasts) and reference gratings as pairs."""
     human = matching_data()
     levels = {
         parameter: np.array(values) for parameter, values in experiment.levels.items()
@@ -150,7 +150,7 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
 
 
 def result(record: RunRecord, store: Store) -> Dataset:
-    """Build the result of a run: responses as labelled arrays.
+    """Build the result of a matching run: responses as labelled arrays.
 
     Returns
     -------

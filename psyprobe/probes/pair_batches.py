@@ -68,7 +68,7 @@ MOST_IMAGES = 256
 
 
 def default_batch_size(size: Size, device: str) -> int:
-    """Choose how many images to process at once, so that memory surely holds them.
+    """Choose how many images to process at once, so that memory holds them.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def default_batch_size(size: Size, device: str) -> int:
 
 
 def answer(observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answered]:
-    """Show each batch to every observer, and yield an answer for each question.
+    """Show each batch of image pairs to every observer, and yield an answer for each pair.
 
     An answer holds "values": for each layer a list, one value a measure. If the observer has
     features, it holds "lengths", too: for each layer the length of the test's feature, that of the
@@ -136,7 +136,7 @@ def answer(observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answere
 
 
 def draw_tests(batch: Batch) -> ImagePlanes | None:
-    """Draw the tests of a batch; return None for clips, whose frames are drawn on access."""
+    """Draw the tests of a batch; None for clips, whose frames are drawn on access."""
     work: PairImages = batch.work
     return None if work.tests[0].is_clip else show(work.tests, work.display)
 
@@ -148,7 +148,7 @@ def _compare(
     tests: ImagePlanes,
     references: _References,
 ) -> list[JsonObject]:
-    """Compare each test of a batch with its reference, and return an observer's answers."""
+    """Compare each test of a batch with its reference, and build an observer's answers."""
     reference_features, reference_lengths = references.observe(name, observer)
     measures = work.measures if reference_lengths is None else (*work.measures, LENGTH)
     values = respond(
@@ -174,7 +174,7 @@ class _References:
         self._names: list[str] = []
 
     def take(self, work: PairImages) -> None:
-        """Switch to the references of this batch, and draw them unless they are the same."""
+        """Draw the references of this batch, unless they are those of the last one."""
         names = [spec.digest for spec in work.references]
         if names == self._names:
             return
@@ -199,9 +199,7 @@ class _References:
 
 
 def _test_levels(work: PairImages) -> list[JsonObject]:
-    """Return the levels of each test of a batch, by name; none of a test without such
-    parameters.
-    """
+    """Return the levels of each test of a batch, by name."""
     levels = []
     for spec in work.tests:
         columns = {
@@ -217,19 +215,19 @@ def _test_levels(work: PairImages) -> list[JsonObject]:
 
 
 def stimulus_digests(layout: JsonMapping) -> list[str]:
-    """Return a digest of the stimulus of each pair of a run, the display included."""
+    """Compute a digest of each pair of a run, the display included."""
     return [digest([*pair, layout["display"]]) for pair in layout["pairs"]]
 
 
 def request_digest(layout: JsonMapping) -> str:
-    """Return the digest of the request that a run makes about each pair: its measures."""
+    """Compute the digest of what a run asks about each pair: its measures."""
     return digest({"measures": layout["measures"]})
 
 
 def question_keys(
     layout: JsonMapping, stimuli: Iterable[str], observer: str
 ) -> list[str]:
-    """Return the keys of the questions to an observer, whose card has this digest."""
+    """Compute the keys of questions about pairs to an observer, by its card's digest."""
     return Question.keys(stimuli, request_digest(layout), observer, layout["version"])
 
 
@@ -249,7 +247,7 @@ class Responses:
     attributes: JsonMapping = field(default_factory=dict)
 
     def at(self, pairs: Any) -> tuple[FloatArray, FloatArray]:
-        """Select the responses of the observer and of the baseline to a grid of pairs.
+        """Select the responses of observer and baseline to a grid of pairs.
 
         Layers and measures, or measures alone, come before the axes of the grid.
         """
@@ -259,7 +257,7 @@ class Responses:
 
 
 def responses(record: RunRecord, store: Store) -> Responses:
-    """Read the answers of a finished run.
+    """Read the responses of a finished run from the store.
 
     Raises
     ------
@@ -320,7 +318,7 @@ _REPEATABLE_BY_DTYPE = {"float16": 0.1, "bfloat16": 0.1}
 def _warn_of_state(
     card: JsonMapping, change: FloatArray, lengths: FloatArray, repeated: Sequence[int]
 ) -> None:
-    """Warn where images that were shown twice, in two batches, gave two features.
+    """Warn where images that were shown in two batches gave two features.
 
     `change` is the l2 distance of each pair, (pairs, layers); `repeated` are pairs of equal images.
     """
@@ -347,7 +345,7 @@ def effect_of_format(
     first: int,
     display: Display,
 ) -> JsonObject | None:
-    """Measure how far the number format of an encoder moves S_ac.
+    """Compute how far a network's number format moves angular distances.
 
     Parameters
     ----------
@@ -409,9 +407,7 @@ _SECONDS: dict[tuple[str, Size, int], float] = {}
 
 
 def seconds_an_image(observer: Any, size: Size, ppd: float, batch_size: int) -> float:
-    """Time an observer on a batch of grey images, after one that warms up; return seconds an
-    image.
-    """
+    """Time an observer on a batch of grey images, s an image."""
     key = (observer.card.digest, size, batch_size)
     if key not in _SECONDS:
         grey = np.full((batch_size, *size, 3), 0.5, dtype=np.float32)

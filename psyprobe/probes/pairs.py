@@ -59,7 +59,7 @@ class Grid:
 
     @cached_property
     def digests(self) -> list[tuple[str, str]]:
-        """Return the digests of test and reference at every point of the grid."""
+        """Compute the digests of test and reference at every point of the grid."""
         reference_digests = np.reshape(self.references.digests(), self.references.batch)
         broadcast = np.broadcast_to(reference_digests, self.tests.batch)
         return list(zip(self.tests.digests(), broadcast.ravel().tolist(), strict=True))
@@ -82,7 +82,7 @@ class Pairs(Sequence[Pair]):
         return [reference for _, reference in self.digests]
 
     def doubtful(self, pair_indices: Iterable[int], display: Display) -> list[int]:
-        """Find the pairs whose test must be drawn to tell whether a display can show it."""
+        """Find the pairs that must be drawn to tell whether a display can show them."""
         displayable: dict[int, Any] = {}
         undecided = []
         for i in pair_indices:
@@ -104,7 +104,7 @@ class Pairs(Sequence[Pair]):
         return self.spec(index, reference=False), self.spec(index, reference=True)
 
     def spec(self, index: int, *, reference: bool) -> Specification:
-        """Return the test or the reference of a pair."""
+        """Return the test or the reference of a pair, as a specification."""
         grid, place = self._sources[index]
         specification = grid.references if reference else grid.tests
         shape = grid.tests.batch
@@ -113,7 +113,7 @@ class Pairs(Sequence[Pair]):
         )
 
     def tests(self, indices: Sequence[int]) -> tuple[Specification, ...]:
-        """Return the tests of some pairs in order; neighbours of one grid share a specification.
+        """Return the tests of some pairs in order, neighbours of one grid joined.
 
         Each clip is a specification of its own.
         """
@@ -129,7 +129,7 @@ class Pairs(Sequence[Pair]):
         return tuple(specifications)
 
     def contents(self) -> Iterator[tuple[str, JsonObject]]:
-        """Yield each distinct digest once, with the specification that it stands for."""
+        """Iterate over each distinct digest with the stimulus that it stands for."""
         contents: dict[str, JsonObject] = {}
         for grid in {id(grid): grid for grid, _ in self._sources}.values():
             for stack in (grid.tests, grid.references):
@@ -138,7 +138,7 @@ class Pairs(Sequence[Pair]):
 
 
 def paired(pairs: Iterable[Pair]) -> Pairs:
-    """Collect pairs that a probe has made itself, in their order."""
+    """Collect pairs of stimuli that a probe has built itself, in order."""
     return Pairs(
         ((test.digest, reference.digest), (Grid(test, reference), 0))
         for test, reference in pairs
@@ -146,16 +146,14 @@ def paired(pairs: Iterable[Pair]) -> Pairs:
 
 
 def response_task(record: RunRecord) -> Task:
-    """Describe the task of observers that respond with numbers, along the stimulus axis of a
-    run.
-    """
+    """Return the task of observers that respond with numbers along the stimulus axis."""
     difference = record.layout["difference"]
     axis = StimulusAxis(difference["name"], difference["unit"], difference["label"])
     return Task(axis=axis)
 
 
 def pair_up(grids: Mapping[str, Grid | None]) -> tuple[Pairs, JsonObject]:
-    """Collect the distinct pairs of several grids, and index them at every point of each grid.
+    """Collect the distinct pairs of several grids, with their indices at every grid point.
 
     Parameters
     ----------
@@ -221,7 +219,7 @@ class Conditions:
 
     @property
     def first_test(self) -> Specification:
-        """The first test; all stimuli have its size."""
+        """The first test stimulus, whose size all others have."""
         return self.pairs.spec(0, reference=False)
 
 
@@ -277,11 +275,11 @@ class PairSchedule(ExperimentSchedule):
         self._stimuli = stimulus_digests(self._layout)
 
     def layout(self) -> JsonObject:
-        """Return the conditions by their digests, and the axes of their responses."""
+        """Return what the result needs: conditions by their digests, and response axes."""
         return self._layout
 
     def record(self, store: Store) -> RunRecord:
-        """Plan the run as it would begin now, in batches of the pairs that the store lacks.
+        """Plan the run as it would begin now, in batches of pairs that the store lacks.
 
         A shard plans batches of all pairs, so that every shard has the same batches.
 
@@ -296,7 +294,7 @@ class PairSchedule(ExperimentSchedule):
         return self._planned_record
 
     def contents(self) -> Iterator[Content]:
-        """Yield what digests of the run stand for: the stimuli, the display and the cards."""
+        """Iterate over what the run's digests stand for: stimuli, display, cards."""
         yield self._layout["display"], "display", self.experiment.display.to_dict()
         yield from super().contents()
         yield from (
@@ -305,7 +303,7 @@ class PairSchedule(ExperimentSchedule):
         )
 
     def begin(self, record: RunRecord) -> None:
-        """Adopt the batches with which the run began, and batches of the pairs answered earlier."""
+        """Adopt the batches with which the run began, and those of pairs answered earlier."""
         self._outcome = dict(record.outcome)
         stored_batches = record.grouping["batches"]
         batch_size = record.grouping["batch_size"]
@@ -359,7 +357,7 @@ class PairSchedule(ExperimentSchedule):
         return batches
 
     def outcome(self) -> JsonObject:
-        """Measure how far a network's short number format moves its responses, once a run.
+        """Measure how far a network's short number format moves its responses.
 
         Clips are not measured.
         """
@@ -373,7 +371,7 @@ class PairSchedule(ExperimentSchedule):
         return self._outcome
 
     def cost(self, store: Store, *, timed: bool) -> PairPlan:
-        """Count what is left to show; if `timed`, time grey images to say how long that takes."""
+        """Count what is left to show, and estimate by timing how long it takes."""
         missing = self._missing(store)
         planned = self._plan_record(store, missing)
         record = store.find_run(planned.key) or planned
@@ -413,7 +411,7 @@ class PairSchedule(ExperimentSchedule):
         )
 
     def _seconds(self, batch_size: int) -> float:
-        """Time the observer on one image, or on one clip."""
+        """Time the observer on one image or clip, s."""
         first_test = self.conditions.first_test
         card = self.observer.card
         if first_test.is_clip and card.clips:
@@ -440,7 +438,7 @@ class PairSchedule(ExperimentSchedule):
         return replace(super().record(store), grouping=grouping)
 
     def _check_gamut(self, missing: set[int]) -> None:
-        """Draw the strongest contrast at each level, so that a display refuses it at the start.
+        """Draw the strongest contrast of each level, so that a display refuses it at the start.
 
         If there are many, check an evenly spaced sample.
         """
@@ -454,7 +452,7 @@ class PairSchedule(ExperimentSchedule):
                     display.encode(chunk)
 
     def _missing(self, store: Store) -> set[int]:
-        """Find the indices of the pairs that the observer has not been asked about."""
+        """Find the pairs that the observer has not been asked about, by index."""
         keys = question_keys(self._layout, self._stimuli, self.observer.card.digest)
         missing = store.missing(keys)
         return {i for i, key in enumerate(keys) if key in missing}
@@ -511,7 +509,7 @@ class PairPlan(Recorded):
 
     @property
     def images(self) -> int:
-        """Distinct images, each drawn and passed through the observer once."""
+        """The number of distinct images, each drawn and shown to the observer once."""
         return self.grid + self.score + self.references
 
     def with_all(self, plans: Sequence[PairPlan]) -> PairPlan:

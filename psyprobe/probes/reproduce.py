@@ -63,15 +63,15 @@ class Reproduction:
 
     @property
     def same(self) -> bool:
-        """Tell whether every number and every text is the same."""
+        """Tell whether every number and text is the same."""
         return not self.responses
 
     def to_dict(self) -> JsonObject:
-        """Return all fields as JSON can hold them, and "same"."""
+        """Return all fields, and "same", as JSON values."""
         return {**asdict(self), "same": self.same}
 
     def to_frame(self) -> pd.DataFrame:
-        """Tabulate the differences, of responses first and then of circumstances."""
+        """Convert the differences to a pandas table, of responses first."""
         return frame_of((*self.responses, *self.circumstances))
 
     def __str__(self) -> str:
@@ -169,7 +169,7 @@ def _load_page(
 
 
 def _score_only(result: Dataset, page: Experiment) -> bool:
-    """Tell whether the run showed only what the score needs, so that levels of figures lack."""
+    """Tell whether a result's run showed only what its score needs."""
     if "score" not in load_probe(page.probe).SECTIONS:
         return False
     return "response" not in join_measures(result) or any(
@@ -203,7 +203,7 @@ def _load_observer(
 def _with_options(
     page: Experiment, card: Card, plain_observer: Any, weight_options: JsonMapping
 ) -> Any:
-    """Load the observer with the options on its card, or return the plain one if that fails."""
+    """Load the observer with the options on its card; if that fails, return the plain one."""
     recorded_options = {
         name: value
         for name, value in card.options.items()
@@ -234,7 +234,7 @@ def _compare_variables(before: Dataset, repeat: Dataset) -> Iterator[Difference]
 
 
 def _compare_values(name: str, before: Any, repeat: Any) -> Iterator[Difference]:
-    """Report how many values of a variable differ, and the largest difference."""
+    """Yield how many values of a variable differ, and the largest difference."""
     numeric = before.dtype.kind in "fiub" and repeat.dtype.kind in "fiub"
     before = before.astype(float) if numeric else as_text(before)
     repeat = repeat.astype(float) if numeric else as_text(repeat)
@@ -258,7 +258,7 @@ def _compare_values(name: str, before: Any, repeat: Any) -> Iterator[Difference]
 
 
 def _attributes(result: Dataset) -> JsonObject:
-    """Return the attributes of a result, those that are tables entry by entry."""
+    """Return a result's attributes, with tables among them entry by entry."""
     attributes: JsonObject = {}
     for name, value in result.attrs.items():
         if name in _TABLES:
@@ -272,7 +272,7 @@ def _attributes(result: Dataset) -> JsonObject:
 def _compare_tables(
     before: JsonMapping, repeat: JsonMapping, ignored: tuple[str, ...] = ()
 ) -> Iterator[Difference]:
-    """List the entries that differ between two tables; a missing entry counts as None."""
+    """Iterate over the entries that differ between two tables."""
     for name in sorted({*before, *repeat} - set(ignored)):
         first = before.get(name)
         second = repeat.get(name)

@@ -67,7 +67,7 @@ def score(result: Dataset, **options: Option) -> Score | Scores:
 
 
 def score_layers(result: Dataset, **options: Option) -> tuple[Score, ...]:
-    """Score each layer of a result; none where there is no human reference.
+    """Score each layer of a result; an empty list without a human reference.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def all_scores(results: Sequence[Dataset], **options: Option) -> list[Score]:
 def scores_and_failures(
     results: Sequence[Dataset], **options: Option
 ) -> tuple[list[Dataset], list[Score], list[FailedScore]]:
-    """Score each result by itself; return those that could be scored, their scores, and failures.
+    """Score each result; return the results scored, their scores, and the failures.
 
     Raises
     ------
@@ -130,9 +130,7 @@ def scores_and_failures(
 
 
 def joint_scores(results: Sequence[Dataset]) -> list[Score]:
-    """Score several results jointly where their probe does so, such as people against each
-    other.
-    """
+    """Score several results jointly, such as people against each other, where probes do so."""
     scores: list[Score] = []
     for name in dict.fromkeys(map(_probe_name, results)):
         score_together = getattr(load_probe(name), "score_together", None)
@@ -150,7 +148,7 @@ def scoreboard(
     sort: str | None = None,
     **options: Option,
 ) -> Scoreboard:
-    """Tabulate the scores of observers in tests, one row for each layer, with trivial responders.
+    """Build a table of observers' scores in all tests, with trivial baselines.
 
     Parameters
     ----------
@@ -189,7 +187,7 @@ def plot(
     cmap: str | None = None,
     width: float | None = None,
 ) -> Axes | Figure:
-    """Draw the figure that fits each result: contours, contrast matches, sensitivity and others.
+    """Draw the figure that fits each result: contours, matches, sensitivity and others.
 
     Parameters
     ----------
@@ -259,7 +257,7 @@ def plot(
 
 
 def _stack_figures(groups: list[list[Dataset]], options: JsonObject) -> Figure:
-    """Draw the figure of each probe below that of the one before."""
+    """Draw the figures of several probes one below another."""
     import matplotlib.pyplot as plt
 
     columns = max(min(len(group), 3) for group in groups)
@@ -296,7 +294,7 @@ def _probe_name(result: Dataset) -> str:
 
 
 def _probe_function(result: Dataset, name: str, participle: str) -> Any:
-    """Return a function of the probe that produced a result."""
+    """Find a function of the probe that produced a result, refusing a probe without it."""
     probe = _probe_name(result)
     function = getattr(load_probe(probe), name, None)
     if function is None:

@@ -77,7 +77,7 @@ class ReplyWatch:
         self.is_over = isinstance(observer, SeatedObserver | SubmittingObserver)
 
     def add(self, reply: Answer, is_readable: bool) -> None:
-        """Take a reply.
+        """Count a reply, and raise an error once too many of the first are unreadable.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class ReplyWatch:
 
 
 def _cause(reply: Answer) -> Cause:
-    """Tell why a reply cannot be read."""
+    """Describe why a reply cannot be read."""
     if reply.finish == REFUSED:
         return "refused"
     if reply.finish in _TOOL_CALLS:

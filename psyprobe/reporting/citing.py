@@ -69,7 +69,7 @@ def references() -> dict[str, Reference]:
 
 
 def references_in(text: str) -> list[str]:
-    """Find the papers that a sentence names by first author and year.
+    """Find the papers that a text names by first author and year.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def software() -> str:
 
 
 def _sources(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """Yield the source of each thing that an experiment takes from others, and what that is."""
+    """Iterate over what an experiment takes from others, with the source of each."""
     page = tomllib.loads(experiment.toml)
     human_sources = {row.name: row.source for row in list_human()}
     human = page.get("human", {})

@@ -21,7 +21,7 @@ _LAST = 65535
 
 
 def compact(figure: Figure) -> JsonObject:
-    """Turn a figure into the JSON that ``report.js`` draws; names are escaped as in the page."""
+    """Convert a figure to the JSON that the report's script draws."""
     # Grids share their axes, so each pair of axes is written once.
     axes: dict[tuple[bytes, bytes], list[list[float | None]]] = {}
 
@@ -65,7 +65,7 @@ def compact(figure: Figure) -> JsonObject:
 
 
 def packed(values: ArrayLike) -> JsonObject:
-    """Encode numbers as base64 of little-endian 16-bit steps of log10 between `low` and `high`.
+    """Encode positive numbers as base64 of 16-bit steps of their log10.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def packed(values: ArrayLike) -> JsonObject:
 
 
 def rounded(values: ArrayLike, digits: int = 4) -> list[float | None]:
-    """Round numbers to so many significant digits; None for what is not finite.
+    """Round numbers to so many significant digits, None for what is not finite.
 
     Examples
     --------

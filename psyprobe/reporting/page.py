@@ -34,7 +34,7 @@ class Picture:
 
 
 def render(template: str, **values: Any) -> str:
-    r"""Fill in the template of a page, which loads nothing and runs only scripts it came with.
+    r"""Fill in the HTML template of a page that loads nothing from elsewhere.
 
     Parameters
     ----------
@@ -79,25 +79,25 @@ def _environment() -> Environment:
 
 
 def _asset(name: str) -> Markup:
-    """Read a file of psyprobe's that stands in a page as it is."""
+    """Read a script or style of psyprobe's that stands in a page."""
     return Markup(packaged_text("psyprobe.reporting", name))
 
 
 def _policy(text: str) -> Markup:
-    """Name the digest by which a content security policy allows a script or a style."""
+    """Build the digest by which a content security policy allows a script or style."""
     code = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return Markup(f"'sha256-{code}'")
 
 
 def _compact_json(value: Any) -> Markup:
-    """Write JSON that no tag in it can end."""
+    """Write JSON for a script, so that no tag in it can end the script."""
     return htmlsafe_json_dumps(
         value, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
 
 
 def picture(image: ArrayLike, width: int = 320) -> Picture:
-    """Put an image inside a page, as PNG or, where that is smaller, JPEG.
+    """Encode an image for a page, as PNG or smaller JPEG.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def picture(image: ArrayLike, width: int = 320) -> Picture:
 
 
 def write_page(text: str, path: str | Path) -> Path:
-    """Write a page whole or not at all, and return its path."""
+    """Write a page to a file, never leaving half of one, and return its path."""
     target = Path(path)
     write_text(target, text)
     return target

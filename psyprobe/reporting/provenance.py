@@ -39,7 +39,7 @@ _PICTURES = 3
 
 
 def _json_attribute(result: xr.Dataset, name: str) -> JsonMapping:
-    """Read the JSON object of an attribute; empty where there is none."""
+    """Read a result's attribute that is a JSON object; empty where there is none."""
     value = json.loads(result.attrs.get(name) or "{}")
     return value if isinstance(value, dict) else {}
 
@@ -57,7 +57,7 @@ class StimulusSummary:
 
 
 def summarise_stimulus(result: xr.Dataset) -> StimulusSummary | None:
-    """Draw the stimulus of an experiment anew, and certify it; None where psyprobe draws none."""
+    """Draw an experiment's stimulus again with its certificate; None if it has none."""
     page = page_of(result)
     stimulus = stimulus_on(page)
     if stimulus is None:
@@ -87,7 +87,7 @@ def summarise_stimulus(result: xr.Dataset) -> StimulusSummary | None:
 
 
 def _certificate_row(row: Measurement) -> dict[str, str]:
-    """Lay out one quantity of a certificate."""
+    """Build the table row of one measured quantity."""
 
     def text(value: float | None, form: str, unit: str = "") -> str:
         return "" if value is None else f"{value:{form}} {unit}".rstrip()
@@ -103,7 +103,7 @@ def _certificate_row(row: Measurement) -> dict[str, str]:
 
 
 def sample_levels(levels: Mapping[str, FloatArray]) -> list[dict[str, float]]:
-    """Sample the first level from low to high, with all others in their middle.
+    """Choose levels to draw: the first from low to high, the others in their middle.
 
     Contrast is left out: `strongest` finds it.
     """
@@ -127,7 +127,7 @@ def strongest(
     contrasts: Sequence[float] | FloatArray,
     display: Display,
 ) -> Specification | None:
-    """Find the highest contrast that the display can show; None if it cannot show the stimulus."""
+    """Find the highest contrast that the display can show; None if it shows none."""
     usual = stimulus.spec(**levels)
     candidates = [
         usual.changed(contrast=float(contrast)) for contrast in contrasts[::-1]
@@ -142,14 +142,14 @@ def strongest(
 
 
 def _codes(display: Display, specification: Specification) -> ByteArray:
-    """Encode a stimulus, or the frame that stands for a clip, as 8-bit sRGB."""
+    """Encode a stimulus, or a clip's representative frame, as 8-bit sRGB."""
     still = specification.picture().draw()
     drive = np.asarray(display.encode(still), dtype=np.float64)
     return np.rint(255 * drive).astype(np.uint8)
 
 
 def _caption(stimulus: StimulusSet, levels: Mapping[str, float]) -> str:
-    """Write levels with their units, as under a picture."""
+    """Write a picture's caption: levels with their units."""
     parameters = stimulus.spec(**levels).levels()
     units = {name: parameter.unit for name, parameter in parameters.items()}
     return ", ".join(
@@ -161,7 +161,7 @@ def _caption(stimulus: StimulusSet, levels: Mapping[str, float]) -> str:
 
 
 def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> JsonMapping:
-    """Describe each experiment in a paragraph from its page, and list the papers it cites."""
+    """Describe each experiment in a paragraph, and list the papers it cites."""
     references = {row.name: row for row in list_human()}
     cited: dict[str, int] = {}
 
@@ -218,7 +218,7 @@ def _display(display: JsonMapping) -> str:
 
 
 def _design(result: xr.Dataset) -> list[str]:
-    """Describe images, display, levels and prompts of an experiment in sentences."""
+    """Describe an experiment's images, display, levels and prompts in sentences."""
     sentences = []
     display = _json_attribute(result, "display")
     ppd = result.attrs.get("ppd")
@@ -253,7 +253,7 @@ def _design(result: xr.Dataset) -> list[str]:
 
 
 def observers_table(results: Sequence[xr.Dataset]) -> list[dict[str, str]]:
-    """Tabulate the observers: ability, input, weights, licence, source."""
+    """Build a table of observers: ability, input, weights, licence, source."""
     rows: dict[str, dict[str, str]] = {}
     for result in results:
         card = _json_attribute(result, "observer_card")
@@ -278,7 +278,7 @@ def observers_table(results: Sequence[xr.Dataset]) -> list[dict[str, str]]:
 
 
 def runs_table(results: Sequence[xr.Dataset]) -> list[dict[str, str]]:
-    """Tabulate the runs: page digest, device and versions of software."""
+    """Build a table of runs: experiment digest, device and software versions."""
     rows = []
     for result in results:
         versions = _json_attribute(result, "software")

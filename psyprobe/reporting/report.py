@@ -58,7 +58,7 @@ class _Section:
 
     @property
     def tables(self) -> list[JsonMapping]:
-        """Lay out the scores as the template takes tables."""
+        """Build the score tables of the section."""
         return [
             {
                 "heading": [table.title, *table.headings],
@@ -70,7 +70,7 @@ class _Section:
 
     @property
     def notes(self) -> list[str]:
-        """Explain the headings of the tables."""
+        """List the explanations of the tables' headings."""
         return score_notes(self.scores)
 
 
@@ -83,7 +83,7 @@ def report(
     published: bool = False,
     sort: str | None = None,
 ) -> Path:
-    """Write a page with the scoreboard, figures, stimuli, methods and provenance of results.
+    """Write an HTML page with scoreboard, figures, stimuli, methods and provenance of results.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def report(
 def _fill(
     section: _Section, figures: list[Figure], measure: str | None
 ) -> list[Failure]:
-    """Score and draw the results of a section; return what could not be scored or drawn."""
+    """Score and draw the results of a section, and return the failures."""
     failures: list[Failure] = []
     scored_results = []
     for result in section.results:
@@ -219,7 +219,7 @@ def _load(
 
 
 def _sections(results: Sequence[xr.Dataset]) -> list[_Section]:
-    """Group results by experiment; two pages of one name with different content are two."""
+    """Group results by experiment, telling apart experiments of one name and other content."""
     sections: dict[tuple[str, str], _Section] = {}
     for result in results:
         name = result.attrs["experiment"]
@@ -233,7 +233,7 @@ def _sections(results: Sequence[xr.Dataset]) -> list[_Section]:
 
 
 def _parts(results: Sequence[xr.Dataset]) -> Sequence[Part]:
-    """Ask the probe of results for the figures, tables and pictures of its section."""
+    """Build the figures, tables and pictures of results by their probe."""
     if not results:
         return ()
     describe = getattr(load_probe(results[0].attrs["probe"]), "report", None)
@@ -241,7 +241,7 @@ def _parts(results: Sequence[xr.Dataset]) -> Sequence[Part]:
 
 
 def _template_part(part: Part, figures: list[Figure]) -> JsonMapping:
-    """Turn a part into what the template takes, and add a figure to the figures of the page."""
+    """Convert a part for the template, adding its figure to those of the page."""
     if isinstance(part, Figure):
         figures.append(part)
         return {"figure": part, "number": len(figures)}
@@ -260,7 +260,7 @@ def _template_part(part: Part, figures: list[Figure]) -> JsonMapping:
 def _scoreboard(
     scores: Sequence[Score], published: bool, sort: str | None
 ) -> tuple[Scoreboard | None, str]:
-    """Put the scores that are ranked on a scoreboard, or say why that fails."""
+    """Build the scoreboard of scores that are ranked, or say why that fails."""
     ranked = [
         score
         for score in scores
@@ -275,7 +275,7 @@ def _scoreboard(
 
 
 def _test_groups(board: Scoreboard) -> list[list[Test]]:
-    """Group tests that share observers, so that no table of the page is mostly empty."""
+    """Group tests that share observers, so that no table is mostly empty."""
     groups: list[tuple[set[str], list[Test]]] = []
     for test in board.tests:
         observers = {
@@ -296,7 +296,7 @@ def _test_groups(board: Scoreboard) -> list[list[Test]]:
 
 
 def _board_flags(board: Scoreboard) -> dict[str, str]:
-    """Explain the flags that stand on the scoreboard."""
+    """List the explanations of the flags on the scoreboard."""
     letters = {
         flag
         for row in board.rows
@@ -307,7 +307,7 @@ def _board_flags(board: Scoreboard) -> dict[str, str]:
 
 
 def _flags(board: Scoreboard | None) -> list[Failure]:
-    """Spell out the flags of each observer on the scoreboard."""
+    """Describe the flags of each observer on the scoreboard."""
     if board is None:
         return []
     return [

@@ -56,7 +56,7 @@ def agreement(
     first_verdicts: Mapping[str, str],
     second_verdicts: Mapping[str, str],
 ) -> Agreement:
-    """Measure how far the verdicts of two people, by task, agree.
+    """Measure how far two people's verdicts on the same tasks agree, with Cohen's kappa.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def agreement(
 
 
 def agreements(verdicts: Mapping[str, Mapping[str, str]]) -> list[Agreement]:
-    """Measure how far each two of several people agree."""
+    """Measure how far the verdicts of each two of several people agree."""
     return [
         agreement(first, second, verdicts[first], verdicts[second])
         for first, second in combinations(sorted(verdicts), 2)
@@ -103,11 +103,11 @@ class PeopleAgreement(Tabled):
 
     @property
     def observer(self) -> str:
-        """The people together."""
+        """Name all people together, as the observer of the score."""
         return f"{len(self.persons)} people"
 
     def rows(self) -> list[Row]:
-        """Return a row for each two people."""
+        """Build a table row for each two people."""
         title = f"{self.experiment} (agreement of {self.observer})"
         return [
             Row(
@@ -121,7 +121,7 @@ class PeopleAgreement(Tabled):
         ]
 
     def notes(self) -> list[str]:
-        """Explain the headings."""
+        """Explain the table's headings in sentences."""
         return [
             "alike: questions with answers to choose from that two people answered alike, of "
             "those that both answered; kappa: Cohen's, agreement beyond what their shares of "
@@ -141,7 +141,7 @@ class PeopleMean(TaskScore):
     left_out: tuple[str, str]
 
     def rows(self) -> list[Row]:
-        """Return the row of the mean."""
+        """Build the table row of people's mean."""
         best, worst = self.left_out
         note = (
             f"the mean of people leaves out the best of them, {best}, and the worst, {worst}; "
@@ -154,7 +154,7 @@ class PeopleMean(TaskScore):
         return []
 
     def to_dict(self) -> JsonObject:
-        """Return the row as JSON can hold it."""
+        """Return the row as JSON values."""
         return {
             "experiment": self.experiment,
             "left_out": self.left_out,
@@ -174,7 +174,7 @@ def _cells(pair: Agreement) -> dict[str, str]:
 def people_by_experiment(
     results: Sequence[xarray.Dataset], min_count: int = FEWEST
 ) -> list[dict[str, xarray.Dataset]]:
-    """Group the results of people by experiment, if enough people answered it, and by pseudonym."""
+    """Group people's results by experiment and pseudonym, where enough people answered."""
     groups: dict[str, dict[str, xarray.Dataset]] = {}
     for result in results:
         if person := person_of(result):

@@ -98,7 +98,7 @@ class Stripes:
 
 
 def draw(stripes: Stripes, vertical: bool, seed: int) -> ByteArray:
-    """Draw stripes, with a phase and a lean to the left or right that the seed chooses.
+    """Draw stripes leaning left or right of vertical or horizontal, with a random phase.
 
     Parameters
     ----------
@@ -161,12 +161,12 @@ class Grade:
 
     @property
     def is_told(self) -> bool:
-        """Tell whether answers are right more often than by guessing."""
+        """Tell whether the stripes' direction is named rightly more often than by guessing."""
         return _tail(self.right, self.trials) <= CHANCE
 
     @property
     def is_reversed(self) -> bool:
-        """Tell whether answers are wrong more often than by guessing, as to aliases."""
+        """Tell whether the stripes' direction is named wrongly more often than by guessing."""
         return _tail(self.wrong, self.trials) <= CHANCE
 
     @property
@@ -178,14 +178,14 @@ class Grade:
 
     @property
     def verdict(self) -> str:
-        """The verdict: "told", "reversed" or "not told"."""
+        """The verdict on the stripes: "told", "reversed" or "not told"."""
         return (
             "told" if self.is_told else "reversed" if self.is_reversed else "not told"
         )
 
 
 def _tail(count: int, trials: int) -> float:
-    """Return the probability of at least so many answers of one kind by guessing between two."""
+    """Compute the probability of at least so many answers of one kind by guessing between two."""
     from scipy.special import bdtrc
 
     return float(bdtrc(count - 1, trials, 0.5))
@@ -217,7 +217,7 @@ class Calibration:
     spent: JsonObject
 
     def to_dict(self) -> JsonObject:
-        """Return all as JSON can hold it."""
+        """Return the calibration as JSON values."""
         return {
             **vars(self),
             "side": SIDE,
@@ -236,7 +236,7 @@ class Calibration:
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row a grade of stripes: how often they were told right, and the verdict."""
+        """Convert the calibration to a pandas table: how often each stripes were told right."""
         import pandas as pd
 
         return pd.DataFrame(self.to_dict()["grades"])
@@ -274,7 +274,7 @@ CANNOT_TELL = (
 
 
 def most_questions(trials: int) -> int:
-    """Return the most questions that `calibrate` puts; at least it puts `trials`.
+    """Compute the largest number of questions that `calibrate` asks.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ def calibrate(
 
 
 def check_calibrated(observer: AnswerObserver, trials: int) -> None:
-    """Refuse an observer that `calibrate` cannot ask, and too few trials to tell from guessing."""
+    """Refuse an observer that `calibrate` cannot ask, or too few trials."""
     if trials < FEWEST:
         raise InputError(
             f"{trials} trials a grade cannot be told from guessing; give at least {FEWEST}, 20 "
@@ -387,7 +387,7 @@ class _StripeTest:
     total_cost: TotalCost = field(default_factory=TotalCost)
 
     def grade(self, stripes: Stripes) -> Grade:
-        """Ask about a grade in all its trials."""
+        """Ask about stripes of one fineness in all trials, and count right answers."""
         counts = {True: 0, False: 0}
         for inquiry, answer in ask_all(self.observer, self._inquiries(stripes)):
             reading = read_reply(answer.text, yes=("vertical",), no=("horizontal",))
@@ -420,12 +420,12 @@ class _StripeTest:
 
 
 def _for_side(side: float) -> Stripes:
-    """Make stripes that are told by a model whose input has this side or a larger one."""
+    """Build the finest stripes that a model with an input of this side, px, can tell."""
     return Stripes(SIDE, SIDE // 2, 2 * SIDE / (_LIMIT * side), 240)
 
 
 def _resizing(test: _StripeTest) -> tuple[int | None, int | None, list[str]]:
-    """Measure bounds of the side of a model's input, and describe them."""
+    """Measure the bounds of the side to which a server resizes images, and describe them."""
     count, lost = _ask_series(test, list(map(_for_side, OCTAVES)))
     if not count:
         finding = "- It does not answer the easy ones: nothing can be told of what the server does."
@@ -469,7 +469,7 @@ def _resizing(test: _StripeTest) -> tuple[int | None, int | None, list[str]]:
 def _ask_series(
     test: _StripeTest, series: Sequence[Stripes]
 ) -> tuple[int, Grade | None]:
-    """Count the first stripes of a series that are told; return the next grade, which is not."""
+    """Ask about finer and finer stripes, and count those told before the first that is not."""
     for count, stripes in enumerate(series):
         grade = test.grade(stripes)
         if not grade.is_told:
@@ -478,7 +478,7 @@ def _ask_series(
 
 
 def _colour(test: _StripeTest, side: int) -> str:
-    """Measure how the server treats fine colour, and describe it."""
+    """Measure whether a server keeps fine stripes of colour, and describe it."""
     diameter = min(side, _MAX_DIAMETER)
     series = [
         Stripes(side, diameter, period, 120, colour=True) for period in COLOUR_PERIODS
@@ -512,7 +512,7 @@ def _colour(test: _StripeTest, side: int) -> str:
 
 
 def _contrast(test: _StripeTest, side: int) -> str:
-    """Measure how the server treats faint stripes, and describe it."""
+    """Measure the faintest stripes that pass a server's compression, and describe it."""
     diameter = min(side, _MAX_DIAMETER)
     series = [Stripes(side, diameter, FAINT_PERIOD, codes) for codes in CODES]
     count, lost = _ask_series(test, series)

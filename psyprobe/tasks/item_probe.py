@@ -45,7 +45,7 @@ class ItemProbe:
     choices: Callable[[xarray.Dataset], Mapping[str, str]]
 
     def task(self, record: RunRecord) -> Task:
-        """Declare the task: every item has an answer that is correct."""
+        """Return the task of a benchmark: every item has a correct answer."""
         return Task(scored="correct")
 
     def score(
@@ -56,7 +56,7 @@ class ItemProbe:
         layer: str | None = None,
         confidence: float | None = None,
     ) -> tuple[ReadScore]:
-        """Score the observer, those who always say the same, and other readers of its replies.
+        """Score the observer, trivial responders, and other readers of the observer's replies.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class ItemProbe:
     def score_together(
         self, results: Sequence[xarray.Dataset]
     ) -> list[PeopleMean | PeopleAgreement]:
-        """Score the mean of people, and their agreement on what they chose among several."""
+        """Score the mean of people, and how far their choices agree."""
         means = []
         for members in people_by_experiment(results):
             scores = {

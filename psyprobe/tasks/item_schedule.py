@@ -139,7 +139,7 @@ class ItemSchedule(ExperimentSchedule):
         self._cases: list[tuple[str, str, list[str]]] = []
 
     def layout(self) -> JsonObject:
-        """Return items, options, judge, and the keys of the answers."""
+        """Return what the result needs besides answers: items, options, judge and keys."""
         return {
             "version": self.task.version,
             "items": digest(self.task.items),
@@ -150,16 +150,16 @@ class ItemSchedule(ExperimentSchedule):
 
     @property
     def named(self) -> list[dict[str, str]]:
-        """The key and the name of each question."""
+        """The pairs (key, name) of all questions."""
         return [{"key": key, "item": name} for name, key in self._keys.items()]
 
     def contents(self) -> Iterator[Content]:
-        """Yield (digest, kind, content) for the list of items, then for each observer card."""
+        """Iterate over (digest, kind, value) of the list of items and of the cards."""
         yield digest(self.task.items), "items", self.task.items
         yield from super().contents()
 
     def next(self) -> list[Batch]:
-        """Return the batches of the next round: questions, then a judge's, then none.
+        """Return the batches of the next round: questions, then the judge's, then none.
 
         A shard has no judge's round, since a judge needs all replies.
         """
@@ -171,7 +171,7 @@ class ItemSchedule(ExperimentSchedule):
         return [batch for batch in batches if holds(batch.questions[0].key)]
 
     def watch(self, answered: Answered) -> None:
-        """Look whether the first replies hold any text, and raise an error if none does."""
+        """Refuse to ask on if the first replies hold no text."""
         watch = self._reply_watch
         is_judge = answered.question.observer != self.observer.card.digest
         if not (watch.is_over or is_judge):
@@ -179,7 +179,7 @@ class ItemSchedule(ExperimentSchedule):
             watch.add(reply, bool(without_reasoning(reply.text).strip()))
 
     def tell(self, answers: Mapping[str, JsonMapping]) -> None:
-        """Take the replies about items; verdicts are read from the store."""
+        """Take the replies about items of the last round."""
         if self.holds is None:
             replies = {name: answers[key]["reply"] for name, key in self._round.items()}
             self._given_up = {
@@ -189,7 +189,7 @@ class ItemSchedule(ExperimentSchedule):
         self._round = {}
 
     def outcome(self) -> JsonObject:
-        """Return the cases with their keys, and the keys of a person's last attempts."""
+        """Return the judge's cases with their keys, and the keys of a person's last attempts."""
         outcome: JsonObject = {"cases": self._cases}
         if self._is_person:
             outcome["keys"] = list(self._keys.values())
@@ -234,7 +234,7 @@ class ItemSchedule(ExperimentSchedule):
 
     @property
     def distinct(self) -> int:
-        """Number of questions that differ in more than their names."""
+        """The number of questions that differ in more than their names."""
         return len(set(self._first_keys))
 
     def _batches(self) -> Iterator[list[Batch]]:
@@ -256,7 +256,7 @@ class ItemSchedule(ExperimentSchedule):
             yield items.batches_of(questions, observer, items.JUDGING)
 
     def _single_questions(self) -> Iterator[list[Batch]]:
-        """Yield one question a round, in a random order that the session's digest seeds."""
+        """Iterate over rounds of one question each, in an order seeded by the session."""
         generator = np.random.default_rng(int(self.observer.card.digest[:16], 16))
         questions = [
             self._questions[i] for i in generator.permutation(len(self._questions))
@@ -274,7 +274,7 @@ class ItemSchedule(ExperimentSchedule):
 
 
 def items_of(experiment: Experiment) -> Path:
-    """Return the folder of items that an experiment names; raise an InputError without one."""
+    """Return the folder of benchmark items that an experiment names, refusing one without."""
     if experiment.items is None:
         raise InputError(
             f"{experiment.name}: there is no 'items'; give the folder that holds them"
@@ -283,7 +283,7 @@ def items_of(experiment: Experiment) -> Path:
 
 
 def options_of(experiment: Experiment, defaults: JsonMapping) -> JsonObject:
-    """Return the options of an experiment, each of a known name and of the type of its default."""
+    """Read a benchmark's options from an experiment, refusing unknown names and wrong types."""
     for name, value in experiment.options.items():
         if name not in defaults:
             raise unknown_name(f"option of probe {experiment.probe!r}", name, defaults)
@@ -295,7 +295,7 @@ def options_of(experiment: Experiment, defaults: JsonMapping) -> JsonObject:
 
 
 def answers_of(record: RunRecord, store: Store) -> list[Answer]:
-    """Return the answers of a run about items, in the order of its questions."""
+    """Return the answers to a run's benchmark items, in the order of its questions."""
     return [
         Answer.from_dict(answer["reply"])
         for answer in store.iterate_answers(_keys_of(record))
@@ -303,7 +303,7 @@ def answers_of(record: RunRecord, store: Store) -> list[Answer]:
 
 
 def reaction_times(answers: Sequence[Answer]) -> dict[str, FloatArray]:
-    """Return a person's reaction times, s, as a column of a result; no column for a model."""
+    """Return a person's reaction times, s, as a result's column; no column for a model."""
     if not answers or answers[0].session is None:
         return {}
     return {"reaction_seconds": np.array([answer.latency for answer in answers])}
@@ -312,7 +312,7 @@ def reaction_times(answers: Sequence[Answer]) -> dict[str, FloatArray]:
 def item_result(
     items: Sequence[str], columns: JsonMapping, attributes: JsonMapping
 ) -> xarray.Dataset:
-    """Make the result of a run about items: each column has a value an item, by its name."""
+    """Build the result of a benchmark run, with one value an item in each column."""
     import xarray
 
     data = {}
@@ -331,7 +331,7 @@ def _keys_of(record: RunRecord) -> list[str]:
 
 
 def judged_attributes(record: RunRecord, store: Store) -> JsonObject:
-    """Return a result's attributes: those of any run, options, judge, and the judge's replies.
+    """Build a result's attributes: of the run, options, judge, and the judge's replies.
 
     The replies stand by case, with its name and prompt, each with its stop reason.
     """

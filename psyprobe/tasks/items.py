@@ -80,7 +80,7 @@ class ItemQuestion:
 
     @functools.cached_property
     def request(self) -> JsonObject:
-        """All but the images, as JSON can hold it."""
+        """The question but for its images, as JSON values."""
         request: JsonObject = {
             "prompt": self.prompt,
             "system": self.system,
@@ -92,12 +92,12 @@ class ItemQuestion:
 
     @functools.cached_property
     def image_digest(self) -> str:
-        """Digest of the images."""
+        """The digest of the question's images."""
         return digest([sha256 for _, sha256 in self.images])
 
     @functools.cached_property
     def request_digest(self) -> str:
-        """Digest of all but the images."""
+        """The digest of the question but for its images."""
         return digest(self.request)
 
 
@@ -113,7 +113,7 @@ class ImageQuestions:
 def answer_items(
     observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]
 ) -> Iterator[Answered]:
-    """Put questions about items to observers; an answer holds "reply", an `Answer` as a dictionary.
+    """Ask observers batches of questions about images, and iterate over the answers.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def ask_items(
     label: str = "",
     progress: bool | None = None,
 ) -> dict[str, Answer]:
-    """Ask questions outside of any experiment, and return the answers by the questions' names.
+    """Ask questions about images outside of an experiment, and return answers by name.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def ask_items(
 def check_questions(
     questions: Sequence[ItemQuestion], observer: AnswerObserver
 ) -> None:
-    """Refuse an observer that cannot answer the questions, and two questions of one name."""
+    """Refuse questions that the observer cannot answer, and two of one name."""
     card = observer.card
     if card.ability != "answer":
         raise InputError(
@@ -205,7 +205,7 @@ def check_questions(
 def batches_of(
     questions: Sequence[ItemQuestion], observer: AnswerObserver, version: str
 ) -> list[Batch]:
-    """Group questions by their images, which servers and models then read once."""
+    """Group questions by their images, which are then read once."""
     groups: dict[tuple[tuple[str, str], ...], list[ItemQuestion]] = {}
     for question in questions:
         groups.setdefault(question.images, []).append(question)
@@ -226,7 +226,7 @@ def batches_of(
 def keys_of(
     questions: Sequence[ItemQuestion], observer: AnswerObserver, version: str
 ) -> dict[str, str]:
-    """Return the key of each question's answer in a store, by the question's name."""
+    """Compute the key of each question's answer in a store, by the question's name."""
     return {
         question.name: _question(question, observer, version).key
         for question in questions
@@ -278,7 +278,7 @@ def _answer(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answ
 
 
 def read_planned(path: str, sha256: str) -> ByteArray:
-    """Read an image file; raise an InputError if its content is another than planned."""
+    """Read an image file, refusing one whose content has changed since the plan."""
     raw = read_bytes(path)
     if hashlib.sha256(raw).hexdigest() != sha256:
         raise InputError(f"{path} has changed since the questions were made; run again")
@@ -299,12 +299,12 @@ class JudgePrompt:
     verdicts: Mapping[str, float | str]
 
     def fill(self, case: Case) -> str:
-        """Fill the prompt's fields from a case; braces inside an answer stay as they are."""
+        """Fill in the judge's prompt with a case's question, answer and key."""
         field_pattern = r"\{(question|key|answer)\}"
         return re.sub(field_pattern, lambda match: getattr(case, match[1]), self.text)
 
     def read(self, reply: str) -> float | str | None:
-        """Read a verdict; None unless, but for reasoning, label and markup, it is the whole reply.
+        """Read a judge's reply as a verdict; None unless the verdict is the whole reply.
 
         Examples
         --------
@@ -317,7 +317,7 @@ class JudgePrompt:
         return self.verdicts.get(match["verdict"]) if match else None
 
     def verdicts_of(self, replies: Sequence[tuple[str, str]]) -> Verdicts:
-        """Read replies about one case, each given with its stop reason; a cut one is no verdict.
+        """Read a judge's replies about one case as verdicts; a cut-off one is none.
 
         Examples
         --------
@@ -339,7 +339,7 @@ class JudgePrompt:
 
 @functools.cache
 def judge_prompts() -> dict[str, JudgePrompt]:
-    """Return the judge's prompts that come with psyprobe, by name.
+    """Read the judge's prompts that come with psyprobe, by name.
 
     Examples
     --------
@@ -379,12 +379,12 @@ class Judge:
             )
 
     def decoding(self, repeat: int) -> Decoding:
-        """Return the decoding of a repeat, with its seed."""
+        """Return the decoding settings of a repeat, with its seed."""
         seed = repeat if self.temperature else None
         return Decoding(self.temperature, self.max_tokens, logprobs=False, seed=seed)
 
     def to_dict(self) -> JsonObject:
-        """Return all that judging again needs, as JSON can hold it."""
+        """Return all that is needed to judge again, as JSON values."""
         versions = {}
         for name, prompt in judge_prompts().items():
             contents = [prompt.system, prompt.text, dict(prompt.verdicts)]
@@ -425,17 +425,17 @@ class Verdicts:
 
     @property
     def failed(self) -> bool:
-        """Tell whether no reply was a verdict."""
+        """Tell whether none of the judge's replies was a verdict."""
         return not self.values
 
     @property
     def mean(self) -> float:
-        """Mean of numeric verdicts, from 0 to 1; NaN without any."""
+        """The mean of the judge's numeric verdicts, from 0 to 1; NaN without any."""
         return sum(map(float, self.values)) / (len(self.values) or float("nan"))
 
     @property
     def majority(self) -> float | str | None:
-        """The verdict of more than half of all replies, unread ones included; None without one."""
+        """The verdict of more than half of the judge's replies; None without one."""
         if self.failed:
             return None
         verdict, count = Counter(self.values).most_common(1)[0]
@@ -449,7 +449,7 @@ def judge_cases(
     store: str | Path | Store | None = None,
     progress: bool | None = None,
 ) -> dict[str, Verdicts]:
-    """Put cases to a judge outside of any experiment, and return verdicts by the cases' names.
+    """Ask a judge about cases outside of an experiment, and return verdicts by name.
 
     Parameters
     ----------
@@ -485,7 +485,7 @@ def judge_cases(
 
 
 def judge_questions(case: Case, judge: Judge) -> list[ItemQuestion]:
-    """Make the question of each repeat of a case."""
+    """Build the question of each repeat of a case for the judge."""
     prompts = judge_prompts()
     if case.prompt not in prompts:
         raise unknown_name("prompt for a judge", case.prompt, prompts)
@@ -504,7 +504,7 @@ def judge_questions(case: Case, judge: Judge) -> list[ItemQuestion]:
 def load_answerer(
     name: str, words: Sequence[str] = (), option: str = "--observer-option"
 ) -> AnswerObserver:
-    """Load an observer that answers in words, with the options that a command has for it."""
+    """Load an observer that answers in words, with the options given on the command line."""
     return cast(AnswerObserver, load_observer(name, **settings(words, option)))
 
 
@@ -518,7 +518,7 @@ def judge_of(experiment: Experiment) -> Judge | None:
 
 
 def reader_of(judge: Judge) -> dict[str, str]:
-    """Return the attributes of a result's variable that holds a judge's readings."""
+    """Build the attributes of a result's variable that holds a judge's readings."""
     name = judge.observer.card.name
     return {
         "units": "1",
@@ -539,7 +539,7 @@ def count_verdicts(verdicts: Iterable[Verdicts]) -> dict[str, int]:
 
 
 def read_verdicts(text: str) -> dict[str, Verdicts]:
-    """Read verdicts by case from JSON: name, prompt, and replies with their stop reasons."""
+    """Read a judge's verdicts by case from a result's JSON."""
     prompts = judge_prompts()
     return {
         name: prompts[prompt].verdicts_of(replies)

@@ -27,7 +27,7 @@ def judge_replies(
     store: str | Path | Store | None = None,
     progress: bool | None = None,
 ) -> xr.Dataset:
-    """Let a judge read every reply of a run, of a yes/no probe or a benchmark.
+    """Let a judge read every reply of a result, and add its readings to the result.
 
     Parameters
     ----------

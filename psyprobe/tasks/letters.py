@@ -210,7 +210,7 @@ def read_letter(reply: str, options: Sequence[str] = ()) -> str:
 
 
 def _find_verdicts(text: str) -> list[str]:
-    """List the texts that stand as the verdict by the structure of a reply; none without one."""
+    """List the parts of a reply that are marked as its answer; none without such marks."""
     tagged = [match[2] for match in _TAG.finditer(text)]
     tagged = tagged or _BOXED.findall(text)
     if tagged:
@@ -256,7 +256,7 @@ def _letter_alone(text: str) -> str | None:
 
 
 def _read_text(text: str, options: Sequence[str]) -> str:
-    """Read the letter, or the text of an option, that a text without structure gives."""
+    """Read the option letter, or an option's text, that an unmarked text gives."""
     text = _CORRECTION.split(_MARKUP.sub("", text).strip())[-1].strip()
     texts = [option.casefold().strip(" .") for option in options]
     if text.casefold().strip(" .") in texts:
@@ -284,7 +284,7 @@ def _read_text(text: str, options: Sequence[str]) -> str:
 
 
 def _read_option(text: str, options: Sequence[str]) -> str:
-    """Read the letter of the one option whose text is named, and neither denied nor hedged."""
+    """Read the letter of the only option whose text is named, and neither denied nor hedged."""
     text = _UNSAID.sub(" ", _expand(text))
     for said in (text, _BEFORE_BUT.sub(" ", text)):
         named = _named_options(said, options)
@@ -294,7 +294,7 @@ def _read_option(text: str, options: Sequence[str]) -> str:
 
 
 def _named_options(text: str, options: Sequence[str]) -> set[str]:
-    """List the letters of the options that are affirmed; none where one of them is hedged."""
+    """List the letters of the options that a text affirms; none where one is hedged."""
     places = _places(text, options)
     if not places and _are_kinds(options):
         # "Bars" for "stripes", where the options are kinds of patterns.
@@ -402,7 +402,7 @@ def _by_kind(text: str) -> str:
 
 
 def _expand(text: str) -> str:
-    """Write a text in lower case, without contractions, and one way of several."""
+    """Convert a text to lower case, without contractions."""
     text = text.casefold()
     for pattern, words in _CONTRACTIONS:
         text = re.sub(pattern, words, text)

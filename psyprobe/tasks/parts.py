@@ -26,7 +26,7 @@ _SPREAD = 0.5
 def by_parts(
     title: str, label: str, rows: Mapping[str, Mapping[str, pd.DataFrame]]
 ) -> Figure:
-    """Draw values of observers in parts of a benchmark, with intervals, as a figure's data.
+    """Build a figure of observers' scores in the parts of a benchmark, with intervals.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def listed(items: pd.DataFrame) -> pd.DataFrame:
 
 
 def corruption_gallery(names: Sequence[str]) -> list[Gallery]:
-    """Show R-Bench's corruptions of a photograph; no gallery without scikit-image and OpenCV."""
+    """Build a gallery of R-Bench's corruptions of a photograph; none if libraries lack."""
     try:
         import cv2  # noqa: F401
         import skimage
@@ -96,7 +96,7 @@ def corruption_gallery(names: Sequence[str]) -> list[Gallery]:
 def answers_table(
     tables: Mapping[str, pd.DataFrame], columns: Mapping[str, str]
 ) -> Table:
-    """List the answers of observers word for word, for items spread over the set.
+    """Build a table of observers' answers word for word, for items spread over the set.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ def read_answer_table(path: str | Path) -> pd.DataFrame:
 def read_table(
     path: str | Path, columns: tuple[str, ...], separator: str = ","
 ) -> tuple[pd.DataFrame, str]:
-    """Read a CSV with some required columns as text, "NA" included; return its encoding too."""
+    """Read a CSV with required columns as text, and return its encoding too."""
     text, encoding = _decode(read_bytes(path), path)
     _check_width(text.partition("\n")[0].count(separator) + 1, path)
     try:
@@ -84,7 +84,7 @@ def read_table(
 
 
 def first_column(table: pd.DataFrame, names: Sequence[str]) -> str | None:
-    """Find the first of some columns that a table has."""
+    """Find the first of some column names that a table has."""
     return next((name for name in names if name in table), None)
 
 
@@ -102,20 +102,20 @@ def require_columns(table: pd.DataFrame, columns: Sequence[str], name: str) -> N
 def refuse_duplicates(
     names: pd.Series, subject: str, problem: str = "is there twice; keep one of them"
 ) -> None:
-    """Refuse names of which one comes twice: "SUBJECT NAME PROBLEM"."""
+    """Refuse names of which one comes twice, in a sentence "SUBJECT NAME PROBLEM"."""
     duplicates = names[names.duplicated()]
     if len(duplicates):
         raise InputError(f"{subject} {duplicates.iloc[0]} {problem}")
 
 
 def read_packaged_table(package: str, name: str) -> pd.DataFrame:
-    """Read a CSV that lies in the folder data of a package, all cells as text."""
+    """Read a CSV from the folder `data` of a package, all cells as text."""
     text = io.StringIO(packaged_text(package, "data", name))
     return pd.read_csv(text, comment="#", dtype=str, keep_default_na=False)
 
 
 def round_half_up(value: float, digits: int) -> str:
-    """Round a number as people do.
+    """Round a number, halves upwards.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def round_half_up(value: float, digits: int) -> str:
 
 
 def read_json_lines(path: str | Path) -> list[tuple[int, Any]]:
-    """Read each line of a JSON Lines file that is not blank, with its number from 1."""
+    """Read the non-blank lines of a JSON Lines file, with their numbers from 1."""
     # Not splitlines: a reply may hold a Unicode line separator, which JSON leaves as it is.
     return [
         (line_number, parse_json(line, f"{path}, line {line_number}"))
@@ -182,7 +182,7 @@ def _read_workbook(path: Path) -> pd.DataFrame:
 
 
 def _check_cells(path: Path) -> None:
-    """Count the cells of a workbook, empty ones too: a few bytes may stand for billions."""
+    """Refuse a workbook that claims too many cells, empty ones included."""
     from openpyxl import load_workbook  # type: ignore[import-untyped]
 
     # Opened here: openpyxl leaves a file open that it cannot read.
@@ -197,7 +197,7 @@ def _check_cells(path: Path) -> None:
 
 
 def _read_json(path: Path) -> pd.DataFrame:
-    """Read a list of objects, one object a line, or columns of rows, as VLMEvalKit writes them."""
+    """Read a JSON table: a list of objects, JSON lines, or columns of rows."""
     try:
         data = parse_json(read_text(path), str(path))
     except InputError:
@@ -230,14 +230,14 @@ def _text(value: Any) -> str:
 
 
 def csv_table(table: pd.DataFrame, *, index: bool = False) -> str:
-    """Format a table for people as CSV in which no cell is run by a spreadsheet."""
+    """Format a table as CSV in which a spreadsheet runs no cell as a formula."""
     return str(
         table.map(harmless).rename(index=harmless, columns=harmless).to_csv(index=index)
     )
 
 
 def write_tsv(table: pd.DataFrame, path: Path) -> None:
-    """Write a table as VLMEvalKit reads its data sets, completely or not at all."""
+    """Write a table as a TSV file for VLMEvalKit, never leaving half of one."""
     write_whole(
         path,
         lambda partial: table.to_csv(
@@ -279,7 +279,7 @@ def printed_name(model: str, printed_names: Iterable[str]) -> str | None:
 
 
 def find_printed(model: str, printed: pd.DataFrame) -> tuple[str | None, list[str]]:
-    """Find a model in a paper's table; without it, write a note if the paper has some like it."""
+    """Find a model in a paper's table, or a note that names similar ones."""
     printed_names = list(printed["model"].unique())
     name = printed_name(model, printed_names)
     names = {_plain_name(name): name for name in printed_names}
@@ -292,7 +292,7 @@ def find_printed(model: str, printed: pd.DataFrame) -> tuple[str | None, list[st
 
 
 def printed_rows(printed: pd.DataFrame, model: str, paper: str) -> pd.DataFrame:
-    """Select the rows of a model in a paper's table; raise an UnknownNameError without any."""
+    """Select a model's rows in a paper's table, refusing one that is not there."""
     rows = printed[printed["model"] == model]
     if not len(rows):
         names = sorted(set(printed["model"]))
@@ -301,12 +301,12 @@ def printed_rows(printed: pd.DataFrame, model: str, paper: str) -> pd.DataFrame:
 
 
 def printed_label(model: str, name: str) -> str:
-    """Write the label of a row as printed, with the printed name if it is another one."""
+    """Write the label of a printed table row, with the printed name if it differs."""
     return "  as printed" if name == model else f"  as printed ({name})"
 
 
 def _stem_and_size(model: str, letters: str) -> tuple[str, str]:
-    """Split a plain name, without some letters, from the size at its end ("7b")."""
+    """Split a plain model name, without some letters, from the size at its end ("7b")."""
     match = re.fullmatch(r"(.*?)\|?(\d+(?:\.\d+)?b)?", _plain_name(model))
     assert match is not None
     return match[1].replace(letters, ""), match[2] or ""
@@ -321,7 +321,7 @@ def _plain_name(model: str) -> str:
 
 
 def all_metrics(metrics: Mapping[str, pd.DataFrame], format: str) -> str:
-    """Format the metrics of all models with all digits, as "csv" or "json"."""
+    """Format the metrics of all models with all digits, as CSV or JSON."""
     combined = pd.concat(metrics, names=["model"]).reset_index("model")
     if format == "csv":
         return csv_table(combined).rstrip("\n")
@@ -350,21 +350,21 @@ class TaskScore(Tabled):
 
     @property
     def observer(self) -> str:
-        """Name of the observer."""
+        """The name of the observer."""
         return str(self.attributes["observer"])
 
     @property
     def experiment(self) -> str:
-        """Name of the experiment."""
+        """The name of the experiment."""
         return str(self.attributes["experiment"])
 
     @property
     def random_weights(self) -> bool:
-        """Tell whether the observer was not trained."""
+        """Tell whether the observer's weights are random."""
         return bool(self.attributes["random_weights"])
 
     def rows(self) -> Sequence[Row]:
-        """Return the observer's row, then those of trivial responders."""
+        """Build the table rows of the observer, then of trivial responders."""
         raise NotImplementedError
 
     def row(
@@ -374,7 +374,7 @@ class TaskScore(Tabled):
         values: MetricValues,
         notes: Sequence[str] = (),
     ) -> Row:
-        """Make a responder's row: the value of each metric, and the ends of its interval."""
+        """Build a responder's table row: the value of each metric, with its interval."""
         record: JsonObject = {
             "experiment": self.experiment,
             "observer": self.observer,
@@ -398,7 +398,7 @@ def compare_readings(
     masks: Sequence[BoolArray],
     score: Mapping[str, float | None],
 ) -> Rereading:
-    """Summarise how another reader reads replies: masks of different, opposite and unread ones."""
+    """Summarise how another reader reads replies: shares of different and unread ones."""
     differ, opposite, unread = (float(mask.mean()) for mask in masks)
     return Rereading(reader, len(masks[0]), differ, opposite, unread, score)
 
@@ -412,11 +412,11 @@ class ReadScore(TaskScore):
 
     @property
     def metrics(self) -> pd.DataFrame:
-        """All metrics, one a row."""
+        """The table of all metrics, one a row."""
         raise NotImplementedError
 
     def to_dict(self) -> JsonObject:
-        """Convert readings and metrics to plain values."""
+        """Return readings and metrics as JSON values."""
         return {
             "readings": [reading.to_dict() for reading in self.readings],
             "metrics": json.loads(
@@ -425,7 +425,7 @@ class ReadScore(TaskScore):
         }
 
     def read_otherwise(self, unit: str, digits: int) -> list[Row]:
-        """Return a row for each reader that differs: number of replies or items, and score."""
+        """Build a table row for each reader that reads replies differently, with its score."""
         title = f"{self.observer}: the same replies read otherwise"
         rows = []
         for reading in self.readings:
@@ -437,13 +437,13 @@ class ReadScore(TaskScore):
         return rows
 
     def read_alike(self) -> list[str]:
-        """Return a remark that names the readers that do not differ, if there are any."""
+        """Write a remark that names the readers that read all replies alike, if any."""
         alike = [reading.reader for reading in self.readings if not reading.differ]
         return [f"read alike by {' and by '.join(alike)}"] if alike else []
 
 
 def by_observer(results: Sequence[xarray.Dataset]) -> dict[str, xarray.Dataset]:
-    """Key results by their observers, and experiments too if there are several."""
+    """Map results by observer name, with the experiment if there are several."""
     several = len({result.attrs["experiment"] for result in results}) > 1
     return {
         result.attrs["observer"]

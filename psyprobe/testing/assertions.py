@@ -73,7 +73,7 @@ def assert_calibrated(
     display: Display | None = None,
     precision: str | None = None,
 ) -> Certificate:
-    """Assert that an image is what was requested, in everything that applies to its kind.
+    """Assert that an image is what its specification requests, in all that can be measured.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def assert_contrast(
     spec: Specification | None = None,
     **options: Unpack[JudgingOptions],
 ) -> Certificate:
-    """Assert the contrast; called as `assert_calibrated`.
+    """Assert that an image has the requested contrast.
 
     That of waves and discs is fitted by least squares, that of noise is the SD over the mean.
 
@@ -144,7 +144,7 @@ def assert_frequency(
     spec: Specification | None = None,
     **options: Unpack[JudgingOptions],
 ) -> Certificate:
-    """Assert the spatial frequency of a Gabor or grating; called as `assert_calibrated`."""
+    """Assert that a Gabor or grating has the requested spatial frequency."""
     return check_certificate(*judge(image, spec, ("frequency",), **options))
 
 
@@ -153,7 +153,7 @@ def assert_orientation(
     spec: Specification | None = None,
     **options: Unpack[JudgingOptions],
 ) -> Certificate:
-    """Assert the orientation of a Gabor or grating; called as `assert_calibrated`."""
+    """Assert that a Gabor or grating has the requested orientation."""
     return check_certificate(*judge(image, spec, ("orientation",), **options))
 
 
@@ -162,7 +162,7 @@ def assert_band(
     spec: Specification | None = None,
     **options: Unpack[JudgingOptions],
 ) -> Certificate:
-    """Assert that noise fills its band up to the edges; called as `assert_calibrated`."""
+    """Assert that noise fills its frequency band up to the edges."""
     return check_certificate(
         *judge(
             image,
@@ -178,7 +178,7 @@ def assert_cone_contrast(
     spec: Specification | None = None,
     **options: Unpack[JudgingOptions],
 ) -> Certificate:
-    """Assert the contrast of each cone class, and silence; called as `assert_calibrated`."""
+    """Assert the contrast of each cone class, 0 for those that must not respond."""
     cones = (f"{cone} cone contrast" for cone in "LMS")
     return check_certificate(
         *judge(image, spec, (*cones, "off-direction cone contrast"), **options)
@@ -190,7 +190,7 @@ def assert_mean_luminance(
     expected: Specification | float | None = None,
     **options: Unpack[JudgingOptions],
 ) -> Certificate:
-    """Assert mean luminance and background.
+    """Assert that an image has the requested mean luminance and background.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ def assert_in_gamut(
 
 
 def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certificate:
-    """Assert that light is the same after encoding and decoding.
+    """Assert that light is the same after encoding to drive and decoding.
 
     Parameters
     ----------
@@ -373,7 +373,7 @@ def judge(
     quantities: tuple[str, ...] | None = None,
     **options: Unpack[JudgingOptions],
 ) -> tuple[Certificate, tuple[Cause, ...]]:
-    """Measure an image, and find the likely causes of what is off.
+    """Measure an image against its specification, and find the likely causes of errors.
 
     Parameters are those of `assert_calibrated`, and the quantities to judge by; without them, all.
     Errors as in `assert_calibrated`, but nothing is raised for what is off.
@@ -426,7 +426,7 @@ def judge(
 
 
 def _single_light(light: Light, dimensions: int, index: int) -> Light:
-    """Select one image of a batch with some number of dimensions."""
+    """Select one image of a batch by index."""
     arrays = {"pixels": light.pixels, "drive": light.drive}
     images: Any = {
         name: values.reshape(-1, *values.shape[dimensions:])[index]
@@ -437,14 +437,14 @@ def _single_light(light: Light, dimensions: int, index: int) -> Light:
 
 
 def _part_quantity(quantity: str) -> str:
-    """Return a quantity without the part of a sum to which it belongs."""
+    """Return a quantity's name without the part of a sum it belongs to."""
     return quantity.split(" ", 2)[2] if quantity.startswith("part ") else quantity
 
 
 def check_certificate(
     certificate: Certificate, causes: tuple[Cause, ...] = ()
 ) -> Certificate:
-    """Return a certificate that passed, and raise an error with the causes for another."""
+    """Return a certificate that passed, and raise an error with causes for another."""
     if certificate.passed:
         return certificate
     roots, _ = roots_first(certificate.failures, causes)
@@ -462,7 +462,7 @@ def check_certificate(
 
 
 def _luminance(light: Light, observer: str, display: Display | None) -> Any:
-    """Compute CIE 1931 luminance, or L + M of a cone observer."""
+    """Compute CIE 1931 luminance, or L + M of a cone observer, of light."""
     if light.space == "luminance":
         return light.pixels
     to_xyz = cone_observer(light.observer).to_xyz
@@ -529,7 +529,7 @@ def assert_batch_equals_loop(
     draw: Specification | Callable[..., Array],
     parameters: Mapping[str, Iterable[float]] | None = None,
 ) -> None:
-    """Assert that a batch holds the images that are drawn one by one.
+    """Assert that a batch holds the same images as drawn one by one.
 
     Parameters
     ----------

@@ -131,7 +131,7 @@ def diagnose(
     spec: Specification,
     display: Display | None,
 ) -> tuple[Cause, ...]:
-    """Find likely causes of the failures in an image, the most telling first.
+    """Find likely causes of an image's failed measurements, the most telling first.
 
     There are none if no signature is known.
 
@@ -176,7 +176,7 @@ def diagnose(
 def roots_first(
     failures: Iterable[Measurement], causes: Iterable[Cause]
 ) -> tuple[list[Measurement], list[Measurement]]:
-    """Separate the failures in which the causes show themselves from those that follow.
+    """Separate the failures that causes explain directly from those that follow.
 
     Without a cause none follows. Where a wave lies comes before its contrast, which is measured
     where it should lie; within that, the largest error comes first.
@@ -201,7 +201,7 @@ def roots_first(
 def explain_failures(
     failures: Iterable[Measurement], causes: Iterable[Cause]
 ) -> list[str]:
-    """Name the likely causes of failures, and what follows from them, in lines."""
+    """Describe the likely causes of failures, and what follows from them, in lines."""
     lines = [f"Likely cause: {cause}" for cause in causes]
     _, consequences = roots_first(failures, causes)
     if consequences:
@@ -237,7 +237,7 @@ def _fitting_causes(
     plain_faults: Iterable[Fault],
     measured: Iterable[Fault],
 ) -> tuple[Cause, ...]:
-    """Find the faults that leave next to nothing unexplained.
+    """Find the faults that explain an image but for next to nothing.
 
     A fault with a number counts only where no fault without one fits.
     """
@@ -294,14 +294,14 @@ def _smallest_distance(fits: list[_Fit]) -> float:
 
 
 def _distance(image: Float64, other: Float64) -> float:
-    """Compute the root mean square difference, cd/m²."""
+    """Compute the root mean square difference of two images, cd/m²."""
     if image.shape != other.shape:
         return np.inf
     return float(np.sqrt(np.mean(np.square(image - other))))
 
 
 def _rounding_error(light: Light, display: Display | None) -> float:
-    """Bound what rounding to codes leaves, cd/m² (RMS); 0 where there are no codes."""
+    """Estimate the error that rounding to codes leaves, cd/m² (RMS); 0 without codes."""
     if light.drive is None or display is None or not light.codes:
         return 0.0
     half = 0.5 / light.codes
@@ -314,7 +314,7 @@ def _rounding_error(light: Light, display: Display | None) -> float:
 
 
 def _is_rounding(light: Light, expected: ExpectedImage) -> bool:
-    """Tell whether an image is no further from the one requested than rounding takes it."""
+    """Tell whether an image differs from the requested one by rounding alone."""
     distance = _distance(light.pixels, expected.light)
     if isinstance(expected.spec, Noise | AnnulusNoise):
         # Another sample has other pixels, of the same mean and spread.
@@ -326,7 +326,7 @@ def _is_rounding(light: Light, expected: ExpectedImage) -> bool:
 
 
 def _cause_of(key: str, number: float, spec: Any) -> Cause:
-    """Return a cause whose explanation states the number that was measured in the image."""
+    """Build a cause whose explanation states the number that was measured."""
     if key in CAUSES:
         explanation = CAUSES[key].explanation.format(number=number, spec=spec)
         return replace(CAUSES[key], explanation=explanation)
@@ -347,7 +347,7 @@ def _cause_of(key: str, number: float, spec: Any) -> Cause:
 def _joint_causes(
     light: Light, expected: ExpectedImage, measurements: Measurements
 ) -> list[Cause]:
-    """Find what is wrong with the wave's place, then with contrast and encoding where it lies."""
+    """Find faults of place, then of contrast and encoding, that together explain an image."""
     spec = expected.spec
     causes = list(_geometry_causes(measurements, spec))
     placed = _placed_as_delivered(measurements, spec)
@@ -364,7 +364,7 @@ def _joint_causes(
 def _placed_as_delivered(
     measurements: Measurements, spec: Specification
 ) -> Specification:
-    """Change the specification to where and how the wave really lies.
+    """Copy the specification with frequency, place and phase as measured.
 
     Its contrast can then be judged by itself.
     """
@@ -471,7 +471,7 @@ def _is_half_pixel(measurements: Measurements, spec: Gabor | Grating) -> bool:
 
 
 def _is_stretched(light: Light, spec: Noise) -> bool:
-    """Tell whether the range is centred on the requested mean: by chance that does not happen."""
+    """Tell whether pixels were stretched to a range centred on the requested mean."""
     if light.space != "luminance":
         return False
     low = float(light.pixels.min())
@@ -482,7 +482,7 @@ def _is_stretched(light: Light, spec: Noise) -> bool:
 
 
 def _other_band(light: Light, spec: Noise | AnnulusNoise) -> Iterator[Cause]:
-    """Look for a band of the right width at another frequency."""
+    """Yield the cause of a band of the right width at another frequency, if it fits."""
     if light.space != "luminance" or not spec.contrast:
         return
     bin_width = spec.ppd / min(spec.shape)
@@ -500,7 +500,7 @@ def _other_band(light: Light, spec: Noise | AnnulusNoise) -> Iterator[Cause]:
 def _recreated(
     delivered: Measurements, light: Light, expected: ExpectedImage
 ) -> list[Cause]:
-    """Find faults in contrast and encoding that lead to the errors delivered."""
+    """Find faults of contrast and encoding that reproduce the measured errors."""
     quantities = _LEVELS if light.space == "luminance" else (*_LEVELS, *_COLOURS)
     if not any(has_failed(delivered, quantity) for quantity in quantities):
         return []
@@ -528,7 +528,7 @@ def _recreated(
 def _error_gap(
     delivered: Measurements, predicted: Measurements, quantities: tuple[str, ...]
 ) -> float | None:
-    """Compute how far the errors of a re-creation are from those delivered, as a fraction.
+    """Compute how far reproduced errors are from those measured, as a fraction.
 
     None if they are too far.
     """
@@ -560,7 +560,7 @@ def _error_gap(
 
 
 def _leak(light: Light, spec: Modulation, display: Display | None) -> Cause:
-    """Return the leak of luminance, with the observer for whom there is none, if one is known."""
+    """Build the cause of luminance left in an isoluminant pattern, naming who would see none."""
     lms = to_lms(light.pixels, light.space, spec, display)
     xyz = lms @ cone_observer(spec.observer).to_xyz.T
     weights = {"CIE 1931 luminance": np.array([0.0, 1.0, 0.0])}
@@ -577,7 +577,7 @@ def _leak(light: Light, spec: Modulation, display: Display | None) -> Cause:
 
 
 def _rounding_cause(light: Light, expected: ExpectedImage) -> Cause | None:
-    """Find how drive was rounded to codes, where that gives just these codes."""
+    """Find how drive became codes (rounded, cut off, wrapped), where that gives just these."""
     if light.drive is None or expected.display is None or not light.codes:
         return None
     rgb = expected.rgb()
@@ -603,7 +603,7 @@ def _rounding_cause(light: Light, expected: ExpectedImage) -> Cause | None:
 
 
 def _cause_for_codes(key: str, codes: int) -> Cause:
-    """Return a cause that is described for 8 bits, for codes up to the given one."""
+    """Build a cause that is described for 8 bits, for another number of codes."""
     cause = CAUSES[key]
     if codes == 255:
         return cause
@@ -611,7 +611,7 @@ def _cause_for_codes(key: str, codes: int) -> Cause:
 
 
 def _is_dithered(error: Float64, exact: Float64) -> bool:
-    """Tell whether codes differ from the exact ones by noise of one or two steps.
+    """Tell whether codes differ from exact ones by noise of one or two steps.
 
     The noise must not depend on the pattern.
     """

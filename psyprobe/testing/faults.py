@@ -73,7 +73,7 @@ class ExpectedImage:
     def like(
         cls, light: Light, spec: Specification, display: Display | None
     ) -> ExpectedImage:
-        """Return what was requested in the space of an image."""
+        """Build the requested image in the colour space of a given one."""
         return cls(spec, display, light.space, light.codes)
 
     @cached_property
@@ -97,7 +97,7 @@ class ExpectedImage:
         return isinstance(self.spec, Gabor | Grating)
 
     def draw(self, spec: Specification) -> Float64:
-        """Draw the light of a stimulus of the same field."""
+        """Draw the light of another stimulus of the same field."""
         stimulus = spec.draw()
         if stimulus.space == self.space:
             return np.asarray(stimulus.pixels, dtype=np.float64)
@@ -108,7 +108,7 @@ class ExpectedImage:
         return self._rgb_light(stimulus)
 
     def shown(self, light: Float64) -> Float64:
-        """Convert light of a display to the space of the image: that of three guns may be grey."""
+        """Convert a display's light to the image's space, grey where it can be."""
         if self.space == "luminance" and light.ndim == 3:
             return np.asarray(light @ (self.display or Display()).rgb_to_xyz[1])
         return light
@@ -121,7 +121,7 @@ class ExpectedImage:
             return None
 
     def rgb(self) -> Float64:
-        """Return the image as linear RGB light, or as grey."""
+        """Return the requested image as linear RGB light, or as grey."""
         return (
             self.light
             if self.space == "luminance"
@@ -129,7 +129,7 @@ class ExpectedImage:
         )
 
     def _rgb_light(self, stimulus: Stimulus) -> Float64:
-        """Convert to linear light as the display shows it, grey in three equal channels."""
+        """Convert a stimulus to linear light on the display, grey in three equal channels."""
         light = np.asarray(
             (self.display or Display()).light(stimulus), dtype=np.float64
         )
@@ -137,7 +137,7 @@ class ExpectedImage:
 
 
 def faults(expected: ExpectedImage) -> Iterator[Fault]:
-    """Draw the stimulus with each fault that has no number and that it can have."""
+    """Iterate over drawings of the stimulus with each fault that needs no number."""
     for key, values in _other_values(expected.spec):
         if (changed := expected.changed(**values)) is not None:
             yield Fault(key, changed)
@@ -146,7 +146,7 @@ def faults(expected: ExpectedImage) -> Iterator[Fault]:
 
 
 def faults_of_level(expected: ExpectedImage) -> Iterator[Fault]:
-    """Draw the stimulus with each fault of contrast, form and encoding.
+    """Iterate over drawings of the stimulus with each fault of contrast, form and encoding.
 
     They leave the pattern in its place.
     """
@@ -164,7 +164,7 @@ def faults_of_level(expected: ExpectedImage) -> Iterator[Fault]:
 def measured_faults(
     expected: ExpectedImage, light: Light, measurements: Mapping[str, Measurement]
 ) -> Iterator[Fault]:
-    """Draw the stimulus with each fault that has a number, as it was measured in the image."""
+    """Iterate over drawings of the stimulus with each fault as measured in the image."""
     yield from _other_scales(expected, measurements)
     for name in WAVE_PARAMETERS:
         if has_failed(measurements, name):
@@ -176,7 +176,7 @@ def measured_faults(
 
 
 def measured_levels(expected: ExpectedImage, light: Light) -> Iterator[Fault]:
-    """Draw the stimulus with each measured fault that leaves the pattern in its place."""
+    """Iterate over drawings with each measured fault that leaves the pattern in place."""
     requested = expected.light
     delivered = light.pixels
     if scale := float(np.vdot(requested, delivered) / np.vdot(requested, requested)):
@@ -197,7 +197,7 @@ def measured_levels(expected: ExpectedImage, light: Light) -> Iterator[Fault]:
 
 
 def has_failed(measurements: Mapping[str, Measurement], quantity: str) -> bool:
-    """Tell whether a quantity was measured and is off."""
+    """Tell whether a quantity was measured and is not within its tolerance."""
     return quantity in measurements and not measurements[quantity].passed
 
 
@@ -207,7 +207,7 @@ def is_resized(ratio: float) -> bool:
 
 
 def _other_values(spec: Any) -> Iterator[tuple[str, dict[str, float]]]:
-    """List the parameters that each fault puts in the place of those requested."""
+    """Iterate over faults, each with the parameters that it replaces."""
     for pixels in {pixels for pixels in spec.shape if pixels > 1}:
         yield "both_ends", {"ppd": spec.ppd * (pixels - 1) / pixels}
     if isinstance(spec, Gabor | Grating):
@@ -238,7 +238,7 @@ def _other_values(spec: Any) -> Iterator[tuple[str, dict[str, float]]]:
 
 
 def _turned_over(expected: ExpectedImage) -> Iterator[Fault]:
-    """Turn the image over: with its axes exchanged or reversed, and in its negative."""
+    """Iterate over the image with axes exchanged or reversed, and its negative."""
     light = expected.light
     if light.shape[0] == light.shape[1]:
         yield Fault("transposed", light.swapaxes(0, 1))
@@ -248,7 +248,7 @@ def _turned_over(expected: ExpectedImage) -> Iterator[Fault]:
 
 
 def _contrast_factors(expected: ExpectedImage) -> Iterator[tuple[str, float]]:
-    """List the factors by which faults multiply the contrast."""
+    """Iterate over faults with the factor by which each multiplies contrast."""
     spec = expected.spec
     contrast = float(spec.contrast)
     yield "twice", abs(contrast)
@@ -268,7 +268,7 @@ def _contrast_factors(expected: ExpectedImage) -> Iterator[tuple[str, float]]:
 
 
 def _other_forms(expected: ExpectedImage) -> Iterator[Fault]:
-    """Draw a wave of another form, and a disc whose contrast is about the mean."""
+    """Iterate over waves of another form, and a disc whose contrast is about the mean."""
     spec = expected.spec
     background = expected.background
     change = expected.change
@@ -300,7 +300,7 @@ def _stretched(pattern: Float64) -> Float64:
 
 
 def _encodings(expected: ExpectedImage, display: Display) -> Iterator[Fault]:
-    """Draw the light that a display shows of drive values with each fault of encoding."""
+    """Iterate over a display's light from drive values with each fault of encoding."""
     light = expected.rgb()
     if display.guns_differ and light.ndim == 2:
         light = np.repeat(light[..., None], 3, axis=-1)
@@ -337,7 +337,7 @@ def _encodings(expected: ExpectedImage, display: Display) -> Iterator[Fault]:
 
 
 def _wrong_curves(light: Float64, display: Display) -> Iterator[tuple[str, Float64]]:
-    """Encode light by no curve, by two, or by another one than the display's."""
+    """Iterate over drive encoded without a curve, twice, or by another display's curve."""
     span = display.span
     floor = darkest_light(display)
     relative = np.clip((light - floor) / span, 0, None)
@@ -364,7 +364,7 @@ def _wrong_curves(light: Float64, display: Display) -> Iterator[tuple[str, Float
 
 
 def _wrong_levels(light: Float64, display: Display) -> Iterator[tuple[str, Float64]]:
-    """Encode light as if the display were dark at drive 0, or drive went from -1 to 1."""
+    """Iterate over drive encoded for a black at 0 light, or for a range from -1 to 1."""
     drive = encode_linear(light, display)
     yield "range", 2 * drive - 1
     yield "range", (drive + 1) / 2
@@ -375,7 +375,7 @@ def _wrong_levels(light: Float64, display: Display) -> Iterator[tuple[str, Float
 
 
 def encode_linear(light: Float64, display: Display) -> Float64:
-    """Encode linear RGB light or grey, value by value, to float64 drive without an upper end.
+    """Encode linear light to float64 drive, without an upper limit.
 
     What is too dark for the display gets 0. Where guns differ, the last axis is theirs.
     """
@@ -393,7 +393,7 @@ def encode_linear(light: Float64, display: Display) -> Float64:
 def _other_scales(
     expected: ExpectedImage, measurements: Mapping[str, Measurement]
 ) -> Iterator[Fault]:
-    """Draw the stimulus for the pixels per degree for which the image may have been drawn."""
+    """Iterate over drawings of the stimulus at other, likely pixels per degree."""
     spec = expected.spec
     if isinstance(spec, Noise):
         return

@@ -46,7 +46,7 @@ def read_light(
     display: Display | None = None,
     precision: str | None = None,
 ) -> Light:
-    """Convert a stimulus or an array to physical light.
+    """Convert a stimulus or an array (light, drive or codes) to physical light.
 
     Parameters
     ----------
@@ -113,14 +113,14 @@ def read_light(
 
 
 def darkest_light(display: Display) -> float | Float64:
-    """Return the light at drive 0, cd/m²: of each gun, shape (3,), where the guns differ."""
+    """Compute the light at drive 0, cd/m²: of each gun, shape (3,), where they differ."""
     if display.guns_differ:
         return np.array([gun.floor for gun in display.guns])
     return display.floor
 
 
 def is_coloured(spec: Specification | None) -> bool:
-    """Tell whether what was requested is not grey."""
+    """Tell whether a requested stimulus is not grey."""
     return bool(getattr(spec, "in_colour", False) or getattr(spec, "chromatic", False))
 
 
@@ -152,7 +152,7 @@ def _decode(
 def _is_neutral(
     light: Float64, spec: Specification | None, display: Display, codes: int
 ) -> bool:
-    """Tell whether a grey that was requested is grey on the display.
+    """Tell whether light that should be grey is grey on the display.
 
     The white of a display may differ from that of specifications.
     """
@@ -183,7 +183,7 @@ def _on_codes(drive: Float64) -> bool:
 
 
 def _channels_last(pixels: Float64, spec: Specification | None) -> Float64:
-    """Move channels that are before the rows behind the columns."""
+    """Move an image's channels from before the rows to behind the columns."""
     if spec is None:
         first = pixels.ndim > 2 and pixels.shape[-3] == 3 and pixels.shape[-1] != 3
         return np.moveaxis(pixels, -3, -1) if first else pixels

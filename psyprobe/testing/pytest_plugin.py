@@ -30,7 +30,7 @@ class CalibrationReport:
         self._properties = properties
 
     def add(self, certificate: Certificate) -> None:
-        """Add a certificate to the table at the end of the run."""
+        """Add a certificate to the table that is printed after the tests."""
         self._properties.append((PROPERTY, certificate.to_dict()))
 
     def check(
@@ -39,7 +39,7 @@ class CalibrationReport:
         spec: Specification | None = None,
         **options: Unpack[JudgingOptions],
     ) -> Certificate:
-        """Call `assert_calibrated`, and report its measurements whether it passes or fails."""
+        """Assert that an image is calibrated, and report its measurements either way."""
         from psyprobe.testing.assertions import check_certificate, judge
 
         certificate, causes = judge(image, spec, **options)
@@ -49,7 +49,7 @@ class CalibrationReport:
 
 @pytest.fixture
 def calibration_report(request: pytest.FixtureRequest) -> CalibrationReport:
-    """Measure stimuli, assert their calibration, and report the worst errors."""
+    """Provide a fixture that asserts calibration and reports the worst errors."""
     return CalibrationReport(request.node.user_properties)
 
 
@@ -64,7 +64,7 @@ _WorstErrors = dict[tuple[str, str], _WorstError]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print the worst error of each quantity over all tests that used the fixture."""
+    """Print the worst error of each quantity over all tests with the fixture."""
     worst: _WorstErrors = {}
     images = 0
     for test, certificate in _certificates(terminalreporter):
@@ -86,7 +86,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def _severity(measurement: JsonObject) -> float | None:
-    """Compute the error in units of the tolerance; None where nothing is expected."""
+    """Compute a measurement's error in units of the tolerance; None where nothing is expected."""
     error: float | None = measurement["error"]
     tolerance: float | None = measurement["tolerance"]
     if error is None or tolerance is None:
@@ -95,7 +95,7 @@ def _severity(measurement: JsonObject) -> float | None:
 
 
 def _certificates(terminalreporter: Any) -> Iterator[tuple[str, JsonObject]]:
-    """Iterate over the tests that measured something, and their certificates."""
+    """Iterate over the tests that measured something, with their certificates."""
     for reports in terminalreporter.stats.values():
         for report in reports:
             if getattr(report, "when", None) != "call":

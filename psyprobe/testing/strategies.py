@@ -65,7 +65,7 @@ _NOISE_PEAK = 6.5
 def _number(
     low: float, high: float, plain: float | None = None
 ) -> st.SearchStrategy[float]:
-    """Return a strategy for numbers from a range, most readily a plain one."""
+    """Build a strategy of numbers in a range that prefers a plain one."""
     numbers = st.floats(low, max(low, high), allow_subnormal=False)
     if plain is None or not low <= plain <= high:
         return numbers
@@ -74,7 +74,7 @@ def _number(
 
 @st.composite
 def displays(draw: st.DrawFn, primaries: tuple[str, ...] | None = None) -> Display:
-    """Draw displays of every transfer function, peak, black level and ambient light.
+    """Draw displays of any transfer function, peak, black level and ambient light.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def displays(draw: st.DrawFn, primaries: tuple[str, ...] | None = None) -> Displ
 
 @st.composite
 def _measured_eotfs(draw: st.DrawFn) -> tuple[tuple[float, float], ...]:
-    """Draw tables that rise from (0, 0) to (1, 1), no step steeper than forty to one."""
+    """Draw transfer tables that rise from (0, 0) to (1, 1)."""
     steps = st.lists(st.integers(1, 40), min_size=4, max_size=4)
     drive = np.cumsum([0, *draw(steps)])
     light = np.cumsum([0, *draw(steps)])
@@ -108,7 +108,7 @@ def _measured_eotfs(draw: st.DrawFn) -> tuple[tuple[float, float], ...]:
 
 
 def directions() -> st.SearchStrategy[Direction]:
-    """Return a strategy for directions of colour: named ones, single cones, any modulation."""
+    """Build a strategy of colour directions: named ones, single cones, any modulation."""
     cones = st.sampled_from([(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])
     step = st.integers(-10, 10).map(lambda n: n / 10)
     modulations = st.tuples(step, step, step).filter(any)
@@ -116,7 +116,7 @@ def directions() -> st.SearchStrategy[Direction]:
 
 
 def backgrounds(display: Display | None = None) -> st.SearchStrategy[float]:
-    """Return a strategy for background luminances, cd/m², with room for contrast.
+    """Build a strategy of background luminances, cd/m², with room for contrast.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def backgrounds(display: Display | None = None) -> st.SearchStrategy[float]:
 
 @st.composite
 def fields(draw: st.DrawFn, pixels: tuple[int, int] = (24, 96)) -> JsonObject:
-    """Draw a sampling ``{"ppd": ..., "size": (H, W)}``, most readily a square one.
+    """Draw a stimulus's sampling `{"ppd": ..., "size": (H, W)}`, preferring square ones.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def fields(draw: st.DrawFn, pixels: tuple[int, int] = (24, 96)) -> JsonObject:
 
 
 def _as_pair(sampling: JsonObject) -> JsonObject:
-    """Return the sampling with its size as (height, width)."""
+    """Return a sampling with its size as (height, width)."""
     size = sampling["size"]
     return sampling | {"size": (size, size) if isinstance(size, int) else tuple(size)}
 
@@ -157,7 +157,7 @@ def _modulation(
     direction: Direction | None,
     sampling: JsonObject | None,
 ) -> JsonObject:
-    """Draw the parameters that all modulations share."""
+    """Draw the parameters that all patterns share."""
     values = _as_pair(sampling or draw(fields()))
     values["luminance"] = draw(backgrounds(display))
     values["direction"] = draw(directions()) if direction is None else direction
@@ -244,7 +244,7 @@ def _patterns(
     summary: str,
     add_parameters: Callable[[st.DrawFn, JsonObject], float],
 ) -> Patterns[M]:
-    """Make strategies for a kind.
+    """Build the strategy of one kind of stimulus.
 
     `add_parameters` draws the parameters that only this kind has, adds them to the others, and
     returns the share of the contrast that they allow, with its sign.
@@ -475,7 +475,7 @@ def uniforms(
     *,
     sampling: JsonObject | None = None,
 ) -> Uniform:
-    """Draw uniform fields, grey or in LMS; parameters as in `Patterns`."""
+    """Draw uniform fields, grey or in LMS."""
     values = _as_pair(sampling or draw(fields()))
     return Uniform(
         luminance=draw(backgrounds(display)), chromatic=draw(st.booleans()), **values
@@ -490,7 +490,7 @@ def sums(
     direction: Direction | None = None,
     sampling: JsonObject | None = None,
 ) -> Sum:
-    """Draw a target on a mask, of one background; parameters as in `Patterns`."""
+    """Draw sums of a target and a mask that share a background."""
     target: Modulation = draw(
         draw(st.sampled_from(PATTERNS))(
             display, direction=direction, sampling=sampling, share=0.5
@@ -520,7 +520,7 @@ def stimuli(
     direction: Direction | None = None,
     sampling: JsonObject | None = None,
 ) -> st.SearchStrategy[Specification]:
-    """Return a strategy for stimuli of every kind; parameters as in `Patterns`."""
+    """Build a strategy of stimuli of every kind."""
     kinds: tuple[Callable[..., st.SearchStrategy[Specification]], ...] = (
         *PATTERNS,
         sums,
@@ -536,14 +536,14 @@ def shown_stimuli(
     direction: Direction | None = None,
     sampling: JsonObject | None = None,
 ) -> tuple[Specification, Display]:
-    """Draw a stimulus with a display that can show it; parameters as in `Patterns`."""
+    """Draw a stimulus with a display that can show it."""
     display = draw(displays())
     return draw(stimuli(display, direction=direction, sampling=sampling)), display
 
 
 @st.composite
 def experiments(draw: st.DrawFn) -> str:
-    """Draw detection experiments, as the text of a page that `psyprobe.run` takes by path.
+    """Draw detection experiments, as the text of a TOML page.
 
     Every condition of the level grid can be drawn and shown.
     """

@@ -263,7 +263,7 @@ class CsfPosterior(Posterior):
         self._log += (np.log(self._smooth[place]) - np.log(before))[self._cell[place]]
 
     def _share(self) -> None:
-        """Compute the posterior mass of the parabola and rates from all answers."""
+        """Update the posterior mass of the parabola and rates from all answers."""
         catch = self._catch[0] + self._catch[1] / self.dispersion
         catch = np.broadcast_to(catch, self.grid.shape[1:]).reshape(-1)
         self._mass = self._normalised(self._log + (self._log_prior + catch))

@@ -593,7 +593,7 @@ class ThresholdPosterior(Posterior):
         self._threshold_given[place] = mass / np.where(total > 0, total, 1.0)[:, None]
 
     def _share(self) -> None:
-        """Compute the posterior of width and rates from the evidence at all values."""
+        """Update the posterior of width and rates from the evidence at all values."""
         log = self._log_prior + self._catch[0] + self._catch[1] / self.dispersion
         with np.errstate(divide="ignore"):
             for (_, top), linked in zip(self._evidence, self._linked, strict=True):

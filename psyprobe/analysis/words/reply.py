@@ -710,7 +710,7 @@ def _answered_question(words: _Words, text: str, polarity: int) -> Reading | Non
 
 
 def _answer_sign(words: _Words, sentence: str) -> tuple[int, str]:
-    """Tell whether a sentence affirms (1) or denies (-1) the question before it.
+    """Tell whether a sentence affirms (1) or denies (-1) the question before it, and its rest.
 
     The sign is 0 where it does neither.
     """

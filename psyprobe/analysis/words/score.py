@@ -687,7 +687,7 @@ def _median(values: Any) -> float | None:
 
 
 def plain_number(value: float | None) -> str:
-    """Format a number with three significant digits or all before the point; "-" for None."""
+    """Format a number with three significant digits or all before the point, or as "-"."""
     return "-" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 

@@ -14,7 +14,7 @@ from psyprobe.observers.batch_files.observer import BatchObserver
 def batch_wrapper(
     arguments: argparse.Namespace,
 ) -> Callable[[Any], BatchObserver] | None:
-    """Make what puts the questions of an observer into files; None without ``--batch``."""
+    """Return a function that puts an observer's questions in files; None without `--batch`."""
     if arguments.probe and not (arguments.plan or arguments.batch):
         raise InputError(
             "--probe puts one question before many; add --plan or --batch FOLDER"

@@ -66,7 +66,7 @@ def binary_entropy(p: FloatArray) -> FloatArray:
 def information_on_threshold(
     mass: FloatArray, guess: FloatArray, rise: FloatArray, visible: FloatArray
 ) -> FloatArray:
-    """Compute how much one answer is expected to tell of the threshold, in nats, shape (X,).
+    """Compute how much an answer is expected to tell of the threshold, nats, shape (X,).
 
     All other parameters are marginalised. It is the mutual information of answer and threshold
     (Kontsevich & Tyler 1999, Vision Research 39).
@@ -106,7 +106,7 @@ def choose_level(
     contrasts: Sequence[float],
     pending: Sequence[Level],
 ) -> Level:
-    """Choose the level with the highest expected information beside the pending ones.
+    """Choose the level of highest expected information, given those already asked.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class Adaptive(PosteriorDesign[P]):
         )
 
     def ask(self, n: int = 1) -> list[Level]:
-        """Choose up to `n` levels to ask about at once; see `Design`."""
+        """Choose up to `n` levels to ask about at once."""
         levels: list[Level] = []
         information: dict[int, FloatArray] = {}
         while len(levels) < n and (places := self._open_places()):
@@ -208,11 +208,11 @@ class Adaptive(PosteriorDesign[P]):
 
     @property
     def finished(self) -> bool:
-        """Tell whether all is answered, and known well enough or asked often enough."""
+        """Tell whether every threshold is known well enough or was asked often enough."""
         return not self._pending and not self._open_places()
 
     def _due_level(self, places: list[int]) -> Level | None:
-        """Give a catch trial or the highest contrast where its share would fall too low."""
+        """Choose a catch trial or the highest contrast where too few were asked, else None."""
         if self._is_due(0.0, self._catch_share):
             turn = self._count_contrast(0.0) % len(self._order)
             return Level(self.values[self._order[turn]], 0.0)
@@ -225,12 +225,12 @@ class Adaptive(PosteriorDesign[P]):
         return None
 
     def _count_contrast(self, contrast: float) -> int:
-        """Count the questions about a contrast, pending or answered; 0 is that of catch trials."""
+        """Count the questions about a contrast, pending or answered; 0 counts catch trials."""
         pending = sum(level.contrast == contrast for level in self._pending)
         return self._by_contrast[contrast] + pending
 
     def _is_due(self, contrast: float, share: float) -> bool:
-        """Tell whether the next question must be of this contrast to keep its share of all."""
+        """Tell whether the next question must have this contrast to keep its share."""
         count = self._responses + len(self._pending) + 1
         return self._count_contrast(contrast) < share * count
 
@@ -241,11 +241,11 @@ class Adaptive(PosteriorDesign[P]):
 
     @abstractmethod
     def _open_places(self) -> list[int]:
-        """List the places of the values that may still be asked about."""
+        """List the values, by index, that may still be asked about."""
 
     @abstractmethod
     def _information(self, place: int) -> FloatArray:
-        """Compute the expected information of an answer at each contrast."""
+        """Compute the expected information of an answer at each contrast, for one value."""
 
 
 class QuestPlus(Adaptive[ThresholdPosterior]):
@@ -427,7 +427,7 @@ class QuickCSF(Adaptive[CsfPosterior]):
         )
 
     def estimate(self) -> DesignEstimate:
-        """Report what is known so far, with the area under the log CSF between the frequencies."""
+        """Estimate thresholds so far, and the area under the log CSF between the frequencies."""
         estimate = super().estimate()
         areas = self.posterior.areas(_DRAWS, self._seed)
         low, high = np.quantile(

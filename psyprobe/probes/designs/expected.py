@@ -96,7 +96,7 @@ def expected_interval_width(
     catch: float = 0.1,
     top: float = 0.05,
 ) -> float:
-    """Predict the mean width of 95 % intervals of log10 threshold.
+    """Predict the mean width of 95 % intervals of log10 threshold of a design.
 
     To first order in the number of queries, times the factor by which not knowing the width (to
     which the error is proportional) widens them.
@@ -203,7 +203,7 @@ def expected_interval_width(
 def expected_queries(
     design: DesignName, width: float = 0.3, **conditions: Unpack[DesignConditions]
 ) -> int:
-    """Predict how many queries bring 95 % intervals of log10 threshold to a width.
+    """Predict how many questions a design needs for intervals of a width.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def _expected_levels(
     width: float,
     top: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Give the levels, log10 contrast, that a design shows of a threshold t, and their counts."""
+    """Predict the log10 contrasts that a design shows for a threshold, and their counts."""
     low, high = ends
     if design == "constant":
         return np.linspace(low, high, levels), np.full(levels, n / levels)
@@ -272,7 +272,7 @@ def _expected_levels(
 
 @cache
 def _normal_nodes() -> tuple[FloatArray, FloatArray]:
-    """Compute values of a normal deviate and their weights in a mean over it (Gauss-Hermite)."""
+    """Compute Gauss-Hermite nodes and weights for the standard normal density."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(31)
     return nodes, weights / weights.sum()
 
@@ -280,7 +280,7 @@ def _normal_nodes() -> tuple[FloatArray, FloatArray]:
 def _relative_variance(
     x: FloatArray, t: float, psi: FloatArray, guess: float, observer: AssumedObserver
 ) -> FloatArray:
-    """Compute the variance of responses at each level, relative to that of a drawn answer."""
+    """Compute the variance of responses at each level, relative to yes/no answers."""
     if observer.logit_sd is None:
         return np.ones(x.size)
     nodes, weights = _normal_nodes()

@@ -53,7 +53,7 @@ class Level:
 
     @property
     def catch(self) -> bool:
-        """Tell whether nothing is shown but the uniform field."""
+        """Tell whether nothing but the uniform field is shown."""
         return self.contrast == 0
 
 
@@ -145,10 +145,10 @@ class Design(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Tell whether there is nothing left to ask."""
+        """Tell whether nothing is left to ask."""
 
     def estimate(self) -> DesignEstimate:
-        """Report what is known so far."""
+        """Estimate thresholds from the responses so far."""
 
 
 class DesignLevels(NamedTuple):
@@ -168,7 +168,7 @@ def check_levels(
     catch: float,
     chance: float | None,
 ) -> DesignLevels:
-    """Check the levels of a design, and sort its contrasts.
+    """Check the levels of a design, and return its values and sorted contrasts.
 
     Raises
     ------
@@ -233,7 +233,7 @@ class PosteriorDesign(Generic[P]):
         response: float | Sequence[float] | None,
         delivered: float | None = None,
     ) -> None:
-        """Take the response to a level; see `Design`.
+        """Update the posterior by the response to a level.
 
         Raises
         ------
@@ -263,7 +263,7 @@ class PosteriorDesign(Generic[P]):
             self.posterior.tell(place, log_contrast, float(probability))
 
     def estimate(self) -> DesignEstimate:
-        """Report what is known so far."""
+        """Estimate thresholds from the responses so far."""
         places = range(len(self.values))
         ends = np.array([self.posterior.interval(place, INTERVAL) for place in places])
         return DesignEstimate(
@@ -282,7 +282,7 @@ class PosteriorDesign(Generic[P]):
         )
 
     def _take(self, level: Level) -> None:
-        """Take a level off those that are still to be answered."""
+        """Remove a level from those still to be answered."""
         if level.value not in self.values:
             raise InputError(
                 f"the level is {level.value}; this design asks at {self.values}"

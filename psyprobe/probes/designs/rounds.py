@@ -42,7 +42,7 @@ class Rounds(PosteriorDesign[ThresholdPosterior]):
         self._second = second
 
     def ask(self, n: int = 1) -> list[Level]:
-        """Take up to `n` of the remaining levels.
+        """Choose up to `n` of the remaining levels.
 
         Between the rounds there are none until all of the first is answered.
         """
@@ -84,7 +84,7 @@ def constant(
     function: Function = "logistic",
     seed: int = 0,
 ) -> Rounds:
-    """Show every contrast at every value a fixed number of times, in random order.
+    """Build a design that shows every contrast at every value equally often, in random order.
 
     This is the method of constant stimuli.
 
@@ -142,7 +142,7 @@ def ladder(
     function: Function = "logistic",
     seed: int = 0,
 ) -> Rounds:
-    """Show coarse levels over the range, then fine ones around the threshold that they suggest.
+    """Build a design that shows coarse levels, then fine ones around the threshold they suggest.
 
     This P(yes) ladder has two rounds only, each as one batch. It is for read-outs that give a
     probability of yes, whose every answer tells much.
@@ -209,14 +209,14 @@ def ladder(
 
 
 def catch_trials(others: int, share: float) -> int:
-    """Count the catch trials that beside the others make up at least a share of all."""
+    """Compute how many catch trials make up a share of all trials."""
     return math.ceil(others * share / (1 - share) - 1e-9)
 
 
 def _combine(
     values: Sequence[float], contrasts: Sequence[float], repeats: int
 ) -> list[Level]:
-    """Cross values with contrasts, each pair repeated."""
+    """Combine values with contrasts, each pair repeated."""
     return [
         Level(value, contrast)
         for value in values
@@ -228,7 +228,7 @@ def _combine(
 def _shuffle(
     levels: list[Level], offered: DesignLevels, seed: int | list[int]
 ) -> list[Level]:
-    """Add the share of catch trials, over the values in turn, and bring all in random order."""
+    """Add catch trials at the values in turn, and shuffle all levels."""
     count = catch_trials(len(levels), offered.catch_share)
     values = offered.values
     trials = levels + [Level(values[i % len(values)], 0.0) for i in range(count)]

@@ -110,7 +110,7 @@ def read_answer(answer: Answer, prompt: Prompt) -> Read:
 
 
 def is_readable(answer: Answer, prompt: Prompt) -> bool:
-    """Tell whether an answer decides, or else ends in a doubt or a refusal that was spelt out."""
+    """Tell whether an answer decides, or spells out a doubt or refusal."""
     reading = read_answer(answer, prompt)
     if reading.text in ("yes", "no") or reading.mass >= LEAST_MASS:
         return True
@@ -120,7 +120,7 @@ def is_readable(answer: Answer, prompt: Prompt) -> bool:
 def choose_readout(
     answers: Iterable[Read], setting: Literal["auto", "text", "p_yes"]
 ) -> Readout:
-    """Choose which reading of the answers to one prompt counts.
+    """Choose whether text or probability counts for the answers to one prompt.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def choose_readout(
 
 
 def response_value(answer: Read, readout: Readout, polarity: int) -> float:
-    """Turn an answer that was read into the number that it counts as.
+    """Convert an answer that was read to the number it counts as.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ _NO_ANSWER = Answer("", finish="")
 
 
 def _axis_variables(axis: StimulusAxis, currency: str) -> dict[str, tuple[str, str]]:
-    """Return `VARIABLES` with contrast renamed after the stimulus axis."""
+    """Return the descriptions of variables, with contrast renamed to the stimulus axis."""
     variables = {**VARIABLES, "cost": (currency, VARIABLES["cost"][1])}
     if axis == CONTRAST_AXIS:
         return variables
@@ -205,7 +205,7 @@ def _axis_variables(axis: StimulusAxis, currency: str) -> dict[str, tuple[str, s
 
 
 def _replaced_settings(substitutions: Counter[str]) -> list[JsonObject]:
-    """List the settings that were sent in place of others, and the number of answers of each."""
+    """Describe the settings that were sent in place of others, with counts of answers."""
     settings = []
     for setting, count in substitutions.items():
         name, requested, sent = json.loads(setting)
@@ -216,7 +216,7 @@ def _replaced_settings(substitutions: Counter[str]) -> list[JsonObject]:
 
 
 def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
-    """Build the result of a finished run from its store.
+    """Build the result of a finished run in words from its store.
 
     Returns
     -------
@@ -293,7 +293,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
 def _read_rows(
     record: RunRecord, store: Store
 ) -> tuple[list[JsonObject], TotalCost, Counter[str]]:
-    """Read every answer of a run: rows of its table, what it cost, and settings replaced."""
+    """Read every answer of a run as table rows, with its cost and replaced settings."""
     layout = record.layout
     trials = record.outcome["trials"]
     (level,) = layout["levels"]

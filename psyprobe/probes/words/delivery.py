@@ -127,7 +127,7 @@ class Delivered:
 def deliver(
     drive: FloatArray, delivery: Delivery = Delivery(), seed: int | Sequence[int] = 0
 ) -> FloatArray:
-    """Convert images to the form in which they are delivered.
+    """Convert drive values of images to what is sent: rounded, dithered or as they are.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def deliver(
 
 
 def png_bytes(drive: FloatArray) -> bytes:
-    """Encode a delivered image as the bytes of a PNG file: lossless, 8 bits, RGB.
+    """Encode a delivered image as a lossless 8-bit PNG.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def delivered_contrast(
     difference: float | None = None,
     blank_drive: FloatArray | None = None,
 ) -> Delivered:
-    """Measure the requested contrast, or difference, in an image as it arrived.
+    """Measure the contrast, or difference, that is left in an image as delivered.
 
     The light of the image is correlated with the requested pattern over the same field in degrees:
     noise, of dither or other origin, averages out, and a pattern that was blurred, lost or put out
@@ -314,7 +314,7 @@ def delivered_contrast(
 
 
 def _modulation(stimulus: Specification) -> FloatArray:
-    """Return the luminance of a stimulus about its mean, as a fraction of the mean."""
+    """Compute the luminance of a stimulus about its mean, as a fraction of the mean."""
     light: FloatArray = np.asarray(stimulus.draw().luminance, dtype=np.float64)
     return np.asarray(light / light.mean() - 1)
 
@@ -326,7 +326,7 @@ def _colour_gain(
     display: Display,
     blank_drive: FloatArray | None,
 ) -> float:
-    """Measure the gain of a pattern of colour alone, in the light of the display's primaries."""
+    """Measure the delivered share of a pattern of colour alone."""
 
     def resample(light: FloatArray) -> FloatArray:
         return np.stack([_resample(light[..., c], shape) for c in range(3)], axis=-1)
@@ -348,7 +348,7 @@ def _colour_gain(
 
 
 def refused(delivered: Delivered | Sequence[Delivered], frequency: float) -> str | None:
-    """Say why a level cannot be shown faithfully, or return None if it can.
+    """Describe why a level cannot be shown faithfully; None if it can.
 
     Parameters
     ----------
@@ -393,7 +393,7 @@ def refused(delivered: Delivered | Sequence[Delivered], frequency: float) -> str
 
 
 def one_bit_contrast(display: Display, luminance: float) -> float:
-    """Compute the contrast of two neighbouring 8-bit codes: the least that exists without dither.
+    """Compute the contrast of neighbouring 8-bit codes: the smallest without dither.
 
     Parameters
     ----------
@@ -450,7 +450,7 @@ def _resample(pattern: FloatArray, shape: Size) -> FloatArray:
 def _coefficients(
     cycles: Sequence[IntArray], shape: Size
 ) -> tuple[tuple[Any, ...], list[FloatArray]]:
-    """Find the places of Fourier coefficients in a spectrum, and their phases along each axis."""
+    """Find the places of Fourier coefficients in a spectrum, and their phases."""
     places: list[Any] = [...]
     phases = []
     for grid, size in zip(np.ix_(*cycles), shape, strict=True):
@@ -538,7 +538,7 @@ class Scene:
         return self.intervals * self.spec.frames
 
     def levels(self, value: float, contrast: float) -> dict[str, float]:
-        """Return the levels of a trial by the names of what the experiment varies."""
+        """Return a trial's levels by the names of what the experiment varies."""
         name = self.change[0] if self.change else self.axis.name
         return {self.level: value, name: contrast}
 
@@ -607,7 +607,7 @@ class Scene:
         order: int = 0,
         noise_seed: int | None = None,
     ) -> tuple[Specification, Specification]:
-        """Choose the pattern of a level and its reference, both in the same noise.
+        """Build the pattern at a level and its reference, both in the same noise.
 
         Parameters
         ----------
@@ -645,7 +645,7 @@ class Scene:
 
     @cached_property
     def fresh_noise(self) -> tuple[str, ...]:
-        """Names of the seeds of noise of a stated density: each image has its own."""
+        """The names of the noise seeds that differ from image to image."""
         if not isinstance(self.spec, Sum):
             return ()
         parts = zip(self.spec.part_names, self.spec.parts[1:], strict=True)
@@ -654,7 +654,7 @@ class Scene:
         )
 
     def check_noise(self, trial: TrialImages) -> None:
-        """Raise `GamutError` if noise of five standard deviations would leave the display."""
+        """Refuse noise whose five standard deviations would leave the display's gamut."""
         for spec in trial.specs:
             if not self.fresh_noise or not isinstance(spec, Sum):
                 continue
@@ -687,7 +687,7 @@ class Scene:
                 ) from None
 
     def describe(self, trial: TrialImages) -> JsonObject:
-        """Describe all that determines the images of a trial, as JSON can hold it."""
+        """Describe all that determines the images of a trial, as JSON values."""
         return {
             "stimuli": [spec.digest for spec in trial.specs],
             "pattern": trial.pattern,
@@ -703,7 +703,7 @@ class Scene:
     def draw(
         self, trial: TrialImages, transform: Transform
     ) -> tuple[tuple[FloatArray, ...], JsonObject]:
-        """Draw the images of a trial as they are sent, and measure the contrast that arrives.
+        """Draw the images of a trial as they are sent, and measure the contrast delivered.
 
         Parameters
         ----------
@@ -768,7 +768,7 @@ class Scene:
     def _deliver_trial(
         self, trial: TrialImages, transform: Transform
     ) -> tuple[tuple[FloatArray, ...], Delivered]:
-        """Draw the images of a trial, and measure the pattern's contrast that arrives."""
+        """Draw and deliver the images of a trial, and measure the contrast delivered."""
         stimuli = [*map(self._deliver_stimulus, trial.specs, trial.dither_seeds)]
         images = tuple(chain.from_iterable(stimuli))
         spec = trial.specs[trial.pattern]
@@ -798,7 +798,7 @@ class Scene:
     def _deliver_stimulus(
         self, spec: Specification, seed: int
     ) -> tuple[FloatArray, ...]:
-        """Draw and deliver an image, or each frame of a clip with dither of its own."""
+        """Draw and deliver an image, or each frame of a clip with its own dither."""
         if not spec.is_clip:
             return (deliver(show([spec], self.display).rgb[0], self.delivery, seed),)
         seeds = [derived_seed(seed, "frame", frame) for frame in range(spec.frames)]
@@ -810,7 +810,7 @@ class Scene:
         arrival: Delivered,
         transform: Transform,
     ) -> str:
-        """Say why a pattern must not be shown; "" if it may."""
+        """Describe why a pattern must not be shown; "" if it may."""
         frequency = _pattern_frequency(trial.specs[trial.pattern])
         if not self.refuse or refused(arrival, frequency) is None:
             return ""
@@ -823,7 +823,7 @@ class Scene:
         return refused(arrivals, frequency) or ""
 
     def _frequency_refusal(self, value: float, contrast: float) -> str:
-        """Say why a trial's highest frequency cannot be shown; "" if it can."""
+        """Describe why a trial's highest frequency cannot be shown; "" if it can."""
         frequency = (
             value if self.level == "frequency" else _pattern_frequency(self.spec)
         )
@@ -841,5 +841,5 @@ class Scene:
 
 
 def _pattern_frequency(spec: Any) -> float:
-    """Return the frequency of a pattern, cpd; 0 if it has none."""
+    """Return a pattern's frequency, cpd; 0 if it has none."""
     return float(spec.value("frequency")) if "frequency" in spec.levels() else 0.0

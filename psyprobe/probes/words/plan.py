@@ -164,7 +164,7 @@ class WordsPlan(Recorded):
 
 
 def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPlan:
-    """Plan a run that has not begun; nothing is asked, or, if `timed`, a server one question."""
+    """Plan a run in words that has not begun, at most timing one question."""
     answered, pace = _read_progress(schedule, store, timed)
     training_images = 0
     if schedule.training is not None:
@@ -224,7 +224,7 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
 def refused_levels(
     schedule: WordsSchedule,
 ) -> tuple[dict[tuple[float, float], str], int]:
-    """Find levels (value, contrast) that cannot be shown faithfully, and why; count those drawn.
+    """Find the levels that cannot be shown faithfully, with reasons, and count those drawn.
 
     If there are many levels, an evenly spaced sample is drawn.
     """
@@ -241,7 +241,7 @@ def refused_levels(
 def _describe_refused(
     schedule: WordsSchedule, refused: Mapping[tuple[float, float], str]
 ) -> tuple[str, ...]:
-    """Describe refused levels, those of one value and reason in one sentence."""
+    """Describe levels that cannot be shown, one sentence a value and reason."""
     unit = level_of(schedule.scene.spec, schedule.level).unit
     name = schedule.axis.name.replace("_", " ")
     groups: defaultdict[tuple[float, str], list[float]] = defaultdict(list)
@@ -257,7 +257,7 @@ def _describe_refused(
 
 
 def _remarks(schedule: WordsSchedule, sample_size: int, levels: int) -> Iterator[str]:
-    """Yield warnings of what may spoil the measurement or the plan."""
+    """Iterate over warnings of what may spoil the measurement or the plan."""
     scene = schedule.scene
     prompts = schedule.asking.prompts
     if scene.spec.is_clip and not any(
@@ -288,7 +288,7 @@ def _remarks(schedule: WordsSchedule, sample_size: int, levels: int) -> Iterator
 def _read_progress(
     schedule: WordsSchedule, store: Store, timed: bool
 ) -> tuple[int, Pace | None]:
-    """Count the answered questions and estimate the pace, by replaying rounds from the store."""
+    """Count the answered questions and estimate tokens and time of the others."""
     observer = schedule.observer
     layout = schedule.layout()
     required_entries = {name: layout[name] for name in ("size", "asking")} | {
@@ -319,7 +319,7 @@ def _read_progress(
 
 
 def _encoder_pace(schedule: WordsSchedule, timed: bool) -> Pace:
-    """Time an encoder on the grey images of a question; guess without `timed`."""
+    """Time an encoder on the grey images of a question, or guess."""
     observer = schedule.observer
     seconds = _LATENCY
     if timed and isinstance(observer, TrainableObserver):
@@ -341,7 +341,7 @@ def _encoder_pace(schedule: WordsSchedule, timed: bool) -> Pace:
 def _question_pace(
     schedule: WordsSchedule, readout: str, measured: Pace | None
 ) -> Pace:
-    """Average the pace where some questions request only the first token of an answer."""
+    """Average tokens and time over questions for text and for the first token alone."""
     pace = measured or _guess_pace(schedule)
     if not pace.whole_text or pace.tokens_out is None:
         return pace
@@ -350,7 +350,7 @@ def _question_pace(
 
 
 def _guess_pace(schedule: WordsSchedule) -> Pace:
-    """Guess the pace of a question by taking patches and letters for tokens."""
+    """Guess a question's tokens and time from image patches and letters."""
     asking = schedule.asking
     letters = fmean(len(prompt.full) for prompt in asking.prompts)
     patches = sum(
@@ -411,7 +411,7 @@ def _design_cost(
 def _estimate_trials(
     schedule: WordsSchedule, design: DesignName, readout: str, refused: int
 ) -> Size:
-    """Estimate the trials with one prompt, and how many of these share images with others."""
+    """Estimate the trials with one prompt, and how many share images with other prompts."""
     asking = schedule.asking
     conditions = _design_conditions(schedule, readout)
     share = conditions["catch"]

@@ -77,7 +77,7 @@ class Trial:
 
     @property
     def place(self) -> list[Any]:
-        """All that the image depends on, as JSON can hold it."""
+        """All that a trial's image depends on, as JSON values."""
         if self.level.catch:
             return ["catch", self.repeat]
         return [self.level.value, self.level.contrast, self.repeat]
@@ -243,7 +243,7 @@ def _other_level(experiment: Experiment, axis: str) -> tuple[str, tuple[float, .
 
 
 def require_asking(experiment: Experiment) -> Asking:
-    """Return the table [asking] of an experiment, which must have one."""
+    """Return the table [asking] of an experiment, refusing one without it."""
     if experiment.asking is None:
         raise InputError(
             f'{experiment.name}: there is no [asking]; give for example prompts = "hernandez2025"'
@@ -257,7 +257,7 @@ def adaptive(design: str) -> bool:
 
 
 def fine_contrasts(contrast: tuple[float, ...]) -> tuple[float, ...]:
-    """Space contrasts from the first to the last closely enough for an adaptive design."""
+    """Compute contrasts from first to last, close enough for an adaptive design."""
     low = math.log10(contrast[0])
     high = math.log10(contrast[-1])
     steps = math.ceil((high - low) / _STEP - 1e-9)
@@ -309,7 +309,7 @@ class PromptVariant:
         self._planned = self._checked = 0
 
     def _build_design(self, repeats: int, part: int = 0) -> Design:
-        """Build the design by which the experiment asks in this prompt variant.
+        """Build the design that chooses levels for this prompt.
 
         Parameters
         ----------
@@ -366,7 +366,7 @@ class PromptVariant:
             ) from error
 
     def next(self) -> list[Trial]:
-        """Return the next trials, none at the end; those that request text are marked."""
+        """Return the next trials of this prompt, none at the end."""
         asking = self.asking
         levels = self._design.ask(self.at_once)
         if (
@@ -383,7 +383,7 @@ class PromptVariant:
         )
 
     def add_pilot(self, answers: list[Read]) -> None:
-        """Add answers of pilot trials; once there are enough, choose text or log-probabilities."""
+        """Add answers of pilot trials; with enough of them, choose text or probabilities."""
         self._pilot += answers
         if self.readout is None and len(self._pilot) >= PILOT:
             self.readout = choose_readout(self._pilot, "auto")
@@ -391,7 +391,7 @@ class PromptVariant:
     def tell(
         self, trial: Trial, readings: Mapping[int, Read], delivered: float
     ) -> None:
-        """Tell the design the answers by the order of images, and the contrast that arrived."""
+        """Tell the design a trial's answers and the contrast delivered."""
         readout = self.readout or choose_readout(self._pilot, "auto")
         values = [
             response_value(reading, readout, self.interpret(order)[1])
@@ -407,17 +407,17 @@ class PromptVariant:
         )
 
     def interpret(self, order: int) -> tuple[Prompt, int]:
-        """Return how to read an answer, and the meaning of its yes; see `Prompt.interpret`."""
+        """Return the prompt to read answers by, and the polarity of its yes, in one order."""
         return self.prompt.interpret(order, self.task.alternatives)
 
     def estimate(self) -> JsonObject | None:
-        """Return the design's estimate as JSON can hold it; None for constant stimuli."""
+        """Return the design's estimate as JSON values; None for constant stimuli."""
         if self.asking.design == "constant":
             return None
         return dict(plain(asdict(self._design.estimate())))
 
     def decoding(self, trial: Trial) -> JsonObject:
-        """Return arguments of `Decoding` for a trial: text and probabilities while undecided."""
+        """Return a trial's decoding settings: text and probabilities while undecided."""
         asking = self.asking
         seed = None
         if asking.temperature > 0:
@@ -460,7 +460,7 @@ class PromptVariant:
 
 
 def _words_schema(prompt: Prompt) -> JsonObject:
-    """Return the chat-completions schema of a reply that is one of a prompt's words."""
+    """Build the JSON schema of a reply that is one of a prompt's words."""
     labels = [words[0] for words in prompt.labels]
     answer = {"type": "string", "enum": labels or list(prompt.words)}
     schema = {

@@ -183,7 +183,7 @@ class WordsSchedule(ExperimentSchedule):
         return 1 if self.probe.labels else len(self.probe.orders)
 
     def layout(self) -> JsonObject:
-        """Return the settings of the run: level, prompts, delivery, display and task."""
+        """Return what the result needs: level, prompts, delivery, display and task."""
         parameter = level_of(self.scene.spec, self.level)
         return {
             "version": self.probe.version,
@@ -205,13 +205,13 @@ class WordsSchedule(ExperimentSchedule):
         }
 
     def contents(self) -> Iterator[Content]:
-        """Yield the display and the card; requests and stimuli are stored with the answers."""
+        """Iterate over what digests stand for: the display and the card."""
         display = self.scene.display.to_dict()
         yield digest(display), "display", display
         yield from super().contents()
 
     def narrow(self, holds: Callable[[str], bool]) -> None:
-        """Keep whole prompts for a shard, since the next trial depends on all answers to one."""
+        """Restrict the questions to whole prompts whose digest a function accepts."""
         super().narrow(holds)
         observer = self.observer.card.digest
         self._active_variants = [
@@ -221,11 +221,11 @@ class WordsSchedule(ExperimentSchedule):
         ]
 
     def next(self) -> list[Batch]:
-        """Return the questions of a round; those of the pilot form a round of their own, first."""
+        """Return the questions of a round; those of pilot trials come first, by themselves."""
         return next(self._rounds, [])
 
     def watch(self, answered: Answered) -> None:
-        """Read the first replies as they come, and raise an error if none can be read."""
+        """Read the first replies as they come, refusing to go on if none can be read."""
         watch = self._reply_watch
         if watch.is_over or answered.answer["reply"] is None:
             return
@@ -239,7 +239,7 @@ class WordsSchedule(ExperimentSchedule):
         watch.add(reply, is_readable(reply, prompt))
 
     def tell(self, answers: Mapping[str, JsonMapping]) -> None:
-        """Take the answers to a round; trials that a person gave up are attempted again."""
+        """Take the answers to a round; trials that a person gave up are asked again."""
         self._answers |= answers
         lost = {
             key
@@ -255,7 +255,7 @@ class WordsSchedule(ExperimentSchedule):
         self._log = [entry for entry in self._log if entry["key"] not in lost]
 
     def outcome(self) -> JsonObject:
-        """Return the log of all trials, and the designs' own estimates by prompt."""
+        """Return the log of all trials, and each prompt's estimate by the design."""
         estimates = {
             variant.prompt.id: estimate
             for variant in self._variants
@@ -273,7 +273,7 @@ class WordsSchedule(ExperimentSchedule):
         return words_plan(self, store, timed=timed)
 
     def _plan_rounds(self) -> Iterator[list[Batch]]:
-        """Yield the batches of each round, planned from the answers to all rounds before."""
+        """Iterate over rounds of batches, each planned from the answers before."""
         if self.training is not None:
             yield self.training.batches()
             self.training.take(self._answers)
@@ -318,7 +318,7 @@ class WordsSchedule(ExperimentSchedule):
         self._variants[trial.prompt].tell(trial, readings, delivered)
 
     def _ask(self, trials: list[Trial]) -> Iterator[list[Batch]]:
-        """Yield the batches of trials, and again those of trials that a person gave up."""
+        """Iterate over batches of trials, and again over those that a person gave up."""
         while trials:
             yield self._batches(trials)
             trials = self._given_up
@@ -358,7 +358,7 @@ class WordsSchedule(ExperimentSchedule):
         self._check_prompts()
 
     def _check_prompts(self) -> None:
-        """Raise `InputError` for a prompt that belongs to another task, before it is paid for."""
+        """Refuse a prompt that belongs to another task, before it is paid for."""
         is_single = self.probe.intervals == 1
         probes = (yes_no, two_interval, orientation, orientation_4)
         foreign = {word for probe in probes for word in probe.words} - {
@@ -465,7 +465,7 @@ class WordsSchedule(ExperimentSchedule):
                 scene.check_noise(trial)
 
     def _check_screen(self, screen: Screen | None) -> Screen:
-        """Refuse to ask a person without a calibrated screen, or in several wordings."""
+        """Return a person's screen, refusing none, and questions in several wordings."""
         if screen is None:
             raise InputError(
                 f"{self.experiment.name} draws patterns, and nobody calibrated the screen; take "
@@ -484,7 +484,7 @@ class WordsSchedule(ExperimentSchedule):
         return None if difference is None else (difference.parameter, difference.unit)
 
     def _build_examples(self) -> list[JsonObject]:
-        """Build the examples before each question: arguments of their trial, its digest, answer."""
+        """Build the examples before each question: their trial, digest and answer."""
         first = self.values[0]
         examples = []
         for i, example in enumerate(self.asking.examples):
@@ -511,7 +511,7 @@ class WordsSchedule(ExperimentSchedule):
         return examples
 
     def _human_curve(self) -> tuple[JsonObject | None, tuple[str, ...]]:
-        """Return human sensitivity at the levels, and remarks on stimuli that people saw.
+        """Compute human sensitivity at the levels, with remarks on what people saw.
 
         The curve has no name if the page names no reference. It is None where the analysis has a
         curve of its own: over frequency, for achromatic noise that a model describes, and for any
@@ -543,7 +543,7 @@ class WordsSchedule(ExperimentSchedule):
         return human_curve, stimulus_remarks(experiment, native)
 
     def _noise_remarks(self) -> Iterator[str]:
-        """Yield a warning of two intervals that show one field of noise."""
+        """Yield a warning if both intervals of a trial show the same noise."""
         if self.probe.intervals == 1 or self.scene.fresh_noise:
             return
         if any(
@@ -627,7 +627,7 @@ class WordsSchedule(ExperimentSchedule):
         return [names[place] for place in order]
 
     def _request(self, trial: Trial) -> JsonObject:
-        """Build a request: prompt, system text, words and decoding, as JSON can hold them."""
+        """Build what is asked in a trial: prompt, system text, words and decoding."""
         variant = self._variants[trial.prompt]
         options = self._options(trial) if self.probe.labels else ()
         return {
@@ -656,7 +656,7 @@ class WordsSchedule(ExperimentSchedule):
 def put_questions(
     observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]
 ) -> Iterator[Answered]:
-    """Put questions in words to an observer; images are drawn one trial at a time, when needed.
+    """Ask observers questions in words, drawing images one trial at a time.
 
     An answer holds "reply", as `Answer.to_dict` returns it, "delivered_contrast", "coherent_gain",
     "total_contrast" of its image, and "refused": why nothing was asked, or "".
@@ -787,11 +787,11 @@ class WordsProbe:
 
     @staticmethod
     def task(record: RunRecord) -> Task:
-        """Read the task of a run from its layout."""
+        """Read a run's task from its layout."""
         return Task.from_dict(record.layout["task"])
 
     def plan(self, experiment: Experiment, observer: Any) -> WordsSchedule:
-        """Plan a run in words as `Probe` describes."""
+        """Plan a run of questions in words."""
         if isinstance(observer, SeatedObserver) and (spec := experiment.spec()).is_clip:
             raise InputError(
                 f"{experiment.name} shows clips ({spec.kind}), and a page draws still patterns for "

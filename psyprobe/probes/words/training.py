@@ -50,7 +50,7 @@ class TrainingQuestion:
     yes_no: bool
 
     def describe(self) -> JsonObject:
-        """Describe all that determines the images, as JSON can hold it."""
+        """Describe all that determines the training images, as JSON values."""
         scene = self.scene
         low, high = self.contrasts
         lowest, blank = scene.stimuli(self.value, low, 0)
@@ -65,11 +65,11 @@ class TrainingQuestion:
         }
 
     def request(self) -> JsonObject:
-        """Describe what is asked for."""
+        """Describe which decision stage is to be trained, as JSON values."""
         return {"training": self.recipe.to_dict(), "yes_no": self.yes_no}
 
     def put(self, observer: TrainableObserver, question: Question) -> Answered:
-        """Train the stage, and return it as the answer to its question."""
+        """Train the decision stage, and return it as the answer to the question."""
         answer: JsonObject = {
             **dict.fromkeys(("delivered_contrast", "coherent_gain", "total_contrast")),
             "refused": "",
@@ -84,7 +84,7 @@ class TrainingQuestion:
         return Answered(question, answer, contents, levels=levels)
 
     def train(self, observer: TrainableObserver) -> TrainedStage:
-        """Train the stage on features of the observer."""
+        """Train the decision stage on the observer's features."""
         if self.recipe.stage == "ideal":
             return self._know_signals()
         return train_stage(
@@ -97,7 +97,7 @@ class TrainingQuestion:
     def _rows(
         self, observer: TrainableObserver, contrast: float, fields: Sequence[int]
     ) -> FloatArray:
-        """Compute features of each signal at a contrast in fields; of none at contrast 0."""
+        """Compute features of each signal at a contrast in random fields; of none at contrast 0."""
         orders = range(len(self.scene.label_values) or 1) if contrast else [0]
         strength = contrast or self.contrasts[-1]
         classes = []
@@ -118,7 +118,7 @@ class TrainingQuestion:
         specs: Sequence[Specification],
         seeds: Sequence[int],
     ) -> FloatArray:
-        """Draw and deliver stimuli as trials are, and compute their features in batches."""
+        """Draw and deliver stimuli as in trials, and compute their features in batches."""
         scene = self.scene
         rows = []
         for start in range(0, len(specs), _BATCH):
@@ -132,7 +132,7 @@ class TrainingQuestion:
         return np.concatenate(rows)
 
     def _know_signals(self) -> TrainedStage:
-        """Take the signals themselves as templates, in the light."""
+        """Build a decision stage from the signals themselves, as templates in light."""
         low, high = self.contrasts
         contrast = float(np.sqrt(low * high))
         orders = range(len(self.scene.label_values) or 1)
@@ -199,7 +199,7 @@ class Training:
         self._answers = answers
 
     def missing_images(self, store: Store) -> int:
-        """Count the images of trainings that a store does not hold."""
+        """Count the training images of stages that a store does not hold."""
         missing = store.missing({question.key for question in self._questions.values()})
         return sum(
             self.recipe.image_count(
@@ -210,14 +210,14 @@ class Training:
         )
 
     def batches(self) -> list[Batch]:
-        """Build the questions that train the stages."""
+        """Build the batches of questions that train the decision stages."""
         return [
             Batch((self._questions[value],), work, preparatory=True)
             for value, work in self._work.items()
         ]
 
     def take(self, answers: JsonMapping) -> None:
-        """Take the stages from the answers to the questions."""
+        """Take the trained decision stages from the answers."""
         self._decisions = {
             value: Decision(
                 self.recipe,
@@ -229,17 +229,17 @@ class Training:
         }
 
     def decision(self, value: float) -> Decision:
-        """Return the stage for a value of the level; that of the first for another."""
+        """Return the decision stage for a level's value, by default the first."""
         first = next(iter(self._decisions.values()))
         return self._decisions.get(value, first)
 
     def key(self, value: float) -> str:
-        """Return the name of the question that trains the stage for a value."""
+        """Return the key of the question that trains the stage for a value."""
         first = next(iter(self._questions.values()))
         return self._questions.get(value, first).key
 
     def summary(self) -> list[JsonObject]:
-        """Describe the stages for a result, without their weights."""
+        """Describe the trained stages for a result, without their weights."""
         return [
             {"value": value, **describe_training(decision.stage)}
             for value, decision in self._decisions.items()

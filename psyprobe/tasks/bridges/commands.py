@@ -18,7 +18,7 @@ _WRITERS: dict[str, Callable[..., list[Path]]] = {
 
 
 def questions_command(arguments: argparse.Namespace) -> int:
-    """Write the questions of an experiment as a data set or task of another harness."""
+    """Write an experiment's questions as a data set or task of another evaluation harness."""
     page = load_experiment(arguments.experiment)
     # Items of a benchmark are asked in text alone, and have no [asking].
     text = {} if page.asking is None else {"asking.readout": "text"}

@@ -25,7 +25,7 @@ class InspectLogs:
     def write(
         self, record: RunRecord, store: Store, folder: Path, page_folder: Path
     ) -> ExportedRun:
-        """Write a run as a log."""
+        """Write a run as a log of inspect-ai."""
         _need_inspect()
         path = folder / f"{file_stem(f'{record.experiment}_{record.observer}')}.eval"
         return ExportedRun(path, write_inspect_log(record, store, path, page_folder))
@@ -38,7 +38,7 @@ class InspectLogs:
         observer: str | None,
         input_size: int | None,
     ) -> ImportedRun:
-        """Put the answers of a log into a store."""
+        """Store the answers of an inspect-ai log as a run."""
         if observer is not None or input_size is not None:
             raise InputError(
                 "a log of inspect-ai says who was asked; leave --observer and --input-size out"
@@ -57,7 +57,7 @@ class AnswerTables:
     def write(
         self, record: RunRecord, store: Store, folder: Path, page_folder: Path
     ) -> ExportedRun:
-        """Write a run as predictions, or as results with samples."""
+        """Write a run as VLMEvalKit's predictions, or as lmms-eval's samples."""
         if self.harness == "lmms-eval":
             answers = tables.write_lmms_eval_results(record, store, folder, page_folder)
             return ExportedRun(folder, answers)
@@ -74,7 +74,7 @@ class AnswerTables:
         observer: str | None,
         input_size: int | None,
     ) -> ImportedRun:
-        """Put the answers of a table into a store."""
+        """Store the answers of another harness's table as a run."""
         if page is None or observer is None:
             raise InputError(
                 f"files of {self.harness} do not say what was asked of whom: give --experiment "

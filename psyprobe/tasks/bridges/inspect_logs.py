@@ -137,7 +137,7 @@ def write_inspect_log(
 
 
 def read_inspect_log(path: str | Path, page: Experiment | None = None) -> Replies:
-    """Read the answers in a log of inspect-ai, of one of our tasks or by `write_inspect_log`.
+    """Read the answers in a log of inspect-ai that asked psyprobe's questions.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def read_inspect_log(path: str | Path, page: Experiment | None = None) -> Replie
 def score_fields(
     answer: Answer, prompt: Prompt, order: int, alternatives: int, readout: Readout
 ) -> JsonObject:
-    """Read a reply, and return it as the fields of inspect-ai's ``Score``.
+    """Read a reply to a trial, and return the fields of inspect-ai's `Score`.
 
     The value is 1 where the reply says that the pattern is there (or in which of two images it is),
     0 where it says the contrary, a probability with the readout "p_yes", and NaN, which inspect-ai
@@ -217,7 +217,7 @@ def score_fields(
 
 
 def _reply_scores(record: RunRecord, result: xarray.Dataset) -> dict[str, JsonObject]:
-    """Return the score of each reply, by the key of a trial's question or by an item's name."""
+    """Return the score of each reply, by the question's key or the item's name."""
     if "trials" in record.outcome:
         keys = [trial["key"] for trial in record.outcome["trials"]]
         table = trials(result)

@@ -50,7 +50,7 @@ def csf(
     input_size: int | None = None,
     set: str | Sequence[str] = (),
 ) -> Task:
-    """Measure contrast sensitivity: make each question of an experiment in words a sample.
+    """Build inspect-ai's task of measuring contrast sensitivity by an experiment's questions.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def csf(
 
 @solver
 def ask() -> Solver:
-    """Ask with the decoding of the experiment: temperature, tokens, seed, log-probabilities."""
+    """Build inspect-ai's solver that asks with the experiment's decoding settings."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         decoding = Decoding(**state.metadata["decoding"])
@@ -114,7 +114,7 @@ def ask() -> Solver:
 
 @scorer(metrics=[])
 def reply_reader(readout: Readout = "text") -> Scorer:
-    """Read replies by psyprobe's rules: 1 for seen, 0 for not seen, unscored for neither."""
+    """Build inspect-ai's scorer of replies: 1 for seen, 0 for not seen, unscored for neither."""
 
     async def score(state: TaskState, target: Target) -> Score:
         metadata = state.metadata
@@ -132,7 +132,7 @@ def reply_reader(readout: Readout = "text") -> Scorer:
 def sensitivity(
     page: str, experiment: str, folder: str, input_size: int | None, questions: int
 ) -> Metric:
-    """Score sensitivity, 1 / threshold contrast, at each level, once all questions are answered."""
+    """Build inspect-ai's metric of sensitivity, 1 / threshold contrast, at each level."""
 
     def score_all(scores: list[SampleScore]) -> Value:
         if len(scores) < questions:

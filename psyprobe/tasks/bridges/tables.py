@@ -48,7 +48,7 @@ METRIC = "psyprobe"
 def write_vlmevalkit_task(
     turns: Iterable[Turn], experiment: Experiment, folder: str | Path
 ) -> list[Path]:
-    """Write questions as a data set of VLMEvalKit, and their page beside it.
+    """Write questions as a data set of VLMEvalKit, with their experiment file beside it.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def write_vlmevalkit_task(
 def write_lmms_eval_task(
     turns: Iterable[Turn], experiment: Experiment, folder: str | Path
 ) -> list[Path]:
-    """Write questions as a task of lmms-eval, and return its files without the images.
+    """Write questions as a task of lmms-eval, and return its files but for the images.
 
     It runs by ``lmms-eval --include_path FOLDER --tasks psyprobe_NAME``.
 
@@ -159,7 +159,7 @@ def write_lmms_eval_task(
 def write_predictions(
     record: RunRecord, store: Store, output: str | Path, folder: str | Path = "."
 ) -> int:
-    """Write a finished run as predictions of VLMEvalKit, and return the number of rows.
+    """Write a finished run as a prediction file of VLMEvalKit, and return the number of rows.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def write_predictions(
 
 
 def read_predictions(path: str | Path, page: Experiment, card: Card) -> Replies:
-    """Read the answers in predictions of VLMEvalKit, or in a table with the same columns.
+    """Read the answers in a prediction file of VLMEvalKit or a similar table.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def read_predictions(path: str | Path, page: Experiment, card: Card) -> Replies:
 def write_lmms_eval_results(
     record: RunRecord, store: Store, output: str | Path, folder: str | Path = "."
 ) -> int:
-    """Write a finished run as results and samples of lmms-eval, and return the number of samples.
+    """Write a finished run as results and samples of lmms-eval, and count the samples.
 
     The files are MODEL/DATE_results.json and MODEL/DATE_samples_TASK.jsonl.
 
@@ -259,7 +259,7 @@ def write_lmms_eval_results(
 
 
 def read_lmms_eval_samples(path: str | Path, page: Experiment, card: Card) -> Replies:
-    """Read the answers in samples that lmms-eval logged of a task by `write_lmms_eval_task`.
+    """Read the answers in samples that lmms-eval logged of psyprobe's questions.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def read_lmms_eval_samples(path: str | Path, page: Experiment, card: Card) -> Re
 
 
 def harness_card(name: str, harness: str, input_size: int | None = None) -> Card:
-    """Return the card of a model that another harness asked.
+    """Build the card of a model that another harness asked.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ def harness_card(name: str, harness: str, input_size: int | None = None) -> Card
 
 
 def _token_counts(counts: Any) -> JsonObject:
-    """Return lmms-eval's token counts of a sample, if any, as fields of `Answer`."""
+    """Read lmms-eval's token counts of a sample, as fields of `Answer`."""
     if not (isinstance(counts, list) and counts and isinstance(counts[0], dict)):
         return {}
     fields = {name: counts[0].get(count_name) for name, count_name in _COUNTS.items()}
@@ -323,7 +323,7 @@ def _token_counts(counts: Any) -> JsonObject:
 
 
 def _trial_score(turn: Turn) -> dict[str, float]:
-    """Score the reply to a trial by psyprobe's reading: 1 if right; {} if it says neither."""
+    """Score the reply to a trial: 1 if right, 0 if wrong, {} if it says neither."""
     trial = turn.description
     if turn.wording is None:
         return {}

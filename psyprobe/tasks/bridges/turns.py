@@ -53,7 +53,7 @@ class Turn:
 
     @property
     def correct(self) -> str:
-        """The right answer to a trial, in the words of its prompt; "" for an item."""
+        """The right answer to a trial, in the words of its prompt; "" for a benchmark item."""
         if self.wording is None:
             return ""
         trial = self.description
@@ -115,7 +115,7 @@ class ReplayObserver(Answering):
         self._recall = recall
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
-        """Yield the recorded answers, in the order of asking."""
+        """Iterate over recorded answers in the order of asking, in place of a model's."""
         for inquiry in inquiries:
             answer = self._recall(inquiry)
             if answer is not None:
@@ -136,7 +136,7 @@ class _Recorder:
     def answers(
         self, batches: Sequence[Batch], recall: Callable[[Inquiry], Answer | None]
     ) -> Iterator[tuple[Answered, list[Turn]]]:
-        """Yield the answers to batches, each with the turns in which it was given."""
+        """Iterate over the answers to batches, recording each question and answer."""
         turns: list[Turn] = []
         descriptions = _describe_questions(self.schedule)
 
@@ -156,7 +156,7 @@ class _Recorder:
 
 
 def questions_of(experiment: Experiment, card: Card) -> Iterator[Turn]:
-    """Yield all questions of an experiment, without answers.
+    """Iterate over all questions of an experiment, without answers.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def questions_of(experiment: Experiment, card: Card) -> Iterator[Turn]:
 
 
 def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
-    """Yield all questions of a finished run with their answers, without the part of a judge.
+    """Iterate over all questions of a finished run with their answers, but for a judge's.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
 def _stored_answer(
     stored_answers: Mapping[str, JsonMapping], inquiry: Inquiry
 ) -> Answer | None:
-    """Return the stored answer to a question; None if too little of its contrast would arrive."""
+    """Return the stored answer to a question; None if its contrast could not be shown."""
     reply = stored_answers[inquiry.key]["reply"]
     return None if reply is None else Answer.from_dict(reply)
 
@@ -255,7 +255,7 @@ class AnswerCounts(NamedTuple):
 def store_replies(
     replies: Replies, store: Store, *, progress: bool | None = None
 ) -> AnswerCounts:
-    """Put answers of another harness into a store, as those of a run.
+    """Store another harness's answers as those of a run, and count them.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def store_replies(
 
 
 def score_numbers(result: xarray.Dataset) -> dict[str, float]:
-    """Score a result as numbers by name: statistics, and the sensitivity at each level of a CSF.
+    """Score a result as numbers by name: statistics, and sensitivity at each level.
 
     Empty where nothing can be scored.
     """
@@ -322,7 +322,7 @@ def score_numbers(result: xarray.Dataset) -> dict[str, float]:
 
 
 def _plan(experiment: Experiment, observer: ReplayObserver) -> tuple[Any, Any]:
-    """Load the probe of an experiment, and plan a schedule; return the schedule and the probe."""
+    """Plan the schedule of an experiment's questions, and load its probe."""
     probe = load_probe(check_experiment(experiment).probe)
     lacks_asking = "asking" in probe.SECTIONS and experiment.asking is None
     if "answer" not in probe.ABILITIES or lacks_asking:
@@ -339,7 +339,7 @@ def _observer_digest(batch: Batch) -> str:
 
 
 def _describe_questions(schedule: Any) -> dict[str, JsonObject]:
-    """Describe each trial or item, by the key of its question."""
+    """Describe each trial or benchmark item, by the key of its question."""
     trials = [
         {**trial, "alternatives": schedule.task.alternatives}
         for trial in schedule.outcome().get("trials", ())

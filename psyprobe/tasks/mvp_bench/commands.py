@@ -38,7 +38,7 @@ _CAPTIONS = {"N": "natural", "M": "manipulated", "pair": "both"}
 
 
 def mvp_bench_command(arguments: argparse.Namespace) -> int:
-    """Check questions, or score prediction files and runs, and print the paper's tables."""
+    """Check MVP-Bench's questions, or score prediction files and runs as the paper's tables."""
     questions = pd.concat(
         [read_questions(path) for path in arguments.questions], ignore_index=True
     )
@@ -86,7 +86,7 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
 def _score_files(
     questions: pd.DataFrame, model: str, paths: list[str], parser: str
 ) -> pd.DataFrame:
-    """Score the prediction files of a model, and say how other parsers read them."""
+    """Score the prediction files of a model, and describe how other parsers read them."""
     tables = []
     for path in paths:
         predictions = read_predictions(path)
@@ -119,7 +119,7 @@ def _score_files(
 
 
 def _score_run(result: xarray.Dataset, arguments: argparse.Namespace) -> pd.DataFrame:
-    """Score a run, and write what the observer replied and the pairs it failed on."""
+    """Score a run, and write the replies and the image pairs that failed."""
     name = result.attrs["observer"]
     table = read_run(result)
     stem = re.sub(r"[^A-Za-z0-9._]+", "-", f"mvp-bench-{name}").strip("-.")[:150]
@@ -145,7 +145,7 @@ def _score_run(result: xarray.Dataset, arguments: argparse.Namespace) -> pd.Data
 def failed_pairs_page(
     answers: pd.DataFrame, images: str | Path, model: str, max_pairs: int = 50
 ) -> str:
-    """Write a page of failed pairs, in HTML.
+    """Write an HTML page of image pairs that a model failed on.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def failed_pairs_page(
 
 
 def _picture(path: Path) -> tuple[Picture | None, str]:
-    """Read an image for the page, or say why it cannot be shown."""
+    """Read an image for an HTML page, or describe why it cannot be shown."""
     try:
         return picture(read_image(path)), ""
     except InputError as error:

@@ -60,7 +60,7 @@ def mvp_metrics(
     resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Compute all metrics that the answers of a table allow.
+    """Compute all MVP-Bench metrics that a table of answers allows.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def mvp_metrics(
 
 
 def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
-    """Keep each answer once, and add columns right, asked and unread."""
+    """Drop repeated answers, and add columns right, asked and unread."""
     require_columns(table, _COLUMNS, "the table")
     answers = table[[name for name in (*_COLUMNS, "category") if name in table]]
     if "place" in table:
@@ -147,7 +147,7 @@ def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def ratios(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
-    """Find each metric that is a ratio, and what it counts, if anything.
+    """Iterate over all metrics that are ratios, each with the answers counted.
 
     The table has one row for each thing counted: pair, right (0 or 1), asked (1), unread.
     """
@@ -206,7 +206,7 @@ def _at_level(group: pd.DataFrame, level: str) -> pd.DataFrame:
 
 
 def _all_right(group: pd.DataFrame, keys: list[str], at_least: int) -> pd.DataFrame:
-    """Count groups of so many rows or more, one row each: right if all their rows are."""
+    """Count groups of at least so many rows as right if all their rows are."""
     table = group.groupby(keys, as_index=False).agg(
         right=("right", "min"), rows=("right", "size"), unread=("unread", "sum")
     )
@@ -216,7 +216,7 @@ def _all_right(group: pd.DataFrame, keys: list[str], at_least: int) -> pd.DataFr
 def _bootstrap_pairs(
     answers: pd.DataFrame, confidence: float, resamples: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """List the pairs, and draw how often each is in every bootstrap sample."""
+    """List the image pairs, and draw how often each is in every bootstrap sample."""
     check_resampling(confidence, resamples)
     pairs = np.unique(answers["pair"])
     even = np.full(len(pairs), 1 / len(pairs))
@@ -247,7 +247,7 @@ def _resampled_accuracies(draws: np.ndarray, sums: pd.DataFrame) -> FloatArray:
 def _interval(
     draws: np.ndarray, parts: list[pd.DataFrame], confidence: float
 ) -> tuple[float | None, float | None]:
-    """Find the ends, in per cent, of the interval of an accuracy averaged over parts."""
+    """Compute an interval, in per cent, of an accuracy averaged over parts."""
     samples = np.mean([_resampled_accuracies(draws, sums) for sums in parts], axis=0)
     # A sample without any of the few pairs of a category has no value.
     finite = samples[np.isfinite(samples)]
@@ -262,12 +262,12 @@ def _interval(
 
 
 def _standard_error(samples: FloatArray, pairs: int) -> float:
-    """Estimate the standard error; samples of so few pairs vary a little less than they should."""
+    """Estimate a standard error from bootstrap samples of so many pairs."""
     return float(samples.std() * np.sqrt(pairs / max(pairs - 1, 1)))
 
 
 def constant_replies(questions: pd.DataFrame, answer: str) -> pd.DataFrame:
-    """Answer questions as someone who always says the same.
+    """Build the answers of someone who always says the same.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def compare_models(
     resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Compare two models in every metric that both have.
+    """Compare two models in every MVP-Bench metric that both have.
 
     Parameters
     ----------
@@ -370,19 +370,19 @@ _VANILLA = {
 
 @cache
 def published() -> pd.DataFrame:
-    """Read Tables 2, 3 and 5: table, model, task, level, metric and value, as printed."""
+    """Read the paper's Tables 2, 3 and 5: table, model, task, level, metric and value."""
     return read_packaged_table(_PACKAGE, "mvp_published.csv")
 
 
 @cache
 def categories() -> pd.DataFrame:
-    """Read the 13 low-level categories, and the blocks of image pairs that belong to them."""
+    """Read the 13 low-level categories with the image pairs that belong to them."""
     table = read_packaged_table(_PACKAGE, "mvp_categories.csv")
     return table.astype({"first_pair": int, "last_pair": int})
 
 
 def with_categories(table: pd.DataFrame) -> pd.DataFrame:
-    """Add the low-level category of each row to a question table of the release.
+    """Add the low-level category of each row to a table of released questions.
 
     Parameters
     ----------
@@ -404,7 +404,7 @@ def with_categories(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
-    """Put a model's metrics beside the printed ones, cell by cell.
+    """Compare a model's metrics with those printed in the paper, cell by cell.
 
     Parameters
     ----------
@@ -449,14 +449,14 @@ def _values(table: pd.DataFrame) -> dict[Cell, Any]:
 
 
 def _candidates(values: Mapping[Cell, Any], cell: Cell) -> list[Cell]:
-    """List the computed metrics that a cell of a printed table may name, the usual one first."""
+    """List the computed metrics that a cell of a printed table may mean, the usual one first."""
     task, level, metric = cell
     names = _VANILLA if metric == "VanillaEval" else (metric,)
     return [(task, level, name) for name in names if (task, level, name) in values]
 
 
 def _agreement(paper: str, values: Mapping[Cell, Any], cell: Cell) -> str:
-    """Say how a printed value comes from a measured one; "" if it does not."""
+    """Describe how a printed value agrees with a computed one; "" if it does not."""
     task, level, metric = cell
     digits = len(paper.partition(".")[2])
     step = 10**digits
@@ -474,7 +474,7 @@ def _agreement(paper: str, values: Mapping[Cell, Any], cell: Cell) -> str:
 
 
 def _reason(model: str, cell: Cell) -> str:
-    """Look up why a printed value differs."""
+    """Look up why a printed value differs from the computed one."""
     table = read_packaged_table(_PACKAGE, "mvp_differences.csv")
     place = np.array([model, *cell])
     patterns = table[["model", *_CELL]].to_numpy(dtype=str)
@@ -483,7 +483,7 @@ def _reason(model: str, cell: Cell) -> str:
 
 
 def mvp_tables(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str:
-    """Lay out metrics like the paper's Tables 2, 3 and 5, with printed values below.
+    """Lay out MVP-Bench metrics like the paper's tables, with printed values below.
 
     Parameters
     ----------
@@ -529,7 +529,7 @@ def mvp_tables(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str
 
 
 def _cells(table: str) -> list[Cell]:
-    """List the cells of a table of the paper, or of the one beside the paper's."""
+    """List the cells of one of the paper's tables."""
     if not table:
         return [
             ("yes/no", ALL_LEVELS, "balanced_N"),
@@ -554,7 +554,7 @@ def _heading(cell: Cell) -> str:
 def _printed_rows(
     model: str, metrics: pd.DataFrame, table: str, cells: Iterable[Cell]
 ) -> tuple[list[list[str]], list[str]]:
-    """Write the row of a model as printed, if the paper has the model, and notes."""
+    """Build a model's table row as printed in the paper, if it is there, and notes."""
     printed = published()
     name, notes = find_printed(model, printed)
     if name is None:
@@ -600,7 +600,7 @@ _LEVELS: Mapping[str, tuple[Cell, str]] = {
 
 
 def plot_mvp(metrics: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
-    """Plot the accuracies of each model in low-level and high-level questions.
+    """Draw the accuracy of each model in low-level and high-level questions.
 
     Parameters
     ----------

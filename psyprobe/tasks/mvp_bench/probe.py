@@ -141,7 +141,7 @@ _FEWEST = 100
 def _item_questions(
     questions: pd.DataFrame, folder: Path, options: JsonMapping
 ) -> list[ItemQuestion]:
-    """Write the questions to ask, each named after its run and question_id."""
+    """Build the questions to ask, each named after its run and question_id."""
     rows = [
         (row, _files(folder, row, options["cross"]))
         for row in questions.to_dict("records")
@@ -170,14 +170,14 @@ def _item_questions(
 
 
 def _choices(row: Mapping[Any, Any]) -> tuple[str, ...]:
-    """List the answers that a person is offered; all letters where no option can be read."""
+    """List the answers that a person may choose; all letters if no option can be read."""
     if row["task"] == "yes_no":
         return ("yes", "no")
     return tuple("ABCDE")[: len(split_choices(row["question"])[1]) or None]
 
 
 def _open_cases(questions: pd.DataFrame, replies: Mapping[str, str]) -> list[Case]:
-    """List the yes/no replies that the benchmark's rule leaves open, as cases for a judge."""
+    """List the yes/no replies that the benchmark's rule leaves open, as a judge's cases."""
     return [
         Case(_name(row), "yes_no", row["question"], "", replies[_name(row)])
         for row in questions[questions["task"] == "yes_no"].to_dict("records")
@@ -186,7 +186,7 @@ def _open_cases(questions: pd.DataFrame, replies: Mapping[str, str]) -> list[Cas
 
 
 def read_run(result: xarray.Dataset) -> pd.DataFrame:
-    """Read the answers of a result: its question table with reply, judge and response.
+    """Read the answers of a result as a question table with reply and response.
 
     The judge's answer is "yes", "no", "unknown", or "" where none was asked.
     """
@@ -200,7 +200,7 @@ def _options(result: xarray.Dataset) -> JsonObject:
 
 
 def _read_by(result: xarray.Dataset, parser: str) -> pd.DataFrame:
-    """Read the answers of a result by one of `PARSERS`."""
+    """Read the answers of a result by one of the parsers."""
     questions = pd.DataFrame({name: result[name].to_numpy() for name in COLUMNS})
     verdicts = read_verdicts(result.attrs["judged"])
     names = [_name(row) for row in questions.to_dict("records")]
@@ -215,7 +215,7 @@ def _read_by(result: xarray.Dataset, parser: str) -> pd.DataFrame:
 
 
 def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
-    """Compare the parser of a run with the others, and with a judge that read every reply."""
+    """Compare how a run's parser, other parsers and a judge read the replies."""
     if person_of(result):
         return ()
     parser = _options(result)["parser"]
@@ -253,11 +253,11 @@ class MvpScore(ReadScore):
 
     @property
     def metrics(self) -> pd.DataFrame:
-        """Metrics as from `mvp_metrics`."""
+        """The table of MVP-Bench metrics."""
         return mvp_metrics(self.table, confidence=self.confidence)
 
     def rows(self) -> Sequence[Row]:
-        """Return the rows of the observer, of constant answers, and of other readers."""
+        """Build the table rows of the observer, of constant answers, and of other readers."""
         unread = int((self.table["response"] == "").sum())
         notes = describe_refusals(self.attributes)
         if unread:
@@ -292,7 +292,7 @@ class MvpScore(ReadScore):
         return rows + self.read_otherwise("replies", 2)
 
     def notes(self) -> Sequence[str]:
-        """Say what the headings mean."""
+        """Explain the table's headings in sentences."""
         return (
             "Right in percent, with {confidence} % intervals over image pairs; qAcc: questions "
             "right on both "
@@ -303,7 +303,7 @@ class MvpScore(ReadScore):
         )
 
     def to_dict(self) -> JsonObject:
-        """Convert the facts of the run and all metrics to plain values."""
+        """Return the facts of the run and all metrics as JSON values."""
         facts = ("observer_card", "judge", "options", "software")
         return {
             "experiment": self.experiment,
@@ -346,7 +346,7 @@ class MvpBench(ItemProbe):
         observer: AnswerObserver,
         judge: Judge | None = None,
     ) -> ItemSchedule:
-        """Plan a run over questions; a judge that is given takes the place of the page's.
+        """Plan a run of MVP-Bench's questions; a given judge replaces the experiment's.
 
         Raises
         ------
@@ -377,7 +377,7 @@ class MvpBench(ItemProbe):
         return ItemSchedule(experiment, observer, task, judge or judge_of(experiment))
 
     def result(self, record: RunRecord, store: Store) -> xarray.Dataset:
-        """Read a run from the store: the columns of a question table and the reply, by item."""
+        """Build the result of a run: a question table with each reply, by item."""
         items = pd.DataFrame(store.content(record.layout["items"]))
         answers = answers_of(record, store)
         columns = {name: items[name].to_numpy() for name in COLUMNS}
@@ -394,11 +394,11 @@ class MvpBench(ItemProbe):
         return MvpScore(result.attrs, confidence, rereadings(result), table)
 
     def draw(self, metrics: Mapping[str, pd.DataFrame], ax: Axes | None) -> Axes:
-        """Draw low-level against high-level questions."""
+        """Draw accuracy in low-level against high-level questions."""
         return plot_mvp(metrics, ax)
 
     def report(self, results: Sequence[xarray.Dataset]) -> list[Part]:
-        """Show every metric by task and level, and some answers."""
+        """Build report sections: every metric by task and level, and some answers."""
         scores = {
             name: self.score_replies(result, self.confidence)
             for name, result in by_observer(results).items()
@@ -422,7 +422,7 @@ class MvpBench(ItemProbe):
         store: str | Path | Store | None = None,
         progress: bool | None = None,
     ) -> xarray.Dataset:
-        """Add a variable `judged`: the answer that a judge finds in each reply, "" for none."""
+        """Add a variable `judged`, the answer that a judge finds in each reply."""
         cases = []
         for row in read_run(result).to_dict("records"):
             prompt = "yes_no" if row["task"] == "yes_no" else "choice_letter"
@@ -434,13 +434,13 @@ class MvpBench(ItemProbe):
         return result.assign({JUDGE_READING: ("item", answers, reader_of(judge))})
 
     def marks(self, result: xarray.Dataset) -> dict[str, float]:
-        """Mark each reply 0 or 1, by the name of its question."""
+        """Return the mark of each reply, 0 or 1, by the name of its question."""
         table = read_run(result)
         right = (table["response"] == table["answer"]).astype(float)
         return dict(zip(map(_name, table.to_dict("records")), right, strict=True))
 
     def ranked(self, metrics: pd.DataFrame) -> MetricValues:
-        """Select the metrics of the scoreboard: value and the ends of its interval."""
+        """Select the metric for scoreboards, with its interval."""
         values = metrics.set_index(["task", "level", "metric"])[
             ["value", "low", "high"]
         ]
@@ -451,7 +451,7 @@ class MvpBench(ItemProbe):
         }
 
     def choices(self, result: xarray.Dataset) -> dict[str, str]:
-        """Collect the answers that were read, by the name of their question."""
+        """Return the answers that were read, by the name of their question."""
         return {
             _name(row): row["response"]
             for row in read_run(result).to_dict("records")

@@ -92,7 +92,7 @@ class QuestionReport:
     identical_pairs: tuple[int, ...]
 
     def to_dict(self) -> JsonObject:
-        """Convert the report to plain values that JSON can hold."""
+        """Return the report as JSON values."""
         names = ("run", "task", "level", "rows")
         counts = [
             dict(zip(names, (*cell, n), strict=True)) for cell, n in self.counts.items()
@@ -132,7 +132,7 @@ class QuestionReport:
 
 
 def read_questions(path: str | Path) -> pd.DataFrame:
-    """Read a question file: the main one or the one of rotations, as released or in the same form.
+    """Read a question file of MVP-Bench, with or without rotated options.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def read_questions(path: str | Path) -> pd.DataFrame:
 
 
 def read_question_lines(path: str | Path) -> list[tuple[int, JsonObject]]:
-    """Read the rows of a question file as they stand there, with their line numbers."""
+    """Read the rows of a question file unchanged, with their line numbers."""
     lines = read_json_lines(path)
     for number, values in lines:
         missing = [
@@ -231,7 +231,7 @@ def _row(path: str | Path, number: int, values: JsonObject) -> tuple[Any, ...]:
 
 
 def split_choices(question: str) -> tuple[str, tuple[str, ...], str]:
-    r"""Split a multiple-choice prompt into its parts.
+    r"""Split a multiple-choice prompt into question and options.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def rotated(question: str, answer: str, shift: int) -> tuple[str, str]:
 
 
 def with_rotations(questions: pd.DataFrame) -> pd.DataFrame:
-    """Add every multiple choice of the main run in all rotations.
+    """Add every multiple-choice question in all rotations of its options.
 
     Parameters
     ----------
@@ -422,7 +422,7 @@ def check_questions(
 
 
 def _identical_pairs(table: pd.DataFrame, folder: Path) -> Iterator[int]:
-    """Find pairs whose natural and manipulated images are the same, pixel for pixel."""
+    """Find image pairs whose natural and manipulated images are the same."""
     single = table[table["kind"].isin(["N", "M"])].drop_duplicates(["pair", "kind"])
     for pair, rows in single.groupby("pair"):
         paths = [folder / name for name in rows["image"]]

@@ -25,7 +25,7 @@ _JUDGE = "extracted (GPT)"
 
 
 def read_predictions(path: str | Path) -> pd.DataFrame:
-    """Read replies made elsewhere.
+    """Read a file of replies that were made elsewhere.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ def build_set(
     retry: bool = False,
     progress: bool | None = None,
 ) -> BuildReport:
-    """Build image pairs with questions from photographs, or go on with a set begun before.
+    """Build image pairs with questions from photographs, or resume a set begun before.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def build_set(
 
 
 def _record_failure(item: Item, folder: Path) -> None:
-    """Move a failed step to the failures, so that it is tried again, also after a kill."""
+    """Move a failed step to the item's failures, so that it is tried again."""
     for name in STEPS:
         if name in item.steps and not item.done(name):
             item.failures.setdefault(name, []).append(item.steps.pop(name).reason)
@@ -147,7 +147,7 @@ def _record_failure(item: Item, folder: Path) -> None:
 
 
 def _settle(item: Item, name: str, step: Step, folder: Path) -> None:
-    """Record the outcome of a step; after a failure the steps that rest on it are void."""
+    """Record the outcome of a step; a failure discards the steps that depend on it."""
     item.steps[name] = step
     if step.value is None:
         for later in STEPS[STEPS.index(name) + 1 :]:
@@ -210,7 +210,7 @@ def _draw(
     seed: int,
     progress: bool | None,
 ) -> None:
-    """Draw the manipulated images that are not drawn yet."""
+    """Draw the manipulated images of all items that lack them."""
     pending: list[tuple[Item, Plan, JsonObject]] = []
     for item in items:
         plan = _plan(item, region, seed)
@@ -275,7 +275,7 @@ def _plan(item: Item, region: str, seed: int) -> Plan:
 
 
 def _seed(seed: int, item: Item, step: str) -> int:
-    """Derive a seed from a photograph and a step, whatever the order of items."""
+    """Derive a random seed from a photograph and a step, whatever the order of items."""
     return int(
         digest([seed, item.sha256, step, len(item.failures.get(step, []))])[:8], 16
     )

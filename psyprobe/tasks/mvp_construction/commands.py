@@ -13,7 +13,7 @@ from psyprobe.tasks.mvp_construction.tools import load_tool
 
 
 def mvp_build_command(arguments: argparse.Namespace) -> int:
-    """Build a set, or go on with one that was begun."""
+    """Build a set of image pairs with questions, or resume one that was begun."""
     if arguments.plan:
         items = gather_items(arguments.photographs, arguments.output)
         count = len(items)

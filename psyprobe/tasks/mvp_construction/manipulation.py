@@ -73,11 +73,11 @@ class Box:
             )
 
     def to_list(self) -> list[float]:
-        """List left, top, right and bottom."""
+        """Return the box as left, top, right and bottom, fractions of the image."""
         return [self.left, self.top, self.right, self.bottom]
 
     def mask(self, height: int, width: int) -> Mask:
-        """Mask the pixels whose centres lie in the box.
+        """Build the mask of pixels whose centres lie in the box.
 
         Examples
         --------
@@ -94,7 +94,7 @@ class Box:
 
 
 def overlap(masks: Mask, box: Box) -> npt.NDArray[np.int64]:
-    """Count the pixels that masks share with a box.
+    """Count the pixels that each mask shares with a box.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def overlap(masks: Mask, box: Box) -> npt.NDArray[np.int64]:
 
 
 def choose_mask(masks: Mask, box: Box) -> int:
-    """Choose the mask that shares the greatest area with a box: equation 1.
+    """Choose the mask that shares the greatest area with a box.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def draw_placement(mask: Mask, seed: int) -> Placement:
 
 
 def place(image: Image, mask: Mask, placement: Placement) -> tuple[Image, Mask]:
-    """Put the subject alone at its new place and size.
+    """Draw the subject alone at a new place and size.
 
     Returns
     -------
@@ -262,7 +262,7 @@ class Plan:
     seed: int = 0
 
     def to_dict(self) -> JsonObject:
-        """Convert the plan to plain values that JSON can hold."""
+        """Return the plan of an edit as JSON values."""
         return {
             **vars(self),
             "subject": self.subject.to_list(),
@@ -282,7 +282,7 @@ class Tools:
     editor: Editor
 
     def used(self, plan: Plan) -> dict[str, ToolCard]:
-        """Select the cards of the tools that a plan needs."""
+        """Select the cards of the tools that a planned edit needs."""
         if plan.editing == "direct":
             return {"editor": self.editor.card}
         cards = {"inpainter": self.inpainter.card}
@@ -304,7 +304,7 @@ class Manipulated:
 
 
 def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:
-    """Carry out a plan.
+    """Edit a photograph as planned, and return the manipulated image.
 
     Parameters
     ----------
@@ -373,7 +373,7 @@ def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:
 
 
 def _checked(image: Image, photograph: Image, card: ToolCard) -> Image:
-    """Return the image of a tool, and refuse one of another size or type."""
+    """Return a tool's image, refusing one of another size or type than the photograph."""
     if image.shape != photograph.shape or image.dtype != np.uint8:
         raise InputError(
             f"{card.name} returned an image of shape {image.shape} and type {image.dtype}; it "
@@ -384,7 +384,7 @@ def _checked(image: Image, photograph: Image, card: ToolCard) -> Image:
 
 
 def image_names(number: int) -> dict[str, str]:
-    """Name the files of a pair in a set: "N" natural, "M" manipulated, "pair" side by side.
+    """Name the image files of a pair: "N" natural, "M" manipulated, "pair" side by side.
 
     Examples
     --------
@@ -399,7 +399,7 @@ def image_names(number: int) -> dict[str, str]:
 
 
 def drawn_before(folder: Path, number: int, key: str) -> bool:
-    """Tell whether the images of a pair are there and were made from the same inputs."""
+    """Tell whether a pair's images exist and were made from the same inputs."""
     files = {kind: folder / name for kind, name in image_names(number).items()}
     try:
         account = json.loads(
@@ -418,7 +418,7 @@ def write_pair(
     manipulated: Manipulated,
     account: JsonMapping,
 ) -> None:
-    """Write the images of a pair, and last the account of what made them."""
+    """Write the images of a pair, and last the record of what made them."""
     names = image_names(number)
     natural = {
         "photograph": account["photograph"],
@@ -440,7 +440,7 @@ def write_pair(
 
 
 def _write_png(path: Path, pixels: Image, facts: JsonMapping) -> None:
-    """Write an image with facts about it in a text field."""
+    """Write an image as PNG, with facts about it in a text field."""
     info = PngInfo()
     info.add_itxt("psyprobe", json.dumps(facts, sort_keys=True))
     write_whole(path, lambda part: Picture.fromarray(pixels).save(part, pnginfo=info))

@@ -80,12 +80,12 @@ class Item:
         return self.steps[step].value or {}
 
     def done(self, step: str) -> bool:
-        """Tell whether a step is done."""
+        """Tell whether a step is done for the item."""
         return step in self.steps and self.steps[step].value is not None
 
     @property
     def state(self) -> str:
-        """State in words: "complete", "failed at STEP: why" or "next: STEP"."""
+        """The item's state in words: "complete", "failed at STEP: why" or "next: STEP"."""
         step = next((step for step in STEPS if not self.done(step)), None)
         if step is None:
             return "complete"
@@ -97,7 +97,7 @@ class Item:
 
 
 def read_set_items(folder: str | Path) -> list[Item]:
-    """Read the items of a set under construction, by number; none where nothing was begun."""
+    """Read the items of a set under construction, by number."""
     items = []
     for path in sorted((Path(folder) / "items").glob("[0-9]*.json")):
         try:
@@ -112,13 +112,13 @@ def read_set_items(folder: str | Path) -> list[Item]:
 
 
 def write_item(folder: Path, item: Item) -> None:
-    """Write the state of an item, whole or not at all."""
+    """Write an item's state to a file, never leaving half of one."""
     path = make_folder(folder / "items") / f"{item.number}.json"
     write_text(path, json_text({**asdict(item), "state": item.state}))
 
 
 def gather_items(photographs: str | Path, folder: str | Path) -> list[Item]:
-    """Match the photographs of a folder with their state in a set, by number.
+    """Match photographs of a folder with their items in a set, by number.
 
     A photograph keeps its number when others come or go; new ones follow, in the order of their
     names.
@@ -163,7 +163,7 @@ class Category:
 
 @functools.cache
 def categories() -> Mapping[str, Category]:
-    """Read the thirteen low-level categories by code.
+    """Read the thirteen low-level categories of manipulation, by code.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def categories() -> Mapping[str, Category]:
 
 @functools.cache
 def wordings() -> Mapping[str, str]:
-    """Read the prompt of each step, with {names} to be filled in, and the ends of questions.
+    """Read the prompt of each step, with {names} to be filled in.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def wordings() -> Mapping[str, str]:
 
 
 def fill(step: str, values: Mapping[str, str]) -> str:
-    """Fill in the prompt of a step.
+    """Fill in the prompt of a step with values by name.
 
     Examples
     --------
@@ -217,7 +217,7 @@ class UnreadReply(InputError):
 
 
 def _check_line(value: Any) -> str:
-    """Check that a value is one printable line of text that is short enough, and strip it."""
+    """Check that a value is one short printable line of text, and strip it."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"is {_quoted(value)} and no text")
     text = value.strip()
@@ -302,7 +302,7 @@ class BoxedReply(Form):
 
     @pydantic.model_validator(mode="after")
     def _both(self) -> Self:
-        """Refuse a reply with a value but no box, or a box but no value."""
+        """Check that value and box are both there or both null."""
         if (self.value is None) != (self.box is None):
             raise ValueError("value and box must both be there or both be null")
         return self
@@ -320,7 +320,7 @@ class ProposalReply(Form):
 
     @pydantic.model_validator(mode="after")
     def _fits(self, info: pydantic.ValidationInfo) -> Self:
-        """Refuse texts that are equal, and a part or instruction where the category has none."""
+        """Check that texts differ, and part and instruction suit the category."""
         for level in ("high", "low"):
             natural = getattr(self, f"{level}_natural")
             manipulated = getattr(self, f"{level}_manipulated")
@@ -346,7 +346,7 @@ class _Choice(Form):
 
     @pydantic.model_validator(mode="after")
     def _differ(self) -> Self:
-        """Refuse two equal options."""
+        """Check that no two options are equal."""
         options = [
             self.right,
             *self.wrong,
@@ -371,14 +371,14 @@ class QuestionsReply(Form):
 
     @pydantic.model_validator(mode="after")
     def _levels_differ(self) -> Self:
-        """Refuse equal questions of the two levels."""
+        """Check that the questions of the two levels differ."""
         if self.low.casefold() == self.high.casefold():
             raise ValueError("the questions low and high are the same")
         return self
 
 
 def read_reply(reply: str, form: type[Form], **limits: Any) -> JsonObject:
-    """Read the fields of a reply of some form; limits are a count of things and the categories.
+    """Read the fields of a model's JSON reply in a given form, or say what is wrong.
 
     Examples
     --------
@@ -418,7 +418,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _reason(error: pydantic.ValidationError) -> str:
-    """Say what is wrong first, in a sentence that a model can be told."""
+    """Describe the first thing that is wrong in a reply, in a sentence for the model."""
     first = error.errors(include_url=False)[0]
     path = [
         step if isinstance(step, str) else f"number {step + 1}" for step in first["loc"]
@@ -457,7 +457,7 @@ class LanguageStep:
 
 
 def parts(item: Item) -> list[JsonObject]:
-    """List what of an image can be replaced, each with its box.
+    """List the parts of an image that can be replaced, each with its box.
 
     These are the grounded things, the object at hand and the face.
     """
@@ -470,7 +470,7 @@ def parts(item: Item) -> list[JsonObject]:
 
 
 def subject(item: Item) -> JsonObject:
-    """Find the main subject of an item: name and box."""
+    """Return the main subject of an image: name and box."""
     return dict(item.value("caption")["objects"][item.value("subject")["subject"] - 1])
 
 
@@ -491,7 +491,7 @@ _ACTIONS = {
 def prompt_values(
     step: str, item: Item, offered: Sequence[Category]
 ) -> Mapping[str, str]:
-    """Collect what fills the prompt of a step, from an item and the categories on offer."""
+    """Collect the values that fill in a step's prompt, from an item and the categories."""
     if step == "caption":
         return {}
     caption = item.value("caption")
@@ -543,7 +543,7 @@ LANGUAGE_STEPS = {
 def question_rows(
     number: int, category: str, written: JsonMapping, seed: int
 ) -> list[JsonObject]:
-    """Write the seven rows of questions about a pair.
+    """Build the seven question rows about an image pair.
 
     Two yes/no questions, each on both images (yes on the manipulated one, no on the natural one),
     one multiple choice about the manipulated image, in which what one would answer of the natural
@@ -587,5 +587,5 @@ def question_rows(
 
 
 def json_lines(rows: Iterable[JsonMapping]) -> str:
-    """Write rows as JSON lines, the form of the release's question files."""
+    """Write rows as JSON lines, the form of the released question files."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -52,33 +52,33 @@ class Tool(Protocol):
 
     @property
     def card(self) -> ToolCard:
-        """Description of the tool."""
+        """The card that describes the tool."""
 
 
 class Segmenter(Tool, Protocol):
     """Finds the parts of an image."""
 
     def masks(self, image: Image) -> Mask:
-        """Mask the parts (N, H, W) of an image (H, W, 3); they may overlap, and N may be 0."""
+        """Segment an image (H, W, 3) into masks (N, H, W) of its parts, which may overlap."""
 
 
 class Inpainter(Tool, Protocol):
     """Fills a hole in an image."""
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
-        """Fill the hole (H, W) of an image (H, W, 3) by a caption; the rest may change slightly."""
+        """Fill a hole (H, W) of an image (H, W, 3) with what a caption describes."""
 
 
 class Editor(Tool, Protocol):
     """Changes an image as a whole, by an instruction."""
 
     def edit(self, image: Image, instruction: str, seed: int) -> Image:
-        """Alter an image (H, W, 3) by an instruction: "change the smile into a frown"."""
+        """Edit an image (H, W, 3) by an instruction: "change the smile into a frown"."""
 
 
 @contextmanager
 def _loading(tool: str, library: str, extra: str, model: str = "") -> Iterator[None]:
-    """Turn errors of loading a tool into one sentence that says what it lacks."""
+    """Turn errors of loading a tool within the block into one sentence of what it lacks."""
     try:
         yield
     except ImportError as error:
@@ -145,7 +145,7 @@ class RegionSegmenter:
             self.card = ToolCard(method, self._settings, _versions("skimage"))
 
     def masks(self, image: Image) -> Mask:
-        """Mask each region with what it encloses: the eyes of a face belong to the face."""
+        """Segment an image by colour regions, each with what it encloses."""
         from scipy.ndimage import binary_fill_holes
         from skimage import segmentation
 
@@ -170,7 +170,7 @@ class SmoothInpainter:
     card = ToolCard("pull_push", {"caption": "not used"})
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
-        """Fill the hole from its rim."""
+        """Fill a hole of an image smoothly from its rim."""
         light: FloatArray = np.asarray(image, dtype=np.float32)
         weight: FloatArray = (~hole).astype(np.float32)[..., None]
         levels = [(light, weight)]
@@ -209,7 +209,7 @@ class RecolourEditor:
     card = ToolCard("recolour", {"instruction": "not used"})
 
     def edit(self, image: Image, instruction: str, seed: int) -> Image:
-        """Turn the colours of the image."""
+        """Edit an image by turning its colours, whatever the instruction."""
         angle = np.deg2rad(np.random.default_rng(seed).uniform(90, 270))
         axes = np.array([[1, 1, 1], [1, -1, 0], [1, 1, -2]]) / np.sqrt([[3], [2], [6]])
         cosine = np.cos(angle)
@@ -256,7 +256,7 @@ class SamSegmenter:
         self.card = ToolCard(f"sam:{model}", self._settings, software, model, random)
 
     def masks(self, image: Image) -> Mask:
-        """List the masks that pass the pipeline's thresholds."""
+        """Segment an image by SAM, keeping the masks that pass its thresholds."""
         output = self._pipeline(Picture.fromarray(image), **self._settings)
         masks = [np.asarray(mask) for mask in output["masks"]]
         return np.array(masks, dtype=bool).reshape(-1, *image.shape[:2])
@@ -308,7 +308,7 @@ class _DiffusionTool:
     def _run(
         self, image: Image, words: str, seed: int, hole: Mask | None = None
     ) -> Image:
-        """Run the network at a size that it takes, as near in proportion as can be."""
+        """Run the diffusion network at a size it takes, as near in proportion as can be."""
         import torch
 
         height, width = image.shape[:2]
@@ -367,7 +367,7 @@ class DiffusionInpainter(_DiffusionTool):
         super().__init__(model, {"guidance_scale": guidance}, **settings)
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
-        """Fill the hole; outside of it the autoencoder changes the image slightly."""
+        """Fill a hole of an image by a diffusion network, with what a caption describes."""
         return self._run(image, caption, seed, hole)
 
 
@@ -410,7 +410,7 @@ class InstructEditor(_DiffusionTool):
         super().__init__(model, scales, **settings)
 
     def edit(self, image: Image, instruction: str, seed: int) -> Image:
-        """Alter the image by an instruction."""
+        """Edit an image by a diffusion network that follows an instruction."""
         return self._run(image, instruction, seed)
 
 
@@ -429,7 +429,7 @@ _TOOLS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
 
 
 def load_tool(kind: str, name: str, **settings: Any) -> Any:
-    """Load a segmenter, an inpainter or an editor.
+    """Load a segmenter, an inpainter or an editor of images.
 
     Parameters
     ----------

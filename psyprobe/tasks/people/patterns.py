@@ -95,7 +95,7 @@ class PatternSession(ParticipantSession):
         self._presenter: PatternPresenter | None = None
 
     def facts(self) -> JsonMapping:
-        """Describe the session for its first page, as in `PageSession`."""
+        """Describe the session for its first page: title, person, questions left."""
         screen = self._screen
         resumed = None
         if self._earlier is not None and screen is not None:
@@ -117,7 +117,7 @@ class PatternSession(ParticipantSession):
         }
 
     def calibrate(self, values: JsonMapping) -> JsonMapping:
-        """Check the screen as the page measured it; return the practice once it is complete."""
+        """Read the screen as the page measured it; return practice trials once complete."""
         if self._earlier is not None or self._exchange is not None:
             raise InputError(
                 "the session goes on with the screen with which it began; load the page again"
@@ -197,7 +197,7 @@ class PatternSession(ParticipantSession):
         return self._words[0 if pattern.get("contrast", 0.0) > 0 else 1]
 
     def _clear_answer(self, pattern: JsonMapping) -> str | None:
-        """Return the right answer to a pattern of the highest contrast; None for any other."""
+        """Return the right answer to a pattern of the highest contrast; None for others."""
         is_clear = (
             pattern.get("contrast", 0.0)
             >= 0.999 * self.experiment.levels["contrast"][-1]
@@ -205,7 +205,7 @@ class PatternSession(ParticipantSession):
         return self._correct_answer(pattern) if is_clear else None
 
     def _question_count(self) -> int | None:
-        """Return how many questions a session has at most; None where the design alone knows."""
+        """Return the largest number of questions; None where only the design knows."""
         asking = require_asking(self.experiment)
         levels = self.experiment.levels
         values = len(levels["frequency"])
@@ -230,7 +230,7 @@ class PatternSession(ParticipantSession):
         return None
 
     def _summarize(self, result: xarray.Dataset) -> JsonObject:
-        """Return the person's curve with its intervals, and the curve of people."""
+        """Return the person's CSF with intervals, and the CSF of people, for the page."""
         assert (
             self._screen is not None and self._presenter is not None
         )  # there is a result
@@ -251,7 +251,7 @@ class PatternSession(ParticipantSession):
 
 
 def _false_alarm_percent(result: xarray.Dataset) -> int | None:
-    """Return the share of catch trials answered by yes, in percent; None without catch trials."""
+    """Compute the percentage of catch trials answered by yes; None without any."""
     if "catch_response" not in result:
         return None
     responses = result["catch_response"].values.astype(float)

@@ -53,7 +53,7 @@ class PictureSession(ParticipantSession):
         )
 
     def facts(self) -> JsonMapping:
-        """Describe the session for its first page, as in `PageSession`."""
+        """Describe the session for its first page: title, person, questions left."""
         resumed = None
         if self._earlier is not None:
             resumed = {"number": min(self._answered + 1, self._count)}

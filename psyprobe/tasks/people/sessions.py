@@ -70,7 +70,7 @@ class ParticipantSession(ABC):
             self._session_id = self._earlier.observer_card["options"]["session"]
 
     def facts(self) -> JsonMapping:
-        """Describe the session for its first page, as in `PageSession`."""
+        """Describe the session for its first page: title, person, questions left."""
         return {
             "kind": self.kind,
             "title": self.experiment.title,
@@ -81,10 +81,10 @@ class ParticipantSession(ABC):
 
     @abstractmethod
     def calibrate(self, values: JsonMapping) -> JsonMapping:
-        """Take the screen as the page measured it, as in `PageSession`."""
+        """Read the screen as the page measured it, and return practice trials."""
 
     def begin(self, values: JsonMapping) -> None:
-        """Begin to ask after consent and practice, as in `PageSession`."""
+        """Begin or resume asking, after consent and practice."""
         with self._lock:
             if self._exchange is not None:
                 return
@@ -108,14 +108,14 @@ class ParticipantSession(ABC):
             self._exchange = exchange
 
     def state(self, seconds: float) -> JsonMapping:
-        """Wait up to some seconds for what the page shows next, and return it."""
+        """Wait some seconds for what the page shows next, and return it."""
         state = self._running_exchange().state(seconds)
         if state["phase"] in ("done", "failed"):
             self.over.set()
         return state
 
     def answer(self, values: JsonMapping) -> None:
-        """Take what the page says of an attempt."""
+        """Take the page's report of an attempt to answer."""
         self._running_exchange().answer(values)
 
     def pause(self) -> None:
@@ -125,18 +125,18 @@ class ParticipantSession(ABC):
 
     @abstractmethod
     def _make_presenter(self) -> Presenter:
-        """Make what shows the questions of this session."""
+        """Build what shows the questions of this session."""
 
     @abstractmethod
     def _question_count(self) -> int | None:
-        """Return the number of questions; None where the design alone knows."""
+        """Return the number of questions; None where only the design knows."""
 
     @abstractmethod
     def _summarize(self, result: xarray.Dataset) -> JsonObject:
         """Return what the page shows at the end."""
 
     def _unfinished_run(self) -> tuple[RunRecord | None, int]:
-        """Return the person's unfinished run, if any, and how many questions are answered."""
+        """Return the person's unfinished run, if any, and its number of answers."""
         if not self.store.exists():
             return None, 0
         with open_store(self.store, create=False) as store:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def octave_band(image: ByteArray, centre: float, ppd: float) -> ByteArray:
-    """Keep the mean and one octave band of an image.
+    """Filter an image to one octave band of spatial frequency, keeping its mean.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def octave_band(image: ByteArray, centre: float, ppd: float) -> ByteArray:
 def write_bands(
     source: str | Path, output: str | Path, bands: Sequence[float], ppd: float
 ) -> list[Path]:
-    """Write a set filtered to each octave band, and an experiment page that asks about it.
+    """Write a set of images filtered to octave bands, each with an experiment file.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def _write_band(images: ImageSet, folder: Path, band: float, ppd: float) -> None
 def link_results(
     results: Iterable[xarray.Dataset], *, confidence: float = 0.95
 ) -> Robustness:
-    """Correlate the contrast sensitivity of models with their accuracy on filtered images.
+    """Correlate models' contrast sensitivity with their accuracy on filtered images.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def _refuse_second(measured: Container[Any], key: object, content: str) -> None:
 
 
 def link_text(link: Robustness) -> str:
-    """Lay out the correlations as a table, and say what they mean."""
+    """Lay out the correlations as a table, with an explanation."""
     rows = [{"over": over, **cells} for over, cells in link_table(link.links).items()]
     table = lay_out("text", [list(rows[0]), *(list(row.values()) for row in rows)])
     return (
@@ -228,7 +228,7 @@ def link_text(link: Robustness) -> str:
 
 
 def plot_links(link: Robustness) -> Axes:
-    """Plot accuracy over sensitivity, a point for each model and band, bands in colours."""
+    """Draw accuracy over sensitivity, a point for each model and band."""
     import matplotlib.pyplot as plt
 
     ax: Axes

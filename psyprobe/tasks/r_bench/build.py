@@ -60,7 +60,7 @@ class ReferenceLimits:
 
 
 def measure_reference(image: ByteArray) -> dict[str, float]:
-    """Measure the side, sharpness, exposure and clipped share of an image.
+    """Measure a photograph's side, sharpness, exposure and clipped share.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def measure_reference(image: ByteArray) -> dict[str, float]:
 def check_reference(
     image: ByteArray, name: str, limits: ReferenceLimits
 ) -> dict[str, float]:
-    """Measure an image as `measure_reference` does, and refuse one beyond the limits."""
+    """Measure a photograph, refusing one beyond the limits."""
     measured = measure_reference(image)
     low, high = limits.exposure
     problems = {
@@ -146,7 +146,7 @@ def read_question_table(path: str | Path) -> pd.DataFrame:
 
 
 def write_example(folder: str | Path) -> tuple[Path, Path]:
-    """Write photographs and a table of questions, as `build_set` takes them.
+    """Write example photographs and a question table, as `build_set` takes them.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def build_set(
     executor: Executor | None = None,
     progress: bool | None = None,
 ) -> BuiltSet:
-    """Build a set with as many items of every dimension and task, over all strengths alike.
+    """Build an R-Bench set with as many items of every corruption and task.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ def _measure_references(
 def _draw_items(
     table: pd.DataFrame, items_per_cell: int, seed: int
 ) -> list[JsonObject]:
-    """Draw questions for each dimension and task; none comes again before all were drawn."""
+    """Draw questions for each corruption and task, repeating none before all were drawn."""
     unknown = table["type"][~table["type"].isin(TASKS)]
     if len(unknown):
         raise InputError(
@@ -380,7 +380,7 @@ class _CorruptedImage(NamedTuple):
 def _corrupt_rows(
     folder: Path, seed: int, scale: bool, rows: Sequence[JsonObject]
 ) -> list[_CorruptedImage]:
-    """Write the corrupted images of items that share one reference."""
+    """Write the corrupted images of items that share one photograph."""
     reference = read_image(folder / "ref" / rows[0]["reference"])
     images = []
     for row in rows:
@@ -415,7 +415,7 @@ _MAX_IMAGES = 600
 
 
 def contact_sheet(folder: str | Path, items: pd.DataFrame) -> Any:
-    """Draw the corrupted images of a set on one sheet: a row a dimension, ordered by strength.
+    """Draw the corrupted images of a set on one sheet, a row for each corruption.
 
     Under each thumbnail task and strength; beside it the middle of the image, three times enlarged,
     where what a codec did is seen. A star marks what is simulated.

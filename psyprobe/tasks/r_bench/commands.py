@@ -47,7 +47,7 @@ _TYPES = {"int": int, "float": float}
 
 
 def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
-    """Add the actions of the command, with the options that actions.toml gives each."""
+    """Add the sub-commands of `psyprobe r-bench` with their options to the parser."""
     page = packaged_toml("psyprobe.tasks.r_bench", "actions.toml")
     actions = parser.add_subparsers(
         dest="action", metavar="ACTION", required=True, parser_class=type(parser)
@@ -72,20 +72,20 @@ def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
 
 
 def r_bench_command(arguments: argparse.Namespace) -> int:
-    """Carry out an action, and print the values and the text that it returns."""
+    """Run a sub-command, and print the values and text that it returns."""
     if output := _ACTIONS[arguments.action](arguments):
         show(*output, arguments)
     return 0
 
 
 def check_action(arguments: argparse.Namespace) -> tuple[Any, str]:
-    """Say what is in an item table."""
+    """Describe what an R-Bench item table holds."""
     report = check_items(read_items(arguments.items))
     return report.to_dict(), str(report)
 
 
 def score_action(arguments: argparse.Namespace) -> None:
-    """Score answers and judgements, and print the paper's table."""
+    """Score answers and judgements, as the paper's table."""
     items = read_items(arguments.items)
     tell(
         f"{arguments.items}: {len(items)} items, read as {check_items(items).encoding}"
@@ -133,7 +133,7 @@ def _judge_open_cases(
     judge: Judge,
     arguments: argparse.Namespace,
 ) -> dict[str, pd.Series]:
-    """Ask a judge about what rules and the judgements of files leave open."""
+    """Ask a judge about the answers that rules and judgement files leave open."""
     against = [kind for kind in answerable(answers) if kind not in judged]
     cases = open_cases(items, answers, mcq_rule=arguments.mcq_rule, against=against)
     verdicts = judge_cases(cases, judge, store=arguments.store)
@@ -155,7 +155,7 @@ def _write_scores(
     folder: Path,
     confidence: float,
 ) -> None:
-    """Write metrics and figures of models, and what compares them."""
+    """Write the metrics and figures of models, and their comparisons."""
     from psyprobe.tasks.r_bench.figures import draw_figures
 
     write_text(folder / "metrics.csv", rbench_table(metrics, "csv") + "\n")
@@ -190,7 +190,7 @@ def _write_scores(
 def _read_files(
     model: str, words: list[str]
 ) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:
-    """Read the answers and the judgements of a model, each by what they are about."""
+    """Read the answer and judgement files of a model, by what they are about."""
     answers = {}
     judged = {}
     for text in words:
@@ -209,7 +209,7 @@ def _read_files(
 
 
 def report_action(arguments: argparse.Namespace) -> tuple[Any, str]:
-    """Write the tables, figures and page of what observers answered: the paper's table."""
+    """Write tables, figures and a page of what observers answered."""
     results = {
         result.attrs["observer"]: result
         for path in arguments.results
@@ -239,7 +239,7 @@ def report_action(arguments: argparse.Namespace) -> tuple[Any, str]:
 
 
 def build_action(arguments: argparse.Namespace) -> tuple[Any, str]:
-    """Build a set."""
+    """Build an R-Bench set from photographs and questions."""
     built = build_set(
         arguments.photographs,
         arguments.questions,
@@ -264,14 +264,14 @@ def build_action(arguments: argparse.Namespace) -> tuple[Any, str]:
 
 
 def example_action(arguments: argparse.Namespace) -> tuple[Any, str]:
-    """Write photographs and questions to try things with."""
+    """Write example photographs and questions to try a build with."""
     photographs, questions = write_example(arguments.output)
     paths = {"photographs": str(photographs), "questions": str(questions)}
     return paths, f"psyprobe r-bench build {photographs} {questions} --output SET"
 
 
 def bands_action(arguments: argparse.Namespace) -> tuple[Any, str]:
-    """Filter the references of a set to octave bands, a set and a page each."""
+    """Write a set's photographs filtered to octave bands, with experiment files."""
     from psyprobe.tasks.r_bench.bands import write_bands
 
     pages = write_bands(arguments.set, arguments.output, arguments.bands, arguments.ppd)

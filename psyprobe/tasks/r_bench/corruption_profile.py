@@ -179,7 +179,7 @@ plan = ProfileSchedule
 def answer(
     observers: Mapping[str, FeatureObserver], batches: Iterable[Batch]
 ) -> Iterator[Answered]:
-    """Compare photographs with their corrupted versions.
+    """Compare photographs with their corrupted versions by observers' features, batch by batch.
 
     An answer holds "values": of each layer one value a measure.
     """
@@ -213,12 +213,12 @@ def answer(
 
 
 def task(record: RunRecord) -> Task:
-    """Declare the axis of a profile: a response over the strength of a corruption."""
+    """Return the task of a corruption profile: a response over the strength of corruption."""
     return Task(axis=StimulusAxis("strength", "1", "Strength"))
 
 
 def result(record: RunRecord, store: Store) -> xarray.Dataset:
-    """Read the responses of a run from the store.
+    """Build the result of a run from the responses in the store.
 
     ``response_MEASURE`` has the dimensions layer, photograph, dimension and strength;
     ``pixels_response_MEASURE``, the response of the pixels themselves, has no layer. The
@@ -282,7 +282,7 @@ def score(
     layer: str | None = None,
     confidence: float = 0.95,
 ) -> tuple[ProfileScore, ...]:
-    """Average the response at each strength, of every layer or of one."""
+    """Average the response to corruption at each strength, of every layer or of one."""
     layers = result["layer"].values.tolist()
     for kind, name, names in (
         ("measure", measure, measures_of(result)),
@@ -307,7 +307,7 @@ def plot(
     layer: str | None = None,
     **_: Any,
 ) -> Axes | Figure | SubFigure:
-    """Draw robustness profiles: dimensions downwards, strengths to the right, one panel a result.
+    """Draw robustness profiles: corruptions downwards, strengths to the right.
 
     Cells are means over photographs, of the last layer if none is named; a star marks a dimension
     that is simulated where R-Bench photographed it.
@@ -325,7 +325,7 @@ def plot(
 
 
 def report(results: Sequence[xarray.Dataset]) -> list[Part]:
-    """Show the response to each corruption at each strength, and what the corruptions look like."""
+    """Build report sections: the response to each corruption, and examples of corruptions."""
     rows: dict[str, dict[str, pd.DataFrame]] = {}
     for name, result in by_observer(results).items():
         means = result["response_angular"].mean("photograph")
@@ -348,13 +348,13 @@ class ProfileScore(TaskScore):
     result: xarray.Dataset
 
     def rows(self) -> Sequence[Row]:
-        """Return the rows of the observer and of the pixels themselves."""
+        """Build the table rows of the observer and of the pixels themselves."""
         responses = self.result[f"response_{self.measure}"].sel(layer=self.layer)
         pixels = self.result[f"pixels_response_{self.measure}"]
         return (self._row(OBSERVER, responses), self._row(PIXELS, pixels))
 
     def notes(self) -> Sequence[str]:
-        """Say what the headings mean."""
+        """Explain the table's headings in sentences."""
         return (
             f"Mean {self.measure} response over corruptions and photographs, at each strength "
             "and over all, with "
@@ -362,7 +362,7 @@ class ProfileScore(TaskScore):
         )
 
     def to_dict(self) -> JsonObject:
-        """Convert the score to plain values: what was measured, and the records of all rows."""
+        """Return what was measured, and the records of all rows, as JSON values."""
         names = ("observer", "experiment", "layer", "measure", "confidence")
         facts = {name: getattr(self, name) for name in names}
         return facts | {"rows": [dict(row.record) for row in self.rows()]}
@@ -391,7 +391,7 @@ class ProfileScore(TaskScore):
 def _plot_profile(
     profile: xarray.Dataset, ax: Axes | None, measure: str, layer: str | None
 ) -> Axes:
-    """Draw means over photographs, each with its number, white where the cell is dark.
+    """Draw mean responses over photographs as coloured cells with numbers.
 
     Lines part the steps at which corruption arises.
     """
@@ -433,7 +433,7 @@ def _plot_profile(
 
 
 def _encoder_input(images: Any, size: tuple[int, int]) -> FloatArray:
-    """Crop and resize images to the drive that an encoder takes.
+    """Crop and resize images to the drive values that an encoder takes.
 
     Shape (n, H, W, 3), float32 in [0, 1].
     """

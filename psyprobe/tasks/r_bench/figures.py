@@ -34,7 +34,7 @@ def bars(
     measure: str = "absolute",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the robustness of models by step or group as bars with intervals.
+    """Draw the robustness of models by step or group of corruptions as bars with intervals.
 
     Parameters
     ----------
@@ -105,12 +105,12 @@ def bars(
 
 
 def starred(title: str, simulated: bool) -> str:
-    """Mark the name of a dimension or part with a star if its corruptions are simulated."""
+    """Mark the name of a corruption or part with a star if it is simulated."""
     return f"{title} *" if simulated else title
 
 
 def draw_figures(metrics: Mapping[str, pd.DataFrame], folder: Path) -> list[Path]:
-    """Draw robustness by step and group, as PNG and PDF.
+    """Write figures of robustness by step and group, as PNG and PDF.
 
     Parameters
     ----------

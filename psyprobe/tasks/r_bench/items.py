@@ -67,7 +67,7 @@ class ItemReport:
     keys_without_option: tuple[str, ...]
 
     def to_dict(self) -> JsonObject:
-        """Convert the report to plain values that JSON can hold."""
+        """Return the report as JSON values."""
         counts = [
             {"task": task, "strength": strength, "items": n}
             for (task, strength), n in self.counts.items()
@@ -93,7 +93,7 @@ class ItemReport:
 
 
 def read_items(path: str | Path) -> pd.DataFrame:
-    """Read an item table, as released (in GBK) or in UTF-8.
+    """Read an R-Bench item table, as released (in GBK) or in UTF-8.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def read_items(path: str | Path) -> pd.DataFrame:
 
 
 def write_items(folder: Path, rows: Sequence[JsonMapping]) -> None:
-    """Write the item table of a set: the columns of the release, with reference and simulated."""
+    """Write the item table of a set, with columns as released."""
     table = pd.DataFrame(rows, columns=[*COLUMNS, "reference", "simulated"])
     write_text(folder / "items.csv", table.to_csv(index=False, lineterminator="\n"))
 
@@ -232,7 +232,7 @@ def check_items(items: pd.DataFrame) -> ItemReport:
 
 
 def without_option(items: pd.DataFrame) -> list[dict[Any, Any]]:
-    """Find the multiple-choice items whose key is none of their options."""
+    """List the multiple-choice items whose key is none of their options."""
     choices = items[items["task"] == "MCQ"].to_dict("records")
     return [row for row in choices if "ABCDE".index(row["key"]) >= len(row["options"])]
 
@@ -251,12 +251,12 @@ class ImageSet:
     skipped: tuple[str, ...]
 
     def path(self, kind: str, item: Mapping[str, object]) -> Path:
-        """Locate the image file of an item, kind "ref" or "dis"."""
+        """Return the path of an item's image: kind "ref" (reference) or "dis" (corrupted)."""
         return self.folder / kind / str(item["reference" if kind == "ref" else "name"])
 
 
 def read_set(folder: str | Path, *, skip: bool = False) -> ImageSet:
-    """Read a set, and decode each of its images once: none may fail after an hour of questions.
+    """Read a set, decoding each of its images once so that none fails later.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def read_set(folder: str | Path, *, skip: bool = False) -> ImageSet:
 
 
 def _file_name(name: str) -> str:
-    """Return a file name, and refuse one that leads out of the set's folder."""
+    """Return a file name, refusing one that leads out of the set's folder."""
     if Path(name).name != name:
         raise InputError(
             f"image {name!r} is not in the set's folder; give a file name without folders"
@@ -310,12 +310,12 @@ def _file_name(name: str) -> str:
 
 @functools.cache
 def wordings() -> JsonMapping:
-    """Read the prompts: their "version", and the "text" and "max_tokens" of each task."""
+    """Read the prompt of each task, with its version and number of tokens."""
     return packaged_toml("psyprobe.tasks.r_bench", "prompts.toml")
 
 
 def prompt(task: str, question: str, options: Sequence[str] = ()) -> str:
-    """Write the prompt for one item; what stands in braces inside a question is left as it is.
+    """Build the prompt of one item from its task, question and options.
 
     Examples
     --------
@@ -331,6 +331,6 @@ def prompt(task: str, question: str, options: Sequence[str] = ()) -> str:
 
 
 def lettered(options: Sequence[str]) -> str:
-    """Write options under their letters, one a line."""
+    """Write options with their letters, one a line."""
     rows = zip("ABCDE", options, strict=False)
     return "\n".join(f"{letter}. {option}" for letter, option in rows)

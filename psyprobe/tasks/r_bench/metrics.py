@@ -52,7 +52,7 @@ _METRIC_COLUMNS = (
 
 
 def rbench_metrics(table: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFrame:
-    """Average robustness overall and by task, strength, cell, step, group and dimension.
+    """Average robustness over all items, and by task, strength, corruption and its groups.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def _mean_rows(
     bounds: tuple[float, float],
     column: str,
 ) -> Iterator[tuple[JsonObject, BoolArray, FloatArray]]:
-    """Average scores over each part: its row, the mask of its items, and its finite scores."""
+    """Iterate over the parts of a table, each with the mean of its scores and their interval."""
     finite = np.isfinite(scores)
     for breakdown, name, members in parts_of(table):
         values = scores[members & finite]
@@ -130,7 +130,7 @@ def _mean_rows(
 
 
 def parts_of(table: pd.DataFrame) -> Iterator[tuple[str, str, BoolArray]]:
-    """Find every part of an item table that has items: breakdown, name, and mask of its rows."""
+    """Iterate over the parts of an item table that have items: breakdown, name, mask of rows."""
     details = pd.DataFrame(map(dimension_numbered, table["dimension"]))
     columns = {
         "task": table["task"],
@@ -202,7 +202,7 @@ def paired_difference(
 
 
 def across(metrics: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:
-    """Tabulate the absolute robustness of models (rows) in every part (columns).
+    """Build a table of the absolute robustness of models (rows) in every part (columns).
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def rows_by(
 
 @cache
 def published() -> pd.DataFrame:
-    """Read Table 3 of the paper: robustness of 20 models by task and strength.
+    """Read the paper's Table 3: robustness of 20 models by task and strength.
 
     Columns model, measure, name ("MCQ-low" to "CAP-high", "overall"), value (text, as printed),
     note.
@@ -262,7 +262,7 @@ def published() -> pd.DataFrame:
 
 
 def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
-    """Put a model's robustness beside the printed one.
+    """Compare a model's robustness with the printed one, cell by cell.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def _measured_row(model: str, values: pd.DataFrame) -> list[str]:
 
 
 def _item_notes(model: str, overall: pd.Series) -> list[str]:
-    """Warn of items that nothing can answer right, and of simulated ones."""
+    """Note items that nothing can answer right, and simulated ones."""
     notes = []
     if overall["odd_keys"]:
         notes.append(
@@ -362,7 +362,7 @@ def _item_notes(model: str, overall: pd.Series) -> list[str]:
 def _printed_row(
     model: str, metrics: pd.DataFrame, measure: str
 ) -> tuple[list[list[str]], list[str]]:
-    """Write the row of a model as printed, if the paper has the model, and notes."""
+    """Build a model's table row as printed in the paper, if it is there, and notes."""
     name, notes = find_printed(model, published())
     if name is None:
         return [], notes

@@ -103,7 +103,7 @@ _json = partial(json.dumps, ensure_ascii=False)
 
 
 def item_questions(images: ImageSet) -> list[ItemQuestion]:
-    """Write two questions for each item, about its reference and its corrupted image.
+    """Build two questions for each item, about its reference and its corrupted image.
 
     Their names are "ref" or "dis", a line break, and the name of the item. Items that share a
     reference image and a question share the answer too.
@@ -141,7 +141,7 @@ class RBenchRun:
 
 
 def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
-    """Score a result anew, without asking any observer.
+    """Score a result again, without asking any observer.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
 def _items_and_answers(
     result: xarray.Dataset,
 ) -> tuple[pd.DataFrame, dict[str, pd.Series]]:
-    """Rebuild the item table of a result, and the answers about each kind of image."""
+    """Rebuild a result's item table, and the answers about each kind of image."""
     items = result[[*_PLAIN, *_LISTED, "quality"]].to_dataframe()
     items = items.rename_axis("name").reset_index()
     for name in _LISTED:
@@ -186,7 +186,7 @@ def _items_and_answers(
 
 
 def rereadings(result: xarray.Dataset, run: RBenchRun) -> tuple[Rereading, ...]:
-    """Score the items of a run by the other rules, and by a judge that read every answer."""
+    """Score a run's items by the other rules, and by a judge that read every answer."""
     if person_of(result):
         return ()
     items, answers = _items_and_answers(result)
@@ -237,11 +237,11 @@ class RBenchScore(ReadScore):
 
     @property
     def metrics(self) -> pd.DataFrame:
-        """Metrics of the run."""
+        """The table of R-Bench metrics."""
         return self.run.metrics
 
     def rows(self) -> Sequence[Row]:
-        """Return the rows of the observer, of one who always says A, and of other readers."""
+        """Build the table rows of the observer, of one who always says A, and of other readers."""
         notes = [line.rstrip(".") for line in remarks(self.run.facts)]
         notes += self.read_alike()
         rows = [self.row(R_BENCH.table, OBSERVER, R_BENCH.ranked(self.metrics), notes)]
@@ -256,7 +256,7 @@ class RBenchScore(ReadScore):
         return rows + self.read_otherwise("items", 4)
 
     def notes(self) -> Sequence[str]:
-        """Say what the headings mean."""
+        """Explain the table's headings in sentences."""
         return (
             "Absolute: answers about corrupted images against the key; relative: answers about "
             "reference images, times "
@@ -268,7 +268,7 @@ class RBenchScore(ReadScore):
         )
 
     def to_dict(self) -> JsonObject:
-        """Convert the facts of the run and all metrics to plain values."""
+        """Return the facts of the run and all metrics as JSON values."""
         return {**self.run.facts, **super().to_dict()}
 
 
@@ -286,7 +286,7 @@ def _facts(
     verdicts: Mapping[str, int],
     confidence: float,
 ) -> JsonObject:
-    """Collect what a reader of the scores must know."""
+    """Collect facts about a result that readers of its scores must know."""
     choices = (table["task"] == "MCQ").to_numpy()
     unread = {
         kind: int((choices & (read_letters(table[f"answer_{kind}"]) == "")).sum())
@@ -322,7 +322,7 @@ def _facts(
 
 
 def remarks(facts: JsonMapping) -> list[str]:
-    """Write what a reader of the scores must know, as sentences."""
+    """Write facts that readers of scores must know as sentences."""
     judge = facts["judge"]
     verdicts = facts["verdicts"]
     answers = facts["answers"]
@@ -406,7 +406,7 @@ class RBench(ItemProbe):
         observer: AnswerObserver,
         judge: Judge | None = None,
     ) -> ItemSchedule:
-        """Plan a run over a set; a judge that is given takes the place of the page's.
+        """Plan a run of an R-Bench set; a given judge replaces the experiment's.
 
         Raises
         ------
@@ -452,7 +452,7 @@ class RBench(ItemProbe):
         return ItemSchedule(experiment, observer, task, judge)
 
     def result(self, record: RunRecord, store: Store) -> xarray.Dataset:
-        """Read a run from the store: one row an item, with both questions and answers."""
+        """Build the result of a run: one row an item, with both questions and answers."""
         items = pd.DataFrame(store.content(record.layout["items"]))
         answers = answers_of(record, store)
         columns = {name: items[name].to_numpy() for name in _PLAIN}
@@ -486,7 +486,7 @@ class RBench(ItemProbe):
         return bars(metrics, "step", ax=ax)
 
     def report(self, results: Sequence[xarray.Dataset]) -> list[Part]:
-        """Show robustness by step, group, task and strength, some answers, and the corruptions."""
+        """Build report sections: robustness by part, some answers, and the corruptions."""
         runs = {name: read_run(result) for name, result in by_observer(results).items()}
         metrics = {name: run.metrics for name, run in runs.items()}
         parts: list[Part] = []
@@ -520,7 +520,7 @@ class RBench(ItemProbe):
         store: str | Path | Store | None = None,
         progress: bool | None = None,
     ) -> xarray.Dataset:
-        """Add the scores of items if a judge reads all: `judged_absolute`, `judged_relative`."""
+        """Add the scores of items as a judge gives them: `judged_absolute`, `judged_relative`."""
         items, answers = _items_and_answers(result)
         cases = open_cases(items, answers, mcq_rule="judge")
         judged, _ = judgements(
@@ -538,12 +538,12 @@ class RBench(ItemProbe):
         return result.assign(scores)
 
     def marks(self, result: xarray.Dataset) -> dict[str, float]:
-        """Mark each answer about a corrupted image from 0 to 1, by the name of its question."""
+        """Return the mark of each answer about a corrupted image, 0 to 1, by question name."""
         scores = read_run(result).table.set_index("name")["absolute"]
         return {f"dis\n{name}": float(score) for name, score in scores.items()}
 
     def ranked(self, metrics: pd.DataFrame) -> MetricValues:
-        """Select by measure the value over all items, and the ends of its interval."""
+        """Select the scores over all items for scoreboards, with their intervals."""
         overall = metrics.loc[
             metrics["breakdown"] == "overall", ["measure", "value", "low", "high"]
         ]
@@ -557,7 +557,7 @@ class RBench(ItemProbe):
         }
 
     def choices(self, result: xarray.Dataset) -> dict[str, str]:
-        """Collect the answers to multiple choice, by the name of their question."""
+        """Return the answers to multiple choice, by the name of their question."""
         choices = result.isel(item=result["task"].values == "MCQ")
         answers: dict[str, str] = {}
         for kind in ("dis", "ref"):

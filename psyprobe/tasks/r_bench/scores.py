@@ -41,7 +41,7 @@ _NAME_COLUMNS = ("name", "index", "doc_id")
 
 
 def read_answers(path: str | Path) -> pd.Series:
-    """Read the answers of a model about one image each.
+    """Read a file of a model's answers about one image each.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def read_answers(path: str | Path) -> pd.Series:
 
 
 def _column_by_name(path: str | Path, table: pd.DataFrame, column: str) -> pd.Series:
-    """Select a column by name, without rows that repeat others."""
+    """Select a column indexed by name, without repeated rows."""
     distinct = table[["name", column]].drop_duplicates()
     problem = "is there twice with different contents; keep one of them"
     refuse_duplicates(distinct["name"], f"{path}:", problem)
@@ -90,7 +90,7 @@ def _column_by_name(path: str | Path, table: pd.DataFrame, column: str) -> pd.Se
 
 
 def read_judgements(path: str | Path) -> pd.Series:
-    """Read the scores that a judge gave to answers.
+    """Read a file of the scores that a judge gave to answers.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def _check_rule(rule: str) -> None:
 
 
 def _aligned(items: pd.DataFrame, values: pd.Series, name: str) -> pd.Series:
-    """Bring values by name into the order of items, and refuse values that lack an item."""
+    """Put values by name into the order of items, refusing values that lack an item."""
     missing = items["name"][~items["name"].isin(values.index)]
     if len(missing):
         raise InputError(
@@ -232,7 +232,7 @@ def _scores_against_key(
 def _agreement(
     choice: BoolArray, aligned: Mapping[str, pd.Series], rule: str
 ) -> FloatArray | None:
-    """Score how far both answers agree; None where only a judge could, and none did."""
+    """Score how far the answers to both images agree; None where only a judge could."""
     judgements = aligned.get("judged com")
     corrupted = aligned.get("answers dis")
     reference = aligned.get("answers ref")
@@ -257,7 +257,7 @@ def _judged_scores(judgements: pd.Series | None, count: int) -> FloatArray:
 
 
 def read_letters(answers: Iterable[str]) -> FloatArray:
-    """Read the letter that each answer gives, "" where it gives none or several.
+    """Read the letter that each answer gives; "" where it gives none or several.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def open_cases(
     mcq_rule: str = "letter_then_judge",
     against: Sequence[str] = AGAINST,
 ) -> list[Case]:
-    """List the cases that rules leave open; those of captions are put once, being several.
+    """List what rules leave open as cases for a judge, captions once for each reference.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def open_cases(
 
 
 def answerable(answers: Mapping[str, pd.Series]) -> list[str]:
-    """List the kinds of judgement that are possible with some answers."""
+    """List the kinds of judgement (of answers to "dis" or "ref", of both) that answers allow."""
     return [
         kind
         for kind in AGAINST
@@ -325,7 +325,7 @@ def judgements(
     verdicts: Mapping[str, Verdicts],
     against: Sequence[str] = AGAINST,
 ) -> tuple[dict[str, pd.Series], pd.DataFrame]:
-    """Score items by the verdicts on open cases, from 0 to 1; NaN where there is none.
+    """Score items by a judge's verdicts, from 0 to 1; NaN where there is none.
 
     Returns
     -------
@@ -352,7 +352,7 @@ def judgements(
 def _cases(
     item: Mapping[Any, Any], kind: str, answers: Mapping[str, pd.Series], rule: str
 ) -> list[Case]:
-    """Write the cases of one item and kind of judgement, none where a rule decides."""
+    """Build the judge's cases of one item and kind of judgement; none where a rule decides."""
     name = item["name"]
     task = item["task"]
     options = item["options"]

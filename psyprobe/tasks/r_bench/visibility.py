@@ -36,7 +36,7 @@ def visible_loss(
     ppd: float = 60.0,
     metric: DifferenceObserver | None = None,
 ) -> Any:
-    """Measure how much worse a corrupted image looks, in JOD.
+    """Measure how much worse a corrupted image looks, in just objectionable differences.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from psyprobe.tasks.remote_study.study import export_study, import_people
 
 
 def export_command(arguments: argparse.Namespace) -> int:
-    """Write an experiment as a folder for jsPsych."""
+    """Write an experiment as a folder of static pages for jsPsych."""
     changes = settings(arguments.set, "--set")
     experiment = load_experiment(arguments.experiment).with_settings(changes)
     count = export_study(experiment, arguments.output)
@@ -26,7 +26,7 @@ def export_command(arguments: argparse.Namespace) -> int:
 
 
 def import_command(arguments: argparse.Namespace) -> int:
-    """Import files of answers into the store."""
+    """Import the session files of a remote study into the store."""
     store = Path(arguments.store)
     make_folder(store.parent)
     files = []

@@ -233,7 +233,7 @@ def _read_screen(session_file: JsonMapping) -> Screen:
 
 
 def _replay(session: str, trials: Sequence[JsonMapping]) -> Callable[[Inquiry], Answer]:
-    """Return a function that answers one question after the other as a session's file does."""
+    """Return a function that answers questions in the order of a session's file."""
     trials_by_number = {trial.get("number"): trial for trial in trials}
     numbers = itertools.count(1)
 

@@ -17,7 +17,7 @@ from psyprobe.tasks.tables import csv_table
 
 
 def review_command(arguments: argparse.Namespace) -> int:
-    """Serve the page to a person, or summarise the decisions."""
+    """Serve a set's review page to a person, or summarise the decisions."""
     folder = Path(arguments.set)
     labels = (folder / "items.csv").is_file()
     if not labels and not (folder / "questions.json").is_file():
@@ -55,7 +55,7 @@ def _serve(worklist: lists.Worklist, port: int) -> int:
 
 
 def _summarize_reviews(folder: Path) -> tuple[JsonMapping, str]:
-    """Summarise the verdicts on candidate questions, for JSON and as text."""
+    """Summarise the verdicts on candidate questions, as JSON and text."""
     tasks = lists.review_tasks(folder)
     verdicts = lists.verdicts_of(folder, tasks)
     pairs = agreements(verdicts)
@@ -110,7 +110,7 @@ def _summarize_reviews(folder: Path) -> tuple[JsonMapping, str]:
 
 
 def _summarize_labels(folder: Path) -> tuple[JsonMapping, str]:
-    """Summarise the decisions on keys, for JSON and as text, and write them as a table."""
+    """Summarise the decisions on answer keys, as JSON and text, and write them as a table."""
     table = lists.label_table(folder)
     path = make_folder(folder / "people") / "labels.csv"
     write_text(path, csv_table(table))

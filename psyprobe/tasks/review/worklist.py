@@ -94,16 +94,16 @@ class Task:
 
     @property
     def kind(self) -> str:
-        """Kind of question, as the heading of a candidate question names it."""
+        """The kind of a candidate question, as its heading names it."""
         return self.heading.split(" · ")[1]
 
     @cached_property
     def content(self) -> str:
-        """Digest of all that the page shows, by which a decision is found again."""
+        """The digest of all that the page shows, by which a decision is found again."""
         return digest([self.to_dict(), [file_digest(path) for _, path in self.images]])
 
     def to_dict(self) -> JsonObject:
-        """Return what the page needs, as plain values; control characters are made visible."""
+        """Return what the page needs of the task, as JSON values."""
         return {
             "name": self.name,
             "heading": printable(self.heading),
@@ -118,7 +118,7 @@ class Task:
         }
 
     def check_text(self, value: str, text: str) -> str:
-        """Check a decision, and return the text to write down with it.
+        """Check a decision and its text, and return the text to record.
 
         Empty if the choice takes none; its reason if it has reasons, by default the last.
         """
@@ -187,7 +187,7 @@ class Journal:
         self._read()
 
     def _read(self) -> None:
-        """Read the decisions again if another page of the same person has added lines."""
+        """Read the recorded decisions again if lines were added."""
         try:
             size = self.path.stat().st_size if self.path.exists() else 0
             raw = self.path.read_bytes() if size != self._size else None
@@ -207,13 +207,13 @@ class Journal:
                     )
 
     def decision(self, task: Task) -> Decision | None:
-        """Return the last decision on a task as it is now, or None."""
+        """Return the last decision on a task in its present form, or None."""
         with self._lock:
             self._read()
         return self._decisions.get(task.content)
 
     def decide(self, task: Task, value: str, text: str = "") -> None:
-        """Write down a decision; it is on the disk when this returns."""
+        """Record a decision on a task; it is on the disk when this returns."""
         decision = Decision(value, task.check_text(value, text))
         row = {
             "task": task.name,
@@ -242,7 +242,7 @@ class Journal:
 def decisions(
     folder: str | Path, kind: str, tasks: Sequence[Task]
 ) -> dict[str, dict[str, Decision]]:
-    """Read the decisions in a kind of worklist, by person and by name of the task."""
+    """Read the decisions of a kind of review, by person and by name of the task."""
     paths = (Path(folder) / "people").glob(f"{kind}-*.jsonl")
     people: dict[str, dict[str, Decision]] = {}
     for person in sorted(path.stem.partition("-")[2] for path in paths):
@@ -256,7 +256,7 @@ def decisions(
 
 
 def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]]) -> set[str]:
-    """Return the tasks that two or more people have decided on and all of them accept.
+    """List the tasks that two or more people decided on and all of them accepted.
 
     Examples
     --------
@@ -289,7 +289,7 @@ class Worklist:
     note: Callable[[], str] = str
 
     def state(self) -> JsonObject:
-        """Return the decisions on all tasks, as plain values for the page."""
+        """Return the decisions on all tasks, as JSON values for the page."""
         decisions = map(self.journal.decision, self.tasks)
         return {
             "title": printable(self.title),
@@ -299,7 +299,7 @@ class Worklist:
         }
 
     def task(self, number: int) -> JsonObject:
-        """Return a task with the decision on it, as plain values for the page."""
+        """Return a task with its decision, as JSON values for the page."""
         task = self._task(number)
         fields = {**task.to_dict(), "number": number, "decided": None, "reason": ""}
         if task.choices == _VERDICTS and _identical([path for _, path in task.images]):
@@ -317,14 +317,14 @@ class Worklist:
         return fields
 
     def image(self, number: int, index: int) -> bytes:
-        """Read the file of an image of a task."""
+        """Read the bytes of one of a task's image files."""
         images = self._task(number).images
         if not 0 <= index < len(images):
             raise InputError(f"there is no image {index}")
         return images[index][1].read_bytes()
 
     def decide(self, number: object, value: object, text: object) -> JsonObject:
-        """Write down a decision, and return the new state."""
+        """Record a decision on a task, and return the new state."""
         if not isinstance(value, str) or not isinstance(text, str):
             raise InputError("a decision has a value and a text")
         self.journal.decide(self._task(number), value, text)
@@ -341,7 +341,7 @@ class Worklist:
 
 
 def worklist(folder: str | Path, kind: str, person: str) -> Worklist:
-    """Make a person's worklist of the tasks of a set.
+    """Build a person's list of review tasks of a set.
 
     Parameters
     ----------
@@ -372,13 +372,13 @@ def worklist(folder: str | Path, kind: str, person: str) -> Worklist:
 
 
 def _option_text(key: str, options: Sequence[str], default: str) -> str:
-    """Return a letter with its option; the default if there is no such option."""
+    """Return a letter with its option, or a default if there is no such option."""
     index = "ABCDE".find(key)
     return f"{key}. {options[index]}" if 0 <= index < len(options) else default
 
 
 def review_tasks(folder: str | Path) -> list[Task]:
-    """Make the tasks of a set of MVP-Bench: candidate questions to accept or reject.
+    """Build the review tasks of an MVP-Bench set: candidate questions to accept or reject.
 
     They go by image pair. A yes/no question is one task, with both images: it is kept on both or on
     neither.
@@ -423,7 +423,7 @@ def verdicts_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, st
 
 
 def write_kept(folder: str | Path, verdicts: Mapping[str, Mapping[str, str]]) -> int:
-    """Write the questions that two or more people accepted and none rejected; count their rows."""
+    """Write the questions that two or more people accepted and none rejected."""
     names = {name for task in accepted_by_both(verdicts) for name in task.split(" ")}
     lines = read_question_lines(Path(folder) / CANDIDATES)
     rows = [row for _, row in lines if str(row["question_id"]) in names]
@@ -460,7 +460,7 @@ def _path_inside(folder: Path, name: str) -> Path:
 
 
 def label_tasks(folder: str | Path) -> list[Task]:
-    """Make the tasks of a set of R-Bench: keys to check against the reference images.
+    """Build the review tasks of an R-Bench set: answer keys to check against images.
 
     Multiple choice is agreed with or reported; the key of a short answer and the first caption can
     be unlocked and edited too. The order is random, and the kinds take turns as long as there are
@@ -479,7 +479,7 @@ def label_tasks(folder: str | Path) -> list[Task]:
 
 
 def label_table(folder: str | Path) -> pd.DataFrame:
-    """Tabulate the decisions on the keys of a set.
+    """Build a table of the decisions on a set's answer keys.
 
     Columns are annotator, name, decision ("agree", "edit" or "report") and text (of an edited key).
     """
