@@ -30,6 +30,7 @@ from psyprobe.probes.results import score as score
 from psyprobe.reporting.report import report as report
 from psyprobe.stimulus import contour as contour
 from psyprobe.stimulus import disc as disc
+from psyprobe.stimulus import dots as dots
 from psyprobe.stimulus import elements as elements
 from psyprobe.stimulus import gabor as gabor
 from psyprobe.stimulus import glass as glass

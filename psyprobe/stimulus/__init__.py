@@ -8,6 +8,7 @@ from psyprobe.stimulus.kinds import cai2025 as cai2025  # importing registers th
 from psyprobe.stimulus.kinds.annulus import AnnulusNoise, annulus_noise
 from psyprobe.stimulus.kinds.clips import Counterphase, Drift, Flicker
 from psyprobe.stimulus.kinds.discs import Disc, disc
+from psyprobe.stimulus.kinds.dots import Dots, dots
 from psyprobe.stimulus.kinds.elements import (
     Contour,
     Elements,
@@ -61,6 +62,7 @@ __all__ = [
     "Counterphase",
     "DerivedLevel",
     "Disc",
+    "Dots",
     "Drift",
     "Elements",
     "Flicker",
@@ -87,6 +89,7 @@ __all__ = [
     "coloured_noise",
     "contour",
     "disc",
+    "dots",
     "elements",
     "file_parameter",
     "gabor",

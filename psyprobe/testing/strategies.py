@@ -34,6 +34,7 @@ from psyprobe.light.transfer import Eotf
 from psyprobe.stimulus import (
     Contour,
     Disc,
+    Dots,
     Elements,
     Gabor,
     Glass,
@@ -51,6 +52,7 @@ from psyprobe.stimulus import (
     Uniform,
 )
 from psyprobe.stimulus.catalogue import catalogue_folder
+from psyprobe.stimulus.kinds.dots import ALGORITHMS
 from psyprobe.stimulus.kinds.letters import SLOAN
 
 M = TypeVar("M", bound=Modulation, covariant=True)
@@ -434,6 +436,24 @@ def _glass(draw: st.DrawFn, values: JsonObject) -> float:
     return 0.9
 
 
+def _dots(draw: st.DrawFn, values: JsonObject) -> float:
+    area = math.prod(values["size"]) / values["ppd"] ** 2
+    count = draw(st.integers(1, 6))
+    values |= {
+        "density": count / area,
+        "radius": draw(_number(2.0, 4.0, 2.0)) / values["ppd"],
+        "coherence": draw(_number(0.0, 1.0, 1.0)),
+        "heading": draw(_number(-180.0, 180.0, 0.0)),
+        "speed": draw(_number(0.0, 4.0, 4.0)) * 60 / values["ppd"],
+        "lifetime": draw(st.integers(0, 5)),
+        "algorithm": draw(st.sampled_from(sorted(ALGORITHMS))),
+        "seed": draw(st.integers(0, 2**32 - 1)),
+        "frames": draw(st.integers(1, 8)),
+    }
+    # Light adds where dots overlap.
+    return 1 / count
+
+
 gabors = _patterns(Gabor, "Draw Gabors", _gabor)
 gratings = _patterns(Grating, "Draw gratings behind any window", _grating)
 noises = _patterns(
@@ -448,9 +468,10 @@ element_fields = _patterns(Elements, "Draw Gabors at two places", _elements)
 textures = _patterns(Texture, "Draw textures of few Gabors", _texture)
 contours = _patterns(Contour, "Draw short paths among few Gabors", _contour)
 glasses = _patterns(Glass, "Draw Glass patterns of few pairs", _glass)
+kinematograms = _patterns(Dots, "Draw short clips of few dots", _dots)
 tumbling_es = _patterns(TumblingE, "Draw letters E, arms anywhere", _letter)
 
-#: Every kind of pattern.
+#: Every kind of still pattern.
 PATTERNS: tuple[Patterns[Any], ...] = (
     gabors,
     gratings,

@@ -63,6 +63,7 @@ RENAMED: Mapping[str, str] = {"unevenness": "levelness", "at": "x"}
 #: Stimuli of the catalogue that came after the data.
 NEW_STIMULI = {
     "contour",
+    "dots_coherence",
     "elements",
     "gabor_masked",
     "glass_pattern",

@@ -47,7 +47,7 @@ def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
         }
         return page.spec(**(varied | {"luminance": luminance} | contrasts))
     most = display.max_contrast(luminance, spec.direction) * (
-        1 / 6 if page.kind in ("noise", "annulus_noise", "image") else 1 - 1e-6
+        1 / 6 if page.kind in ("noise", "annulus_noise", "image", "dots") else 1 - 1e-6
     )
     return page.spec(
         **(

@@ -39,7 +39,7 @@ _CLOSEST = 4.0
 _TRIES = 200
 
 
-class _ElementField(Modulation):
+class ElementField(Modulation):
     """Equal elements at places that a kind lays out."""
 
     radius: Levels = common("radius", default=0.1)
@@ -49,6 +49,11 @@ class _ElementField(Modulation):
     # Of kinds whose elements are blobs.
     frequency = 0.0
     phase = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        allowed = f"elements have a standard deviation of a pixel ({1 / self.ppd:.4g} deg) or more"
+        self._require("radius", self.radius * self.ppd >= 1 - 1e-9, allowed)
 
     def layout(self) -> FloatArray:
         """Return x and y (deg) and the orientation (deg) of each element of one image, (k, 3)."""
@@ -166,7 +171,7 @@ class _Field:
         self.fill(count, places, "elements")
 
 
-class _GaborField(_ElementField):
+class _GaborField(ElementField):
     """Gabors at places that a kind lays out."""
 
     frequency: Levels = common("frequency")
@@ -239,7 +244,7 @@ class _ScatteredField(_GaborField):
         return max(1, round(float(self.density) * height * width))
 
 
-def _check_spacing(spec: _ElementField, name: str) -> None:
+def _check_spacing(spec: ElementField, name: str) -> None:
     allowed = f"elements are told apart at {_CLOSEST:g} times their radius and more"
     closest = _CLOSEST * np.asarray(spec.radius) * (1 - 1e-9)
     spec._require(name, getattr(spec, name) >= closest, allowed)
@@ -375,7 +380,7 @@ def _path(
 
 
 @stimulus_kind("glass")
-class Glass(_ElementField):
+class Glass(ElementField):
     """Pairs of dots about a centre, of which some point along a flow; as in `psyprobe.glass`.
 
     Examples
