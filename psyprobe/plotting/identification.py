@@ -27,7 +27,7 @@ _DARK = 0.55
 def plot_confusions(
     result: xr.Dataset, ax: Axes | None = None, *, title: str | None = None
 ) -> Axes:
-    """Draw how often each label was named where each was shown.
+    """Draw how often each label was named where each was shown, as coloured cells.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def plot_confusions(
 
 
 def _columns(confusions: Confusions) -> list[int]:
-    """List the columns of a matrix that are drawn: labels, and what else was answered."""
+    """List the columns of the confusion matrix to draw: labels, and other answers given."""
     count = len(confusions.labels)
     other_columns = range(count, count + len(OTHERS))
     answered = [i for i in other_columns if confusions.counts[:, i].any()]
@@ -95,7 +95,7 @@ def identification_panels(
     layer: str | None = None,
     **_: Any,
 ) -> Axes | Figure | SubFigure:
-    """Draw confusions and psychometric functions of each run, side by side.
+    """Draw confusions and psychometric functions of each result, side by side.
 
     On axes of one's own, the confusions of one run. This is ``plot`` of the probe `identify`, see
     `psyprobe.probes.results`.
@@ -112,7 +112,7 @@ def identification_panels(
 
 
 def identification_parts(results: Sequence[xr.Dataset]) -> list[Part]:
-    """Describe thresholds as any run in words, and the confusions of labels.
+    """Build a report's figures of thresholds and of the confusions of labels.
 
     Parameters
     ----------

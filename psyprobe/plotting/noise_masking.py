@@ -112,12 +112,12 @@ def plot_noise_masking(
 
 
 def over_noise(result: xr.Dataset) -> bool:
-    """Tell whether a result is one over densities of noise."""
+    """Tell whether a result has thresholds over densities of noise."""
     return levels_of(result) == (NOISE_LEVEL,) and "noise" in page_of(result)
 
 
 def masking_figure(csfs: Sequence[xr.Dataset]) -> Figure | None:
-    """Describe that figure for a report; None without a threshold."""
+    """Build a report's figure of threshold energy over noise; None without a threshold."""
     try:
         series = [_masking(csf) for csf in csfs]
     except InputError:
@@ -144,6 +144,7 @@ def masking_figure(csfs: Sequence[xr.Dataset]) -> Figure | None:
 
 
 def _masking(csf: xr.Dataset) -> NoiseMasking:
+    """Fit a result's thresholds over noise densities, refusing a result without any."""
     masking = noise_masking(csf)
     if masking is None or not any(point.energy for point in masking.thresholds):
         raise InputError(
@@ -156,7 +157,7 @@ def _masking(csf: xr.Dataset) -> NoiseMasking:
 def _columns(
     masking: NoiseMasking,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """List densities, energies and their ends; an interval without an end runs off the axis."""
+    """List densities, threshold energies and interval ends; an open end runs off the axis."""
     rows = np.array(
         [
             (
@@ -174,6 +175,7 @@ def _columns(
 
 
 def _fitted(masking: NoiseMasking) -> tuple[FloatArray, FloatArray]:
+    """Compute the fitted threshold energy over a grid of noise densities."""
     assert masking.fit is not None
     # Without an equivalent noise there is no energy to draw at 0.
     density = _grid([masking], with_zero=masking.fit.density is not None)
@@ -181,12 +183,13 @@ def _fitted(masking: NoiseMasking) -> tuple[FloatArray, FloatArray]:
 
 
 def _ideal(series: Sequence[NoiseMasking]) -> tuple[FloatArray, FloatArray]:
+    """Compute the ideal observer's threshold energy over a grid of noise densities."""
     density = _grid(series, with_zero=False)
     return density, series[0].ideal_energy * density
 
 
 def _grid(series: Sequence[NoiseMasking], *, with_zero: bool) -> FloatArray:
-    """Space densities evenly on a logarithmic axis over all that were shown."""
+    """Compute noise densities spaced evenly in log over all that were shown."""
     densities = [point.density for masking in series for point in masking.thresholds]
     noisy = [density for density in densities if density]
     grid = np.geomspace(min(noisy), max(noisy), _CURVE_POINTS)

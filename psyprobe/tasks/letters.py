@@ -330,7 +330,7 @@ def _named_options(text: str, options: Sequence[str]) -> set[str]:
 
 
 def _places(text: str, options: Sequence[str]) -> list[tuple[str, int, int]]:
-    """List where a text has the words of an option, in order and near each other."""
+    """List where a text has an option's words, in order and near each other."""
     words = [
         (_stem(match[0]), match.start(), match.end())
         for match in _WORD.finditer(text)
@@ -353,7 +353,7 @@ def _places(text: str, options: Sequence[str]) -> list[tuple[str, int, int]]:
 def _last_word(
     words: Sequence[tuple[str, int, int]], first: int, key: Sequence[str]
 ) -> int | None:
-    """Find where the words of an option end that begin at a word; None where they do not."""
+    """Find where an option's words end that begin at a word; None where they do not."""
     place = first - 1
     for i, stem in enumerate(key):
         nearby = range(place + 1, min(place + 1 + (_NEAR if i else 1), len(words)))
@@ -365,7 +365,7 @@ def _last_word(
 
 
 def _keys(options: Sequence[str]) -> list[tuple[str, ...]]:
-    """List the stems that tell each option from the others: of "the left half" only "left"."""
+    """List the word stems that tell each option from the others."""
     words = [_WORD.findall(_expand(option)) for option in options]
     whole, short = (
         [
@@ -378,24 +378,24 @@ def _keys(options: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _stem(word: str) -> str:
-    """Write a word without its ending, and one of several words for the same."""
+    """Reduce a word to its stem, the same for some words of one meaning."""
     stem = _ENDING.sub("", word)
     return next((name for name, words in _SAME.items() if stem in words), stem)
 
 
 def _are_kinds(options: Sequence[str]) -> bool:
-    """Tell whether options are kinds of patterns, no two of one kind."""
+    """Tell whether all options are kinds of patterns, no two of one kind."""
     kinds = list(filter(None, map(_kinds, options)))
     return len(kinds) > 1 and len(set(kinds)) == len(kinds)
 
 
 def _kinds(option: str) -> str:
-    """Write the names of the kinds of patterns that an option names."""
+    """Return the names of the kinds of patterns that an option names."""
     return " ".join(_KIND.findall(_by_kind(_expand(option))))
 
 
 def _by_kind(text: str) -> str:
-    """Replace words for kinds of patterns, and for none, by the name of the kind."""
+    """Replace words for kinds of patterns in a text by the name of the kind."""
     for kind, words in KINDS.items():
         text = words.sub(f"kind{kind}", text)
     return PHRASES["flat_word"].sub("kindflat", text)

@@ -349,6 +349,7 @@ def _optotype(draw: st.DrawFn, values: JsonObject) -> float:
 
 
 def _image(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw a photograph's parameters into `values`; return its share of the largest contrast."""
     shortest = min(values["size"]) / values["ppd"]
     radius = draw(_number(shortest / 4, shortest, shortest / 3))
     values |= {
@@ -362,7 +363,7 @@ def _image(draw: st.DrawFn, values: JsonObject) -> float:
 
 
 def _element(draw: st.DrawFn, values: JsonObject, spacing: float = 4.5) -> float:
-    """Draw the size of elements, and return a spacing for it, deg; few fit into a field."""
+    """Draw the size of elements into `values`, and return a spacing for them, deg."""
     ppd = values["ppd"]
     fewest = min(values["size"])
     radius: float = draw(_number(2.0, fewest / 12, 2.0)) / ppd
@@ -379,6 +380,7 @@ def _sparse(values: JsonObject, spacing: float) -> float:
 
 
 def _wave(draw: st.DrawFn, values: JsonObject) -> None:
+    """Draw an element's frequency and phase into `values`."""
     sigma = values["radius"] * values["ppd"]
     frequency = draw(_number(0.35 / sigma, 0.5 / sigma, round(0.4 / sigma, 3)))
     values["frequency"] = frequency * values["ppd"]
@@ -386,6 +388,7 @@ def _wave(draw: st.DrawFn, values: JsonObject) -> None:
 
 
 def _elements(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw parameters of elements at given places into `values`; return a share of contrast."""
     _element(draw, values)
     _wave(draw, values)
     height, width = (side / values["ppd"] / 2 for side in values["size"])
@@ -397,6 +400,7 @@ def _elements(draw: st.DrawFn, values: JsonObject) -> float:
 
 
 def _texture(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw a texture's parameters into `values`; return its share of the largest contrast."""
     spacing = _element(draw, values)
     _wave(draw, values)
     values |= {
@@ -410,6 +414,7 @@ def _texture(draw: st.DrawFn, values: JsonObject) -> float:
 
 
 def _contour(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw a contour's parameters into `values`; return its share of the largest contrast."""
     _texture(draw, values)
     # That of a texture; that of a path is its seed's.
     values["tilt"] = values.pop("orientation")
@@ -424,6 +429,7 @@ def _contour(draw: st.DrawFn, values: JsonObject) -> float:
 
 
 def _glass(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw a Glass pattern's parameters into `values`; return its share of contrast."""
     spacing = _element(draw, values, 6.0)
     values |= {
         "density": _sparse(values, spacing) / 2,

@@ -58,7 +58,7 @@ class EquivalentNoise:
     p_value: float
 
     def energy(self, density: float) -> float:
-        """Return the threshold energy over d'² in noise of a density, deg².
+        """Compute the threshold energy over d'² in noise of a density, deg².
 
         Without an equivalent noise that is told from 0, that of none.
         """

@@ -63,12 +63,12 @@ class NoiseMasking:
     remarks: tuple[str, ...]
 
     def energy(self, density: float) -> float:
-        """Return the threshold energy of the fit in noise of a density, deg²."""
+        """Compute the fitted threshold energy in noise of a density, deg²."""
         assert self.fit is not None
         return self.ideal_energy * self.fit.energy(density)
 
     def cells(self) -> dict[str, str]:
-        """Format the fit."""
+        """Format the fitted equivalent noise and efficiency as table cells."""
         fit = self.fit
         if fit is None:
             return {"efficiency": "-", "N_eq (deg²)": "-"}
@@ -80,7 +80,7 @@ class NoiseMasking:
         }
 
     def record(self) -> JsonObject:
-        """Return the fit as columns of a file, units in their names."""
+        """Return the fit as a flat record, units in the names."""
         fit = self.fit
         if fit is None:
             return {}
@@ -97,7 +97,7 @@ class NoiseMasking:
 
 
 def noise_masking(csf: xr.Dataset) -> NoiseMasking | None:
-    """Fit thresholds over densities of noise by a linear amplifier.
+    """Fit an amplifier with internal noise to a CSF's thresholds over densities of noise.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def noise_masking(csf: xr.Dataset) -> NoiseMasking | None:
 
 
 def _gaps(densities: FloatArray) -> Iterator[str]:
-    """Say what densities lack for an equivalent noise that can be trusted."""
+    """Iterate over sentences on what densities lack for a trustworthy equivalent noise."""
     noisy = densities[densities > 0]
     lacks = []
     if len(densities) < _ENOUGH:
@@ -170,10 +170,12 @@ def _gaps(densities: FloatArray) -> Iterator[str]:
 
 
 def _interval(value: float | None, low: float, high: float) -> str:
+    """Format a value with its interval, or "below" the upper end if there is no value."""
     if value is None:
         return f"below {high:.3g}"
     return f"{value:.3g} [{low:.3g}, {high:.3g}]"
 
 
 def _finite(value: float) -> float | None:
+    """Return a finite number as it is, and None for any other."""
     return value if math.isfinite(value) else None

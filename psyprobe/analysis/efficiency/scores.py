@@ -110,7 +110,7 @@ _NAMES = {
 
 
 def add_efficiency(csf: xr.Dataset) -> xr.Dataset:
-    """Add efficiencies and threshold energies to a measured contrast sensitivity.
+    """Add efficiencies and threshold energies to a measured CSF.
 
     Parameters
     ----------

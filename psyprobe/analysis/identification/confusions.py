@@ -52,7 +52,7 @@ class Confusions:
 
     @property
     def named(self) -> FloatArray:
-        """The counts of labels alone, shape (m, m)."""
+        """The counts of replies by label shown and label named, shape (m, m)."""
         return self.counts[:, : len(self.labels)]
 
     @property
@@ -62,18 +62,18 @@ class Confusions:
 
     @property
     def correct(self) -> FloatArray:
-        """Share of each label that is named as it is; NaN where nothing was answered."""
+        """The share of right answers to each label; NaN where nothing was answered."""
         with np.errstate(invalid="ignore"):
             return np.asarray(np.diagonal(self.counts) / self.answered)
 
     @property
     def shares(self) -> FloatArray:
-        """Share of each label among all labels named; NaN where none was."""
+        """The share of each label among all labels named; NaN where none was."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.named.sum(axis=0) / self.named.sum())
 
     def largest(self, count: int) -> list[tuple[str, str, int]]:
-        """List the most frequent confusions: label shown, label named and how often."""
+        """List the most frequent confusions: label shown, label named and count."""
         wrong = self.named - np.diag(np.diagonal(self.named))
         places = np.argsort(-wrong, axis=None, kind="stable")[:count]
         rows, columns = np.unravel_index(places, wrong.shape)
@@ -85,7 +85,7 @@ class Confusions:
 
 
 def count_confusions(result: xr.Dataset) -> Confusions:
-    """Count the answers of a run in which labels were named.
+    """Count a result's answers by label shown and label named.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class ChoiceModel:
 
 
 def choice_model(probabilities: ArrayLike) -> ChoiceModel:
-    """Part bias from similarity.
+    """Fit Luce's choice model, which parts bias from similarity, to a confusion matrix.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def choice_model(probabilities: ArrayLike) -> ChoiceModel:
 def bias_intervals(
     confusions: Confusions, *, confidence: float, resamples: int = 200, seed: int = 0
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Estimate the bias of each label, with its interval over trials drawn again.
+    """Estimate the bias towards each label, with a bootstrap interval over trials.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def bias_intervals(
 
 
 def forgive(result: xr.Dataset, alike: tuple[str, str]) -> xr.Dataset:
-    """Count either of two labels as right for the other, in what text says.
+    """Count either of two labels as right for the other, in replies of text.
 
     Parameters
     ----------

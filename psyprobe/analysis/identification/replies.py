@@ -105,7 +105,7 @@ class _Vocabulary:
         ]
 
     def whole(self, text: str) -> str | None:
-        """Return what a text without anything else names."""
+        """Return the label that a text names and nothing else; None for other texts."""
         word = text.strip(" .,:;!?-\n'")
         matches = {
             label: pattern.pattern
@@ -115,7 +115,7 @@ class _Vocabulary:
         return next(reversed(matches)) if matches else None
 
     def behind(self, text: str, start: int) -> _Mention | None:
-        """Find the longest word that begins at a place."""
+        """Find the longest word for a label that begins at a place of a text."""
         mentions = [
             _Mention(label, match.start(), match.end())
             for pattern, label in self._named
@@ -139,7 +139,7 @@ class _Vocabulary:
 
 
 def _words_pattern(word: str) -> str:
-    """Return the pattern of a word: with "ly", and of blanks, hyphens and underlines alike."""
+    """Build the regular expression of a word for a label, with "-ly" and hyphens too."""
     pattern = r"[ _-]".join(map(re.escape, re.split(r"[ _-]", word)))
     return f"{pattern}(?:ly)?" if word.endswith("al") else pattern
 
@@ -148,6 +148,7 @@ def _words_pattern(word: str) -> str:
 def _vocabulary(
     labels: tuple[str, ...], aliases: tuple[tuple[str, ...], ...]
 ) -> _Vocabulary:
+    """Build the words that stand for each label, cached."""
     return _Vocabulary(labels, dict(zip(labels, aliases, strict=True)))
 
 
@@ -193,6 +194,7 @@ def read_label(
 def _read(
     reply: str, labels: tuple[str, ...], aliases: tuple[tuple[str, ...], ...]
 ) -> str:
+    """Read which label a reply names, or "ambiguous", "refusal" or "invalid"."""
     vocabulary = _vocabulary(labels, aliases)
     text = without_struck(first_and_last(without_reasoning(reply)))
     text = re.sub("[\u2018\u2019\u02bc\u00b4]", "'", text.translate(_LOOK_ALIKES))
@@ -228,7 +230,7 @@ def _read(
 
 
 def _read_announced(vocabulary: _Vocabulary, text: str) -> str | None:
-    """Read the label behind the last phrase that announces one; None without any."""
+    """Read the label after the last phrase that announces an answer; None without any."""
     decision = None
     for cue in re.finditer(_CUE, text, re.I):
         mention = vocabulary.behind(text, cue.end())
@@ -253,7 +255,7 @@ def _read_announced(vocabulary: _Vocabulary, text: str) -> str | None:
 
 
 def _is_denied(text: str, mention: _Mention) -> bool:
-    """Tell whether a label is denied in its clause."""
+    """Tell whether a text denies a label in the clause that names it."""
     before = _CLAUSE.split(text[: mention.start])[-1]
     return bool(_DENIAL.search(before) or _DENIED.match(text[mention.end :]))
 

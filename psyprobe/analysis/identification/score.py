@@ -68,7 +68,7 @@ class LabelScore:
     thresholds: tuple[Threshold, ...]
 
     def cells(self, unit: str) -> dict[str, str]:
-        """Format the label for a table."""
+        """Format the label's threshold, correct answers and bias as table cells."""
         return {
             "answered": str(self.answered),
             "right": percent(self.correct),
@@ -103,22 +103,22 @@ class IdentificationScore(Tabled):
 
     @property
     def observer(self) -> str:
-        """Name of the observer."""
+        """The name of the observer."""
         return self.pooled.observer
 
     @property
     def experiment(self) -> str:
-        """Name of the experiment."""
+        """The name of the experiment."""
         return self.pooled.experiment
 
     @property
     def random_weights(self) -> bool:
-        """True if the observer was not trained."""
+        """Tell whether the observer's weights are random."""
         return self.pooled.random_weights
 
     @property
     def confidence(self) -> float:
-        """Confidence of all intervals."""
+        """The confidence level of all intervals."""
         return self.pooled.confidence
 
     layer = ""
@@ -126,12 +126,12 @@ class IdentificationScore(Tabled):
 
     @property
     def others(self) -> dict[str, int]:
-        """Number of replies that name no label, by why."""
+        """The number of replies that name no label, by reason."""
         sums = np.sum(self.confusions, axis=0)[-len(OTHERS) :]
         return dict(zip(OTHERS, sums.tolist(), strict=True))
 
     def rows(self) -> list[Row]:
-        """List the pooled thresholds, then each label."""
+        """Build the table rows of pooled thresholds, then of each label."""
         rows = self.pooled.rows()
         first = rows[0]
         rows[0] = replace(
@@ -147,6 +147,7 @@ class IdentificationScore(Tabled):
         ]
 
     def _record(self) -> JsonObject:
+        """Collect chance, counts of other replies and evenness as a flat record."""
         return {
             "alternatives": len(self.labels),
             "chance": 1 / len(self.labels),
@@ -156,7 +157,7 @@ class IdentificationScore(Tabled):
         }
 
     def _remarks(self) -> list[str]:
-        """Say in sentences what the answers were, beside the thresholds."""
+        """Write notes on the answers: confusions, bias, refusals."""
         questions = int(np.sum(self.confusions))
         notes = [
             f"{len(self.labels)} alternatives: guessing is right in "
@@ -190,7 +191,7 @@ class IdentificationScore(Tabled):
         return notes
 
     def _letter_note(self, point: CsfPoint) -> str:
-        """Say how large letters are at threshold, in pixels before anything in degrees."""
+        """Describe how large letters are at threshold, first in pixels."""
         where = f"at {self.pooled.level} {point.value:g}"
         if point.sensitivity is None:
             return f"{where}: no threshold"
@@ -202,7 +203,7 @@ class IdentificationScore(Tabled):
         )
 
     def notes(self) -> list[str]:
-        """Explain the headings."""
+        """Explain the table's headings in sentences."""
         return [
             *self.pooled.notes(),
             "right: share of the questions that showed the label. said: share of the label among "
@@ -219,7 +220,7 @@ def score_identification(
     seed: int = 0,
     **options: Option,
 ) -> tuple[IdentificationScore]:
-    """Score a run of the probe `identify`.
+    """Score a result in which one of several labels was to be named.
 
     Parameters
     ----------
@@ -276,7 +277,7 @@ def _label_scores(
     confidence: float,
     seed: int,
 ) -> tuple[LabelScore, ...]:
-    """Score each label by itself."""
+    """Score each label by itself: threshold, share correct and bias."""
     bias, low, high = bias_intervals(confusions, confidence=confidence, seed=seed)
     shown = as_text(table["shown"].values)
     scores = []
@@ -299,7 +300,7 @@ def _label_scores(
 
 
 def _thresholds(csf: xr.Dataset) -> tuple[Threshold, ...]:
-    """Read the mean threshold at each value of the level."""
+    """Read the mean threshold and its interval at each value of the level."""
     columns = [
         csf[f"mean_sensitivity{end}"].values.tolist() for end in ("", "_high", "_low")
     ]
@@ -312,7 +313,7 @@ def _thresholds(csf: xr.Dataset) -> tuple[Threshold, ...]:
 
 
 def _evenness(shares: FloatArray) -> float | None:
-    """Compute the entropy of shares over that of equal ones."""
+    """Compute the entropy of shares, relative to that of equal shares."""
     named = shares[shares > 0]
     if not named.size:
         return None
@@ -320,7 +321,7 @@ def _evenness(shares: FloatArray) -> float | None:
 
 
 def _uneven_p(confusions: Confusions) -> float | None:
-    """Test whether all labels are named as often as they are shown."""
+    """Compute the p-value of labels being named as often as they are shown."""
     from scipy import stats
 
     said = confusions.named.sum(axis=0)
@@ -331,4 +332,5 @@ def _uneven_p(confusions: Confusions) -> float | None:
 
 
 def _finite(value: float) -> float | None:
+    """Convert to a float, and to None what is not finite."""
     return float(value) if np.isfinite(value) else None

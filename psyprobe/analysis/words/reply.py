@@ -224,9 +224,7 @@ def _answered_labels(words: _Words, plain: str) -> tuple[Sequence[Entry], str] |
 
 
 def _of_kind(words: _Words, entries: Sequence[Entry]) -> Sequence[Entry]:
-    """Keep the entries under labels of the kind that was asked for, and verdicts, if there are any
-    of this kind: of stripes, "pattern: yes, stripes: no" says no.
-    """
+    """Select the entries under labels of the kind of pattern asked for, if any are."""
     if words.kind is None:
         return entries
     labelled = [entry for entry in entries if KINDS[words.kind].search(entry[0])]
@@ -281,7 +279,7 @@ def _read_entries(
 def _likelier_label(
     words: _Words, entries: Sequence[Entry], polarity: int
 ) -> str | None:
-    """Find what the label with the higher number answers, of a pattern and a flat image."""
+    """Find what the label with the higher number answers: pattern or flat image."""
 
     def side(label: str) -> str | None:
         return {1: "yes", -1: "no"}.get(words.label_sign(label) * polarity)

@@ -154,7 +154,7 @@ def split_json(
 
 
 def _parse_json(text: str) -> object:
-    """Parse JSON, objects as tuples of pairs; None where it is none."""
+    """Parse JSON, objects as tuples of pairs; return None for a text that is none."""
     literal = re.sub("[\u201c\u201d]", '"', text)
     literal = re.sub(r"(?<![^\s{\[,:])'|'(?![^\s}\],:])", '"', literal)
     literal = re.sub(r"\bTrue\b", "true", re.sub(r"\bFalse\b", "false", literal))

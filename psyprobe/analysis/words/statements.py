@@ -88,8 +88,7 @@ def _asked_part(question: str) -> str:
 
 
 def asked_kind(question: str) -> str | None:
-    """Find the one kind of pattern that a question asks for; None where it asks for any, or for
-    several.
+    """Find the one kind of pattern that a question asks for; None for any or several.
 
     Examples
     --------
@@ -140,11 +139,12 @@ _COLOUR = re.compile(
 
 
 def _noise_as_pattern(noise: re.Match[str]) -> str:
+    """Replace a word for noise by that for a pattern: "noise" "pattern", "noisy" "patterned"."""
     return "patterned" if noise[0].casefold().endswith(("y", "ed")) else "pattern"
 
 
 def names_other_colour(text: str, question: str) -> bool:
-    """Tell whether a reply names a colour, but not the one that was asked for.
+    """Tell whether a reply names another colour than the question's.
 
     Examples
     --------

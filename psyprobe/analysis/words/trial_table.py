@@ -52,7 +52,7 @@ _DESCRIPTIONS = {
 
 
 def _flags_of(table: xr.Dataset, name: str) -> Sequence[str]:
-    """Return the words that the numbers of a column of flags stand for; none of other columns."""
+    """Return the words that a column's integers stand for; none for other columns."""
     if name in _LABELLED and name in table:
         labels = (label.replace(" ", "_") for label in task_of(table).answers)
         return (READINGS[0], *labels, *_LABELLED[name])

@@ -543,14 +543,14 @@ class Scene:
         return {self.level: value, name: contrast}
 
     def axis_level(self, contrast: float) -> dict[str, float]:
-        """Return the parameter that a value on the stimulus axis sets."""
+        """Return the parameter, by name, that a value on the stimulus axis sets."""
         level = 1 / contrast if self.reciprocal else self.sign * contrast
         return {self.axis_parameter: level}
 
     def plan_trial(
         self, value: float, contrast: float, repeat: int, order: int
     ) -> TrialImages:
-        """Choose the stimuli and seeds of a trial.
+        """Choose the stimuli and random seeds of a trial.
 
         Parameters
         ----------
@@ -758,7 +758,7 @@ class Scene:
         }
 
     def _jittered(self, image_seed: int) -> dict[str, float]:
-        """Draw the values of parameters that vary at random."""
+        """Draw the values of parameters that vary at random from trial to trial."""
         values = {}
         for name, reach in self.jitter:
             share = derived_seed(image_seed, "jitter", name) / 2**31

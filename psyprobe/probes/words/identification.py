@@ -50,12 +50,12 @@ class Alternatives:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The labels alone."""
+        """The names of the labels."""
         return tuple(words[0] for words in self.labels)
 
 
 def read_alternatives(experiment: Experiment) -> Alternatives:
-    """Read among which labels an experiment asks to choose.
+    """Read the labels among which an experiment asks to choose.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def read_alternatives(experiment: Experiment) -> Alternatives:
 
 
 def card_of_deck(seed: int, count: int, deck: Sequence[float], place: int) -> int:
-    """Draw the label of a trial from shuffled decks, each of which holds every label once.
+    """Draw a trial's label from shuffled decks, each of which holds every label once.
 
     Parameters
     ----------

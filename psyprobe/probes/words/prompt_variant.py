@@ -86,7 +86,7 @@ class Trial:
 def fill_prompt(
     prompt: Prompt, stimulus: Specification, options: Sequence[str] = ()
 ) -> str:
-    """Return the text of a prompt, with options and numbers of a clip in their places.
+    """Fill in a prompt's placeholders with options and numbers of a clip.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class AxisLevels(NamedTuple):
 
 
 def axis_levels(experiment: Experiment, period: bool = False) -> AxisLevels:
-    """Find the stimulus axis of an experiment in words, its levels, and the other level.
+    """Find the stimulus axis of an experiment in words, its values, and the other level.
 
     Parameters
     ----------
@@ -169,6 +169,7 @@ def axis_levels(experiment: Experiment, period: bool = False) -> AxisLevels:
 
 
 def _level_values(experiment: Experiment, name: str) -> tuple[float, ...]:
+    """Return the values of a level of an experiment, refusing one that it lacks."""
     if name not in experiment.levels:
         raise InputError(
             f"[levels] has no {name!r}; give for example {{ values = [0.01, 0.1] }}"
@@ -177,7 +178,7 @@ def _level_values(experiment: Experiment, name: str) -> tuple[float, ...]:
 
 
 def _level_axis(experiment: Experiment, axis: str) -> AxisLevels:
-    """Take a level of the page, or its reciprocal, as the stimulus axis."""
+    """Choose a level of the experiment, or its reciprocal, as the stimulus axis."""
     name = axis.removeprefix("1/")
     values = _level_values(experiment, name)
     spec = experiment.spec()

@@ -620,7 +620,7 @@ class WordsSchedule(ExperimentSchedule):
         return (orders[seed % len(orders)],)
 
     def _options(self, trial: Trial) -> list[str]:
-        """Return the labels in the order in which the question of a trial names them."""
+        """Return the labels in the order in which a trial's question names them."""
         seed = derived_seed(self.asking.seed, "options", *trial.place)
         names = self.task.answers
         order = np.random.default_rng(seed).permutation(len(names)).tolist()
@@ -816,7 +816,7 @@ class IdentifyProbe(WordsProbe):
     report = staticmethod(identification_parts)
 
     def plan(self, experiment: Experiment, observer: Any) -> WordsSchedule:
-        """Plan a run with the labels of the page."""
+        """Plan a run in which the experiment's labels are to be named."""
         alternatives = read_alternatives(experiment)
         probe = replace(
             self,

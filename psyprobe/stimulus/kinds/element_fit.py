@@ -42,7 +42,7 @@ class Elements:
 
 
 def find_elements(image: Float64, frequency: float, sigma: float) -> Elements:
-    """Find all elements of one size in an image about 0.
+    """Find all Gabor elements of one size in an image about 0, by least squares.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def find_elements(image: Float64, frequency: float, sigma: float) -> Elements:
 
 
 def _peaks(image: Float64, frequency: float, sigma: float) -> Elements:
-    """Place an element at each peak of the response to its own filter."""
+    """Place an element at each peak of the image filtered by the element's own form."""
     from scipy import fft, ndimage
 
     height, width = image.shape
@@ -115,7 +115,7 @@ def _peaks(image: Float64, frequency: float, sigma: float) -> Elements:
 
 
 def _turn(strength: FloatArray, best: AnyArray, index: AnyArray) -> FloatArray:
-    """Interpolate the logarithm of the response between neighbouring orientations, radians."""
+    """Interpolate the orientation of the strongest response between neighbours, radians."""
     count = len(strength)
     if count == 1:
         return np.zeros(len(index))
@@ -135,7 +135,7 @@ def _draw(
     frequency: float,
     sigma: float,
 ) -> Float64:
-    """Draw elements, (H, W): each is a product of a column and a row."""
+    """Draw elements as products of a column and a row each, (H, W)."""
     x = columns - elements.x[:, None]
     y = rows - elements.y[:, None]
     wave_x = 2j * np.pi * frequency * np.cos(elements.angle)[:, None]
@@ -148,7 +148,7 @@ def _draw(
 def _step(
     elements: Elements, residual: Float64, frequency: float, sigma: float
 ) -> float:
-    """Move each element by least squares on the residual around it; return the longest step, px."""
+    """Move each element by least squares on the residual; return the longest step, px."""
     height, width = residual.shape
     reach = np.arange(-int(np.ceil(_REACH * sigma)), int(np.ceil(_REACH * sigma)) + 1)
     column = np.rint(elements.x + (width - 1) / 2).astype(int)[:, None] + reach

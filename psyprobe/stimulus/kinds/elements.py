@@ -122,6 +122,7 @@ class ElementField(Modulation):
 
 
 def _smallest_spacing(places: FloatArray) -> float:
+    """Compute the distance between the two places that are nearest to each other."""
     gaps = np.hypot(*(places[:, None] - places).transpose(2, 0, 1))
     return float(gaps[~np.eye(len(places), dtype=bool)].min())
 
@@ -137,7 +138,7 @@ class _Field:
         self.places = np.empty((0, 2))
 
     def add(self, group: FloatArray) -> bool:
-        """Add places, (k, 2), unless one lies outside or too near to one that is there."""
+        """Add places, (k, 2), and tell whether all lie inside and far enough from others."""
         if (np.abs(group) > self.half).any():
             return False
         gaps = np.hypot(*(group[:, None] - self.places).transpose(2, 0, 1))
@@ -149,7 +150,7 @@ class _Field:
     def fill(
         self, count: int, groups: Iterator[FloatArray], obstacle: str
     ) -> list[FloatArray]:
-        """Add `count` of some groups of places, as they come, and return those that were added."""
+        """Add `count` groups of places out of an iterator, and return those added."""
         added: list[FloatArray] = []
         for _ in range(count * _TRIES):
             if len(added) == count:
@@ -219,7 +220,7 @@ class Elements(_GaborField):
             )
 
     def layout(self) -> FloatArray:
-        """Return the places, each turned by `orientation`."""
+        """Compute the places, each turned by `orientation`."""
         layout = np.array(self.places)
         layout[:, 2] += self.orientation
         return layout
@@ -239,12 +240,13 @@ class _ScatteredField(_GaborField):
 
     @property
     def _count(self) -> int:
-        """Number of elements in the field."""
+        """The number of elements in the field."""
         height, width = self.field
         return max(1, round(float(self.density) * height * width))
 
 
 def _check_spacing(spec: ElementField, name: str) -> None:
+    """Refuse a spacing at which elements cannot be told apart."""
     allowed = f"elements are told apart at {_CLOSEST:g} times their radius and more"
     closest = _CLOSEST * np.asarray(spec.radius) * (1 - 1e-9)
     spec._require(name, getattr(spec, name) >= closest, allowed)
@@ -265,7 +267,7 @@ class Texture(_ScatteredField):
     orientation: Levels = common("orientation", default=0.0)
 
     def layout(self) -> FloatArray:
-        """Draw places and orientations."""
+        """Draw random places and orientations of the elements."""
         sampling = (self.field, self.radius, self.distance)
         scatter = _scatter(*sampling, self._count, int(self.seed))
         layout = scatter.copy()
@@ -277,7 +279,7 @@ class Texture(_ScatteredField):
 def _scatter(
     size: tuple[float, float], radius: float, distance: float, count: int, seed: int
 ) -> FloatArray:
-    """Draw places, deg, and turns from -90 to 90 deg, (count, 3)."""
+    """Draw random places, deg, and turns from -90 to 90 deg, (count, 3)."""
     generator = np.random.default_rng(seed)
     field = _Field(size, 2 * radius, distance)
     field.scatter(count, generator)
@@ -309,7 +311,7 @@ class Contour(_ScatteredField):
         self._require("spacing", self.spacing >= self.distance, allowed)
 
     def layout(self) -> FloatArray:
-        """Draw the path first, and the others around it."""
+        """Draw the places of the path, then of the other elements."""
         layout = _lay_path(
             self.field,
             self.radius,
@@ -337,7 +339,7 @@ def _lay_path(
     path_elements: int,
     spacing: float,
 ) -> FloatArray:
-    """Draw places and orientations, the path first, and a turn of each for jitter, (count, 4)."""
+    """Draw places and orientations, the path first, with random turns, (count, 4)."""
     generator = np.random.default_rng(seed)
     field = _Field(size, 2 * radius, distance)
     paths = (_path(generator, path_angle, path_elements, spacing) for _ in range(10**9))
@@ -410,7 +412,7 @@ class Glass(ElementField):
         self._require("distance", self.distance > self.separation, allowed)
 
     def layout(self) -> FloatArray:
-        """Draw pairs, one dot after its partner."""
+        """Draw the places of pairs of dots, one after its partner."""
         height, width = self.field
         count = max(1, round(self.density * height * width))
         return _lay_pairs(
@@ -427,7 +429,7 @@ class Glass(ElementField):
     def _measure_layout(
         self, elements: FittedElements, measurements: ImageMeasurements
     ) -> None:
-        """Measure the share of pairs along the flow, of dots with their nearest neighbours."""
+        """Measure the share of pairs along the flow, by dots' nearest neighbours."""
         places = (elements.x + 1j * elements.y) / self.ppd
         gaps = np.abs(places[:, None] - places)
         np.fill_diagonal(gaps, np.inf)
@@ -458,6 +460,7 @@ def _lay_pairs(
     flow: float,
     separation: float,
 ) -> FloatArray:
+    """Draw places of pairs of dots, some along a flow and others at random, (2 * count, 3)."""
     generator = np.random.default_rng(seed)
     field = _Field(size, 2 * radius, distance)
 
@@ -494,7 +497,7 @@ def elements(
     dtype: str = "float64",
     device: str | None = None,
 ) -> Stimulus:
-    """Draw Gabors at places of one's own.
+    """Draw Gabors at given places.
 
     Parameters
     ----------

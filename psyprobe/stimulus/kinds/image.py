@@ -54,6 +54,7 @@ class _Stamp(NamedTuple):
 
 
 def _stamp(path: Path) -> _Stamp:
+    """Return a file's path with its times and size, by which a changed file is noticed."""
     try:
         state = path.stat()
     except OSError as error:
@@ -100,6 +101,7 @@ class Pictures:
 
 
 def _middle(image: FloatArray, shape: Size, name: str) -> FloatArray:
+    """Cut the middle of a size out of an image, refusing an image that is smaller."""
     height, width = shape
     rows = image.shape[0] - height
     columns = image.shape[1] - width
@@ -115,6 +117,7 @@ def _middle(image: FloatArray, shape: Size, name: str) -> FloatArray:
 
 @lru_cache(maxsize=4)
 def _load_array(stamp: _Stamp) -> FloatArray:
+    """Open the array of pictures, (T, H, W), in a `.npy` file."""
     try:
         array: FloatArray = np.load(stamp.path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -131,6 +134,7 @@ def _load_array(stamp: _Stamp) -> FloatArray:
 
 @lru_cache(maxsize=64)
 def _read_photograph(stamp: _Stamp, shape: Size) -> FloatArray:
+    """Read the luminance, relative to white, of the middle of an sRGB image file."""
     raw = read_bytes(stamp.path)
     codes = decode_image(raw, stamp.path)
     check_srgb(raw, stamp.path)
@@ -176,6 +180,7 @@ class _Calibration(NamedTuple):
 def _calibrate(
     pictures: Pictures, indices: tuple[int, ...], window: _Window
 ) -> _Calibration:
+    """Compute the mean and standard deviation of pictures within the window."""
     weight = window.draw()
     images = [pictures.read(index, window.shape) for index in indices]
     # What is seen is the picture times the window, and the window weighs it again.
@@ -236,7 +241,7 @@ class Image(Modulation):
 
     @property
     def _window(self) -> _Window:
-        """The window of one image."""
+        """The window of one image of the batch."""
         place = (self.radius, self.edge, self.x, self.y)
         return _Window(self.window, self.shape, self.ppd, *place)
 
@@ -321,7 +326,7 @@ def image(
     dtype: str = "float64",
     device: str | None = None,
 ) -> Stimulus:
-    """Draw photographs: their luminance, at the RMS contrast that is asked for, behind a window.
+    """Draw photographs behind a window, at a stated RMS contrast of luminance.
 
     Parameters
     ----------
