@@ -108,10 +108,10 @@ class ResponderScore(Recorded):
             "monotone": number(slices.monotonicity),
             "level": number(slices.unevenness),
             "shape": number(None if shape is None else shape.shape_rmse),
-            "shift": "-" if shape is None else _shift(shape),
+            "shift": "-" if shape is None else _format_shift(shape),
             "RMSE": number(None if absolute is None else absolute.rmse),
             "reached": "-" if shape is None else f"{shape.reached}/{shape.total}",
-            **({} if self.first is None else _beside_people(self.first)),
+            **({} if self.first is None else _format_fraction(self.first)),
         }
 
     @property
@@ -233,11 +233,11 @@ class DetectionScore(LayerScore):
                 score.remarks(gridded),
             )
             rows.append(self.row(row, short, "r_s"))
-        rows += [self._person(title, self.people[0])] if self.people else []
+        rows += [self._person_row(title, self.people[0])] if self.people else []
         attainable = {"r_s [interval]": number(self.score.alignment.attainable, 3)}
         return [*rows, Row(title, "attainable", "attainable", attainable)]
 
-    def _person(self, title: str, first: People) -> Row:
+    def _person_row(self, title: str, first: People) -> Row:
         """Build the table row that says how well one person agrees with the others."""
         noise_ceiling = first.ceiling
         (low, high) = first.span
@@ -438,7 +438,7 @@ def _human_at(
     return np.where(matching.any(axis=1), matched, np.nan)
 
 
-def _beside_people(score: Fraction) -> dict[str, str]:
+def _format_fraction(score: Fraction) -> dict[str, str]:
     """Format a score as a fraction of a person's and its gain over a flat CSF, as cells."""
     fraction = (
         "not determined"
@@ -454,7 +454,7 @@ def _beside_people(score: Fraction) -> dict[str, str]:
     }
 
 
-def _shift(shape: IsoResponse) -> str:
+def _format_shift(shape: IsoResponse) -> str:
     """Format the shift of the best contour, or its range where many are equally good."""
     low, high = shape.shift_range
     if high - low <= _SAME_SHIFT:

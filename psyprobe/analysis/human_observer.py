@@ -171,7 +171,7 @@ def persons(conditions: Conditions, levels: tuple[float, ...]) -> tuple[Person, 
     keys = ["dataset", "observer"]
     means = table.groupby([*keys, "x"], as_index=False)["log_ratio"].mean()
     grid = np.array(levels)
-    flat = -np.log10(_castle(conditions, grid))
+    flat = -np.log10(_castle_sensitivity(conditions, grid))
     scored_persons = []
     for (dataset, observer), rows in means.groupby(keys):
         x = rows["x"].to_numpy()
@@ -190,7 +190,7 @@ def persons(conditions: Conditions, levels: tuple[float, ...]) -> tuple[Person, 
     return tuple(scored_persons)
 
 
-def _castle(conditions: Conditions, grid: FloatArray) -> FloatArray:
+def _castle_sensitivity(conditions: Conditions, grid: FloatArray) -> FloatArray:
     """Compute castleCSF's sensitivity over a grid of one level, in given conditions."""
     values = {name: getattr(conditions, name) for name in _LEVELS} | {
         conditions.level: grid

@@ -563,7 +563,7 @@ def match_result(
         result, matching_layers(result), measure, layer
     )
     how = cast(Method, method or str(result.attrs.get("match_method", "crossing")))
-    return _matched(result, "", measure, layer, how, normalised)
+    return _match_curves(result, "", measure, layer, how, normalised)
 
 
 def score_matching(
@@ -617,7 +617,7 @@ def _score_layer(
     """Score one layer's contrast matches against people's, and against contrast constancy."""
 
     def matched(of: xr.Dataset, prefix: str = "") -> MatchedCurves:
-        return _matched(
+        return _match_curves(
             of, prefix, curves.measure, curves.layer, curves.method, curves.normalised
         )
 
@@ -625,7 +625,7 @@ def _score_layer(
         return _responses(of, measure, curves.layer, "")[1]
 
     def mean_error(averaged: xr.Dataset) -> float | None:
-        error = _responder(matched(averaged), {"resamples": 100}).error
+        error = _score_responder(matched(averaged), {"resamples": 100}).error
         return None if error is None else error.mean.value
 
     result = join_measures(result)
@@ -636,8 +636,10 @@ def _score_layer(
     return MatchingScore(
         method=curves.method,
         normalised=curves.normalised,
-        score=_responder(curves, interval),
-        pixels=_responder(matched(result, "pixels_"), interval) if pixels else None,
+        score=_score_responder(curves, interval),
+        pixels=_score_responder(matched(result, "pixels_"), interval)
+        if pixels
+        else None,
         constancy=matching_error(constant, curves.human, **interval),
         **layer_facts(result, curves.layer, curves.measure, *facts),
     )
@@ -652,7 +654,7 @@ def matching_layers(result: xr.Dataset) -> list[str]:
     )
 
 
-def _responder(curves: MatchedCurves, interval: JsonObject) -> MatchingResponder:
+def _score_responder(curves: MatchedCurves, interval: JsonObject) -> MatchingResponder:
     """Sum up contrast matches: their error against people, how many saturated or are ambiguous."""
     matches = curves.measured()
     finite = bool(np.isfinite(matches.contrast).all())
@@ -667,7 +669,7 @@ def _responder(curves: MatchedCurves, interval: JsonObject) -> MatchingResponder
     )
 
 
-def _matched(
+def _match_curves(
     result: xr.Dataset,
     prefix: str,
     measure: str,
@@ -700,7 +702,7 @@ def _matched(
         reference_contrast=result["reference_contrast"].values.astype(float),
         matches=match_contrast(contrast, curves, target, method=method)
         if defined
-        else _unmatched(target, curves),
+        else _missing_matches(target, curves),
         measured_frequency=result[measured].values.astype(float),
         human=result["human_match"]
         .transpose("reference_contrast", measured)
@@ -723,7 +725,7 @@ def _responses(
     )
 
 
-def _unmatched(target: FloatArray, curves: FloatArray) -> Matches:
+def _missing_matches(target: FloatArray, curves: FloatArray) -> Matches:
     """Build matches that are all missing, for responses that cannot be matched."""
     shape = len(target), len(curves)
     return Matches(

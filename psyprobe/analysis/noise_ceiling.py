@@ -136,7 +136,7 @@ def curves(dataset: str | None = None) -> list[Curve]:
         for name in table.select_dtypes("float")
         if name != "castle" and "log10" not in name
     ]
-    table[numbers] = table[numbers].map(_five_digits)
+    table[numbers] = table[numbers].map(_round_to_five_digits)
     return [
         curve
         for name, family in _FAMILIES.items()
@@ -144,7 +144,7 @@ def curves(dataset: str | None = None) -> list[Curve]:
     ]
 
 
-def _five_digits(value: float) -> float:
+def _round_to_five_digits(value: float) -> float:
     """Round a number to five significant digits."""
     return float(f"{value:.5g}")
 

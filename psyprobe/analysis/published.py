@@ -170,14 +170,14 @@ def replay(
             raise unknown_name("stored model", model, stored_models)
         stored_tests = [test for name, test in rows if name == model]
         results += [
-            _replayed(rows, Path(grids), model, test, Path(table).name)
+            _rebuild_result(rows, Path(grids), model, test, Path(table).name)
             for test in test_names or stored_tests
             if test in _REPLAYED
         ]
     return results
 
 
-def _replayed(
+def _rebuild_result(
     table: Table, grids: Path, model: str, test: str, source: str
 ) -> xr.Dataset:
     """Rebuild the result of a published model and test from its stored responses."""

@@ -316,14 +316,14 @@ def select(
         status=status,
         pixels=pixels,
         pixels_status=pixels_status,
-        scored=_scored(result, names, difference, resolved_measure, resolved_layer)
+        scored=_read_scored(result, names, difference, resolved_measure, resolved_layer)
         if "scored_response" in result
         else None,
         curve=curve,
     )
 
 
-def _scored(
+def _read_scored(
     result: xr.Dataset, names: Sequence[str], difference: str, measure: str, layer: str
 ) -> Scored:
     """Collect the responses at multiples of the human threshold, as flat arrays per level."""

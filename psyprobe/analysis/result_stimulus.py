@@ -106,7 +106,7 @@ def conditions_of(result: xr.Dataset) -> Conditions | None:
         name: result[f"scored_{name}" if f"scored_{name}" in result else name]
         for name in levels_of(result)
     }
-    return _conditions(
+    return _read_conditions(
         page_of(result),
         {
             name: np.asarray(values.values, np.float64)
@@ -154,7 +154,7 @@ def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
         for name, values in page.levels.items()
         if name != "contrast"
     }
-    conditions = _conditions(tomllib.loads(page.toml), levels)
+    conditions = _read_conditions(tomllib.loads(page.toml), levels)
     if conditions is None:
         raise InputError(
             f"{page.name}: nobody's thresholds belong to it; they are of Gabors and gratings "
@@ -163,7 +163,7 @@ def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
     return matched_thresholds(conditions)
 
 
-def _conditions(
+def _read_conditions(
     page: JsonMapping, levels: Mapping[str, FloatArray]
 ) -> Conditions | None:
     """Read from an experiment where people were measured alike; None if no data can apply."""

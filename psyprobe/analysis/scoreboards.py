@@ -250,7 +250,9 @@ class Scoreboard:
         """Lay out names and scores as rows of cells, headings first."""
         cells = [["observer", *(test.short_name for test in tests), "f32 floor"]]
         for row in self.rows:
-            scores = [_cell(row.entries.get(test), test.metric) for test in tests]
+            scores = [
+                _format_cell(row.entries.get(test), test.metric) for test in tests
+            ]
             floor = percent(row.float32_floor)
             if row.kind in ("baseline", "people"):
                 floor = floor.strip("-")
@@ -375,9 +377,9 @@ def scoreboard(
         return index, test.experiment != test.base
 
     tests = sorted(dict.fromkeys(columns), key=place)
-    rows = [*_observers(entries_by_score), *_baselines(entries_by_score)]
+    rows = [*_observer_rows(entries_by_score), *_baselines(entries_by_score)]
     if published:
-        published_rows = _published(tests)
+        published_rows = _published_rows(tests)
         if not published_rows:
             raise InputError(
                 "there are no published scores of "
@@ -439,7 +441,7 @@ def _check_measures(scores: Sequence[Score]) -> None:
             )
 
 
-def _observers(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
+def _observer_rows(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
     """Build a row for each scored observer, refusing two different scores in one test."""
     scores = [score for score, _ in entries_by_score]
     rows: dict[tuple[str, str, bool], dict[Test, Entry]] = {}
@@ -500,7 +502,7 @@ def _reads_alike(test: Test, first: Entry, second: Entry) -> bool:
     )
 
 
-def _published(tests: Sequence[Test]) -> list[BoardRow]:
+def _published_rows(tests: Sequence[Test]) -> list[BoardRow]:
     """Build a row for each published model that has scores in these tests."""
     rows: dict[tuple[str, str, bool], dict[Test, Entry]] = {}
     # The first model is the pixels.
@@ -536,7 +538,7 @@ def _legend(metric: Metric) -> str:
     return f"{metric.suffix}: {label} ({direction} is better)."
 
 
-def _cell(entry: Entry | None, metric: Metric) -> str:
+def _format_cell(entry: Entry | None, metric: Metric) -> str:
     """Format a score with its interval, its fraction of a person's and its flags."""
     if entry is None:
         return ""

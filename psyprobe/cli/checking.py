@@ -136,7 +136,7 @@ def _check_foreign(
             f"{path} holds values from {pixels.min():g} to {pixels.max():g}, and drive is 0 to 1; "
             "tell what they are: --space luminance (cd/m²), rgb, xyz, lms or linear"
         )
-    return _judge(content, spec, display)
+    return _measure_content(content, spec, display)
 
 
 def _check_file(path: Path) -> tuple[Certificate, tuple[Cause, ...], bool]:
@@ -165,10 +165,10 @@ def measure_file(
     path: Path, spec: Specification, display: Display, packing: str | None = None
 ) -> tuple[Certificate, tuple[Cause, ...]]:
     """Measure the light in a file, or that a display makes of its drive values."""
-    return _judge(read_pixels(path, packing=packing), spec, display)
+    return _measure_content(read_pixels(path, packing=packing), spec, display)
 
 
-def _judge(
+def _measure_content(
     content: FilePixels, spec: Specification, display: Display
 ) -> tuple[Certificate, tuple[Cause, ...]]:
     """Measure a file's pixels against a specification, taking equal channels for one of grey."""

@@ -42,20 +42,24 @@ def doctor_command(arguments: argparse.Namespace) -> int:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "versions": {
             **software_versions(),
-            **{name: _version(name) for name in _NETWORK_PACKAGES if _version(name)},
+            **{
+                name: _find_version(name)
+                for name in _NETWORK_PACKAGES
+                if _find_version(name)
+            },
         },
         "extras": _extras(),
         "observers": {row.name: row.obstacle for row in rows if row.obstacle},
         "can_run": [row.name for row in rows if not row.obstacle],
-        "device": _device(),
-        "threads": _threads(),
+        "device": _describe_device(),
+        "threads": _count_threads(),
         "stores": stores,
     }
-    show(facts, _text(facts), arguments)
+    show(facts, _format_facts(facts), arguments)
     return int(any("problem" in store for store in stores.values()))
 
 
-def _text(facts: JsonMapping) -> str:
+def _format_facts(facts: JsonMapping) -> str:
     """Write the facts of this installation as lines of text."""
     lines = [
         f"system: {facts['system']}",
@@ -93,7 +97,7 @@ def _join(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def _version(package: str) -> str | None:
+def _find_version(package: str) -> str | None:
     """Return the installed version of a package, or None."""
     try:
         return version(package)
@@ -111,14 +115,14 @@ def _extras() -> dict[str, list[str]]:
         if extra and name != "psyprobe":
             packages.setdefault(extra[1], []).append(name)
     return {
-        extra: [name for name in names if _version(name) is None]
+        extra: [name for name in names if _find_version(name) is None]
         for extra, names in packages.items()
     }
 
 
-def _device() -> str:
+def _describe_device() -> str:
     """Describe what torch can compute on here: CPU, or the names of CUDA devices."""
-    if _version("torch") is None:
+    if _find_version("torch") is None:
         return "no torch, and so no network"
     try:
         import torch
@@ -133,7 +137,7 @@ def _device() -> str:
         return f"torch cannot be used: {describe_failure(problem)}"
 
 
-def _threads() -> JsonObject:
+def _count_threads() -> JsonObject:
     """Count the processor cores, and collect the environment variables that limit threads."""
     cores = (
         len(os.sched_getaffinity(0))

@@ -74,7 +74,7 @@ def render_command(arguments: Namespace) -> int:
     path = Path(arguments.output)
     if path.suffix.lower() not in _CONTENTS:
         raise unknown_name("image format", path.suffix or path.name, _CONTENTS)
-    encoding = _encoding(arguments, path)
+    encoding = _read_encoding(arguments, path)
     display = display_from(arguments.display)
     if arguments.grid:
         return _render_grid(arguments, path, display, encoding)
@@ -90,7 +90,7 @@ def render_command(arguments: Namespace) -> int:
     return 0
 
 
-def _encoding(arguments: Namespace, path: Path) -> _Encoding:
+def _read_encoding(arguments: Namespace, path: Path) -> _Encoding:
     """Read from the arguments how to round drive values to codes, refusing what contradicts."""
     rounded = arguments.bits or arguments.pack or arguments.dither != "none"
     if rounded and path.suffix.lower() != ".png":
@@ -275,7 +275,7 @@ def _write(
     """Write an image in the format that the path's ending names."""
     match path.suffix.lower():
         case ".png":
-            path.write_bytes(_png(drive, encoding))
+            path.write_bytes(_encode_drive(drive, encoding))
         case ".tiff":
             import tifffile
 
@@ -288,7 +288,7 @@ def _write(
             np.savez(path, drive=drive, pixels=pixels, space=space, ppd=stimulus.ppd)
 
 
-def _png(drive: FloatArray, encoding: _Encoding) -> bytes:
+def _encode_drive(drive: FloatArray, encoding: _Encoding) -> bytes:
     """Encode drive values (0 to 1) of one image as the bytes of a PNG."""
     if drive.ndim != 3:
         raise InputError(

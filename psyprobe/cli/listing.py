@@ -22,7 +22,7 @@ _KINDS = ("stimuli", "experiments", "observers", "probes", "displays", "human")
 def list_command(arguments: argparse.Namespace) -> int:
     """Print what stimuli, experiments, observers or probes there are, one a line or as JSON."""
     kinds = _KINDS if arguments.kind is None else (arguments.kind,)
-    items = {kind: _items(kind) for kind in kinds}
+    items = {kind: _list_records(kind) for kind in kinds}
     if arguments.files:
         if arguments.kind != "displays":
             raise InputError(
@@ -53,7 +53,7 @@ def _measured(path: str) -> JsonObject:
     return {"name": path, "title": str(screen), **values}
 
 
-def _items(kind: str) -> list[JsonObject]:
+def _list_records(kind: str) -> list[JsonObject]:
     """List what there is of a kind ("stimuli", "observers", ...), a record each."""
     if kind == "probes":
         return [{"name": name, "title": probe_summary(name)} for name in probe_names()]

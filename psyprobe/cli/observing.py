@@ -51,7 +51,7 @@ def ask_command(arguments: Namespace) -> int:
             "as simulated:watson-malo or openai:MODEL"
         )
     decoding = _charge(arguments, observer)
-    images = _images(arguments, observer)
+    images = _load_images(arguments, observer)
     answer = observer.answer(
         images, arguments.prompt, system=arguments.system, decoding=decoding
     )
@@ -73,7 +73,7 @@ def ask_command(arguments: Namespace) -> int:
                 f"P(yes) = {reading.p_yes:.3g} of the first token (yes and no together "
                 f"{reading.mass:.3g})"
             )
-        tell("; ".join([*parts, *_cost(answer)]))
+        tell("; ".join([*parts, *_describe_answer_cost(answer)]))
     return 0
 
 
@@ -112,7 +112,9 @@ def _charge(arguments: Namespace, observer: AnswerObserver) -> Decoding:
     return Decoding(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
 
 
-def _images(arguments: Namespace, observer: AnswerObserver) -> tuple[FloatArray, ...]:
+def _load_images(
+    arguments: Namespace, observer: AnswerObserver
+) -> tuple[FloatArray, ...]:
     """Load the images that the arguments name, or draw their stimulus, as drive values (0 to 1)."""
     if arguments.image and arguments.stimulus is not None:
         raise InputError("--stimulus is not allowed with --image; leave one out")
@@ -132,7 +134,7 @@ def _images(arguments: Namespace, observer: AnswerObserver) -> tuple[FloatArray,
     return (deliver(drive, delivery, arguments.seed),)
 
 
-def _cost(answer: Answer) -> list[str]:
+def _describe_answer_cost(answer: Answer) -> list[str]:
     """Describe what an answer cost: tokens, money and seconds."""
     cost = []
     if answer.tokens_in is not None:

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 def score_command(arguments: Namespace) -> int:
     """Print the scores of all finished runs, in a table for each experiment or a scoreboard."""
     if arguments.scoreboard:
-        results, failures = _load(arguments.results)
-        board, unscored = _scoreboard(arguments, results)
+        results, failures = _load_results(arguments.results)
+        board, unscored = _make_scoreboard(arguments, results)
         say(board.table("json" if arguments.json else arguments.format))
         return _tell_failures([*failures, *unscored])
     _check_options(arguments, "--scoreboard")
     if arguments.judge is None:
-        results, failures = _load(arguments.results)
+        results, failures = _load_results(arguments.results)
     else:
         results = _judge(arguments)
         failures = []
@@ -81,7 +81,7 @@ def plot_command(arguments: Namespace) -> int:
     from psyprobe.plotting.scores import bar_panels, heat_map
 
     mpl.use("agg")
-    results, failures = _load(arguments.results)
+    results, failures = _load_results(arguments.results)
     figure: Any
     if arguments.scoreboard is None:
         _check_options(arguments, "--scoreboard heat-map or bars")
@@ -101,7 +101,7 @@ def plot_command(arguments: Namespace) -> int:
             "of its own"
         )
     else:
-        board, unscored = _scoreboard(arguments, results)
+        board, unscored = _make_scoreboard(arguments, results)
         failures += unscored
         with typeset(arguments.width):
             figure = (
@@ -292,7 +292,7 @@ def _summary_lines(summary: JsonObject) -> list[str]:
     return lines
 
 
-def _scoreboard(
+def _make_scoreboard(
     arguments: Namespace, results: list[xarray.Dataset]
 ) -> tuple[Scoreboard, list[FailedScore]]:
     """Score results and set them up as a scoreboard, with those that could not be scored."""
@@ -308,7 +308,7 @@ def _check_options(arguments: Namespace, option: str) -> None:
         raise InputError(f"--published and --sort are for the scoreboard; add {option}")
 
 
-def _load(paths: list[str]) -> tuple[list[xarray.Dataset], list[FailedScore]]:
+def _load_results(paths: list[str]) -> tuple[list[xarray.Dataset], list[FailedScore]]:
     """Load the results of files and stores, merge those of one run, and list failures."""
     loaded = [load_runs(path) for path in paths]
     results = [result for file_results, _ in loaded for result in file_results]

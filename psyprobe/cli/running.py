@@ -74,7 +74,7 @@ def run_command(arguments: Namespace) -> int:
     if arguments.probe and not (arguments.plan or wrappers):
         raise InputError("--probe puts one question before many; add --plan")
     if arguments.plan:
-        return _plan(arguments, experiments, options)
+        return _print_plans(arguments, experiments, options)
     # A folder for results that cannot be made must not cost a run.
     make_folder(folder)
     if arguments.workers is not None and arguments.scheduler is not None:
@@ -91,7 +91,7 @@ def run_command(arguments: Namespace) -> int:
                     "of them out"
                 )
             return _run_shard(arguments, experiments, options)
-        return _run(arguments, experiments, folder, options | {"budget": budget})
+        return _run_pairs(arguments, experiments, folder, options | {"budget": budget})
 
 
 def _experiments(arguments: Namespace) -> list[Experiment]:
@@ -104,7 +104,7 @@ def _experiments(arguments: Namespace) -> list[Experiment]:
             for page in load_suite(name)
         ]
     if arguments.variants:
-        experiments = vary(experiments, dict(map(_variant, arguments.variants)))
+        experiments = vary(experiments, dict(map(_parse_variant, arguments.variants)))
     # A suite and one of its experiments may both be named, while files of one name in two folders
     # are two experiments.
     distinct = {
@@ -113,7 +113,7 @@ def _experiments(arguments: Namespace) -> list[Experiment]:
     return list(distinct.values())
 
 
-def _variant(text: str) -> tuple[str, list[float]]:
+def _parse_variant(text: str) -> tuple[str, list[float]]:
     """Parse one NAME=1,2,3 of --variants to a parameter and its values, or refuse it."""
     name, _, values = text.partition("=")
     try:
@@ -128,7 +128,7 @@ def _variant(text: str) -> tuple[str, list[float]]:
     return name, [int(number) if number.is_integer() else number for number in numbers]
 
 
-def _plan(
+def _print_plans(
     arguments: Namespace, experiments: list[Experiment], options: JsonObject
 ) -> int:
     """Print what each pair of experiment and observer would ask and cost."""
@@ -177,7 +177,7 @@ def _count_images(plans: list[Any]) -> str:
     return " and ".join(f"{count} distinct {kind}" for kind, count in counts.items())
 
 
-def _run(
+def _run_pairs(
     arguments: Namespace,
     experiments: list[Experiment],
     folder: Path,

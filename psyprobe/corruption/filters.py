@@ -29,7 +29,7 @@ def motion_kernel(length: float, angle: float) -> FloatArray:
     along = (x * right + y * down).clip(-half, half)
     distance = np.hypot(x - along * right, y - along * down)
     # Weights of no more than rounding are 0: they would only make the filter larger.
-    return _normalised(np.where(distance < 1 - 1e-9, 1 - distance, 0))
+    return _normalise_weights(np.where(distance < 1 - 1e-9, 1 - distance, 0))
 
 
 @functools.lru_cache(maxsize=64)
@@ -53,7 +53,7 @@ def disk_kernel(radius: float) -> FloatArray:
     )
     # The quadrature is finer to one side than to the other; a disk is not.
     weights = weights + weights[::-1] + weights[:, ::-1] + weights[::-1, ::-1]
-    kernel = _normalised(weights + weights.T)
+    kernel = _normalise_weights(weights + weights.T)
     # The next image uses the cached kernel.
     kernel.flags.writeable = False
     return kernel
@@ -74,10 +74,10 @@ def shake_kernel(extent: float, rng: Generator) -> FloatArray:
     for dy, dx in itertools.product((0, 1), (0, 1)):
         weight = np.abs(1 - dy - share[:, 0]) * np.abs(1 - dx - share[:, 1])
         np.add.at(kernel, (low[:, 0] + dy + reach, low[:, 1] + dx + reach), weight)
-    return _normalised(kernel)
+    return _normalise_weights(kernel)
 
 
-def _normalised(weights: FloatArray) -> FloatArray:
+def _normalise_weights(weights: FloatArray) -> FloatArray:
     """Divide filter weights by their sum."""
     return np.asarray(weights / weights.sum())
 

@@ -187,7 +187,7 @@ def block_exchange(image: FloatArray, pairs: float, rng: Generator) -> FloatArra
 def _grid_area(block: int, columns: int) -> tuple[slice, ...]:
     """Compute the slices of a square block, counted row by row through a grid of blocks."""
     row, column = divmod(block, columns)
-    return _area((BLOCK * row, BLOCK * column), (BLOCK, BLOCK))
+    return _slice_area((BLOCK * row, BLOCK * column), (BLOCK, BLOCK))
 
 
 def block_repeat(image: FloatArray, copies: float, rng: Generator) -> FloatArray:
@@ -196,14 +196,14 @@ def block_repeat(image: FloatArray, copies: float, rng: Generator) -> FloatArray
     places = _places(image, size)
     result = image.copy()
     for _ in range(round(copies)):
-        corner = _corner(places, rng)
+        corner = _draw_corner(places, rng)
         target = []
         for start, u, side, extent in zip(
             corner, rng.random(2), image.shape[:2], size, strict=True
         ):
             moved = start + round(16 * (float(u) - 0.5))
             target.append(min(max(moved, 0), side - extent))
-        result[_area(target, size)] = result[_area(corner, size)].copy()
+        result[_slice_area(target, size)] = result[_slice_area(corner, size)].copy()
     return result
 
 
@@ -264,7 +264,7 @@ def _cover(
     places = _places(image, size)
     white = 255 if image.dtype == np.uint8 else 1
     for _ in range(count):
-        top, left = _corner(places, rng)
+        top, left = _draw_corner(places, rng)
         colour = [white * value for value in rng.random((image.shape[2],)).tolist()]
         # Drawing rounds a colour to the image's codes.
         cv2.rectangle(result, (left, top, size[1], size[0]), colour, cv2.FILLED)
@@ -276,12 +276,12 @@ def _places(image: FloatArray, size: Sequence[int]) -> tuple[int, int]:
     return image.shape[0] - size[0] + 1, image.shape[1] - size[1] + 1
 
 
-def _corner(places: tuple[int, int], rng: Generator) -> tuple[int, int]:
+def _draw_corner(places: tuple[int, int], rng: Generator) -> tuple[int, int]:
     """Draw a random (row, column), uniform over the (rows, columns) of `places`."""
     return int(rng.integers(places[0])), int(rng.integers(places[1]))
 
 
-def _area(corner: Sequence[int], size: Sequence[int]) -> tuple[slice, ...]:
+def _slice_area(corner: Sequence[int], size: Sequence[int]) -> tuple[slice, ...]:
     """Build the slices that cut `size` pixels from `corner` on, one an axis."""
     return tuple(
         slice(start, start + side) for start, side in zip(corner, size, strict=True)

@@ -93,7 +93,7 @@ class Difference(Change):
     against: Change | None = None
 
 
-def _anchor(value: Any) -> Any:
+def _check_anchor(value: Any) -> Any:
     """Check score.anchor: "detection", "contrast", or a contrast above 0 and up to 1."""
     if value in ("detection", "contrast"):
         return value
@@ -106,7 +106,7 @@ def _anchor(value: Any) -> Any:
 
 
 Anchor = Annotated[
-    Literal["detection", "contrast"] | float | None, BeforeValidator(_anchor)
+    Literal["detection", "contrast"] | float | None, BeforeValidator(_check_anchor)
 ]
 
 
@@ -150,7 +150,7 @@ class Repeats(Section):
     p_yes: Count = 3
 
     @model_validator(mode="after")
-    def _in_proportion(self) -> Repeats:
+    def _check_proportion(self) -> Repeats:
         """Check that texts have at least as many repeats as probabilities."""
         if self.p_yes > self.text:
             raise InputError(
@@ -230,7 +230,7 @@ class Asking(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _with_suffix(cls, values: Any, info: ValidationInfo) -> Any:
+    def _load_prompts(cls, values: Any, info: ValidationInfo) -> Any:
         """Load the prompts that asking.prompts names, with asking.suffix added to each."""
         if not isinstance(values, dict) or "prompts" not in values:
             return values
@@ -370,7 +370,7 @@ def _probe(value: str, info: ValidationInfo) -> str:
     return f"{(folder_of(info) / file).resolve()}:{attribute}"
 
 
-def _items(value: Any, info: ValidationInfo) -> Path:
+def _resolve_items(value: Any, info: ValidationInfo) -> Path:
     """Resolve the folder of benchmark items relative to the page."""
     if not isinstance(value, str):
         raise InputError(
@@ -379,7 +379,7 @@ def _items(value: Any, info: ValidationInfo) -> Path:
     return folder_of(info) / value
 
 
-def _levels(value: Any, info: ValidationInfo) -> Any:
+def _read_levels(value: Any, info: ValidationInfo) -> Any:
     """Convert each entry of [levels] to values in ascending order, in the stimulus's unit."""
     if not isinstance(value, Mapping):
         return value
@@ -391,7 +391,7 @@ def _levels(value: Any, info: ValidationInfo) -> Any:
     return levels
 
 
-def _variants(value: Any) -> Any:
+def _read_variants(value: Any) -> Any:
     """Convert each entry of [variants] to a tuple of numbers, or refuse it."""
     if not isinstance(value, Mapping):
         return value
@@ -403,14 +403,14 @@ def _variants(value: Any) -> Any:
     return {name: tuple(entry) for name, entry in value.items()}
 
 
-def _human(value: Any, info: ValidationInfo) -> Reference:
+def _load_human(value: Any, info: ValidationInfo) -> Reference:
     """Load the human model or data that [human] names."""
     if not isinstance(value, Mapping):
         raise InputError(f"human is {value!r}; it must be a table")
     return load_reference(value, folder_of(info))
 
 
-def _display(value: Any, info: ValidationInfo) -> Display:
+def _load_display(value: Any, info: ValidationInfo) -> Display:
     """Build the display of a preset's name or of the table [display]."""
     if isinstance(value, str):
         return Display.preset(value)
@@ -432,7 +432,7 @@ def _display(value: Any, info: ValidationInfo) -> Display:
     return display_of(value, folder_of(info))
 
 
-def _sentences(value: Any, info: ValidationInfo) -> Any:
+def _read_sentences(value: Any, info: ValidationInfo) -> Any:
     """Convert a list of sentences to a tuple, or refuse what is none."""
     if not isinstance(value, list) or not all(
         isinstance(entry, str) for entry in value
@@ -441,14 +441,14 @@ def _sentences(value: Any, info: ValidationInfo) -> Any:
     return tuple(value)
 
 
-def _decision(value: Any) -> Recipe:
+def _read_decision(value: Any) -> Recipe:
     """Build the decision stage of an encoder from the table [decision]."""
     if not isinstance(value, Mapping):
         raise InputError(f"decision is {value!r}; it must be a table")
     return Recipe().changed(dict(value))
 
 
-Sentences = Annotated[tuple[str, ...], BeforeValidator(_sentences)]
+Sentences = Annotated[tuple[str, ...], BeforeValidator(_read_sentences)]
 
 
 class Page(Section):
@@ -462,29 +462,31 @@ class Page(Section):
     #: parameters.
     stimulus: Annotated[StimulusSet | None, BeforeValidator(_stimulus)] = None
     #: The folder of a benchmark's items, in place of a stimulus.
-    items: Annotated[Path | None, BeforeValidator(_items)] = None
+    items: Annotated[Path | None, BeforeValidator(_resolve_items)] = None
     #: Name of the probe that asks the observer; see `psyprobe list probes`.
     probe: Annotated[str, AfterValidator(_probe)]
     #: Any numeric parameters of the stimulus, each with its values.
-    levels: Annotated[dict[str, tuple[float, ...]], BeforeValidator(_levels)] = Field(
-        default_factory=dict
+    levels: Annotated[dict[str, tuple[float, ...]], BeforeValidator(_read_levels)] = (
+        Field(default_factory=dict)
     )
     difference: Difference | None = None
     #: Parameters that vary besides the levels: every combination is shown, and responses are
     #: averaged.
-    variants: Annotated[dict[str, tuple[float, ...]], BeforeValidator(_variants)] = (
-        Field(default_factory=dict)
+    variants: Annotated[
+        dict[str, tuple[float, ...]], BeforeValidator(_read_variants)
+    ] = Field(default_factory=dict)
+    human: Annotated[Reference | None, SkipValidation, BeforeValidator(_load_human)] = (
+        None
     )
-    human: Annotated[Reference | None, SkipValidation, BeforeValidator(_human)] = None
     score: Score = Score()
-    display: Annotated[Display, BeforeValidator(_display)] = Display()
+    display: Annotated[Display, BeforeValidator(_load_display)] = Display()
     observer: ObserverInput = ObserverInput()
     asking: Asking | None = None
     #: How the decision stage of an encoder is trained; observers that answer by themselves take no
     #: notice of it.
-    decision: Annotated[Recipe | None, SkipValidation, BeforeValidator(_decision)] = (
-        None
-    )
+    decision: Annotated[
+        Recipe | None, SkipValidation, BeforeValidator(_read_decision)
+    ] = None
     delivery: ImageDelivery = ImageDelivery()
     fit: Fit = Fit()
     judge: JudgeSettings | None = None

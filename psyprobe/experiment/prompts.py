@@ -241,7 +241,7 @@ def prompt_sets() -> dict[str, str]:
     >>> "reversed" in prompt_sets()
     True
     """
-    return {name: str(table["title"]) for name, table in _catalogue().items()}
+    return {name: str(table["title"]) for name, table in _read_catalogue().items()}
 
 
 def _prompts_of(entry: Any, *, single: bool) -> list[Prompt]:
@@ -258,13 +258,13 @@ def _prompts_of(entry: Any, *, single: bool) -> list[Prompt]:
             f"{entry!r} is no prompt; give a set's name, a .toml file, a question or a Prompt"
         )
     if single or _NAME.fullmatch(entry):
-        check_known("prompt set", [entry], _catalogue())
-        return _read_set(_catalogue()[entry])
-    return [Prompt(id=_slug(entry), text=entry)]
+        check_known("prompt set", [entry], _read_catalogue())
+        return _read_set(_read_catalogue()[entry])
+    return [Prompt(id=_make_identifier(entry), text=entry)]
 
 
 @cache
-def _catalogue() -> dict[str, JsonObject]:
+def _read_catalogue() -> dict[str, JsonObject]:
     """Read the packaged sets of prompts, by name."""
     return packaged_toml("psyprobe.experiment", "prompts.toml")
 
@@ -300,6 +300,6 @@ def _words(prompt: str, name: str, value: Any) -> tuple[str, ...]:
     return words
 
 
-def _slug(text: str) -> str:
+def _make_identifier(text: str) -> str:
     """Turn a text into an identifier: lower case, words joined by "_"."""
     return re.sub(r"\W+", "_", text.casefold()).strip("_") or "prompt"

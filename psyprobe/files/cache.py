@@ -64,7 +64,7 @@ def cached(
         if arrays is None:
             arrays = dict(compute())
             if path is not None:
-                _write(path, arrays)
+                _write_arrays(path, arrays)
         _IN_MEMORY[name] = arrays
         if len(_IN_MEMORY) > _MAX_IN_MEMORY:
             del _IN_MEMORY[next(iter(_IN_MEMORY))]
@@ -100,7 +100,7 @@ def _read(path: Path) -> JsonObject | None:
         return None
 
 
-def _write(path: Path, values: JsonMapping) -> None:
+def _write_arrays(path: Path, values: JsonMapping) -> None:
     """Write arrays to a file of the cache and delete the oldest beyond a limit, if it can."""
     with contextlib.suppress(PsyprobeError, OSError):
         make_folder(path.parent)

@@ -240,13 +240,13 @@ def encode_png(codes: Codes, *, noise: bool = False) -> bytes:
     body = squeeze.compress(unfiltered.tobytes()) + squeeze.flush()
     return (
         _PNG_SIGNATURE
-        + _chunk(b"IHDR", header)
-        + _chunk(b"IDAT", body)
-        + _chunk(b"IEND", b"")
+        + _build_chunk(b"IHDR", header)
+        + _build_chunk(b"IDAT", body)
+        + _build_chunk(b"IEND", b"")
     )
 
 
-def _chunk(name: bytes, body: bytes) -> bytes:
+def _build_chunk(name: bytes, body: bytes) -> bytes:
     """Build a PNG chunk: length, name, body and checksum."""
     return (
         struct.pack(">I", len(body))

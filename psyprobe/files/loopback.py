@@ -123,7 +123,7 @@ class LoopbackServer(LocalServer):
 
     def __init__(self, routes: Sequence[Route], port: int = 0) -> None:
         token = secrets.token_urlsafe(18)
-        super().__init__(_app(routes, token), port)
+        super().__init__(_build_app(routes, token), port)
         self.address = f"{self.origin}/{token}/"
 
 
@@ -156,7 +156,7 @@ async def posted(request: Request) -> JsonObject | Response:
     return values if isinstance(values, dict) else JSONResponse({}, 400)
 
 
-def _app(routes: Sequence[Route], token: str) -> Starlette:
+def _build_app(routes: Sequence[Route], token: str) -> Starlette:
     """Build a web application that answers only requests of its own page with the secret token."""
 
     async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:

@@ -31,10 +31,10 @@ def as_text(values: AnyArray) -> AnyArray:
     >>> as_text(np.array([b"yes", b"no"])).tolist(), as_text(np.array([1, "a"], object)).tolist()
     (['yes', 'no'], ['1', 'a'])
     """
-    return np.asarray(np.frompyfunc(_text, 1, 1)(values), dtype=object)
+    return np.asarray(np.frompyfunc(_to_text, 1, 1)(values), dtype=object)
 
 
-def _text(cell: Any) -> str:
+def _to_text(cell: Any) -> str:
     """Decode a cell of bytes, or convert it to text."""
     return cell.decode() if isinstance(cell, bytes) else str(cell)
 

@@ -215,10 +215,13 @@ def toml_text(page: JsonMapping) -> str:
     levels = { contrast = { n = 8, from = 0.001 } }
     seeds = [1, 2]
     """
-    return "".join(f"{_key(name)} = {_toml(value)}\n" for name, value in page.items())
+    return "".join(
+        f"{_format_key(name)} = {_format_value(value)}\n"
+        for name, value in page.items()
+    )
 
 
-def _key(name: str) -> str:
+def _format_key(name: str) -> str:
     """Write a name as a TOML key, quoted if it must be."""
     return (
         name
@@ -227,15 +230,16 @@ def _key(name: str) -> str:
     )
 
 
-def _toml(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Write a value in TOML's notation, tables in one line."""
     if isinstance(value, Mapping):
         entries = ", ".join(
-            f"{_key(name)} = {_toml(entry)}" for name, entry in value.items()
+            f"{_format_key(name)} = {_format_value(entry)}"
+            for name, entry in value.items()
         )
         return f"{{ {entries} }}" if value else "{}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(_format_value, value))}]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return str(value).lower() if isinstance(value, bool) else repr(value)

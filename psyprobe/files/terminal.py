@@ -204,11 +204,15 @@ def lay_out(
     if layout not in LAYOUTS:
         raise unknown_name("table format", layout, LAYOUTS)
     cells = [[printable_line(cell) for cell in row] for row in rows]
-    write = {"text": _text, "markdown": _markdown, "latex": _latex}[layout]
+    write = {
+        "text": _format_text,
+        "markdown": _format_markdown,
+        "latex": _format_latex,
+    }[layout]
     return write(cells, [printable(line) for line in lines])
 
 
-def _text(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
+def _format_text(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
     """Align rows of cells as plain text, with a rule below the heading and wrapped notes."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = []
@@ -220,7 +224,7 @@ def _text(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
     return "\n".join([aligned[0], rule, *aligned[1:], *notes])
 
 
-def _markdown(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
+def _format_markdown(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
     """Format rows of cells as a Markdown table, with notes below."""
     table = [rows[0], ["---", *["---:"] * (len(rows[0]) - 1)], *rows[1:]]
     escaped = [
@@ -230,7 +234,7 @@ def _markdown(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
     return "\n".join([*body, *[""] * bool(lines), *lines])
 
 
-def _latex(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
+def _format_latex(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
     """Format rows of cells as a LaTeX tabular, with notes as comments."""
     escapes = str.maketrans(
         {c: f"\\{c}" for c in "&%$#_{}"}

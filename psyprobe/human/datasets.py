@@ -133,10 +133,10 @@ def thresholds(dataset: str | None = None) -> pd.DataFrame:
     """
     table = _read("thresholds.csv")
     if dataset is None:
-        return _with_attributes(table, datasets())
+        return _add_attributes(table, datasets())
     if dataset not in datasets():
         raise unknown_name("human data set", dataset, datasets())
-    return _with_attributes(
+    return _add_attributes(
         table[table["dataset"] == dataset].reset_index(drop=True), [dataset]
     )
 
@@ -183,7 +183,7 @@ def observers(dataset: str | None = None) -> pd.DataFrame:
         raise unknown_name("human data set", dataset, available)
     names = available if dataset is None else [dataset]
     tables = [_read(f"observers/{name}.csv") for name in names]
-    return _with_attributes(pd.concat(tables, ignore_index=True), names)
+    return _add_attributes(pd.concat(tables, ignore_index=True), names)
 
 
 def read_table(path: str, **options: Option) -> pd.DataFrame:
@@ -202,7 +202,7 @@ def _read(name: str) -> pd.DataFrame:
     return table.assign(**{column: table[column].where(table[column] > 0)})
 
 
-def _with_attributes(table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+def _add_attributes(table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
     """Add units, citations and the licence of data sets to a table's `attrs`."""
     table.attrs = {
         "units": {name: unit for name, unit in _UNITS.items() if name in table},

@@ -111,12 +111,12 @@ def evaluate_csf(
             f"the table has no column {', '.join(missing)}; give the columns of "
             "psyprobe.human.thresholds()"
         )
-    measured = _positive("measured", np.asarray(table["sensitivity"]))
-    predicted = _positive("predicted", predicted_sensitivity(table, model))
+    measured = _read_sensitivities("measured", np.asarray(table["sensitivity"]))
+    predicted = _read_sensitivities("predicted", predicted_sensitivity(table, model))
     error = 20.0 * np.log10(predicted / measured)
     datasets = np.asarray(table["dataset"])
     scores = {
-        str(name): _score(error[datasets == name])
+        str(name): _summarise_errors(error[datasets == name])
         for name in dict.fromkeys(datasets.tolist())
     }
     adjusted = (
@@ -157,7 +157,7 @@ def predicted_sensitivity(
     return predicted
 
 
-def _score(error: FloatArray) -> DatasetScore:
+def _summarise_errors(error: FloatArray) -> DatasetScore:
     """Summarise errors in dB: RMS, the gain that would remove the mean, and the RMS left then."""
     shift = float(error.mean())
     return DatasetScore(
@@ -170,7 +170,7 @@ def _rms(error: FloatArray) -> float:
     return float(np.sqrt(np.mean(error * error)))
 
 
-def _positive(kind: str, sensitivity: AnyArray) -> FloatArray:
+def _read_sensitivities(kind: str, sensitivity: AnyArray) -> FloatArray:
     """Convert sensitivities to float64, refusing an empty table and any not finite and above 0."""
     usable = np.isfinite(sensitivity) & (sensitivity > 0)
     if usable.size == 0:

@@ -23,7 +23,7 @@ from psyprobe.errors import InputError
 from psyprobe.human.models import csf
 
 
-def _oblique(
+def _oblique_gain(
     onset: float, scale: float, radius: FloatArray, sine_of_twice: FloatArray
 ) -> FloatArray:
     """Compute the gain at oblique orientations, which falls with frequency beyond `onset`."""
@@ -36,8 +36,8 @@ def _oblique(
 #: Models whose gain depends on orientation: a factor from radial frequency and the sine of twice
 #: the angle, which falls from an onset on and over a scale in cpd.
 OBLIQUE_EFFECTS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "watson_malo_csf": partial(_oblique, 0.0, 6.664),
-    "watson_ahumada_csf": partial(_oblique, 3.481, 13.57),
+    "watson_malo_csf": partial(_oblique_gain, 0.0, 6.664),
+    "watson_ahumada_csf": partial(_oblique_gain, 3.481, 13.57),
 }
 
 

@@ -286,9 +286,10 @@ def read_thresholds(path: Path) -> tuple[dict[str, FloatArray], FloatArray, str]
     by_condition: dict[tuple[float, ...], dict[str, tuple[int, float]]] = {}
     for line, row in rows:
         numbers = [
-            _number(path, line, name, row[name], name in _POSITIVE) for name in levels
+            _parse_cell(path, line, name, row[name], name in _POSITIVE)
+            for name in levels
         ]
-        value = _number(path, line, measure, row[measure], True)
+        value = _parse_cell(path, line, measure, row[measure], True)
         people = by_condition.setdefault(tuple(numbers), {})
         observer = row.get("observer", "")
         if observer in people:
@@ -300,7 +301,7 @@ def read_thresholds(path: Path) -> tuple[dict[str, FloatArray], FloatArray, str]
         people[observer] = (line, value if measure == "sensitivity" else 1 / value)
     columns = np.array(list(by_condition), dtype=np.float64).T
     means = [
-        _mean([value for _, value in people.values()])
+        _geometric_mean([value for _, value in people.values()])
         for people in by_condition.values()
     ]
     direction = directions[0] if directions else ""
@@ -351,7 +352,7 @@ def _read_rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
     return header, rows[1:]
 
 
-def _number(path: Path, line: int, column: str, text: str, positive: bool) -> float:
+def _parse_cell(path: Path, line: int, column: str, text: str, positive: bool) -> float:
     """Convert a cell of a CSV table to a finite number (above 0 if `positive`), or refuse it."""
     try:
         value = float(text)
@@ -365,7 +366,7 @@ def _number(path: Path, line: int, column: str, text: str, positive: bool) -> fl
     return value
 
 
-def _mean(values: list[float]) -> float:
+def _geometric_mean(values: list[float]) -> float:
     """Compute the geometric mean of numbers above 0."""
     if len(values) == 1:
         return values[0]

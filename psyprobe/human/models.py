@@ -83,7 +83,7 @@ def csf(name: str) -> ContrastSensitivity:
     discrimination_models = _discrimination()
     if name in discrimination_models:
         return discrimination_models[name]
-    points = {point.name: point for point in _plugins()}
+    points = {point.name: point for point in _list_plugins()}
     if name not in points:
         raise unknown_name("contrast sensitivity function", name, csf_names())
     return _load(points[name])
@@ -92,7 +92,7 @@ def csf(name: str) -> ContrastSensitivity:
 def csf_names() -> tuple[str, ...]:
     """List the names of all CSF models, built-in and of installed packages."""
     built_in = (*CSF_MODELS, *_discrimination())
-    plugins = (point.name for point in _plugins() if point.name not in built_in)
+    plugins = (point.name for point in _list_plugins() if point.name not in built_in)
     return (*built_in, *plugins)
 
 
@@ -112,7 +112,7 @@ def list_csf() -> Listing[HumanRow]:
         HumanRow(name, _first_line(model.function), model.limits.source)
         for name, model in _discrimination().items()
     ]
-    return Listing(rows + [_row(point) for point in _plugins()])
+    return Listing(rows + [_describe_plugin(point) for point in _list_plugins()])
 
 
 @cache
@@ -129,7 +129,7 @@ def _discrimination() -> Mapping[str, CustomCsf]:
     }
 
 
-def _plugins() -> list[EntryPoint]:
+def _list_plugins() -> list[EntryPoint]:
     """List the human models that installed packages register, by name."""
     return sorted(
         entry_points(group=ENTRY_POINTS), key=lambda point: (point.name, point.value)
@@ -142,29 +142,31 @@ def _load(point: EntryPoint) -> CustomCsf:
         function = point.load()
         if not callable(function):
             raise TypeError("it is not a function")
-        return custom_csf(point.name, function, _source(point))
+        return custom_csf(point.name, function, _name_source(point))
     except (Exception, SystemExit) as problem:
         raise InputError(
-            f"{point.name} of {_source(point)} cannot be loaded: {describe_failure(problem)}"
+            f"{point.name} of {_name_source(point)} cannot be loaded: {describe_failure(problem)}"
         ) from problem
 
 
-def _row(point: EntryPoint) -> HumanRow:
+def _describe_plugin(point: EntryPoint) -> HumanRow:
     """Describe a plug-in's human model in one row, which says so if it cannot be loaded."""
     if point.name in CSF_MODELS or point.name in _discrimination():
         return HumanRow(
             point.name,
             "broken",
-            _source(point),
+            _name_source(point),
             "the name is taken by a model of psyprobe; rename it",
         )
     try:
-        return HumanRow(point.name, _first_line(_load(point).function), _source(point))
+        return HumanRow(
+            point.name, _first_line(_load(point).function), _name_source(point)
+        )
     except InputError as problem:
-        return HumanRow(point.name, "broken", _source(point), str(problem))
+        return HumanRow(point.name, "broken", _name_source(point), str(problem))
 
 
-def _source(point: EntryPoint) -> str:
+def _name_source(point: EntryPoint) -> str:
     """Name the distribution and version that registers a plug-in."""
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
 

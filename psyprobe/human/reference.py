@@ -155,8 +155,8 @@ class ModelReference:
         table = np.geomspace(*self.table)
         if x.min() < table[0] * (1 - 1e-12) or x.max() > table[-1] * (1 + 1e-12):
             raise InputError(
-                f"human.table ends at {table[0]:g} and {_amount(name, table[-1])}, and levels "
-                f"reach from {x.min():g} to {x.max():g}; widen the table"
+                f"human.table ends at {table[0]:g} and {_format_amount(name, table[-1])}, and "
+                f"levels reach from {x.min():g} to {x.max():g}; widen the table"
             )
         sensitivity = self._evaluate({**conditions, name: table}, {name: table})
         return np.interp(x, table, sensitivity)
@@ -279,7 +279,7 @@ class DataReference:
                 f"which {' and '.join(others)}"
             )
         measured = "; ".join(
-            f"{name} {_listing(self.measured[name])}" for name in condition
+            f"{name} {_list_values(self.measured[name])}" for name in condition
         )
         return f"{self.name} has no threshold at {description}; people were measured at {measured}"
 
@@ -327,7 +327,7 @@ class MatchedReference(DataReference):
         if len(means) < 2:
             raise InputError(
                 f"{self.name} has {len(means)} thresholds near {level} "
-                f"{_range(level, np.array(span))} of this stimulus; "
+                f"{_format_range(level, np.array(span))} of this stimulus; "
                 f"psyprobe.human.thresholds({self.name!r}) shows what it has"
             )
         x, log_sensitivity = np.array(means).T
@@ -343,7 +343,8 @@ class MatchedReference(DataReference):
         distance = np.abs(np.log(values.ravel()[:, None] / measured))
         if (distance.min(axis=1) > _SAME).any():
             raise InputError(
-                f"{self.name} has no threshold at some {level}; people were at {_listing(measured)}"
+                f"{self.name} has no threshold at some {level}; people were at "
+                f"{_list_values(measured)}"
             )
         return np.asarray(sensitivity[distance.argmin(axis=1)].reshape(values.shape))
 
@@ -484,8 +485,8 @@ def mismatches(reference: Reference, stimulus_parameters: JsonMapping) -> list[s
     is_model = isinstance(reference, ModelReference)
     source = "the human model is asked" if is_model else "people were measured"
     lines = [
-        f"{reference.name}: {source} at {name} {_amount(name, fixed)}, the stimulus has "
-        f"{_range(name, inputs[name])}"
+        f"{reference.name}: {source} at {name} {_format_amount(name, fixed)}, the stimulus has "
+        f"{_format_range(name, inputs[name])}"
         for name, fixed in reference.conditions.items()
         if inputs.get(name) is not None and _differs(name, fixed, inputs[name])
     ]
@@ -495,8 +496,8 @@ def mismatches(reference: Reference, stimulus_parameters: JsonMapping) -> list[s
             if value is not None and (np.min(value) < low or np.max(value) > high):
                 lines.append(
                     f"{reference.name}: the model is declared for {name} {low:g} to "
-                    f"{_amount(name, high)}, the stimulus has {_range(name, value)}; beyond, it is "
-                    "extrapolated"
+                    f"{_format_amount(name, high)}, the stimulus has {_format_range(name, value)}; "
+                    "beyond, it is extrapolated"
                 )
     return lines
 
@@ -510,7 +511,7 @@ def _load_model(name: str, entry: JsonMapping, folder: Path) -> ModelReference:
     options = ("model", "contrast", "table")
     inputs = {key: value for key, value in entry.items() if key not in options}
     is_rms = _is_rms(entry)
-    table = _checked_table(entry["table"]) if "table" in entry else None
+    table = _check_table(entry["table"]) if "table" in entry else None
     conditions = _checked_conditions(
         inputs, (*options, *_accepted_inputs(model, limits))
     )
@@ -579,7 +580,7 @@ def _checked_conditions(entry: JsonMapping, valid: tuple[str, ...]) -> JsonObjec
             continue
         is_positive = key in ("frequency", "luminance", "area", "radius")
         if not is_number(value) or (is_positive and value <= 0):
-            unit = f" in {_unit(key)}, without the unit" if _unit(key) else ""
+            unit = f" in {_unit_of(key)}, without the unit" if _unit_of(key) else ""
             raise InputError(f"human.{key} is {value!r}; give a number{unit}")
     return {
         key: tuple(map(float, value)) if isinstance(value, list) else value
@@ -587,7 +588,7 @@ def _checked_conditions(entry: JsonMapping, valid: tuple[str, ...]) -> JsonObjec
     }
 
 
-def _checked_table(entry: Any) -> tuple[float, float, int]:
+def _check_table(entry: Any) -> tuple[float, float, int]:
     """Check human.table and return (from, to, n), the ends and number of its levels."""
     if not isinstance(entry, Mapping) or set(entry) != {"from", "to", "n"}:
         raise InputError(f"human.table is {entry!r}; give {{ from, to, n }}")
@@ -640,32 +641,34 @@ def _levels(inputs: JsonMapping, conditions: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _unit(name: str) -> str:
+def _unit_of(name: str) -> str:
     """Return the unit symbol of a quantity, or "" for what has none."""
     return QUANTITIES[name].unit if name in QUANTITIES else ""
 
 
 def _condition(values: JsonMapping) -> str:
     """Describe a condition for a message: "frequency 2 cpd, luminance 32 cd/m²"."""
-    return ", ".join(f"{name} {_amount(name, value)}" for name, value in values.items())
+    return ", ".join(
+        f"{name} {_format_amount(name, value)}" for name, value in values.items()
+    )
 
 
-def _amount(name: str, value: Any) -> str:
+def _format_amount(name: str, value: Any) -> str:
     """Format a value with the unit of its quantity."""
     number = (
         f"{value:.4g}" if isinstance(value, int | float | np.number) else str(value)
     )
-    return f"{number} {_unit(name)}".rstrip()
+    return f"{number} {_unit_of(name)}".rstrip()
 
 
-def _range(name: str, value: Any) -> str:
+def _format_range(name: str, value: Any) -> str:
     """Format a value or the range of an array, with the unit of its quantity."""
     if name == "direction" or np.ndim(value) == 0:
-        return _amount(name, value)
-    return f"{np.min(value):.4g} to {_amount(name, np.max(value))}"
+        return _format_amount(name, value)
+    return f"{np.min(value):.4g} to {_format_amount(name, np.max(value))}"
 
 
-def _listing(column: FloatArray) -> str:
+def _list_values(column: FloatArray) -> str:
     """List the distinct values of a column as text, or its range if there are more than 12."""
     values = np.unique(column)
     if values.size > 12:

@@ -49,7 +49,7 @@ class Quantity:
         Traceback (most recent call last):
         psyprobe.errors.InputError: frequency is -1 cpd, but it must be above 0 cpd; for a ...
         """
-        array = _real(self.name, value, dtype)
+        array = _read_real(self.name, value, dtype)
         is_above = array > self.low if self.open_low else array >= self.low
         is_usable = is_above & (array <= self.high) & np.isfinite(array)
         if is_usable.all():
@@ -113,7 +113,7 @@ def read_lms(name: str, value: ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
     >>> read_lms("background", (69.91, 30.09, 1.98), np.dtype("float64"))
     array([69.91, 30.09,  1.98])
     """
-    array = _real(name, value, dtype)
+    array = _read_real(name, value, dtype)
     if array.ndim == 0 or array.shape[-1] != 3:
         raise InputError(
             f"{name} has shape {array.shape}, but its last axis must be the three cones (L, M, S)"
@@ -145,7 +145,7 @@ def common_shape(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
         ) from None
 
 
-def _real(name: str, value: ArrayLike, dtype: np.dtype[Any]) -> AnyArray:
+def _read_real(name: str, value: ArrayLike, dtype: np.dtype[Any]) -> AnyArray:
     """Convert an argument to an array of a float dtype, refusing what is not a real number."""
     try:
         array = np.asarray(value)

@@ -210,7 +210,7 @@ def dkl_matrix(background: Array) -> FloatArray:
     >>> bool(abs(dkl_matrix(background) @ background)[1:].max() < 1e-13)
     True
     """
-    l, m, s = _checked_background(background)
+    l, m, s = _check_background(background)
     return np.array([[1.0, 1.0, 0.0], [1.0, -l / m, 0.0], [-1.0, -1.0, (l + m) / s]])
 
 
@@ -241,7 +241,7 @@ def direction_vector(direction: Direction, background: Array) -> FloatArray:
     >>> direction_vector((0, 0, 5), (70, 30, 2)).round(4).tolist()
     [0.0, 0.0, 1.7321]
     """
-    lms = _checked_background(background)
+    lms = _check_background(background)
     if isinstance(direction, str):
         if direction == "achromatic":
             return np.ones(3)
@@ -296,7 +296,7 @@ def contrast_along(direction: str, lms: Array) -> FloatArray:
     return np.asarray((excitations / background - 1) @ weights)
 
 
-def _checked_background(lms: Array) -> FloatArray:
+def _check_background(lms: Array) -> FloatArray:
     """Check that a background is three finite LMS values above 0, and return it."""
     background = np.asarray(lms, float)
     if (

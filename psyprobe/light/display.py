@@ -131,8 +131,8 @@ class Display:
 
     def __post_init__(self) -> None:
         for name in ("peak", "ambient", "reflectivity"):
-            object.__setattr__(self, name, _checked_number(name, getattr(self, name)))
-        object.__setattr__(self, "black", _checked_black(self.black))
+            object.__setattr__(self, name, _check_number(name, getattr(self, name)))
+        object.__setattr__(self, "black", _check_black(self.black))
         object.__setattr__(self, "primaries", checked_primaries(self.primaries))
         if not self.span > 0:
             raise InputError(
@@ -694,7 +694,7 @@ def display_presets() -> dict[str, JsonObject]:
     return packaged_toml("psyprobe.light", "display_presets.toml")
 
 
-def _checked_number(name: str, value: Any) -> float:
+def _check_number(name: str, value: Any) -> float:
     """Check that a setting of the display is a number from 0 to the largest luminance."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise InputError(f"display {name} is {value!r}; give a number")
@@ -705,16 +705,16 @@ def _checked_number(name: str, value: Any) -> float:
     return float(value)
 
 
-def _checked_black(black: Any) -> float | tuple[float, float, float]:
+def _check_black(black: Any) -> float | tuple[float, float, float]:
     """Check the black level, cd/m²: a number, or three that differ for red, green and blue."""
     if not isinstance(black, list | tuple | np.ndarray):
-        return _checked_number("black", black)
+        return _check_number("black", black)
     if len(black) != 3:
         raise InputError(
             f"display black has {len(black)} numbers; give one, or those of red, green and blue in "
             "cd/m²"
         )
-    red, green, blue = (_checked_number("black", light) for light in black)
+    red, green, blue = (_check_number("black", light) for light in black)
     return red if red == green == blue else (red, green, blue)
 
 

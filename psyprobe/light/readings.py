@@ -179,21 +179,23 @@ def _readings_of_table(
             f"{name} has the columns {', '.join(columns)[:100] or 'of an empty file'}; {_COLUMNS}"
         )
     scale = drive_columns[0]
-    drive = _numbers(columns, scale, name)
+    drive = _parse_column(columns, scale, name)
     gun_words = columns.get("gun", ["white"] * len(drive))
     gun = np.array([word.strip().lower() for word in gun_words])
     xyz = None
     if wavelengths:
-        spectra = [_numbers(columns, word, name) for word in wavelengths]
+        spectra = [_parse_column(columns, word, name) for word in wavelengths]
         xyz = spectra_to_xyz(
             np.array(wavelengths, float), np.stack(spectra, axis=1), cmfs
         )
     elif colour:
-        values = [_numbers(columns, word, name) for word in colour]
+        values = [_parse_column(columns, word, name) for word in colour]
         xyz = np.stack(values, axis=1)
         if colour == _XYY:
             xyz = _xyz_of_xyy(xyz, name)
-    luminance = _numbers(columns, "luminance_cd_m2", name) if xyz is None else xyz[:, 1]
+    luminance = (
+        _parse_column(columns, "luminance_cd_m2", name) if xyz is None else xyz[:, 1]
+    )
     if not (luminance > 0).all():
         darkest = int(np.argmin(luminance))
         raise InputError(
@@ -227,14 +229,14 @@ def _readings_of_spectra(
 ) -> Readings:
     """Read spectra at full drive, one a column: red, green, blue, white, black."""
     wavelength_column, *words = columns
-    wavelengths = _numbers(columns, wavelength_column, name)
+    wavelengths = _parse_column(columns, wavelength_column, name)
     gun = np.array([word.strip().lower() for word in words])
     if not set(GUNS) <= set(gun.tolist()):
         raise InputError(
             f"{name} has spectra of {', '.join(words)[:100] or 'nothing'}; give red, green, blue, "
             "and white and black if measured, at full drive"
         )
-    radiance = np.stack([_numbers(columns, word, name) for word in words])
+    radiance = np.stack([_parse_column(columns, word, name) for word in words])
     xyz = spectra_to_xyz(wavelengths, radiance, cmfs)
     drive = np.where(gun == "black", 0.0, 1.0)
     return _with_black_as_white(Readings(name, gun, drive, xyz[:, 1], xyz))
@@ -399,7 +401,9 @@ def _parsed(word: str) -> float:
         return math.nan
 
 
-def _numbers(columns: Mapping[str, list[str]], column: str, name: str) -> FloatArray:
+def _parse_column(
+    columns: Mapping[str, list[str]], column: str, name: str
+) -> FloatArray:
     """Convert a column of text to finite numbers, or refuse the first that is none."""
     words = columns[column]
     values = np.array([_parsed(word) for word in words])

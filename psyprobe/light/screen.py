@@ -345,7 +345,7 @@ def _relative_curves(
         curves = [_gun_curve(readings, gun, float(heights[0])) for gun in GUNS]
         if None not in curves:
             return tuple(curves)
-    return (_relative(knots, heights),)
+    return (_scale_curve(knots, heights),)
 
 
 def _gun_curve(readings: Readings, gun: str, black: float) -> Any:
@@ -359,10 +359,10 @@ def _gun_curve(readings: Readings, gun: str, black: float) -> Any:
         curve = _Curve(levels, np.append(black, means), np.append(1.0, counts))
     if len(levels) < _MIN_DRIVES or levels[0] != 0 or levels[-1] != 1:
         return None
-    return _relative(*_pool(curve, f"{readings.name} ({gun})"))
+    return _scale_curve(*_pool(curve, f"{readings.name} ({gun})"))
 
 
-def _relative(
+def _scale_curve(
     knots: FloatArray, heights: FloatArray
 ) -> tuple[tuple[float, float], ...]:
     """Scale a curve of light over drive to run from 0 to 1, as pairs (drive, light)."""

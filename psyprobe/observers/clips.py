@@ -95,7 +95,7 @@ class DifferenceOfClips(DifferenceOfFunction):
             clip.reshape(-1, *clip.shape[2:]) for clip in clips
         )
         check_light(test_frames, reference_frames, self.card.name)
-        return self._differences(*clips, ppd=ppd, fps=test.fps)
+        return self._call_function(*clips, ppd=ppd, fps=test.fps)
 
 
 def clip_network(

@@ -154,7 +154,7 @@ def observer(
         raise InputError(
             f"{thing!r:.80} is no torch module and no function, of which an observer could be made"
         )
-    name = _name(thing) if name is None else name
+    name = _name_of(thing) if name is None else name
     if ability is not None and ability not in get_args(Ability):
         raise unknown_name("ability", ability, get_args(Ability))
     # Where torch was never imported there is no module of its.
@@ -182,7 +182,7 @@ def observer(
     make = _OF_CLIPS.get(purpose) if clips else _OF_FUNCTION[purpose]
     subject = f"function with the ability {purpose!r}"
     if is_module:
-        make = clip_network if clips else _network
+        make = clip_network if clips else _wrap_network
         subject = "torch module"
     if make is None:
         raise InputError(
@@ -190,7 +190,7 @@ def observer(
         )
     takes = (
         list(inspect.signature(TorchOptions).parameters)
-        if make is _network
+        if make is _wrap_network
         else list(inspect.signature(make).parameters)[2:]
     )
     for option in options:
@@ -228,18 +228,18 @@ def _has_module(observer: Any) -> bool:
     return isinstance(observer, Hashable) and observer in _MODULES
 
 
-def _network(module: Any, card: Card, **options: Any) -> NetworkObserver:
+def _wrap_network(module: Any, card: Card, **options: Any) -> NetworkObserver:
     """Wrap a torch module as an observer with given loading options."""
     return _module_observer(
         card.name,
         module,
         TorchOptions(**options),
-        stages=_children(module),
+        stages=_list_children(module),
         options=card.options,
     )
 
 
-def _name(thing: Any) -> str:
+def _name_of(thing: Any) -> str:
     """Return the name of a function or type, refusing a lambda or partial without one."""
     function_name: str = getattr(thing, "__name__", type(thing).__name__)
     if function_name in ("<lambda>", "partial"):
@@ -308,13 +308,13 @@ def load_torch(name: str, options: TorchOptions) -> NetworkObserver:
     full = f"torch:{name}"
     path, colon, function = name.rpartition(":")
     if colon and path.endswith(".py"):
-        module, digest, stages = _from_python(full, weights_file(path, full), function)
+        module, digest, stages = _load_python(full, weights_file(path, full), function)
     elif name.endswith(".py"):
         raise InputError(
             f"{full} names no function: write torch:{name}:FUNCTION, one that returns the module"
         )
     else:
-        module, digest, stages = _from_torchscript(full, weights_file(name, full))
+        module, digest, stages = _load_torchscript(full, weights_file(name, full))
     origin = f"file {path if stages else name}"
     return _module_observer(
         full,
@@ -382,7 +382,7 @@ def _module_observer(
     return NetworkObserver(network, options)
 
 
-def _from_torchscript(full: str, path: Path) -> tuple[Any, str, tuple[str, ...]]:
+def _load_torchscript(full: str, path: Path) -> tuple[Any, str, tuple[str, ...]]:
     """Load a TorchScript file: the module, the file's SHA-256, and no layer names."""
     import torch
 
@@ -423,7 +423,7 @@ def _attribute(module: ModuleType, path: Path, attribute: str, kind: str) -> Any
     return getattr(module, attribute)
 
 
-def _from_python(
+def _load_python(
     full: str, path: Path, function: str
 ) -> tuple[Any, str, tuple[str, ...]]:
     """Build a torch module by a function of a Python file: module, digest, layer names."""
@@ -440,9 +440,9 @@ def _from_python(
     digest = hashlib.sha256(
         read_sources(path) + state_digest(module.state_dict()).encode()
     ).hexdigest()
-    return module, digest, _children(module)
+    return module, digest, _list_children(module)
 
 
-def _children(module: Any) -> tuple[str, ...]:
+def _list_children(module: Any) -> tuple[str, ...]:
     """List the names of a module's direct children."""
     return tuple(child for child, _ in module.named_children())

@@ -120,7 +120,7 @@ class DifferenceOfFunction:
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                equal, unequal = self._differences(images, reference, ppd=60.0)
+                equal, unequal = self._call_function(images, reference, ppd=60.0)
         except Exception:  # a function may need images of another size
             return False
         return bool(unequal != equal)
@@ -137,9 +137,9 @@ class DifferenceOfFunction:
             If a difference is not finite.
         """
         images = check_light(test, reference, self.card.name)
-        return self._differences(*images, ppd=ppd)
+        return self._call_function(*images, ppd=ppd)
 
-    def _differences(self, *batches: Array, **geometry: float) -> FloatArray:
+    def _call_function(self, *batches: Array, **geometry: float) -> FloatArray:
         """Call the function on batches of images, and check that it gives a number a pair."""
         name = self.card.name
         options = {key: geometry[key] for key in self._takes if key in geometry}

@@ -334,7 +334,7 @@ class ColorVideoVDP:
         """Build the metric for an image size and resolution, once."""
         key = (height, width, ppd)
         if key not in self._metrics:
-            pycvvdp = _imported()
+            pycvvdp = _import_cvvdp()
 
             class Exact(pycvvdp.cvvdp):  # type: ignore[misc, name-defined]
                 def met2jod(self, difference: Any) -> Any:
@@ -400,7 +400,7 @@ def _channels_first(light: Array) -> Any:
 def _clip_source(test: Clips, reference: Clips, photometry: Any) -> Any:
     """Wrap clips as a video that the metric reads frame by frame."""
 
-    class Source(_imported().video_source.video_source_dm):  # type: ignore[misc]
+    class Source(_import_cvvdp().video_source.video_source_dm):  # type: ignore[misc]
         def get_video_size(self) -> tuple[int, int, int]:
             _, frames, height, width, _ = test.shape
             return height, width, frames
@@ -424,7 +424,7 @@ def _clip_source(test: Clips, reference: Clips, photometry: Any) -> Any:
     return Source(display_photometry=photometry)
 
 
-def _imported() -> Any:
+def _import_cvvdp() -> Any:
     """Import pycvvdp without its warnings and log lines."""
     with warnings.catch_warnings():
         # Python warns of invalid escapes in its source when it compiles it.

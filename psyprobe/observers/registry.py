@@ -200,7 +200,7 @@ def load_observer(
     psyprobe.errors.UnknownNameError: unknown observer 'pixles'; did you mean 'pixels'? Known: ...
     """
     if not isinstance(name, str):
-        raise _no_observer(name)
+        raise _not_observer_error(name)
     name, sign, query = name.partition("?")
     options = {**_options(name, query), **options} if sign else options
     prefix, rest = _prefix_and_rest(name)
@@ -400,11 +400,11 @@ def as_observer(thing: object, /, **options: Option) -> Observer:
     if isinstance(thing, str):
         return load_observer(thing, **options)
     if not is_observer(thing):
-        raise _no_observer(thing)
+        raise _not_observer_error(thing)
     return cast(Observer, thing)
 
 
-def _no_observer(thing: Any) -> InputError:
+def _not_observer_error(thing: Any) -> InputError:
     """Build the error about a value that is no observer, with what to do."""
     kind = type(thing).__name__
     if isinstance(thing, type):
@@ -463,7 +463,7 @@ def _kind(prefix: str) -> ObserverKind | None:
         return _KINDS[prefix]
     for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
         if point.name == prefix:
-            kind = _from_package(point, _KINDS)
+            kind = _load_entry_point(point, _KINDS)
             if kind.prefix == prefix:
                 return kind
     return _kinds().get(prefix)
@@ -473,12 +473,12 @@ def _kinds() -> dict[str, ObserverKind]:
     """Load all kinds of observers, also those of packages; a broken one has a `problem`."""
     kinds = {prefix: _builtin(prefix) for prefix in _TABLES} | _KINDS
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        kind = _from_package(entry, kinds)
+        kind = _load_entry_point(entry, kinds)
         kinds[kind.prefix] = kind
     return kinds
 
 
-def _from_package(
+def _load_entry_point(
     entry: importlib.metadata.EntryPoint, kinds: Mapping[str, ObserverKind]
 ) -> ObserverKind:
     """Load the observer kind that a package registers; a broken one says why."""
@@ -497,7 +497,7 @@ def _from_package(
         )
         reason = f"cannot be loaded from {entry.value}: {describe_failure(problem)}"
         return ObserverKind(
-            prefix, _no_observer, f"{prefix}:NAME", "broken", problem=reason
+            prefix, _not_observer_error, f"{prefix}:NAME", "broken", problem=reason
         )
     return kind
 

@@ -406,10 +406,10 @@ def tick_texts(values: Iterable[float], low: float, high: float) -> list[str]:
     """
     if low >= _PLAIN[0] * (1 - 1e-9) and high < _PLAIN[1]:
         return [f"{value:g}" for value in values]
-    return [_power(value) for value in values]
+    return [_format_power(value) for value in values]
 
 
-def _power(value: float) -> str:
+def _format_power(value: float) -> str:
     """Format a number as a TeX power of ten."""
     exponent = int(np.floor(np.log10(abs(value)) + 1e-9))
     digits = f"{value / 10.0**exponent:g}"

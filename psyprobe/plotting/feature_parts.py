@@ -109,11 +109,11 @@ def _grids(
         for layer in layers:
             names = [layer, *level_names] if len(layers) > 1 else level_names
             responses = select(sliced, measure=measure, layer=layer)
-            grids[", ".join(names)] = _grid(result, responses)
+            grids[", ".join(names)] = _response_grid(result, responses)
     return grids
 
 
-def _grid(result: xr.Dataset, responses: Responses) -> Grid:
+def _response_grid(result: xr.Dataset, responses: Responses) -> Grid:
     """Build the grid of responses over a level and sensitivity (or threshold) for a figure."""
     (x,) = responses.levels.values()
     y = responses.difference if upwards(result) else 1 / responses.difference

@@ -152,7 +152,7 @@ def contour(
     """
     axes.check_new(width, ax)
     responses = _select(result, measure, layer)
-    scale = _scale([responses], levels, cmap)
+    scale = _choose_scale([responses], levels, cmap)
     titles = None if title is None else [title]
     with axes.typeset(width):
         ax = ax or axes.new_axes()
@@ -218,7 +218,7 @@ def contours(
             f"the results are to be drawn as {' and '.join(measures)}; choose one with measure="
         )
     axes.check_new(width, figure)
-    scale = _scale(responses, levels, cmap)
+    scale = _choose_scale(responses, levels, cmap)
     with axes.typeset(width):
         rows = -(-count // axes.max_columns())
         columns = columns or -(-count // rows)
@@ -361,7 +361,7 @@ def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Respo
     return responses
 
 
-def _scale(
+def _choose_scale(
     responses: Sequence[Responses], levels: Levels | None, cmap: str | None
 ) -> _Scale:
     """Choose the contour levels and colour map of panels that share them."""
@@ -454,7 +454,7 @@ def _draw(
         + _blank_handles(responses, scale)
         + people_handles(groups)
     )
-    _colour_bar(scale, responses[0].measure, panels)
+    _draw_colour_bar(scale, responses[0].measure, panels)
     axes.legend_below(canvas, handles, people_title(groups))
 
 
@@ -562,7 +562,7 @@ def _draw_human(ax: Axes, result: xr.Dataset, responses: Responses) -> None:
     draw_curve(ax, curve.x, curve.sensitivity, curve.name, **style)
 
 
-def _colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
+def _draw_colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
     """Draw the colour bar of panels that share contour levels."""
     bar = panels[0].figure.colorbar(
         scale.colours,

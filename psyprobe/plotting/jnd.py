@@ -95,7 +95,7 @@ def jnd_panels(
     experiments: defaultdict[str, list[_Curve]] = defaultdict(list)
     drawings = []
     for panel, (result, name) in zip(panels, pairs, strict=True):
-        score = _score(result, measure, name)
+        score = _score_layer(result, measure, name)
         curves = list(_curves(result, score))
         experiments[score.experiment] += curves
         drawings.append((panel, result, name, score, curves))
@@ -131,9 +131,10 @@ def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
         layers = layers_of(result)
         views = {}
         for name in layers:
-            score = _score(result, None, name)
+            score = _score_layer(result, None, name)
             lines = [
-                _line(curve, score, i) for i, curve in enumerate(_curves(result, score))
+                _make_line(curve, score, i)
+                for i, curve in enumerate(_curves(result, score))
             ]
             views[name if len(layers) > 1 else ""] = lines
         panels.append(Panel(name_of(result), {"": views}))
@@ -147,14 +148,16 @@ def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     return [Figure("Just noticeable differences", x, y, panels, caption)]
 
 
-def _score(result: xr.Dataset, measure: str | None, layer: str) -> DiscriminationScore:
+def _score_layer(
+    result: xr.Dataset, measure: str | None, layer: str
+) -> DiscriminationScore:
     """Score the just noticeable differences of one layer."""
     (score,) = score_discrimination(result, measure=measure, layer=layer, resamples=100)
     assert isinstance(score, DiscriminationScore)
     return score
 
 
-def _line(curve: _Curve, score: DiscriminationScore, colour: int) -> Line:
+def _make_line(curve: _Curve, score: DiscriminationScore, colour: int) -> Line:
     """Convert a curve of just noticeable differences to a line of a figure."""
     names = [_label(curve, score, "observer"), curve.condition]
     style: Any = "people" if curve.responder == "people" else "line"

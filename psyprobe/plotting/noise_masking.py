@@ -72,7 +72,7 @@ def plot_noise_masking(
         A result is not over densities of noise, or no threshold is known.
     """
     csfs = chat_csfs(results if isinstance(results, Sequence) else [results])
-    series = [_masking(csf) for csf in csfs]
+    series = [_fit_masking(csf) for csf in csfs]
     ax = ax or axes.new_axes()
     heights: list[FloatArray] = []
     styles = zip(cycle(axes.COLOURS), cycle(_MARKERS), strict=False)
@@ -92,14 +92,14 @@ def plot_noise_masking(
         name = axes.printable(participant_name(csf))
         ax.plot(density, energy, marker, color=colour, markersize=5, label=name)
         if masking.fit is not None:
-            x, y = _fitted(masking)
+            x, y = _fitted_curve(masking)
             cells = masking.cells()
             label = (
                 f"efficiency {cells['efficiency']}\n"
                 f"$N_{{eq}}$ {cells['N_eq (deg²)']} deg²"
             )
             ax.plot(x, y, color=colour, linewidth=1.3, label=label)
-    x, y = _ideal(series)
+    x, y = _ideal_curve(series)
     if x.size:
         ax.plot(x, y, ":", color="0.35", label=_IDEAL)
         heights.append(y)
@@ -119,7 +119,7 @@ def over_noise(result: xr.Dataset) -> bool:
 def masking_figure(csfs: Sequence[xr.Dataset]) -> Figure | None:
     """Build a report's figure of threshold energy over noise; None without a threshold."""
     try:
-        series = [_masking(csf) for csf in csfs]
+        series = [_fit_masking(csf) for csf in csfs]
     except InputError:
         return None
     lines = []
@@ -130,7 +130,7 @@ def masking_figure(csfs: Sequence[xr.Dataset]) -> Figure | None:
             Line(name, density, energy, low=low, high=high, style="points", colour=i)
         )
         if masking.fit is not None:
-            lines.append(Line(f"{name}, fit", *_fitted(masking), colour=i))
+            lines.append(Line(f"{name}, fit", *_fitted_curve(masking), colour=i))
     values = np.concatenate([csf[NOISE_LEVEL].values for csf in csfs])
     return Figure(
         "Threshold energy over noise",
@@ -139,11 +139,11 @@ def masking_figure(csfs: Sequence[xr.Dataset]) -> Figure | None:
         panels=[Panel("", {"": {"": lines}})],
         caption="Lines: a linear amplifier with equivalent input noise. The ideal observer's "
         "energy is in proportion to the density.",
-        over=[Line(_IDEAL, *_ideal(series), style="people")],
+        over=[Line(_IDEAL, *_ideal_curve(series), style="people")],
     )
 
 
-def _masking(csf: xr.Dataset) -> NoiseMasking:
+def _fit_masking(csf: xr.Dataset) -> NoiseMasking:
     """Fit a result's thresholds over noise densities, refusing a result without any."""
     masking = noise_masking(csf)
     if masking is None or not any(point.energy for point in masking.thresholds):
@@ -174,7 +174,7 @@ def _columns(
     return density, energy, low, high
 
 
-def _fitted(masking: NoiseMasking) -> tuple[FloatArray, FloatArray]:
+def _fitted_curve(masking: NoiseMasking) -> tuple[FloatArray, FloatArray]:
     """Compute the fitted threshold energy over a grid of noise densities."""
     assert masking.fit is not None
     # Without an equivalent noise there is no energy to draw at 0.
@@ -182,7 +182,7 @@ def _fitted(masking: NoiseMasking) -> tuple[FloatArray, FloatArray]:
     return density, np.array([masking.energy(value) for value in density])
 
 
-def _ideal(series: Sequence[NoiseMasking]) -> tuple[FloatArray, FloatArray]:
+def _ideal_curve(series: Sequence[NoiseMasking]) -> tuple[FloatArray, FloatArray]:
     """Compute the ideal observer's threshold energy over a grid of noise densities."""
     density = _grid(series, with_zero=False)
     return density, series[0].ideal_energy * density

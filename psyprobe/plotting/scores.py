@@ -95,7 +95,7 @@ def heat_map(
         raise InputError("the scoreboard is empty; there is nothing to draw")
     ax = ax or new_axes(3.4 + 0.75 * len(tests), 1.5 + 0.22 * len(rows))
     values = np.array(
-        [[_value(row.entries.get(test)) for test in tests] for row in rows]
+        [[_value_or_nan(row.entries.get(test)) for test in tests] for row in rows]
     )
     quality = _quality(values, tests)
     image = ax.imshow(
@@ -174,14 +174,16 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     for place, row in enumerate(models):
         entry = row.entries[column]
         colour = colours.get(row.name) or colours[row.family]
-        ax.bar(place, _value(entry), color=colour, **_EDGE)
+        ax.bar(place, _value_or_nan(entry), color=colour, **_EDGE)
         if entry.low is not None and entry.high is not None:
             ends = [entry.low, entry.high]
             ax.plot([place, place], ends, color="black", linewidth=0.9)
     for name, (linestyle, row) in _references(board.rows).items():
         if _has_score(row, column):
             style: JsonObject = {"linestyle": linestyle, "linewidth": 1.1, "zorder": 3}
-            ax.axhline(_value(row.entries[column]), color="black", label=name, **style)
+            ax.axhline(
+                _value_or_nan(row.entries[column]), color="black", label=name, **style
+            )
     ax.axhline(0, color="black", linewidth=0.6)
     if all(row.name in colours for row in models):
         ax.set_xticks([])
@@ -296,7 +298,7 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
         bounded = scored.dropna(subset="low")
         band: JsonObject = {"color": paler(colour, 0.15), "linewidth": 0, "zorder": 0}
         ax.fill_between(bounded.index, bounded["low"], bounded["high"], **band)
-        pixels = _value(_entry(layers[0], PIXELS, metric))
+        pixels = _value_or_nan(_entry(layers[0], PIXELS, metric))
         if np.isfinite(pixels):
             ax.axhline(pixels, color=colour, linestyle=":", linewidth=1)
     ax.plot([], [], color="0.3", linestyle=":", label="pixels")
@@ -327,14 +329,14 @@ def _entry(score: Score, responder: str, metric: Metric) -> Entry:
     return entry
 
 
-def _value(entry: Entry | None) -> float:
+def _value_or_nan(entry: Entry | None) -> float:
     """Return the value of a score, NaN if there is none."""
     return float("nan") if entry is None or entry.value is None else entry.value
 
 
 def _has_score(row: BoardRow, test: Test) -> bool:
     """Tell whether a row of the scoreboard has a score in a test."""
-    return bool(np.isfinite(_value(row.entries.get(test))))
+    return bool(np.isfinite(_value_or_nan(row.entries.get(test))))
 
 
 def _is_reference(row: BoardRow) -> bool:

@@ -183,7 +183,7 @@ def load_probe(name: str, *, allow_files: bool = False) -> Probe:
     ('features', 'difference', 'answer')
     """
     if ".py:" in name:
-        return _probe_in_file(name, allow_files)
+        return _load_probe_in_file(name, allow_files)
     probe = _find(name)
     if not isinstance(probe, ProbeKind):
         return probe
@@ -211,7 +211,7 @@ def _import(name: str, load: Callable[[], Loaded]) -> Loaded:
         ) from error
 
 
-def _probe_in_file(name: str, allow_files: bool) -> Probe:
+def _load_probe_in_file(name: str, allow_files: bool) -> Probe:
     """Load the probe FILE.py:NAME, once; refuse one not loaded yet unless `allow_files`."""
     if not allow_files:
         if name in _FROM_FILES:

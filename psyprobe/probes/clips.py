@@ -144,7 +144,7 @@ def clip_answers(
         Answers as `psyprobe.probes.pair_batches.answer` describes them.
     """
     if observer.card.ability == "difference":
-        compare = _clip_differences if observer.card.clips else _mean_differences
+        compare = _ask_clip_differences if observer.card.clips else _mean_differences
         responses = compare(observer, tests, references.of(rows), frames_at_once)
         if responses.shape != (len(rows),) or not np.isfinite(responses).all():
             raise InputError(
@@ -198,7 +198,7 @@ def _groups(count: int, size: int, frames_at_once: int) -> Iterator[range]:
     return (range(count)[start : start + step] for start in range(0, count, step))
 
 
-def _clip_differences(
+def _ask_clip_differences(
     observer: Any,
     tests: DisplayedClips,
     references: DisplayedClips,

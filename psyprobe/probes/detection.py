@@ -322,7 +322,7 @@ def _scored_grid(
         curve_levels = {name: _curve_at(values) for name, values in levels.items()}
         scored = dict(levels)
     name = next(iter(levels))
-    scored[name] = _scored_values(experiment, name, scored[name])
+    scored[name] = _select_scored_values(experiment, name, scored[name])
     sensitivity = human_sensitivity(reference, native, scored)
     curve = None
     if len(levels) == 1:
@@ -350,7 +350,9 @@ def _curve_at(values: FloatArray) -> FloatArray:
     return above if values[0] > 0 else np.concatenate([values[:1], above])
 
 
-def _scored_values(experiment: Experiment, name: str, values: FloatArray) -> FloatArray:
+def _select_scored_values(
+    experiment: Experiment, name: str, values: FloatArray
+) -> FloatArray:
     """Select the level's values between score.above and score.below, refusing none."""
     above = experiment.score.above
     below = experiment.score.below

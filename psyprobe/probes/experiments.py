@@ -449,12 +449,12 @@ def _includes(result: Dataset, part: Dataset) -> bool:
     return all(
         result.attrs.get(name) == part.attrs.get(name) for name in _RUN_ATTRIBUTES
     ) and all(
-        name in result and _equal(result[name].values, values.values)
+        name in result and _are_equal(result[name].values, values.values)
         for name, values in part.variables.items()
     )
 
 
-def _equal(values: Any, other_values: Any) -> bool:
+def _are_equal(values: Any, other_values: Any) -> bool:
     """Tell whether two arrays are equal, floats within rounding."""
     if not values.dtype.kind == other_values.dtype.kind == "f":
         return np.array_equal(values, other_values)
@@ -544,7 +544,7 @@ def _schedules(
 ) -> Iterator[tuple[Experiment, Schedule]]:
     """Plan each variant of an experiment, with prices and budget of paid observers."""
     for variant in page.expanded():
-        schedule = _schedule(variant, observer, batch_size)
+        schedule = _plan_schedule(variant, observer, batch_size)
         paid_observers = [
             asked
             for asked in schedule.observers.values()
@@ -555,7 +555,7 @@ def _schedules(
         yield variant, schedule
 
 
-def _schedule(
+def _plan_schedule(
     experiment: Experiment, observer: Any, batch_size: int | None
 ) -> Schedule:
     """Let the probe plan an experiment's questions, refusing an observer that cannot answer."""

@@ -112,7 +112,7 @@ def answer_rows(store: Store, count: int) -> Iterator[JsonObject]:
             yield row | _flatten("answer", answered.answer)
 
 
-def _table(store: Store, count: int) -> pd.DataFrame:
+def _build_table(store: Store, count: int) -> pd.DataFrame:
     """Build a table of the first `count` answers of a store, with times as dates."""
     import pandas as pd
 
@@ -187,7 +187,7 @@ def _write_csv(store: Store, count: int, path: Path) -> None:
 
 def _write_parquet(store: Store, count: int, path: Path) -> None:
     """Write the first `count` answers of a store as a Parquet file."""
-    table = _table(store, count)
+    table = _build_table(store, count)
     try:
         table.to_parquet(path, engine="pyarrow", index=False)
     except ImportError:
@@ -203,7 +203,7 @@ def _write_netcdf(store: Store, count: int, path: Path) -> None:
     # NetCDF allows no "/" in names, and has neither missing text nor booleans.
     columns = {
         str(name).replace("/", "_"): ("answer", _uniform_column(column).to_numpy())
-        for name, column in _table(store, count).items()
+        for name, column in _build_table(store, count).items()
     }
     write_netcdf(xarray.Dataset(columns), path)
 

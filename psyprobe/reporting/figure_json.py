@@ -27,7 +27,7 @@ def compact(figure: Figure) -> JsonObject:
 
     def view(content: Grid | Sequence[Line]) -> Any:
         if not isinstance(content, Grid):
-            return [_line(line) for line in content]
+            return [_line_to_json(line) for line in content]
         key = (np.asarray(content.x).tobytes(), np.asarray(content.y).tobytes())
         axes.setdefault(key, [rounded(content.x), rounded(content.y)])
         return {
@@ -50,15 +50,15 @@ def compact(figure: Figure) -> JsonObject:
     ]
     return {
         "title": printable(figure.title),
-        "x": _axis(figure.x),
-        "y": _axis(figure.y),
+        "x": _axis_to_json(figure.x),
+        "y": _axis_to_json(figure.y),
         "choice": figure.choice,
         "options": [
             [key, printable(key), printable(label)]
             for key, label in figure.options.items()
         ],
         "panels": panels,
-        "over": [_line(line) for line in figure.over],
+        "over": [_line_to_json(line) for line in figure.over],
         "behind": [compact(other) for other in figure.behind],
         "grids": list(axes.values()),
     }
@@ -104,7 +104,7 @@ def rounded(values: ArrayLike, digits: int = 4) -> list[float | None]:
     ]
 
 
-def _axis(axis: Axis) -> JsonObject:
+def _axis_to_json(axis: Axis) -> JsonObject:
     """Convert an axis of a figure to JSON."""
     zero = {} if axis.zero is None else {"zero": float(f"{axis.zero:.4g}")}
     return {
@@ -117,7 +117,7 @@ def _axis(axis: Axis) -> JsonObject:
     }
 
 
-def _line(line: Line) -> JsonObject:
+def _line_to_json(line: Line) -> JsonObject:
     """Convert a line of a figure to JSON, without what is empty."""
     points: JsonObject = {
         "name": printable(line.name),

@@ -51,11 +51,11 @@ def render(template: str, **values: Any) -> str:
     <!doctype html>
     <html lang="en"><head><meta charset="utf-8"><title>&lt;script&gt;\x1b
     """
-    return _environment().get_template(template).render(values)
+    return _make_environment().get_template(template).render(values)
 
 
 @functools.cache
-def _environment() -> Environment:
+def _make_environment() -> Environment:
     """Set up the templates of reports, which escape and clean all text."""
     environment = Environment(
         loader=PackageLoader("psyprobe", ""),

@@ -200,7 +200,7 @@ def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> JsonMapping:
     return {"paragraphs": paragraphs, "cited": list(cited)}
 
 
-def _display(display: JsonMapping) -> str:
+def _describe_display(display: JsonMapping) -> str:
     """Describe a display in one sentence: luminance, ambient light and transfer function."""
     black = ", ".join(f"{luminance:g}" for luminance in np.atleast_1d(display["black"]))
     properties = [f"peak {display['peak']:g} cd/m²", f"black {black} cd/m²"]
@@ -230,7 +230,7 @@ def _design(result: xr.Dataset) -> list[str]:
         )
         sentences.append(f"Images were {pixels}.")
     if display:
-        sentences.append(_display(display))
+        sentences.append(_describe_display(display))
     axis = task_of(result).axis
     for name in (*levels_of(result), *([] if axis is None else [axis.name])):
         variable = result.get(name)

@@ -127,9 +127,8 @@ def report(
     if problem:
         failures.append(("scoreboard", problem))
     observers = {result.attrs["observer"] for result in results}
-    summary = (
-        f"{_count(len(observers), 'observer')} in {_count(len(sections), 'experiment')}"
-    )
+    observer_count = _count_noun(len(observers), "observer")
+    summary = f"{observer_count} in {_count_noun(len(sections), 'experiment')}"
     text = render(
         "reporting/report.html",
         title=title or summary,
@@ -321,6 +320,6 @@ def _flags(board: Scoreboard | None) -> list[Failure]:
     ]
 
 
-def _count(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     """Join a number and a noun, with "s" unless it is 1."""
     return f"{number} {noun}{'s' * (number != 1)}"

@@ -217,7 +217,7 @@ class Database:
         rows: list[Row] = []
         order = f"ORDER BY {_ORDER[table]}"
         for chunk in chunks(values):
-            condition = f"WHERE {column} IN ({_marks(chunk)}) {order}"
+            condition = f"WHERE {column} IN ({_write_marks(chunk)}) {order}"
             rows += [row for _, row in self._read(table, condition, chunk)]
         return rows
 
@@ -239,7 +239,7 @@ class Database:
         """Return one column's distinct cells in the rows with certain values in another column."""
         cells: set[Any] = set()
         for chunk in chunks(values):
-            query = f"SELECT {result} FROM {table} WHERE {column} IN ({_marks(chunk)})"
+            query = f"SELECT {result} FROM {table} WHERE {column} IN ({_write_marks(chunk)})"
             with self._explain_errors():
                 cells.update(cell for (cell,) in self._connection.execute(query, chunk))
         return cells
@@ -308,7 +308,7 @@ class Database:
         """Add rows with their checksums, but for rows whose key is there already."""
         columns = (*COLUMNS[table], "checksum")
         self._connection.executemany(
-            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({_marks(columns)}) "
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({_write_marks(columns)}) "
             "ON CONFLICT DO NOTHING",
             [(*row, checksum(row)) for row in rows],
         )
@@ -444,7 +444,7 @@ def chunks(values: Iterable[T]) -> Iterator[list[T]]:
         yield chunk
 
 
-def _marks(values: Sequence[Any]) -> str:
+def _write_marks(values: Sequence[Any]) -> str:
     """Write one "?" for each value, for an SQL statement."""
     return ", ".join("?" * len(values))
 

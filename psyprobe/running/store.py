@@ -152,7 +152,7 @@ class Store:
             self.add_contents(
                 content for answer, _ in timed_answers for content in answer.contents
             )
-            self.database.insert("procedure", self._procedures(timed_answers))
+            self.database.insert("procedure", self._procedure_rows(timed_answers))
             origins: dict[tuple[str, int], int] = {}
             rows = []
             for answer, milliseconds in timed_answers:
@@ -184,7 +184,9 @@ class Store:
         Their contents are in `all_contents`.
         """
         procedures = {name: parts for name, *parts in self.database.rows("procedure")}
-        origins = {row[0]: self._origin(row) for row in self.database.rows("origin")}
+        origins = {
+            row[0]: self._read_origin(row) for row in self.database.rows("origin")
+        }
         for row in self.database.iterate("answer"):
             key, experiment, _, _, origin, milliseconds = row
             procedure = key[-PROCEDURE_DIGITS:]
@@ -205,7 +207,7 @@ class Store:
     def origins(self, observer: str) -> list[Origin]:
         """Return all origins (software, device, server) of an observer's answers, in order."""
         rows = self.database.select("origin", "observer", [_shorten(observer)])
-        return [self._origin(row) for row in rows]
+        return [self._read_origin(row) for row in rows]
 
     # -- what digests stand for
 
@@ -269,7 +271,7 @@ class Store:
             begun = replace(
                 record, started=_now(), finished=None, outcome={}, origins=()
             )
-            self.database.insert("run", [_run_row(begun)])
+            self.database.insert("run", [_build_run_row(begun)])
         return begun
 
     def finish_run(
@@ -297,7 +299,7 @@ class Store:
                 return replace(stored, outcome=outcome)
             origins = tuple(self._origins_of_answers(set(keys)))
             finished = replace(begun, finished=_now(), outcome=outcome, origins=origins)
-            self.database.replace("run", _run_row(finished))
+            self.database.replace("run", _build_run_row(finished))
         return finished
 
     def adopt_run(self, record: RunRecord, *, replaces: bool | None = None) -> None:
@@ -305,19 +307,19 @@ class Store:
         with self.transaction():
             stored = self.find_run(record.key)
             if stored is None:
-                self.database.insert("run", [_run_row(record)])
+                self.database.insert("run", [_build_run_row(record)])
             elif stored.finished is None if replaces is None else replaces:
                 ending = {name: getattr(record, name) for name in _ENDING}
-                self.database.replace("run", _run_row(replace(stored, **ending)))
+                self.database.replace("run", _build_run_row(replace(stored, **ending)))
 
     def find_run(self, key: str) -> RunRecord | None:
         """Return the record of a run by its key, or None."""
         rows = self.database.select("run", "key", [_shorten(key)])
-        return self._run(rows[0]) if rows else None
+        return self._read_run(rows[0]) if rows else None
 
     def runs(self) -> list[RunRecord]:
         """Return the records of all runs, finished or not, in the order they began."""
-        return list(map(self._run, self.database.rows("run")))
+        return list(map(self._read_run, self.database.rows("run")))
 
     # -- inside
 
@@ -329,7 +331,9 @@ class Store:
                 "run the experiment again to ask them"
             )
 
-    def _procedures(self, timed_answers: Sequence[tuple[Answered, int]]) -> list[Row]:
+    def _procedure_rows(
+        self, timed_answers: Sequence[tuple[Answered, int]]
+    ) -> list[Row]:
         """Build the distinct rows of the table of procedures that answers refer to."""
         questions = {
             answer.question.procedure: answer.question for answer, _ in timed_answers
@@ -360,15 +364,15 @@ class Store:
         rows = self.database.select("origin", "id", sorted(numbers))
         if len(rows) < len(numbers):
             raise self.database.damaged("origin", sorted(numbers))
-        return [self._origin(row) for row in sorted(rows, key=lambda row: row[1:])]
+        return [self._read_origin(row) for row in sorted(rows, key=lambda row: row[1:])]
 
-    def _origin(self, row: Row) -> Origin:
+    def _read_origin(self, row: Row) -> Origin:
         """Build the origin of an answer (software, device, server) from a row."""
         software = self._decode("origin", row, "software")
         served = self._decode("origin", row, "served")
         return Origin(software, row[COLUMNS["origin"].index("device")], served)
 
-    def _run(self, row: Row) -> RunRecord:
+    def _read_run(self, row: Row) -> RunRecord:
         """Build the record of a run from a row, refusing a damaged one."""
         cells = dict(zip(COLUMNS["run"], row, strict=True))
         del cells["key"]
@@ -397,7 +401,7 @@ def _encode_response(answer: JsonMapping) -> str:
         ) from None
 
 
-def _run_row(record: RunRecord) -> Row:
+def _build_run_row(record: RunRecord) -> Row:
     """Build the row of a run for the database, its tables as JSON."""
     cells = {name: getattr(record, name) for name in COLUMNS["run"]}
     cells["key"] = _shorten(record.key)

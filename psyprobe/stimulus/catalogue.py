@@ -177,7 +177,7 @@ def catalogue_names(name: str) -> list[str]:
     >>> "gabor_achromatic" in catalogue_names("stimuli")
     True
     """
-    return sorted({**_foreign_pages(name).paths, **_built_in_pages(name)})
+    return sorted({**_foreign_pages(name).paths, **_find_built_in_pages(name)})
 
 
 @dataclass(frozen=True)
@@ -204,13 +204,15 @@ def list_pages(catalogue: str) -> Listing[PageRow]:
     catalogue : {"stimuli", "experiments"}
         The catalogue.
     """
-    rows = Listing([_page_row(catalogue, name) for name in catalogue_names(catalogue)])
+    rows = Listing(
+        [_describe_page(catalogue, name) for name in catalogue_names(catalogue)]
+    )
     for name, obstacle in broken_packages(catalogue).items():
         rows.append(PageRow(name, "pages of an installed package", obstacle=obstacle))
     return rows
 
 
-def _page_row(catalogue: str, name: str) -> PageRow:
+def _describe_page(catalogue: str, name: str) -> PageRow:
     """Describe a TOML page of a catalogue in one row, which says so if it cannot be read."""
     try:
         _, page = read_page(catalogue, name)
@@ -246,14 +248,14 @@ def broken_packages(name: str) -> dict[str, str]:
     return _foreign_pages(name).broken
 
 
-def _pages_in(folder: Path) -> dict[str, Path]:
+def _find_pages(folder: Path) -> dict[str, Path]:
     """Find the TOML files of a folder, by stem."""
     return {path.stem: path for path in folder.glob("*.toml")}
 
 
-def _built_in_pages(name: str) -> dict[str, Path]:
+def _find_built_in_pages(name: str) -> dict[str, Path]:
     """Find the TOML files of a built-in catalogue ("stimuli" ...), by stem."""
-    return _pages_in(catalogue_folder(name))
+    return _find_pages(catalogue_folder(name))
 
 
 class _ForeignPages(NamedTuple):
@@ -278,8 +280,8 @@ def _foreign_pages(name: str) -> _ForeignPages:
             reason = f": {type(error).__name__}: {error}"
         pages: dict[str, Path] = {}
         for folder in (package and package.submodule_search_locations) or []:
-            pages |= _pages_in(Path(folder))
-        duplicates = sorted(pages.keys() & {*_built_in_pages(name), *paths})
+            pages |= _find_pages(Path(folder))
+        duplicates = sorted(pages.keys() & {*_find_built_in_pages(name), *paths})
         if duplicates:
             broken[point.name] = (
                 f"{point.value} has a page {duplicates[0]!r}, and so has another; give it "
@@ -320,7 +322,7 @@ def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, JsonObjec
     path = Path(name_or_path)
     if path.suffix != ".toml":
         name = str(name_or_path)
-        pages = _built_in_pages(catalogue)
+        pages = _find_built_in_pages(catalogue)
         if name not in pages:
             pages |= _foreign_pages(catalogue).paths
         if name not in pages:
@@ -438,20 +440,24 @@ def read_levels(name: str, page: Any) -> FloatArray:
     check_known(
         f"key of the levels of {name}", page, ("from", "to", "n", "scale", "values")
     )
-    values = _numbers(name, page["values"]) if "values" in page else _spaced(name, page)
+    values = (
+        _read_numbers(name, page["values"])
+        if "values" in page
+        else _space_levels(name, page)
+    )
     if len(np.unique(values)) != len(values):
         raise InputError(f"levels of {name} repeat a value")
     return values
 
 
-def _spaced(name: str, page: JsonMapping) -> FloatArray:
+def _space_levels(name: str, page: JsonMapping) -> FloatArray:
     """Compute levels from `from`, `to` and `n`, spaced evenly on a log or linear scale."""
     for key in ("from", "to", "n"):
         if key not in page:
             raise InputError(
                 f"levels of {name} lack {key!r}; give from, to and n, or values"
             )
-    first, last = _numbers(name, [page["from"], page["to"]])
+    first, last = _read_numbers(name, [page["from"], page["to"]])
     n = page["n"]
     scale = page.get("scale", "log")
     if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= 10_000:
@@ -467,7 +473,7 @@ def _spaced(name: str, page: JsonMapping) -> FloatArray:
     return log_spaced(first, last, n)
 
 
-def _numbers(name: str, values: Any) -> FloatArray:
+def _read_numbers(name: str, values: Any) -> FloatArray:
     """Convert a number or list of numbers of a page to a non-empty array of finite floats."""
     listed = values if isinstance(values, list) else [values]
     for value in listed:

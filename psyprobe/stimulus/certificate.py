@@ -257,12 +257,12 @@ def worst_measurements(measurements: Iterable[Measurement]) -> tuple[Measurement
     worst: dict[str, Measurement] = {}
     for measurement in measurements:
         previous = worst.get(measurement.quantity)
-        if previous is None or _badness(measurement) > _badness(previous):
+        if previous is None or _rank_error(measurement) > _rank_error(previous):
             worst[measurement.quantity] = measurement
     return tuple(worst.values())
 
 
-def _badness(measurement: Measurement) -> tuple[float, float]:
+def _rank_error(measurement: Measurement) -> tuple[float, float]:
     """Rank a measurement by error over tolerance, then by error; rounding counts as none."""
     # Rounding differs between machines: it makes no image worse than another.
     severity = measurement.severity

@@ -144,7 +144,13 @@ class Parameter:
             numbers <= self.high
         )
         if not _all_true(valid):
-            require(valid, name, numbers, self.unit, f"it must be {self._limits(name)}")
+            require(
+                valid,
+                name,
+                numbers,
+                self.unit,
+                f"it must be {self._describe_limits(name)}",
+            )
         if self.above and self.low == 0:
             has_square = np.asarray(numbers) >= _SMALLEST
             require(
@@ -152,7 +158,7 @@ class Parameter:
             )
         return numbers
 
-    def _limits(self, name: str) -> str:
+    def _describe_limits(self, name: str) -> str:
         """Describe in words the range and unit that a parameter allows."""
         limits = []
         if self.low > -math.inf:

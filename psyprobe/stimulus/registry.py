@@ -49,13 +49,13 @@ def stimulus_kind(name: str) -> Callable[[Kind], Kind]:
     def register(kind: Kind) -> Kind:
         if name in KINDS:
             raise InputError(f"stimulus kind {name!r} is registered twice")
-        _add(name, kind)
+        _add_kind(name, kind)
         return kind
 
     return register
 
 
-def _add(name: str, kind: type[Specification]) -> None:
+def _add_kind(name: str, kind: type[Specification]) -> None:
     """Register a stimulus kind under a name, with the digest of its package's source if foreign."""
     KINDS[name] = kind
     kind.kind = name
@@ -82,7 +82,7 @@ def find_kind(name: str, *, allow_files: bool = False) -> type[Specification]:
     """
     in_file = ".py:" in name
     if in_file and allow_files:
-        return _kind_in_file(name)
+        return _load_kind_in_file(name)
     if name in KINDS:
         return KINDS[name]
     if in_file:
@@ -99,7 +99,8 @@ def find_kind(name: str, *, allow_files: bool = False) -> type[Specification]:
         return _register_foreign(name, points[name].load())
     except (Exception, SystemExit) as error:
         raise InputError(
-            f"the stimulus kind {name!r} of an installed package does not load: {_reason(error)}"
+            f"the stimulus kind {name!r} of an installed package does not load: "
+            f"{_describe_error(error)}"
         ) from None
 
 
@@ -118,7 +119,7 @@ def broken_kinds() -> dict[str, str]:
             if KINDS.get(point.name) is not kind:
                 _register_foreign(point.name, kind)
         except (Exception, SystemExit) as error:
-            reasons[point.name] = _reason(error)
+            reasons[point.name] = _describe_error(error)
     return reasons
 
 
@@ -166,18 +167,18 @@ def _register_foreign(name: str, kind: Any) -> type[Specification]:
         )
     if KINDS.get(name, kind) is not kind:
         raise InputError(f"psyprobe has a kind {name!r} itself; give it another name")
-    _add(name, kind)
+    _add_kind(name, kind)
     return kind
 
 
-def _reason(error: BaseException, file: str | None = None) -> str:
+def _describe_error(error: BaseException, file: str | None = None) -> str:
     """Describe in one line why a stimulus kind could not be loaded."""
     if isinstance(error, InputError):
         return " ".join(str(error).split())
     return describe_failure(error, file)
 
 
-def _kind_in_file(name: str) -> type[Specification]:
+def _load_kind_in_file(name: str) -> type[Specification]:
     """Load a stimulus kind from FILE.py:CLASS, with the file's digest as its identity."""
     file, _, attribute = name.rpartition(":")
     path = Path(file).resolve()
@@ -207,5 +208,5 @@ def _import_file(path: Path, digest: str) -> Any:
         return run_file(path, f"psyprobe_stimulus_{path.stem}_{digest[:16]}")
     except (Exception, SystemExit) as error:
         raise InputError(
-            f"{path} cannot be imported: {_reason(error, str(path))}"
+            f"{path} cannot be imported: {_describe_error(error, str(path))}"
         ) from error

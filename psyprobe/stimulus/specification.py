@@ -142,7 +142,7 @@ class Specification(_Frozen):
         )
         if not self.ppd > 0:
             raise InputError(f"ppd is {self.ppd:g}; pixels per degree must be > 0")
-        object.__setattr__(self, "size", _height_and_width(self.size))
+        object.__setattr__(self, "size", _read_size(self.size))
         definitions = self.parameters()
         for name in self.files():
             object.__setattr__(self, name, str(getattr(self, name)))
@@ -670,7 +670,7 @@ def _restore(kind: str, values: JsonObject) -> Specification:
     return find_kind(kind, allow_files=True)(**values)
 
 
-def _height_and_width(size: Any) -> Size:
+def _read_size(size: Any) -> Size:
     """Convert a size to (height, width) in whole pixels from 1 to 16384, or refuse it."""
     pair = (size, size) if isinstance(size, int | np.integer) else size
     try:

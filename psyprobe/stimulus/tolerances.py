@@ -84,7 +84,7 @@ def tolerance(quantity: str, precision: str) -> float:
     """
     if quantity not in TOLERANCES:
         raise unknown_name("quantity", quantity, TOLERANCES)
-    return TOLERANCES[quantity].values[_column(precision)]
+    return TOLERANCES[quantity].values[_find_column(precision)]
 
 
 def roundoff(precision: str) -> float:
@@ -95,10 +95,10 @@ def roundoff(precision: str) -> float:
     >>> roundoff("float32")
     5.960464477539063e-08
     """
-    return _ROUNDOFF[_column(precision)]
+    return _ROUNDOFF[_find_column(precision)]
 
 
-def _column(precision: str) -> int:
+def _find_column(precision: str) -> int:
     """Find the place of a precision ("float32" ...) in the table of tolerances, or refuse it."""
     if precision not in PRECISIONS:
         raise unknown_name("precision", precision, PRECISIONS)

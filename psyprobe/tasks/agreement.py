@@ -114,7 +114,7 @@ class PeopleAgreement(Tabled):
                 title,
                 OBSERVER,
                 f"{pair.first} and {pair.second}",
-                _cells(pair),
+                _format_cells(pair),
                 pair.to_dict(),
             )
             for pair in self.pairs
@@ -162,7 +162,7 @@ class PeopleMean(TaskScore):
         }
 
 
-def _cells(pair: Agreement) -> dict[str, str]:
+def _format_cells(pair: Agreement) -> dict[str, str]:
     """Format how often two readers agree, with Cohen's kappa, as cells."""
     share = f" ({100 * pair.equal / pair.both:.1f} %)" if pair.both else ""
     return {

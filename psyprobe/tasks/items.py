@@ -123,7 +123,7 @@ def answer_items(
     for name, observer_batches in groupby(
         batches, key=lambda batch: batch.questions[0].observer
     ):
-        yield from _answer(observers[name], observer_batches)
+        yield from _ask_batches(observers[name], observer_batches)
 
 
 def ask_items(
@@ -211,7 +211,7 @@ def batches_of(
         groups.setdefault(question.images, []).append(question)
     return [
         Batch(
-            tuple(_question(question, observer, version) for question in group),
+            tuple(_build_question(question, observer, version) for question in group),
             ImageQuestions(
                 images,
                 {question.request_digest: question.request for question in group},
@@ -228,12 +228,12 @@ def keys_of(
 ) -> dict[str, str]:
     """Compute the key of each question's answer in a store, by the question's name."""
     return {
-        question.name: _question(question, observer, version).key
+        question.name: _build_question(question, observer, version).key
         for question in questions
     }
 
 
-def _question(
+def _build_question(
     question: ItemQuestion, observer: AnswerObserver, version: str
 ) -> Question:
     """Build the question to store: image, request, observer and version, as digests."""
@@ -242,7 +242,9 @@ def _question(
     )
 
 
-def _answer(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answered]:
+def _ask_batches(
+    observer: AnswerObserver, batches: Iterable[Batch]
+) -> Iterator[Answered]:
     """Ask an observer the questions of batches, and iterate over the answers to store."""
     pending: dict[str, tuple[Question, ImageQuestions]] = {}
 

@@ -215,11 +215,14 @@ def _read_json(path: Path) -> pd.DataFrame:
         )
     _check_width(max(map(len, data)), path)
     return pd.DataFrame(
-        [{_text(name): _text(value) for name, value in row.items()} for row in data]
+        [
+            {_to_text(name): _to_text(value) for name, value in row.items()}
+            for row in data
+        ]
     ).fillna("")
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     """Convert a cell to text, the first entry of a list, with broken characters escaped."""
     if isinstance(value, list):
         value = value[0] if value else ""

@@ -245,8 +245,8 @@ def _fitting_causes(
     rounding = _rounding_error(light, expected.display)
     if error <= max(rounding, 1e-7 * expected.spec.luminance):
         return ()
-    fits = _fits(plain_faults, light)
-    measured_fits = _fits(measured, light)
+    fits = _fit_faults(plain_faults, light)
+    measured_fits = _fit_faults(measured, light)
     best = _smallest_distance(fits)
     best_measured = _smallest_distance(measured_fits)
     # Where the level is off by more than the pattern, the pattern itself must be explained too.
@@ -283,7 +283,7 @@ class _Fit(NamedTuple):
     fault: Fault
 
 
-def _fits(candidates: Iterable[Fault], light: Light) -> list[_Fit]:
+def _fit_faults(candidates: Iterable[Fault], light: Light) -> list[_Fit]:
     """Compute how far an image is from what each candidate fault would draw."""
     return [_Fit(_distance(light.pixels, fault.light), fault) for fault in candidates]
 

@@ -81,7 +81,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.section("calibration")
     count = "1 image" if images == 1 else f"{images} images"
     terminalreporter.write_line(f"{count} measured; the worst of each quantity:")
-    for line in _table(worst):
+    for line in _table_lines(worst):
         terminalreporter.write_line(line)
 
 
@@ -105,7 +105,7 @@ def _certificates(terminalreporter: Any) -> Iterator[tuple[str, JsonObject]]:
                     yield report.nodeid, value
 
 
-def _table(worst: _WorstErrors) -> list[str]:
+def _table_lines(worst: _WorstErrors) -> list[str]:
     """Align the worst error of each quantity and precision as lines of a table."""
     table = [["", "quantity", "precision", "error", "tolerance", "test"]]
     for (quantity, precision), (_, measurement, test) in worst.items():

@@ -207,7 +207,7 @@ def _place(draw: st.DrawFn, values: JsonObject) -> dict[str, float]:
     }
 
 
-def _contrast(
+def _contrasts(
     values: JsonObject, display: Display | None, share: float = 1.0
 ) -> st.SearchStrategy[float]:
     """Build a strategy of contrasts up to a share of the largest that can be shown."""
@@ -263,14 +263,14 @@ def _patterns(
     ) -> M:
         values = draw(_modulation(display, direction, sampling))
         allowed = add_parameters(draw, values)
-        contrast = draw(_contrast(values, display, share * abs(allowed)))
+        contrast = draw(_contrasts(values, display, share * abs(allowed)))
         return kind(contrast=math.copysign(contrast, allowed), **values)
 
     strategy.__doc__ = f"{summary}; parameters as in `Patterns`."
     return strategy
 
 
-def _gabor(draw: st.DrawFn, values: JsonObject) -> float:
+def _draw_gabor(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a random Gabor's parameters into `values`; return its share of the largest contrast."""
     values |= draw(_carrier(values))
     longest = max(values["size"]) / values["ppd"]
@@ -285,7 +285,7 @@ def _gabor(draw: st.DrawFn, values: JsonObject) -> float:
     return 0.5 if values["balanced"] else 1.0
 
 
-def _grating(draw: st.DrawFn, values: JsonObject) -> float:
+def _draw_grating(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a grating's parameters into `values`; return its share of the largest contrast."""
     values |= draw(_carrier(values))
     values["window"] = draw(st.sampled_from(Grating.windows))
@@ -297,7 +297,7 @@ def _grating(draw: st.DrawFn, values: JsonObject) -> float:
     return 1.0
 
 
-def _noise(draw: st.DrawFn, values: JsonObject) -> float:
+def _draw_noise(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a noise's parameters into `values`; return its share of the largest contrast."""
     ppd = values["ppd"]
     fewest = min(values["size"])
@@ -319,7 +319,7 @@ def _noise(draw: st.DrawFn, values: JsonObject) -> float:
     return 1 / _NOISE_PEAK
 
 
-def _disc(draw: st.DrawFn, values: JsonObject) -> float:
+def _draw_disc(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a disc's parameters into `values`; return the sign of its contrast."""
     shortest = min(values["size"]) / values["ppd"]
     radius = draw(_number(2 / values["ppd"], shortest / 2, shortest / 4))
@@ -331,7 +331,7 @@ def _disc(draw: st.DrawFn, values: JsonObject) -> float:
     return draw(st.sampled_from([1.0, -1.0]))
 
 
-def _letter(draw: st.DrawFn, values: JsonObject) -> float:
+def _draw_letter(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a letter's parameters into `values`; return the sign of its contrast."""
     largest = 0.8 * min(values["size"])
     values |= {
@@ -342,10 +342,10 @@ def _letter(draw: st.DrawFn, values: JsonObject) -> float:
     return draw(st.sampled_from([1.0, -1.0]))
 
 
-def _optotype(draw: st.DrawFn, values: JsonObject) -> float:
+def _draw_optotype(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a Sloan letter's parameters into `values`; return the sign of its contrast."""
     values["letter"] = draw(st.sampled_from(SLOAN))
-    return _letter(draw, values)
+    return _draw_letter(draw, values)
 
 
 def _image(draw: st.DrawFn, values: JsonObject) -> float:
@@ -460,22 +460,22 @@ def _dots(draw: st.DrawFn, values: JsonObject) -> float:
     return 1 / count
 
 
-gabors = _patterns(Gabor, "Draw Gabors", _gabor)
-gratings = _patterns(Grating, "Draw gratings behind any window", _grating)
+gabors = _patterns(Gabor, "Draw Gabors", _draw_gabor)
+gratings = _patterns(Grating, "Draw gratings behind any window", _draw_grating)
 noises = _patterns(
-    Noise, "Draw band-limited noise, brick-wall and soft, white to pink", _noise
+    Noise, "Draw band-limited noise, brick-wall and soft, white to pink", _draw_noise
 )
-discs = _patterns(Disc, "Draw discs, brighter and darker, hard and soft", _disc)
-squares = _patterns(SquareWave, "Draw square waves behind any window", _grating)
-optotypes = _patterns(Optotype, "Draw Sloan's letters, dark and bright", _optotype)
-landolts = _patterns(Landolt, "Draw Landolt rings, gaps anywhere", _letter)
+discs = _patterns(Disc, "Draw discs, brighter and darker, hard and soft", _draw_disc)
+squares = _patterns(SquareWave, "Draw square waves behind any window", _draw_grating)
+optotypes = _patterns(Optotype, "Draw Sloan's letters, dark and bright", _draw_optotype)
+landolts = _patterns(Landolt, "Draw Landolt rings, gaps anywhere", _draw_letter)
 images = _patterns(Image, "Draw a photograph behind any window", _image)
 element_fields = _patterns(Elements, "Draw Gabors at two places", _elements)
 textures = _patterns(Texture, "Draw textures of few Gabors", _texture)
 contours = _patterns(Contour, "Draw short paths among few Gabors", _contour)
 glasses = _patterns(Glass, "Draw Glass patterns of few pairs", _glass)
 kinematograms = _patterns(Dots, "Draw short clips of few dots", _dots)
-tumbling_es = _patterns(TumblingE, "Draw letters E, arms anywhere", _letter)
+tumbling_es = _patterns(TumblingE, "Draw letters E, arms anywhere", _draw_letter)
 
 #: Every kind of still pattern.
 PATTERNS: tuple[Patterns[Any], ...] = (

@@ -123,7 +123,7 @@ def fit_equivalent_noise(
     noise = np.asarray(densities, float)
     contrast = np.asarray(contrasts, float)
     spread = np.broadcast_to(np.asarray(sd, float), contrast.shape)
-    _check(noise, contrast, spread, energy, d_prime)
+    _check_thresholds(noise, contrast, spread, energy, d_prime)
     log_contrast = 2 * np.log10(contrast) - math.log10(d_prime**2 / energy)
     weights = 1 / (2 * spread) ** 2
 
@@ -175,7 +175,7 @@ def fit_equivalent_noise(
     )
 
 
-def _check(
+def _check_thresholds(
     noise: FloatArray,
     contrast: FloatArray,
     spread: FloatArray,

@@ -73,8 +73,8 @@ class NoiseMasking:
         if fit is None:
             return {"efficiency": "-", "N_eq (deg²)": "-"}
         return {
-            "efficiency": _interval(fit.efficiency, *fit.efficiency_interval),
-            "N_eq (deg²)": _interval(fit.density, *fit.density_interval),
+            "efficiency": _format_interval(fit.efficiency, *fit.efficiency_interval),
+            "N_eq (deg²)": _format_interval(fit.density, *fit.density_interval),
             "residuals (log10)": f"{fit.rms_residual:.3f}",
             "p": f"{fit.p_value:.2g}",
         }
@@ -87,10 +87,10 @@ class NoiseMasking:
         return {
             "calculation_efficiency": fit.efficiency,
             "calculation_efficiency_low": fit.efficiency_interval[0],
-            "calculation_efficiency_high": _finite(fit.efficiency_interval[1]),
+            "calculation_efficiency_high": _finite_or_none(fit.efficiency_interval[1]),
             "equivalent_noise_deg2": fit.density,
             "equivalent_noise_deg2_low": fit.density_interval[0],
-            "equivalent_noise_deg2_high": _finite(fit.density_interval[1]),
+            "equivalent_noise_deg2_high": _finite_or_none(fit.density_interval[1]),
             "equivalent_noise_rms_log10": fit.rms_residual,
             "equivalent_noise_p_value": fit.p_value,
         }
@@ -169,13 +169,13 @@ def _gaps(densities: FloatArray) -> Iterator[str]:
         yield f"the equivalent noise is a rough one: {', '.join(lacks)}"
 
 
-def _interval(value: float | None, low: float, high: float) -> str:
+def _format_interval(value: float | None, low: float, high: float) -> str:
     """Format a value with its interval, or "below" the upper end if there is no value."""
     if value is None:
         return f"below {high:.3g}"
     return f"{value:.3g} [{low:.3g}, {high:.3g}]"
 
 
-def _finite(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     """Return a finite number as it is, and None for any other."""
     return value if math.isfinite(value) else None

@@ -269,16 +269,16 @@ def training_notes(result: xr.Dataset) -> list[str]:
     unreached = [stage for stage in stages if not stage["reached"]]
     if unreached:
         notes.append(
-            f"at {_values(unreached)} no contrast of the page is told apart with a d' of 2, so the "
-            "stage was trained at the highest; give higher contrasts"
+            f"at {_list_levels(unreached)} no contrast of the page is told apart with a d' of 2, "
+            "so the stage was trained at the highest; give higher contrasts"
         )
     limited = [
         stage for stage in stages if stage["learning"] and not stage["endless_d_prime"]
     ]
     if limited:
         notes.append(
-            f"at {_values(limited)} d' still grows with training: efficiency is at least what is "
-            "shown; give more pairs"
+            f"at {_list_levels(limited)} d' still grows with training: efficiency is at least what "
+            "is shown; give more pairs"
         )
     leaks = [
         stage
@@ -287,7 +287,7 @@ def training_notes(result: xr.Dataset) -> list[str]:
     ]
     if leaks:
         notes.append(
-            f"at {_values(leaks)} stages trained on swapped labels still tell signal from none"
+            f"at {_list_levels(leaks)} stages trained on swapped labels still tell signal from none"
         )
     if "noise" not in page_of(result):
         notes.append(
@@ -296,6 +296,6 @@ def training_notes(result: xr.Dataset) -> list[str]:
     return notes
 
 
-def _values(stages: list[JsonMapping]) -> str:
+def _list_levels(stages: list[JsonMapping]) -> str:
     """List as text the levels (frequencies, say) at which decision stages were trained."""
     return ", ".join(f"{stage['value']:g}" for stage in stages)

@@ -145,7 +145,7 @@ def _words_pattern(word: str) -> str:
 
 
 @lru_cache(64)
-def _vocabulary(
+def _build_vocabulary(
     labels: tuple[str, ...], aliases: tuple[tuple[str, ...], ...]
 ) -> _Vocabulary:
     """Build the words that stand for each label, cached."""
@@ -195,7 +195,7 @@ def _read(
     reply: str, labels: tuple[str, ...], aliases: tuple[tuple[str, ...], ...]
 ) -> str:
     """Read which label a reply names, or "ambiguous", "refusal" or "invalid"."""
-    vocabulary = _vocabulary(labels, aliases)
+    vocabulary = _build_vocabulary(labels, aliases)
     text = without_struck(first_and_last(without_reasoning(reply)))
     text = re.sub("[\u2018\u2019\u02bc\u00b4]", "'", text.translate(_LOOK_ALIKES))
     text = _MARKUP.sub(" ", text).strip()

@@ -288,8 +288,8 @@ def _label_scores(
             LabelScore(
                 label,
                 answered,
-                _finite(confusions.correct[i]),
-                _finite(confusions.shares[i]),
+                _finite_or_none(confusions.correct[i]),
+                _finite_or_none(confusions.shares[i]),
                 float(bias[i]),
                 float(low[i]),
                 float(high[i]),
@@ -331,6 +331,6 @@ def _uneven_p(confusions: Confusions) -> float | None:
     return float(stats.chisquare(said, shown).pvalue)
 
 
-def _finite(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     """Convert to a float, and to None what is not finite."""
     return float(value) if np.isfinite(value) else None

@@ -191,7 +191,7 @@ class CsfPosterior(Posterior):
         with np.errstate(divide="ignore"):
             self._log_prior = np.log(prior).reshape(-1)
         self._log = np.zeros((count, w * g * l))
-        self._share()
+        self._update_shared_mass()
 
     def mean_parameters(self) -> dict[str, float]:
         """Compute the posterior means of the log-parabola's four parameters."""
@@ -242,7 +242,7 @@ class CsfPosterior(Posterior):
         rise = (joint * (1 - g - l)).sum(axis=(2, 3))
         return mass, guess, rise
 
-    def _detection(self, place: int, x: float) -> FloatArray:
+    def _detection_probability(self, place: int, x: float) -> FloatArray:
         """Compute the probability to detect a log contrast, for each threshold and width."""
         return detection_probability(
             np.array(x),
@@ -251,7 +251,7 @@ class CsfPosterior(Posterior):
             self.grid.function,
         )
 
-    def _condition(self, place: int) -> None:
+    def _update_evidence(self, place: int) -> None:
         """Update one frequency's likelihood, smoothed over deviations from the parabola."""
         log = self._log_likelihood(place)
         before = self._smooth[place]
@@ -262,13 +262,13 @@ class CsfPosterior(Posterior):
         )
         self._log += (np.log(self._smooth[place]) - np.log(before))[self._cell[place]]
 
-    def _share(self) -> None:
+    def _update_shared_mass(self) -> None:
         """Update the posterior mass of the parabola and rates from all answers."""
         catch = self._catch[0] + self._catch[1] / self.dispersion
         catch = np.broadcast_to(catch, self.grid.shape[1:]).reshape(-1)
         self._mass = self._normalised(self._log + (self._log_prior + catch))
 
-    def _common(self) -> FloatArray:
+    def _shared_mass(self) -> FloatArray:
         """Sum the posterior mass over parabolas: what is left is over width and rates."""
         return np.asarray(self._mass.sum(axis=0).reshape(self.grid.shape[1:]))
 

@@ -173,7 +173,7 @@ class PsychometricFit:
             "lapse",
             "sensitivity",
         ]
-        rows = self.to_frame()[names].map(_rounded).to_numpy().tolist()
+        rows = self.to_frame()[names].map(_format_cell).to_numpy().tolist()
         return html.table([names, *rows], f"Psychometric function ({self.function})")
 
     def predict(self, contrast: npt.ArrayLike) -> FloatArray:
@@ -212,6 +212,6 @@ class PsychometricFit:
         return np.where(fitted[..., None], probability, np.nan)
 
 
-def _rounded(cell: Any) -> str:
+def _format_cell(cell: Any) -> str:
     """Format a number to four digits, and any other cell as text."""
     return f"{cell:.4g}" if isinstance(cell, float | np.floating) else str(cell)

@@ -157,7 +157,7 @@ class Profile:
         if closed.size:
             # Wide searches tell whether the solutions beside an end led past a better one, and
             # whether the loss falls again towards the bound, so that the end is open.
-            bound = self._bound(ends)
+            bound = self._search_bound(ends)
             checks = self.evaluate(
                 ends[np.tile(closed, 2)], np.concatenate([end[closed], bound[closed]])
             )
@@ -182,7 +182,7 @@ class Profile:
             )
         return end
 
-    def _bound(self, ends: Ends) -> FloatArray:
+    def _search_bound(self, ends: Ends) -> FloatArray:
         """Look up the bound of the parameter that each interval end searches."""
         lower = self.problem.lower
         upper = self.problem.upper
@@ -206,7 +206,7 @@ class Profile:
         start = self.best.point[ends.curve // self.problem.counts.x.shape[1]]
         inside = Positions(ends.centre.copy(), np.zeros(ends.centre.size), start)
         outside = inside.copy()
-        bound = self._bound(ends)
+        bound = self._search_bound(ends)
         step = self._first_step(ends)
         pending: Index = np.arange(ends.centre.size)
         for turn in range(_ROUNDS):

@@ -201,7 +201,7 @@ def default_grid(
     lapse = (0.0, 0.01, 0.03, 0.06, 0.1)
     low, high = _threshold_ends(contrasts)
     threshold = np.linspace(low, high, int(np.ceil((high - low) / 0.06)) + 1)
-    return _grid(
+    return _build_grid(
         threshold, np.geomspace(0.2, 2.0, 9), guess, lapse, 0.1, chance, function
     )
 
@@ -227,12 +227,12 @@ def csf_width_and_rates(
     threshold = np.linspace(low, high, round((high - low) / 0.05) + 1)
     guess = (0.0, 0.03, 0.09, 0.18, 0.32, 0.5)
     lapse = (0.0, 0.03, 0.1)
-    return _grid(
+    return _build_grid(
         threshold, np.array([0.4, 0.75, 1.4]), guess, lapse, 0.0, chance, function
     )
 
 
-def _grid(
+def _build_grid(
     threshold: FloatArray,
     width: FloatArray,
     guesses: Edges,
@@ -390,10 +390,10 @@ class Posterior(ABC):
         else:
             self._answers[place].append(answer)
             self._add(place, answer)
-            self._condition(place)
-        self._share()
+            self._update_evidence(place)
+        self._update_shared_mass()
         if answer.soft:
-            self._disperse()
+            self._update_dispersion()
 
     def expected(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Compute one value's posterior of threshold and width, and the expected rates with it.
@@ -426,17 +426,17 @@ class Posterior(ABC):
 
     def mean_guess(self) -> float:
         """Compute the posterior mean of the guess rate."""
-        return float(self._common().sum(axis=(0, 2)) @ self.grid.guess)
+        return float(self._shared_mass().sum(axis=(0, 2)) @ self.grid.guess)
 
     def mean_lapse(self) -> float:
         """Compute the posterior mean of the lapse rate."""
-        return float(self._common().sum(axis=(0, 1)) @ self.grid.lapse)
+        return float(self._shared_mass().sum(axis=(0, 1)) @ self.grid.lapse)
 
     def _add(self, place: int, answer: Answer) -> None:
         """Multiply an answer's likelihood into that of its value (a frequency, say)."""
         g = self.grid.guess[:, None]
         l = self.grid.lapse
-        detection = self._detection(place, answer.x)[:, :, None, None]
+        detection = self._detection_probability(place, answer.x)[:, :, None, None]
         psi = g + (1 - g - l) * detection
         log_likelihood = self._log_likelihoods[place, int(answer.soft)]
         term = log_probability(psi, answer.response)
@@ -447,7 +447,7 @@ class Posterior(ABC):
         hard, soft = self._log_likelihoods[place]
         return np.asarray(hard + soft / self.dispersion)
 
-    def _disperse(self) -> None:
+    def _update_dispersion(self) -> None:
         """Estimate how much answers given as probabilities scatter, and weigh them by it."""
         g = self.mean_guess()
         l = self.mean_lapse()
@@ -462,8 +462,8 @@ class Posterior(ABC):
         self.dispersion = dispersion(self._answers, psi)
         for place, (_, soft) in enumerate(self._log_likelihoods):
             if soft.any():
-                self._condition(place)
-        self._share()
+                self._update_evidence(place)
+        self._update_shared_mass()
 
     def _normalised(self, log: FloatArray) -> FloatArray:
         """Convert log weights to probabilities that sum to 1, in place."""
@@ -480,19 +480,19 @@ class Posterior(ABC):
         return log
 
     @abstractmethod
-    def _detection(self, place: int, x: float) -> FloatArray:
+    def _detection_probability(self, place: int, x: float) -> FloatArray:
         """Compute the probability of seeing log10 contrast x, in the order of the tables."""
 
     @abstractmethod
-    def _condition(self, place: int) -> None:
+    def _update_evidence(self, place: int) -> None:
         """Update the posterior at one value, whose log-likelihood has changed."""
 
     @abstractmethod
-    def _share(self) -> None:
+    def _update_shared_mass(self) -> None:
         """Update the posterior of the parameters that all values share."""
 
     @abstractmethod
-    def _common(self) -> FloatArray:
+    def _shared_mass(self) -> FloatArray:
         """Compute the posterior of the common width and of the rates, shape (W, G, L)."""
 
     @abstractmethod
@@ -545,8 +545,8 @@ class ThresholdPosterior(Posterior):
         ] * values
         self._linked: list[FloatArray] = [np.empty(0)] * values
         for place in range(values):
-            self._condition(place)
-        self._share()
+            self._update_evidence(place)
+        self._update_shared_mass()
 
     def tell(self, place: int | None, x: float, response: float) -> None:
         """Update the posterior by one answer, and refine the grid of its value."""
@@ -572,14 +572,14 @@ class ThresholdPosterior(Posterior):
         mass, guess, rise = tables.transpose(2, 1, 0)
         return mass, guess, rise
 
-    def _detection(self, place: int, x: float) -> FloatArray:
+    def _detection_probability(self, place: int, x: float) -> FloatArray:
         """Compute the probability to detect a log contrast, by width and threshold."""
         width = self.grid.width[:, None]
         return detection_probability(
             np.array(x), self.thresholds[place], width, self.grid.function
         )
 
-    def _condition(self, place: int) -> None:
+    def _update_evidence(self, place: int) -> None:
         """Update one value's thresholds given all else, and the evidence for widths and rates."""
         # The threshold given all else, and the evidence for each width and pair of rates, relative
         # to `top`.
@@ -592,7 +592,7 @@ class ThresholdPosterior(Posterior):
         self._linked[place] = np.tensordot(self._link, total, 1)
         self._threshold_given[place] = mass / np.where(total > 0, total, 1.0)[:, None]
 
-    def _share(self) -> None:
+    def _update_shared_mass(self) -> None:
         """Update the posterior of width and rates from the evidence at all values."""
         log = self._log_prior + self._catch[0] + self._catch[1] / self.dispersion
         with np.errstate(divide="ignore"):
@@ -600,7 +600,7 @@ class ThresholdPosterior(Posterior):
                 log = log + top + np.log(linked)
         self._shared = self._normalised(log)
 
-    def _common(self) -> FloatArray:
+    def _shared_mass(self) -> FloatArray:
         """The posterior mass of width and rates, which all values share."""
         return self._shared
 
@@ -640,5 +640,5 @@ class ThresholdPosterior(Posterior):
         self._log_likelihoods[place] = 0.0
         for answer in self._answers[place]:
             self._add(place, answer)
-        self._condition(place)
-        self._share()
+        self._update_evidence(place)
+        self._update_shared_mass()

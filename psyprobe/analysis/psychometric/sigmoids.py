@@ -50,7 +50,7 @@ def log_sum(a: FloatArray | float, b: FloatArray | float) -> FloatArray:
     return np.asarray(np.maximum(a, b) + np.log1p(np.exp(-distance)))
 
 
-def _power(z: FloatArray) -> FloatArray:
+def _clipped_exp(z: FloatArray) -> FloatArray:
     """Compute exp(z), clipped at z = 30."""
     # Beyond 1e13 nothing changes any more, and squares must not overflow.
     return np.exp(np.minimum(z, 30.0))
@@ -58,7 +58,7 @@ def _power(z: FloatArray) -> FloatArray:
 
 def _log_gumbel(z: FloatArray) -> FloatArray:
     """Compute the log of the cumulative Gumbel distribution, accurate in the lower tail."""
-    power = np.maximum(_power(z), 1e-300)
+    power = np.maximum(_clipped_exp(z), 1e-300)
     return np.asarray(np.log(-np.expm1(-power)))
 
 
@@ -88,9 +88,9 @@ def _symmetric(
 
 _WEIBULL = Sigmoid(
     _log_gumbel,
-    lambda z: -_power(z),
-    lambda z: z - _power(z),
-    lambda z: 1.0 - _power(z),
+    lambda z: -_clipped_exp(z),
+    lambda z: z - _clipped_exp(z),
+    lambda z: 1.0 - _clipped_exp(z),
     math.log(math.log(2)),
     math.log(math.log(0.05) / math.log(0.95)),
 )

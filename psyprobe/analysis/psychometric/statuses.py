@@ -164,8 +164,8 @@ def state_problem(
     if size > 1:
         fitted = ~np.isin(status, ("reversed", "non_monotone"))[..., None]
         counts = replace(counts, yes=counts.yes * fitted, trials=counts.trials * fitted)
-    lower = _bound(-_FARTHEST, _WIDEST, guess.low, lapse.low, (groups, size))
-    upper = _bound(_FARTHEST, _NARROWEST, guess.high, lapse.high, (groups, size))
+    lower = _build_bound(-_FARTHEST, _WIDEST, guess.low, lapse.low, (groups, size))
+    upper = _build_bound(_FARTHEST, _NARROWEST, guess.high, lapse.high, (groups, size))
     return FitProblem(
         curves=curves,
         search_problem=SearchProblem(
@@ -181,7 +181,7 @@ def state_problem(
     )
 
 
-def _bound(
+def _build_bound(
     threshold: float,
     width: float,
     guess: float,

@@ -267,11 +267,13 @@ def best_label(
     best = max(numbers[0] for numbers in scores.values())
     answers = [answer for answer, numbers in scores.items() if numbers[0] == best]
     # One score alone has nothing to compare with, but for a plain "yes: true".
-    decided = len(answers) == 1 and (len(scores) > 1 or _only_truth(entries, side))
+    decided = len(answers) == 1 and (len(scores) > 1 or _has_true_label(entries, side))
     return answers[0] if decided else ""
 
 
-def _only_truth(entries: Sequence[Entry], side: Callable[[str], str | None]) -> bool:
+def _has_true_label(
+    entries: Sequence[Entry], side: Callable[[str], str | None]
+) -> bool:
     """Tell whether an entry labelled with yes or no is true."""
     return any(value is True and side(label) is not None for label, value in entries)
 
@@ -287,13 +289,13 @@ def to_fraction(value: Value) -> float | None:
     if isinstance(value, str):
         match = _FRACTION.fullmatch(value)
         if match is None:
-            return _to_fraction_of(to_number(value))
+            return _fraction_or_none(to_number(value))
         whole = 100.0 if match[2] is None else float(match[2])
-        return _to_fraction_of(float(match[1]) / whole if whole else None)
-    return _to_fraction_of(to_number(value)) if _is_number(value) else None
+        return _fraction_or_none(float(match[1]) / whole if whole else None)
+    return _fraction_or_none(to_number(value)) if _is_number(value) else None
 
 
-def _to_fraction_of(number: float | None) -> float | None:
+def _fraction_or_none(number: float | None) -> float | None:
     """Return a number from 0 to 1 as it is, and None for any other."""
     return number if number is not None and 0 <= number <= 1 else None
 

@@ -307,7 +307,7 @@ class ChatScore(Tabled):
         readout = _READOUTS.get(self.readout, self.readout)
         loud = " (random weights)" * self.random_weights
         if self.human:
-            rows = self._compared(
+            rows = self._comparison_rows(
                 f"{self.experiment} ({readout}, against {comparison.curve_label(self.human)})"
             )
         else:
@@ -337,7 +337,7 @@ class ChatScore(Tabled):
                 rows.append(Row(title, OBSERVER, reading.reader, cells))
         return rows
 
-    def _compared(self, title: str) -> list[Row]:
+    def _comparison_rows(self, title: str) -> list[Row]:
         """Build table rows of the agreement with the human CSF, its spread and baselines."""
         scores = self.scores[self.human]
         cells = {
@@ -350,7 +350,7 @@ class ChatScore(Tabled):
         rows = [Row(title, OBSERVER, "", cells, record, notes=self._remarks())]
         if scores.n_prompts > 1:
             spread = {
-                HEADINGS[name]: _spread(statistic, name)
+                HEADINGS[name]: _format_spread(statistic, name)
                 for name, statistic in scores.statistics.items()
             }
             rows.append(Row(title, OBSERVER, "  single prompts", spread))
@@ -541,7 +541,7 @@ def score_chat(
             scores=scores,
             flat=flat,
             blind=blind,
-            curve=_points(csf, level, curve),
+            curve=_collect_points(csf, level, curve),
             guess=_median(csf["guess"].values),
             lapse=_median(csf["lapse"].values),
             excluded=excluded / max(count + excluded, 1.0),
@@ -633,7 +633,9 @@ def refuse_features(**options: str | None) -> None:
         )
 
 
-def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, ...]:
+def _collect_points(
+    csf: xr.Dataset, level: str, human: FloatArray
+) -> tuple[CsfPoint, ...]:
     """Collect sensitivity, interval and statuses at each level of a CSF."""
     statuses = flag_words(csf["status"]).T.tolist()
     values = {name: variable.values for name, variable in csf.variables.items()}
@@ -642,10 +644,10 @@ def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, .
     return tuple(
         CsfPoint(
             value=float(values[level][i]),
-            sensitivity=_finite(values["mean_sensitivity"][i]),
-            low=_finite(values["mean_sensitivity_low"][i]),
-            high=_finite(values["mean_sensitivity_high"][i]),
-            human=_finite(human[i]),
+            sensitivity=_finite_or_none(values["mean_sensitivity"][i]),
+            low=_finite_or_none(values["mean_sensitivity_low"][i]),
+            high=_finite_or_none(values["mean_sensitivity_high"][i]),
+            human=_finite_or_none(human[i]),
             usable=int(values["n_usable"][i]),
             prompts=csf.sizes["prompt"],
             statuses=dict(Counter(statuses[i])),
@@ -675,7 +677,7 @@ def _values(scores: comparison.CsfScores) -> dict[str, float | None]:
     return {name: statistic.value for name, statistic in scores.statistics.items()}
 
 
-def _finite(value: Any) -> float | None:
+def _finite_or_none(value: Any) -> float | None:
     """Convert to a float, and to None what is not finite."""
     return float(value) if np.isfinite(value) else None
 
@@ -706,7 +708,7 @@ def _number_cells(values: Mapping[str, float | None]) -> dict[str, str]:
     }
 
 
-def _spread(statistic: comparison.Statistic, name: str) -> str:
+def _format_spread(statistic: comparison.Statistic, name: str) -> str:
     """Format the mean ± SD over prompts of a statistic."""
     digits = digits_of(name)
     mean = number(statistic.prompt_mean, digits)

@@ -54,7 +54,7 @@ class SessionRecord:
 
 def person_of(result: xr.Dataset) -> str:
     """Read the pseudonym of the person who answered; "" for other observers."""
-    return str(_options(result).get("person", ""))
+    return str(_read_options(result).get("person", ""))
 
 
 def sessions_of(result: xr.Dataset) -> tuple[SessionRecord, ...]:
@@ -67,7 +67,7 @@ def sessions_of(result: xr.Dataset) -> tuple[SessionRecord, ...]:
             )
             for entry in entries
         )
-    options = _options(result)
+    options = _read_options(result)
     if "person" not in options:
         return ()
     count = trial_count(result) if is_in_words(result) else int(result["trials"].sum())
@@ -81,7 +81,7 @@ def is_remote(result: xr.Dataset) -> bool:
     return any(session.screen.light == "remote" for session in sessions_of(result))
 
 
-def _options(result: xr.Dataset) -> JsonMapping:
+def _read_options(result: xr.Dataset) -> JsonMapping:
     """Read the options of the observer's card from a result."""
     options = json.loads(str(result.attrs.get("observer_card", "{}"))).get(
         "options", {}

@@ -67,7 +67,7 @@ def asks_for_pattern(question: str, polarity: int) -> bool:
     >>> asks_for_pattern("Are the stripes vertical?", 1), asks_for_pattern("Is it smooth?", 1)
     (False, False)
     """
-    text = _asked_part(question)
+    text = _find_question(question)
     if search("compared", text) or (
         search("definite", text) and not search("seen_word", text)
     ):
@@ -80,7 +80,7 @@ def asks_for_pattern(question: str, polarity: int) -> bool:
 
 # The replies of a run answer few questions.
 @lru_cache(1024)
-def _asked_part(question: str) -> str:
+def _find_question(question: str) -> str:
     """Return the sentences of a prompt that have a question mark, or all of it."""
     plain = plain_text(question)
     asked = [part for part in PART.findall(plain) if "?" in part] or [plain]
@@ -95,7 +95,7 @@ def asked_kind(question: str) -> str | None:
     >>> asked_kind("Do you see stripes?"), asked_kind("Do you see a pattern?")
     ('lines', None)
     """
-    part = _asked_part(question)
+    part = _find_question(question)
     kinds = [kind for kind, words in KINDS.items() if words.search(part)]
     return kinds[0] if len(kinds) == 1 and not search("open_kind", part) else None
 

@@ -103,7 +103,7 @@ class BatchObserver(Answering):
 
     def served(self, certain: bool) -> dict[str, str]:
         """Return what the first result says of the model that answered; nothing before it."""
-        folder = self._read()
+        folder = self._read_folder()
         for key, line in folder.answers.items():
             if folder.last_file(key).model == self.model and (
                 answer := answer_at(line)
@@ -123,8 +123,8 @@ class BatchObserver(Answering):
         """
         make_folder(self._path)
         if self._submit:
-            fetch(self._read(), self.directly)
-        folder = self._read()
+            fetch(self._read_folder(), self.directly)
+        folder = self._read_folder()
         self._folder = folder
         self._waiting = 0
         self._written = []
@@ -187,7 +187,7 @@ class BatchObserver(Answering):
             "question"
         )
 
-    def _read(self) -> Folder:
+    def _read_folder(self) -> Folder:
         """Read the folder of request and result files."""
         return read_folder(self._path, self.directly.endpoint.thinking)
 

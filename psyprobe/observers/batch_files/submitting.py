@@ -97,12 +97,12 @@ async def _submit_file(client: Connection, file: Path) -> str:
         )
         uploaded = await _request(client, "POST", "/files", form)
     request = {
-        "input_file_id": _identifier(uploaded),
+        "input_file_id": _read_identifier(uploaded),
         "endpoint": ENDPOINT,
         "completion_window": _WINDOW,
         "metadata": {_DIGEST: digest},
     }
-    return _identifier(
+    return _read_identifier(
         await _request(client, "POST", "/batches", json.dumps(request).encode())
     )
 
@@ -123,10 +123,10 @@ async def _find_batch(client: Connection, digest: str) -> str:
             metadata = batch.get("metadata") if isinstance(batch, dict) else None
             is_same = isinstance(metadata, dict) and metadata.get(_DIGEST) == digest
             if is_same and batch.get("status") not in _BROKEN:
-                return _identifier(batch)
+                return _read_identifier(batch)
         if not (batches and page.get("has_more") and isinstance(batches[-1], dict)):
             return ""
-        after = f"&after={quote(_identifier(batches[-1]), safe='')}"
+        after = f"&after={quote(_read_identifier(batches[-1]), safe='')}"
     return ""
 
 
@@ -153,7 +153,7 @@ async def _fetch_results(
         if (file := batch.get(f"{kind}_file_id")) is not None:
             path = folder.path / f"results-{number}-{kind}.jsonl"
             partial_path = path.with_suffix(".part")
-            place = f"/files/{quote(_identifier({'id': file}), safe='')}/content"
+            place = f"/files/{quote(_read_identifier({'id': file}), safe='')}/content"
             await _reply(client.download(place, partial_path, _MAX_BYTES))
             write_whole(path, partial_path.replace)
     # Only now are the files of results complete.
@@ -207,7 +207,7 @@ def _check(reply: Reply) -> Reply:
     raise PsyprobeError(f"the server refuses the batch ({problem}); {remedy}")
 
 
-def _identifier(fields: JsonMapping) -> str:
+def _read_identifier(fields: JsonMapping) -> str:
     """Read the id of a file or batch from a server's reply, refusing one that is unsafe."""
     name = fields.get("id")
     if not (isinstance(name, str) and _NAME.fullmatch(name)):

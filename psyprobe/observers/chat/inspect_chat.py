@@ -96,14 +96,14 @@ class InspectObserver(Answering):
         self.card = inspect_card(model, input_size)
         self._concurrency = concurrency
         self._logprobs = logprobs
-        config = _models().GenerateConfig(max_connections=concurrency)
+        config = _import_models().GenerateConfig(max_connections=concurrency)
         try:
-            self._model = _models().get_model(model, config=config, **model_args)
+            self._model = _import_models().get_model(model, config=config, **model_args)
         except (
             Exception
         ) as error:  # each provider has its own, for a missing package or key
             raise PsyprobeError(
-                f"inspect-ai has no {model!r}: {_line(error)}"
+                f"inspect-ai has no {model!r}: {_describe_error(error)}"
             ) from None
         self._loop = EventLoop("inspect-ai")
         weakref.finalize(self, self._loop.close)
@@ -121,20 +121,20 @@ class InspectObserver(Answering):
                 if not pending:
                     return
                 for future in wait(pending, return_when=FIRST_COMPLETED).done:
-                    yield pending.pop(future), self._result(future)
+                    yield pending.pop(future), self._wait_for(future)
         finally:
             for future in pending:
                 future.cancel()
 
     def _reply(self, inquiry: Inquiry) -> Answer:
         """Ask the model one question, and wait for the answer."""
-        return self._result(self._submit(inquiry))
+        return self._wait_for(self._submit(inquiry))
 
     def _submit(self, inquiry: Inquiry) -> Future[Answer]:
         """Start to ask the model one question, in the loop's thread."""
         return self._loop.submit(self._generate, inquiry)
 
-    def _result(self, future: Future[Answer]) -> Answer:
+    def _wait_for(self, future: Future[Answer]) -> Answer:
         """Wait for an answer, turning a failure of inspect-ai into one clear error."""
         try:
             return future.result()
@@ -142,13 +142,13 @@ class InspectObserver(Answering):
             raise
         except Exception as error:
             raise PsyprobeError(
-                f"{self.card.name} gave no answer: {_line(error)}"
+                f"{self.card.name} gave no answer: {_describe_error(error)}"
             ) from None
 
     async def _generate(self, inquiry: Inquiry) -> Answer:
         """Ask the model through inspect-ai, and convert its output to an answer."""
         fields = generate_config(inquiry.decoding, logprobs=self._logprobs)
-        config = _models().GenerateConfig(**fields)
+        config = _import_models().GenerateConfig(**fields)
         return answer_of(
             await self._model.generate(messages_of(inquiry), config=config)
         )
@@ -156,7 +156,7 @@ class InspectObserver(Answering):
 
 def messages_of(inquiry: Inquiry) -> list[Any]:
     """Convert a question to inspect-ai's messages: system text, examples, images, prompt."""
-    model = _models()
+    model = _import_models()
     messages: list[Any] = []
     if inquiry.system:
         messages.append(model.ChatMessageSystem(content=inquiry.system))
@@ -230,7 +230,7 @@ def answer_of(output: Any) -> Answer:
 
 def _user_message(images: tuple[FloatArray, ...], prompt: str) -> Any:
     """Build inspect-ai's message of a user from images and a prompt."""
-    model = _models()
+    model = _import_models()
     codes = [eight_bit(image) for image in images]
     parts = [
         model.ContentImage(image=_url(code.shape, code.tobytes())) for code in codes
@@ -245,11 +245,11 @@ def _url(shape: tuple[int, ...], codes: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
-def _models() -> Any:
+def _import_models() -> Any:
     """Import inspect-ai's models on first use."""
     return importlib.import_module("inspect_ai.model")
 
 
-def _line(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """Make an error's message one line, or its type where it has none."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -163,7 +163,7 @@ class OpenAIObserver(Answering):
         self.card = Card(
             f"openai:{model}",
             "answer",
-            input_size=_checked_input_size(input_size),
+            input_size=_check_input_size(input_size),
             device="server",
             weights="behind a server",
             options=options,
@@ -327,7 +327,7 @@ def _warn_of_notices(sender: Sender) -> None:
         warnings.warn(sender.notices.popleft(), ConditionWarning, stacklevel=2)
 
 
-def _checked_input_size(size: int | Sequence[int] | None) -> tuple[int, int] | None:
+def _check_input_size(size: int | Sequence[int] | None) -> tuple[int, int] | None:
     """Check an input size of 8 to 8192 px, and return (height, width), or None."""
     if size is None:
         return None

@@ -57,7 +57,7 @@ class Connection:
 
     async def exchange(self, method: str, path: str, body: Any = None) -> Reply:
         """Send one HTTP request and return the reply, refusing one that is too long."""
-        async with self._request(method, path, body, {}) as response:
+        async with self._open_request(method, path, body, {}) as response:
             return Reply(response.status, response.headers, await _read(response))
 
     async def download(self, path: str, file: Path, max_bytes: int) -> Reply:
@@ -66,7 +66,7 @@ class Connection:
         The reply holds a body only where the download fails.
         """
         headers = {"Accept-Encoding": "identity"}
-        async with self._request("GET", path, None, headers) as response:
+        async with self._open_request("GET", path, None, headers) as response:
             if response.status != 200:
                 return Reply(response.status, response.headers, await _read(response))
             with file.open("wb") as output:
@@ -78,7 +78,7 @@ class Connection:
                         )
             return Reply(200, response.headers, b"")
 
-    def _request(
+    def _open_request(
         self, method: str, path: str, body: Any, headers: dict[str, str]
     ) -> Any:
         """Begin an HTTP request, opening the session with its proxy and headers at first."""

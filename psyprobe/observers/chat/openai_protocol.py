@@ -318,22 +318,22 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
     )
     tokens_out = _count(usage.get("completion_tokens"))
     server = data.get("system_fingerprint") or headers.get("openai-version")
-    cost = _number(usage.get("cost", headers.get("x-litellm-response-cost")))
+    cost = _finite_or_none(usage.get("cost", headers.get("x-litellm-response-cost")))
     return Answer(
         text,
         first_tokens,
-        finish=_name(choice.get("finish_reason")) or "stop",
+        finish=_text_or_empty(choice.get("finish_reason")) or "stop",
         tokens_in=_count(usage.get("prompt_tokens")),
         tokens_out=tokens_out,
         thinking=thinking,
-        tokens_thinking=_detail(
+        tokens_thinking=_read_detail(
             usage.get("completion_tokens_details"), "reasoning_tokens"
         )
         or _estimate_thinking(text, thinking, tokens_out),
-        tokens_cached=_detail(usage.get("prompt_tokens_details"), "cached_tokens"),
+        tokens_cached=_read_detail(usage.get("prompt_tokens_details"), "cached_tokens"),
         cost=None if cost is None or cost < 0 else cost,
-        model=_name(data.get("model")),
-        server=_name(server or headers.get("server")),
+        model=_text_or_empty(data.get("model")),
+        server=_text_or_empty(server or headers.get("server")),
     )
 
 
@@ -441,7 +441,7 @@ def harmless(message: str) -> str:
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Read how many seconds the server asks to wait, from a number or a date."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-        seconds = _number(headers.get(name))
+        seconds = _finite_or_none(headers.get(name))
         if seconds is not None:
             return max(seconds * unit, 0.0)
     try:
@@ -460,7 +460,7 @@ def _first_tokens(logprobs: Any) -> tuple[tuple[str, float], ...] | None:
         if not str(entry["token"]).strip():
             continue
         logprob_of = {
-            str(token["token"]): _number(token["logprob"])
+            str(token["token"]): _finite_or_none(token["logprob"])
             for token in [*alternatives, entry]
         }
         pairs = [
@@ -470,7 +470,7 @@ def _first_tokens(logprobs: Any) -> tuple[tuple[str, float], ...] | None:
     return None
 
 
-def _number(value: Any) -> float | None:
+def _finite_or_none(value: Any) -> float | None:
     """Convert a value of a server's reply to a finite number, or None."""
     try:
         number = float(value)
@@ -485,11 +485,11 @@ def _count(value: Any) -> int | None:
     return value if is_count else None
 
 
-def _detail(details: Any, name: str) -> int | None:
+def _read_detail(details: Any, name: str) -> int | None:
     """Read a count of tokens from a table of a reply; None if there is none."""
     return _count(details.get(name)) if isinstance(details, dict) else None
 
 
-def _name(value: Any) -> str:
+def _text_or_empty(value: Any) -> str:
     """Return a text of a server's reply, cut to 200 characters, or "" for any other type."""
     return value[:200] if isinstance(value, str) else ""

@@ -462,8 +462,8 @@ class Answering:
         highest = self.images_at_once
         if count < lowest or (highest is not None and count > highest):
             raise InputError(
-                f"{self.card.name} takes {_number_of_images(lowest, highest)} at a time and was "
-                f"shown {count} images"
+                f"{self.card.name} takes {_describe_image_count(lowest, highest)} at a time and "
+                f"was shown {count} images"
             )
         refused = [] if self.takes_all else [*inquiry.decoding.special]
         if inquiry.examples and not self.takes_all:
@@ -488,7 +488,7 @@ class Answering:
         raise NotImplementedError
 
 
-def _number_of_images(lowest: int, highest: int | None) -> str:
+def _describe_image_count(lowest: int, highest: int | None) -> str:
     """Describe in words how many images an observer takes."""
     if highest is None:
         return f"at least {lowest}"

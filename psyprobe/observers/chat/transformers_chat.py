@@ -115,7 +115,7 @@ class TransformersChat(Answering):
 
     def _reply(self, inquiry: Inquiry) -> Answer:
         """Ask the model one question, and return its answer."""
-        return next(self._answers([inquiry]))[1]
+        return next(self._ask_in_batches([inquiry]))[1]
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
         """Answer many questions, `batch_size` at once, in any order.
@@ -124,9 +124,9 @@ class TransformersChat(Answering):
         is that of its batch. First tokens are complete: every token that spells one of the words,
         and the 20 likeliest.
         """
-        return self._answers(map(self.checked, inquiries))
+        return self._ask_in_batches(map(self.checked, inquiries))
 
-    def _answers(
+    def _ask_in_batches(
         self, inquiries: Iterable[Inquiry]
     ) -> Iterator[tuple[Inquiry, Answer]]:
         """Ask the model questions in batches, reusing what it computed of a shared image."""
@@ -293,9 +293,9 @@ class TransformersChat(Answering):
         lengths = inputs["attention_mask"].sum(-1).cpu().tolist()
         latency = time.perf_counter() - start
         rows = zip(group, tokens, logprobs, lengths, strict=True)
-        return [self._answer(*row, latency) for row in rows], logprobs
+        return [self._build_answer(*row, latency) for row in rows], logprobs
 
-    def _answer(
+    def _build_answer(
         self,
         inquiry: Inquiry,
         tokens: FloatArray,

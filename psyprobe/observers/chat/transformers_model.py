@@ -291,12 +291,12 @@ class PixelPath:
     @property
     def mean(self) -> tuple[float, ...]:
         """The mean that the image processor subtracts, in units of drive."""
-        return self._normalisation("image_mean", 0.0)
+        return self._read_normalisation("image_mean", 0.0)
 
     @property
     def std(self) -> tuple[float, ...]:
         """The standard deviation that the image processor divides by, in units of drive."""
-        return self._normalisation("image_std", 1.0)
+        return self._read_normalisation("image_std", 1.0)
 
     def hand_over(self, images: Sequence[FloatArray]) -> list[Any]:
         """Convert images for the processor: uint8 codes (H, W, 3), or float32 (3, H, W).
@@ -356,7 +356,7 @@ class PixelPath:
         scaled = normalised * np.asarray(self.std) + np.asarray(self.mean)
         return np.asarray(scaled / factor / 255)
 
-    def _normalisation(self, setting: str, default: float) -> tuple[float, ...]:
+    def _read_normalisation(self, setting: str, default: float) -> tuple[float, ...]:
         """Read the mean or SD of each channel from the image processor, or a default."""
         if self._processor.do_normalize:
             default = getattr(self._processor, setting)
@@ -372,8 +372,8 @@ class PixelPath:
         for bits in (None, 8):
             self.bits = bits
             try:
-                level = self._middle(grey)
-                rise = self._middle(grey + STEP) - level if bits is None else STEP
+                level = self._middle_pixel(grey)
+                rise = self._middle_pixel(grey + STEP) - level if bits is None else STEP
             # A processor may raise anything on floats or in an unknown layout.
             except Exception as problem:
                 obstacle = nets.first_line(problem)
@@ -385,7 +385,7 @@ class PixelPath:
                 return ""
         return obstacle
 
-    def _middle(self, image: FloatArray) -> FloatArray:
+    def _middle_pixel(self, image: FloatArray) -> FloatArray:
         """Compute the drive value of the pixel that the model sees in the image's middle."""
         drive = self._drive(self._views(image)[0])
         return np.asarray(drive[drive.shape[0] // 2, drive.shape[1] // 2])

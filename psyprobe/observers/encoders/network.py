@@ -220,7 +220,7 @@ class NetworkObserver:
         self._device = checked_device(network.name, options.device)
         self._dtype = getattr(torch, options.dtype)
         self._network = network
-        features = _checked_layers(network, options.layers)
+        features = _check_layers(network, options.layers)
         digest = network.weights_digest or state_digest(network.module.state_dict())
         module = network.module
         if network.extract is not None:
@@ -433,7 +433,7 @@ def _rows(network: Network, name: str, output: Any, count: int) -> FloatArray:
     return np.asarray(output.detach().flatten(1).to("cpu", torch.float32).numpy())
 
 
-def _checked_layers(
+def _check_layers(
     network: Network, layers: str | Iterable[str] | None
 ) -> tuple[str, ...]:
     """Resolve and check the names of the layers to read, with their tokens ("LAYER:cls")."""

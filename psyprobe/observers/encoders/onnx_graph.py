@@ -93,8 +93,8 @@ class OnnxObserver:
         input_tensor = _input(name, model.graph)
         self._input = input_tensor.name
         axes = [axis.dim_value for axis in input_tensor.type.tensor_type.shape.dim]
-        self._format = _format(name, input_tensor)
-        layout = _layout(name, axes, options.layout)
+        self._format = _input_dtype(name, input_tensor)
+        layout = _find_layout(name, axes, options.layout)
         _, high, wide = _LAYOUTS[layout]
         self._channels_last = layout == "NHWC"
         self._at_once = axes[0]
@@ -178,11 +178,11 @@ class OnnxObserver:
         with explained(message, Exception, error=PsyprobeError):
             tensors = self._session.run(list(self.card.features), {self._input: full})
         return {
-            name: self._rows(name, tensor, step)[: len(batch)]
+            name: self._flatten_output(name, tensor, step)[: len(batch)]
             for name, tensor in zip(self.card.features, tensors, strict=True)
         }
 
-    def _rows(self, name: str, tensor: Any, count: int) -> FloatArray:
+    def _flatten_output(self, name: str, tensor: Any, count: int) -> FloatArray:
         """Flatten an output of the graph to one row an image, refusing any other form."""
         description = type(tensor).__name__
         if isinstance(tensor, np.ndarray):
@@ -211,7 +211,7 @@ def _input(name: str, graph: Any) -> Any:
     return inputs[0]
 
 
-def _format(name: str, input_tensor: Any) -> np.dtype[Any]:
+def _input_dtype(name: str, input_tensor: Any) -> np.dtype[Any]:
     """Return the dtype of the graph's input, refusing whole numbers."""
     import onnx
 
@@ -226,7 +226,7 @@ def _format(name: str, input_tensor: Any) -> np.dtype[Any]:
     return dtype
 
 
-def _layout(name: str, axes: list[int], layout_option: str | None) -> str:
+def _find_layout(name: str, axes: list[int], layout_option: str | None) -> str:
     """Find where an input's channels are ("NCHW" or "NHWC"), or check the layout given."""
     if layout_option is not None:
         check_known("layout", [layout_option], _LAYOUTS)

@@ -101,12 +101,14 @@ PACKAGES = {name: Package(**page) for name, page in _PAGES.items()}
 def packaged_rows() -> list[ObserverRow]:
     """List the observers whose weights come in pip packages, each with what is missing here."""
     return [
-        ObserverRow(f"packaged:{key}", package.summary, obstacle=_obstacle(package))
+        ObserverRow(
+            f"packaged:{key}", package.summary, obstacle=_describe_obstacle(package)
+        )
         for key, package in PACKAGES.items()
     ]
 
 
-def _obstacle(package: Package) -> str:
+def _describe_obstacle(package: Package) -> str:
     """Describe what is missing to load the weights of an installed package; "" if nothing."""
     if _find(package) is None:
         return (
@@ -189,7 +191,7 @@ def load_packaged(
         mean=tuple(package.mean),
         std=tuple(package.std),
         device=best_device(),
-        weights=_origin(package),
+        weights=_describe_origin(package),
         weights_digest=package.state,
         licence=package.licence,
         paper=package.paper,
@@ -217,7 +219,7 @@ def _of_clips(full: str, package: Package, options: EncoderOptions) -> FeaturesO
     origin = RANDOM
     if not options.random_weights:
         path = _checked_file(full, package)
-        origin = _origin(package)
+        origin = _describe_origin(package)
         module.load_state_dict(stages_of(path), strict=True)
     card = Card(
         name=full,
@@ -240,14 +242,14 @@ def _of_clips(full: str, package: Package, options: EncoderOptions) -> FeaturesO
     )
 
 
-def _origin(package: Package) -> str:
+def _describe_origin(package: Package) -> str:
     """Name the package and version that weights come from."""
     return f"package {package.package} {importlib.metadata.version(package.package)}"
 
 
 def _checked_file(full: str, package: Package) -> Path:
     """Find the weights file of a package and check its digest."""
-    if obstacle := _obstacle(package):
+    if obstacle := _describe_obstacle(package):
         raise WeightsError(f"{full} {obstacle}")
     path = _find(package)
     assert path is not None  # else there was an obstacle
@@ -274,7 +276,7 @@ def _loaded(
     origin = RANDOM
     if not options.random_weights:
         path = path or _checked_file(full, package)
-        origin = _origin(package)
+        origin = _describe_origin(package)
         module.load_state_dict(_READERS[package.read](path, module), strict=True)
     fields: JsonObject = {
         "input_size": size,
@@ -317,7 +319,7 @@ def efficientnet_lite(path: Path, module: Any) -> JsonObject:
         number, layer, leaf = rest.split(".")
         return f"{blocks[int(number)][layer]}.{leaf}"
 
-    return {renamed(key): value for key, value in _tensors(path).items()}
+    return {renamed(key): value for key, value in _load_tensors(path).items()}
 
 
 def mobilenet_v2(path: Path, module: Any) -> JsonObject:
@@ -331,7 +333,7 @@ def mobilenet_v2(path: Path, module: Any) -> JsonObject:
             return f"{names['outer'][f'{number}.{rest[0]}']}.{rest[1]}"
         return f"{blocks[int(number) - 1][rest[1]]}.{rest[2]}"
 
-    return {renamed(key): value for key, value in _tensors(path).items()}
+    return {renamed(key): value for key, value in _load_tensors(path).items()}
 
 
 def _block_names(module: Any, names: JsonMapping) -> list[dict[str, str]]:
@@ -355,7 +357,8 @@ def _block_names(module: Any, names: JsonMapping) -> list[dict[str, str]]:
 def resnet50(path: Path, module: Any) -> JsonObject:
     """Read the weights of a ResNet-50, removing a prefix from their names."""
     return {
-        key.removeprefix("module.pre."): value for key, value in _tensors(path).items()
+        key.removeprefix("module.pre."): value
+        for key, value in _load_tensors(path).items()
     }
 
 
@@ -388,7 +391,7 @@ def saliency_vit(path: Path, module: Any) -> JsonObject:
         if key != names["outer"]["cls_token"] and value.shape == (1, 1, 384)
     )
     state["pos_embed"] = torch.cat(
-        [of_class, _resampled(table, module.patch_embed.grid_size)], dim=1
+        [of_class, _resample_positions(table, module.patch_embed.grid_size)], dim=1
     )
     for number in range(len(module.blocks)):
         layer = f"backbone.encoder.layer.{number}."
@@ -406,7 +409,7 @@ def saliency_vit(path: Path, module: Any) -> JsonObject:
     return state
 
 
-def _resampled(table: Any, grid: tuple[int, int]) -> Any:
+def _resample_positions(table: Any, grid: tuple[int, int]) -> Any:
     """Resample a table of position embeddings to another grid of patches."""
     import torch
 
@@ -419,7 +422,7 @@ def _resampled(table: Any, grid: tuple[int, int]) -> Any:
     return square.permute(0, 2, 3, 1).reshape(1, grid[0] * grid[1], -1)
 
 
-def _tensors(path: Path) -> Any:
+def _load_tensors(path: Path) -> Any:
     """Load the tensors of a torch file on the CPU, no code with them."""
     import torch
 

@@ -47,10 +47,10 @@ class PersonServer(LoopbackServer):
     """Serves one session on loopback, for as long as it is entered; a second tab is turned away."""
 
     def __init__(self, session: PageSession, port: int = 0) -> None:
-        super().__init__(_routes(session), port)
+        super().__init__(_build_routes(session), port)
 
 
-def _routes(session: PageSession) -> list[Route]:
+def _build_routes(session: PageSession) -> list[Route]:
     """Build the page of a session and the requests that it sends, for one tab at a time."""
     page, shader, draw, *scripts = (
         packaged_text("psyprobe.observers.people", name)

@@ -188,7 +188,7 @@ class SimulatedObserver(Answering):
         if self.name == "flat":
             return np.full(f.shape, 100.0 * self.mind.scale)
         in_time = {"temporal_frequency": t} if self.name in _IN_TIME and t.any() else {}
-        sensitivity = np.clip(_csf(self.name, self.mind)(f, **in_time), 0.0, None)
+        sensitivity = np.clip(_build_csf(self.name, self.mind)(f, **in_time), 0.0, None)
         return np.asarray(self.mind.scale * sensitivity)
 
     def true_sensitivity(self, spec: Specification) -> FloatArray:
@@ -550,7 +550,7 @@ def simulated_rows() -> list[ObserverRow]:
     ]
 
 
-def _csf(name: str, mind: Mind) -> Callable[[FloatArray], FloatArray]:
+def _build_csf(name: str, mind: Mind) -> Callable[[FloatArray], FloatArray]:
     """Build the sensitivity over frequency of a named CSF model, for a simulated observer."""
     from psyprobe import human  # loads on use: it brings tables and scipy
 

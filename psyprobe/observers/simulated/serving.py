@@ -293,7 +293,7 @@ class SimulatedServer(LocalServer):
             )
         app = Starlette(
             routes=[
-                Route("/v1/models", self._list),
+                Route("/v1/models", self._list_models),
                 Route("/v1/chat/completions", self._complete, methods=["POST"]),
             ],
             exception_handlers={HTTPException: self._refuse},
@@ -324,7 +324,7 @@ class SimulatedServer(LocalServer):
         super().__exit__(*error)
         self._worker.shutdown()
 
-    async def _list(self, request: Request) -> Response:
+    async def _list_models(self, request: Request) -> Response:
         """Answer a request for the list of models."""
         self._check_key(request)
         self.counts["listed"] += 1

@@ -694,7 +694,7 @@ class Scene:
             "image_seed": trial.image_seed,
             "dither_seeds": list(trial.dither_seeds),
             "delivery": asdict(self.delivery),
-            "display": self._display,
+            "display": self._display_digest,
             "observer": self.observer,
             "refused": trial.refused,
             "judged": self.refuse,
@@ -745,7 +745,7 @@ class Scene:
         return images, measured
 
     @cached_property
-    def _display(self) -> str:
+    def _display_digest(self) -> str:
         """The digest of the display."""
         return digest(self.display.to_dict())
 

@@ -178,12 +178,14 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
     models_csf = schedule.level == "frequency" and schedule.axis == CONTRAST_AXIS
     candidates = [design for design in DESIGNS if models_csf or design != "quick_csf"]
     costs = {
-        (design, reading): _design_cost(schedule, design, reading, refused_count, pace)
+        (design, reading): _estimate_design_cost(
+            schedule, design, reading, refused_count, pace
+        )
         for design, reading in itertools.product(candidates, ("p_yes", "text"))
         if (design, reading) != ("ladder", "text")
     }
     name: DesignName = schedule.asking.design
-    design_cost = costs.pop((name, readout), None) or _design_cost(
+    design_cost = costs.pop((name, readout), None) or _estimate_design_cost(
         schedule, name, readout, refused_count, pace
     )
     question_pace = _question_pace(schedule, readout, pace)
@@ -379,7 +381,7 @@ def _image_sizes(schedule: WordsSchedule) -> list[Size]:
     )
 
 
-def _design_cost(
+def _estimate_design_cost(
     schedule: WordsSchedule,
     design: DesignName,
     readout: str,

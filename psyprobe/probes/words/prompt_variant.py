@@ -152,14 +152,14 @@ def axis_levels(experiment: Experiment, period: bool = False) -> AxisLevels:
         levels = AxisLevels(
             StimulusAxis(difference.name, difference.unit, difference.label),
             experiment.difference.levels,
-            *_other_level(experiment, difference.name),
+            *_find_other_level(experiment, difference.name),
         )
     elif period:
         frequencies = _level_values(experiment, "frequency")
         levels = AxisLevels(
             PERIOD,
             to_periods(frequencies),
-            *_other_level(experiment, "frequency"),
+            *_find_other_level(experiment, "frequency"),
             "frequency",
             reciprocal=True,
         )
@@ -207,7 +207,7 @@ def _level_axis(experiment: Experiment, axis: str) -> AxisLevels:
     return AxisLevels(
         stimulus_axis,
         values,
-        *_other_level(experiment, name),
+        *_find_other_level(experiment, name),
         parameter,
         sign,
         name != axis,
@@ -218,7 +218,9 @@ def _level_axis(experiment: Experiment, axis: str) -> AxisLevels:
 _SINGLE_LEVELS = ("frequency", "letter_size", "contrast", "luminance")
 
 
-def _other_level(experiment: Experiment, axis: str) -> tuple[str, tuple[float, ...]]:
+def _find_other_level(
+    experiment: Experiment, axis: str
+) -> tuple[str, tuple[float, ...]]:
     """Find the level besides the axis; a parameter at its one value where the page has none."""
     other_levels = [level for level in experiment.levels if level != axis]
     fixed_levels = require_asking(experiment).hold
@@ -379,8 +381,8 @@ class PromptVariant:
             self._design = self._build_design(self._remaining_repeats, part=1)
             self._remaining_repeats = 0
             levels = self._design.ask(self.at_once)
-        return self._mark(
-            [Trial(self.index, level, self._repeat(level)) for level in levels]
+        return self._mark_checks(
+            [Trial(self.index, level, self._count_repeat(level)) for level in levels]
         )
 
     def add_pilot(self, answers: list[Read]) -> None:
@@ -432,7 +434,7 @@ class PromptVariant:
             **self._decoding_options,
         }
 
-    def _repeat(self, level: Level) -> int:
+    def _count_repeat(self, level: Level) -> int:
         """Count a level asked once more, and return how often it was asked before."""
         place = (
             "catch"
@@ -444,7 +446,7 @@ class PromptVariant:
         self._repeats[place] += 1
         return self._repeats[place] - 1
 
-    def _mark(self, trials: list[Trial]) -> list[Trial]:
+    def _mark_checks(self, trials: list[Trial]) -> list[Trial]:
         """Choose by seed which trials are asked by a second read-out as a check."""
         self._planned += len(trials)
         count = math.ceil(self.asking.check * self._planned - 1e-9) - self._checked

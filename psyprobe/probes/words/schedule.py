@@ -292,7 +292,7 @@ class WordsSchedule(ExperimentSchedule):
                 yield from self._ask(pilot)
                 for index, variant in enumerate(self._variants):
                     readings = (
-                        self._reading(trial, order)
+                        self._read_reply(trial, order)
                         for trial, order in self._questions
                         if trial.prompt == index
                     )
@@ -311,7 +311,7 @@ class WordsSchedule(ExperimentSchedule):
         readings = {
             order: reading
             for order in orders
-            if (reading := self._reading(trial, order))
+            if (reading := self._read_reply(trial, order))
         }
         answer = self._answers[self._questions[trial, orders[0]].key]
         delivered = float(answer["delivered_contrast"] or 0)
@@ -642,7 +642,7 @@ class WordsSchedule(ExperimentSchedule):
             ),
         }
 
-    def _reading(self, trial: Trial, order: int) -> Read | None:
+    def _read_reply(self, trial: Trial, order: int) -> Read | None:
         """Read the reply to a trial in one order of its intervals; None if there is none."""
         answer = self._answers.get(self._questions[trial, order].key)
         if answer is None or answer["refused"]:

@@ -63,12 +63,14 @@ class _Published(Specification):
         for numbers in zip(
             *(self.per_image(name) for name in self.numeric), strict=True
         ):
-            images.append(self._image(**dict(zip(self.numeric, numbers, strict=True))))
+            images.append(
+                self._draw_image(**dict(zip(self.numeric, numbers, strict=True)))
+            )
         space = "rgb" if images[0].ndim == 3 else "luminance"
         pixels = np.stack(images).reshape((*self.batch, *images[0].shape))
         return backend.array(pixels), space
 
-    def _image(self, **values: float) -> FloatArray:
+    def _draw_image(self, **values: float) -> FloatArray:
         """Draw one image from the numbers of its parameters."""
         raise NotImplementedError
 
@@ -108,7 +110,7 @@ class _Primaries(NamedTuple):
 
 
 @cache
-def _primaries() -> _Primaries:
+def _compute_primaries() -> _Primaries:
     """Compute the background and the DKL axes as linear RGB per cd/m², once."""
     observer = cone_observer("cie2006_led_lcd")
     to_rgb = _XYZ_TO_RGB @ observer.to_xyz
@@ -141,14 +143,14 @@ class Cai2025Gabor(_Published):
         """Return the uniform background in linear RGB, without the Gabor."""
         return Cai2025Background(luminance=self.luminance, ppd=self.ppd, size=self.size)
 
-    def _image(self, **values: float) -> FloatArray:
+    def _draw_image(self, **values: float) -> FloatArray:
         """Draw a Gabor in sine phase along a DKL axis, linear RGB, cut off at the darkest light."""
         height, width = self.shape
         x = _centred(width, self.ppd)
         y = _centred(height, self.ppd)
         wave = np.sin(2 * np.pi * values["frequency"] * x)
         gabor = _under_envelope(wave, x, y, values["radius"])
-        background, axes = _primaries()
+        background, axes = _compute_primaries()
         axis = axes[:, AXES.index(self.axis)]
         change = values["contrast"] * gabor[..., None] * axis
         return np.asarray(
@@ -170,13 +172,13 @@ class Cai2025Background(Specification):
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
         """Draw the uniform background of the chromatic Gabors, linear RGB."""
         luminance = np.asarray(self.luminance)[..., None, None, None]
-        rgb = luminance * _primaries().background
+        rgb = luminance * _compute_primaries().background
         pixels = np.broadcast_to(rgb, (*self.batch, *self.shape, 3))
         return backend.array(np.array(pixels)), "rgb"
 
 
 @cache
-def _white_field(shape: Size) -> FloatArray:
+def _draw_white_field(shape: Size) -> FloatArray:
     """Draw the frozen white noise of the published stimuli, of unit variance."""
     # The generator that gave the published noise.
     return np.random.RandomState(_NOISE_SEED).standard_normal(shape)
@@ -192,7 +194,7 @@ def _filtered_noise(shape: Size, ppd: float, low: float, high: float) -> FloatAr
             f"the band from {low:.4g} to {high:.4g} cpd holds nothing at {ppd:.4g} pixels per "
             "degree; raise ppd or size"
         )
-    field = np.fft.ifft2(np.fft.fft2(_white_field(shape)) * inside).real
+    field = np.fft.ifft2(np.fft.fft2(_draw_white_field(shape)) * inside).real
     return np.asarray(field / field.std())
 
 
@@ -206,7 +208,7 @@ class Cai2025Noise(_Published):
 
     contrast_kind = "rms"
 
-    def _image(self, **values: float) -> FloatArray:
+    def _draw_image(self, **values: float) -> FloatArray:
         """Draw frozen noise in a band of one octave about the frequency, cd/m²."""
         centre = values["frequency"]
         noise = _filtered_noise(self.shape, self.ppd, centre * 2**-0.5, centre * 2**0.5)
@@ -221,7 +223,7 @@ class Cai2025Grating(_Published):
     frequency: Levels = 5.0
     contrast_kind = "michelson"
 
-    def _image(self, **values: float) -> FloatArray:
+    def _draw_image(self, **values: float) -> FloatArray:
         """Draw an upright sine grating over the whole field, cd/m²."""
         height, width = self.shape
         wave = np.sin(2 * np.pi * values["frequency"] * _centred(width, self.ppd))
@@ -241,7 +243,7 @@ class _PublishedMask(_Published):
         """Return the mask alone, without the Gabor."""
         return replace(self, contrast=0.0)
 
-    def _target(self, values: dict[str, float]) -> FloatArray:
+    def _draw_target(self, values: dict[str, float]) -> FloatArray:
         """Draw the Gabor to detect at contrast 1, in cosine phase."""
         height, width = self.shape
         x = _from_corner(width, self.ppd)
@@ -261,13 +263,13 @@ class Cai2025MaskCoherent(_PublishedMask):
 
     luminance: Levels = 32.0
 
-    def _image(self, **values: float) -> FloatArray:
+    def _draw_image(self, **values: float) -> FloatArray:
         """Draw a Gabor on a grating of its own frequency and phase, cd/m²."""
         x = _from_corner(self.shape[1], self.ppd)
         wave = np.cos(2 * np.pi * values["frequency"] * x)
-        change = values["mask_contrast"] * wave + values["contrast"] * self._target(
-            values
-        )
+        change = values["mask_contrast"] * wave + values[
+            "contrast"
+        ] * self._draw_target(values)
         return _light(values["luminance"], change, darkest=0.0)
 
 
@@ -279,10 +281,10 @@ class Cai2025MaskIncoherent(_PublishedMask):
     frequency: Levels = 1.2
     radius: Levels = 0.8
 
-    def _image(self, **values: float) -> FloatArray:
+    def _draw_image(self, **values: float) -> FloatArray:
         """Draw a Gabor on frozen noise up to 12 cpd, cd/m²."""
         noise = _filtered_noise(self.shape, self.ppd, 0.0, 12.0)
-        change = values["mask_contrast"] * noise + values["contrast"] * self._target(
-            values
-        )
+        change = values["mask_contrast"] * noise + values[
+            "contrast"
+        ] * self._draw_target(values)
         return _light(values["luminance"], change)

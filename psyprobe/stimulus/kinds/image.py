@@ -96,11 +96,11 @@ class Pictures:
     def read(self, index: int, shape: Size) -> FloatArray:
         """Return the luminance of the middle of one picture, relative to white, (H, W)."""
         if self.array:
-            return _middle(_load_array(self.stamps[0])[index], shape, self.path)
+            return _cut_middle(_load_array(self.stamps[0])[index], shape, self.path)
         return _read_photograph(self.stamps[index], shape)
 
 
-def _middle(image: FloatArray, shape: Size, name: str) -> FloatArray:
+def _cut_middle(image: FloatArray, shape: Size, name: str) -> FloatArray:
     """Cut the middle of a size out of an image, refusing an image that is smaller."""
     height, width = shape
     rows = image.shape[0] - height
@@ -139,7 +139,9 @@ def _read_photograph(stamp: _Stamp, shape: Size) -> FloatArray:
     codes = decode_image(raw, stamp.path)
     check_srgb(raw, stamp.path)
     height, width = codes.shape[:2]
-    rows = _middle(np.arange(height * width).reshape(height, width), shape, stamp.path)
+    rows = _cut_middle(
+        np.arange(height * width).reshape(height, width), shape, stamp.path
+    )
     shown = codes.reshape(-1, 3)[rows.astype(int)]
     light = light_of_drive(shown / 255, "srgb") @ Display().rgb_to_xyz[1]
     light.setflags(write=False)

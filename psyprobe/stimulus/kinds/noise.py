@@ -88,7 +88,7 @@ class Noise(Modulation):
         bands = list(columns)
         rings = {}
         for band in dict.fromkeys(bands):
-            rings[band] = _ring(self.shape, self.ppd, *map(float, band))
+            rings[band] = _compute_ring(self.shape, self.ppd, *map(float, band))
         seeds = self.per_image("seed")
         level = backend.array(offset[:, None, None])
         xp = array_namespace(level)
@@ -245,7 +245,7 @@ class _Ring:
 
 
 @lru_cache(maxsize=4)
-def _ring(
+def _compute_ring(
     shape: Size, ppd: float, low: float, high: float, exponent: float, edge: float
 ) -> _Ring:
     """Compute the Fourier coefficients in a band of frequencies: places, amplitudes and mirrors."""

@@ -122,7 +122,7 @@ class Sum(Specification):
 
     def value(self, name: str) -> Levels:
         """Return the value of a parameter or a derived level of a part."""
-        address = self._address(name)
+        address = self._find_address(name)
         return self.parts[address.part].value(address.name)
 
     def changed(self, **values: Levels) -> Self:
@@ -132,7 +132,7 @@ class Sum(Specification):
         """
         changes: list[JsonObject] = [{} for _ in self.parts]
         for name, value in values.items():
-            address = self._address(name)
+            address = self._find_address(name)
             shared = address.name in BACKGROUND
             for part in range(len(self.parts)) if shared else [address.part]:
                 changes[part][address.name] = value
@@ -205,7 +205,7 @@ class Sum(Specification):
         """The names of the sum's parameters and levels, each with the part it belongs to."""
         return _lay_out(tuple(type(part) for part in self.parts), self.part_names)
 
-    def _address(self, name: str) -> _Address:
+    def _find_address(self, name: str) -> _Address:
         """Find the part and the parameter of it that a name of the sum stands for."""
         addresses = self._layout.addresses
         check_names("this sum", [name], addresses)

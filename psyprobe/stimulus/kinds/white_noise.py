@@ -108,12 +108,12 @@ class WhiteNoise(Modulation):
             # Deviates are always drawn in float32, as those of other noise.
             rng = np.random.default_rng(int(seed))
             deviates = rng.standard_normal(self.shape, dtype=np.float32)
-            pixels = self._coloured(deviates.astype(np.float64), i)
+            pixels = self._colour(deviates.astype(np.float64), i)
             np.clip(pixels, -LARGEST_DEVIATION, LARGEST_DEVIATION, out=pixels)
             images[i] = pixels * (amplitude[i] * rms[i]) + offset[i]
         return backend.array(images)
 
-    def _coloured(self, deviates: FloatArray, index: int) -> FloatArray:
+    def _colour(self, deviates: FloatArray, index: int) -> FloatArray:
         """Filter white deviates to the noise's spectrum; white noise leaves them as they are."""
         return deviates
 
@@ -214,7 +214,7 @@ class ColouredNoise(WhiteNoise):
             self.density * np.maximum(frequency, lowest) ** -self.exponent
         )
 
-    def _coloured(self, deviates: FloatArray, index: int) -> FloatArray:
+    def _colour(self, deviates: FloatArray, index: int) -> FloatArray:
         """Filter white deviates to the 1/f spectrum of one image, of unit variance."""
         exponent = float(self.per_image("exponent")[index])
         spectrum = _spectrum(self.shape, self.ppd, exponent)

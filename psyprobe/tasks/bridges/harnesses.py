@@ -26,7 +26,7 @@ class InspectLogs:
         self, record: RunRecord, store: Store, folder: Path, page_folder: Path
     ) -> ExportedRun:
         """Write a run as a log of inspect-ai."""
-        _need_inspect()
+        _require_inspect()
         path = folder / f"{file_stem(f'{record.experiment}_{record.observer}')}.eval"
         return ExportedRun(path, write_inspect_log(record, store, path, page_folder))
 
@@ -43,8 +43,8 @@ class InspectLogs:
             raise InputError(
                 "a log of inspect-ai says who was asked; leave --observer and --input-size out"
             )
-        _need_inspect()
-        return _import(read_inspect_log(path, page), store)
+        _require_inspect()
+        return _import_replies(read_inspect_log(path, page), store)
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class AnswerTables:
                 "PAGE.toml, the page that lay beside the questions, and --observer NAME"
             )
         card = tables.harness_card(observer, self.harness, input_size)
-        return _import(self.reader(path, page, card), store)
+        return _import_replies(self.reader(path, page, card), store)
 
 
-def _import(replies: Replies, store: Store) -> ImportedRun:
+def _import_replies(replies: Replies, store: Store) -> ImportedRun:
     """Store replies of another harness, and count those that were new."""
     counts = store_replies(replies, store)
     return ImportedRun(
@@ -92,7 +92,7 @@ def _import(replies: Replies, store: Store) -> ImportedRun:
     )
 
 
-def _need_inspect() -> None:
+def _require_inspect() -> None:
     """Refuse to go on without inspect-ai installed."""
     if importlib.util.find_spec("inspect_ai") is None:
         raise PsyprobeError(

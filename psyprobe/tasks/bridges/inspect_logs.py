@@ -78,7 +78,7 @@ def write_inspect_log(
     resized = False
     for turn in turns_of(record, store, Path(folder)):
         score = scores.get(turn.description.get("item", turn.inquiry.key))
-        samples.append(_sample(turn, model, score))
+        samples.append(_build_sample(turn, model, score))
         resized |= turn.resized
     usages = (sample.output.usage for sample in samples)
     usage = sum(usages, inspect_model.ModelUsage())
@@ -233,7 +233,7 @@ def _reply_scores(record: RunRecord, result: xarray.Dataset) -> dict[str, JsonOb
     return {name: {"value": value} for name, value in marks(result).items()}
 
 
-def _sample(turn: Turn, model: str, score: JsonMapping | None) -> Any:
+def _build_sample(turn: Turn, model: str, score: JsonMapping | None) -> Any:
     """Build inspect-ai's record of one question, its reply and score."""
     from inspect_ai import log, scorer
     from inspect_ai import model as inspect_model

@@ -74,7 +74,9 @@ def write_vlmevalkit_task(
     first_rows: dict[str, int] = {}
     for index, turn in enumerate(turns, 1):
         _check_plain(turn, "VLMEvalKit")
-        encoded_images = [base64.b64encode(png).decode() for png in _pngs(turn)]
+        encoded_images = [
+            base64.b64encode(png).decode() for png in _encode_images(turn)
+        ]
         image = encoded_images[0] if len(encoded_images) == 1 else str(encoded_images)
         # VLMEvalKit takes the index of an earlier row in place of the same image.
         cell = str(first_rows[image]) if image in first_rows else image
@@ -119,7 +121,7 @@ def write_lmms_eval_task(
     for turn in turns:
         _check_plain(turn, "a task of lmms-eval")
         names = []
-        for png in _pngs(turn):
+        for png in _encode_images(turn):
             if png not in image_names:
                 image_names[png] = f"{len(image_names) + 1:06d}.png"
                 write_whole(
@@ -344,7 +346,7 @@ def _check_plain(turn: Turn, harness: str) -> None:
         )
 
 
-def _pngs(turn: Turn) -> Iterator[bytes]:
+def _encode_images(turn: Turn) -> Iterator[bytes]:
     """Encode the images of a question as PNG."""
     for image in turn.inquiry.images:
         yield encode_png(eight_bit(image), noise=True)

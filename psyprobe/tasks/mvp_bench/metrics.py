@@ -152,14 +152,14 @@ def ratios(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
     The table has one row for each thing counted: pair, right (0 or 1), asked (1), unread.
     """
     for cell, counted in (
-        *_yes_no(answers[answers["task"] == "yes_no"]),
-        *_choices(answers),
+        *_group_yes_no(answers[answers["task"] == "yes_no"]),
+        *_group_choices(answers),
     ):
         if len(counted):
             yield cell, counted
 
 
-def _yes_no(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
+def _group_yes_no(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
     """Iterate over the table cells of yes/no accuracy, each with the answers counted."""
     questions = _all_right(answers, ["pair", "question", "level"], at_least=2)
     of_kind = {kind: answers[answers["kind"] == kind] for kind in ("N", "M")}
@@ -180,7 +180,7 @@ def _yes_no(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
                 yield ("yes/no", str(code), "pAcc"), group
 
 
-def _choices(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
+def _group_choices(answers: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
     """Iterate over the table cells of multiple choice, each with the answers counted."""
     for task, label in _TASKS.items():
         of_task = answers[answers["task"] == task]
@@ -425,7 +425,7 @@ def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
     UnknownNameError
         The paper has no such model.
     """
-    values = _values(metrics)
+    values = _values_by_cell(metrics)
     rows = []
     for row in printed_rows(published(), model, "MVP-Bench").itertuples():
         printed_cell = (row.task, row.level, row.metric)
@@ -442,7 +442,7 @@ def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
     )
 
 
-def _values(table: pd.DataFrame) -> dict[Cell, Any]:
+def _values_by_cell(table: pd.DataFrame) -> dict[Cell, Any]:
     """Map each cell of a table of metrics to its value."""
     cells = table[_CELL].itertuples(index=False, name=None)
     return dict(zip(cells, table["value"], strict=True))
@@ -512,7 +512,7 @@ def mvp_tables(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str
         rows = [["", *[_heading(cell) for cell in cells]]]
         notes: dict[str, None] = {}
         for model, model_metrics in metrics.items():
-            values = _values(model_metrics)
+            values = _values_by_cell(model_metrics)
             candidates = [_candidates(values, cell)[:1] for cell in cells]
             texts_of_cells = [
                 f"{values[cell[0]]:.2f}" if cell else "-" for cell in candidates
@@ -559,7 +559,7 @@ def _printed_rows(
     name, notes = find_printed(model, printed)
     if name is None:
         return [], notes
-    values = _values(metrics)
+    values = _values_by_cell(metrics)
     comparisons = {
         (
             compared.table,
@@ -569,7 +569,9 @@ def _printed_rows(
         ): compared
         for compared in beside_published(metrics, name).itertuples()
     }
-    papers = _values(printed[(printed["model"] == name) & (printed["table"] == table)])
+    papers = _values_by_cell(
+        printed[(printed["model"] == name) & (printed["table"] == table)]
+    )
     row = [printed_label(model, name)]
     for cell in cells:
         compared = comparisons.get((table, *cell))

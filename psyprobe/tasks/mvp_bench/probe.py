@@ -143,7 +143,7 @@ def _item_questions(
 ) -> list[ItemQuestion]:
     """Build the questions to ask, each named after its run and question_id."""
     rows = [
-        (row, _files(folder, row, options["cross"]))
+        (row, _find_files(folder, row, options["cross"]))
         for row in questions.to_dict("records")
     ]
     paths = dict.fromkeys(path for _, files in rows for path in files)
@@ -158,7 +158,7 @@ def _item_questions(
     system = SYSTEMS.get(options["system"], options["system"])
     return [
         ItemQuestion(
-            _name(row),
+            _name_question(row),
             row["question"],
             decoding,
             tuple(images[path] for path in files),
@@ -179,9 +179,15 @@ def _choices(row: Mapping[Any, Any]) -> tuple[str, ...]:
 def _open_cases(questions: pd.DataFrame, replies: Mapping[str, str]) -> list[Case]:
     """List the yes/no replies that the benchmark's rule leaves open, as a judge's cases."""
     return [
-        Case(_name(row), "yes_no", row["question"], "", replies[_name(row)])
+        Case(
+            _name_question(row),
+            "yes_no",
+            row["question"],
+            "",
+            replies[_name_question(row)],
+        )
         for row in questions[questions["task"] == "yes_no"].to_dict("records")
-        if not parse_reply(replies[_name(row)], "yes_no", "main")
+        if not parse_reply(replies[_name_question(row)], "yes_no", "main")
     ]
 
 
@@ -190,10 +196,10 @@ def read_run(result: xarray.Dataset) -> pd.DataFrame:
 
     The judge's answer is "yes", "no", "unknown", or "" where none was asked.
     """
-    return _read_by(result, _options(result)["parser"])
+    return _read_by(result, _read_options(result)["parser"])
 
 
-def _options(result: xarray.Dataset) -> JsonObject:
+def _read_options(result: xarray.Dataset) -> JsonObject:
     """Read the options of the probe from a result."""
     options: JsonObject = json.loads(result.attrs["options"])
     return options
@@ -203,7 +209,7 @@ def _read_by(result: xarray.Dataset, parser: str) -> pd.DataFrame:
     """Read the answers of a result by one of the parsers."""
     questions = pd.DataFrame({name: result[name].to_numpy() for name in COLUMNS})
     verdicts = read_verdicts(result.attrs["judged"])
-    names = [_name(row) for row in questions.to_dict("records")]
+    names = [_name_question(row) for row in questions.to_dict("records")]
     judge = [
         str(verdicts[name].majority or "unknown") if name in verdicts else ""
         for name in names
@@ -218,7 +224,7 @@ def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
     """Compare how a run's parser, other parsers and a judge read the replies."""
     if person_of(result):
         return ()
-    parser = _options(result)["parser"]
+    parser = _read_options(result)["parser"]
     has_judge = json.loads(result.attrs["judge"]) is not None
     table = _read_by(result, parser)
     readings = {}
@@ -317,12 +323,12 @@ class MvpScore(ReadScore):
         return count_verdicts(read_verdicts(self.attributes["judged"]).values())
 
 
-def _name(row: Mapping[Any, Any]) -> str:
+def _name_question(row: Mapping[Any, Any]) -> str:
     """Build the name of a question that is unique over runs."""
     return f"{row['run']}\n{row['question_id']}"
 
 
-def _files(folder: Path, row: Mapping[Any, Any], cross: str) -> tuple[Path, ...]:
+def _find_files(folder: Path, row: Mapping[Any, Any], cross: str) -> tuple[Path, ...]:
     """Return the image files of a question: one, or the pair where both are shown."""
     if row["task"] != "cross_mcq" or cross == "file":
         return (folder / row["image"],)
@@ -384,7 +390,8 @@ class MvpBench(ItemProbe):
         columns["reply"] = np.array([answer.text for answer in answers], dtype=object)
         columns |= reaction_times(answers)
         names = [
-            _name(row).replace("\n", " ").strip() for row in items.to_dict("records")
+            _name_question(row).replace("\n", " ").strip()
+            for row in items.to_dict("records")
         ]
         return item_result(names, columns, judged_attributes(record, store))
 
@@ -426,7 +433,9 @@ class MvpBench(ItemProbe):
         cases = []
         for row in read_run(result).to_dict("records"):
             prompt = "yes_no" if row["task"] == "yes_no" else "choice_letter"
-            cases.append(Case(_name(row), prompt, row["question"], "", row["reply"]))
+            cases.append(
+                Case(_name_question(row), prompt, row["question"], "", row["reply"])
+            )
         verdicts = judge_cases(cases, judge, store=store, progress=progress)
         answers = np.array(
             [str(verdicts[case.name].majority or "") for case in cases], dtype=object
@@ -437,7 +446,9 @@ class MvpBench(ItemProbe):
         """Return the mark of each reply, 0 or 1, by the name of its question."""
         table = read_run(result)
         right = (table["response"] == table["answer"]).astype(float)
-        return dict(zip(map(_name, table.to_dict("records")), right, strict=True))
+        return dict(
+            zip(map(_name_question, table.to_dict("records")), right, strict=True)
+        )
 
     def ranked(self, metrics: pd.DataFrame) -> MetricValues:
         """Select the metric for scoreboards, with its interval."""
@@ -453,7 +464,7 @@ class MvpBench(ItemProbe):
     def choices(self, result: xarray.Dataset) -> dict[str, str]:
         """Return the answers that were read, by the name of their question."""
         return {
-            _name(row): row["response"]
+            _name_question(row): row["response"]
             for row in read_run(result).to_dict("records")
             if row["response"]
         }

@@ -160,7 +160,9 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     ...     read_questions(path)[["pair", "kind", "answer"]].to_dict("records")
     [{'pair': 7, 'kind': 'N', 'answer': 'yes'}]
     """
-    rows = [_row(path, number, values) for number, values in read_question_lines(path)]
+    rows = [
+        _read_row(path, number, values) for number, values in read_question_lines(path)
+    ]
     table = pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
     problem = "is there twice with different contents; keep one of them"
     refuse_duplicates(table["question_id"], f"{path}: question", problem)
@@ -186,7 +188,7 @@ def read_question_lines(path: str | Path) -> list[tuple[int, JsonObject]]:
     return lines
 
 
-def _row(path: str | Path, number: int, values: JsonObject) -> tuple[Any, ...]:
+def _read_row(path: str | Path, number: int, values: JsonObject) -> tuple[Any, ...]:
     """Check one question of a file, and convert it to a row of the table."""
 
     def wrong(field: str, allowed: str) -> InputError:

@@ -131,7 +131,7 @@ def build_set(
             _draw(ready, folder, tools, region, seed, progress)
         else:
             step = steps.LANGUAGE_STEPS[name]
-            _ask(
+            _ask_step(
                 ready, folder, step, captioner if step.looks else chat, kinds, progress
             )
     return _finish(items, folder, {"captioner": captioner, "chat": chat}, tools, seed)
@@ -155,7 +155,7 @@ def _settle(item: Item, name: str, step: Step, folder: Path) -> None:
     steps.write_item(folder, item)
 
 
-def _ask(
+def _ask_step(
     items: Sequence[Item],
     folder: Path,
     step: steps.LanguageStep,
@@ -213,7 +213,7 @@ def _draw(
     """Draw the manipulated images of all items that lack them."""
     pending: list[tuple[Item, Plan, JsonObject]] = []
     for item in items:
-        plan = _plan(item, region, seed)
+        plan = _plan_edit(item, region, seed)
         cards = {name: card.to_dict() for name, card in tools.used(plan).items()}
         key = digest([VERSION, item.sha256, plan.to_dict(), cards])
         step = item.steps.get("image")
@@ -259,7 +259,7 @@ def _draw_pair(
     )
 
 
-def _plan(item: Item, region: str, seed: int) -> Plan:
+def _plan_edit(item: Item, region: str, seed: int) -> Plan:
     """Collect what an image edit needs: category, texts, boxes, region and seed."""
     proposal = item.value("proposal")
     part = proposal["part"]

@@ -182,11 +182,11 @@ def draw_placement(mask: Mask, seed: int) -> Placement:
     >>> draw_placement(mask, 1) == draw_placement(mask, 1) != draw_placement(mask, 2)
     True
     """
-    rows, columns = _bounds(mask)
+    rows, columns = _find_bounds(mask)
     random = np.random.default_rng(seed)
     scale = float(random.uniform(*SCALES))
-    height = _scaled(rows, scale)
-    width = _scaled(columns, scale)
+    height = _scale_length(rows, scale)
+    width = _scale_length(columns, scale)
     left = int(random.integers(0, mask.shape[1] - width + 1))
     top = int(random.integers(0, mask.shape[0] - height + 1))
     return Placement(scale, left, top)
@@ -202,9 +202,9 @@ def place(image: Image, mask: Mask, placement: Placement) -> tuple[Image, Mask]:
     mask : ndarray of bool, shape (H, W)
         Mask of the subject at its new place; true where at least half of a pixel is covered.
     """
-    rows, columns = _bounds(mask)
-    height = _scaled(rows, placement.scale)
-    width = _scaled(columns, placement.scale)
+    rows, columns = _find_bounds(mask)
+    height = _scale_length(rows, placement.scale)
+    width = _scale_length(columns, placement.scale)
     cover = mask[rows, columns, None].astype(np.float32)
     # Colours are averaged over the subject alone, so that no fringe of the old background comes
     # along.
@@ -225,7 +225,7 @@ def place(image: Image, mask: Mask, placement: Placement) -> tuple[Image, Mask]:
     return moved, moved_mask
 
 
-def _bounds(mask: Mask) -> tuple[slice, slice]:
+def _find_bounds(mask: Mask) -> tuple[slice, slice]:
     """Compute the slices (rows, columns) that hold a mask, refusing an empty one."""
     rows = np.flatnonzero(mask.any(axis=1))
     columns = np.flatnonzero(mask.any(axis=0))
@@ -238,7 +238,7 @@ def _bounds(mask: Mask) -> tuple[slice, slice]:
     )
 
 
-def _scaled(extent: slice, scale: float) -> int:
+def _scale_length(extent: slice, scale: float) -> int:
     """Compute the length of a slice times a scale, at least 1 px."""
     return max(1, round(int(extent.stop - extent.start) * scale))
 

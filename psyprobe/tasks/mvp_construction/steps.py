@@ -219,22 +219,22 @@ class UnreadReply(InputError):
 def _check_line(value: Any) -> str:
     """Check that a value is one short printable line of text, and strip it."""
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"is {_quoted(value)} and no text")
+        raise ValueError(f"is {_quote(value)} and no text")
     text = value.strip()
     if len(text) > _LONGEST or not text.isprintable():
         raise ValueError(f"is not one line of at most {_LONGEST} characters")
     return text
 
 
-def _number(value: Any, info: pydantic.ValidationInfo) -> int:
+def _check_number(value: Any, info: pydantic.ValidationInfo) -> int:
     """Check that a value is a whole number from 1 to the count of things on offer."""
     count = (info.context or {})["count"]
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= count:
-        raise ValueError(f"is {_quoted(value)} and no number from 1 to {count}")
+        raise ValueError(f"is {_quote(value)} and no number from 1 to {count}")
     return value
 
 
-def _box(value: Any) -> list[float]:
+def _check_box(value: Any) -> list[float]:
     """Check that a value is a box of four fractions inside the image."""
     is_box = (
         isinstance(value, list)
@@ -242,18 +242,18 @@ def _box(value: Any) -> list[float]:
         and all(type(number) in (int, float) for number in value)
     )
     if not is_box:
-        raise ValueError(f"is {_quoted(value)} and no list of four numbers")
+        raise ValueError(f"is {_quote(value)} and no list of four numbers")
     try:
         return Box(*map(float, value)).to_list()
     except (InputError, OverflowError):
-        raise ValueError(f"{_quoted(value)} is empty or leaves the image") from None
+        raise ValueError(f"{_quote(value)} is empty or leaves the image") from None
 
 
-def _category(value: Any, info: pydantic.ValidationInfo) -> str:
+def _check_category(value: Any, info: pydantic.ValidationInfo) -> str:
     """Check that a value is one of the allowed category codes."""
     codes = (info.context or {})["editing"]
     if not isinstance(value, str) or value not in codes:
-        raise ValueError(f"is {_quoted(value)} and not one of {', '.join(codes)}")
+        raise ValueError(f"is {_quote(value)} and not one of {', '.join(codes)}")
     return value
 
 
@@ -270,8 +270,8 @@ def _check_length(low: int, high: int, things: str) -> pydantic.BeforeValidator:
 
 
 Text = Annotated[str, pydantic.PlainValidator(_check_line)]
-Number = Annotated[int, pydantic.PlainValidator(_number)]
-Corners = Annotated[list[float], pydantic.PlainValidator(_box)]
+Number = Annotated[int, pydantic.PlainValidator(_check_number)]
+Corners = Annotated[list[float], pydantic.PlainValidator(_check_box)]
 
 
 class Form(pydantic.BaseModel, extra="forbid"):
@@ -301,7 +301,7 @@ class BoxedReply(Form):
     box: Corners | None
 
     @pydantic.model_validator(mode="after")
-    def _both(self) -> Self:
+    def _check_box_and_value(self) -> Self:
         """Check that value and box are both there or both null."""
         if (self.value is None) != (self.box is None):
             raise ValueError("value and box must both be there or both be null")
@@ -309,7 +309,7 @@ class BoxedReply(Form):
 
 
 class ProposalReply(Form):
-    category: Annotated[str, pydantic.PlainValidator(_category)]
+    category: Annotated[str, pydantic.PlainValidator(_check_category)]
     high_natural: Text
     high_manipulated: Text
     low_natural: Text
@@ -319,7 +319,7 @@ class ProposalReply(Form):
     instruction: Text | None
 
     @pydantic.model_validator(mode="after")
-    def _fits(self, info: pydantic.ValidationInfo) -> Self:
+    def _check_proposal(self, info: pydantic.ValidationInfo) -> Self:
         """Check that texts differ, and part and instruction suit the category."""
         for level in ("high", "low"):
             natural = getattr(self, f"{level}_natural")
@@ -345,7 +345,7 @@ class _Choice(Form):
     wrong: Annotated[list[Text], _check_length(4, 4, "wrong answers")]
 
     @pydantic.model_validator(mode="after")
-    def _differ(self) -> Self:
+    def _check_options_differ(self) -> Self:
         """Check that no two options are equal."""
         options = [
             self.right,
@@ -370,7 +370,7 @@ class QuestionsReply(Form):
     cross_high: _Choice
 
     @pydantic.model_validator(mode="after")
-    def _levels_differ(self) -> Self:
+    def _check_levels_differ(self) -> Self:
         """Check that the questions of the two levels differ."""
         if self.low.casefold() == self.high.casefold():
             raise ValueError("the questions low and high are the same")
@@ -428,14 +428,14 @@ def _reason(error: pydantic.ValidationError) -> str:
     if first["type"] == "missing":
         return f"{around or 'it'} has no field {last!r}"
     if first["type"] == "extra_forbidden":
-        return f"{around or 'it'} has a field {_quoted(last)} that was not asked for"
+        return f"{around or 'it'} has a field {_quote(last)} that was not asked for"
     place = f"{last} of {around}" if around else last
     if first["type"] == "value_error":
         return f"{place} {first['ctx']['error']}".strip()
     return f"{place or 'it'} is no JSON object"
 
 
-def _quoted(value: Any) -> str:
+def _quote(value: Any) -> str:
     """Quote a value in at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
@@ -474,7 +474,7 @@ def subject(item: Item) -> JsonObject:
     return dict(item.value("caption")["objects"][item.value("subject")["subject"] - 1])
 
 
-def _numbered(things: Sequence[JsonMapping]) -> str:
+def _number_lines(things: Sequence[JsonMapping]) -> str:
     """List the names of things as numbered lines."""
     return "\n".join(
         f"{number}. {thing['name']}" for number, thing in enumerate(things, start=1)
@@ -496,7 +496,10 @@ def prompt_values(
         return {}
     caption = item.value("caption")
     if step == "subject":
-        return {"caption": caption["caption"], "objects": _numbered(caption["objects"])}
+        return {
+            "caption": caption["caption"],
+            "objects": _number_lines(caption["objects"]),
+        }
     if step == "questions":
         return item.value("proposal")
     values = {"subject": subject(item)["name"]}
@@ -507,7 +510,7 @@ def prompt_values(
         ]
         values |= {
             "caption": caption["caption"],
-            "parts": _numbered(parts(item)),
+            "parts": _number_lines(parts(item)),
             "categories": "\n".join(lines),
         }
         for name in ("behaviour", "background", "object", "emotion"):

@@ -25,7 +25,7 @@ def observe_command(arguments: argparse.Namespace) -> int:
         raise PsyprobeError(
             "the page needs starlette and uvicorn: pip install 'psyprobe[server]'"
         ) from error
-    session = _session(arguments)
+    session = _make_session(arguments)
     store = make_folder(session.store.parent) / session.store.name
     with stop_event() as stop, PersonServer(session, arguments.port) as server:
         say(f"Open {server.address} in a browser on this machine; Ctrl-C pauses.")
@@ -42,7 +42,7 @@ def observe_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _session(arguments: argparse.Namespace) -> ParticipantSession:
+def _make_session(arguments: argparse.Namespace) -> ParticipantSession:
     """Set up the session of a person with an experiment, over patterns or pictures."""
     experiment = load_experiment(arguments.experiment)
     experiment = check_experiment(

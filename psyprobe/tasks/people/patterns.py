@@ -137,7 +137,7 @@ class PatternSession(ParticipantSession):
         schedule = self._probe.plan(self.experiment, observer)
         self._screen = screen
         return {
-            "practice": self._practice(schedule.scene.spec, screen),
+            "practice": self._make_practice(schedule.scene.spec, screen),
             "curve": read_exponent(values),
         }
 
@@ -152,7 +152,7 @@ class PatternSession(ParticipantSession):
         )
         return self._presenter
 
-    def _practice(self, spec: Specification, screen: Screen) -> list[JsonObject]:
+    def _make_practice(self, spec: Specification, screen: Screen) -> list[JsonObject]:
         """Draw practice trials, the easy ones first, with their right answers."""
         generator = random.Random(f"{self.person} practice")
         uniforms = screen.uniforms()

@@ -103,7 +103,7 @@ class ParticipantSession(ABC):
                 self.person, self._session_id, self._screen, exchange.put
             )
             threading.Thread(
-                target=self._ask, args=(observer, exchange), daemon=True
+                target=self._run_session, args=(observer, exchange), daemon=True
             ).start()
             self._exchange = exchange
 
@@ -169,7 +169,9 @@ class ParticipantSession(ABC):
             raise InputError("the session has not begun; load the page again")
         return self._exchange
 
-    def _ask(self, observer: PersonObserver, exchange: QuestionExchange) -> None:
+    def _run_session(
+        self, observer: PersonObserver, exchange: QuestionExchange
+    ) -> None:
         """Run the experiment with the person, and tell the page its outcome or failure."""
         try:
             result = run_experiment(

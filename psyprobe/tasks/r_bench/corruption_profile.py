@@ -142,7 +142,7 @@ class ProfileSchedule(ExperimentSchedule):
             questions = [
                 question
                 for name in self.observers
-                for question in _questions(work.stimuli, name)
+                for question in _build_questions(work.stimuli, name)
             ]
             # Rounding depends on which images share a batch.
             batches.append(Batch(tuple(questions), work, atomic=True))
@@ -151,7 +151,7 @@ class ProfileSchedule(ExperimentSchedule):
 
     def cost(self, store: Store, *, timed: bool) -> TaskPlan:
         """Estimate what is left to show, and how long it takes."""
-        questions = _questions(self._stimuli, self.observer.card.digest)
+        questions = _build_questions(self._stimuli, self.observer.card.digest)
         missing = len(store.missing(question.key for question in questions))
         photographs = len(self._photographs)
         seconds = (
@@ -167,7 +167,7 @@ class ProfileSchedule(ExperimentSchedule):
         )
 
 
-def _questions(stimuli: Sequence[str], observer: str) -> list[Question]:
+def _build_questions(stimuli: Sequence[str], observer: str) -> list[Question]:
     """Build the questions to store about stimuli given by digest."""
     request = digest({"measures": list(MEASURES)})
     return [Question(stimulus, request, observer, _VERSION) for stimulus in stimuli]
@@ -233,7 +233,9 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     )
 
     def read(observer: str) -> FloatArray:
-        keys = [question.key for question in _questions(layout["shown"], observer)]
+        keys = [
+            question.key for question in _build_questions(layout["shown"], observer)
+        ]
         answers = store.require_answers(keys)
         values = np.array([answers[key]["values"] for key in keys], dtype=np.float64)
         return np.moveaxis(values.reshape(*shape, *values.shape[1:]), (3, 4), (0, 1))
@@ -351,7 +353,10 @@ class ProfileScore(TaskScore):
         """Build the table rows of the observer and of the pixels themselves."""
         responses = self.result[f"response_{self.measure}"].sel(layer=self.layer)
         pixels = self.result[f"pixels_response_{self.measure}"]
-        return (self._row(OBSERVER, responses), self._row(PIXELS, pixels))
+        return (
+            self._strength_row(OBSERVER, responses),
+            self._strength_row(PIXELS, pixels),
+        )
 
     def notes(self) -> Sequence[str]:
         """Explain the table's headings in sentences."""
@@ -367,7 +372,7 @@ class ProfileScore(TaskScore):
         facts = {name: getattr(self, name) for name in names}
         return facts | {"rows": [dict(row.record) for row in self.rows()]}
 
-    def _row(self, responder: str, responses: xarray.DataArray) -> Row:
+    def _strength_row(self, responder: str, responses: xarray.DataArray) -> Row:
         """Build a table row of mean responses by corruption strength, with intervals."""
         by_strength = responses.mean("dimension")
         columns = dict(

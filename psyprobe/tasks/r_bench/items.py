@@ -112,7 +112,7 @@ def read_items(path: str | Path) -> pd.DataFrame:
     """
     table, encoding = read_table(path, COLUMNS)
     refuse_duplicates(table["name"], f"{path}: item")
-    items = pd.DataFrame([_item(path, row) for row in table.to_dict("records")])
+    items = pd.DataFrame([_read_item(path, row) for row in table.to_dict("records")])
     items.attrs["encoding"] = encoding
     return items
 
@@ -123,12 +123,12 @@ def write_items(folder: Path, rows: Sequence[JsonMapping]) -> None:
     write_text(folder / "items.csv", table.to_csv(index=False, lineterminator="\n"))
 
 
-def _item(path: str | Path, row: dict[str, str]) -> JsonObject:
+def _read_item(path: str | Path, row: dict[str, str]) -> JsonObject:
     """Check one row of R-Bench's table, and convert it to an item."""
     task = row["type"]
     key = row["answer"].strip()
     options = split_options(row["choice"]) if task == "MCQ" else ()
-    captions = _captions(row["answer"]) if task == "CAP" else ()
+    captions = _parse_captions(row["answer"]) if task == "CAP" else ()
     lettered_key = len(key) == 1 and key in "ABCDE" and len(options) > 0
     simulated = row.get("simulated", "0")
     try:
@@ -172,7 +172,7 @@ def _item(path: str | Path, row: dict[str, str]) -> JsonObject:
     }
 
 
-def _captions(text: str) -> tuple[str, ...]:
+def _parse_captions(text: str) -> tuple[str, ...]:
     """Parse reference captions in Python's list notation; none if they cannot be."""
     try:
         captions = ast.literal_eval(text)

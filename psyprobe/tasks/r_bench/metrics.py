@@ -323,7 +323,7 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
             cells = table[table["breakdown"].isin(["cell", "overall"])]
             values = cells[cells["measure"] == measure].set_index("name")
             if len(values):
-                rows.append(_measured_row(model, values))
+                rows.append(_format_measured_row(model, values))
                 notes += _item_notes(model, values.loc["overall"])
                 printed_row, printed_notes = _printed_row(model, table, measure)
                 rows += printed_row
@@ -334,7 +334,7 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
     return "\n\n".join(tables)
 
 
-def _measured_row(model: str, values: pd.DataFrame) -> list[str]:
+def _format_measured_row(model: str, values: pd.DataFrame) -> list[str]:
     """Format one model's scores by cell, and overall with its interval, as a table row."""
     overall = values.loc["overall"]
     cells = [

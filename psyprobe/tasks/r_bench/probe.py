@@ -180,7 +180,7 @@ def _items_and_answers(
         items[name] = [
             tuple(value) if isinstance(value, list) else value for value in values
         ]
-    return items, _answers(
+    return items, _align_answers(
         items, {kind: result[f"answer_{kind}"].to_numpy() for kind in _KINDS}
     )
 
@@ -272,7 +272,7 @@ class RBenchScore(ReadScore):
         return {**self.run.facts, **super().to_dict()}
 
 
-def _answers(items: pd.DataFrame, texts: JsonMapping) -> dict[str, pd.Series]:
+def _align_answers(items: pd.DataFrame, texts: JsonMapping) -> dict[str, pd.Series]:
     """Align the texts of each kind of answer with the items, by name."""
     return {
         kind: pd.Series(answers, index=pd.Index(items["name"]), dtype=str)
@@ -433,7 +433,7 @@ class RBench(ItemProbe):
                 kind: [replies[f"{kind}\n{name}"] for name in names] for kind in _KINDS
             }
             return open_cases(
-                images.items, _answers(images.items, texts), mcq_rule=rule
+                images.items, _align_answers(images.items, texts), mcq_rule=rule
             )
 
         task = ItemTask(

@@ -63,9 +63,9 @@ def visible_loss(
     strengths = [strength] if isinstance(strength, str | int | float) else strength
     observer = metric or cast("DifferenceObserver", load_observer("cvvdp"))
     original = np.asarray(image)
-    corrupted = [_drive(corrupt(original, name, level, seed)) for level in strengths]
+    corrupted = [_to_drive(corrupt(original, name, level, seed)) for level in strengths]
     tests = np.stack(corrupted)
-    reference = _drive(original)[None]
+    reference = _to_drive(original)[None]
     if observer.card.takes_light:
         tests = display.decode(tests)
         reference = display.decode(reference)
@@ -74,7 +74,7 @@ def visible_loss(
     return losses if strengths is strength else float(losses[0])
 
 
-def _drive(image: Any) -> Any:
+def _to_drive(image: Any) -> Any:
     """Convert an image of 8-bit codes or floats to float32 drive values from 0 to 1."""
     values = np.asarray(image)
     return (values / np.float32(255) if values.dtype == np.uint8 else values).astype(

@@ -177,7 +177,7 @@ def import_people(path: str | Path, store: str | Path) -> xarray.Dataset:
                 "this is no file of a study; give one that its page saved, of the format "
                 f"{FORMAT!r}"
             )
-        experiment = _session_experiment(session_file)
+        experiment = _load_session_experiment(session_file)
         trials = session_file.get("trials")
         if not isinstance(trials, list) or not all(
             isinstance(trial, Mapping) for trial in trials
@@ -198,7 +198,7 @@ def import_people(path: str | Path, store: str | Path) -> xarray.Dataset:
         return run_experiment(experiment, observer, store=store, progress=False)
 
 
-def _session_experiment(session_file: JsonMapping) -> Experiment:
+def _load_session_experiment(session_file: JsonMapping) -> Experiment:
     """Load the experiment that a returned session file holds, refusing one that names code."""
     page = session_file.get("experiment")
     if not isinstance(page, Mapping) or not isinstance(page.get("toml"), str):

@@ -68,13 +68,13 @@ def _summarize_reviews(folder: Path) -> tuple[JsonMapping, str]:
         )
     reasons = {}
     for name, decisions in lists.decisions(folder, "review", tasks).items():
-        reasons[name] = _counts(
+        reasons[name] = _count_values(
             decision.text
             for decision in decisions.values()
             if decision.value == "reject"
         )
         if reasons[name]:
-            lines.append(f"{name} rejected: {_list(reasons[name])}")
+            lines.append(f"{name} rejected: {_join_counts(reasons[name])}")
     lines += map(str, pairs)
     kinds: dict[str, list[JsonObject]] = {}
     kind_of = {task.name: task.kind for task in tasks}
@@ -115,18 +115,18 @@ def _summarize_labels(folder: Path) -> tuple[JsonMapping, str]:
     path = make_folder(folder / "people") / "labels.csv"
     write_text(path, csv_table(table))
     counts = {
-        str(name): _counts(decisions)
+        str(name): _count_values(decisions)
         for name, decisions in table.groupby("annotator")["decision"]
     }
-    lines = [f"{name}: {_list(counts[name])}" for name in counts]
+    lines = [f"{name}: {_join_counts(counts[name])}" for name in counts]
     return counts, "\n".join([*lines, f"{len(table)} labels; {path}"])
 
 
-def _counts(values: Iterable[str]) -> dict[str, int]:
+def _count_values(values: Iterable[str]) -> dict[str, int]:
     """Count each value, the most frequent first."""
     return dict(Counter(values).most_common())
 
 
-def _list(counts: Mapping[str, int]) -> str:
+def _join_counts(counts: Mapping[str, int]) -> str:
     """Join counts to "3 yes, 2 no"."""
     return ", ".join(f"{count} {name}" for name, count in counts.items())

@@ -38,10 +38,10 @@ class ReviewServer(LoopbackServer):
     """
 
     def __init__(self, worklist: Worklist, port: int = 0) -> None:
-        super().__init__(_routes(worklist), port)
+        super().__init__(_build_routes(worklist), port)
 
 
-def _routes(worklist: Worklist) -> list[Route]:
+def _build_routes(worklist: Worklist) -> list[Route]:
     """Build the requests of the review page: its tasks, images and decisions."""
     page = packaged_text("psyprobe.tasks.review", "page.html")
 

@@ -474,7 +474,10 @@ def label_tasks(folder: str | Path) -> list[Task]:
         shuffled.append([rows[index] for index in generator.permutation(len(rows))])
     turns = zip_longest(*shuffled)
     return [
-        _label_task(images, row) for turn in turns for row in turn if row is not None
+        _build_label_task(images, row)
+        for turn in turns
+        for row in turn
+        if row is not None
     ]
 
 
@@ -492,7 +495,7 @@ def label_table(folder: str | Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["annotator", "name", "decision", "text"])
 
 
-def _label_task(images: ImageSet, row: Mapping[Any, Any]) -> Task:
+def _build_label_task(images: ImageSet, row: Mapping[Any, Any]) -> Task:
     """Build the review task of labelling an R-Bench item: its texts, choices and answer."""
     task = row["task"]
     key = row["key"]
