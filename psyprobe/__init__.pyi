@@ -32,6 +32,7 @@ from psyprobe.stimulus import contour as contour
 from psyprobe.stimulus import disc as disc
 from psyprobe.stimulus import dots as dots
 from psyprobe.stimulus import elements as elements
+from psyprobe.stimulus import film as film
 from psyprobe.stimulus import gabor as gabor
 from psyprobe.stimulus import glass as glass
 from psyprobe.stimulus import grating as grating

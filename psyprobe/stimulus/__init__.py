@@ -19,6 +19,7 @@ from psyprobe.stimulus.kinds.elements import (
     glass,
     texture,
 )
+from psyprobe.stimulus.kinds.film import Film, film
 from psyprobe.stimulus.kinds.gratings import Gabor, Grating, gabor, grating
 from psyprobe.stimulus.kinds.image import Image, image
 from psyprobe.stimulus.kinds.letters import (
@@ -65,6 +66,7 @@ __all__ = [
     "Dots",
     "Drift",
     "Elements",
+    "Film",
     "Flicker",
     "Gabor",
     "Glass",
@@ -92,6 +94,7 @@ __all__ = [
     "dots",
     "elements",
     "file_parameter",
+    "film",
     "gabor",
     "glass",
     "grating",

@@ -36,6 +36,7 @@ from psyprobe.stimulus import (
     Disc,
     Dots,
     Elements,
+    Film,
     Gabor,
     Glass,
     Grating,
@@ -362,6 +363,15 @@ def _image(draw: st.DrawFn, values: JsonObject) -> float:
     return 1 / float(np.abs(Image(contrast=1.0, **values).unit()).max())
 
 
+def _film(draw: st.DrawFn, values: JsonObject) -> float:
+    values["size"] = tuple(min(side, 56) for side in values["size"])
+    _image(draw, values)
+    values["file"] = str(catalogue_folder("stimuli") / "film.npy")
+    values["frames"] = draw(st.integers(1, 12))
+    frames = Film(contrast=1.0, **values).stills(0, values["frames"])
+    return 1 / float(np.abs(frames.unit()).max())
+
+
 def _element(draw: st.DrawFn, values: JsonObject, spacing: float = 4.5) -> float:
     """Draw the size of elements into `values`, and return a spacing for them, deg."""
     ppd = values["ppd"]
@@ -474,6 +484,7 @@ element_fields = _patterns(Elements, "Draw Gabors at two places", _elements)
 textures = _patterns(Texture, "Draw textures of few Gabors", _texture)
 contours = _patterns(Contour, "Draw short paths among few Gabors", _contour)
 glasses = _patterns(Glass, "Draw Glass patterns of few pairs", _glass)
+films = _patterns(Film, "Draw the first frames of a film behind any window", _film)
 kinematograms = _patterns(Dots, "Draw short clips of few dots", _dots)
 tumbling_es = _patterns(TumblingE, "Draw letters E, arms anywhere", _draw_letter)
 

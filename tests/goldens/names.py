@@ -65,6 +65,7 @@ NEW_STIMULI = {
     "contour",
     "dots_coherence",
     "elements",
+    "film_pan",
     "gabor_masked",
     "glass_pattern",
     "landolt",

@@ -1,4 +1,4 @@
-"""Photographs are shown in their own light at the contrast that is asked for, and their certificate
+"""Photographs and films are shown in their own light at the contrast that is asked for, and their certificate
 notices what defines them; what is not sRGB, or would be resized, is refused."""
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.files.images import check_srgb
-from psyprobe.stimulus import Image
+from psyprobe.stimulus import Film, Image
+from psyprobe.stimulus.measuring import certify
 from psyprobe.testing import CalibrationError, assert_calibrated, strategies
 
 #: sRGB's share of the primaries in luminance (IEC 61966-2-1).
@@ -162,4 +163,80 @@ def test_what_cannot_be_shown_is_one_sentence(
 @settings(max_examples=10)
 @given(strategies.images())
 def test_every_photograph_is_calibrated(spec: Image) -> None:
+    assert_calibrated(spec.draw())
+
+
+# -- films
+# ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def frames(photograph: str, tmp_path: Path) -> Path:
+    """Six frames in which the photograph moves to the left, and grows darker."""
+    folder = tmp_path / "frames"
+    folder.mkdir()
+    codes = np.asarray(Pillow.open(photograph))
+    for index in range(6):
+        moved = np.roll(codes, -2 * index, axis=1) // (1 + index % 2)
+        Pillow.fromarray(moved).save(folder / f"frame_{index:02}.png")
+    return folder
+
+
+def test_frames_are_those_of_the_folder_with_one_mean_and_contrast(
+    frames: Path,
+) -> None:
+    film = Film(file=str(frames), contrast=0.3, window="none", size=48)
+    shown = np.asarray(film.draw().luminance)
+    assert film.frames == 6 and shown.shape == (6, 48, 48)
+    light = np.stack(
+        [
+            linear(np.asarray(Pillow.open(file))[12:-12, 24:-24]) @ LUMA
+            for file in sorted(frames.iterdir())
+        ]
+    )
+    expected = 100 * (1 + 0.3 * (light - light.mean()) / light.std())
+    np.testing.assert_allclose(shown, expected, rtol=3e-4)
+    certificate = film.measure(pp.Display(peak=800))
+    assert certificate.passed and certificate["frames"].delivered == 6
+    chunks = np.concatenate([np.asarray(part.luminance) for part in film.chunks(4)])
+    np.testing.assert_array_equal(chunks, shown)
+
+
+def test_a_film_of_an_array_equals_its_light(frames: Path, tmp_path: Path) -> None:
+    light = np.random.default_rng(2).uniform(1, 3, (5, 32, 40))
+    np.save(tmp_path / "film.npy", light)
+    file = str(tmp_path / "film.npy")
+    film = pp.film(file=file, contrast=0.1, size=(32, 40), window="none", frames=3)
+    first = light[:3]
+    expected = 100 + 10 * (first - first.mean()) / first.std()
+    np.testing.assert_allclose(np.asarray(film.luminance), expected, rtol=1e-12)
+    assert film.spec.reference().extent == (3, 32, 40)
+
+
+def test_the_certificate_notices_frames_amiss(frames: Path) -> None:
+    film = Film(file=str(frames), contrast=0.2, size=48, radius=0.3)
+    shown = np.asarray(film.draw().luminance)
+    for image, quantity in (
+        (shown[[1, 0, 2, 3, 4, 5]], "distortion"),
+        (100 + 1.01 * (shown - 100), "rms contrast in window"),
+        (1.01 * shown, "mean luminance in window"),
+    ):
+        assert not certify(image, "luminance", film)[quantity].passed
+
+
+def test_a_film_is_known_by_its_frames(frames: Path) -> None:
+    film = Film(file=str(frames), contrast=0.2, size=48, radius=0.3)
+    before = film.digest
+    first, second, *_ = sorted(frames.iterdir())
+    first.write_bytes(second.read_bytes())
+    assert film.changed().digest != before
+    with pytest.raises(
+        InputError, match=r"frames is 7; .* has 6; give at most as many"
+    ):
+        pp.film(file=str(frames), contrast=0.2, size=48, frames=7)
+
+
+@settings(max_examples=10)
+@given(strategies.films())
+def test_every_film_is_calibrated(spec: Film) -> None:
     assert_calibrated(spec.draw())

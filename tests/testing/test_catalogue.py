@@ -32,7 +32,9 @@ def levels(page: StimulusSet, count: int) -> dict[str, Any]:
 def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
     """Two thirds of the field at a quarter of the display's range, contrasts lowered where the
     gamut ends earlier."""
-    varied = levels(page, count) | {"size": 144}
+    varied = levels(page, count)
+    if page.kind != "film":
+        varied["size"] = 144
     luminance = display.floor + 0.25 * (display.peak - display.black)
     spec = page.spec(**(varied | {"luminance": luminance}))
     if isinstance(spec, Uniform):
@@ -47,7 +49,9 @@ def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
         }
         return page.spec(**(varied | {"luminance": luminance} | contrasts))
     most = display.max_contrast(luminance, spec.direction) * (
-        1 / 6 if page.kind in ("noise", "annulus_noise", "image", "dots") else 1 - 1e-6
+        1 / 6
+        if page.kind in ("noise", "annulus_noise", "image", "dots", "film")
+        else 1 - 1e-6
     )
     return page.spec(
         **(

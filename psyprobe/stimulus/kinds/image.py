@@ -10,7 +10,7 @@ Frazor & Geisler (2006), Vision Research 46:1585: RMS contrast in a window.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -200,21 +200,10 @@ def _calibrate(
     return _Calibration(mean, deviation)
 
 
-@stimulus_kind("image")
-class Image(Modulation):
-    """A photograph behind a window; parameters as in `psyprobe.image`.
-
-    Examples
-    --------
-    >>> from psyprobe.stimulus.catalogue import load_stimulus
-    >>> photograph = load_stimulus("photograph").spec(contrast=0.2)
-    >>> certificate = photograph.measure()
-    >>> round(certificate["rms contrast in window"].delivered, 9)
-    0.2
-    """
+class Photographic(Modulation):
+    """Pictures of a file behind a window."""
 
     file: str = file_parameter("Photograph")
-    picture: Levels = parameter("1", "Picture", default=0.0, low=0, whole=True)
     window: str = "raised_cosine"
     radius: Levels = common("radius", default=1.0)
     edge: Levels = parameter(
@@ -222,8 +211,6 @@ class Image(Modulation):
     )
     x: Levels = common("x", default=0.0)
     y: Levels = common("y", default=0.0)
-    #: Whether all pictures of the file are calibrated together, as frames of a film are.
-    pooled: bool = False
 
     contrast_kind = "rms"
     deepest = None
@@ -234,9 +221,6 @@ class Image(Modulation):
             raise unknown_name("window", str(self.window), WindowedWave.windows)
         allowed = "a raised cosine's ramp must be above 0 and at most twice the radius"
         self._require("edge", self.edge <= 2 * self.radius, allowed)
-        count = len(Pictures(self.file))
-        allowed = f"{self.file} has {count}, and the first is 0"
-        self._require("picture", self.picture < count, allowed)
 
     def _check_contrast(self) -> None:
         """Allow any contrast: drawing refuses one that needs negative light."""
@@ -247,44 +231,22 @@ class Image(Modulation):
         place = (self.radius, self.edge, self.x, self.y)
         return _Window(self.window, self.shape, self.ppd, *place)
 
-    def unit(self) -> FloatArray:
-        """Draw the photographs with mean 0 and RMS contrast 1 in the window, shape (n, H, W).
-
-        In its window each has a mean of 0 and an RMS contrast of 1.
-        """
-        pictures = Pictures(self.file)
-        images = []
-        for single in self.singles():
-            index = int(single.picture)
-            indices = tuple(range(len(pictures))) if self.pooled else (index,)
-            calibration = _calibrate(pictures, indices, single._window)
-            change = pictures.read(index, self.shape) - calibration.mean
-            images.append(single._window.draw() * change / calibration.deviation)
-        return np.stack(images)
-
-    def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
-        """Measure levels and contrast, and mean and RMS contrast within the window."""
-        super().measure_planes(planes, measurements)
-        if self.contrast == 0:
-            return
-        if not self.pooled:
-            self.measure_window([planes.pattern], measurements)
-        light = Pictures(self.file).read(int(self.picture), self.shape)
+    def window_moments(self, image: Float64) -> tuple[float, float]:
+        """Compute mean and mean square, within the window, of an image's change of the light."""
         weight = self._window.draw()
-        mean = np.average(light, weights=weight)
-        deviation = np.sqrt(np.average((light - mean) ** 2, weights=weight))
-        measurements.add("rms contrast of the file", None, deviation / mean, _IN_WINDOW)
+        change = image / self.luminance - 1
+        return (
+            float(np.average(change, weights=weight)),
+            float(np.average(change**2, weights=weight)),
+        )
 
     def measure_window(
-        self, images: Iterable[Float64], measurements: ImageMeasurements
+        self,
+        moments: Sequence[tuple[float, float]],
+        measurements: ImageMeasurements,
     ) -> None:
-        """Measure the mean and RMS contrast of images within the window, all together."""
+        """Measure mean and RMS contrast within the window, of the moments of all images."""
         weight = self._window.draw()
-        weight /= weight.sum()
-        moments = []
-        for image in images:
-            change = image / self.luminance - 1
-            moments.append((np.vdot(weight, change), np.vdot(weight, change**2)))
         mean, square = np.mean(moments, axis=0)
         contrast = np.sqrt(square - mean**2) / (1 + mean)
         error = measurements.pixel_error(self.contrast) / self.luminance
@@ -296,7 +258,7 @@ class Image(Modulation):
             extra=error,
         )
         ratio = error / self.contrast
-        pixels = float(1 / np.vdot(weight, weight))
+        pixels = float(weight.sum() ** 2 / np.vdot(weight, weight))
         measurements.add_contrast(
             "rms contrast in window",
             self.contrast,
@@ -305,6 +267,58 @@ class Image(Modulation):
             key="rms contrast in window",
             extra=STANDARD_ERRORS * ratio / np.sqrt(pixels) + ratio**2,
         )
+
+
+@stimulus_kind("image")
+class Image(Photographic):
+    """A photograph behind a window; parameters as in `psyprobe.image`.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus.catalogue import load_stimulus
+    >>> photograph = load_stimulus("photograph").spec(contrast=0.2)
+    >>> certificate = photograph.measure()
+    >>> round(certificate["rms contrast in window"].delivered, 9)
+    0.2
+    """
+
+    picture: Levels = parameter("1", "Picture", default=0.0, low=0, whole=True)
+    #: How many pictures of the file, from the first, have one mean and one contrast together, as
+    #: the frames of a film have; 0 where each has its own.
+    pooled: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        count = len(Pictures(self.file))
+        allowed = f"{self.file} has {count}, and the first is 0"
+        self._require("picture", self.picture < count, allowed)
+
+    def unit(self) -> FloatArray:
+        """Draw the photographs with mean 0 and RMS contrast 1 in the window, shape (n, H, W).
+
+        In its window each has a mean of 0 and an RMS contrast of 1.
+        """
+        pictures = Pictures(self.file)
+        images = []
+        for single in self.singles():
+            index = int(single.picture)
+            indices = tuple(range(self.pooled)) or (index,)
+            calibration = _calibrate(pictures, indices, single._window)
+            change = pictures.read(index, self.shape) - calibration.mean
+            images.append(single._window.draw() * change / calibration.deviation)
+        return np.stack(images)
+
+    def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
+        """Measure levels and contrast, and mean and RMS contrast within the window."""
+        super().measure_planes(planes, measurements)
+        if self.contrast == 0 or self.pooled:
+            return
+        self.measure_window([self.window_moments(planes.pattern)], measurements)
+        light = Pictures(self.file).read(int(self.picture), self.shape)
+        weight = self._window.draw()
+        mean = np.average(light, weights=weight)
+        deviation = np.sqrt(np.average((light - mean) ** 2, weights=weight))
+        measurements.add("rms contrast of the file", None, deviation / mean, _IN_WINDOW)
 
 
 @check_keywords
@@ -319,7 +333,7 @@ def image(
     edge: ArrayLike = 0.25,
     x: ArrayLike = 0.0,
     y: ArrayLike = 0.0,
-    pooled: bool = False,
+    pooled: int = 0,
     direction: Direction = "achromatic",
     white: str | tuple[float, float] = "D65",
     observer: str = "cie2006_led_lcd",
@@ -346,8 +360,9 @@ def image(
         As in `grating`.
     x, y : float or array
         Centre of the window, deg to the right and up; the photograph stays in the middle.
-    pooled : bool
-        Give all pictures of the file one mean and one contrast together, as frames of a film have.
+    pooled : int
+        How many pictures, from the first, have one mean and one contrast together, as the frames
+        of a film have; 0 where each has its own.
     direction, white, observer, ppd, size, dtype, device
         As in `gabor`.
 
