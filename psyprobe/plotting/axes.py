@@ -340,7 +340,7 @@ def _log_axis_with_zero(axis: Axis, zero: float, low: float, high: float) -> Non
 def log_with_zero(
     zero: float,
 ) -> tuple[Callable[..., FloatArray], Callable[..., FloatArray]]:
-    """Build a logarithm that takes 0 for a given value, and its inverse, for matplotlib."""
+    """Build the log10 that takes another value in place of 0, and its inverse, for matplotlib."""
 
     def forward(values: ArrayLike) -> FloatArray:
         linear = np.asarray(values, dtype=np.float64)
@@ -418,7 +418,7 @@ def _format_power(value: float) -> str:
 
 
 def level_label(result: xr.Dataset, name: str) -> str:
-    """Label a level or another coordinate with its unit, as "Spatial frequency (cpd)"."""
+    """Return a level's label with its unit, as "Spatial frequency (cpd)"."""
     attributes = result[name].attrs
     text = attributes.get("long_name", name)
     unit = unit_symbol(attributes)

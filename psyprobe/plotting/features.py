@@ -506,7 +506,7 @@ def upwards(result: xr.Dataset) -> bool:
 
 
 def upward_label(result: xr.Dataset) -> str:
-    """Label the upward axis, of sensitivity or thresholds."""
+    """Return the label of the upward axis, of sensitivity or thresholds."""
     axis = stimulus_axis_of(result)
     if axis.name != "contrast":
         return axes.level_label(result, axis.name)

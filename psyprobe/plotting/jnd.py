@@ -175,7 +175,7 @@ def _label(curve: _Curve, score: DiscriminationScore, observer: str) -> str:
 
 
 def _level_label(result: xr.Dataset) -> str:
-    """Label the axis of levels; as that of pedestals where contrasts differ."""
+    """Return the axis label of levels, as that of pedestals where contrasts differ."""
     last = levels_of(result)[-1]
     label = axes.level_label(result, last)
     # A difference in contrast is one from a pedestal.
@@ -185,7 +185,7 @@ def _level_label(result: xr.Dataset) -> str:
 
 
 def _threshold_label(result: xr.Dataset) -> str:
-    """Label the axis of thresholds by what differs."""
+    """Return the axis label of thresholds, by what differs."""
     difference = stimulus_axis_of(result).name
     label = axes.level_label(result, difference)
     if difference.endswith("_difference"):

@@ -101,7 +101,7 @@ def points_under(conditions: Conditions) -> MeasuredGroup | None:
 
 
 def spread_of(points: Sequence[MeasuredPoints]) -> Spread | None:
-    """Choose the data set of most measurements, to draw the spread between people."""
+    """Choose the data set of most people, to draw the spread between them."""
     largest = None
     most_people = 0.0
     for data_set in points:

@@ -172,7 +172,7 @@ def _draw_function(
 
 
 def share_label(csf: xr.Dataset) -> str:
-    """Label the axis of shares of yes or correct answers, or of their probabilities."""
+    """Return the axis label for shares of yes or correct answers, or for their probabilities."""
     scored = task_of(csf).scored
     return f"Share of {scored}" if are_counts(csf) else f"P({scored})"
 

@@ -125,7 +125,7 @@ def heat_map(
 
 
 def _slant_ticks(ax: Axes, labels: Sequence[str]) -> None:
-    """Set slanted labels on the x axis, one a row."""
+    """Label the places 0, 1, 2 ... of the x axis with slanted texts."""
     ax.set_xticks(range(len(labels)), labels, rotation=40, ha="right", fontsize="small")
 
 

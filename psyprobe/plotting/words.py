@@ -374,7 +374,7 @@ def _contrast_symbol(csf: xr.Dataset) -> str:
 
 
 def sensitivity_label(csf: xr.Dataset) -> str:
-    """Label the axis of 1 / threshold, of contrast or of another difference."""
+    """Return the axis label for 1 / threshold, of contrast or of another difference."""
     axis = stimulus_axis_of(csf)
     if axis == CONTRAST_AXIS:
         return f"Sensitivity (1 / contrast, {_contrast_symbol(csf)})"
@@ -384,7 +384,7 @@ def sensitivity_label(csf: xr.Dataset) -> str:
 
 
 def delivered_label(csf: xr.Dataset) -> str:
-    """Label the axis of delivered contrasts or differences."""
+    """Return the axis label for delivered contrasts or differences."""
     if stimulus_axis_of(csf) == CONTRAST_AXIS:
         return f"Delivered contrast ({_contrast_symbol(csf)})"
     return axes.level_label(csf, stimulus_axis_of(csf).name)

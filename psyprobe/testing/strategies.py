@@ -453,6 +453,7 @@ def _glass(draw: st.DrawFn, values: JsonObject) -> float:
 
 
 def _dots(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw a dot kinematogram's parameters into `values`; return its share of contrast."""
     area = math.prod(values["size"]) / values["ppd"] ** 2
     count = draw(st.integers(1, 6))
     values |= {

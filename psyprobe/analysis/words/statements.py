@@ -101,7 +101,7 @@ def asked_kind(question: str) -> str | None:
 
 
 def mask_other_kinds(text: str, kind: str | None) -> tuple[str, bool]:
-    """Mask patterns of other kinds than the one asked for, and tell whether only such are named.
+    """Mask patterns other than a given kind in a text, and tell whether only such are named.
 
     Noise has no form: where it is asked for, a pattern is of another kind, and noise takes its
     place.

@@ -221,7 +221,7 @@ _SINGLE_LEVELS = ("frequency", "letter_size", "contrast", "luminance")
 def _find_other_level(
     experiment: Experiment, axis: str
 ) -> tuple[str, tuple[float, ...]]:
-    """Find the level besides the axis; a parameter at its one value where the page has none."""
+    """Find the level besides the stimulus axis with its values, or a parameter at its value."""
     other_levels = [level for level in experiment.levels if level != axis]
     fixed_levels = require_asking(experiment).hold
     check_known("level in asking.hold", fixed_levels, other_levels)

@@ -87,7 +87,7 @@ class _DotField(ElementField):
 
     @property
     def count(self) -> int:
-        """Number of dots in a frame of one clip."""
+        """The number of dots in a frame of one clip."""
         height, width = self.field
         return max(1, round(float(self.density) * height * width))
 
@@ -127,7 +127,7 @@ class DotsFrame(_DotField):
         return np.concatenate([places, np.zeros((len(places), 1))], axis=1)
 
     def _draw_elements(self) -> FloatArray:
-        """Draw one image about 0, (H, W); a dot at an edge goes on at the opposite one."""
+        """Draw the dots of one image about 0, (H, W), each going on at the opposite edge."""
         x, y, _ = self.layout().T[..., None]
         height, width = self.field
         dx = pixel_positions(self.shape[1], self.ppd) - x
@@ -137,12 +137,12 @@ class DotsFrame(_DotField):
         return np.asarray(up.T @ across)
 
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
-        """Measure levels and contrast; dots that overlap have no places of their own."""
+        """Measure levels and contrast, but no places, since dots may overlap."""
         Modulation.measure_planes(self, planes, measurements)
 
 
 def _repeated_gaussian(distance: FloatArray, period: float, sigma: float) -> FloatArray:
-    """Draw Gaussians that come again after each period."""
+    """Draw Gaussians that repeat at a period, at distances from the first."""
     distance = (distance + period / 2) % period - period / 2
     total = np.zeros_like(distance)
     for turn in (-period, 0.0, period):
@@ -162,7 +162,7 @@ def _move(
     seed: int,
     frames: int,
 ) -> FloatArray:
-    """Compute the places of dots, deg from the middle, (sets, frames, count, 2)."""
+    """Compute the places of moving dots, deg from the middle, (sets, frames, count, 2)."""
     tracks = np.empty((rule.sets, frames, count, 2))
     extent = np.array(size)
     signals = round(coherence * count)
@@ -208,7 +208,7 @@ class Dots(Clip, _DotField):
     """
 
     def stills(self, start: int, stop: int) -> DotsFrame:
-        """Return some frames."""
+        """Return the frames `start` to `stop` (exclusive) as still dots."""
         names = DotsFrame.parameters().keys() - {"frame", "rate", "length"}
         return DotsFrame(
             frame=np.arange(start, stop),
@@ -220,7 +220,7 @@ class Dots(Clip, _DotField):
     def measure_frames(
         self, frames: Iterable[Float64], measurements: ImageMeasurements
     ) -> list[Measurement]:
-        """Measure each frame, and the motion from frame to frame."""
+        """Measure each frame of the clip, and the motion from frame to frame."""
         sets = ALGORITHMS[self.algorithm].sets
         motion = Motion(self.shape, self.radius * self.ppd, sets)
         light: list[float] = []
@@ -240,6 +240,7 @@ class Dots(Clip, _DotField):
     def _measure_motion(
         self, motion: Motion, light: float, measurements: ImageMeasurements
     ) -> None:
+        """Measure the density of dots, and the speed, heading and coherence of their motion."""
         height, width = self.field
         dot = 2 * np.pi * self.radius**2 * self.contrast
         requested = self.count / (height * width)
@@ -305,7 +306,7 @@ def dots(
     dtype: str = "float64",
     device: str | None = None,
 ) -> Stimulus:
-    """Draw random-dot kinematograms: clips of Gaussian dots, of which some move together.
+    """Draw random-dot kinematograms: clips of Gaussian dots, of which a share move together.
 
     Parameters
     ----------

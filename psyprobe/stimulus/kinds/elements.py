@@ -56,7 +56,7 @@ class ElementField(Modulation):
         self._require("radius", self.radius * self.ppd >= 1 - 1e-9, allowed)
 
     def layout(self) -> FloatArray:
-        """Return x and y (deg) and the orientation (deg) of each element of one image, (k, 3)."""
+        """Compute x, y and orientation (deg) of each element of one image, (k, 3)."""
         raise NotImplementedError
 
     def paint(
@@ -67,7 +67,7 @@ class ElementField(Modulation):
         return backend.array(images * amplitude[:, None, None] + offset[:, None, None])
 
     def _draw_elements(self) -> FloatArray:
-        """Draw one image about 0, (H, W): each element is a product of a column and a row."""
+        """Draw all elements of one image about 0, (H, W)."""
         x, y, orientation = self.layout().T[..., None]
         dx = pixel_positions(self.shape[1], self.ppd) - x
         dy = -pixel_positions(self.shape[0], self.ppd) - y
@@ -118,7 +118,7 @@ class ElementField(Modulation):
     def _measure_layout(
         self, elements: FittedElements, measurements: ImageMeasurements
     ) -> None:
-        """Measure what defines the layout of a kind."""
+        """Measure what defines this kind's layout, such as spacing or coherence."""
 
 
 def _smallest_spacing(places: FloatArray) -> float:
@@ -138,7 +138,7 @@ class _Field:
         self.places = np.empty((0, 2))
 
     def add(self, group: FloatArray) -> bool:
-        """Add places, (k, 2), and tell whether all lie inside and far enough from others."""
+        """Add places, (k, 2), if all lie inside and far enough from others, and tell so."""
         if (np.abs(group) > self.half).any():
             return False
         gaps = np.hypot(*(group[:, None] - self.places).transpose(2, 0, 1))

@@ -81,7 +81,7 @@ class Motion:
         self._power = 0.0
 
     def add(self, image: Float64) -> None:
-        """Add the next frame."""
+        """Add the next frame of a clip, to correlate with the frames before."""
         spectrum = np.fft.rfft2(image - image.mean()) * self._weight
         self._recent.append(spectrum)
         if len(self._recent) <= self.lag:
@@ -92,14 +92,14 @@ class Motion:
             self._power += float((np.abs(end) ** 2 * self._twice).sum()) / 2
 
     def correlate(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        """Compute the correlation at displacements, px; 1 where all dots share one."""
+        """Compute how frames correlate at displacements, px; 1 where all dots share one."""
         across = np.exp(2j * np.pi * np.outer(x, self._frequencies[0, 0]))
         up = np.exp(2j * np.pi * np.outer(y, self._frequencies[1, :, 0]))
         total = np.einsum("nu,uv,nv->n", up, self._cross, across, optimize=True)
         return np.asarray(total.real / self._power)
 
     def find(self) -> Displacement:
-        """Find the displacement of the highest correlation, and how many dots share it."""
+        """Find the displacement of highest correlation, and the share of dots that have it."""
         peaks = np.fft.irfft2(self._cross / self._twice, self.shape)
         row, column = np.unravel_index(int(peaks.argmax()), self.shape)
         height, width = self.shape
@@ -125,7 +125,7 @@ class Motion:
         return self.share_at(float(place[0]), float(place[1]))
 
     def _ring(self, x: float, y: float) -> FloatArray:
-        """Compute the correlation at steps as long as one, but for those near it."""
+        """Compute the correlation at displacements as long as one, but for directions near it."""
         distance = np.hypot(x, y)
         angles = np.arctan2(y, x) + 2 * np.pi * np.arange(_ANGLES) / _ANGLES
         ring_x = distance * np.cos(angles)
@@ -134,7 +134,7 @@ class Motion:
         return self.correlate(ring_x[apart], ring_y[apart])
 
     def share_at(self, x: float, y: float) -> Displacement:
-        """Measure how many dots share one displacement, px to the right and up."""
+        """Measure the share of dots that have one displacement, px to the right and up."""
         ring = self._ring(x, y)
         peak = float(self.correlate(np.array([x]), np.array([y]))[0])
         if not ring.size:

@@ -451,7 +451,7 @@ class MvpBench(ItemProbe):
         )
 
     def ranked(self, metrics: pd.DataFrame) -> MetricValues:
-        """Select the metric for scoreboards, with its interval."""
+        """Select the metrics for scoreboards, with their intervals."""
         values = metrics.set_index(["task", "level", "metric"])[
             ["value", "low", "high"]
         ]

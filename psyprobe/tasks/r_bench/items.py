@@ -310,7 +310,7 @@ def _file_name(name: str) -> str:
 
 @functools.cache
 def wordings() -> JsonMapping:
-    """Read the prompt of each task, with its version and number of tokens."""
+    """Read the version of the prompts, and the text and largest token count of each task."""
     return packaged_toml("psyprobe.tasks.r_bench", "prompts.toml")
 
 
