@@ -46,7 +46,7 @@ _FORMS = tuple(
         r"(?i:answer|verdict|(?:correct|right|best|final|my) (?:choice|option|letter|pick))"
         r"(?:\W+(?i:is|s|therefore|thus|then|hence|(?:should|would|must) be|option"
         r"|choice|letter))*\W+" + _NAMED,
-        r"(?i:going with|go with|going for|settled? on|opt(?:ed|ing)? for|left with|i\.e\.,?"
+        r"(?i:going with|go with|go(?:ing)? for|settled? on|opt(?:ed|ing)? for|left with|i\.e\.,?"
         rf"|namely)\s+{_NAMED}",
         r"(?:[→⇒]|[=-]>)\W*([A-E])\W*\Z",
         r"\b(?i:but|therefore|hence|thus|so|conclusion)[\s:,]*\(?([A-E])\)?\W*\Z",
@@ -65,6 +65,8 @@ _FORMS = tuple(
         r"(?:[.!?]|[a-z],)\s+\(?([A-E])\)?[.!]?\Z",
     )
 )
+#: Where the forms begin in which a letter may only be spoken of.
+_IN_PASSING = len(_FORMS) - 4
 #: A line of a list of options: what stands before its letter, and the letter.
 _LISTED = re.compile(r"^([^\w\n]*)([A-E])\W", re.MULTILINE)
 _CHOSEN = re.compile(r"(?i)\b(?:answer|option|choice|choose|pick|select)\b")
@@ -81,6 +83,12 @@ _UNCHOSEN = re.compile(
     r"|(?:\b[A-E],\s*)*\(?\b[A-E]\b\)?\W+(?:(?:and|or|nor)\W+(?:(?i:option|choice|letter)\W+)?\(?[A-E]\b\)?\W*)+"
     r"|(?i:\bif (?!i (?:must|had|have|am|was)\b)|\b(?:had|were) (?:it|they|there)\b)"
     r"[^.!?;\n]*"
+    r"|(?i:\b(?:at first|initially|at a glance)\b)[^.!?;\n]*?(?=\bbut\b|\bhowever\b|[.!?;\n]|\Z)"
+)
+#: Where a reply concludes in words: "therefore the best answer is dots".
+_CONCLUSION = re.compile(
+    r"(?is).*\b(?:answer|choice|option|verdict|conclusion)\W+(?:is|would be|must be)\b"
+    r"(?! not\b)(.*)"
 )
 _TAG = re.compile(r"(?is)<(answer|final(?:_answer)?|choice|verdict)>(.*?)</\1>")
 _BOXED = re.compile(r"\\boxed\{(?:\$|\\\w+\{)*([^{}]*)\}")
@@ -99,6 +107,12 @@ _UNSAID = re.compile(
     r"|first (?:thought|guess|impression|glance|sight|look)"
     r"|(?:one|you|people|some) (?:might|may|could|would))\b"
     r"[^.!?;\n]*?(?=\bbut\b|\bhowever\b|[.!?;\n]|\Z)"
+)
+#: The one option that a reply does not name, after it has ruled out all others.
+_REMAINING = re.compile(
+    r"\b(?:in|be|is|leaves|to) (?:only )?the (?:only )?(?:remaining|other|last)"
+    r" (?:one|option|choice|quadrant|place|corner|answer)\b"
+    r"(?! (?:is|was|looks?|seems?) (?:not|wrong|empty))"
 )
 _BEFORE_BUT = re.compile(r"[^.!?;\n]*\b(?:but|however|yet)\b")
 #: A second option: "a. red, or b. green", "B, maybe C".
@@ -268,8 +282,13 @@ def _read_text(text: str, options: Sequence[str]) -> str:
     unlisted = _OPTION_LIST.sub("", text)
     if re.search(r"\w", unlisted):
         text = unlisted
+    conclusion = _CONCLUSION.match(text)
+    if conclusion:
+        letter = _read_text(conclusion[1], options)
+        if letter:
+            return letter
     affirmed = _UNCHOSEN.sub(" ", text)
-    for form in _FORMS:
+    for rank, form in enumerate(_FORMS):
         letters = {
             "".join(match.groups("")).upper() for match in form.finditer(affirmed)
         }
@@ -279,18 +298,24 @@ def _read_text(text: str, options: Sequence[str]) -> str:
             # Where options are letters, the letter seen is not the letter chosen.
             seen = letter.casefold() in texts and not _CHOSEN.search(text)
             known = not options or letter in "ABCDE"[: len(options)]
-            return letter if known and not seen else ""
+            # A letter in passing beside the text of another option: two are named.
+            in_passing = letter and rank >= _IN_PASSING
+            by_text = _read_option(text, options) if in_passing else ""
+            agrees = by_text in ("", letter)
+            return letter if known and agrees and not seen else ""
     return _read_option(text, options)
 
 
 def _read_option(text: str, options: Sequence[str]) -> str:
-    """Read the letter of the only option whose text is named, and neither denied nor hedged."""
+    """Read the letter of the only option whose text is affirmed, or that all others leave."""
     text = _UNSAID.sub(" ", _expand(text))
     for said in (text, _BEFORE_BUT.sub(" ", text)):
         named = _named_options(said, options)
         if len(named) == 1:
             return named.pop()
-    return ""
+    mentioned = {letter for letter, _, _ in _places(text, options)}
+    others = set("ABCDE"[: len(options)]) - mentioned
+    return others.pop() if len(others) == 1 and _REMAINING.search(text) else ""
 
 
 def _named_options(text: str, options: Sequence[str]) -> set[str]:

@@ -34,6 +34,7 @@ SEEN_YES_NO = (
     ("yes_no_second.csv", False, 70),
     ("yes_no_third.csv", True, 100),
     ("yes_no_fourth.csv", True, 95),
+    ("yes_no_fifth.csv", True, 76),
     # Written to be read wrongly, with labels from before they were read.
     ("yes_no_hostile.csv", True, 205),
 )
@@ -69,6 +70,7 @@ def test_replies_seen_before_keep_their_sign(
         ("letters_second.csv", 51),
         ("letters_third.csv", 55),
         ("letters_fourth.csv", 55),
+        ("letters_fifth.csv", 52),
     ],
 )
 def test_labelled_replies_get_no_wrong_letter(
@@ -285,7 +287,7 @@ def test_no_before_a_list_of_nouns_is_no_verdict() -> None:
 @pytest.mark.parametrize("name", prompt_sets())
 def test_every_packaged_yes_no_question_takes_descriptions(name: str) -> None:
     for prompt in load_prompts(name):
-        if "yes" in prompt.yes:
+        if "yes" in prompt.yes and prompt.group != "forced_choice":
             assert asks_for_pattern(prompt.text, prompt.polarity)
 
 
