@@ -15,7 +15,6 @@ characteristics of the human visual system? CVPR. Section 3, model alignment sco
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +23,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.intervals import (
     check_resampling,
     draw_counts,
+    fisher,
     neighbour_correlation,
     student_reach,
 )
@@ -231,11 +231,6 @@ def align(
 def spearman(x: FloatArray, y: FloatArray) -> float:
     """Compute Spearman's rank correlation of all values together."""
     return float(weighted_spearman(x.ravel(), y.ravel(), np.ones((1, y.size)))[0])
-
-
-def fisher(r: Any) -> Any:
-    """Transform correlations by Fisher's z, kept finite at -1 and 1."""
-    return np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
 
 
 def _pooled(

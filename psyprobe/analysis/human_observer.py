@@ -18,8 +18,13 @@ from typing import Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import alignment_score, fisher, spearman
-from psyprobe.analysis.intervals import check_resampling, draw_counts, student_reach
+from psyprobe.analysis.alignment import alignment_score, spearman
+from psyprobe.analysis.intervals import (
+    check_resampling,
+    draw_counts,
+    fisher,
+    student_reach,
+)
 from psyprobe.analysis.iso_response import within
 from psyprobe.analysis.score import Recorded
 from psyprobe.human.castle import castle_csf

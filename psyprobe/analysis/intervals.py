@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -43,6 +45,52 @@ def student_quantile(size: int, confidence: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(size - 1, (1 + confidence) / 2))
+
+
+def fisher(r: Any) -> Any:
+    """Transform correlations by Fisher's z, kept finite at -1 and 1."""
+    return np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
+
+
+#: Spread under which units are alike, and tell no interval.
+_ALIKE = 1e-9
+
+
+def mean_and_error(
+    values: FloatArray, weights: FloatArray | None = None
+) -> tuple[float, float | None]:
+    """Compute the mean of independent units, and its standard error.
+
+    The error is None for fewer than two units, and where all are alike. With weights, such as the
+    number of questions of an image, it is that of a ratio of sums, whose error lets both vary from
+    unit to unit.
+
+    Examples
+    --------
+    >>> mean_and_error(np.array([1.0, 2.0, 3.0]))
+    (2.0, 0.5773502691896258)
+    >>> mean_and_error(np.array([1.0, 1.0]))
+    (1.0, None)
+    """
+    count = len(values)
+    shares = np.ones(count) if weights is None else weights / weights.mean()
+    mean = float(np.average(values, weights=weights))
+    deviations = shares * (values - mean)
+    if count < 2 or np.abs(deviations).max() < _ALIKE:
+        return mean, None
+    return mean, float(np.sqrt(deviations @ deviations / (count * (count - 1))))
+
+
+def weighted_interval(
+    values: FloatArray, weights: FloatArray | None, confidence: float
+) -> tuple[float, float] | None:
+    """Compute the interval of a mean of independent units by Student's t; None without an error."""
+    check_confidence(confidence)
+    mean, error = mean_and_error(values, weights)
+    if error is None:
+        return None
+    reach = student_quantile(len(values), confidence) * error
+    return mean - reach, mean + reach
 
 
 def normal_quantile(confidence: float) -> float:

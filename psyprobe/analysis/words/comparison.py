@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import fisher
 from psyprobe.analysis.intervals import (
     check_resampling,
+    fisher,
     normal_quantile,
     student_quantile,
 )

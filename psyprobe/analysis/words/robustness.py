@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import fisher
-from psyprobe.analysis.intervals import student_quantile
+from psyprobe.analysis.intervals import fisher, student_quantile
 from psyprobe.analysis.score import Recorded, interval_text
 from psyprobe.errors import InputError
 from psyprobe.files.listing import frame_of

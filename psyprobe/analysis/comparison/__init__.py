@@ -1,0 +1,1 @@
+"""Compare observers, thresholds and curves: differences, their intervals, and what they allow."""

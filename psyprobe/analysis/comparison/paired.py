@@ -1,0 +1,260 @@
+"""Compare two observers on the same units: difference, interval, tests, power, equivalence.
+
+References
+----------
+Lehmann, Romano (2005). Testing statistical hypotheses, 3rd ed.: sign flips (section 5.12), and two
+one-sided tests of equivalence (section 3.7).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.comparison.sample import Sample
+from psyprobe.analysis.intervals import (
+    check_confidence,
+    mean_and_error,
+    student_quantile,
+)
+from psyprobe.analysis.score import Recorded
+from psyprobe.errors import InputError
+
+#: Most units of which all sign flips are counted; of more some are drawn.
+_ALL_FLIPS = 12
+_FLIPS = 100_000
+_FLIPS_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True)
+class PairedDifference(Recorded):
+    """The mean difference of two observers over the same units."""
+
+    #: First less second, on the scale of the samples.
+    mean: float
+    #: Ends of its interval; None where all units differ alike, or there is one.
+    low: float | None
+    high: float | None
+    #: Two-sided, of Student's t and of sign flips: how often chance alone differs as much.
+    p: float | None
+    p_flips: float | None
+    #: Standard deviation of the differences.
+    sd: float
+    #: Correlation of both observers over the units; None where one of them is the same on all.
+    correlation: float | None
+    units: int
+    confidence: float
+
+    @property
+    def error(self) -> float | None:
+        """Return the standard error of the mean difference."""
+        if self.low is None:
+            return None
+        return (self.mean - self.low) / student_quantile(self.units, self.confidence)
+
+    def is_above(self, bound: float = 0.0) -> bool:
+        """Tell whether the interval lies above a bound; where there is none, the difference."""
+        return (self.mean if self.low is None else self.low) > bound + 1e-12
+
+    def is_below(self, bound: float = 0.0) -> bool:
+        """Tell whether the interval lies below a bound; where there is none, the difference."""
+        return (self.mean if self.high is None else self.high) < bound - 1e-12
+
+
+def compare_samples(
+    first: Sample, second: Sample, confidence: float = 0.95
+) -> PairedDifference:
+    """Compare two observers unit by unit, whatever the order of their units.
+
+    Raises
+    ------
+    InputError
+        The units are not the same, or are of another kind.
+
+    Examples
+    --------
+    >>> first = Sample("variants", ("a", "b", "c"), (3.0, 5.0, 4.0))
+    >>> second = Sample("variants", ("b", "c", "a"), (4.0, 2.0, 1.0))
+    >>> compare_samples(first, second).mean
+    1.6666666666666667
+    """
+    if (first.population, first.scale) != (second.population, second.scale):
+        raise InputError(
+            f"one score is over {first.population} ({first.scale}) and the other over "
+            f"{second.population} ({second.scale}); compare scores of one kind"
+        )
+    places = {key: place for place, key in enumerate(second.keys)}
+    if places.keys() != set(first.keys):
+        missing = sorted(places.keys() ^ set(first.keys))
+        raise InputError(
+            f"the {first.population} are not the same, {missing[0]!r} is in one score alone: no "
+            "paired comparison; run both on the same"
+        )
+    order = [places[key] for key in first.keys]
+    weights = np.array(first.weights) if first.weights else None
+    return paired_difference(
+        first.transformed(), second.transformed()[order], confidence, weights=weights
+    )
+
+
+def paired_difference(
+    first: FloatArray,
+    second: FloatArray,
+    confidence: float = 0.95,
+    *,
+    weights: FloatArray | None = None,
+) -> PairedDifference:
+    """Compare two observers on the same units, in the same order.
+
+    Parameters
+    ----------
+    first, second : ndarray, shape (V,)
+        The score of each unit, on a scale on which differences mean the same everywhere.
+    confidence : float, optional
+        Coverage of the interval, in (0, 1).
+    weights : ndarray, shape (V,), optional
+        Of each unit: its number of questions, where units are clusters of them.
+
+    Examples
+    --------
+    >>> difference = paired_difference(np.array([3.0, 5.0, 4.0]), np.array([1.0, 4.0, 2.0]))
+    >>> round(difference.mean, 3), round(difference.p, 3), difference.p_flips
+    (1.667, 0.038, 0.25)
+    """
+    check_confidence(confidence)
+    differences = np.asarray(first, float) - np.asarray(second, float)
+    mean, error = mean_and_error(differences, weights)
+    count = len(differences)
+    constant = count < 2 or np.ptp(first) == 0 or np.ptp(second) == 0
+    correlation = None if constant else float(np.corrcoef(first, second)[0, 1])
+    sd = float(differences.std(ddof=1)) if count > 1 else 0.0
+    low = high = p = p_flips = None
+    if error is not None:
+        reach = student_quantile(count, confidence) * error
+        low = mean - reach
+        high = mean + reach
+        p = t_probability(mean / error, count)
+        p_flips = sign_flip_probability(
+            differences if weights is None else differences * weights
+        )
+    return PairedDifference(
+        mean, low, high, p, p_flips, sd, correlation, count, confidence
+    )
+
+
+def t_probability(t: float, units: int) -> float:
+    """Compute the two-sided probability of a value of Student's t of a mean of units."""
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(units - 1, -abs(t)))
+
+
+def sign_flip_probability(differences: FloatArray, seed: int = 0) -> float:
+    """Count in how many flips of the signs of differences their sum is as far from 0.
+
+    All flips of up to twelve differences are counted, and 100,000 drawn ones of more.
+
+    Examples
+    --------
+    >>> sign_flip_probability(np.array([1.0, 2.0, 3.0, 4.0]))
+    0.125
+    """
+    count = len(differences)
+    total = abs(float(differences.sum())) * (1 - 1e-12)
+    if count <= _ALL_FLIPS:
+        return float((np.abs(_all_signs(count) @ differences) >= total).mean())
+    rng = np.random.default_rng(seed)
+    extreme = 1
+    for _ in range(_FLIPS // _FLIPS_AT_ONCE):
+        signs = rng.integers(0, 2, (_FLIPS_AT_ONCE, count), dtype=np.int8) * 2.0 - 1.0
+        extreme += int((np.abs(signs @ differences) >= total).sum())
+    # What was observed is one of the flips.
+    return extreme / (_FLIPS + 1)
+
+
+@lru_cache(maxsize=16)
+def _all_signs(count: int) -> FloatArray:
+    """List all combinations of signs, shape (2^count, count)."""
+    bits = np.arange(2**count)[:, None] >> np.arange(count) & 1
+    return bits * 2.0 - 1.0
+
+
+@lru_cache(maxsize=256)
+def smallest_difference(units: int, alpha: float = 0.05, power: float = 0.8) -> float:
+    """Compute the smallest mean difference that so many units find, in SDs of the differences.
+
+    Parameters
+    ----------
+    units : int
+        Number of paired units, at least two.
+    alpha : float, optional
+        Level of the two-sided test; divided by the number of comparisons, that of a family.
+    power : float, optional
+        Probability to find it.
+
+    Examples
+    --------
+    >>> round(smallest_difference(8), 2), round(smallest_difference(8, 0.05 / 9), 2)
+    (1.16, 1.77)
+    """
+    from scipy.optimize import brentq
+    from scipy.special import ndtr
+    from scipy.stats import chi
+
+    if units < 2:
+        raise InputError(
+            f"{units} units find no difference; take at least 2, usual is 8"
+        )
+    # Over the standard deviations that may be found: scipy's noncentral t fails where effects are
+    # large.
+    degrees = units - 1
+    found_sd = chi(degrees, scale=1 / np.sqrt(degrees))
+    low = found_sd.ppf(1e-14)
+    high = found_sd.isf(1e-14)
+    nodes, node_weights = np.polynomial.legendre.leggauss(200)
+    sd = low + (high - low) * (nodes + 1) / 2
+    density = found_sd.pdf(sd) * node_weights * (high - low) / 2
+    threshold = student_quantile(units, 1 - alpha) * sd
+
+    def missing_power(effect: float) -> float:
+        shift = effect * np.sqrt(units)
+        tails = ndtr(shift - threshold) + ndtr(-shift - threshold)
+        return float(density @ tails) - power
+
+    upper = 1.0
+    while missing_power(upper) < 0:
+        upper *= 2
+    return float(brentq(missing_power, 1e-6, upper, xtol=1e-10))
+
+
+def margin_on_z(margin: float, r: float) -> float:
+    """Convert a margin in r to one in Fisher's z, at a correlation.
+
+    Examples
+    --------
+    >>> round(margin_on_z(0.05, 0.5), 4)
+    0.0667
+    """
+    return margin / (1 - min(r * r, 1 - 1e-12))
+
+
+def equivalence_probability(difference: PairedDifference, margin: float) -> float:
+    """Compute the larger p of two one-sided tests that a difference lies within a margin.
+
+    Where it is below 0.05, both observers are equivalent to within the margin.
+
+    Examples
+    --------
+    >>> alike = paired_difference(np.array([1.0, 2.0, 3.1]), np.array([1.0, 2.1, 3.0]))
+    >>> equivalence_probability(alike, 1.0) < 0.01
+    True
+    """
+    from scipy.special import stdtr
+
+    distance = margin - abs(difference.mean)
+    if difference.error is None:
+        return 0.0 if distance > 0 else 1.0
+    return float(stdtr(difference.units - 1, -distance / difference.error))

@@ -1,0 +1,177 @@
+"""Comparisons: differences of scores, thresholds, curves and people equal those of independent
+libraries, and err as often as they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from psyprobe.analysis.alignment import alignment_score
+from psyprobe.analysis.comparison.family import holm, rank_ranges
+from psyprobe.analysis.comparison.paired import (
+    compare_samples,
+    equivalence_probability,
+    margin_on_z,
+    paired_difference,
+    sign_flip_probability,
+    smallest_difference,
+)
+from psyprobe.analysis.comparison.sample import Sample
+from psyprobe.errors import InputError
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "statistics"
+RESPONSES = pd.read_csv(DATA / "variant_responses.csv")
+VARIANTS = pd.read_csv(DATA / "variant_expected.csv").set_index(["set", "what"])
+SETS = sorted(set(RESPONSES["set"]))
+
+
+def sample_of(number: int, observer: str) -> Sample:
+    """r_s of each variant of an observer in one of the shipped sets."""
+    rows = RESPONSES[(RESPONSES["set"] == number) & (RESPONSES["observer"] == observer)]
+    scores = {}
+    for variant, of_variant in rows.groupby("variant"):
+        grid = of_variant.pivot(index="level", columns="multiplier", values="response")
+        scores[str(variant)] = alignment_score(grid.columns.to_numpy(), grid.to_numpy())
+    return Sample("variants", tuple(scores), tuple(scores.values()), "z")
+
+
+SAMPLES = {(n, o): sample_of(n, o) for n in SETS for o in "ab"}
+
+
+@pytest.mark.parametrize("observer", ["a", "b"])
+@pytest.mark.parametrize("number", SETS)
+def test_a_score_over_variants_is_that_of_scipy(number: int, observer: str) -> None:
+    sample = SAMPLES[number, observer]
+    expected = VARIANTS.loc[(number, observer)]
+    ends = sample.interval()
+    assert ends is not None
+    assert sample.mean() == pytest.approx(expected["value"], abs=1e-6)
+    assert ends == pytest.approx((expected["low"], expected["high"]), abs=1e-6)
+
+
+@pytest.mark.parametrize("number", SETS)
+def test_a_difference_over_variants_is_that_of_scipy(number: int) -> None:
+    difference = compare_samples(SAMPLES[number, "a"], SAMPLES[number, "b"])
+    expected = VARIANTS.loc[(number, "a-b")]
+    assert difference.units == expected["variants"]
+    for name, column in (
+        ("mean", "value"),
+        ("low", "low"),
+        ("high", "high"),
+        ("p", "p_paired_t"),
+        ("sd", "sd"),
+        ("correlation", "correlation"),
+    ):
+        assert getattr(difference, name) == pytest.approx(expected[column], abs=1e-6)
+    # All flips of up to twelve variants are counted, and those of 16 drawn.
+    slack = 1e-6 if difference.units <= 12 else 0.01
+    assert difference.p_flips == pytest.approx(expected["p_sign_flip"], abs=slack)
+
+
+def test_a_family_is_corrected_as_statsmodels_does() -> None:
+    p = [
+        compare_samples(SAMPLES[number, "a"], SAMPLES[number, "b"]).p for number in SETS
+    ]
+    expected = [VARIANTS.loc[(number, "a-b"), "p_holm"] for number in SETS]
+    assert holm(p) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_smallest_difference_is_that_of_statsmodels() -> None:
+    table = pd.read_csv(DATA / "power.csv")
+    # Of 4 units at 0.05 / 9 statsmodels 0.15 ends at 3.42, where the noncentral t of scipy fails;
+    # below, that effect is found in 56 % and not in 80 %.
+    usual = table[(table["n"] > 4) | (table["alpha"] == 0.05)]
+    found = [smallest_difference(row.n, row.alpha) for row in usual.itertuples()]
+    np.testing.assert_allclose(found, usual["smallest_dz"], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("effect", "power"), [(3.418825772, 0.556), (smallest_difference(4, 0.05 / 9), 0.8)]
+)
+def test_the_smallest_difference_of_four_units_is_that_of_simulation(
+    effect: float, power: float
+) -> None:
+    draws = np.random.default_rng(0).normal(effect, 1, (100_000, 4))
+    p = stats.ttest_1samp(draws, 0, axis=1).pvalue
+    assert (p < 0.05 / 9).mean() == pytest.approx(power, abs=0.005)
+
+
+def test_the_order_of_units_does_not_matter_and_other_units_are_refused() -> None:
+    first = SAMPLES[SETS[0], "a"]
+    turned = Sample("variants", first.keys[::-1], first.values[::-1], "z")
+    assert compare_samples(first, turned).mean == pytest.approx(0, abs=1e-12)
+    other = Sample("variants", ("x", *first.keys[1:]), first.values, "z")
+    with pytest.raises(InputError, match="no paired comparison"):
+        compare_samples(first, other)
+    people = Sample("people", first.keys, first.values, "z")
+    with pytest.raises(InputError, match="compare scores of one kind"):
+        compare_samples(first, people)
+
+
+def test_clusters_of_unequal_size_are_weighed_and_not_their_items() -> None:
+    # Ten images with 1 to 10 questions: the difference is that of all questions, and its error that
+    # of statsmodels' regression with errors clustered by image, but for its factor of small samples.
+    import statsmodels.api as sm
+
+    rng = np.random.default_rng(1)
+    sizes = np.arange(1, 11)
+    difficulty = rng.normal(0, 1, 10)
+    rows = [
+        (image, float(rng.normal(difficulty[image] + 0.3)))
+        for image, size in enumerate(sizes)
+        for _ in range(size)
+    ]
+    table = pd.DataFrame(rows, columns=["image", "difference"])
+    means = table.groupby("image")["difference"].mean().to_numpy()
+    weighed = paired_difference(means, np.zeros(10), weights=sizes.astype(float))
+    model = sm.OLS(table["difference"], np.ones(len(table))).fit(
+        cov_type="cluster",
+        cov_kwds={"groups": table["image"], "use_correction": False},
+    )
+    assert weighed.mean == pytest.approx(model.params.iloc[0], abs=1e-9)
+    assert weighed.error == pytest.approx(model.bse.iloc[0] * np.sqrt(10 / 9), abs=1e-9)
+
+
+def test_false_alarms_are_as_many_as_stated_and_families_err_no_more() -> None:
+    # 2,000 pairs of observers that do not differ, 8 variants; families of nine.
+    rng = np.random.default_rng(3)
+    shared = rng.normal(0, 0.23, (2000, 9, 8))
+    first, second = (shared + rng.normal(0, 0.18, shared.shape) for _ in range(2))
+    p = stats.ttest_rel(first, second, axis=-1).pvalue
+    ours = [paired_difference(first[k, 0], second[k, 0]).p for k in range(50)]
+    np.testing.assert_allclose(ours, p[:50, 0], atol=1e-12)
+    assert 0.035 <= (p[:, 0] < 0.05).mean() <= 0.065
+    flips = [sign_flip_probability(d) for d in (first - second)[:, 0]]
+    assert 0.035 <= (np.array(flips) < 0.05).mean() <= 0.065
+    adjusted = np.array([holm(row.tolist()) for row in p])
+    assert 0.03 <= (adjusted < 0.05).any(axis=1).mean() <= 0.065
+
+
+def test_equivalence_is_two_one_sided_tests() -> None:
+    rng = np.random.default_rng(4)
+    first = rng.normal(0, 0.1, 16)
+    second = first + rng.normal(0, 0.02, 16)
+    difference = paired_difference(first, second)
+    margin = margin_on_z(0.05, 0.3)
+    one_sided = [
+        stats.ttest_rel(first + margin, second, alternative="greater").pvalue,
+        stats.ttest_rel(first - margin, second, alternative="less").pvalue,
+    ]
+    found = equivalence_probability(difference, margin)
+    assert found == pytest.approx(max(one_sided), rel=1e-6)
+    assert found < 0.05 < equivalence_probability(difference, 1e-4)
+
+
+def test_units_that_differ_alike_tell_no_interval() -> None:
+    difference = paired_difference(np.array([0.5, 0.6, 0.7]), np.array([0.4, 0.5, 0.6]))
+    assert difference.low is None and difference.p is None
+    assert difference.is_above() and not difference.is_below()
+
+
+def test_ranks_hold_whom_nothing_tells_apart() -> None:
+    better = np.array([[0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0]])
+    assert rank_ranges(better) == [(1, 2), (1, 3), (2, 4), (3, 4)]
