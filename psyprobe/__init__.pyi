@@ -25,6 +25,7 @@ from psyprobe.observers.decisions.observer import decide as decide
 from psyprobe.probes.experiments import load_results as load_results
 from psyprobe.probes.experiments import plan as plan
 from psyprobe.probes.experiments import run as run
+from psyprobe.probes.results import compare as compare
 from psyprobe.probes.results import plot as plot
 from psyprobe.probes.results import score as score
 from psyprobe.reporting.report import report as report

@@ -12,7 +12,7 @@ from small_experiment import write_experiment
 
 import psyprobe as pp
 from psyprobe.analysis.measures import join_measures
-from psyprobe.analysis.variants import average_variants, variant_spread
+from psyprobe.analysis.variants import average_variants, variant_sample
 from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.experiment import load_experiment
@@ -104,41 +104,64 @@ def test_a_bad_variant_is_one_sentence(tmp_path: Path, page: str, message: str) 
         load_experiment(path)
 
 
-def test_the_interval_over_variants_covers_the_mean_of_endless_variants(
+def test_the_score_is_the_mean_of_the_variants_and_not_that_of_the_mean(
     tmp_path: Path,
 ) -> None:
-    # Simulated: each variant's response is 1 plus Gaussian noise, the statistic its mean; 95 % is
-    # asked.
-    result = run(write_experiment(tmp_path), "pixels", score_only=True, progress=False)
-    template = join_measures(result)
-    rng, covered, repeats = np.random.default_rng(5), 0, 120
-    for _ in range(repeats):
-        parts = []
-        for value in rng.normal(1, 0.1, size=6):
-            part = template.copy()
-            part["scored_response"] = template["scored_response"] * 0 + value
-            parts.append(part)
-        averaged = average_variants(
-            parts, {"phase": range(6)}, [f"phase {i}" for i in range(6)]
-        )
-        spread = variant_spread(
-            averaged, lambda each: float(each["scored_response"].mean()), resamples=30
-        )
-        assert spread is not None and spread.low is not None and spread.high is not None
-        covered += spread.low <= 1 <= spread.high
-    assert 0.9 <= covered / repeats <= 0.99
+    # Of variants that are uneven in opposite ways the mean response is even, and each is not.
+    result = run(
+        write_experiment(tmp_path),
+        "pixels",
+        score_only=True,
+        variants={"phase": [0, 45, 90]},
+        progress=False,
+    )
+    rng = np.random.default_rng(0)
+    uneven = 10 ** rng.normal(0, 0.2, result["scored_response_by_variant_l2"].shape)
+    changed = result.assign(
+        scored_response_by_variant_angular=result["scored_response_by_variant_angular"]
+        * uneven
+    )
+    sample = pp.score(changed).score.alignment.sample
+    alone = [
+        pp.score(
+            result.drop_dims("variant").assign(
+                scored_response_angular=changed["scored_response_by_variant_angular"][v]
+            )
+        ).score.alignment.value
+        for v in range(3)
+    ]
+    assert sample.values == pytest.approx(alone)
+    assert pp.score(changed).score.alignment.value == pytest.approx(
+        np.tanh(np.mean(np.arctanh(alone)))
+    )
+
+
+def test_combinations_are_no_draws(tmp_path: Path) -> None:
+    result = run(
+        write_experiment(tmp_path),
+        "pixels",
+        score_only=True,
+        variants={"phase": [0, 90], "orientation": [0, 30, 60]},
+        progress=False,
+    )
+    sample = variant_sample(
+        result, lambda one: float(one["scored_response"].mean()), "linear"
+    )
+    assert sample is not None and sample.keys == ("phase 0", "phase 90")
+    by_variant = join_measures(result)["scored_response_by_variant"].values
+    means = by_variant.reshape(6, -1).mean(axis=1)
+    assert sample.values == pytest.approx([means[:3].mean(), means[3:].mean()])
 
 
 def test_a_score_says_how_far_it_hangs_on_the_variants(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
-    score = pp.score(
-        run(path, "pixels", variants={"phase": [0, 45, 90]}, progress=False)
-    )
+    result = run(path, "pixels", variants={"phase": [0, 45, 90]}, progress=False)
+    score = pp.score(result)
     assert score.variants is not None
-    assert score.variants.count == 3
+    assert len(score.variants.keys) == 3
     # Three phases of a Gabor score alike on so few levels, and what is alike tells no spread.
-    assert score.variants.low is None and score.variants.high is None
-    assert "mean of 3 variants" in str(score)
+    assert score.score.alignment.low is None
+    assert "mean over 3 variants" in str(score)
     assert pp.score(run(path, "pixels", progress=False)).variants is None
 
 
@@ -184,3 +207,47 @@ def test_a_suite_varies_in_each_experiment_what_its_stimulus_has(
     assert "did you mean 'phase'" in capsys.readouterr().err
     assert main([*command, "--variants", "phase=zero", "--output", str(tmp_path)]) == 2
     assert "write for example phase=0,90" in capsys.readouterr().err
+
+
+def test_the_command_compares_what_a_store_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
+    for observer in ("pixels", "castlecsf"):
+        run(
+            path,
+            observer,
+            variants={"phase": [0, 40, 80, 120, 160, 200]},
+            score_only=True,
+            store=store,
+            progress=False,
+        )
+    assert main(["compare", str(store)]) == 0
+    printed = capsys.readouterr().out
+    assert "observer less castlecsf" in printed
+    assert "if others like the 6 variants had been shown" in printed.replace(
+        "\n  ", " "
+    )
+    assert main(["compare", str(store), "--baseline", "pixels", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["observer"] for row in rows] == ["pixels", "castlecsf"]
+    assert {row["difference_units"] for row in rows} == {6}
+    assert main(["compare", str(store), "--baseline", "nobody"]) == 2
+    assert "unknown baseline 'nobody'" in capsys.readouterr().err
+
+
+def test_a_plan_says_what_difference_would_be_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_experiment(tmp_path)
+    planned = ["run", str(path), "--observer", "pixels", "--output", str(tmp_path)]
+    variants = ["--variants", "phase=0,45,90,135,180,225,270,315"]
+    assert main([*planned, *variants, "--plan", "--compare", "9"]) == 0
+    printed = capsys.readouterr().out
+    assert "small: 8 variants find a difference of 0.035 in z" in printed
+    assert main([*planned, "--plan", "--compare"]) == 0
+    assert "one variant tells no difference" in capsys.readouterr().out
+    assert main([*planned, "--compare"]) == 2
+    assert "add --plan" in capsys.readouterr().err
+    assert main([*planned, "--plan", "--compare", "0"]) == 2
+    assert "no number of comparisons" in capsys.readouterr().err

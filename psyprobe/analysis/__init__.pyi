@@ -4,6 +4,9 @@ from psyprobe.analysis.alignment import align as align
 from psyprobe.analysis.alignment import alignment_score as alignment_score
 from psyprobe.analysis.alignment import attainable_alignment as attainable_alignment
 from psyprobe.analysis.alignment import score_slices as score_slices
+from psyprobe.analysis.comparison.sample import Sample as Sample
+from psyprobe.analysis.comparison.table import Comparison as Comparison
+from psyprobe.analysis.comparison.table import compare as compare
 from psyprobe.analysis.detection import DetectionScore as DetectionScore
 from psyprobe.analysis.detection import ResponderScore as ResponderScore
 from psyprobe.analysis.detection import score_detection as score_detection

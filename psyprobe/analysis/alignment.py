@@ -14,12 +14,13 @@ characteristics of the human visual system? CVPR. Section 3, model alignment sco
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.intervals import (
     check_resampling,
     draw_counts,
@@ -40,8 +41,7 @@ class Alignment(Recorded):
 
     #: Spearman's r_s of response with multiplier, -1 to 1; None where it does not exist.
     value: float | None
-    #: Ends of the bootstrap interval; None with fewer than three slices or with equal ones, or
-    #: where `value` is None.
+    #: Ends of the interval; None where there is none.
     low: float | None
     high: float | None
     #: Of the interval, in (0, 1).
@@ -51,9 +51,12 @@ class Alignment(Recorded):
     #: Why `value`, `low` or `high` is None, or what was left out; empty if there is nothing to say.
     note: str = ""
     #: Correlation of the ranks of slices next to each other, -1 to 1: the further above 0, the more
-    #: the interval, which takes slices as independent, is too narrow. None without an interval, or
-    #: of three slices.
+    #: an interval over levels is too narrow. None without one, or of three slices.
     neighbours: float | None = None
+    #: What the interval speaks of: "levels" drawn anew, or "variants"; empty without one.
+    over: str = ""
+    #: The score of each variant, of which `value` is the mean; None where one was shown.
+    sample: Sample | None = None
 
 
 def alignment_score(
@@ -225,7 +228,27 @@ def align(
         return Alignment(value, None, None, confidence, attainable, note)
     ranks = rankdata(r).reshape(r.shape)
     neighbours = neighbour_correlation(ranks.mean(axis=1))
-    return Alignment(value, low, high, confidence, attainable, note, neighbours)
+    return Alignment(
+        value, low, high, confidence, attainable, note, neighbours, "levels"
+    )
+
+
+def over_variants(alignment: Alignment, sample: Sample | None) -> Alignment:
+    """Put the mean over variants, with its interval, in place of a score of mean responses."""
+    if sample is None:
+        return alignment
+    ends = sample.interval(alignment.confidence)
+    low, high = ends or (None, None)
+    return replace(
+        alignment,
+        value=sample.mean(),
+        low=low,
+        high=high,
+        note="" if ends else "all variants are alike and tell no interval",
+        neighbours=None,
+        over=sample.population if ends else "",
+        sample=sample,
+    )
 
 
 def spearman(x: FloatArray, y: FloatArray) -> float:

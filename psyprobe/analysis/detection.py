@@ -13,6 +13,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis import alignment as statistics
+from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.direction import can_be_scored
 from psyprobe.analysis.human_observer import (
     Fraction,
@@ -44,6 +45,7 @@ from psyprobe.analysis.score import (
     interval_text,
     number,
 )
+from psyprobe.analysis.variants import variant_sample
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.units import unit_symbol
 
@@ -158,6 +160,7 @@ class ResponderScore(Recorded):
             "alignment_low": alignment.low,
             "alignment_high": alignment.high,
             "confidence": alignment.confidence,
+            "interval_over": alignment.over,
             "attainable": alignment.attainable,
             "monotonicity": slices.monotonicity,
             "slope": slices.slope,
@@ -222,6 +225,8 @@ class DetectionScore(LayerScore):
                 alignment.low,
                 alignment.high,
                 of_person=(score.first or _NOBODY).fraction,
+                over=alignment.over,
+                sample=alignment.sample,
             )
             row = Row(
                 title,
@@ -266,7 +271,11 @@ class DetectionScore(LayerScore):
             "note": note,
         }
         entry = Entry(
-            noise_ceiling.value, noise_ceiling.low, noise_ceiling.high, note=note
+            noise_ceiling.value,
+            noise_ceiling.low,
+            noise_ceiling.high,
+            note=note,
+            over="people",
         )
         return Row(title, PERSON, PERSON, cells, record, {ALIGNMENT: entry}, [note])
 
@@ -339,6 +348,7 @@ def _score_layer(
         status: FloatArray,
         grid: FloatArray,
         grid_status: FloatArray,
+        sample: Sample | None,
         floor: float = 0.0,
     ) -> ResponderScore:
         if not can_be_scored(response, status):
@@ -353,8 +363,9 @@ def _score_layer(
         shape = absolute = None
         if grid.size and can_be_scored(grid, grid_status):
             shape, absolute = _iso_responses(selected, points, grid, floor)
+        alignment = statistics.align(multiplier, response, **interval)
         return ResponderScore(
-            statistics.align(multiplier, response, **interval),
+            statistics.over_variants(alignment, sample),
             statistics.score_slices(multiplier, response),
             shape,
             absolute,
@@ -367,27 +378,45 @@ def _score_layer(
         at = select(of, measure=measure, layer=selected.layer).scored
         return np.empty(0) if at is None else at.response
 
-    def r_s(averaged: xr.Dataset) -> float | None:
-        response = responses(averaged, selected.measure)
-        if len(np.unique(response)) < 2 or not can_be_scored(response, points.status):
+    def r_s(of: xr.Dataset, responder: str) -> float | None:
+        at = select(of, measure=selected.measure, layer=selected.layer).scored
+        response = None if at is None else getattr(at, responder)
+        if response is None or len(np.unique(response)) < 2:
+            return None
+        # A variant is sound where the mean of all is.
+        if not can_be_scored(response, points.status):
             return None
         return statistics.alignment_score(multiplier, response)
 
+    sample, pixels_sample, contrast_sample = (
+        variant_sample(result, partial(r_s, responder=name), "z")
+        for name in ("response", "pixels", "difference")
+    )
     grid = selected.grid
     stimulus_axis = np.broadcast_to(selected.difference, grid.shape)
-    facts = (responses, points.status, interval, r_s, (statistics.fisher, np.tanh))
+    facts = (responses, points.status, interval, sample)
     return DetectionScore(
         score=scored(
-            points.response, points.status, grid, selected.status, selected.noise_floor
+            points.response,
+            points.status,
+            grid,
+            selected.status,
+            sample,
+            selected.noise_floor,
         ),
         pixels=scored(
-            points.pixels, points.pixels_status, selected.pixels, selected.pixels_status
+            points.pixels,
+            points.pixels_status,
+            selected.pixels,
+            selected.pixels_status,
+            pixels_sample,
         ),
         contrast=scored(
             points.difference,
             np.zeros(points.difference.shape),
             stimulus_axis,
             np.zeros(grid.shape),
+            contrast_sample,
         ),
         people=persons,
         unit=unit_symbol(result[f"scored_{level}"].attrs),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psyprobe._typing import BoolArray, FloatArray, StrArray
+from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.detection import DetectionScore, score_detection
 from psyprobe.analysis.direction import UNDEFINED
 from psyprobe.analysis.intervals import student_quantile
@@ -42,6 +43,7 @@ from psyprobe.analysis.score import (
     Row,
     number,
 )
+from psyprobe.analysis.variants import variant_sample
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.units import unit_symbol
 from psyprobe.human.models import human_label
@@ -176,7 +178,9 @@ class DiscriminationScore(LayerScore):
     human: str
     #: The alignment with people; None without, and where their curve is flat.
     alignment: DetectionScore | None
-    #: Why there is none.
+    #: RMSE of the pixels in each variant of the stimulus; None for a run without variants.
+    pixels_variants: Sample | None = None
+    #: Why there is no alignment.
     note: str = ""
 
     def rows(self) -> list[Row]:
@@ -202,7 +206,7 @@ class DiscriminationScore(LayerScore):
                     thresholds.cells() | self._limits(thresholds, short),
                     thresholds.record(),
                     # Who reaches no threshold has no score, and a place among those who have one.
-                    {RMSE: Entry(thresholds.rmse)} if beside_people else {},
+                    {RMSE: self._entry(responder, thresholds)} if beside_people else {},
                     self._remarks(thresholds) if responder == OBSERVER else [],
                 )
                 rows.append(self.row(row, short, "RMSE"))
@@ -212,6 +216,17 @@ class DiscriminationScore(LayerScore):
                 Row(title, "people", f"people ({human_label(self.human)})", cells)
             )
         return rows + ([] if self.alignment is None else self.alignment.rows())
+
+    def _entry(self, responder: str, thresholds: Thresholds) -> Entry:
+        """Make the entry of the scoreboard: over variants, where several were shown."""
+        samples = {OBSERVER: self.variants, PIXELS: self.pixels_variants}
+        sample = samples.get(responder)
+        if sample is None or thresholds.rmse is None:
+            return Entry(thresholds.rmse)
+        ends = sample.interval(self.confidence)
+        low, high = ends or (None, None)
+        over = sample.population if ends else ""
+        return Entry(sample.mean(), low, high, over=over, sample=sample)
 
     def _limits(self, thresholds: Thresholds, short: str) -> dict[str, str]:
         """Format the highest frequency told apart at each level, where the period was varied."""
@@ -321,8 +336,13 @@ def _score_layer(
     def responses(of: xr.Dataset, scored_measure: str) -> FloatArray:
         return values_of(of, "response", scored_measure, layer, order)
 
-    def rmse(averaged: xr.Dataset) -> float | None:
-        return thresholds(*_read(averaged, "response", measure, layer)).rmse
+    def rmse(of: xr.Dataset, prefix: str) -> float | None:
+        return thresholds(*_read(of, f"{prefix}response", measure, layer)).rmse
+
+    sample, pixels_sample = (
+        variant_sample(result, partial(rmse, prefix=prefix), "log10")
+        for prefix in ("", "pixels_")
+    )
 
     level = 10 ** np.log10(measured).mean() if len(measured) else differences.mean()
     ideal = _column(result, "ideal_jnd", levels)
@@ -353,9 +373,9 @@ def _score_layer(
             responses,
             status_of(result, "response", measure, layer, order),
             interval,
-            rmse,
-            (np.asarray, np.asarray),
+            sample,
         ),
+        pixels_variants=pixels_sample,
     )
 
 

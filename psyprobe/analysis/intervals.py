@@ -81,18 +81,6 @@ def mean_and_error(
     return mean, float(np.sqrt(deviations @ deviations / (count * (count - 1))))
 
 
-def weighted_interval(
-    values: FloatArray, weights: FloatArray | None, confidence: float
-) -> tuple[float, float] | None:
-    """Compute the interval of a mean of independent units by Student's t; None without an error."""
-    check_confidence(confidence)
-    mean, error = mean_and_error(values, weights)
-    if error is None:
-        return None
-    reach = student_quantile(len(values), confidence) * error
-    return mean - reach, mean + reach
-
-
 def normal_quantile(confidence: float) -> float:
     """Compute the quantile of the normal distribution for a symmetric interval."""
     from scipy.special import ndtri

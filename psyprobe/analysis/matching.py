@@ -11,13 +11,15 @@ characteristics of the human visual system? CVPR. Section 3, contrast matching, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import BoolArray, FloatArray
+from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.direction import can_be_scored
 from psyprobe.analysis.intervals import (
     check_resampling,
@@ -49,6 +51,7 @@ from psyprobe.analysis.score import (
     ends_text,
     number,
 )
+from psyprobe.analysis.variants import variant_sample
 from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonObject
 from psyprobe.running.task import stimulus_axis_of
@@ -89,6 +92,20 @@ class Estimate:
     high: float | None
     #: Confidence of the interval, in (0, 1).
     confidence: float
+    #: What the interval speaks of: "frequencies" drawn anew, or "variants" of the stimulus; empty
+    #: without one.
+    over: str = ""
+    #: The error of each variant, of which `value` is the mean; None where one was shown.
+    sample: Sample | None = None
+
+    def over_variants(self, sample: Sample | None) -> Estimate:
+        """Put the mean over variants, with its interval, in place of that of mean responses."""
+        if sample is None:
+            return self
+        ends = sample.interval(self.confidence)
+        low, high = ends or (None, None)
+        over = sample.population if ends else ""
+        return Estimate(sample.mean(), low, high, self.confidence, over, sample)
 
 
 @dataclass(frozen=True)
@@ -342,7 +359,7 @@ def _estimate(
         spread / frequencies + spread**2 / (2 * frequencies - 2)
     )
     reach = float(np.exp(max(bootstrap_reach, skewed) / power))
-    return Estimate(value, value / reach, value * reach, confidence)
+    return Estimate(value, value / reach, value * reach, confidence, "frequencies")
 
 
 ERROR_MEAN: Metric = Metric(
@@ -462,6 +479,7 @@ class MatchingScore(LayerScore):
         cells = {}
         statistics: JsonObject = {
             "confidence": self.confidence,
+            "interval_over": "" if error is None else error.mean.over,
             "method": self.method,
             "normalised": int(self.normalised),
         }
@@ -471,7 +489,13 @@ class MatchingScore(LayerScore):
             ends = (None, None, None)
             if estimate is not None:
                 ends = (estimate.value, estimate.low, estimate.high)
-            entries[metric] = Entry(*ends, flags, note="; ".join(remarks))
+            entries[metric] = Entry(
+                *ends,
+                flags,
+                note="; ".join(remarks),
+                over="" if estimate is None else estimate.over,
+                sample=None if estimate is None else estimate.sample,
+            )
             text = number(ends[0], 3) + ends_text(*ends[1:])
             cells[f"{metric.suffix} [interval]"] = text
             columns = [f"{metric.name}{end}" for end in ("", "_low", "_high")]
@@ -624,25 +648,54 @@ def _score_layer(
     def references(of: xr.Dataset, measure: str) -> FloatArray:
         return _responses(of, measure, curves.layer, "")[1]
 
-    def mean_error(averaged: xr.Dataset) -> float | None:
-        error = _score_responder(matched(averaged), {"resamples": 100}).error
-        return None if error is None else error.mean.value
+    def error_of(of: xr.Dataset, prefix: str, name: str) -> float | None:
+        error = _score_responder(matched(of, prefix), {"resamples": 100}).error
+        return None if error is None else float(getattr(error, name).value)
+
+    def with_variants(responder: MatchingResponder, prefix: str) -> MatchingResponder:
+        if responder.error is None:
+            return responder
+        error = responder.error
+        for name in ("mean", "pooled"):
+            statistic = partial(error_of, prefix=prefix, name=name)
+            sample = variant_sample(result, statistic, "log10")
+            estimate = getattr(error, name).over_variants(sample)
+            error = replace(error, **{name: estimate})
+        return replace(responder, error=error)
 
     result = join_measures(result)
     pixels = {"pixels_response", "pixels_reference_response"} <= set(result.variables)
     status = status_of(result, "reference_response", curves.measure, curves.layer)
-    facts = (references, status, interval, mean_error, (np.log, np.exp))
+    score = with_variants(_score_responder(curves, interval), "")
+    variants = None if score.error is None else score.error.mean.sample
+    facts = (references, status, interval, variants)
     constant = np.broadcast_to(curves.reference_contrast[:, None], curves.human.shape)
     return MatchingScore(
         method=curves.method,
         normalised=curves.normalised,
-        score=_score_responder(curves, interval),
-        pixels=_score_responder(matched(result, "pixels_"), interval)
+        score=score,
+        pixels=with_variants(
+            _score_responder(matched(result, "pixels_"), interval), "pixels_"
+        )
         if pixels
         else None,
-        constancy=matching_error(constant, curves.human, **interval),
+        constancy=_repeated(
+            matching_error(constant, curves.human, **interval), variants
+        ),
         **layer_facts(result, curves.layer, curves.measure, *facts),
     )
+
+
+def _repeated(error: MatchingError, variants: Sample | None) -> MatchingError:
+    """Give an error that no variant of the stimulus changes to each of them."""
+    if variants is None:
+        return error
+
+    def repeated(estimate: Estimate) -> Estimate:
+        values = (estimate.value,) * len(variants.keys)
+        return estimate.over_variants(replace(variants, values=values))
+
+    return replace(error, mean=repeated(error.mean), pooled=repeated(error.pooled))
 
 
 def matching_layers(result: xr.Dataset) -> list[str]:

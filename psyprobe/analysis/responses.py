@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.direction import (
     ADVISED,
     DEFINED_ALWAYS,
@@ -22,7 +23,6 @@ from psyprobe.analysis.direction import (
 from psyprobe.analysis.distance import angular_of_rounded_cosine
 from psyprobe.analysis.measures import join_measures, measures_of, split_measures
 from psyprobe.analysis.score import OBSERVER, Row, Tabled, many, percent
-from psyprobe.analysis.variants import Spread, variant_spread
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.flags import flag_attributes
 from psyprobe.files.json_types import JsonMapping, JsonObject
@@ -668,9 +668,8 @@ class LayerScore(Tabled):
     seed: int
     #: Resamples of the bootstrap.
     resamples: int
-    #: How far the first metric depends on which variants of the stimulus were shown; None for a run
-    #: without variants.
-    variants: Spread | None
+    #: The first metric of each variant of the stimulus; None for a run without variants.
+    variants: Sample | None
 
     @property
     def about(self) -> JsonObject:
@@ -689,16 +688,13 @@ class LayerScore(Tabled):
             name: getattr(self, name) if is_observer else None
             for name in ("float32_floor", "noise_floor", *_FACT_FLAGS)
         }
-        spread = self.variants if is_observer else None
         record = {
             **self.about,
             "random_weights": int(self.random_weights),
             "responder": short,
             **base.record,
             **facts,
-            "variants": spread and spread.count,
-            "variants_low": spread and spread.low,
-            "variants_high": spread and spread.high,
+            "variants": self.variants and len(self.variants.keys),
         }
         if noted:
             record["note"] = "; ".join(base.notes)
@@ -715,8 +711,13 @@ class LayerScore(Tabled):
             for metric, entry in base.entries.items()
         }
         notes = list(base.notes)
-        if spread is not None:
-            notes.insert(0, f"{first} of the {spread}")
+        if is_observer and self.variants is not None:
+            values = self.variants.values
+            notes.insert(
+                0,
+                f"{first}: mean over {len(values)} variants, each alone {min(values):.2f} to "
+                f"{max(values):.2f}",
+            )
         if facts["undefined"]:
             notes.append(
                 f"{percent(self.undefined)} of the responses are undefined: features all but "
@@ -739,8 +740,7 @@ def layer_facts(
     scored: Callable[[xr.Dataset, str], FloatArray],
     status: FloatArray,
     interval: JsonMapping,
-    statistic: Callable[[xr.Dataset], float | None],
-    scale: tuple[Callable[[Any], Any], Callable[[Any], Any]],
+    variants: Sample | None,
 ) -> JsonObject:
     """Compute the fields that all scores of features share, for one layer.
 
@@ -754,8 +754,8 @@ def layer_facts(
         Of the same responses.
     interval : mapping
         "confidence", "resamples" and "seed".
-    statistic, scale
-        As for `variant_spread`: of the first metric, and its transform and inverse.
+    variants : Sample or None
+        The first metric of each variant.
     """
     floor = float(values_of(result, "noise_floor", measure, layer))
     rounded = {"cosine", "angular_float32"} & set(measures_of(result))
@@ -776,13 +776,5 @@ def layer_facts(
         "turned": share_of(status, TURNED),
         "seed": interval["seed"],
         "resamples": interval["resamples"],
-        "variants": variant_spread(
-            result,
-            statistic,
-            *scale,
-            confidence=interval["confidence"],
-            seed=interval["seed"],
-        )
-        if "variant" in result.dims
-        else None,
+        "variants": variants,
     }

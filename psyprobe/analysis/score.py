@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
+from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.errors import unknown_name
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.terminal import harmless, lay_out, printable
@@ -72,6 +73,15 @@ class Entry:
     #: where there is no such person, or where an observer without any contrast sensitivity function
     #: scores as high.
     of_person: float | None = None
+    #: What the interval speaks of, in the plural: "variants", "items", "people"; empty where there
+    #: is no interval.
+    over: str = ""
+    #: The score unit by unit, by which observers are compared; None where it has no units.
+    sample: Sample | None = field(default=None, compare=False, repr=False)
+
+    def record(self) -> JsonObject:
+        """List all of it that is a single value."""
+        return {name: value for name, value in vars(self).items() if name != "sample"}
 
 
 @dataclass(frozen=True)

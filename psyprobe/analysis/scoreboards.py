@@ -301,7 +301,7 @@ class Scoreboard:
                 "kind": row.kind,
                 "family": row.family,
                 **test.about,
-                **vars(entry),
+                **entry.record(),
             }
             for row in self.rows
             for test, entry in row.entries.items()

@@ -1,25 +1,24 @@
-"""Average variants of one experiment (phases, orientations, seeds), and measure their spread."""
+"""Average variants of one experiment (phases, orientations, seeds), and score each of them."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.intervals import draw_counts, student_reach
+from psyprobe.analysis.comparison.sample import TRANSFORMS, Sample, Scale
 from psyprobe.analysis.measures import join_measures, split_measures
-from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Responses of the observer; all else is alike in every variant, or is taken from the
-#: baselines.
+#: Responses, those of the pixels under names that begin with "pixels_"; all else is alike in every
+#: variant.
 _RESPONSES = (
     "response",
     "scored_response",
@@ -27,34 +26,7 @@ _RESPONSES = (
     "anchor_response",
     "against_response",
 )
-
-
-@dataclass(frozen=True)
-class Spread(Recorded):
-    """How far a score depends on which variants were shown."""
-
-    #: The score of each variant alone.
-    values: tuple[float | None, ...]
-    #: Ends of the interval of the score of the mean, over variants; None where it does not exist.
-    low: float | None
-    high: float | None
-    #: Confidence of the interval, in (0, 1).
-    confidence: float
-
-    @property
-    def count(self) -> int:
-        """Number of variants."""
-        return len(self.values)
-
-    def __str__(self) -> str:
-        scores = [value for value in self.values if value is not None]
-        singles = (
-            f"; each alone {min(scores):.2f} to {max(scores):.2f}" if scores else ""
-        )
-        interval = (
-            "no interval" if self.low is None else f"[{self.low:.2f}, {self.high:.2f}]"
-        )
-        return f"mean of {self.count} variants, {interval} over variants{singles}"
+_BY_VARIANT = "_by_variant"
 
 
 def average_variants(
@@ -62,7 +34,7 @@ def average_variants(
     variants: Mapping[str, Sequence[float]],
     labels: Sequence[str],
 ) -> xr.Dataset:
-    """Average the results of an experiment's variants, keeping those of each variant.
+    """Average the results of many variants of an experiment, and keep those of each variant.
 
     Parameters
     ----------
@@ -104,13 +76,12 @@ def average_variants(
         if name.removeprefix("pixels_") in _RESPONSES:
             values = stacked(name)
             averaged[name] = variable.copy(data=values.mean(axis=0))
-            if name in _RESPONSES:
-                label = f"{variable.attrs['long_name']}, by variant"
-                averaged[f"{name}_by_variant"] = (
-                    ("variant", *variable.dims),
-                    values,
-                    {**variable.attrs, "long_name": label},
-                )
+            label = f"{variable.attrs['long_name']}, by variant"
+            averaged[f"{name}{_BY_VARIANT}"] = (
+                ("variant", *variable.dims),
+                values,
+                {**variable.attrs, "long_name": label},
+            )
         elif name.endswith("_status"):
             # What is undefined in one variant is undefined in the mean.
             averaged[name] = variable.copy(data=stacked(name).max(axis=0))
@@ -128,17 +99,14 @@ def average_variants(
     return split_measures(averaged)
 
 
-def variant_spread(
+def variant_sample(
     result: xr.Dataset,
     statistic: Callable[[xr.Dataset], float | None],
-    transform: Callable[[Any], Any] = np.asarray,
-    inverse: Callable[[Any], Any] = np.asarray,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 200,
-    seed: int = 0,
-) -> Spread:
-    """Estimate how much a statistic of mean responses depends on the variants shown.
+    scale: Scale,
+) -> Sample | None:
+    """Compute a statistic of each variant alone: a sample of what could have been shown.
+
+    None for a result without variants, and where a variant has no such statistic.
 
     Parameters
     ----------
@@ -146,43 +114,63 @@ def variant_spread(
         As `average_variants` gives it.
     statistic : callable
         From a result to its score, or None where there is none.
-    transform, inverse : callable, optional
-        To and from the scale on which the interval is symmetric, such as arctanh and tanh for a
-        correlation.
-    confidence, resamples, seed
-        As for `psyprobe.analysis.align`.
+    scale : {"z", "log10", "linear"}
+        On which variants are averaged.
 
     Notes
     -----
-    Variants are drawn with replacement, their responses averaged, and the statistic taken anew. The
-    interval is z ± t s with s the standard deviation of the transformed samples times sqrt(V / (V -
-    1)) and t the quantile of Student's t with V - 1 degrees of freedom, since V is small.
+    The mean response of many variants is no response to any of them, and more even than each: its
+    score rises with their number. So each variant is scored, and scores are averaged.
+
+    Combinations of several parameters are no independent draws: what shares a phase is alike. Their
+    scores are averaged over each value of the parameter with the fewest, which are the units then.
     """
     result = join_measures(result)
-    by_variant = {
-        name: result[f"{name}_by_variant"]
-        for name in _RESPONSES
-        if f"{name}_by_variant" in result
+    if "variant" not in result.dims:
+        return None
+    labels = [str(label) for label in result["variant"].values]
+    values = []
+    for place in range(len(labels)):
+        value = statistic(_one_variant(result, place))
+        if value is None:
+            return None
+        values.append(value)
+    transform, inverse = TRANSFORMS[scale]
+    groups = _independent_groups(result, labels)
+    means = {
+        key: float(inverse(np.mean([transform(values[place]) for place in places])))
+        for key, places in groups.items()
     }
-    count = result.sizes["variant"]
+    return Sample("variants", tuple(means), tuple(means.values()), scale)
 
-    def of(weights: FloatArray) -> float | None:
-        mean = {
-            name: result[name].copy(data=np.tensordot(weights, responses.values, 1))
-            for name, responses in by_variant.items()
+
+def _one_variant(result: xr.Dataset, place: int) -> xr.Dataset:
+    """Take the responses to one variant in place of their mean."""
+    return result.assign(
+        {
+            str(name).removesuffix(_BY_VARIANT): result[name].isel(
+                variant=place, drop=True
+            )
+            for name in result.data_vars
+            if str(name).endswith(_BY_VARIANT)
         }
-        return statistic(result.assign(mean))
+    )
 
-    spread = Spread(tuple(map(of, np.eye(count))), None, None, confidence)
-    value = of(np.full(count, 1 / count))
-    if value is None or count < 2:
-        return spread
-    draws = draw_counts(count, resamples, seed) / count
-    samples = np.array([value for value in map(of, draws) if value is not None])
-    if len(samples) < 2:
-        return spread
-    middle = float(transform(value))
-    reach = student_reach(transform(samples), count, confidence)
-    low, high = (float(inverse(middle + side * reach)) for side in (-1, 1))
-    # Variants that score alike tell no interval, and none of zero width is one.
-    return replace(spread, low=low, high=high) if high - low > 1e-9 else spread
+
+def _independent_groups(
+    result: xr.Dataset, labels: Sequence[str]
+) -> dict[str, list[int]]:
+    """Group the places of variants into independent draws, each by its label."""
+    varied: dict[str, list[float]] = json.loads(str(result.attrs["variants"]))
+    several = {name: values for name, values in varied.items() if len(values) > 1}
+    if len(several) < 2 or len(labels) != math.prod(map(len, varied.values())):
+        return {label: [place] for place, label in enumerate(labels)}
+    name = min(several, key=lambda parameter: len(several[parameter]))
+    places = np.arange(len(labels)).reshape([len(values) for values in varied.values()])
+    rows = np.moveaxis(places, list(varied).index(name), 0).reshape(
+        len(varied[name]), -1
+    )
+    return {
+        f"{name} {value:g}": row.tolist()
+        for value, row in zip(varied[name], rows, strict=True)
+    }

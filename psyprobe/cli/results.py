@@ -25,6 +25,7 @@ from psyprobe.probes.export import export
 from psyprobe.probes.harnesses import harness_names
 from psyprobe.probes.results import (
     all_scores,
+    compare,
     plot,
     scoreboard,
     scores_and_failures,
@@ -58,6 +59,16 @@ def score_command(arguments: Namespace) -> int:
         arguments,
     )
     return 4 if any(isinstance(score, FailedScore) for score in scores) else 0
+
+
+def compare_command(arguments: Namespace) -> int:
+    """Print the differences of all finished runs from a baseline."""
+    results, failures = _load(arguments.results)
+    _, scores, unscored = scores_and_failures(results, measure=arguments.measure)
+    names = ("baseline", "margin", "confidence")
+    compared = compare(scores, **{name: getattr(arguments, name) for name in names})
+    show(compared.to_dict(), compared.table(arguments.format), arguments)
+    return _tell_failures([*failures, *unscored])
 
 
 def _judge(arguments: Namespace) -> list[xarray.Dataset]:

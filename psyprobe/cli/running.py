@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import xarray
 
+from psyprobe.analysis.comparison.paired import describe_power
 from psyprobe.analysis.score import FailedScore, Score, score_table
 from psyprobe.cli import report_error
 from psyprobe.cli.commands import extensions_of
@@ -33,6 +34,7 @@ from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.observers import DEFAULT_OBSERVER
 from psyprobe.observers.chat.cost_summary import describe_result_cost
 from psyprobe.observers.chat.prices import Budget, read_prices
+from psyprobe.observers.chat.protocol import AnswerObserver
 from psyprobe.observers.protocol import Card, DeferredObserver, ServedObserver
 from psyprobe.observers.registry import read_observers
 from psyprobe.probes.cost import duration, priced_plan
@@ -73,6 +75,13 @@ def run_command(arguments: Namespace) -> int:
     wrappers = _wrappers(arguments)
     if arguments.probe and not (arguments.plan or wrappers):
         raise InputError("--probe puts one question before many; add --plan")
+    if arguments.compare is not None:
+        if not arguments.plan:
+            raise InputError("--compare says what a run would find; add --plan")
+        if arguments.compare < 1:
+            raise InputError(
+                f"--compare {arguments.compare} is no number of comparisons; give at least 1"
+            )
     if arguments.plan:
         return _print_plans(arguments, experiments, options)
     # A folder for results that cannot be made must not cost a run.
@@ -133,9 +142,15 @@ def _print_plans(
 ) -> int:
     """Print what each pair of experiment and observer would ask and cost."""
     plans = []
+    powers = {}
     timed = True
     for experiment, _, load in _pairs(arguments, experiments):
         observer = load()
+        answers = isinstance(observer, AnswerObserver)
+        if arguments.compare is not None:
+            units = len(experiment.expanded())
+            power = describe_power(units, arguments.compare, answers)
+            powers[experiment.name] = f"{experiment.name}: {power}."
         # Loading a network would take longer than all else in a plan.
         loaded = not isinstance(observer, DeferredObserver) or observer.loaded
         served = isinstance(observer, ServedObserver)
@@ -162,7 +177,8 @@ def _print_plans(
     total = f"In all {_count_images(plans)}; {duration_text}."
     # What is shown to encoders has no price.
     costs = [cost for planned in plans if (cost := getattr(planned, "left", None))]
-    text = "\n".join([*map(str, plans), total, *priced_plan(costs, arguments.budget)])
+    priced = priced_plan(costs, arguments.budget)
+    text = "\n".join([*map(str, plans), *powers.values(), total, *priced])
     show([planned.to_dict() for planned in plans], text, arguments)
     return 0
 

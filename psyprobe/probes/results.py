@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from xarray import Dataset
 
+    from psyprobe.analysis.comparison.table import Comparison
     from psyprobe.analysis.scoreboards import Scoreboard
 
 
@@ -174,6 +175,74 @@ def scoreboard(
             score_layers(entry, **options) if isinstance(entry, Dataset) else [entry]
         )
     return scoreboards.scoreboard(scores, published=published, sort=sort)
+
+
+def compare(
+    *results_or_scores: Dataset | Score | Iterable[Dataset | Score],
+    baseline: str | None = None,
+    margin: float = 0.05,
+    confidence: float = 0.95,
+    **options: Option,
+) -> Comparison:
+    """Compare observers on the same variants or items: differences, and which are certain.
+
+    Printed intervals of two scores that overlap say little about their difference: what both saw
+    alike cancels in it.
+
+    Parameters
+    ----------
+    *results_or_scores : xarray.Dataset, Score, or iterable of these
+        Results or scores of observers, in the same experiments.
+    baseline : str, optional
+        "pixels", or the name of an observer, whom all others are compared with; without it the
+        second of two observers, else the pixels.
+    margin : float, optional
+        Difference of a score within which observers are called equivalent.
+    confidence : float, optional
+        Coverage of the intervals, in (0, 1).
+    **options
+        As for `score`.
+
+    Returns
+    -------
+    Comparison
+        Printing it gives a table, a row a comparison: the difference with its interval, p by Holm,
+        ranks, the smallest difference that could have been found, and a verdict.
+
+    Raises
+    ------
+    InputError
+        Nothing can be compared: a single variant was shown, or not the same ones.
+    UnknownNameError
+        There is no such baseline.
+
+    Examples
+    --------
+    >>> import psyprobe as pp
+    >>> variants = {"phase": [0, 90]}
+    >>> result = pp.run("area", "pixels", score_only=True, variants=variants)
+    >>> pp.compare(result, baseline="pixels").rows[0].verdict
+    'equivalent'
+    """
+    from xarray import Dataset
+
+    from psyprobe.analysis.comparison.table import compare as compare_scores
+
+    scores: list[Score] = []
+    for argument in results_or_scores:
+        single = isinstance(argument, Dataset) or hasattr(argument, "rows")
+        entries: Iterable[Any] = (
+            [argument] if single else cast("Iterable[Any]", argument)
+        )
+        for entry in entries:
+            scores += (
+                score_layers(entry, **options)
+                if isinstance(entry, Dataset)
+                else [entry]
+            )
+    return compare_scores(
+        scores, baseline=baseline, margin=margin, confidence=confidence
+    )
 
 
 def plot(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from operator import eq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from psyprobe.analysis.human_observer import FEWEST
 from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled
@@ -139,6 +139,7 @@ class PeopleMean(TaskScore):
     values: MetricValues
     #: The best and the worst person.
     left_out: tuple[str, str]
+    population: ClassVar[str] = "range of people"
 
     def rows(self) -> list[Row]:
         """Build the table row of people's mean."""

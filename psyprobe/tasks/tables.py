@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import pandas as pd
 
 from psyprobe._typing import BoolArray
+from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.score import (
     OBSERVER,
     Entry,
@@ -350,6 +351,8 @@ class TaskScore(Tabled):
     #: Layer of the observer, and measure; empty where there is no choice.
     layer: str = field(default="", kw_only=True)
     measure: str = field(default="", kw_only=True)
+    #: What intervals speak of, in the plural.
+    population: ClassVar[str] = ""
 
     @property
     def observer(self) -> str:
@@ -376,8 +379,9 @@ class TaskScore(Tabled):
         responder: str,
         values: MetricValues,
         notes: Sequence[str] = (),
+        samples: Mapping[Metric, Sample] | None = None,
     ) -> Row:
-        """Build a responder's table row: the value of each metric, with its interval."""
+        """Make a responder's row: each metric with its interval, and unit by unit if known."""
         record: JsonObject = {
             "experiment": self.experiment,
             "observer": self.observer,
@@ -391,7 +395,9 @@ class TaskScore(Tabled):
             record[metric.name] = value
             record[f"{metric.name}_low"] = low
             record[f"{metric.name}_high"] = high
-            entries[metric] = Entry(value, low, high)
+            sample = (samples or {}).get(metric)
+            over = "" if low is None else self.population
+            entries[metric] = Entry(value, low, high, over=over, sample=sample)
         label = "" if responder == OBSERVER else responder
         return Row(table, responder, label, cells, record, entries, notes)
 

@@ -3,6 +3,8 @@ libraries, and err as often as they say."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,17 @@ from psyprobe.analysis.comparison.paired import (
     smallest_difference,
 )
 from psyprobe.analysis.comparison.sample import Sample
-from psyprobe.errors import InputError
+from psyprobe.analysis.comparison.table import compare
+from psyprobe.analysis.score import (
+    CONTRAST,
+    OBSERVER,
+    PIXELS,
+    Entry,
+    Metric,
+    Row,
+    Tabled,
+)
+from psyprobe.errors import InputError, UnknownNameError
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "statistics"
 RESPONSES = pd.read_csv(DATA / "variant_responses.csv")
@@ -175,3 +187,101 @@ def test_units_that_differ_alike_tell_no_interval() -> None:
 def test_ranks_hold_whom_nothing_tells_apart() -> None:
     better = np.array([[0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0]])
     assert rank_ranges(better) == [(1, 2), (1, 3), (2, 4), (3, 4)]
+
+
+R_S = Metric("alignment", "r_s", more_is_better=True, digits=2)
+KEYS = tuple(f"phase {phase}" for phase in range(0, 360, 45))
+
+
+@dataclass(frozen=True)
+class Planted(Tabled):
+    """A score of which every variant is known."""
+
+    observer: str
+    experiment: str
+    entries: dict[str, Sequence[float]]
+    layer: str = ""
+    measure: str = ""
+    random_weights: bool = False
+    confidence: float = 0.95
+
+    def rows(self) -> list[Row]:
+        rows = []
+        for responder, z in self.entries.items():
+            sample = Sample("variants", KEYS[: len(z)], tuple(np.tanh(z)), "z")
+            entry = Entry(sample.mean(), sample=sample if len(z) > 1 else None)
+            rows.append(Row("planted", responder, "", {}, {}, {R_S: entry}))
+        return rows
+
+    def notes(self) -> list[str]:
+        return []
+
+
+def planted(
+    observer: str, shift: float, experiment: str = "gabor", units: int = 8
+) -> Planted:
+    """An observer so far above the pixels, with variants that hit both alike."""
+    shared = np.random.default_rng(7).normal(0.5, 0.2, units)
+    own = np.random.default_rng(len(observer)).normal(0, 0.02, units)
+    return Planted(
+        observer,
+        experiment,
+        {
+            OBSERVER: shared + shift + own,
+            PIXELS: shared,
+            CONTRAST: np.full(units, 0.5),
+        },
+    )
+
+
+def test_a_pair_that_no_interval_tells_apart_is_told_apart_by_its_variants() -> None:
+    near, far = planted("near", 0.0), planted("far", 0.1)
+    ends = [
+        score.rows()[0].entries[R_S].sample.interval()  # type: ignore[union-attr]
+        for score in (near, far)
+    ]
+    assert ends[0][1] > ends[1][0]  # type: ignore[index]
+    (row,) = compare([far, near]).rows
+    assert (row.observer, row.baseline, row.verdict) == ("far", "near", "better")
+    assert row.ranks == (1, 1)
+    # Against the pixels, one differs and the other is equivalent within 0.05.
+    rows = compare([far, near], baseline="pixels").rows
+    assert [row.verdict for row in rows] == ["better", "equivalent"]
+    assert [row.family for row in rows] == [2, 2]
+
+
+def test_many_tests_are_one_sample_of_tests() -> None:
+    scores = [
+        planted(observer, shift, experiment)
+        for experiment in ("gabor", "noise", "area")
+        for observer, shift in (("one", 0.3), ("second", 0.0))
+    ]
+    summary = compare(scores, baseline="second").rows[-1]
+    assert summary.test == "over 3 tests"
+    assert (summary.population, summary.difference.units) == ("tests", 3)
+
+
+def test_what_cannot_be_compared_is_said() -> None:
+    one = planted("single", 0.1, units=1)
+    with pytest.raises(
+        InputError, match="shown one variant, which tells no difference"
+    ):
+        compare([one], baseline="pixels")
+    with pytest.raises(InputError, match="no paired comparison"):
+        compare([planted("a", 0, units=6), planted("bb", 0)])
+    with pytest.raises(UnknownNameError, match="unknown baseline 'pixel'"):
+        compare([planted("a", 0)], baseline="pixel")
+    with pytest.raises(InputError, match="no scores to compare"):
+        compare([])
+    shown = str(compare([one, planted("many", 0.1), planted("more", 0.2)]))
+    assert "gabor, single: single was shown one variant" in shown
+    assert "not told apart" not in shown
+
+
+@pytest.mark.parametrize("format", ["text", "markdown", "latex", "csv", "json"])
+def test_a_comparison_is_written_in_every_format(format: str) -> None:
+    compared = compare([planted("a", 0.1), planted("bb", 0.0)])
+    written = compared.table(format)
+    assert "better" in written
+    assert compared.to_frame().loc[0, "verdict"] == "better"
+    assert compared._repr_html_().count("<table") == 1

@@ -151,6 +151,22 @@ def test_a_sighted_observer_is_right_in_everything(bench: Path) -> None:
         )
 
 
+def test_two_observers_are_compared_by_image_pair(bench: Path) -> None:
+    page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench)
+    sighted = run_page(page, Sighted())
+    blind = Sighted(lambda answer: "Yes" if answer in ("Yes", "No") else answer)
+    blind.card = Card("blind", "answer")
+    compared = pp.compare(sighted, run_page(page, blind))
+    rows = {row.test: row for row in compared.rows}
+    single = rows["mvp_bench aAcc"]
+    assert (single.value, single.baseline_value) == (100.0, 50.0)
+    assert (single.population, single.difference.units) == ("image pairs", len(PAIRS))
+    # Every pair differs alike, which tells no interval and leaves no doubt.
+    assert (single.difference.low, single.verdict) == (None, "better")
+    beside_yes = pp.compare(sighted, baseline="always yes")
+    assert beside_yes.rows[0].difference.mean == 100.0
+
+
 def test_nothing_is_asked_twice_and_another_system_text_asks_anew(bench: Path) -> None:
     questions, store, observer = (
         read_questions(bench / "questions.json"),

@@ -307,6 +307,20 @@ def test_a_run_counts_what_no_judge_reads(built: Path) -> None:
     assert any("No judge" in remark for remark in remarks(found.facts))
 
 
+def test_two_observers_are_compared_by_reference_image(built: Path) -> None:
+    page = write_page(built.parent / "set.toml", "r_bench", built)
+    other = pp.observer(lambda images, prompt: "B", name="b", bits=8)
+    results = [run_page(page, observer) for observer in (OBSERVER, other)]
+    row = pp.compare(results).rows[0]
+    tables = [read_run(result).table.set_index("name") for result in results]
+    scores = pd.concat([table["absolute"] for table in tables], axis=1).dropna()
+    expected = scores.iloc[:, 0].mean() - scores.iloc[:, 1].mean()
+    assert row.difference.mean == pytest.approx(expected)
+    images = tables[0].loc[scores.index, "reference"].nunique()
+    assert (row.population, row.difference.units) == ("images", images)
+    assert images < len(scores)
+
+
 def test_more_confidence_widens_the_intervals(built: Path) -> None:
     result = run_page(
         write_page(built.parent / "confidence.toml", "r_bench", built), OBSERVER

@@ -20,11 +20,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
+from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.score import OBSERVER, Metric, Row
 from psyprobe.analysis.words.readers import JUDGE_READING, Rereading
 from psyprobe.analysis.words.sessions import person_of
@@ -59,9 +60,11 @@ from psyprobe.tasks.items import (
     reader_of,
 )
 from psyprobe.tasks.mvp_bench.metrics import (
+    checked_answers,
     constant_replies,
     mvp_metrics,
     plot_mvp,
+    ratios,
     with_categories,
 )
 from psyprobe.tasks.mvp_bench.questions import (
@@ -250,12 +253,31 @@ def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
     return tuple(comparisons)
 
 
+def _samples(table: pd.DataFrame) -> dict[Metric, Sample]:
+    """List what was right, in each metric of the scoreboard, by image pair."""
+    samples = {}
+    answers = checked_answers(table.sort_values(["run", "question_id"]))
+    for cell, counted in ratios(answers):
+        if cell in _RANKED:
+            # Of all that is asked about a pair, which is in one order.
+            numbers = counted.groupby("pair").cumcount()
+            pairs = counted["pair"].astype(str)
+            samples[_RANKED[cell]] = Sample(
+                "image pairs",
+                tuple(pairs + " " + numbers.astype(str)),
+                tuple(100.0 * counted["right"]),
+                clusters=tuple(pairs),
+            )
+    return samples
+
+
 @dataclass(frozen=True)
 class MvpScore(ReadScore):
     """Accuracies of one observer."""
 
     #: Answers as from `read_run`.
     table: pd.DataFrame
+    population: ClassVar[str] = "image pairs"
 
     @property
     def metrics(self) -> pd.DataFrame:
@@ -285,16 +307,21 @@ class MvpScore(ReadScore):
                 "asked about stays unread for want of a verdict: give judge.max_tokens"
             )
         notes += self.read_alike()
-        rows = [
-            self.row(MVP_BENCH.table, OBSERVER, MVP_BENCH.ranked(self.metrics), notes)
-        ]
+        ranked = MVP_BENCH.ranked(self.metrics)
+        samples = _samples(self.table)
+        rows = [self.row(MVP_BENCH.table, OBSERVER, ranked, notes, samples)]
         yes_no = self.table["task"] == "yes_no"
         for answer, questions in (("yes", yes_no), ("no", yes_no), ("A", ~yes_no)):
             if questions.any():
                 replies = constant_replies(self.table, answer)
                 metrics = mvp_metrics(replies, confidence=self.confidence)
                 values = MVP_BENCH.ranked(metrics)
-                rows.append(self.row(MVP_BENCH.table, f"always {answer}", values))
+                samples = _samples(replies)
+                rows.append(
+                    self.row(
+                        MVP_BENCH.table, f"always {answer}", values, samples=samples
+                    )
+                )
         return rows + self.read_otherwise("replies", 2)
 
     def notes(self) -> Sequence[str]:

@@ -15,14 +15,14 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.distance import MEASURES
-from psyprobe.analysis.intervals import student_quantile
 from psyprobe.analysis.measures import measures_of, split_measures
 from psyprobe.analysis.score import OBSERVER, PIXELS, Metric, Row
 from psyprobe.corruption.apply import STRENGTHS, corrupt, dimension_of, dimensions
@@ -348,6 +348,7 @@ class ProfileScore(TaskScore):
     """How far corruptions take one layer of an encoder."""
 
     result: xarray.Dataset
+    population: ClassVar[str] = "photographs"
 
     def rows(self) -> Sequence[Row]:
         """Build the table rows of the observer and of the pixels themselves."""
@@ -379,18 +380,18 @@ class ProfileScore(TaskScore):
             zip(by_strength["strength"].values, by_strength.values.T, strict=True)
         )
         columns["overall"] = by_strength.mean("strength").values
+        photographs = tuple(map(str, responses["photograph"].values))
         values: dict[Metric, tuple[float, float | None, float | None]] = {}
+        samples = {}
         for name, column in columns.items():
             title = f"Response to corruption, {name} ({self.measure})"
             metric = Metric(f"{self.measure}_{name}", title, False, 4, name)
-            mean = float(column.mean())
-            values[metric] = (mean, None, None)
+            sample = Sample("photographs", photographs, tuple(column.tolist()))
             # A single photograph has no interval, and photographs that are all alike tell none.
-            if np.ptp(column) > 0:
-                quantile = student_quantile(len(column), self.confidence)
-                half = float(quantile * column.std(ddof=1) / np.sqrt(len(column)))
-                values[metric] = (mean, mean - half, mean + half)
-        return self.row("Robustness to corruption", responder, values)
+            ends = sample.interval(self.confidence) or (None, None)
+            values[metric] = (sample.mean(), *ends)
+            samples[metric] = sample
+        return self.row("Robustness to corruption", responder, values, samples=samples)
 
 
 def _plot_profile(

@@ -12,11 +12,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
 
+from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.score import OBSERVER, Metric, Row
 from psyprobe.analysis.words.readers import JUDGE_READING, Rereading
 from psyprobe.analysis.words.sessions import person_of
@@ -229,11 +230,26 @@ def _mean(scores: pd.Series) -> float | None:
     return float(scores.mean()) if scores.notna().any() else None
 
 
+def _samples(table: pd.DataFrame, ranked: MetricValues) -> dict[Metric, Sample]:
+    """List the scores of items, by reference image: items of one image are no independent units."""
+    samples = {}
+    for metric in ranked:
+        scored = table[np.isfinite(table[metric.name].astype(float))]
+        samples[metric] = Sample(
+            "images",
+            tuple(map(str, scored["name"])),
+            tuple(scored[metric.name].astype(float)),
+            clusters=tuple(map(str, scored["reference"])),
+        )
+    return samples
+
+
 @dataclass(frozen=True)
 class RBenchScore(ReadScore):
     """Robustness of one observer."""
 
     run: RBenchRun
+    population: ClassVar[str] = "items"
 
     @property
     def metrics(self) -> pd.DataFrame:
@@ -244,7 +260,9 @@ class RBenchScore(ReadScore):
         """Build the table rows of the observer, of one who always says A, and of other readers."""
         notes = [line.rstrip(".") for line in remarks(self.run.facts)]
         notes += self.read_alike()
-        rows = [self.row(R_BENCH.table, OBSERVER, R_BENCH.ranked(self.metrics), notes)]
+        ranked = R_BENCH.ranked(self.metrics)
+        samples = _samples(self.run.table, ranked)
+        rows = [self.row(R_BENCH.table, OBSERVER, ranked, notes, samples)]
         choices = self.run.table[self.run.table["task"] == "MCQ"]
         if len(choices):
             letters = pd.Series("A", index=pd.Index(choices["name"]))

@@ -1,0 +1,463 @@
+"""Compare the scores of many observers in many tests, and lay the differences out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from psyprobe.analysis import score as tables
+from psyprobe.analysis.comparison.family import holm, rank_ranges
+from psyprobe.analysis.comparison.paired import (
+    PairedDifference,
+    compare_samples,
+    equivalence_probability,
+    margin_on_z,
+    smallest_difference,
+)
+from psyprobe.analysis.comparison.sample import Sample, Scale
+from psyprobe.analysis.score import (
+    CONTRAST,
+    OBSERVER,
+    PIXELS,
+    Entry,
+    Metric,
+    Recorded,
+    Score,
+    number,
+)
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.json_types import JsonObject
+from psyprobe.files.terminal import lay_out
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Level of all tests, after Holm's correction.
+ALPHA = 0.05
+#: Fewest tests of one scale over which a difference is averaged.
+_FEWEST_TESTS = 3
+
+_KEY = (
+    "difference: observer less {baseline}, with its {confidence} % interval if others like the "
+    "{population} had been shown. Both saw the same. z: on Fisher's z of r_s; log10: on the "
+    "logarithm of the error.",
+    "p: paired t test, corrected by Holm for the {family} of a test. ranks: what all pairs of "
+    "observers leave open, by Holm over the pairs.",
+    "smallest: the difference that is found with a probability of 80 %, if units scatter as here. "
+    "equivalent: for certain (two one-sided tests) within the margin, of {margin} in the score.",
+)
+
+
+@dataclass(frozen=True)
+class ComparedRow(Recorded):
+    """One observer against the baseline in one test."""
+
+    test: str
+    observer: str
+    baseline: str
+    value: float
+    baseline_value: float
+    #: What the units are: "variants", "image pairs".
+    population: str
+    #: Scale of the difference: "z", "log10" or "linear".
+    scale: Scale
+    difference: PairedDifference
+    #: Whether a larger score is better.
+    more_is_better: bool
+    #: Adjusted by Holm over the family; None where all units differ alike.
+    p_adjusted: float | None = None
+    #: Number of comparisons of the family.
+    family: int = 1
+    #: Ranks that the observer may have among all of the test.
+    ranks: tuple[int, int] = (1, 1)
+    #: Smallest difference found with 80 %, at the spread of these units; None where there is none.
+    smallest: float | None = None
+    #: Margin on the scale, and the larger p of two one-sided tests that the difference is inside.
+    margin: float = 0.0
+    p_equivalent: float = 1.0
+
+    @property
+    def different(self) -> bool:
+        """Whether the difference is none of chance; by its sign where all units differ alike."""
+        if self.p_adjusted is None:
+            return abs(self.difference.mean) > 1e-9
+        return self.p_adjusted < ALPHA
+
+    @property
+    def better(self) -> bool:
+        """Whether the observer is better than the baseline for certain."""
+        return self.different and (self.difference.mean > 0) == self.more_is_better
+
+    @property
+    def verdict(self) -> str:
+        """Say in words what the comparison allows."""
+        words = []
+        if self.different:
+            words.append("better" if self.better else "worse")
+        if self.p_equivalent < ALPHA:
+            words.append("equivalent")
+        return ", ".join(words) or "not told apart"
+
+    def cells(self) -> list[str]:
+        """Format the row for a table."""
+        difference = self.difference
+        interval = number(difference.mean, 3, sign=True)
+        if difference.low is not None:
+            low = number(difference.low, 3, sign=True)
+            interval += f" [{low}, {number(difference.high, 3, sign=True)}]"
+        first, last = self.ranks
+        return [
+            self.observer,
+            number(self.value),
+            f"{interval} {self.scale}",
+            _probability(self.p_adjusted),
+            f"{first}" if first == last else f"{first}-{last}",
+            number(self.smallest, 3),
+            self.verdict,
+        ]
+
+    def record(self) -> JsonObject:
+        """List every single value, of the difference too."""
+        record = self.to_dict()
+        difference = record.pop("difference")
+        first, last = record.pop("ranks")
+        return {
+            **record,
+            **{f"difference_{name}": value for name, value in difference.items()},
+            "rank_first": first,
+            "rank_last": last,
+            "verdict": self.verdict,
+        }
+
+
+_HEADINGS = (
+    *("score", "difference [interval]", "p (Holm)", "ranks", "smallest", "verdict"),
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Observers against a baseline, test by test."""
+
+    baseline: str
+    rows: tuple[ComparedRow, ...]
+    #: What could not be compared, and why.
+    notes: tuple[str, ...]
+    confidence: float
+    #: Difference of a score within which observers are equivalent.
+    margin: float
+
+    def table(self, format: str = "text") -> str:
+        """Lay out all differences as text, Markdown, LaTeX, CSV or JSON.
+
+        Raises
+        ------
+        UnknownNameError
+            If the format is none of these.
+        """
+        tables.check_format(format)
+        if format == "json":
+            return tables.json_text(self.to_dict())
+        if format == "csv":
+            return tables.csv_text([row.record() for row in self.rows])
+        blocks = []
+        for test in dict.fromkeys(row.test for row in self.rows):
+            cells = [row.cells() for row in self.rows if row.test == test]
+            blocks.append(lay_out(format, [[test, *_HEADINGS], *cells]))
+        return tables.document(format, blocks, self._lines())
+
+    def to_dict(self) -> JsonObject:
+        """Convert everything to what JSON holds."""
+        return {
+            "baseline": self.baseline,
+            "confidence": self.confidence,
+            "margin": self.margin,
+            "rows": [row.record() for row in self.rows],
+            "notes": list(self.notes),
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Tabulate all single values, one row a comparison."""
+        import pandas
+
+        return pandas.DataFrame([row.record() for row in self.rows])
+
+    def _repr_html_(self) -> str:
+        from psyprobe.files import html
+
+        body = [[row.test, *row.cells()] for row in self.rows]
+        return html.table([["test", "", *_HEADINGS], *body]) + html.folded(
+            "what the columns mean", html.paragraphs("\n".join(self._lines()))
+        )
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def _lines(self) -> list[str]:
+        if not self.rows:
+            return list(self.notes)
+        populations = dict.fromkeys(
+            f"{row.difference.units} {row.population}" for row in self.rows
+        )
+        families = sorted({row.family for row in self.rows})
+        counts = " or ".join(map(str, families))
+        facts = {
+            "baseline": self.baseline,
+            "confidence": f"{100 * self.confidence:g}",
+            "population": " or ".join(populations),
+            "family": f"{counts} comparison{'s' * (families != [1])}",
+            "margin": f"{self.margin:g}",
+        }
+        return [*(line.format(**facts) for line in _KEY), *self.notes]
+
+
+#: Short names of trivial responders.
+_TRIVIAL = {"pixels": PIXELS, "contrast": CONTRAST}
+#: Entries of one test: by observer, its own and those of the trivial responders beside it.
+_Group: TypeAlias = dict[str, dict[str, Entry]]
+
+
+def compare(
+    scores: Iterable[Score],
+    *,
+    baseline: str | None = None,
+    margin: float = 0.05,
+    confidence: float = 0.95,
+) -> Comparison:
+    """Compare the scores of observers with those of a baseline on the same variants or items.
+
+    Parameters
+    ----------
+    scores : iterable of Score
+        Of at least one observer.
+    baseline : str, optional
+        "pixels", "contrast" (alone), another trivial responder, or the name of an observer; without
+        it the second of two observers, else the pixels.
+    margin : float, optional
+        Difference of a score within which observers are called equivalent.
+    confidence : float, optional
+        Coverage of the intervals, in (0, 1).
+
+    Raises
+    ------
+    InputError
+        If nothing can be compared.
+    UnknownNameError
+        If there is no such baseline.
+    """
+    groups = _by_test(list(scores))
+    if not groups:
+        raise InputError(
+            "there are no scores to compare; give results of two observers, or of one with pixels"
+        )
+    observers = list(dict.fromkeys(name for _, _, group in groups for name in group))
+    if baseline is None:
+        baseline = observers[1] if len(observers) == 2 else "pixels"
+    baseline = _TRIVIAL.get(baseline, baseline)
+    trivial = {
+        name for _, _, group in groups for entries in group.values() for name in entries
+    }
+    names = [*observers, *sorted(trivial - {OBSERVER})]
+    if baseline not in names:
+        raise unknown_name("baseline", baseline, names)
+    rows: list[ComparedRow] = []
+    notes: list[str] = []
+    for test, metric, group in groups:
+        compared, problems = _compare_test(
+            test, metric, group, baseline, margin, confidence
+        )
+        rows += compared
+        notes += problems
+    if not rows:
+        raise InputError(notes[0].rstrip("."))
+    rows += _over_tests(rows, margin, confidence)
+    return Comparison(
+        baseline, tuple(rows), tuple(dict.fromkeys(notes)), confidence, margin
+    )
+
+
+def _by_test(scores: Sequence[Score]) -> list[tuple[str, Metric, _Group]]:
+    """Group entries by test and metric, by observer, and by responder beside it."""
+    groups: dict[tuple[str, Metric], _Group] = {}
+    for score in scores:
+        name = tables.observer_name(score, scores)
+        for row in score.rows():
+            for metric, entry in row.entries.items():
+                group = groups.setdefault((score.experiment, metric), {})
+                group.setdefault(name, {}).setdefault(row.responder, entry)
+    return [
+        (f"{experiment} {metric.suffix}".strip(), metric, group)
+        for (experiment, metric), group in groups.items()
+    ]
+
+
+def _compare_test(
+    test: str,
+    metric: Metric,
+    group: _Group,
+    baseline: str,
+    margin: float,
+    confidence: float,
+) -> tuple[list[ComparedRow], list[str]]:
+    rows = []
+    notes = []
+    for name, entries in group.items():
+        if name == baseline:
+            continue
+        sample = entries[OBSERVER].sample
+        other = entries.get(baseline) or group.get(baseline, {}).get(OBSERVER)
+        if sample is None or other is None or other.sample is None:
+            subject = name if sample is None else baseline
+            notes.append(f"{test}, {name}: {_why_not(subject, other)}.")
+            continue
+        try:
+            difference = compare_samples(sample, other.sample, confidence)
+        except InputError as problem:
+            notes.append(f"{test}, {name}: {problem}.")
+            continue
+        row = ComparedRow(
+            test,
+            name,
+            baseline,
+            sample.mean(),
+            other.sample.mean(),
+            sample.population,
+            sample.scale,
+            difference,
+            metric.more_is_better,
+        )
+        rows.append(_with_margin(row, margin))
+    samples = {
+        name: sample
+        for name, entries in group.items()
+        if (sample := entries[OBSERVER].sample) is not None
+    }
+    ranks = _ranks(samples, metric.more_is_better, confidence)
+    return [replace(row, ranks=ranks[row.observer]) for row in _corrected(rows)], notes
+
+
+def _why_not(subject: str, other: Entry | None) -> str:
+    if other is None:
+        return f"{subject} has no score there"
+    return (
+        f"{subject} was shown one variant, which tells no difference; run with several, as "
+        "--variants phase=0,45,90,135,180,225,270,315"
+    )
+
+
+def _with_margin(row: ComparedRow, margin: float) -> ComparedRow:
+    """Add equivalence within a margin, and the smallest difference that could be found."""
+    if row.scale == "z":
+        margin = margin_on_z(margin, row.baseline_value)
+    units = row.difference.units
+    smallest = None
+    if row.difference.error is not None:
+        # The error of weighed units is that of so many units of a larger spread.
+        spread = row.difference.error * np.sqrt(units)
+        smallest = float(smallest_difference(units) * spread)
+    return replace(
+        row,
+        smallest=smallest,
+        margin=margin,
+        p_equivalent=equivalence_probability(row.difference, margin),
+    )
+
+
+def _corrected(rows: Sequence[ComparedRow]) -> list[ComparedRow]:
+    """Adjust the probabilities of a family by Holm, and its smallest differences with them."""
+    adjusted = holm([row.difference.p for row in rows])
+    corrected = []
+    for row, p in zip(rows, adjusted, strict=True):
+        smallest = row.smallest
+        if smallest is not None and len(rows) > 1:
+            units = row.difference.units
+            alone = smallest_difference(units)
+            smallest *= smallest_difference(units, ALPHA / len(rows)) / alone
+        corrected.append(
+            replace(row, p_adjusted=p, family=len(rows), smallest=smallest)
+        )
+    return corrected
+
+
+def _ranks(
+    samples: Mapping[str, Sample], more_is_better: bool, confidence: float
+) -> dict[str, tuple[int, int]]:
+    """Find the ranks that all pairs of observers leave open, by Holm over the pairs."""
+    names = list(samples)
+    differences: dict[tuple[int, int], PairedDifference] = {}
+    for first, second in combinations(range(len(names)), 2):
+        try:
+            differences[first, second] = compare_samples(
+                samples[names[first]], samples[names[second]], confidence
+            )
+        except InputError:
+            # Observers on other units are not told apart.
+            continue
+    adjusted = holm([difference.p for difference in differences.values()])
+    better = np.zeros((len(names), len(names)))
+    for (first, second), p in zip(differences, adjusted, strict=True):
+        mean = differences[first, second].mean
+        certain = abs(mean) > 1e-9 if p is None else p < ALPHA
+        if certain:
+            first_wins = (mean > 0) == more_is_better
+            winner, loser = (first, second) if first_wins else (second, first)
+            better[winner, loser] = 1
+    return dict(zip(names, rank_ranges(better), strict=True))
+
+
+def _over_tests(
+    rows: Sequence[ComparedRow], margin: float, confidence: float
+) -> list[ComparedRow]:
+    """Compare over tests of one scale: each test is one unit, and not its variants."""
+    summaries = []
+    for scale in dict.fromkeys(row.scale for row in rows):
+        members: dict[str, list[ComparedRow]] = {}
+        for row in rows:
+            if row.scale == scale:
+                members.setdefault(row.observer, []).append(row)
+        members = {
+            observer: of_observer
+            for observer, of_observer in members.items()
+            if len(of_observer) >= _FEWEST_TESTS
+        }
+        samples = {
+            observer: _sample_of_tests(of_observer, "value")
+            for observer, of_observer in members.items()
+        }
+        compared = []
+        for observer, of_observer in members.items():
+            sample = samples[observer]
+            baseline = _sample_of_tests(of_observer, "baseline_value")
+            row = replace(
+                of_observer[0],
+                test=f"over {len(of_observer)} tests",
+                value=sample.mean(),
+                baseline_value=baseline.mean(),
+                population="tests",
+                difference=compare_samples(sample, baseline, confidence),
+            )
+            compared.append(_with_margin(row, margin))
+        if compared and compared[0].baseline not in _TRIVIAL.values():
+            most = max(members.values(), key=len)
+            samples[compared[0].baseline] = _sample_of_tests(most, "baseline_value")
+        ranks = _ranks(samples, rows[0].more_is_better, confidence)
+        summaries += [
+            replace(row, ranks=ranks[row.observer]) for row in _corrected(compared)
+        ]
+    return summaries
+
+
+def _sample_of_tests(rows: Sequence[ComparedRow], name: str) -> Sample:
+    tests = tuple(row.test for row in rows)
+    values = tuple(getattr(row, name) for row in rows)
+    return Sample("tests", tests, values, rows[0].scale)
+
+
+def _probability(p: float | None) -> str:
+    if p is None:
+        return "-"
+    return f"{p:.1g}" if p < 0.001 else f"{p:.3f}"
