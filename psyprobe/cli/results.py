@@ -63,7 +63,7 @@ def score_command(arguments: Namespace) -> int:
 
 def compare_command(arguments: Namespace) -> int:
     """Print the differences of all finished runs from a baseline."""
-    results, failures = _load(arguments.results)
+    results, failures = _load_results(arguments.results)
     _, scores, unscored = scores_and_failures(results, measure=arguments.measure)
     names = ("baseline", "margin", "confidence")
     compared = compare(scores, **{name: getattr(arguments, name) for name in names})
