@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from planted_letters import STILL, knowing
 
 import psyprobe as pp
 from psyprobe.analysis import chat_csf, trials
+from psyprobe.analysis.efficiency.ideal_observer import ideal_identification
 from psyprobe.analysis.identification.confusions import count_confusions
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment, load_experiment
@@ -133,6 +136,9 @@ def test_jitter_moves_each_letter_by_up_to_its_reach() -> None:
         ({"options.values": ["C", "Q"]}, "'Q'"),
         ({"options.names": ["a", "A"], "options.values": ["C", "D"]}, "different word"),
         ({"options.aliases": {"X": ["ex"]}}, "none of C, D"),
+        ({"options.aliases": {"C": ["o"]}}, "aliases of its own"),
+        ({"options.values": [0, 1], "options.names": ["a_b", "c"]}, "'a_b'"),
+        ({"options.values": [0, 1], "options.names": ["outside", "c"]}, "'outside'"),
         ({"options.jitter": {"z": 0.1}}, "'z'"),
         ({"asking.prompts": "base"}, "options"),
         ({"asking.axis": "orientation"}, r"\[levels\] has no 'orientation'"),
@@ -144,3 +150,133 @@ def test_a_wrong_page_is_told_in_one_sentence(
     observer = pp.observer(lambda images, prompt: "C", name="c", bits=8)
     with pytest.raises(InputError, match=message):
         pp.run(load_experiment("letter_acuity").with_settings(settings), observer)
+
+
+def test_an_encoder_names_letters_by_a_stage_for_each_size() -> None:
+    experiment = page(
+        asking__design="constant",
+        asking__options={},
+        asking__repeats=4,
+        levels__logmar={"values": [0.3, 0.6]},
+        options__values=["C", "O", "H", "V"],
+        stimulus__parameters={
+            "letter": "C",
+            "contrast": -1,
+            "luminance": 100,
+            "letter_size": 0.4,
+            "ppd": 60,
+            "size": 32,
+        },
+    )
+    observer = pp.decide("pixels", stage="lda", pairs=16)
+    result = pp.run(experiment, observer, progress=False)
+    stages = json.loads(result.attrs["training"])
+    assert [stage["contrasts"] for stage in stages] == [
+        [pytest.approx(size, rel=1e-6)] for size in (5 / 60 * 10**0.3, 5 / 60 * 10**0.6)
+    ]
+    # Without noise, and placed within 2 px, nothing is mistaken.
+    np.testing.assert_array_equal(result["answer"], result["shown"])
+
+
+@pytest.mark.parametrize(
+    ("name", "letters", "contrast_over_sigma"),
+    [("letter_contrast", "sloan", 0.2), ("tumbling_e", "tumbling_e", 0.15)],
+)
+def test_the_ideal_observer_of_letters_in_white_noise(
+    name: str, letters: str, contrast_over_sigma: float, oracle_data: Path
+) -> None:
+    with (oracle_data / "letters" / "ideal.csv").open(encoding="utf-8") as file:
+        (row,) = [
+            row
+            for row in csv.DictReader(file)
+            if row["letters"] == letters
+            and float(row["contrast_over_sigma"]) == contrast_over_sigma
+        ]
+    sigma = 0.1
+    contrast = contrast_over_sigma * sigma
+    experiment = page(
+        name,
+        noise={"density": (sigma / 60) ** 2},
+        levels={"contrast": {"values": [-contrast * 1.0001, -contrast]}},
+        asking__axis="contrast",
+        asking__design="constant",
+        asking__options={},
+        asking__repeats=150,
+        options__jitter={},
+        stimulus__parameters={
+            **({"letter": "C"} if letters == "sloan" else {}),
+            "contrast": -1,
+            "luminance": 40,
+            "letter_size": 20 / 60,
+            "ppd": 60,
+            "size": 32,
+        },
+    )
+    result = pp.run(experiment, pp.decide("pixels", stage="ideal"), progress=False)
+    share = float(np.nanmean(result["response"]))
+    wanted = float(row["p_correct"])
+    error = (wanted * (1 - wanted) / 300) ** 0.5
+    assert abs(share - wanted) < 4 * error
+    # And its threshold is known exactly.
+    signals = np.array(
+        [
+            spec.draw().luminance / 40 - 1
+            for spec in (
+                experiment.spec(contrast=-contrast, **{task.parameter: value})
+                for task in [task_of(result)]
+                for value in task.values
+            )
+        ]
+    )
+    exact = ideal_identification(signals, (sigma / 60) ** 2, 60)
+    assert exact == pytest.approx(wanted, abs=4 * float(row["standard_error"]) + 1e-5)
+
+
+def test_first_tokens_tell_the_probability_of_the_label_shown() -> None:
+    experiment = load_experiment("orientation_csf").with_settings(
+        {
+            "probe": "identify",
+            "asking.prompts": "identify",
+            "asking.readout": "p_yes",
+            "asking.design": "constant",
+            "asking.options": {},
+            "asking.repeats": 4,
+            "levels.contrast.n": 6,
+            "levels.frequency.values": [4],
+            "options": {
+                "label": "orientation",
+                "values": [0, 90, 135, 45],
+                "names": ["vertical", "horizontal", "rising", "falling"],
+            },
+        }
+    )
+    observer = pp.load_observer("simulated:castlecsf")
+    result = pp.run(experiment, observer, progress=False)
+    table = trials(result)
+    p = table["p_yes"].values
+    assert (table["answer_mass"].values > 0.9).all()
+    faint = table["contrast"].values == table["contrast"].values.min()
+    clear = table["contrast"].values == table["contrast"].values.max()
+    np.testing.assert_allclose(p[faint], 0.25, atol=0.02)
+    assert (p[clear] > 0.9).all()
+    truth = float(
+        observer.true_sensitivity(experiment.spec(frequency=4.0, contrast=0.1)).item()
+    )
+    csf = chat_csf(result, resamples=20)
+    found = float(csf["sensitivity"].squeeze())
+    assert float(csf["guess"].squeeze()) == pytest.approx(0.25)
+    assert abs(np.log10(found / truth)) < 0.1
+
+
+def test_a_figure_and_a_report_have_the_confusions(
+    constant_run: Any, tmp_path: Path
+) -> None:
+    from psyprobe.probes import load_probe
+
+    figure = pp.plot(constant_run)
+    labels = [ax.get_xlabel() for ax in figure.axes]
+    assert labels[0] == "Named" and "letter size" in labels[1].lower()
+    parts = load_probe("identify").report([constant_run])  # type: ignore[attr-defined]
+    table = parts[-1]
+    assert table.title == "Confusions" and len(table.rows) == 10
+    assert table.heading[-4:] == ["outside", "ambiguous", "refusal", "invalid"]

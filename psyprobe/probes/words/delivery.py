@@ -542,6 +542,11 @@ class Scene:
         name = self.change[0] if self.change else self.axis.name
         return {self.level: value, name: contrast}
 
+    @property
+    def scales(self) -> bool:
+        """Whether the stimulus axis scales one pattern, which keeps its form."""
+        return self.axis_parameter.split("_")[-1] == "contrast"
+
     def axis_level(self, contrast: float) -> dict[str, float]:
         """Return the parameter, by name, that a value on the stimulus axis sets."""
         level = 1 / contrast if self.reciprocal else self.sign * contrast

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -9,6 +10,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from psyprobe.analysis.identification.replies import OTHERS
+from psyprobe.analysis.words.trial_table import READINGS
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.page import Section
@@ -18,6 +21,11 @@ from psyprobe.stimulus.specification import level_of
 
 #: Most labels among which is chosen.
 _MOST = 26
+
+#: What a label may be, since a question lists labels, and results hold them as flags.
+_NAME = re.compile(r"[^\s,_?]+(?: [^\s,_?]+)*")
+#: What a result says in place of a label.
+_TAKEN = (*OTHERS, READINGS[0])
 
 _Reach = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -94,16 +102,24 @@ def read_alternatives(experiment: Experiment) -> Alternatives:
     if names is None and definition.labels:
         names = [definition.labels[int(number)] for number in numbers]
     names = names or []
-    alike = {name.casefold() for name in names}
+    labels = tuple((name, *options.aliases.get(name, ())) for name in names)
+    words = [word for label in labels for word in label]
+    alike = {word.casefold() for word in words}
     if not 2 <= len(numbers) <= _MOST or len({*numbers}) < len(numbers):
         raise InputError(
             f"{experiment.name}: options.values are {shown}; give 2 to {_MOST}, each once"
         )
-    if len(names) != len(numbers) or len(alike) < len(names):
+    if len(names) != len(numbers) or len(alike) < len(words):
         raise InputError(
             f"{experiment.name}: options.names are {names} for {len(numbers)} values; give a "
-            "different word for each"
+            "different word for each, and aliases of its own"
         )
+    for word in words:
+        if not _NAME.fullmatch(word) or word in _TAKEN:
+            raise InputError(
+                f"{experiment.name}: options name a label {word!r}; give a word or some with "
+                f"single blanks, without commas and underlines, and not {' or '.join(_TAKEN)}"
+            )
     unknown = {*options.aliases} - {*names}
     if unknown:
         raise InputError(
@@ -115,7 +131,7 @@ def read_alternatives(experiment: Experiment) -> Alternatives:
     return Alternatives(
         options.label,
         numbers,
-        tuple((name, *options.aliases.get(name, ())) for name in names),
+        labels,
         tuple(options.jitter.items()),
     )
 

@@ -600,7 +600,9 @@ class WordsSchedule(ExperimentSchedule):
                         ),
                     }
                 )
-            decision = self.training.decision(level.value) if self.training else None
+            decision = None
+            if self.training:
+                decision = self.training.decision(level.value, level.contrast)
             work = TrialQuestions(self.scene, arguments, requests, decision)
             batches.append(Batch(tuple(questions), work, session=session))
         return batches
@@ -638,7 +640,9 @@ class WordsSchedule(ExperimentSchedule):
             **({"examples": self._examples} if self._examples else {}),
             **({"attempt": 1 + self._failures[trial]} if self._one_at_a_time else {}),
             **(
-                {"stage": self.training.key(trial.level.value)} if self.training else {}
+                {"stage": self.training.key(trial.level.value, trial.level.contrast)}
+                if self.training
+                else {}
             ),
         }
 

@@ -1,13 +1,16 @@
 """Train the decision stages of an experiment: a question of its own for each value of the level.
 
 A stage is stored as the answer to that question, so it is trained once, wherever the run goes on.
+Where another level than contrast is the stimulus axis, its levels look different, and each has a
+stage of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -33,6 +36,8 @@ from psyprobe.stimulus.specification import Specification
 if TYPE_CHECKING:
     from psyprobe.running.task import Task
 
+#: Value of the level, and level on the stimulus axis where each has a stage of its own.
+_Condition: TypeAlias = tuple[float, float | None]
 #: Images that are drawn and encoded together in training.
 _BATCH = 16
 
@@ -175,23 +180,29 @@ class Training:
                 f"{experiment.name} asks yes or no, for which stage 'ideal' has no criterion; ask "
                 "in two intervals, or take another stage"
             )
-        self._questions: dict[float, Question] = {}
-        self._work: dict[float, TrainingQuestion] = {}
-        for value in values:
-            if scene.plan_trial(value, contrasts[-1], 0, 0).refused:
+        #: Whether each level on the stimulus axis has a stage of its own.
+        changes_form = not (scene.scales or scene.reciprocal)
+        self._by_level = scene.change is None and changes_form
+        ends = [(contrasts[0], contrasts[-1])]
+        if self._by_level:
+            self.recipe = replace(self.recipe, train="high")
+            ends = [(contrast, contrast) for contrast in contrasts]
+        self._questions: dict[_Condition, Question] = {}
+        self._work: dict[_Condition, TrainingQuestion] = {}
+        for value, (low, high) in product(values, ends):
+            if scene.plan_trial(value, high, 0, 0).refused:
                 # No trial of this value is shown.
                 continue
-            work = TrainingQuestion(
-                scene, value, self.recipe, (contrasts[0], contrasts[-1]), yes_no
-            )
-            self._work[value] = work
-            self._questions[value] = Question(
+            work = TrainingQuestion(scene, value, self.recipe, (low, high), yes_no)
+            condition = self._condition(value, high)
+            self._work[condition] = work
+            self._questions[condition] = Question(
                 digest(work.describe()),
                 digest(work.request()),
                 observer.card.digest,
                 f"{version} training",
             )
-        self._decisions: dict[float, Decision] = {}
+        self._decisions: dict[_Condition, Decision] = {}
         self._display = scene.display
         answers = task.answers
         if task.alternatives == 2 and not prompt.labels:
@@ -205,42 +216,49 @@ class Training:
             self.recipe.image_count(
                 len(work.scene.label_values) or 1, criterion=work.yes_no
             )
-            for value, work in self._work.items()
-            if self._questions[value].key in missing
+            for condition, work in self._work.items()
+            if self._questions[condition].key in missing
         )
 
     def batches(self) -> list[Batch]:
         """Build the batches of questions that train the decision stages."""
         return [
-            Batch((self._questions[value],), work, preparatory=True)
-            for value, work in self._work.items()
+            Batch((self._questions[condition],), work, preparatory=True)
+            for condition, work in self._work.items()
         ]
 
     def take(self, answers: JsonMapping) -> None:
         """Take the trained decision stages from the answers."""
         self._decisions = {
-            value: Decision(
+            condition: Decision(
                 self.recipe,
                 answers[question.key]["stage"],
                 self._display,
                 self._answers,
             )
-            for value, question in self._questions.items()
+            for condition, question in self._questions.items()
         }
 
-    def decision(self, value: float) -> Decision:
-        """Return the decision stage for a level's value, by default the first."""
-        first = next(iter(self._decisions.values()))
-        return self._decisions.get(value, first)
+    def _condition(self, value: float, contrast: float) -> _Condition:
+        """Name what a stage decides on: a value of the level, and perhaps one of the axis."""
+        return (value, contrast if self._by_level else None)
 
-    def key(self, value: float) -> str:
-        """Return the key of the question that trains the stage for a value."""
+    def decision(self, value: float, contrast: float) -> Decision:
+        """Return the stage for a value of the level and, where forms change, one of the axis.
+
+        For another value it is that of the first.
+        """
+        first = next(iter(self._decisions.values()))
+        return self._decisions.get(self._condition(value, contrast), first)
+
+    def key(self, value: float, contrast: float) -> str:
+        """Return the key of the question that trains the stage of `decision`."""
         first = next(iter(self._questions.values()))
-        return self._questions.get(value, first).key
+        return self._questions.get(self._condition(value, contrast), first).key
 
     def summary(self) -> list[JsonObject]:
         """Describe the trained stages for a result, without their weights."""
         return [
             {"value": value, **describe_training(decision.stage)}
-            for value, decision in self._decisions.items()
+            for (value, _), decision in self._decisions.items()
         ]

@@ -3,6 +3,9 @@ answer."""
 
 from __future__ import annotations
 
+import csv
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,3 +99,59 @@ def test_expected_information_is_the_fall_of_the_expected_entropy() -> None:
     assert reference.next_stim["intensity"] == X[int(np.argmax(information))]
     entropy = -(prior * np.log(prior)).sum()
     assert entropy - reference.entropy == pytest.approx(information.max(), abs=1e-10)
+
+
+def published_weibull(x: Any, threshold: Any, width: Any, _: str) -> Any:
+    """1 - exp(-10^(slope (x - alpha))): alpha stands for the threshold, and 1 / slope for the
+    width."""
+    return -np.expm1(-(10 ** np.minimum((x - threshold) / width, 3.0)))
+
+
+def test_each_step_with_m_alternatives_is_that_of_the_published_form(
+    oracle_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("probes.designs.adaptive", "analysis.psychometric.posterior"):
+        monkeypatch.setattr(
+            f"psyprobe.{module}.detection_probability", published_weibull
+        )
+    x = np.linspace(-2.5, 0, 26)
+    slopes = np.array([5.0, 3.5, 2.0])
+    lapses = np.array([0.01, 0.04])
+    with (oracle_data / "letters" / "questplus.csv").open(encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    runs = groupby(table, key=lambda row: (int(row["m"]), row["answers"]))
+    alternatives = set()
+    for (m, _), steps in runs:
+        alternatives.add(m)
+        design = QuestPlus(
+            [4.0],
+            10**x,
+            chance=1 / m,
+            about="all",
+            grid=Grid(x, 1 / slopes, np.array([1 / m]), lapses, function="weibull"),
+            refine=False,
+            catch=0.0,
+            top=0.0,
+            stop=0.0,
+            n_max=100,
+        )
+        for step in steps:
+            (level,) = design.ask(1)
+            before = design.posterior.joint(0)
+            entropy = -(before * np.log2(np.maximum(before, 1e-300))).sum()
+            gain = design._information(0).max() / np.log(2)
+            assert np.log10(level.contrast) == pytest.approx(float(step["level"]))
+            assert entropy - gain == pytest.approx(
+                float(step["entropy_bits"]), abs=1e-8
+            )
+            design.tell(level, float(step["correct"]))
+            joint = design.posterior.joint(0)[:, :, 0]
+            means = [
+                joint.sum(axis=(1, 2)) @ x,
+                joint.sum(axis=(0, 2)) @ slopes,
+                joint.sum(axis=(0, 1)) @ lapses,
+            ]
+            names = ("mean_threshold", "mean_slope", "mean_lapse")
+            wanted = [float(step[name]) for name in names]
+            np.testing.assert_allclose(means, wanted, rtol=0, atol=1e-8)
+    assert len(alternatives) >= 4
