@@ -201,7 +201,7 @@ def test_the_ideal_observer_of_letters_in_white_noise(
         asking__axis="contrast",
         asking__design="constant",
         asking__options={},
-        asking__repeats=150,
+        asking__repeats=100,
         options__jitter={},
         stimulus__parameters={
             **({"letter": "C"} if letters == "sloan" else {}),
@@ -215,7 +215,7 @@ def test_the_ideal_observer_of_letters_in_white_noise(
     result = pp.run(experiment, pp.decide("pixels", stage="ideal"), progress=False)
     share = float(np.nanmean(result["response"]))
     wanted = float(row["p_correct"])
-    error = (wanted * (1 - wanted) / 300) ** 0.5
+    error = (wanted * (1 - wanted) / 200) ** 0.5
     assert abs(share - wanted) < 4 * error
     # And its threshold is known exactly.
     signals = np.array(
