@@ -77,6 +77,7 @@ class _Vocabulary:
                 behind_cue += [(re.escape(word), label) for word in words]
                 if letter.casefold() in _WORDS:
                     behind_cue.append((f"{letter}{_STOP}", label))
+                    behind_cue.append((f"(?<=letter )(?-i:{letter})", label))
                 elif label == "outside":
                     anywhere.append((f"(?-i:{letter})", label))
                     behind_cue.append((letter, label))
@@ -139,9 +140,11 @@ class _Vocabulary:
 
 
 def _words_pattern(word: str) -> str:
-    """Build the regular expression of a word for a label, with "-ly" and hyphens too."""
+    """Build the regular expression of a word for a label, with "-ly", "-s" and hyphens too."""
     pattern = r"[ _-]".join(map(re.escape, re.split(r"[ _-]", word)))
-    return f"{pattern}(?:ly)?" if word.endswith("al") else pattern
+    if word.endswith("al"):
+        return f"{pattern}(?:ly)?"
+    return f"{pattern}(?:e?s)?" if len(word) > 2 else pattern
 
 
 @lru_cache(64)
@@ -198,7 +201,7 @@ def _read(
     vocabulary = _build_vocabulary(labels, aliases)
     text = without_struck(first_and_last(without_reasoning(reply)))
     text = re.sub("[\u2018\u2019\u02bc\u00b4]", "'", text.translate(_LOOK_ALIKES))
-    text = _MARKUP.sub(" ", text).strip()
+    text = _MARKUP.sub(" ", re.sub(r"(?i)\bn/a\b", " ", text)).strip()
     if not re.search(r"\w|[→↑←↓↗↖↘↙➡⬆⬅⬇]", text):
         return "invalid"
     whole = vocabulary.whole(text)
