@@ -364,6 +364,7 @@ def _image(draw: st.DrawFn, values: JsonObject) -> float:
 
 
 def _film(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw a film's parameters into `values`; return its share of the largest contrast."""
     values["size"] = tuple(min(side, 56) for side in values["size"])
     _image(draw, values)
     values["file"] = str(catalogue_folder("stimuli") / "film.npy")

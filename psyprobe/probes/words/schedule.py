@@ -479,7 +479,7 @@ class WordsSchedule(ExperimentSchedule):
         return screen
 
     def _stimulus_change(self) -> tuple[str, str] | None:
-        """Return the parameter and unit in which two images differ, as in [difference]."""
+        """Return the parameter and unit of the table [difference]; None without one."""
         difference = self.experiment.difference
         return None if difference is None else (difference.parameter, difference.unit)
 
@@ -608,7 +608,7 @@ class WordsSchedule(ExperimentSchedule):
         return batches
 
     def _orders(self, trial: Trial) -> tuple[int, ...]:
-        """Return the orders of a trial: all, or for a person or a label one, by its seed."""
+        """Return the orders in which a trial is asked: all, or one by its seed."""
         orders = self.probe.orders
         if self.probe.labels:
             level = trial.level

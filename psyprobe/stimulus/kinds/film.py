@@ -47,7 +47,7 @@ class Film(Clip, Photographic):
             )
 
     def stills(self, start: int, stop: int) -> Image:
-        """Return some frames."""
+        """Return the frames `start` to `stop` (exclusive) as still photographs."""
         names = Image.parameters().keys() - {"picture", "pooled"}
         return Image(
             picture=np.arange(start, stop),
@@ -58,7 +58,7 @@ class Film(Clip, Photographic):
     def measure_frames(
         self, frames: Iterable[Float64], measurements: ImageMeasurements
     ) -> list[Measurement]:
-        """Measure each frame as the picture that it is, and mean and contrast over all frames."""
+        """Measure each frame as a photograph, and mean and contrast over all frames."""
         moments: list[tuple[float, float]] = []
 
         def watched() -> Iterator[Float64]:
@@ -95,7 +95,7 @@ def film(
     dtype: str = "float64",
     device: str | None = None,
 ) -> Stimulus:
-    """Draw films: luminance of frames from files, at the RMS contrast that is asked for.
+    """Draw films: frames of files behind a window, at a stated RMS contrast of luminance.
 
     Parameters
     ----------

@@ -232,7 +232,7 @@ class Photographic(Modulation):
         return _Window(self.window, self.shape, self.ppd, *place)
 
     def window_moments(self, image: Float64) -> tuple[float, float]:
-        """Compute mean and mean square, within the window, of an image's change of the light."""
+        """Compute mean and mean square of an image's light change within the window."""
         weight = self._window.draw()
         change = image / self.luminance - 1
         return (
@@ -245,7 +245,7 @@ class Photographic(Modulation):
         moments: Sequence[tuple[float, float]],
         measurements: ImageMeasurements,
     ) -> None:
-        """Measure mean and RMS contrast within the window, of the moments of all images."""
+        """Measure mean and RMS contrast within the window over all images."""
         weight = self._window.draw()
         mean, square = np.mean(moments, axis=0)
         contrast = np.sqrt(square - mean**2) / (1 + mean)
