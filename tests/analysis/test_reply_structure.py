@@ -258,6 +258,12 @@ def test_a_pattern_of_another_kind_is_not_the_one_that_was_asked_for(
     assert read_reply(reply, question="Do you see stripes in the image?") == reading
 
 
+def test_a_third_kind_is_none_of_two_that_were_asked_for() -> None:
+    question = "Do you see stripes or dots?"
+    assert read_reply("I see a checkerboard.", question=question) != "yes"
+    assert read_reply("I see white dots.", question=question) == "yes"
+
+
 def test_another_kind_counts_where_any_pattern_was_asked_for() -> None:
     for question in ("Is there a pattern?", "Are there stripes or other patterns?"):
         assert read_reply("I see white dots.", question=question) == "yes"

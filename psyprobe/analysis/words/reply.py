@@ -41,7 +41,7 @@ from psyprobe.analysis.words.reply_text import (
     without_reasoning,
 )
 from psyprobe.analysis.words.statements import (
-    asked_kind,
+    asked_kinds,
     asks_for_pattern,
     contradicts,
     elliptic_sign,
@@ -116,17 +116,17 @@ def read_reply(
     text = without_struck(first_and_last(without_reasoning(text)))
     describes = not question or asks_for_pattern(question, polarity)
     elsewhere = False
-    kind = None
+    kinds: tuple[str, ...] = ()
     if describes:
-        kind = asked_kind(question)
-        text, elsewhere = mask_other_kinds(text, kind)
-    reading = _read_shortened(text, tuple(yes), tuple(no), polarity, describes, kind)
+        kinds = asked_kinds(question)
+        text, elsewhere = mask_other_kinds(text, kinds)
+    reading = _read_shortened(text, tuple(yes), tuple(no), polarity, describes, kinds)
     flat = "no" if polarity == 1 else "yes"
     # Dots are no stripes, and white is no grey: only a word for it gives the answer then.
     if (elsewhere and reading not in ("ambiguous", flat)) or (
         reading == flat and names_other_colour(text, question)
     ):
-        worded = _read_shortened(text, tuple(yes), tuple(no), polarity, False, None)
+        worded = _read_shortened(text, tuple(yes), tuple(no), polarity, False, ())
         return reading if worded == reading else "ambiguous"
     return reading
 
@@ -139,10 +139,10 @@ def _read_shortened(
     no: tuple[str, ...],
     polarity: int,
     describes: bool,
-    kind: str | None,
+    kinds: tuple[str, ...],
 ) -> Reading:
     """Read yes or no from a reply's structure or words, by the words that stand for them."""
-    words = replace(_compile_words(yes, no), kind=kind)
+    words = replace(_compile_words(yes, no), kinds=kinds)
     if not describes:
         words = replace(words, describes=False)
     plain = plain_text(text)
@@ -224,10 +224,9 @@ def _answered_labels(words: _Words, plain: str) -> tuple[Sequence[Entry], str] |
 
 
 def _of_kind(words: _Words, entries: Sequence[Entry]) -> Sequence[Entry]:
-    """Select the entries under labels of the kind of pattern asked for, if any are."""
-    if words.kind is None:
-        return entries
-    labelled = [entry for entry in entries if KINDS[words.kind].search(entry[0])]
+    """Select the entries under labels of the kinds of pattern asked for, if any are."""
+    patterns = [KINDS[kind] for kind in words.kinds]
+    labelled = [entry for entry in entries if any(p.search(entry[0]) for p in patterns)]
     verdicts = [entry for group in verdict_groups(entries)[-1:] for entry in group]
     return [*labelled, *verdicts] if labelled else entries
 
@@ -496,8 +495,8 @@ class _Words:
     describes: bool
     both_answers: re.Pattern[str]
     long_words: re.Pattern[str] | None
-    #: The kind of pattern that was asked for, if only one.
-    kind: str | None = None
+    #: The kinds of patterns that were asked for; none where any counts.
+    kinds: tuple[str, ...] = ()
 
     @property
     def either(self) -> str:

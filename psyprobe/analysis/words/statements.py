@@ -87,45 +87,43 @@ def _find_question(question: str) -> str:
     return " ".join(map(strip_marks, asked))
 
 
-def asked_kind(question: str) -> str | None:
-    """Find the one kind of pattern that a question asks for; None for any or several.
+def asked_kinds(question: str) -> tuple[str, ...]:
+    """Find the kinds of patterns that a question asks for; none where it asks for any.
 
     Examples
     --------
-    >>> asked_kind("Do you see stripes?"), asked_kind("Do you see a pattern?")
-    ('lines', None)
+    >>> asked_kinds("Do you see stripes or dots?"), asked_kinds("Do you see a pattern?")
+    (('lines', 'dots'), ())
     """
     part = _find_question(question)
-    kinds = [kind for kind, words in KINDS.items() if words.search(part)]
-    return kinds[0] if len(kinds) == 1 and not search("open_kind", part) else None
+    kinds = tuple(kind for kind, words in KINDS.items() if words.search(part))
+    return () if search("open_kind", part) else kinds
 
 
-def mask_other_kinds(text: str, kind: str | None) -> tuple[str, bool]:
-    """Mask patterns other than a given kind in a text, and tell whether only such are named.
+def mask_other_kinds(text: str, kinds: tuple[str, ...]) -> tuple[str, bool]:
+    """Mask patterns other than given kinds in a text, and tell whether only such are named.
 
     Noise has no form: where it is asked for, a pattern is of another kind, and noise takes its
     place.
 
     Examples
     --------
-    >>> mask_other_kinds("Dots, no lines", "lines"), mask_other_kinds("Some dots", "lines")
-    (('otherkind, no lines', False), ('Some otherkind', True))
-    >>> mask_other_kinds("Some dots", None)
-    ('Some dots', False)
-    >>> mask_other_kinds("Pattern: no. Grain: yes.", "noise")
+    >>> mask_other_kinds("Dots, no lines", ("lines",)), mask_other_kinds("A dot", ("lines",))
+    (('otherkind, no lines', False), ('A otherkind', True))
+    >>> mask_other_kinds("Pattern: no. Grain: yes.", ("noise",))
     ('otherkind: no. pattern: yes.', False)
     """
-    if kind is None:
+    if not kinds:
         return text, False
-    if kind == "noise":
+    if kinds == ("noise",):
         text = _NOISE_PATTERN.sub(r"\1", text)
         text = _ANY_PATTERN.sub("otherkind", text)
     named = {name for name, words in KINDS.items() if words.search(text)}
-    for name in named - {kind}:
+    for name in named - {*kinds}:
         text = KINDS[name].sub("otherkind", text)
-    if kind == "noise":
+    if kinds == ("noise",):
         text = KINDS["noise"].sub(_noise_as_pattern, text)
-    return text, "otherkind" in text and kind not in named
+    return text, "otherkind" in text and not named & {*kinds}
 
 
 _NOISE = KINDS["noise"].pattern.replace("(?i)", "")
