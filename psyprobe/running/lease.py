@@ -34,6 +34,10 @@ _GROWTH = 16
 _PATIENCE = 2.0
 
 
+#: Processes of this interpreter that have work: one that failed to give it back is none of them.
+_ACTIVE: set[str] = set()
+
+
 class Lease:
     """The pieces of work that this process has taken, so that another one takes others.
 
@@ -90,6 +94,8 @@ class Lease:
 
     def give_back(self) -> None:
         """Release all pieces of work that this process has reserved."""
+        # First, since it ends even where the disk is full.
+        _ACTIVE.discard(self._process.id)
         if self._has_work:
             with self._database.transaction():
                 self._database.remove_process(self._process.id)
@@ -137,6 +143,7 @@ class Lease:
                 self._database.beat(self._process)
                 self._database.add_leases(self._process.id, sorted(lease))
                 self._has_work = True
+                _ACTIVE.add(self._process.id)
         return lease
 
     def _count_others(self) -> int:
@@ -161,5 +168,8 @@ class Lease:
 
 
 def has_ended(process: Process) -> bool:
-    """Tell whether a process ran on this machine and has ended."""
-    return process.host == socket.gethostname() and not is_running(process.pid)
+    """Tell whether a process ran on this machine and has ended, or was this one's own earlier."""
+    if process.host != socket.gethostname():
+        return False
+    is_own = process.pid == os.getpid()
+    return process.id not in _ACTIVE if is_own else not is_running(process.pid)

@@ -233,6 +233,23 @@ def test_work_is_taken_once_and_back_from_the_dead(
         )
 
 
+def test_a_lease_that_a_full_disk_kept_is_taken_back_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(process: str) -> None:
+        raise StoreError("database or disk is full")
+
+    with Store(tmp_path / "runs.sqlite") as store:
+        first = Lease(store.database)
+        assert first.take(["a"]) == {"a"}
+        assert Lease(store.database).take(["a"]) == set()
+        with monkeypatch.context() as full:
+            full.setattr(store.database, "remove_process", fail)
+            with pytest.raises(StoreError):
+                first.give_back()
+        assert Lease(store.database).take(["a"]) == {"a"}
+
+
 def test_shares_of_pairs_ask_each_batch_once(tmp_path: Path, shown: Path) -> None:
     page, store, who = (
         write_experiment(tmp_path, *LARGER),
