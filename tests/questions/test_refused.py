@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,6 +57,9 @@ def test_a_run_ends_on_a_server_with_a_content_filter(
         text = capsys.readouterr().out.replace("\n", " ")
         count = f"the server refused {refused.sum()} of {refused.size} questions"
         assert count in text and "HTTP 400: The response was filtered" in text
+        # Of all questions, those about blank images among them.
+        score: Any = pp.score(result)
+        assert score.excluded == pytest.approx(refused.mean())
         # More than a tenth that is neither yes nor no: low validity.
         assert bool(chat_csf(result)["low_validity"].any()) or share < 0.1
         # As the docs say it: without its row, a question is asked again.

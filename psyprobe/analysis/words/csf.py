@@ -120,9 +120,9 @@ def chat_csf(
         the answers are yes), `dprime_threshold` (where d' = 1 against the catch trials); log10 of
         each threshold, to the last digit that was fitted, under `log10_threshold` and so on;
         `excluded_rate`, `low_validity` and `method` ("counts", "logits" or "posterior"); with
-        `contrast_level` besides: `contrast`, `trials`, `yes`, `excluded`; `catch_yes` and
-        `catch_trials` by prompt. Over the level: `mean_sensitivity`, geometric over usable
-        prompts, with its interval, and `n_usable`.
+        `contrast_level` besides: `contrast`, `trials`, `yes`, `excluded`; `catch_yes`,
+        `catch_trials` and `catch_excluded` by prompt. Over the level: `mean_sensitivity`, geometric
+        over usable prompts, with its interval, and `n_usable`.
 
         Of a person, the intervals of the mean hold the error of the screen, whose standard
         deviation is `log10_screen_sd`; where `unsure`, the threshold lies below a contrast of 0.03
@@ -492,6 +492,7 @@ def _dataset(
         "group": np.array(counts.groups),
         "AXIS": counts.contrast,
         "excluded": counts.excluded.sum(axis=2),
+        "catch_excluded": counts.catch_excluded.sum(axis=1),
         "excluded_rate": counts.excluded_rate,
         "low_validity": counts.excluded_rate > LOW_VALIDITY,
         "n_usable": usable.sum(axis=0),

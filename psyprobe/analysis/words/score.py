@@ -520,7 +520,7 @@ def score_chat(
         )
 
     count = float(csf["trials"].sum() + csf["catch_trials"].sum())
-    excluded = float(csf["excluded"].sum())
+    excluded = float(csf["excluded"].sum() + csf["catch_excluded"].sum())
     stimulus_axis = stimulus_axis_of(csf).name
     score_class: type[ChatScore] = ChatScore
     extra_fields: JsonObject = {}
