@@ -622,6 +622,12 @@ def _finished_results(
     problems: list[PsyprobeError] = []
     failures: list[FailedScore] = []
     for members in groups.values():
+        names = (members[0].experiment, members[0].observer)
+        given_up = next((record.given_up for record in members if record.given_up), "")
+        if given_up:
+            problems.append(PsyprobeError(given_up))
+            failures.append(FailedScore(*names, given_up))
+            continue
         if any(record.finished is None for record in members):
             continue
         layout = members[0].layout
@@ -629,7 +635,6 @@ def _finished_results(
             member_results = [build_result(record, store) for record in members]
         except PsyprobeError as problem:
             problems.append(problem)
-            names = (members[0].experiment, members[0].observer)
             failures.append(FailedScore(*names, str(problem)))
             continue
         if "variant" not in layout:

@@ -206,7 +206,11 @@ def _load(
         ]
         if isinstance(source, Store) or Path(source).suffix != ".nc":
             with open_store(source, create=False) as store:
-                unfinished = [run for run in store.runs() if run.finished is None]
+                unfinished = [
+                    run
+                    for run in store.runs()
+                    if run.finished is None and not run.given_up
+                ]
             failures += [
                 (
                     f"{run.experiment}, {run.observer}",

@@ -20,7 +20,7 @@ from threading import Event, RLock, Thread
 from time import monotonic
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
-from psyprobe.errors import StoreError
+from psyprobe.errors import PsyprobeError, StoreError
 from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.cost_summary import show_cost
@@ -124,7 +124,7 @@ def ask(
                 batches,
                 bar,
                 writer,
-                schedule.watch,
+                partial(_watch, schedule, store, record, writer),
             )
             keys |= round_keys
             schedule.tell(_Answers(store, writer, round_keys))
@@ -171,6 +171,21 @@ def ask_round(
     # Another process may have answered the rest meanwhile.
     bar.update(missing_count)
     return keys
+
+
+def _watch(
+    schedule: Schedule,
+    store: Store,
+    record: RunRecord,
+    writer: Writer,
+    answered: Answered,
+) -> None:
+    """Show a schedule an answer; if it gives the observer up, the run keeps the reason."""
+    try:
+        schedule.watch(answered)
+    except PsyprobeError as reason:
+        writer.write_with(partial(store.adopt_run, record.give_up(str(reason))))
+        raise
 
 
 class _Answers(Mapping[str, JsonMapping]):
@@ -232,11 +247,13 @@ class Writer:
 
     def __exit__(self, *_: object) -> None:
         self._stop()
-        if self._waiting:
-            self.write_with(self.lease.give_back)
-        # What went wrong before is what counts; a lease ends by itself.
-        with suppress(StoreError):
-            self.lease.give_back()
+        try:
+            if self._waiting:
+                self.write_with(self.lease.give_back)
+        finally:
+            # What went wrong before is what counts; a lease ends by itself.
+            with suppress(StoreError):
+                self.lease.give_back()
 
     def add(self, answered: Answered) -> None:
         """Queue an answer to be written, raising the writing thread's error if it has one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -165,7 +165,7 @@ class RunRecord:
     #: The batches into which questions were grouped; whatever goes on with the run keeps to them.
     #: They are no part of its key.
     grouping: JsonMapping = field(default_factory=dict)
-    #: What the schedule found by itself; empty until the run is finished.
+    #: What the schedule found by itself; until the run is finished, at most why it was given up.
     outcome: JsonMapping = field(default_factory=dict, compare=False)
     #: The origins of all its answers, of those too that the store had before; empty until the run
     #: is finished.
@@ -173,6 +173,15 @@ class RunRecord:
     #: UTC times in ISO 8601; `finished` is None until every question is answered.
     started: str | None = field(default=None, compare=False)
     finished: str | None = field(default=None, compare=False)
+
+    @property
+    def given_up(self) -> str:
+        """Why no more was asked of the observer; "" unless the run was ended so."""
+        return str(self.outcome.get("given_up", "")) if self.finished is None else ""
+
+    def give_up(self, reason: str) -> RunRecord:
+        """Return the record with why no more was asked; "" for a run that goes on."""
+        return replace(self, outcome={"given_up": reason} if reason else {})
 
     @cached_property
     def key(self) -> str:

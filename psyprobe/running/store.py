@@ -266,6 +266,9 @@ class Store:
         """Open a run, or resume the stored one with the same key."""
         with self.transaction():
             stored = self.find_run(record.key)
+            if stored is not None and stored.given_up:
+                stored = stored.give_up("")
+                self.adopt_run(stored)
             if stored is not None:
                 return stored
             begun = replace(

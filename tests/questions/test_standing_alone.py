@@ -204,6 +204,33 @@ def test_a_stored_run_that_cannot_be_read_is_left_out(
     assert "not read: " in page and "simulated:watson-malo" in page
 
 
+def test_a_run_that_was_given_up_is_listed_with_its_reason(
+    models: Models, tmp_path: Path, capsys: Output
+) -> None:
+    page = write_questions(tmp_path, ("text = 4", "text = 40"))
+    store = tmp_path / "runs.sqlite"
+    with pytest.raises(PsyprobeError, match="none of its first 30 replies"):
+        pp.run(page, "openai:cut-0", store=store, progress=False)
+    with pytest.raises(PsyprobeError, match="none of its first 30 replies"):
+        pp.load_results(store)
+    pp.run(page, "simulated:flat", store=store, progress=False)
+    capsys.readouterr()
+    assert main(["score", str(store)]) == 4
+    (row,) = [
+        line for line in capsys.readouterr().out.splitlines() if "failed: " in line
+    ]
+    assert row.startswith("openai:cut-0") and "none of its first 30 replies" in row
+    report = tmp_path / "report.html"
+    assert main(["report", str(store), "-o", str(report)]) == 0
+    text = report.read_text(encoding="utf-8")
+    assert "none of its first 30 replies" in text and "not finished" not in text
+    # What goes on is not given up.
+    with Store(store) as opened:
+        (given_up, _) = opened.runs()
+        assert opened.begin_run(given_up).given_up == ""
+        assert opened.runs()[0].outcome == {}
+
+
 @pytest.mark.parametrize(
     ("model", "cause", "remedy"),
     [
