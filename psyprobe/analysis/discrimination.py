@@ -218,7 +218,7 @@ class DiscriminationScore(LayerScore):
         return rows + ([] if self.alignment is None else self.alignment.rows())
 
     def _entry(self, responder: str, thresholds: Thresholds) -> Entry:
-        """Make the entry of the scoreboard: over variants, where several were shown."""
+        """Build a responder's scoreboard entry, over variants where several were shown."""
         samples = {OBSERVER: self.variants, PIXELS: self.pixels_variants}
         sample = samples.get(responder)
         if sample is None or thresholds.rmse is None:

@@ -99,7 +99,7 @@ class Estimate:
     sample: Sample | None = None
 
     def over_variants(self, sample: Sample | None) -> Estimate:
-        """Put the mean over variants, with its interval, in place of that of mean responses."""
+        """Replace the estimate by the mean over variants, with its interval."""
         if sample is None:
             return self
         ends = sample.interval(self.confidence)
@@ -687,7 +687,7 @@ def _score_layer(
 
 
 def _repeated(error: MatchingError, variants: Sample | None) -> MatchingError:
-    """Give an error that no variant of the stimulus changes to each of them."""
+    """Repeat an error that no variant of the stimulus changes for each variant."""
     if variants is None:
         return error
 

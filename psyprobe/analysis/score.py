@@ -80,7 +80,7 @@ class Entry:
     sample: Sample | None = field(default=None, compare=False, repr=False)
 
     def record(self) -> JsonObject:
-        """List all of it that is a single value."""
+        """Collect the entry's single values as a flat record."""
         return {name: value for name, value in vars(self).items() if name != "sample"}
 
 

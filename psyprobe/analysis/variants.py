@@ -104,7 +104,7 @@ def variant_sample(
     statistic: Callable[[xr.Dataset], float | None],
     scale: Scale,
 ) -> Sample | None:
-    """Compute a statistic of each variant alone: a sample of what could have been shown.
+    """Compute a statistic of each variant alone, as a sample of what could be shown.
 
     None for a result without variants, and where a variant has no such statistic.
 
@@ -145,7 +145,7 @@ def variant_sample(
 
 
 def _one_variant(result: xr.Dataset, place: int) -> xr.Dataset:
-    """Take the responses to one variant in place of their mean."""
+    """Replace a result's mean responses by those to one variant."""
     return result.assign(
         {
             str(name).removesuffix(_BY_VARIANT): result[name].isel(

@@ -10,7 +10,7 @@ from psyprobe._typing import FloatArray
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
-    """Adjust probabilities of a family of tests, so that it errs once in twenty at 0.05.
+    """Adjust p-values of a family of tests by Holm's method.
 
     None, where no test exists, stays None and is not counted.
 
@@ -36,7 +36,7 @@ def holm(p: Sequence[float | None]) -> list[float | None]:
 
 
 def rank_ranges(better: FloatArray) -> list[tuple[int, int]]:
-    """Find the ranks that each observer may have.
+    """Compute the range of ranks each observer may have, from who is surely better than whom.
 
     Parameters
     ----------

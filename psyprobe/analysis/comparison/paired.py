@@ -51,24 +51,24 @@ class PairedDifference(Recorded):
 
     @property
     def error(self) -> float | None:
-        """Return the standard error of the mean difference."""
+        """Compute the standard error of the mean difference; None without one."""
         if self.low is None:
             return None
         return (self.mean - self.low) / student_quantile(self.units, self.confidence)
 
     def is_above(self, bound: float = 0.0) -> bool:
-        """Tell whether the interval lies above a bound; where there is none, the difference."""
+        """Tell whether the interval of the difference (else its value) lies above a bound."""
         return (self.mean if self.low is None else self.low) > bound + 1e-12
 
     def is_below(self, bound: float = 0.0) -> bool:
-        """Tell whether the interval lies below a bound; where there is none, the difference."""
+        """Tell whether the interval of the difference (else its value) lies below a bound."""
         return (self.mean if self.high is None else self.high) < bound - 1e-12
 
 
 def compare_samples(
     first: Sample, second: Sample, confidence: float = 0.95
 ) -> PairedDifference:
-    """Compare two observers unit by unit, whatever the order of their units.
+    """Compare two observers' scores on the same units (variants, items), matched by name.
 
     Of clustered values, such as items of images, those that either lacks are left out.
 
@@ -115,7 +115,7 @@ def paired_difference(
     *,
     weights: FloatArray | None = None,
 ) -> PairedDifference:
-    """Compare two observers on the same units, in the same order.
+    """Compare two observers' scores on the same units in the same order, with an interval.
 
     Parameters
     ----------
@@ -154,14 +154,14 @@ def paired_difference(
 
 
 def t_probability(t: float, units: int) -> float:
-    """Compute the two-sided probability of a value of Student's t of a mean of units."""
+    """Compute the two-sided p-value of Student's t of a mean of so many units."""
     from scipy.special import stdtr
 
     return float(2 * stdtr(units - 1, -abs(t)))
 
 
 def sign_flip_probability(differences: FloatArray, seed: int = 0) -> float:
-    """Count in how many flips of the signs of differences their sum is as far from 0.
+    """Compute the p-value of a mean difference by flipping the signs of differences.
 
     All flips of up to twelve differences are counted, and 100,000 drawn ones of more.
 
@@ -185,14 +185,14 @@ def sign_flip_probability(differences: FloatArray, seed: int = 0) -> float:
 
 @lru_cache(maxsize=16)
 def _all_signs(count: int) -> FloatArray:
-    """List all combinations of signs, shape (2^count, count)."""
+    """Build all combinations of signs, shape (2^count, count)."""
     bits = np.arange(2**count)[:, None] >> np.arange(count) & 1
     return bits * 2.0 - 1.0
 
 
 @lru_cache(maxsize=256)
 def smallest_difference(units: int, alpha: float = 0.05, power: float = 0.8) -> float:
-    """Compute the smallest mean difference that so many units find, in SDs of the differences.
+    """Compute the smallest mean difference that so many units can find, in SDs.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ _PILOT_SD = {False: 0.02, True: 0.2}
 
 
 def describe_power(units: int, comparisons: int, answers: bool) -> str:
-    """Say before a run what difference so many variants will find.
+    """Describe before a run what difference so many variants can find.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def describe_power(units: int, comparisons: int, answers: bool) -> str:
 
 
 def margin_on_z(margin: float, r: float) -> float:
-    """Convert a margin in r to one in Fisher's z, at a correlation.
+    """Convert a margin in r, at a correlation, to one in Fisher's z.
 
     It is margin / (1 - r^2), but never more than the way down to |r| - margin: near 1 the slope is
     so steep that it would reach far beyond.

@@ -52,7 +52,7 @@ class Sample:
         return np.asarray(TRANSFORMS[self.scale][0](np.array(self.values)), float)
 
     def mean(self) -> float:
-        """Average on the scale, and convert back: the score of a typical unit.
+        """Compute the mean of the values, averaged on the sample's scale (such as Fisher's z).
 
         Examples
         --------
@@ -62,7 +62,7 @@ class Sample:
         return float(TRANSFORMS[self.scale][1](self.transformed().mean()))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
-        """Compute the interval of the mean over units like these, by Student's t on the scale.
+        """Compute the interval of the mean over units by Student's t, on the sample's scale.
 
         None for a single unit, and where all units are alike: neither tells an interval.
 
@@ -85,7 +85,7 @@ class Sample:
 def cluster_means(
     values: FloatArray, clusters: Sequence[str]
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Average values by cluster; return the means, and how many values each is of.
+    """Compute the mean of the values in each cluster, with the clusters' sizes.
 
     Without clusters the values stay as they are, and None says that all weigh the same.
 

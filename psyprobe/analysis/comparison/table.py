@@ -82,19 +82,19 @@ class ComparedRow(Recorded):
 
     @property
     def different(self) -> bool:
-        """Whether the difference is none of chance; by its sign where all units differ alike."""
+        """Tell whether the observer differs from the baseline beyond chance."""
         if self.p_adjusted is None:
             return abs(self.difference.mean) > 1e-9
         return self.p_adjusted < ALPHA
 
     @property
     def better(self) -> bool:
-        """Whether the observer is better than the baseline for certain."""
+        """Tell whether the observer is surely better than the baseline."""
         return self.different and (self.difference.mean > 0) == self.more_is_better
 
     @property
     def verdict(self) -> str:
-        """Say in words what the comparison allows."""
+        """Describe in words what the comparison allows to conclude."""
         words = []
         if self.different:
             words.append("better" if self.better else "worse")
@@ -103,7 +103,7 @@ class ComparedRow(Recorded):
         return ", ".join(words) or "not told apart"
 
     def cells(self) -> list[str]:
-        """Format the row for a table."""
+        """Format the comparison as table cells."""
         difference = self.difference
         interval = number(difference.mean, 3, sign=True)
         if difference.low is not None:
@@ -121,7 +121,7 @@ class ComparedRow(Recorded):
         ]
 
     def record(self) -> JsonObject:
-        """List every single value, of the difference too."""
+        """Collect all single values of the comparison as a flat record."""
         record = self.to_dict()
         difference = record.pop("difference")
         first, last = record.pop("ranks")
@@ -181,12 +181,13 @@ class Comparison:
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """Tabulate all single values, one row a comparison."""
+        """Convert all single values to a pandas table, one row a comparison."""
         import pandas
 
         return pandas.DataFrame([row.record() for row in self.rows])
 
     def _repr_html_(self) -> str:
+        """Show the comparison as an HTML table in a notebook, with folded explanations."""
         from psyprobe.files import html
 
         body = [[row.test, *row.cells()] for row in self.rows]
@@ -198,6 +199,7 @@ class Comparison:
         return self.table()
 
     def _lines(self) -> list[str]:
+        """Write what the columns mean, and notes, as sentences below the table."""
         if not self.rows:
             return list(self.notes)
         populations = dict.fromkeys(
@@ -228,7 +230,7 @@ def compare(
     margin: float = 0.05,
     confidence: float = 0.95,
 ) -> Comparison:
-    """Compare the scores of observers with those of a baseline on the same variants or items.
+    """Compare observers' scores with a baseline's on the same variants or items.
 
     Parameters
     ----------
@@ -281,7 +283,7 @@ def compare(
 
 
 def _by_test(scores: Sequence[Score]) -> list[tuple[str, Metric, _Group]]:
-    """Group entries by test and metric, by observer, and by responder beside it."""
+    """Group scores by test and metric, then by observer and responder."""
     groups: dict[tuple[str, Metric], _Group] = {}
     for score in scores:
         name = tables.observer_name(score, scores)
@@ -303,6 +305,7 @@ def _compare_test(
     margin: float,
     confidence: float,
 ) -> tuple[list[ComparedRow], list[str]]:
+    """Compare each observer with the baseline in one test; return rows, and notes on others."""
     rows = []
     notes = []
     for name, entries in group.items():
@@ -341,6 +344,7 @@ def _compare_test(
 
 
 def _why_not(subject: str, other: Entry | None) -> str:
+    """Describe why an observer cannot be compared: it has no score, or a single variant."""
     if other is None:
         return f"{subject} has no score there"
     return (
@@ -350,7 +354,7 @@ def _why_not(subject: str, other: Entry | None) -> str:
 
 
 def _with_margin(row: ComparedRow, margin: float) -> ComparedRow:
-    """Add equivalence within a margin, and the smallest difference that could be found."""
+    """Add to a comparison whether it is equivalent within a margin, and what it could find."""
     if row.scale == "z":
         margin = margin_on_z(margin, row.baseline_value)
     units = row.difference.units
@@ -368,7 +372,7 @@ def _with_margin(row: ComparedRow, margin: float) -> ComparedRow:
 
 
 def _corrected(rows: Sequence[ComparedRow]) -> list[ComparedRow]:
-    """Adjust the probabilities of a family by Holm, and its smallest differences with them."""
+    """Adjust the p-values of a family of comparisons by Holm."""
     adjusted = holm([row.difference.p for row in rows])
     corrected = []
     for row, p in zip(rows, adjusted, strict=True):
@@ -386,7 +390,7 @@ def _corrected(rows: Sequence[ComparedRow]) -> list[ComparedRow]:
 def _ranks(
     samples: Mapping[str, Sample], more_is_better: bool, confidence: float
 ) -> dict[str, tuple[int, int]]:
-    """Find the ranks that all pairs of observers leave open, by Holm over the pairs."""
+    """Compute the range of ranks of each observer, from all pairs with Holm's correction."""
     names = list(samples)
     differences: dict[tuple[int, int], PairedDifference] = {}
     for first, second in combinations(range(len(names)), 2):
@@ -412,7 +416,7 @@ def _ranks(
 def _over_tests(
     rows: Sequence[ComparedRow], margin: float, confidence: float
 ) -> list[ComparedRow]:
-    """Compare over tests of one scale: each test is one unit, and not its variants."""
+    """Compare observers over several tests, each test as one unit."""
     summaries = []
     for scale in dict.fromkeys(row.scale for row in rows):
         members: dict[str, list[ComparedRow]] = {}
@@ -452,12 +456,14 @@ def _over_tests(
 
 
 def _sample_of_tests(rows: Sequence[ComparedRow], name: str) -> Sample:
+    """Build the sample of an observer's scores over tests, one unit a test."""
     tests = tuple(row.test for row in rows)
     values = tuple(getattr(row, name) for row in rows)
     return Sample("tests", tests, values, rows[0].scale)
 
 
 def _probability(p: float | None) -> str:
+    """Format a p-value, or a missing one as "-"."""
     if p is None:
         return "-"
     return f"{p:.1g}" if p < 0.001 else f"{p:.3f}"
