@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 OBSERVER = "observer"
 PIXELS = "pixels (no encoder)"
 CONTRAST = "contrast alone (perfect constancy)"
+#: Before the name of an observer with features that answers by a decision stage.
+DECIDED = "decided:"
 #: Responder of the row in which a person stands in the place of an observer.
 PERSON = "one person"
 
@@ -372,6 +374,17 @@ def csv_text(records: Sequence[JsonMapping]) -> str:
         for record in records
     )
     return stream.getvalue().rstrip("\n")
+
+
+def encoder_name(observer: str) -> str:
+    """Name the observer whose features are seen: that of a decision stage, or the observer itself.
+
+    Examples
+    --------
+    >>> encoder_name("decided:timm:resnet50"), encoder_name("pixels")
+    ('timm:resnet50', 'pixels')
+    """
+    return observer.removeprefix(DECIDED)
 
 
 def observer_name(score: Score, group: Iterable[Score]) -> str:

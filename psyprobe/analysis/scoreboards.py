@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from psyprobe.analysis import score as table
 from psyprobe.analysis.detection import ALIGNMENT
+from psyprobe.analysis.efficiency.scores import EFFICIENCY
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
 from psyprobe.analysis.measures import DIFFERENCE
 from psyprobe.analysis.published import BASELINE, SHORT_NAMES, published_scores
@@ -42,6 +43,7 @@ FLAGS = {
     "score measure='l2'",
     "t": "more than 10 % of its points with a feature of the reference under a tenth as long as "
     "the test's; compare measure='l2'",
+    "l": "limited by training: at least so efficient",
     "e": "no score exists: all responses are equal, too many of them undefined, or too few "
     "thresholds reached",
 }
@@ -63,6 +65,10 @@ _PEOPLE = (
     "person was measured. In parentheses: what an observer scores on these levels, over that; 1 is "
     "as good as another person, and an observer may exceed it. No parentheses: not determined, or "
     "nobody was measured."
+)
+_BESIDE = (
+    "S_ac (alignment) has no criterion and tells nothing of sensitivity; efficiency is that of an "
+    "encoder with a trained decision stage. They may order observers and stimuli differently."
 )
 _SOURCE = (
     "Published scores: Cai et al. (2025), Figure 6, final table, without intervals."
@@ -279,6 +285,8 @@ class Scoreboard:
             lines.append(f"Brackets: {confidence} intervals{caveat}.")
         if "people" in kinds:
             lines.append(_PEOPLE)
+        if {ALIGNMENT, EFFICIENCY} <= set(metrics):
+            lines.append(_BESIDE)
         used = ""
         notes = []
         for row in self.rows:
@@ -444,10 +452,14 @@ def _check_measures(scores: Sequence[Score]) -> None:
 def _observer_rows(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
     """Build a row for each scored observer, refusing two different scores in one test."""
     scores = [score for score, _ in entries_by_score]
+    names = {table.observer_name(score, scores) for score in scores}
     rows: dict[tuple[str, str, bool], dict[Test, Entry]] = {}
     for score, responders in entries_by_score:
         name = table.observer_name(score, scores)
-        loader, colon, _ = score.observer.partition(":")
+        # What an encoder answers by a decision stage stands beside its angles.
+        if table.encoder_name(name) in names:
+            name = table.encoder_name(name)
+        loader, colon, _ = table.encoder_name(score.observer).partition(":")
         row = (name, loader if colon else "other", score.measure == DIFFERENCE)
         entries = rows.setdefault(row, {})
         for test, entry in responders[OBSERVER].items():

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from psyprobe._typing import Option
+from psyprobe.analysis.efficiency.side_by_side import side_by_side
 from psyprobe.analysis.score import NO_SCORE, FailedScore, Score, Scores
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.json_types import JsonObject
@@ -101,7 +102,8 @@ def all_scores(results: Sequence[Dataset], **options: Option) -> list[Score]:
         No result can be scored.
     """
     scored_results, scores, failures = scores_and_failures(results, **options)
-    return [*scores, *joint_scores(scored_results), *failures]
+    pairs = side_by_side(scores)
+    return [*scores, *joint_scores(scored_results), *pairs, *failures]
 
 
 def scores_and_failures(

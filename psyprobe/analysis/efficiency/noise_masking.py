@@ -23,12 +23,14 @@ from psyprobe.analysis.efficiency.equivalent_noise import (
     fit_equivalent_noise,
 )
 from psyprobe.analysis.efficiency.scores import (
+    EFFICIENCY,
     NOISE_LEVEL,
     Efficiency,
     efficiencies,
 )
 from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.responses import levels_of
+from psyprobe.analysis.score import Entry, Metric
 from psyprobe.files.json_types import JsonObject
 
 if TYPE_CHECKING:
@@ -66,6 +68,13 @@ class NoiseMasking:
         """Compute the fitted threshold energy in noise of a density, deg²."""
         assert self.fit is not None
         return self.ideal_energy * self.fit.energy(density)
+
+    def entries(self) -> dict[Metric, Entry]:
+        """Rank the observer by its efficiency in strong noise; nothing without a fit."""
+        if self.fit is None:
+            return {}
+        low, high = self.fit.efficiency_interval
+        return {EFFICIENCY: Entry(self.fit.efficiency, low, _finite(high))}
 
     def cells(self) -> dict[str, str]:
         """Format the fitted equivalent noise and efficiency as table cells."""

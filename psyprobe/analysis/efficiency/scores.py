@@ -9,6 +9,8 @@ Acoustical Society of America 30(10).
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +27,7 @@ from psyprobe.analysis.efficiency.ideal_observer import (
 )
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.result_stimulus import page_of, stimulus_on
+from psyprobe.analysis.score import Entry, Metric
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.units import unit_attributes
 from psyprobe.running.task import CONTRAST_AXIS, Task, task_of
@@ -85,6 +88,21 @@ class Efficiency:
     energy_low: float | None
     energy_high: float | None
 
+
+EFFICIENCY = Metric(
+    "efficiency",
+    "efficiency beside the ideal observer in noise, geometric mean over levels",
+    more_is_better=True,
+    digits=3,
+    suffix="efficiency",
+)
+THRESHOLD = Metric(
+    "threshold",
+    "threshold contrast in noise, geometric mean over levels",
+    more_is_better=False,
+    digits=4,
+    suffix="threshold",
+)
 
 #: Variables over the level, each with its unit and description; the fields of `Efficiency`.
 _VARIABLES = {
@@ -207,6 +225,55 @@ def efficiencies(csf: xr.Dataset) -> tuple[Efficiency, ...]:
     return tuple(scores)
 
 
+def mean_entries(scores: Sequence[Efficiency], *, limited: bool) -> dict[Metric, Entry]:
+    """Average efficiencies and thresholds over the levels of a page for a scoreboard.
+
+    Parameters
+    ----------
+    scores : sequence of Efficiency
+        One a level.
+    limited : bool
+        Whether a stage would tell more after more training.
+
+    Returns
+    -------
+    dict
+        Geometric means over levels with a threshold; their intervals take levels as independent.
+        Empty without any.
+    """
+    shown = [score for score in scores if score.efficiency]
+    if not shown:
+        return {}
+    logs = np.log10(np.array([score.efficiency for score in shown], float))
+    mean = float(logs.mean())
+    reach = math.inf
+    if all(score.low and score.high for score in shown):
+        halves = [
+            math.log10((score.high or 0) / (score.low or 1)) / 2 for score in shown
+        ]
+        reach = math.hypot(*halves) / len(shown)
+    threshold = float(np.mean(np.log10([score.ideal for score in shown]) - logs / 2))
+    note = ""
+    if len(shown) < len(scores):
+        note = (
+            f"{len(shown)} of {len(scores)} levels have a threshold and an efficiency"
+        )
+    return {
+        metric: Entry(
+            10**centre,
+            10 ** (centre - half) if math.isfinite(half) else None,
+            10 ** (centre + half) if math.isfinite(half) else None,
+            flags="l" * limited,
+            note=note,
+        )
+        # The threshold is the root of the energy.
+        for metric, centre, half in (
+            (EFFICIENCY, mean, reach),
+            (THRESHOLD, threshold, reach / 2),
+        )
+    }
+
+
 def _ideal_threshold(
     spec: Specification, task: Task, noise: JsonMapping, false_alarms: float
 ) -> float | None:
@@ -272,9 +339,7 @@ def training_notes(result: xr.Dataset) -> list[str]:
             f"at {_list_levels(unreached)} no contrast of the page is told apart with a d' of 2, "
             "so the stage was trained at the highest; give higher contrasts"
         )
-    limited = [
-        stage for stage in stages if stage["learning"] and not stage["endless_d_prime"]
-    ]
+    limited = limited_stages(result)
     if limited:
         notes.append(
             f"at {_list_levels(limited)} d' still grows with training: efficiency is at least what "
@@ -294,6 +359,15 @@ def training_notes(result: xr.Dataset) -> list[str]:
             "no external noise: efficiency is not defined, and the threshold is a rounding floor"
         )
     return notes
+
+
+def limited_stages(result: xr.Dataset) -> list[JsonMapping]:
+    """List the stages of a run whose d' still grows with training."""
+    return [
+        stage
+        for stage in json.loads(result.attrs.get("training", "[]"))
+        if stage["learning"] and not stage["endless_d_prime"]
+    ]
 
 
 def _list_levels(stages: list[JsonMapping]) -> str:

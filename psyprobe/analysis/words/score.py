@@ -24,11 +24,15 @@ from psyprobe.analysis.efficiency.noise_masking import NoiseMasking, noise_maski
 from psyprobe.analysis.efficiency.scores import (
     Efficiency,
     efficiencies,
+    limited_stages,
+    mean_entries,
     training_notes,
 )
 from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import (
     OBSERVER,
+    Entry,
+    Metric,
     Recorded,
     Row,
     Tabled,
@@ -294,6 +298,8 @@ class ChatScore(Tabled):
     confidence: float
     #: Thresholds over densities of noise; None over another level.
     masking: NoiseMasking | None
+    #: Whether a decision stage would tell more after more training.
+    training_limited: bool
     #: Unit of the difference of two images; empty where contrast was varied.
     difference_unit: ClassVar[str] = ""
     #: Whether that is the period of the finest stripes, whose inverse is the highest frequency.
@@ -316,7 +322,8 @@ class ChatScore(Tabled):
             cells = {"thresholds": f"{usable}/{prompts}"}
             title = f"{self.experiment} ({readout})"
             record = self._record("", None)
-            rows = [Row(title, OBSERVER, "", cells, record, notes=self._remarks())]
+            notes = self._remarks()
+            rows = [Row(title, OBSERVER, "", cells, record, self._entries(), notes)]
         of_frequency = (
             self.human and self.level == "frequency" and not self.difference_unit
         )
@@ -347,7 +354,8 @@ class ChatScore(Tabled):
             "frequencies": f"{scores.n_frequencies}/{scores.n_asked}",
         }
         record = self._record(self.human, scores)
-        rows = [Row(title, OBSERVER, "", cells, record, notes=self._remarks())]
+        notes = self._remarks()
+        rows = [Row(title, OBSERVER, "", cells, record, self._entries(), notes)]
         if scores.n_prompts > 1:
             spread = {
                 HEADINGS[name]: _format_spread(statistic, name)
@@ -362,6 +370,13 @@ class ChatScore(Tabled):
             for name, other_scores in self.scores.items()
             if name != self.human
         ]
+
+    def _entries(self) -> Mapping[Metric, Entry]:
+        """Rank the observer by its efficiency, where there is one."""
+        if self.masking is not None:
+            return self.masking.entries()
+        shown = [point.efficiency for point in self.curve if point.efficiency]
+        return mean_entries(shown, limited=self.training_limited)
 
     def _record(self, human: str, scores: comparison.CsfScores | None) -> JsonObject:
         """Collect the agreement with one human CSF as a flat record."""
@@ -560,6 +575,7 @@ def score_chat(
             spent=describe_result_cost(result.attrs),
             confidence=confidence,
             masking=noise_masking(csf),
+            training_limited=bool(limited_stages(result)),
         ),
     )
 
