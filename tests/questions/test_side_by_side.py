@@ -69,6 +69,27 @@ def test_a_report_has_both_in_one_row(results: list[Any], tmp_path: Path) -> Non
     assert "noisy efficiency" in page and "noisy threshold" in page
 
 
+def test_the_example_of_the_docs_prints_both(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    docs = Path(pp.__file__).parents[1] / "docs" / "decisions.md"
+    text = docs.read_text(encoding="utf-8")
+    code = (
+        text.split("```python (needs the weights")[1].split("\n", 1)[1].split("```")[0]
+    )
+    for old, new in (
+        ("packaged:efficientnet_lite2", "pixels"),
+        ('"asking.repeats": 100', '"asking.repeats": 1'),
+        ("pairs=128", 'pairs=16, stage="ideal"'),
+        ("range(8)", "range(2)"),
+    ):
+        assert old in code
+        code = code.replace(old, new)
+    exec(compile(code, "decisions.md", "exec"), {})
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [(line[0], line[1]) for line in lines] == [("1", "0.05"), ("16", "0.02")]
+
+
 def test_means_over_levels_are_geometric_and_what_is_missing_is_told() -> None:
     scores = [
         Efficiency(1, 1e-6, 0.01, 0.01, 0.005, 0.02, 1, 0.5, 2),
