@@ -53,6 +53,9 @@ _OF_PAPER = {metric.name: metric for metric in (ALIGNMENT, ERROR_MEAN, ERROR_POO
 #: Columns of a text table side by side; more go under each other.
 _COLUMNS = 5
 
+#: Values below this have intervals with as many digits.
+_SMALL = 0.05
+
 _KEY = (
     "{cell} is Spearman's r_s of the response with the multiple of the human threshold "
     "(larger is better), or of a "
@@ -67,8 +70,9 @@ _PEOPLE = (
     "nobody was measured."
 )
 _BESIDE = (
-    "S_ac (alignment) has no criterion and tells nothing of sensitivity; efficiency is that of an "
-    "encoder with a trained decision stage. They may order observers and stimuli differently."
+    "S_ac (alignment) has no criterion and tells nothing of sensitivity; efficiency and threshold "
+    "are those of an encoder with a trained decision stage, geometric means over levels. They may "
+    "order observers and stimuli differently."
 )
 _SOURCE = (
     "Published scores: Cai et al. (2025), Figure 6, final table, without intervals."
@@ -555,6 +559,7 @@ def _format_cell(entry: Entry | None, metric: Metric) -> str:
     if entry is None:
         return ""
     value = "-" if entry.value is None else f"{entry.value:.{metric.digits}f}"
-    interval = ends_text(entry.low, entry.high)
+    is_small = abs(entry.value or 1.0) < _SMALL
+    interval = ends_text(entry.low, entry.high, metric.digits if is_small else 2)
     of_person = "" if entry.of_person is None else f" ({entry.of_person:.2f})"
     return value + interval + of_person + f" {entry.flags}" * bool(entry.flags)

@@ -108,9 +108,8 @@ def heat_map(
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
             ink = "white" if quality[i, j] > 0.55 else "black"
-            ax.text(
-                j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=ink
-            )
+            text = f"{value:.2f}" if abs(value) >= 0.05 else f"{value:.2g}"
+            ax.text(j, i, text, ha="center", va="center", fontsize=6.5, color=ink)
     _slant_ticks(ax, [test.short_name for test in tests])
     ax.set_yticks(range(len(rows)), [printable(row.name) for row in rows], fontsize=7)
     for name, row in zip(ax.get_yticklabels(), rows, strict=True):

@@ -91,14 +91,14 @@ class Efficiency:
 
 EFFICIENCY = Metric(
     "efficiency",
-    "efficiency beside the ideal observer in noise, geometric mean over levels",
+    "Efficiency in noise",
     more_is_better=True,
     digits=3,
     suffix="efficiency",
 )
 THRESHOLD = Metric(
     "threshold",
-    "threshold contrast in noise, geometric mean over levels",
+    "Threshold contrast in noise",
     more_is_better=False,
     digits=4,
     suffix="threshold",
