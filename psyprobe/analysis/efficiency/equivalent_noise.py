@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, special
+from scipy import special
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
@@ -206,6 +206,8 @@ def _check_thresholds(
 
 def _minimum(chi2: Callable[[float], float], ends: tuple[float, float]) -> float:
     """Find the minimum of chi² on a grid, then between its neighbours."""
+    from scipy import optimize
+
     grid = np.linspace(*ends, _STEPS)
     i = int(np.argmin([chi2(x) for x in grid]))
     neighbours = (grid[max(i - 1, 0)], grid[min(i + 1, _STEPS - 1)])
@@ -219,6 +221,8 @@ def _limits(
     excess: Callable[[float], float], optimum: float, ends: tuple[float, float]
 ) -> tuple[float | None, float | None]:
     """Find where a chi² profile rises above its limit on both sides; None where it never does."""
+    from scipy import optimize
+
     limits = [
         float(optimize.brentq(excess, *sorted((optimum, end)), xtol=1e-10))
         if excess(end) > 0
