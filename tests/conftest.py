@@ -38,7 +38,11 @@ LONGEST = (
     "test_site.py",
     "test_docs.py",
     "test_notebooks.py",
+    "test_benchmarks.py",
     "test_goldens.py",
+    "test_twins.py",
+    "test_hostile.py",
+    "test_catalogue.py",
     "test_cluster.py",
 )
 
