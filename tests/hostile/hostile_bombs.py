@@ -33,7 +33,7 @@ def repeated(piece: bytes, size: int) -> Iterable[bytes]:
 def packed(members: Mapping[str, Content]) -> bytes:
     """A zip file of members that need not fit into memory."""
     into = io.BytesIO()
-    with zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as file:
+    with zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         for name, content in members.items():
             with file.open(name, "w", force_zip64=True) as member:
                 for piece in [content] if isinstance(content, bytes) else content:

@@ -74,8 +74,13 @@ class Machines:
             "worker", "--nthreads", "1", "--no-nanny", "--no-dashboard"
         ).pid
 
-    def client(self) -> Any:
-        return distributed.Client(scheduler_file=str(self._file), timeout=60)
+    def client(self, workers: int) -> Any:
+        """A client of so many workers at least: those that are there, and what is missing."""
+        client = distributed.Client(scheduler_file=str(self._file), timeout=60)
+        for _ in range(len(client.nthreads()), workers):
+            self.worker()
+        client.wait_for_workers(workers, timeout=1000)
+        return client
 
     def end(self) -> None:
         self._stack.close()
@@ -103,9 +108,8 @@ def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
     monkeypatch.setattr(cluster, "_LATE", 1e6)
     who, pages = noting.observer(), [small(name) for name in DETECTION]
     alone = [pp.run(page, who, store=tmp_path / "alone.sqlite") for page in pages]
-    pids, killed = [machines.worker() for _ in range(4)], []
-    with machines.client() as client:
-        client.wait_for_workers(4, timeout=1000)
+    pids, killed = [machines.worker() for _ in range(3)], []
+    with machines.client(workers=3) as client:
         thread = noting.kill_one(there, len(noting.notes(here)) // 3, pids, killed)
         for place_in_line, page in enumerate(pages):
             if place_in_line == 3:
@@ -118,7 +122,7 @@ def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
         assert {digest for _, digest in noting.notes(there)} == {
             digest for _, digest in noting.notes(here)
         }
-        client.wait_for_workers(4, timeout=1000)
+        client.wait_for_workers(3, timeout=1000)
         chat_is_the_same(
             tmp_path, lambda page, chat: pp.run(page, chat, executor=client)
         )
@@ -134,10 +138,7 @@ def test_what_a_worker_dawdles_at_is_given_to_another_and_counts_once(
     here.with_suffix(".dawdled").touch()
     page, who = write_experiment(tmp_path), noting.observer(noting.dawdling)
     alone, before = pp.run(page, who), len(noting.shown_twice(there))
-    for _ in range(2):
-        machines.worker()
-    with machines.client() as client:
-        client.wait_for_workers(2, timeout=1000)
+    with machines.client(workers=2) as client:
         assert same_bytes(alone, pp.run(page, who, executor=client), tmp_path)
     assert len(noting.shown_twice(there)) > before
 
@@ -147,9 +148,7 @@ def test_a_unit_that_kills_every_worker_ends_a_run_and_no_other(
     place: tuple[Path, Path, Machines], tmp_path: Path
 ) -> None:
     _, _, machines = place
-    with machines.client() as client:
-        machines.worker()
-        client.wait_for_workers(1, timeout=1000)
+    with machines.client(workers=1) as client:
         failing = noting.observer(noting.failing)
         with pytest.raises(
             PsyprobeError,
