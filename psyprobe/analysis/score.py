@@ -377,7 +377,7 @@ def csv_text(records: Sequence[JsonMapping]) -> str:
 
 
 def encoder_name(observer: str) -> str:
-    """Name the observer whose features are seen: that of a decision stage, or the observer itself.
+    """Return the name of the encoder behind a decision stage, or the observer's own.
 
     Examples
     --------

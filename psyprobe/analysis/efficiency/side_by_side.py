@@ -65,7 +65,7 @@ class SideBySide(Tabled):
         return f"{self.angles}, {self.decisions}"
 
     def rows(self) -> list[Row]:
-        """Give one row, with the scores side by side."""
+        """Build one table row with the scores of encoder and decision stages side by side."""
         cells = {
             "experiment of S_ac": self.angles,
             "alignment": _text(self.alignment, 2),
@@ -123,6 +123,7 @@ def side_by_side(scores: Sequence[Score]) -> list[SideBySide]:
 def _scores_with(
     metric: Metric, scores: Sequence[Score]
 ) -> Iterator[tuple[Score, Entry]]:
+    """Iterate over the scores that have the observer's value in a metric, with that value."""
     for score in scores:
         entry = _entries(score).get(metric)
         if entry is not None:
@@ -130,6 +131,7 @@ def _scores_with(
 
 
 def _entries(score: Score) -> dict[Metric, Entry]:
+    """Map the metrics of a score to the observer's values."""
     return {
         metric: entry
         for row in score.rows()
@@ -139,6 +141,7 @@ def _entries(score: Score) -> dict[Metric, Entry]:
 
 
 def _text(entry: Entry | None, digits: int) -> str:
+    """Format a value with its interval and flags, or a missing one as "-"."""
     if entry is None or entry.value is None:
         return "-"
     flags = f" {entry.flags}" * bool(entry.flags)
