@@ -435,12 +435,20 @@ class Display:
         image_dimensions = 2 if space == "luminance" else 3
         for some_pixels, some_drive in _paired_chunks(pixels, drive, image_dimensions):
             light = self.light(some_pixels, space, observer)
+            # Half of every image of vertical stripes is measured and encoded, and then copied.
+            copied = _mirrored_rows(light) if self._is_quick(light, drive) else 0
+            upper = some_drive
+            if copied:
+                light = light[..., :-copied, :]
+                upper = some_drive[..., :-copied, :]
             inside = self.gamut(light, "luminance")
             if inside.outside and not clip:
                 raise GamutError(
                     self._refusal(self.gamut(pixels, space, observer), image)
                 )
-            self._encode_light(light, inside, some_drive)
+            self._encode_light(light, inside, upper)
+            if copied:
+                some_drive[..., -copied:, :] = some_drive[..., copied - 1 :: -1, :]
         if space != "luminance":
             return drive
         return xp.broadcast_to(drive[..., None], (*drive.shape, 3))
@@ -569,17 +577,7 @@ class Display:
                 self._relative(light, gamut), self._curve, has_toe
             )
             return
-        quick = (
-            self.eotf == "srgb"
-            and light.dtype == np.float64
-            and drive.dtype == np.float32
-        )
-        if quick and (copied := _mirrored_rows(light)):
-            # Half of every image of vertical stripes is copied.
-            upper = light.shape[-2] - copied
-            self._encode_light(light[..., :upper, :], gamut, drive[..., :upper, :])
-            drive[..., upper:, :] = drive[..., copied - 1 :: -1, :]
-            return
+        quick = self._is_quick(light, drive)
         blocks = np.nditer(
             [light, drive],
             flags=["external_loop", "buffered", "zerosize_ok"],
@@ -596,6 +594,15 @@ class Display:
                     srgb_float32(relative, has_toe, out)
                 else:
                     out[...] = drive_of_light(relative, self._curve, has_toe)
+
+    def _is_quick(self, light: Array, drive: Array) -> bool:
+        """Tell whether `srgb_float32` encodes light."""
+        return (
+            self.eotf == "srgb"
+            and isinstance(light, np.ndarray)
+            and light.dtype == np.float64
+            and drive.dtype == np.float32
+        )
 
     def _relative(self, light: Array, gamut: Gamut) -> Array:
         """Compute light as a fraction of the display's range, as a new array."""

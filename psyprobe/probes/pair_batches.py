@@ -108,6 +108,7 @@ def answer(observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answere
         batches, draw_tests, lambda: length_hint(batches) > 0, ahead=accelerated
     ):
         work: PairImages = batch.work
+        levels = _test_levels(work)
         # The pixels, which stand last, come first: a network's pass leaves little of the images in
         # the cache.
         for name, observer in reversed([*observers.items()]):
@@ -129,10 +130,10 @@ def answer(observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answere
             else:
                 references.take(work)
                 answers = _compare(name, observer, work, tests, references)
-            for question, response, levels in zip(
-                questions, answers, _test_levels(work), strict=True
+            for question, response, test_levels in zip(
+                questions, answers, levels, strict=True
             ):
-                yield Answered(question, response, levels=levels)
+                yield Answered(question, response, levels=test_levels)
 
 
 def draw_tests(batch: Batch) -> ImagePlanes | None:
