@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -90,6 +92,21 @@ def test_short_text_stands_in_netcdf_as_any_reader_expects(tmp_path: Path) -> No
     with xr.open_dataset(tmp_path / "short.nc", engine="scipy") as file:
         assert file["text"].values.tolist() == texts.tolist()
     assert as_text(np.array(["a", 1, b"b"], object)).tolist() == ["a", "1", "b"]
+
+
+def test_netcdf_is_written_without_loading_a_scheduler(tmp_path: Path) -> None:
+    code = (
+        "import sys, xarray; from pathlib import Path\n"
+        "from psyprobe.files.netcdf import write_netcdf\n"
+        "write_netcdf(xarray.Dataset({'a': 1.0}), Path(sys.argv[1]))\n"
+        "print('distributed' in sys.modules)"
+    )
+    path = tmp_path / "a.nc"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.strip() == "False"
+    assert read_netcdf(path)["a"] == 1
 
 
 def test_export_to_csv_holds_few_answers_in_memory_at_once(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ takes 15 GB. Arrays of Python strings take what each text takes.
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,8 @@ def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
 
     Such a variable holds the length of each text in bytes, and a variable NAME_utf8 the bytes.
     """
+    import xarray as xr
+
     variables: JsonObject = {}
     for name, variable in dataset.data_vars.items():
         if variable.dtype.kind != "O":
@@ -67,7 +70,9 @@ def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
                 "long_name": f"UTF-8 of all texts of {name}, in their order",
             },
         )
-    dataset.assign(variables).to_netcdf(path, engine="scipy")
+    # `to_netcdf` loads Dask's scheduler, where there is one, to ask which locks it wants.
+    with closing(xr.backends.ScipyDataStore(str(path), mode="w", lock=False)) as store:
+        dataset.assign(variables).dump_to_store(store)
 
 
 def read_netcdf(path: Path) -> xr.Dataset:
