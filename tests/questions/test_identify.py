@@ -139,6 +139,7 @@ def test_jitter_moves_each_letter_by_up_to_its_reach() -> None:
         ({"options.aliases": {"C": ["o"]}}, "aliases of its own"),
         ({"options.values": [0, 1], "options.names": ["a_b", "c"]}, "'a_b'"),
         ({"options.values": [0, 1], "options.names": ["outside", "c"]}, "'outside'"),
+        ({"options.values": [0, 1], "options.names": ["\x1b[2J", "c"]}, "x1b"),
         ({"options.jitter": {"z": 0.1}}, "'z'"),
         ({"asking.prompts": "base"}, "options"),
         ({"asking.axis": "orientation"}, r"\[levels\] has no 'orientation'"),
@@ -173,6 +174,9 @@ def test_an_encoder_names_letters_by_a_stage_for_each_size() -> None:
     stages = json.loads(result.attrs["training"])
     assert [stage["contrasts"] for stage in stages] == [
         [pytest.approx(size, rel=1e-6)] for size in (5 / 60 * 10**0.3, 5 / 60 * 10**0.6)
+    ]
+    assert [stage["value"] for stage in stages] == [
+        stage["contrasts"][0] for stage in stages
     ]
     # Without noise, and placed within 2 px, nothing is mistaken.
     np.testing.assert_array_equal(result["answer"], result["shown"])

@@ -185,9 +185,8 @@ class IdentificationScore(Tabled):
         if self.axis == "letter_size":
             notes += map(self._letter_note, self.pooled.curve)
         if self.c_for_o:
-            notes.append(
-                f"with C and O counted for each other: {', '.join(map(str, self.c_for_o))}"
-            )
+            forgiving = ", ".join(map(str, self.c_for_o))
+            notes.append(f"threshold with C and O counted for each other: {forgiving}")
         return notes
 
     def _letter_note(self, point: CsfPoint) -> str:

@@ -115,7 +115,7 @@ def read_alternatives(experiment: Experiment) -> Alternatives:
             "different word for each, and aliases of its own"
         )
     for word in words:
-        if not _NAME.fullmatch(word) or word in _TAKEN:
+        if not (_NAME.fullmatch(word) and word.isprintable()) or word in _TAKEN:
             raise InputError(
                 f"{experiment.name}: options name a label {word!r}; give a word or some with "
                 f"single blanks, without commas and underlines, and not {' or '.join(_TAKEN)}"

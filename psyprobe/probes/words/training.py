@@ -259,6 +259,9 @@ class Training:
     def summary(self) -> list[JsonObject]:
         """Describe the trained stages for a result, without their weights."""
         return [
-            {"value": value, **describe_training(decision.stage)}
-            for (value, _), decision in self._decisions.items()
+            {
+                "value": value if contrast is None else contrast,
+                **describe_training(decision.stage),
+            }
+            for (value, contrast), decision in self._decisions.items()
         ]
