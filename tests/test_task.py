@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from psyprobe.running.task import Task
+from psyprobe.running.task import CONTRAST_AXIS, Task
 
 
 @pytest.mark.parametrize("alternatives", [2, 3, 4, 5, 8, 26])
@@ -16,3 +16,11 @@ def test_who_guesses_among_m_is_right_one_time_in_m(alternatives: int) -> None:
 
 def test_a_yes_has_no_chance_level() -> None:
     assert Task(("yes", "no"), "yes").chance is None
+
+
+def test_a_task_of_labels_is_stored_and_one_of_orientations_is_still_read() -> None:
+    labels = Task(("C", "O"), "correct", CONTRAST_AXIS, (0.0, 5.0), "letter")
+    assert Task.from_dict(labels.to_dict()) == labels and labels.chance == 0.5
+    stored = Task(("vertical", "horizontal"), "correct", CONTRAST_AXIS).to_dict()
+    task = Task.from_dict({**stored, "orientations": [0.0, 90.0]})
+    assert task.values == (0.0, 90.0) and task.parameter == "orientation"

@@ -169,7 +169,7 @@ class Task:
         """
         try:
             axis = None if values["axis"] is None else StimulusAxis(**values["axis"])
-            # Results up to version 3 name them after the only parameter that there was.
+            # Earlier results name them after the only parameter that there was.
             right_values = values.get("values", values.get("orientations", ()))
             return cls(
                 tuple(values["answers"]),
