@@ -178,7 +178,7 @@ def align(
     it covers the score of endless slices in 92 % or more; the percentile interval of the same
     samples covers it in 30 to 90 %, and hardly ever where slices are most uneven, because a slice
     drawn twice agrees with itself. Neighbouring x do not respond independently, so in a real
-    experiment the interval is a lower bound of the uncertainty: `neighbours` says how alike they
+    experiment it holds the score of other levels less often: `neighbours` says how alike they
     are, and `docs/psychometric.md` how much is then missing. It does not speak of other stimuli or
     observers.
 

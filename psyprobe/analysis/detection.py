@@ -42,6 +42,7 @@ from psyprobe.analysis.score import (
     Metric,
     Recorded,
     Row,
+    interval_note,
     interval_text,
     number,
 )
@@ -57,10 +58,7 @@ ALIGNMENT: Metric = Metric(
 )
 
 _KEY = (
-    "r_s: Spearman correlation of the response with the multiple of the human threshold, with "
-    "its {confidence} "
-    "% interval. The interval treats levels as independent. Neighbours are not, so the true one "
-    "is wider.",
+    "r_s: Spearman correlation of the response with the multiple of the human threshold.",
     "monotone: mean r_s within one slice: one value of every level but contrast.",
     "level: how uneven the response is along the human curve.",
     "shape, shift: the iso-response curve most like the human curve: how far it departs from it "
@@ -281,7 +279,10 @@ class DetectionScore(LayerScore):
 
     def notes(self) -> list[str]:
         """Explain the table's headings in sentences."""
-        return [*_KEY] if self.people else [*_KEY, f"{self.experiment}: {NO_PEOPLE}"]
+        populations = [self.score.alignment.over, *["people"] * bool(self.people)]
+        intervals = [interval_note(over) for over in populations if over]
+        remark = [] if self.people else [f"{self.experiment}: {NO_PEOPLE}"]
+        return [*_KEY, *intervals, *remark]
 
 
 def score_detection(

@@ -49,6 +49,7 @@ from psyprobe.analysis.score import (
     Recorded,
     Row,
     ends_text,
+    interval_note,
     number,
 )
 from psyprobe.analysis.variants import variant_sample
@@ -380,8 +381,6 @@ ERROR_POOLED: Metric = Metric(
 _KEY = (
     "mean, pooled: root mean square error of the matched contrast in log10 units (0.3 is a factor "
     "of two): of each frequency and then averaged, and of all matches at once. Smaller is better.",
-    "Intervals ({confidence} %) treat frequencies as independent. Neighbours are not, so the "
-    "true intervals are wider.",
     "sat. high, sat. low: matches that do not exist, because no contrast gives as large a response "
     "as the reference, or because the lowest contrast gives a larger one. The end of the range of "
     "contrasts counts in their place.",
@@ -511,7 +510,11 @@ class MatchingScore(LayerScore):
 
     def notes(self) -> list[str]:
         """Explain the table's headings in sentences."""
-        return [*_KEY, f"{self.experiment}: {NO_PEOPLE}"]
+        over = self.constancy.mean.over
+        if self.score.error is not None:
+            over = self.score.error.mean.over
+        intervals = [interval_note(over)] if over else []
+        return [*_KEY, *intervals, f"{self.experiment}: {NO_PEOPLE}"]
 
 
 @dataclass(frozen=True)

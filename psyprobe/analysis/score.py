@@ -34,6 +34,34 @@ NO_PEOPLE = (
     "no single people were measured under its conditions, so there is no ceiling."
 )
 
+#: What an interval speaks of, by the units that it is over.
+POPULATIONS = {
+    "variants": "if other phases, positions or noise samples had been shown (Student's t); levels "
+    "and human curve as they are",
+    "levels": "if other levels of this range had been drawn, each unrelated to its neighbours: no "
+    "word on other variants or another range, since one variant was shown",
+    "frequencies": "if other frequencies of this range had been drawn, each unrelated to its "
+    "neighbours: no word on other variants or another range, since one variant was shown",
+    "people": "if other people had been measured",
+    "items": "if other items had been asked",
+    "image pairs": "if other image pairs had been asked",
+    "photographs": "if other photographs had been shown",
+    "range of people": "no interval but the smallest and largest value of people",
+}
+
+
+def interval_note(over: str) -> str:
+    """Say what an interval speaks of, with a place for its confidence.
+
+    Examples
+    --------
+    >>> interval_note("people")
+    'interval over people, {confidence} %: if other people had been measured.'
+    """
+    meaning = POPULATIONS.get(over, f"if other {over} had been taken")
+    return f"interval over {over}, {{confidence}} %: {meaning}."
+
+
 #: A share of score points, above which it is flagged.
 _MANY = 0.1
 

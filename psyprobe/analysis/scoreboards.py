@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from psyprobe.analysis import score as table
+from psyprobe.analysis.comparison.paired import compare_samples
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.efficiency.scores import EFFICIENCY
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
@@ -21,6 +22,7 @@ from psyprobe.analysis.score import (
     Metric,
     Score,
     ends_text,
+    interval_note,
     many,
     percent,
 )
@@ -76,11 +78,6 @@ _BESIDE = (
 )
 _SOURCE = (
     "Published scores: Cai et al. (2025), Figure 6, final table, without intervals."
-)
-#: Caveat of the intervals.
-_INTERVAL_CAVEAT = (
-    "which treat levels as independent. Neighbours are not, so the true "
-    "intervals are wider"
 )
 
 
@@ -278,15 +275,12 @@ class Scoreboard:
         """Write the legend, notes and sources that stand below the scoreboard."""
         metrics = dict.fromkeys(test.metric for test in self.tests)
         lines = [_legend(metric) for metric in metrics if metric.name not in _OF_PAPER]
-        caveat = ""
         if self._is_of_paper:
             cell = "Each other cell" if lines else "Each cell"
             lines += [text.format(cell=cell) for text in _KEY]
-            caveat = f", {_INTERVAL_CAVEAT}"
         kinds = {row.kind for row in self.rows}
         if self.confidence is not None:
-            confidence = f"{100 * self.confidence:g} %"
-            lines.append(f"Brackets: {confidence} intervals{caveat}.")
+            lines += self._populations()
         if "people" in kinds:
             lines.append(_PEOPLE)
         if {ALIGNMENT, EFFICIENCY} <= set(metrics):
@@ -303,6 +297,24 @@ class Scoreboard:
         lines += dict.fromkeys(notes)
         if "published" in kinds:
             lines.append(_SOURCE)
+        return lines
+
+    def _populations(self) -> list[str]:
+        """Say what the brackets speak of, and in which tests where that differs."""
+        tests: dict[str, list[str]] = {}
+        for row in self.rows:
+            for test, entry in row.entries.items():
+                if entry.low is not None and entry.high is not None:
+                    tests.setdefault(entry.over, []).append(test.short_name)
+        confidence = f"{100 * (self.confidence or 0):g}"
+        lines = []
+        for over, names in tests.items():
+            if not over:
+                lines.append(f"Brackets: {confidence} % intervals over unnamed units.")
+                continue
+            note = interval_note(over)
+            where = f" ({', '.join(dict.fromkeys(names))})" if len(tests) > 1 else ""
+            lines.append(f"Brackets{where}: {note.format(confidence=confidence)}")
         return lines
 
     def _records(self) -> list[JsonObject]:
@@ -432,9 +444,18 @@ def _entries(score: Score) -> Entries:
 
 
 def _is_better(metric: Metric, entry: Entry, trivial: Entry | None) -> bool:
-    """Tell whether a score is better than a trivial baseline's, as far as both have one."""
+    """Tell whether an entry is better than a trivial responder's, as far as both have a value.
+
+    For certain, where both were shown several variants: the interval of their difference lies on
+    one side of 0.
+    """
     if trivial is None or trivial.value is None or entry.value is None:
         return True
+    if entry.sample is not None and trivial.sample is not None:
+        difference = compare_samples(entry.sample, trivial.sample)
+        if metric.more_is_better:
+            return difference.is_above()
+        return difference.is_below()
     return metric.better(entry.value, trivial.value)
 
 

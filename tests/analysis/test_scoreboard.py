@@ -263,7 +263,7 @@ def test_the_legend_is_that_of_the_columns(board: Scoreboard) -> None:
     text = Scoreboard((*cells,), rows, 0.95).table()
     assert "absolute: Absolute robustness (larger is better)." in text
     assert "jnd: Thresholds, RMSE (log10) (smaller is better)." in text
-    assert "Brackets: 95 % intervals." in text
+    assert "Brackets: 95 % intervals over unnamed units." in text
     assert not [word for word in ("r_s", "f32", "levels") if word in text]
     mixed = Scoreboard((GABOR, *cells), (*board.rows, *rows), 0.95).table()
     assert "absolute: " in mixed and "Each other cell is Spearman's r_s" in mixed
