@@ -14,6 +14,12 @@ from scipy import stats
 
 from psyprobe.analysis.alignment import alignment_score
 from psyprobe.analysis.comparison.family import holm, rank_ranges
+from psyprobe.analysis.comparison.level_process import fit_level_process
+from psyprobe.analysis.comparison.models import (
+    family_rank_correlation,
+    partial_rank_correlation,
+    rank_correlation,
+)
 from psyprobe.analysis.comparison.paired import (
     compare_samples,
     equivalence_probability,
@@ -21,6 +27,16 @@ from psyprobe.analysis.comparison.paired import (
     paired_difference,
     sign_flip_probability,
     smallest_difference,
+)
+from psyprobe.analysis.comparison.people import (
+    band_of_draws,
+    condition_shift,
+    group_mean,
+    people_band,
+)
+from psyprobe.analysis.comparison.posteriors import (
+    fraction_of_people,
+    threshold_difference,
 )
 from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.comparison.table import compare
@@ -285,3 +301,141 @@ def test_a_comparison_is_written_in_every_format(format: str) -> None:
     assert "better" in written
     assert compared.to_frame().loc[0, "verdict"] == "better"
     assert compared._repr_html_().count("<table") == 1
+
+
+def table_of(name: str) -> pd.DataFrame:
+    return pd.read_csv(DATA / f"{name}.csv")
+
+
+def test_a_group_has_the_mean_of_statsmodels_and_its_hartung_knapp_interval() -> None:
+    thresholds = table_of("group_thresholds")
+    for expected in table_of("group_expected").itertuples():
+        rows = thresholds[thresholds["set"] == expected.set]
+        estimates, errors = rows["log10_threshold"].to_numpy(), rows["se"].to_numpy()
+        mean = group_mean(estimates, errors)
+        found = (mean.mean, mean.low, mean.high, mean.tau)
+        wanted = (expected.mean, expected.hk_low, expected.hk_high, expected.tau)
+        assert found == pytest.approx(wanted, abs=1e-6)
+        shrunken = mean.shrunken(estimates, errors)
+        assert (np.abs(shrunken - mean.mean) <= np.abs(estimates - mean.mean)).all()
+
+
+def test_the_interval_of_a_group_holds_the_mean_of_people() -> None:
+    rng = np.random.default_rng(5)
+    held = 0
+    for _ in range(400):
+        errors = rng.uniform(0.05, 0.12, 5)
+        mean = group_mean(rng.normal(rng.normal(0, 0.15, 5), errors), errors)
+        held += mean.low <= 0 <= mean.high
+    assert 0.92 <= held / 400 <= 0.975
+
+
+def test_a_shift_between_conditions_is_that_of_the_mixed_model() -> None:
+    thresholds = table_of("mixed_thresholds")
+    for expected in table_of("mixed_expected").itertuples():
+        rows = thresholds[thresholds["set"] == expected.set]
+        rows = rows.sort_values(["person", "frequency", "condition"])
+        people = rows["person"].nunique()
+        shift = condition_shift(
+            rows["log10_threshold"].to_numpy().reshape(people, -1, 2)
+        )
+        found = (
+            shift.shift,
+            shift.error,
+            shift.variance_person,
+            shift.variance_residual,
+        )
+        wanted = (
+            expected.shift,
+            expected.se,
+            expected.variance_person,
+            expected.variance_residual,
+        )
+        # Variances of statsmodels end where its optimiser does.
+        assert found == pytest.approx(wanted, abs=1e-6)
+
+
+def test_a_fraction_of_a_person_has_the_interval_of_mover() -> None:
+    scores = table_of("ratio_values")
+    for expected in table_of("ratio_expected").itertuples():
+        rows = scores[scores["set"] == expected.set]
+        people, variants = (
+            Sample(of, tuple(map(str, part["index"])), tuple(part["r_s"]), "z")
+            for of, part in rows.groupby("of")
+        )
+        ratio = fraction_of_people(variants, people)
+        assert ratio is not None
+        assert (ratio.value, ratio.low, ratio.high) == pytest.approx(
+            (expected.fraction, expected.low, expected.high), abs=1e-6
+        )
+    two = Sample("people", ("a", "b"), (0.8, 0.9), "z")
+    assert fraction_of_people(variants, two) is None
+    doubtful = Sample("people", ("a", "b", "c"), (0.05, 0.5, 0.9), "z")
+    ratio = fraction_of_people(variants, doubtful)
+    assert ratio is not None and ratio.low is not None and ratio.high is None
+
+
+def test_levels_as_a_process_have_the_posterior_of_the_reference() -> None:
+    offsets = table_of("level_offsets")
+    for expected in table_of("level_expected").itertuples():
+        rows = offsets[offsets["set"] == expected.set].sort_values("level")
+        process = fit_level_process(rows["offset_log10"].to_numpy())
+        found = [process.sd_quantile(share) for share in (0.025, 0.5, 0.975)]
+        wanted = [expected.sd_low, expected.sd_median, expected.sd_high]
+        assert found == pytest.approx(wanted, abs=1e-3)
+        assert process.mean_correlation == pytest.approx(expected.mean_rho, abs=1e-3)
+
+
+def test_correlations_over_models_are_those_of_scipy() -> None:
+    scores = table_of("model_scores")
+    for expected in table_of("model_expected").itertuples():
+        rows = scores[scores["set"] == expected.set]
+        pair = rows["alignment"], rows["robustness"]
+        whole = rank_correlation(*pair)
+        partial = partial_rank_correlation(*pair, rows["accuracy"])
+        family = family_rank_correlation(*pair, rows["family"].tolist())
+        found = (
+            *(whole.r, whole.low, whole.high),
+            *(partial.r, partial.p, family.r, family.p),
+        )
+        wanted = (
+            *(expected.spearman, expected.low, expected.high),
+            *(expected.partial_rank, expected.partial_p),
+            *(expected.family_means_spearman, expected.family_means_p),
+        )
+        assert found == pytest.approx(wanted, abs=1e-6)
+
+
+def test_bands_hold_all_levels_at_once() -> None:
+    # Eight people and six levels, neighbours correlated 0.6, nothing different.
+    rng = np.random.default_rng(6)
+    correlation = 0.6 ** np.abs(np.subtract.outer(range(6), range(6)))
+    root = np.linalg.cholesky(correlation)
+    outside = alarms = 0
+    for _ in range(300):
+        band = people_band(rng.normal(size=(8, 6)) @ root.T)
+        outside += bool(((band.low > 0) | (band.high < 0)).any())
+        alarms += bool((band.p < 0.05).any())
+    assert abs(outside - alarms) <= 3
+    assert alarms / 300 <= 0.08
+    draws = rng.normal(size=(4000, 6)) @ root.T
+    band = band_of_draws(draws)
+    inside = ((draws >= band.low) & (draws <= band.high)).all(axis=1)
+    assert inside.mean() == pytest.approx(0.95, abs=0.002)
+    with pytest.raises(InputError, match="take at least 6"):
+        people_band(np.zeros((5, 3)))
+
+
+def test_a_difference_of_two_thresholds_is_that_of_draws_of_both() -> None:
+    grid = np.linspace(-4, 0, 161)
+    first = np.exp(-0.5 * ((grid + 1.5) / 0.15) ** 2)
+    second = np.exp(-0.5 * ((grid + 1.9) / 0.1) ** 2) + 0.1 * (grid > -1)
+    difference = threshold_difference(grid, first, second)
+    rng = np.random.default_rng(8)
+    draws = [rng.choice(grid, 200_000, p=mass / mass.sum()) for mass in (first, second)]
+    drawn = draws[0] - draws[1]
+    assert difference.mean == pytest.approx(drawn.mean(), abs=0.005)
+    ends = np.quantile(drawn, [0.025, 0.975])
+    assert (difference.low, difference.high) == pytest.approx(ends, abs=0.02)
+    above = (drawn > 1e-9).mean() + (np.abs(drawn) < 1e-9).mean() / 2
+    assert difference.above == pytest.approx(above, abs=0.005)

@@ -173,7 +173,7 @@ def sign_flip_probability(differences: FloatArray, seed: int = 0) -> float:
     count = len(differences)
     total = abs(float(differences.sum())) * (1 - 1e-12)
     if count <= _ALL_FLIPS:
-        return float((np.abs(_all_signs(count) @ differences) >= total).mean())
+        return float((np.abs(all_signs(count) @ differences) >= total).mean())
     rng = np.random.default_rng(seed)
     extreme = 1
     for _ in range(_FLIPS // _FLIPS_AT_ONCE):
@@ -184,7 +184,7 @@ def sign_flip_probability(differences: FloatArray, seed: int = 0) -> float:
 
 
 @lru_cache(maxsize=16)
-def _all_signs(count: int) -> FloatArray:
+def all_signs(count: int) -> FloatArray:
     """Build all combinations of signs, shape (2^count, count)."""
     bits = np.arange(2**count)[:, None] >> np.arange(count) & 1
     return bits * 2.0 - 1.0
