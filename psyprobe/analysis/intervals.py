@@ -67,8 +67,9 @@ def mean_and_error(
 
     Examples
     --------
-    >>> mean_and_error(np.array([1.0, 2.0, 3.0]))
-    (2.0, 0.5773502691896258)
+    >>> mean, error = mean_and_error(np.array([1.0, 2.0, 3.0]))
+    >>> mean, round(error, 3)
+    (2.0, 0.577)
     >>> mean_and_error(np.array([1.0, 1.0]))
     (1.0, None)
     """

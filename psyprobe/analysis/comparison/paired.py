@@ -284,7 +284,7 @@ def margin_on_z(margin: float, r: float) -> float:
     Examples
     --------
     >>> round(margin_on_z(0.05, 0.0), 4), round(margin_on_z(0.05, 0.99), 4)
-    (0.05, 0.9083)
+    (0.05, 0.9086)
     """
     slope = margin / (1 - min(r * r, 1 - 1e-12))
     way_down = float(fisher(abs(r)) - fisher(abs(r) - margin))

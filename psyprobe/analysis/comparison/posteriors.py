@@ -123,7 +123,7 @@ def fraction_of_people(
     >>> people = Sample("people", ("a", "b", "c"), (0.8, 0.9, 0.85), "z")
     >>> ratio = fraction_of_people(Sample("variants", ("v",), (0.64,), "z"), people)
     >>> round(ratio.value, 2), round(ratio.low, 2), round(ratio.high, 2)
-    (0.75, 0.67, 0.98)
+    (0.75, 0.68, 0.96)
     """
     if len(people.keys) < _FEWEST:
         return None

@@ -70,7 +70,7 @@ class Sample:
         --------
         >>> low, high = Sample("variants", ("a", "b", "c"), (0.4, 0.5, 0.6), "z").interval()
         >>> round(low, 2), round(high, 2)
-        (0.22, 0.7)
+        (0.22, 0.71)
         """
         check_confidence(confidence)
         values, weights = cluster_means(self.transformed(), self.clusters)
