@@ -521,6 +521,9 @@ class WordsSchedule(ExperimentSchedule):
         native = self._native
         reference = experiment.human
         values = np.array(self.values)
+        if self.asking.axis != "contrast":
+            # References tell sensitivities to contrast.
+            return {"name": "", "values": [], "sensitivity": []}, ()
         grey = (
             self.level == "frequency"
             and experiment.noise is None
