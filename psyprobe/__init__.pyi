@@ -36,6 +36,7 @@ from psyprobe.stimulus import elements as elements
 from psyprobe.stimulus import film as film
 from psyprobe.stimulus import gabor as gabor
 from psyprobe.stimulus import glass as glass
+from psyprobe.stimulus import glyph as glyph
 from psyprobe.stimulus import grating as grating
 from psyprobe.stimulus import image as image
 from psyprobe.stimulus import landolt as landolt

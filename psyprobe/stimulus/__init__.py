@@ -23,9 +23,11 @@ from psyprobe.stimulus.kinds.film import Film, film
 from psyprobe.stimulus.kinds.gratings import Gabor, Grating, gabor, grating
 from psyprobe.stimulus.kinds.image import Image, image
 from psyprobe.stimulus.kinds.letters import (
+    Glyph,
     Landolt,
     Optotype,
     TumblingE,
+    glyph,
     landolt,
     optotype,
     tumbling_e,
@@ -70,6 +72,7 @@ __all__ = [
     "Flicker",
     "Gabor",
     "Glass",
+    "Glyph",
     "Grating",
     "Image",
     "Landolt",
@@ -97,6 +100,7 @@ __all__ = [
     "film",
     "gabor",
     "glass",
+    "glyph",
     "grating",
     "image",
     "landolt",

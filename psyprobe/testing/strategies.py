@@ -39,6 +39,7 @@ from psyprobe.stimulus import (
     Film,
     Gabor,
     Glass,
+    Glyph,
     Grating,
     Image,
     Landolt,
@@ -346,10 +347,31 @@ def _draw_letter(draw: st.DrawFn, values: JsonObject) -> float:
 def _draw_optotype(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a Sloan letter's parameters into `values`; return the sign of its contrast."""
     values["letter"] = draw(st.sampled_from(SLOAN))
-    return _draw_letter(draw, values)
+    return _draw_flanked(draw, values)
 
 
-def _image(draw: st.DrawFn, values: JsonObject) -> float:
+def _draw_flanked(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw a letter's parameters, and perhaps flankers."""
+    sign = _draw_letter(draw, values)
+    values |= {
+        "flankers": draw(st.sampled_from([0, 2, 4])),
+        "spacing": draw(_number(1.6, 3.0, 1.6)) * values["letter_size"],
+        "seed": draw(st.integers(0, 2**32 - 1)),
+    }
+    return sign
+
+
+def _draw_glyph(draw: st.DrawFn, values: JsonObject) -> float:
+    """Draw which capital, and its place and size."""
+    values |= {
+        "font": str(catalogue_folder("stimuli") / "capitals.ttf"),
+        "text": "HAKOS",
+        "letter": draw(st.integers(0, 4)),
+    }
+    return _draw_flanked(draw, values)
+
+
+def _draw_image(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a photograph's parameters into `values`; return its share of the largest contrast."""
     shortest = min(values["size"]) / values["ppd"]
     radius = draw(_number(shortest / 4, shortest, shortest / 3))
@@ -363,17 +385,17 @@ def _image(draw: st.DrawFn, values: JsonObject) -> float:
     return 1 / float(np.abs(Image(contrast=1.0, **values).unit()).max())
 
 
-def _film(draw: st.DrawFn, values: JsonObject) -> float:
+def _draw_film(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a film's parameters into `values`; return its share of the largest contrast."""
     values["size"] = tuple(min(side, 56) for side in values["size"])
-    _image(draw, values)
+    _draw_image(draw, values)
     values["file"] = str(catalogue_folder("stimuli") / "film.npy")
     values["frames"] = draw(st.integers(1, 12))
     frames = Film(contrast=1.0, **values).stills(0, values["frames"])
     return 1 / float(np.abs(frames.unit()).max())
 
 
-def _element(draw: st.DrawFn, values: JsonObject, spacing: float = 4.5) -> float:
+def _draw_element(draw: st.DrawFn, values: JsonObject, spacing: float = 4.5) -> float:
     """Draw the size of elements into `values`, and return a spacing for them, deg."""
     ppd = values["ppd"]
     fewest = min(values["size"])
@@ -390,7 +412,7 @@ def _sparse(values: JsonObject, spacing: float) -> float:
     return max(density, 0.6 / area)
 
 
-def _wave(draw: st.DrawFn, values: JsonObject) -> None:
+def _draw_wave(draw: st.DrawFn, values: JsonObject) -> None:
     """Draw an element's frequency and phase into `values`."""
     sigma = values["radius"] * values["ppd"]
     frequency = draw(_number(0.35 / sigma, 0.5 / sigma, round(0.4 / sigma, 3)))
@@ -398,10 +420,10 @@ def _wave(draw: st.DrawFn, values: JsonObject) -> None:
     values["phase"] = draw(_number(-180.0, 180.0, 0.0))
 
 
-def _elements(draw: st.DrawFn, values: JsonObject) -> float:
+def _draw_elements(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw parameters of elements at given places into `values`; return a share of contrast."""
-    _element(draw, values)
-    _wave(draw, values)
+    _draw_element(draw, values)
+    _draw_wave(draw, values)
     height, width = (side / values["ppd"] / 2 for side in values["size"])
     place = draw(_place(values))
     corner = (values["radius"] - width, height - values["radius"], 30.0)
@@ -410,10 +432,10 @@ def _elements(draw: st.DrawFn, values: JsonObject) -> float:
     return 0.9
 
 
-def _texture(draw: st.DrawFn, values: JsonObject) -> float:
+def _draw_texture(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a texture's parameters into `values`; return its share of the largest contrast."""
-    spacing = _element(draw, values)
-    _wave(draw, values)
+    spacing = _draw_element(draw, values)
+    _draw_wave(draw, values)
     values |= {
         "density": _sparse(values, spacing),
         "distance": spacing,
@@ -424,9 +446,9 @@ def _texture(draw: st.DrawFn, values: JsonObject) -> float:
     return 0.9
 
 
-def _contour(draw: st.DrawFn, values: JsonObject) -> float:
+def _draw_contour(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a contour's parameters into `values`; return its share of the largest contrast."""
-    _texture(draw, values)
+    _draw_texture(draw, values)
     # That of a texture; that of a path is its seed's.
     values["tilt"] = values.pop("orientation")
     inside = min(values["size"]) / values["ppd"] - 4 * values["radius"]
@@ -439,9 +461,9 @@ def _contour(draw: st.DrawFn, values: JsonObject) -> float:
     return 0.9
 
 
-def _glass(draw: st.DrawFn, values: JsonObject) -> float:
+def _draw_glass(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a Glass pattern's parameters into `values`; return its share of contrast."""
-    spacing = _element(draw, values, 6.0)
+    spacing = _draw_element(draw, values, 6.0)
     values |= {
         "density": _sparse(values, spacing) / 2,
         "distance": spacing,
@@ -453,7 +475,7 @@ def _glass(draw: st.DrawFn, values: JsonObject) -> float:
     return 0.9
 
 
-def _dots(draw: st.DrawFn, values: JsonObject) -> float:
+def _draw_dots(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a dot kinematogram's parameters into `values`; return its share of contrast."""
     area = math.prod(values["size"]) / values["ppd"] ** 2
     count = draw(st.integers(1, 6))
@@ -480,14 +502,15 @@ noises = _patterns(
 discs = _patterns(Disc, "Draw discs, brighter and darker, hard and soft", _draw_disc)
 squares = _patterns(SquareWave, "Draw square waves behind any window", _draw_grating)
 optotypes = _patterns(Optotype, "Draw Sloan's letters, dark and bright", _draw_optotype)
+glyphs = _patterns(Glyph, "Draw capitals of a font, dark and bright", _draw_glyph)
 landolts = _patterns(Landolt, "Draw Landolt rings, gaps anywhere", _draw_letter)
-images = _patterns(Image, "Draw a photograph behind any window", _image)
-element_fields = _patterns(Elements, "Draw Gabors at two places", _elements)
-textures = _patterns(Texture, "Draw textures of few Gabors", _texture)
-contours = _patterns(Contour, "Draw short paths among few Gabors", _contour)
-glasses = _patterns(Glass, "Draw Glass patterns of few pairs", _glass)
-films = _patterns(Film, "Draw the first frames of a film behind any window", _film)
-kinematograms = _patterns(Dots, "Draw short clips of few dots", _dots)
+images = _patterns(Image, "Draw a photograph behind any window", _draw_image)
+element_fields = _patterns(Elements, "Draw Gabors at two places", _draw_elements)
+textures = _patterns(Texture, "Draw textures of few Gabors", _draw_texture)
+contours = _patterns(Contour, "Draw short paths among few Gabors", _draw_contour)
+glasses = _patterns(Glass, "Draw Glass patterns of few pairs", _draw_glass)
+films = _patterns(Film, "Draw the first frames of a film behind any window", _draw_film)
+kinematograms = _patterns(Dots, "Draw short clips of few dots", _draw_dots)
 tumbling_es = _patterns(TumblingE, "Draw letters E, arms anywhere", _draw_letter)
 
 #: Every kind of still pattern.
@@ -498,6 +521,7 @@ PATTERNS: tuple[Patterns[Any], ...] = (
     discs,
     squares,
     optotypes,
+    glyphs,
     landolts,
     tumbling_es,
     images,

@@ -68,6 +68,7 @@ NEW_STIMULI = {
     "film_pan",
     "gabor_masked",
     "glass_pattern",
+    "glyph_capitals",
     "landolt",
     "letter_flanked",
     "letter_sloan",

@@ -10,14 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
+from PIL import Image, ImageDraw, ImageFont
 
 import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.probes.differences import stimulus_remarks
-from psyprobe.stimulus import Landolt, Modulation, Optotype, SquareWave, TumblingE
+from psyprobe.stimulus import (
+    Glyph,
+    Landolt,
+    Modulation,
+    Optotype,
+    SquareWave,
+    TumblingE,
+)
+from psyprobe.stimulus.catalogue import catalogue_folder
 from psyprobe.stimulus.coverage import area, box, coverage
 from psyprobe.stimulus.kinds.letters import SLOAN, letter_outlines
+from psyprobe.stimulus.measuring import certify
 from psyprobe.testing import assert_batch_equals_loop, assert_calibrated, strategies
 
 DATA = Path(__file__).parents[1] / "data" / "letters"
@@ -344,10 +354,104 @@ def test_strokes_below_a_pixel_need_a_word() -> None:
 
 
 def test_a_letter_between_flankers() -> None:
+    """Others of the alphabet, each once, at the spacing from centre to centre."""
     page = pp.load_stimulus("letter_flanked")
-    spec = page.spec(letter="Z", right_letter="H", left_x=-0.6)
-    assert spec.draw().measure().passed
-    assert spec.reference().parts[1].letter == SLOAN.index("H")
+    spec = page.spec(letter=[0, 3, 9], seed=[[1], [2]], spacing=0.75, x=0.01)
+    names = spec.flanker_names()
+    drawn = np.asarray(spec.draw().luminance).reshape(6, 112, 224)
+    alone = {"contrast": -1.0, "letter_size": 0.5, "ppd": PPD, "size": (112, 224)}
+    for image, target, sides in zip(drawn, "CKZ" * 2, names, strict=True):
+        assert len({target, *sides}) == 3
+        places = zip((target, *sides), (0.01, -0.74, 0.76), strict=True)
+        inks = [Optotype(letter=name, x=x, **alone).unit()[0] for name, x in places]
+        np.testing.assert_allclose(image, 100 - 100 * sum(inks), atol=1e-9)
+    assert names == page.spec(letter=[0, 3, 9], seed=[[1], [2]]).flanker_names()
+    certificate = spec.measure()
+    assert certificate.passed and certificate["letter spacing"].delivered == 45
+    nearer = np.asarray(page.spec(spacing=0.74).draw().luminance)
+    far = page.spec(spacing=0.75).draw()
+    assert not certify(nearer, "luminance", far.spec)["letter spacing"].passed
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"flankers": 3}, "flankers is 3; a letter has none, two"),
+        ({"flankers": 2, "spacing": 0.9}, "a letter's height or more"),
+    ],
+)
+def test_flankers_that_cannot_be(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        pp.optotype(letter="K", contrast=-1, **values)
+
+
+# -- fonts
+# ------------------------------------------------------------------------------------------
+
+FONT = str(catalogue_folder("stimuli") / "capitals.ttf")
+
+
+@pytest.mark.parametrize("character", "KOSRW")
+def test_characters_are_those_of_pillow_at_64_times_their_size(character: str) -> None:
+    """FreeType drawn large and averaged, without hinting to speak of (letters.md)."""
+    scale = 64
+    font = ImageFont.truetype(FONT, 24 * scale, layout_engine=ImageFont.Layout.BASIC)
+    box = font.getbbox("H", anchor="ls")
+    height = box[3] - box[1]
+    side = 48 * scale
+    large = Image.new("L", (side, side))
+    start = (side - font.getlength(character)) / 2
+    baseline = side / 2 + height / 2
+    place = (start, baseline)
+    ImageDraw.Draw(large).text(place, character, 255, font, anchor="ls")
+    averaged = np.asarray(large, float).reshape(48, scale, 48, scale).mean((1, 3)) / 255
+    glyph = Glyph(
+        font=FONT,
+        text=character,
+        contrast=-1.0,
+        letter_size=height / scale / PPD,
+        ppd=PPD,
+        size=48,
+    )
+    assert np.abs(glyph.unit()[0] - averaged).max() < 0.03
+    assert glyph.unit()[0].sum() == pytest.approx(averaged.sum(), rel=2e-3)
+
+
+def test_all_characters_of_a_font_stand_on_one_line_at_one_scale() -> None:
+    alphabet = pp.glyph(font=FONT, text="HOJ", letter=[0, 1, 2], contrast=-1, size=90)
+    rows = [np.flatnonzero((image < 50).any(axis=1)) for image in alphabet.pixels]
+    assert (rows[0][0], rows[0][-1]) == (15, 74)
+    # O overshoots H on both sides, and J goes below the line.
+    assert rows[1][0] <= 15 and rows[1][-1] >= 74 and rows[2][-1] > 80
+    turned = pp.glyph(font=FONT, text="H", contrast=-1, size=90, orientation=90)
+    np.testing.assert_allclose(np.rot90(alphabet.pixels[0]), turned.pixels, atol=1e-9)
+
+
+def test_a_font_is_known_by_what_it_holds(tmp_path: Path) -> None:
+    copy = tmp_path / "mine.ttf"
+    copy.write_bytes(Path(FONT).read_bytes())
+    values: dict[str, Any] = {"text": "KO", "letter": 1, "contrast": -1.0}
+    spec = Glyph(font=str(copy), **values)
+    assert spec.content()["font"] == Glyph(font=FONT, **values).content()["font"]
+    assert spec.changed(flankers=0).digest == Glyph(font=FONT, **values).digest
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"text": "Kk"}, "has no 'k'; give another text or font"),
+        ({"text": "KK"}, "each once"),
+        ({"text": ""}, "each once"),
+        ({"letter": 2}, "letter is 2; the alphabet has 2, and the first is 0"),
+        ({"flankers": 2}, "an alphabet of 2 has 1 letters besides the target"),
+        ({"font": __file__}, "cannot be read as one"),
+    ],
+)
+def test_what_a_font_cannot_draw_is_one_sentence(
+    values: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        pp.glyph(**({"font": FONT, "text": "KO", "contrast": -1} | values))
 
 
 def test_dark_letters_and_discs_are_bounded_from_below() -> None:

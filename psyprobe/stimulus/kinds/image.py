@@ -46,20 +46,21 @@ from psyprobe.stimulus.tolerances import STANDARD_ERRORS
 _IN_WINDOW = "mean and SD weighted by the window"
 
 
-class _Stamp(NamedTuple):
+class Stamp(NamedTuple):
     """A file as it lies on the disk; written anew, it has another."""
 
     path: str
     changed: tuple[int, ...]
 
 
-def _stamp(path: Path) -> _Stamp:
+def stamp_of(path: Path) -> Stamp:
+    """Return the stamp of a file, or raise an `InputError` with the reason."""
     """Return a file's path with its times and size, by which a changed file is noticed."""
     try:
         state = path.stat()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    return _Stamp(str(path), (state.st_mtime_ns, state.st_ctime_ns, state.st_size))
+    return Stamp(str(path), (state.st_mtime_ns, state.st_ctime_ns, state.st_size))
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,12 @@ class Pictures:
 
     #: A folder's pictures are in the order of their names.
     path: str
-    stamps: tuple[_Stamp, ...] = ()
+    stamps: tuple[Stamp, ...] = ()
 
     def __post_init__(self) -> None:
         folder = Path(self.path).is_dir()
         files = images_in(self.path) if folder else [Path(self.path)]
-        object.__setattr__(self, "stamps", tuple(_stamp(file) for file in files))
+        object.__setattr__(self, "stamps", tuple(stamp_of(file) for file in files))
 
     @property
     def array(self) -> bool:
@@ -116,7 +117,7 @@ def _cut_middle(image: FloatArray, shape: Size, name: str) -> FloatArray:
 
 
 @lru_cache(maxsize=4)
-def _load_array(stamp: _Stamp) -> FloatArray:
+def _load_array(stamp: Stamp) -> FloatArray:
     """Open the array of pictures, (T, H, W), in a `.npy` file."""
     try:
         array: FloatArray = np.load(stamp.path, mmap_mode="r", allow_pickle=False)
@@ -133,7 +134,7 @@ def _load_array(stamp: _Stamp) -> FloatArray:
 
 
 @lru_cache(maxsize=64)
-def _read_photograph(stamp: _Stamp, shape: Size) -> FloatArray:
+def _read_photograph(stamp: Stamp, shape: Size) -> FloatArray:
     """Read the luminance, relative to white, of the middle of an sRGB image file."""
     raw = read_bytes(stamp.path)
     codes = decode_image(raw, stamp.path)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -22,15 +23,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray, Levels, Size
+from psyprobe.errors import InputError
 from psyprobe.light.colour import Direction
 from psyprobe.stimulus.certificate import ImageMeasurements
 from psyprobe.stimulus.coverage import Outline, arc, area, box, coverage, ring
+from psyprobe.stimulus.kinds.fonts import glyph_outlines
+from psyprobe.stimulus.kinds.image import Stamp, stamp_of
 from psyprobe.stimulus.measuring import Planes
 from psyprobe.stimulus.parameters import (
     DerivedLevel,
     Parameter,
     check_keywords,
     common,
+    file_parameter,
     parameter,
     ten_digits,
 )
@@ -45,6 +50,9 @@ SLOAN = tuple("CDHKNORSVZ")
 
 #: Strokes in the height of a letter.
 _STROKES = 5
+
+#: Where flankers lie: left, right, above, below.
+_SIDES = ((-1, 0), (1, 0), (0, 1), (0, -1))
 
 #: Fewest pixels a stroke at which every position shows full ink and full ground.
 _CLEAR_STROKE = 2.0
@@ -145,13 +153,25 @@ class _Place(NamedTuple):
     #: x, y: The middle of the frame, in pixels to the right of the image's middle and up.
     x: float
     y: float
+    #: A file of the user's; None for the outlines above.
+    font: Stamp | None = None
+
+    @property
+    def turns(self) -> bool:
+        """Whether it looks different when it is turned."""
+        return self.font is not None or self.name != "O"
 
     def outlines(self) -> tuple[Outline, ...]:
         """Return the letter's outlines, in pixels from the middle of the image."""
         cosine, sine = cos_sin_degrees(np.array(self.orientation))
         turn = self.stroke * (cosine + 1j * sine)
         middle = self.x + 1j * self.y
-        return tuple(turn * outline + middle for outline in letter_outlines(self.name))
+        outlines = (
+            glyph_outlines(self.font, self.name)
+            if self.font
+            else letter_outlines(self.name)
+        )
+        return tuple(turn * outline + middle for outline in outlines)
 
 
 @lru_cache(maxsize=32)
@@ -221,9 +241,18 @@ class _Letter(Modulation):
             for name, place in zip(self._names(), numbers, strict=True)
         ]
 
+    def _rows(self) -> list[list[_Place]]:
+        """Return all letters of each image, the target first."""
+        return [[place] for place in self._places()]
+
     def unit(self) -> FloatArray:
         """Draw the share of each pixel that is ink, shape (n, H, W)."""
-        return np.stack([_draw(place, self.shape) for place in self._places()])
+        images: list[FloatArray] = []
+        for row in self._rows():
+            letters = [_draw(place, self.shape) for place in row]
+            images.append(np.sum(letters, axis=0))
+        # Letters that touch share a pixel but for rounding.
+        return np.asarray(np.minimum(np.stack(images), 1.0))
 
     def cautions(self) -> tuple[str, ...]:
         """Warn where strokes are so narrow that the position between pixels matters."""
@@ -239,13 +268,14 @@ class _Letter(Modulation):
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
         """Measure levels and contrast, place and width of the strokes, and the area of the ink."""
         super().measure_planes(planes, measurements)
-        place = self._places()[0]
+        row = self._rows()[0]
+        place = row[0]
         gain = _pixel_gain(place.stroke)
         method = "sinc of the arms' wave, 2.5 cycles a letter, over a pixel"
         measurements.add("pixel gain", None, gain, method)
         if not measurements.refined or self.contrast == 0:
             return
-        outlines = place.outlines()
+        outlines = [outline for letter in row for outline in letter.outlines()]
         corners = np.concatenate(outlines)
         height, width = self.shape
         inside = max(abs(corners.real)) <= width / 2
@@ -254,13 +284,17 @@ class _Letter(Modulation):
         # Edges move by a 64th of a pixel.
         step = 1 / 64 / self.ppd
         steps = {"x": step, "y": step, "letter_size": 2 * step}
-        if place.name != "O":
+        if len(row) > 1:
+            steps["spacing"] = step
+        if any(letter.turns for letter in row):
             steps["orientation"] = float(np.degrees(2 * step / self.letter_size))
         fit = self.fit_offsets(planes, measurements, steps)
         for axis in ("x", "y"):
             fit.add(axis, f"position {axis}", key="position", scale=self.ppd)
         fit.add("letter_size", "stroke", scale=self.ppd / _STROKES)
-        if place.name != "O":
+        if "spacing" in steps:
+            fit.add("spacing", "letter spacing", scale=self.ppd)
+        if "orientation" in steps:
             fit.add("orientation", "orientation")
         unit = self._unit_pattern()
         ground = np.median(planes.pattern[unit == 0])
@@ -283,8 +317,74 @@ def _pixel_gain(stroke: float) -> float:
     return float(np.sinc(0.5 / stroke))
 
 
+class _Flanked(_Letter):
+    """One letter of an alphabet, perhaps between others of it."""
+
+    letter: Levels = parameter("1", "Letter", low=0, whole=True)
+    flankers: Levels = parameter(
+        "1", "Flankers", default=0.0, low=0, high=4, whole=True
+    )
+    spacing: Levels = parameter("deg", "Spacing", default=1.5, low=0, above=True)
+    seed: Levels = common("seed", default=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        allowed = (
+            "a letter has none, two (left and right) or four (above and below too)"
+        )
+        self._require("flankers", np.asarray(self.flankers) % 2 == 0, allowed)
+        apart = np.asarray(self.spacing) >= np.multiply(self.letter_size, 1 - 1e-9)
+        allowed = "from centre to centre it is a letter's height or more"
+        self._require("spacing", apart | (np.asarray(self.flankers) == 0), allowed)
+        count = len(self._alphabet)
+        enough = np.asarray(self.flankers) < count
+        allowed = f"an alphabet of {count} has {count - 1} letters besides the target"
+        self._require("flankers", enough, allowed)
+        allowed = f"the alphabet has {count}, and the first is 0"
+        self._require("letter", np.asarray(self.letter) < count, allowed)
+
+    @property
+    def _alphabet(self) -> tuple[str, ...]:
+        """The letters, in the order of their numbers."""
+        raise NotImplementedError
+
+    def _names(self) -> Iterator[str]:
+        return (self._alphabet[int(number)] for number in self.per_image("letter"))
+
+    def flanker_names(self) -> list[tuple[str, ...]]:
+        """Return the flankers of each image of the flattened batch: left, right, above, below.
+
+        They are drawn by the seed, without replacement, from the alphabet without the target.
+
+        Examples
+        --------
+        >>> Optotype(letter="K", contrast=-1.0, flankers=2, seed=[1, 2]).flanker_names()
+        [('V', 'N'), ('H', 'C')]
+        """
+        names = []
+        numbers = (self.per_image(name) for name in ("letter", "flankers", "seed"))
+        for target, count, seed in zip(*numbers, strict=True):
+            order = np.random.default_rng(int(seed)).permutation(len(self._alphabet))
+            others = order[order != target][: int(count)]
+            names.append(tuple(self._alphabet[index] for index in others))
+        return names
+
+    def _rows(self) -> list[list[_Place]]:
+        spacing = self.per_image("spacing") * self.ppd
+        columns = zip(self._places(), self.flanker_names(), spacing, strict=True)
+        rows = []
+        for place, names, gap in columns:
+            row = [place]
+            for name, (right, up) in zip(names, _SIDES, strict=False):
+                x = place.x + right * gap
+                y = place.y + up * gap
+                row.append(place._replace(name=name, x=float(x), y=float(y)))
+            rows.append(row)
+        return rows
+
+
 @stimulus_kind("optotype")
-class Optotype(_Letter):
+class Optotype(_Flanked):
     """One of Sloan's ten letters; parameters as in `psyprobe.optotype`.
 
     Examples
@@ -296,9 +396,44 @@ class Optotype(_Letter):
 
     letter: Levels = parameter("1", "Letter", labels=SLOAN)
 
-    def _names(self) -> Iterator[str]:
-        """Iterate over the Sloan letters of the batch."""
-        return (SLOAN[int(number)] for number in self.per_image("letter"))
+    @property
+    def _alphabet(self) -> tuple[str, ...]:
+        return SLOAN
+
+
+@stimulus_kind("glyph")
+class Glyph(_Flanked):
+    """A character of a font of one's own; parameters as in `psyprobe.glyph`.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus.catalogue import catalogue_folder
+    >>> font = str(catalogue_folder("stimuli") / "capitals.ttf")
+    >>> Glyph(font=font, text="KZ", letter=[0, 1], contrast=-1.0).measure().passed
+    True
+    """
+
+    font: str = file_parameter("Font")
+    text: str
+    letter: Levels = parameter("1", "Letter", default=0.0, low=0, whole=True)
+
+    def __post_init__(self) -> None:
+        distinct = isinstance(self.text, str) and len(set(self.text)) == len(self.text)
+        if not distinct or not self.text:
+            raise InputError(
+                f"text is {self.text!r}; give the characters of the alphabet, each once"
+            )
+        super().__post_init__()
+        for character in {"H", *self.text}:
+            glyph_outlines(stamp_of(Path(self.font)), character)
+
+    @property
+    def _alphabet(self) -> tuple[str, ...]:
+        return tuple(self.text)
+
+    def _places(self) -> list[_Place]:
+        font = stamp_of(Path(self.font))
+        return [place._replace(font=font) for place in super()._places()]
 
 
 @stimulus_kind("landolt")
@@ -362,6 +497,9 @@ def optotype(
     orientation: ArrayLike = 0.0,
     x: ArrayLike = 0.0,
     y: ArrayLike = 0.0,
+    flankers: ArrayLike = 0,
+    spacing: ArrayLike = 1.5,
+    seed: ArrayLike = 0,
     allow_alias: bool = False,
     direction: Direction = "achromatic",
     white: str | tuple[float, float] = "D65",
@@ -387,6 +525,13 @@ def optotype(
         Degrees by which the letter is turned counter-clockwise.
     x, y : float or array
         Middle of the letter's square frame, deg to the right and up.
+    flankers : int or array
+        Letters beside it: 0, 2 (left and right) or 4 (above and below too), without the target and
+        each once.
+    spacing : float or array
+        To each flanker, from centre to centre, deg.
+    seed : int or array of int
+        Seed of the flankers.
     allow_alias : bool
         Draw strokes below one pixel too: beyond the sampling limit, and only for machines.
     luminance, direction, white, observer, ppd, size, dtype, device
@@ -399,6 +544,59 @@ def optotype(
     Optotype(contrast=-1.0, letter_size=0.8333333333, letter='K')
     """
     return draw_kind(Optotype, locals())
+
+
+@check_keywords
+def glyph(
+    *,
+    font: str,
+    text: str,
+    contrast: ArrayLike,
+    letter: ArrayLike = 0,
+    luminance: ArrayLike = 100.0,
+    letter_size: ArrayLike | None = None,
+    logmar: ArrayLike | None = None,
+    orientation: ArrayLike = 0.0,
+    x: ArrayLike = 0.0,
+    y: ArrayLike = 0.0,
+    flankers: ArrayLike = 0,
+    spacing: ArrayLike = 1.5,
+    seed: ArrayLike = 0,
+    allow_alias: bool = False,
+    direction: Direction = "achromatic",
+    white: str | tuple[float, float] = "D65",
+    observer: str = "cie2006_led_lcd",
+    ppd: float = 60.0,
+    size: int | Size = 224,
+    dtype: str = "float64",
+    device: str | None = None,
+) -> Stimulus:
+    """Draw characters of a font file, with the exact coverage of each pixel and without hinting.
+
+    Parameters
+    ----------
+    font : str
+        A TrueType or OpenType file. What it holds is part of the digest; it is copied nowhere.
+    text : str
+        The alphabet: characters of the font, each once.
+    letter : int or array
+        Which of them is drawn, from 0.
+    letter_size : float or array
+        Height of the font's H, deg, by default 1; a fifth of it counts as a stroke. All characters
+        have the same scale and the same line.
+    contrast, logmar, orientation, x, y, flankers, spacing, seed, allow_alias
+        As in `optotype`; a character's frame is as wide as its advance.
+    luminance, direction, white, observer, ppd, size, dtype, device
+        As in `gabor`.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus.catalogue import catalogue_folder
+    >>> font = str(catalogue_folder("stimuli") / "capitals.ttf")
+    >>> glyph(font=font, text="ABC", letter=[0, 1, 2], contrast=-1).luminance.shape
+    (3, 224, 224)
+    """
+    return draw_kind(Glyph, locals())
 
 
 @check_keywords
