@@ -181,7 +181,8 @@ def shown_in(name: Name) -> list[str]:
     return [
         page
         for page, code in _shown_code().items()
-        if re.search(rf"\b{name.name}\b", code)
+        # The plain search is ten times as fast, and most names are on few pages.
+        if name.name in code and re.search(rf"\b{name.name}\b", code)
     ]
 
 
