@@ -103,7 +103,11 @@ def test_netcdf_is_written_without_loading_a_scheduler(tmp_path: Path) -> None:
     )
     path = tmp_path / "a.nc"
     loaded = subprocess.run(
-        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, path],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
     )
     assert loaded.stdout.strip() == "False"
     assert read_netcdf(path)["a"] == 1
