@@ -127,6 +127,7 @@ def assert_contrast(
     """Assert that an image has the requested contrast.
 
     That of waves and discs is fitted by least squares, that of noise is the SD over the mean.
+    Arguments and errors are as in `assert_calibrated`.
 
     Examples
     --------
@@ -144,7 +145,10 @@ def assert_frequency(
     spec: Specification | None = None,
     **options: Unpack[JudgingOptions],
 ) -> Certificate:
-    """Assert that a Gabor or grating has the requested spatial frequency."""
+    """Assert that a Gabor or grating has the requested spatial frequency.
+
+    Arguments and errors are as in `assert_calibrated`.
+    """
     return check_certificate(*judge(image, spec, ("frequency",), **options))
 
 
@@ -153,7 +157,10 @@ def assert_orientation(
     spec: Specification | None = None,
     **options: Unpack[JudgingOptions],
 ) -> Certificate:
-    """Assert that a Gabor or grating has the requested orientation."""
+    """Assert that a Gabor or grating has the requested orientation.
+
+    Arguments and errors are as in `assert_calibrated`.
+    """
     return check_certificate(*judge(image, spec, ("orientation",), **options))
 
 
@@ -162,7 +169,10 @@ def assert_band(
     spec: Specification | None = None,
     **options: Unpack[JudgingOptions],
 ) -> Certificate:
-    """Assert that noise fills its frequency band up to the edges."""
+    """Assert that noise fills its frequency band up to the edges.
+
+    Arguments and errors are as in `assert_calibrated`.
+    """
     return check_certificate(
         *judge(
             image,
@@ -178,7 +188,10 @@ def assert_cone_contrast(
     spec: Specification | None = None,
     **options: Unpack[JudgingOptions],
 ) -> Certificate:
-    """Assert the contrast of each cone class, 0 for those that must not respond."""
+    """Assert the contrast of each cone class, 0 for those that must not respond.
+
+    Arguments and errors are as in `assert_calibrated`.
+    """
     cones = (f"{cone} cone contrast" for cone in "LMS")
     return check_certificate(
         *judge(image, spec, (*cones, "off-direction cone contrast"), **options)

@@ -539,7 +539,7 @@ def uniforms(
     *,
     sampling: JsonObject | None = None,
 ) -> Uniform:
-    """Draw uniform fields, grey or in LMS."""
+    """Draw uniform fields, grey or in LMS; parameters as in `Patterns`."""
     values = _as_pair(sampling or draw(fields()))
     return Uniform(
         luminance=draw(backgrounds(display)), chromatic=draw(st.booleans()), **values
@@ -554,7 +554,7 @@ def sums(
     direction: Direction | None = None,
     sampling: JsonObject | None = None,
 ) -> Sum:
-    """Draw sums of a target and a mask that share a background."""
+    """Draw sums of a target and a mask that share a background; parameters as in `Patterns`."""
     target: Modulation = draw(
         draw(st.sampled_from(PATTERNS))(
             display, direction=direction, sampling=sampling, share=0.5
@@ -584,7 +584,7 @@ def stimuli(
     direction: Direction | None = None,
     sampling: JsonObject | None = None,
 ) -> st.SearchStrategy[Specification]:
-    """Build a strategy of stimuli of every kind."""
+    """Build a strategy of stimuli of every kind; parameters as in `Patterns`."""
     kinds: tuple[Callable[..., st.SearchStrategy[Specification]], ...] = (
         *PATTERNS,
         sums,
@@ -600,7 +600,7 @@ def shown_stimuli(
     direction: Direction | None = None,
     sampling: JsonObject | None = None,
 ) -> tuple[Specification, Display]:
-    """Draw a stimulus with a display that can show it."""
+    """Draw a stimulus with a display that can show it; parameters as in `Patterns`."""
     display = draw(displays())
     return draw(stimuli(display, direction=direction, sampling=sampling)), display
 
