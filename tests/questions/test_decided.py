@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import signal
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -179,6 +184,73 @@ def test_workers_and_resumption_give_the_same_bytes(tmp_path: Path) -> None:
         assert same_bytes(alone, pp.run(page, observer, executor=pool), tmp_path)
     again = pp.run(page, observer, store=tmp_path / "one.sqlite")
     assert same_bytes(alone, again, tmp_path)
+
+
+DYING = """
+import os, signal, sys
+import psyprobe as pp
+
+calls = 0
+
+def encode(images):
+    global calls
+    calls += 1
+    if calls == int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return images[..., 1].reshape(len(images), -1)
+
+encoder = pp.observer(encode, name="dying", version="1")
+pp.run(sys.argv[1], pp.decide(encoder, pairs=16), store=sys.argv[2])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+def test_a_run_killed_in_training_and_after_goes_on_to_the_same_bytes(
+    tmp_path: Path,
+) -> None:
+    page = write(tmp_path, ("repeats = 20", "repeats = 2"))
+    calls = 0
+
+    def encode(images: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return images[..., 1].reshape(len(images), -1)
+
+    observer = pp.decide(pp.observer(encode, name="dying", version="1"), pairs=16)
+    whole = pp.run(page, observer)
+    trials = 2 * 5 * 2 * 2
+    training = calls - trials
+    store = tmp_path / "killed.sqlite"
+    # In the second stage's training, which is done anew, and in trials.
+    for moment in (training * 3 // 4, training // 2 + trials // 2):
+        killed = subprocess.run(
+            [sys.executable, "-c", DYING, page, store, str(moment)], check=False
+        )
+        assert killed.returncode == -signal.SIGKILL
+    calls = 0
+    resumed = pp.run(page, observer, store=store)
+    assert 0 < calls <= trials
+    assert same_bytes(whole, resumed, tmp_path)
+
+
+def test_no_trial_shows_a_field_of_noise_that_trained_a_stage(tmp_path: Path) -> None:
+    """Images without a signal are their field of noise, so none may be in both."""
+    trial_images: set[str] = set()
+    training_images: set[str] = set()
+
+    def seen(images: Any) -> Any:
+        # A trial shows two images, and training many.
+        shown = trial_images if len(images) == 2 else training_images
+        shown.update(hashlib.sha256(image.tobytes()).hexdigest() for image in images)
+        return right_half(images)
+
+    observer = pp.decide(pp.observer(seen, name="seen", version="1"), pairs=16)
+    pp.run(write(tmp_path, ("repeats = 20", "repeats = 4")), observer)
+    # Two frequencies at five contrasts, four times in two orders, each time in fresh noise.
+    assert len(trial_images) >= 2 * 5 * 4 * 2 * 2
+    # Fields without a signal are common to both frequencies.
+    assert len(training_images) >= 16
+    assert not trial_images & training_images
 
 
 def test_a_stage_is_stored_and_trained_once(
