@@ -376,6 +376,17 @@ def _experiment(folder: Path, name: str) -> tuple[str, str]:
         _write(path, f"# {page['title']}", about, told, "\n".join(listed), *ending)
         return str(page["title"]), ""
     experiment = load_experiment(name)
+    if experiment.probe == "identify":
+        _write(
+            path,
+            f"# {page['title']}",
+            about,
+            _differences(page.get("differences", ())),
+            "No simulated observer names labels, so this page has no figure of responses.",
+            _certificate(experiment.spec(**_middle(experiment)), experiment.display),
+            *ending,
+        )
+        return str(page["title"]), ""
     made, image, section = _figure(
         folder, "experiments", name, _experiment_code(name, experiment)
     )
