@@ -40,6 +40,7 @@ from psyprobe.probes import build_result, load_probe
 from psyprobe.running.executors import open_executor
 from psyprobe.running.loop import Executor, ask
 from psyprobe.running.protocol import Plan, RunRecord, Schedule
+from psyprobe.running.registry_run import is_registry, open_run, run_folders
 from psyprobe.running.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -374,7 +375,7 @@ def load_results(path: str | Path | Store) -> list[Dataset]:
     Parameters
     ----------
     path : str, Path or Store
-        A store, or a NetCDF file (``.nc``) that `psyprobe run` wrote.
+        A store, a NetCDF file (``.nc``) that `psyprobe run` wrote, or the folder of a registry.
 
     Returns
     -------
@@ -403,6 +404,8 @@ def load_runs(path: str | Path | Store) -> tuple[list[Dataset], list[FailedScore
     """Load the results of a store or file, and list the runs that cannot be read."""
     if not isinstance(path, Store) and Path(path).suffix == ".nc":
         return [_read_result(Path(path))], []
+    if is_registry(path):
+        return _load_registry(path)
     with open_store(path, create=False) as store:
         records = store.runs()
         finished, failures = _finished_results(store, records)
@@ -412,6 +415,25 @@ def load_runs(path: str | Path | Store) -> tuple[list[Dataset], list[FailedScore
             "to go on with it"
         )
     return merge_results(finished), failures
+
+
+def _load_registry(
+    registry: str | Path | Store,
+) -> tuple[list[Dataset], list[FailedScore]]:
+    """Load the results of a registry's runs, each by itself, and list those not readable."""
+    assert not isinstance(registry, Store)
+    results: list[Dataset] = []
+    failures: list[FailedScore] = []
+    for folder in run_folders(registry):
+        try:
+            with open_run(folder) as store:
+                results += _finished_results(store, store.runs())[0]
+        except PsyprobeError as problem:
+            observer, _, experiment, _ = folder.parts[-4:]
+            failures.append(FailedScore(experiment, observer, str(problem)))
+    if not results:
+        raise InputError(f"{registry} has no run that can be read")
+    return merge_results(results), failures
 
 
 def merge_results(results: Sequence[Dataset]) -> list[Dataset]:

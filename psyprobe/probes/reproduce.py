@@ -135,7 +135,7 @@ def reproduce(
         page,
         participant,
         batch_size=None if size is None else int(size),
-        score_only=_score_only(before, page),
+        score_only=is_score_only(before, page),
     )
     return Reproduction(
         str(before.attrs["experiment"]),
@@ -168,7 +168,7 @@ def _load_page(
     return page.with_variants(varied) if varied else page
 
 
-def _score_only(result: Dataset, page: Experiment) -> bool:
+def is_score_only(result: Dataset, page: Experiment) -> bool:
     """Tell whether a result's run showed only what its score needs."""
     if "score" not in load_probe(page.probe).SECTIONS:
         return False

@@ -54,18 +54,18 @@ def verify(store: Store) -> dict[str, int]:
     counts["content"] = 0
     for name, kind, value in store.all_contents():
         counts["content"] += 1
-        if _content_digest(kind, value)[:DIGEST_DIGITS] != name:
+        if content_digest(kind, value)[:DIGEST_DIGITS] != name:
             raise database.damaged("content", (name,))
     for row, run in zip(database.rows("run"), store.runs(), strict=True):
         has_its_card = (
-            _content_digest("observer", run.observer_card) == run.observer_digest
+            content_digest("observer", run.observer_card) == run.observer_digest
         )
         if run.key[:DIGEST_DIGITS] != row[0] or not has_its_card:
             raise database.damaged("run", row)
     return counts
 
 
-def _content_digest(kind: str, value: Any) -> str:
+def content_digest(kind: str, value: Any) -> str:
     """Compute the digest of a stored content by its kind; "" for a value of wrong form."""
     try:
         if kind == "observer":

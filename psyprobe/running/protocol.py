@@ -199,6 +199,11 @@ class RunRecord:
             ]
         )
 
+    @property
+    def outcome_digest(self) -> str:
+        """The digest of what the schedule found, its numbers to ten digits."""
+        return digest(_to_ten_digits(self.outcome))
+
 
 def _to_ten_digits(value: Any) -> Any:
     """Round all floats in nested JSON to ten significant digits."""

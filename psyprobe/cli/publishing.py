@@ -1,0 +1,66 @@
+"""``psyprobe publish`` and ``registry``: results in a folder that anyone can host and check."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+from psyprobe.files.terminal import say, show
+from psyprobe.publishing.check import check_registry, describe, read_registry_page
+from psyprobe.publishing.publish import Terms, publish
+from psyprobe.running.registry_run import run_folders
+
+
+def publish_command(arguments: Namespace) -> int:
+    """Publish a store's finished runs, and print where each lies or why it was left out."""
+    terms = Terms(
+        arguments.contributor,
+        arguments.contact,
+        arguments.relation,
+        arguments.licence,
+        arguments.also_random,
+    )
+    outcomes = publish(arguments.store, arguments.output, terms)
+    records = [vars(outcome) for outcome in outcomes]
+    show(records, "\n".join(map(str, outcomes)), arguments)
+    return 4 if any(outcome.reason for outcome in outcomes) else 0
+
+
+def registry_command(arguments: Namespace) -> int:
+    """Check a registry's runs, and print what is wrong, one line each."""
+    read_registry_page(arguments.registry)
+    folders = None
+    if arguments.runs:
+        chosen = {Path(path).absolute() for path in arguments.runs}
+        folders = [
+            folder
+            for folder in run_folders(arguments.registry)
+            if not chosen.isdisjoint({folder.absolute(), *_files(folder)})
+        ]
+    run_count = 0
+    problem_count = 0
+    note_count = 0
+    for checked in check_registry(arguments.registry, folders):
+        run_count += 1
+        problem_count += bool(checked.problems)
+        note_count += bool(checked.notes)
+        if arguments.json:
+            say(json.dumps(checked.to_dict()))
+        else:
+            for line in describe(checked):
+                say(line)
+    summary = {"runs": run_count, "unsound": problem_count, "with_notes": note_count}
+    say(
+        json.dumps(summary)
+        if arguments.json
+        else f"{run_count} runs, {problem_count} not sound, {note_count} with notes"
+    )
+    if problem_count:
+        return 1
+    return 3 if note_count else 0
+
+
+def _files(folder: Path) -> list[Path]:
+    """List the files of a run's folder by their absolute paths."""
+    return list(folder.absolute().iterdir()) if folder.is_dir() else []

@@ -1,0 +1,1 @@
+"""Publish results in a registry, a folder of small files that anyone can host, and check one."""

@@ -1,0 +1,421 @@
+"""Check the runs of a registry: files, digests, scores, and the run derived again from its page.
+
+Nothing of a stranger's is executed: pages that name code are refused before they are read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import stat
+import tomllib
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
+from psyprobe.files.json_types import JsonMapping, JsonObject
+from psyprobe.files.terminal import printable_line
+from psyprobe.observers.protocol import card_digest
+from psyprobe.publishing.derive import RecordingStore, derive, page_alone, same_record
+from psyprobe.publishing.identity import find_private, observer_kind, run_path
+from psyprobe.publishing.schema import run_schema, schema_errors
+from psyprobe.publishing.scoring import score_records
+from psyprobe.running.maintenance import verify
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.registry_run import (
+    ANSWERS_FILE,
+    FILE_SIZES,
+    PAGE_FILE,
+    REGISTRY_PAGE,
+    RUN_FILE,
+    SCORES_FILE,
+    UnsoundError,
+    answers_digest,
+    load_run,
+    parse_json,
+    read_file,
+    run_folders,
+    unpack,
+)
+
+#: Largest difference of a score from ours, as a share, or as it is near 0.
+_TOLERANCE = 1e-9
+_PATH_PART = re.compile(r"[A-Za-z0-9._-]{1,120}")
+#: Keys of a page that hold prose.
+_PROSE = ("title", "source", "differences", "assumed", "changed")
+#: Text that names a file.
+_FILE_NAME = re.compile(
+    r"\.(py|toml|csv|npy|npz|png|json|mat)(:\w+)?$|^[^\s]*\\[^\s]*$|^[./~]"
+)
+_NAMED_ERRORS = 3
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check made of one run."""
+
+    path: str
+    #: What is wrong, as (code, words); none of a sound run.
+    problems: tuple[tuple[str, str], ...] = ()
+    #: Checks that could not be made here.
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def to_dict(self) -> JsonObject:
+        """Return the outcome as JSON values."""
+        return {
+            "path": self.path,
+            "codes": [code for code, _ in self.problems],
+            "notes": list(self.notes),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+@dataclass
+class Findings:
+    """What was seen of one run so far."""
+
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_registry_page(registry: str | Path) -> JsonObject:
+    """Read ``registry.toml``, which says what a registry is and takes.
+
+    Parameters
+    ----------
+    registry : str or Path
+        The folder of the registry.
+
+    Raises
+    ------
+    InputError
+        There is none, or it is no page of a registry.
+    """
+    path = Path(registry) / REGISTRY_PAGE
+    try:
+        page = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"{registry} is no registry: {REGISTRY_PAGE} cannot be read ({error.strerror}); "
+            "psyprobe publish makes one"
+        ) from None
+    except ValueError as error:
+        raise InputError(f"{path} is no TOML: {error}") from None
+    if page.get("schema") != "psyprobe-registry/1":
+        raise InputError(
+            f"{path}: schema is {page.get('schema')!r:.60}, and this psyprobe reads "
+            "psyprobe-registry/1"
+        )
+    return page
+
+
+def check_registry(
+    registry: str | Path, folders: Sequence[Path] | None = None
+) -> Iterator[Checked]:
+    """Check the runs of a registry one by one.
+
+    Parameters
+    ----------
+    registry : str or Path
+        The folder of the registry.
+    folders : sequence of Path, optional
+        The runs to check, by default all.
+
+    Yields
+    ------
+    Checked
+        Of each run.
+    """
+    page = read_registry_page(registry)
+    root = Path(registry)
+    runs = run_folders(root)
+    spellings = Counter(
+        str(parent).lower()
+        for parent in {part for run in runs for part in (run, *run.parents[:3])}
+    )
+    digests: dict[str, str] = {}
+    for folder in runs if folders is None else folders:
+        path = folder.relative_to(root).as_posix()
+        begun = process_time()
+        findings = Findings()
+        try:
+            if any(
+                spellings[str(part).lower()] > 1
+                for part in (folder, *folder.parents[:3])
+            ):
+                raise UnsoundError(
+                    "path", "another folder has this name but for its case"
+                )
+            answers = check_run(folder, page, findings)
+            if answers in digests:
+                raise UnsoundError("duplicate", f"{digests[answers]} has these answers")
+            digests[answers] = path
+        except UnsoundError as error:
+            findings.problems.append((error.code, str(error)))
+        except (PsyprobeError, ValueError) as error:
+            findings.problems.append(("record", str(error)))
+        yield Checked(
+            path,
+            tuple(findings.problems),
+            tuple(findings.notes),
+            process_time() - begun,
+        )
+
+
+def check_run(folder: Path, registry_page: JsonMapping, findings: Findings) -> str:
+    """Check one run, and return the digest of its answers.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+    registry_page : mapping
+        What ``registry.toml`` says.
+    findings : Findings
+        Collects notes, and problems that do not end the check.
+
+    Raises
+    ------
+    UnsoundError
+        Something is wrong after which nothing else can be looked at.
+    """
+    _check_folder(folder)
+    run = parse_json(read_file(folder / RUN_FILE), RUN_FILE)
+    _check_schema(run, registry_page)
+    if run["status"] == "failed":
+        return str(run["run"])
+    packed = read_file(folder / ANSWERS_FILE)
+    unpacked = unpack(packed)
+    page_bytes = read_file(folder / PAGE_FILE)
+    text = _check_digests(run, unpacked, page_bytes)
+    for content, name in ((_text_of(run), RUN_FILE), (text, PAGE_FILE)):
+        if private := find_private(content):
+            raise UnsoundError("private", f"{name} holds {private!r}; take it out")
+    _check_code(text)
+    with RecordingStore() as store:
+        _check_answers(run, folder, text, unpacked, store, findings)
+    return str(run["answers"]["sha256"])
+
+
+def _text_of(run: JsonMapping) -> str:
+    """Return as text what of ``run.json`` must hold nothing private: all but the contributor."""
+    return repr({name: entry for name, entry in run.items() if name != "contributor"})
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse names, links, folders, programs and sizes before anything is read."""
+    for part in (folder, *folder.parents[:3]):
+        if not _PATH_PART.fullmatch(part.name) or part.name.strip(".") != part.name:
+            raise UnsoundError("path", f"{part.name!r:.80} is no name of a folder")
+    if folder.is_symlink() or not folder.is_dir():
+        raise UnsoundError("path", "it is no folder")
+    for entry in folder.iterdir():
+        if entry.name not in FILE_SIZES:
+            raise UnsoundError("path", f"{entry.name!r:.80} is none of the four files")
+        status = entry.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o111:
+            raise UnsoundError("path", f"{entry.name} is a link, a folder or a program")
+        if status.st_size > FILE_SIZES[entry.name]:
+            raise UnsoundError("size", f"{entry.name} has {status.st_size:,} bytes")
+
+
+def _check_schema(run: Any, registry_page: JsonMapping) -> None:
+    """Refuse a ``run.json`` of another form, without licence, or of what is not taken."""
+    errors = list(schema_errors(run, run_schema()))
+    if errors:
+        place, reason = errors[0]
+        codes = {"licence": "licence", "consent": "person"}
+        code = codes.get(
+            place, "path" if place in ("answers.file", "page.file") else "schema"
+        )
+        raise UnsoundError(code, f"{RUN_FILE}: {place or 'the whole'}: {reason}")
+    kind = run["observer"]["kind"]
+    taken = registry_page.get("takes")
+    if kind.startswith("person") and "person" not in (taken or ()):
+        raise UnsoundError("person", "this registry takes no people")
+    if taken is not None and kind not in taken:
+        raise UnsoundError("kind", f"this registry takes no {kind}")
+    card = run["observer"]["card"]
+    if not isinstance(card.get("name"), str) or card["name"] != run["observer"]["name"]:
+        raise UnsoundError("observer-digest", "the card has another name")
+    is_random = bool(card.get("random_weights"))
+    if is_random != run["observer"]["random_weights"] or observer_kind(card) != kind:
+        raise UnsoundError(
+            "kind",
+            f"its card is that of a {observer_kind(card)}"
+            f"{' with random weights' * is_random}, and {RUN_FILE} says otherwise",
+        )
+
+
+def _check_digests(run: JsonMapping, unpacked: bytes, page: bytes) -> str:
+    """Check the digests of answers, page and card, and return the text of the page."""
+    if answers_digest(unpacked) != run["answers"]["sha256"]:
+        raise UnsoundError("answers-digest", f"{ANSWERS_FILE} has another SHA-256")
+    if len(unpacked) != run["answers"]["bytes"]:
+        raise UnsoundError("answers-digest", f"{ANSWERS_FILE} has another size")
+    if sha256(page).hexdigest() != run["page"]["sha256"]:
+        raise UnsoundError("page-digest", f"{PAGE_FILE} has another SHA-256")
+    if card_digest(run["observer"]["card"]) != run["observer"]["digest"]:
+        raise UnsoundError("observer-digest", "the card has another digest")
+    try:
+        text = page.decode()
+        tomllib.loads(text)
+    except ValueError as error:
+        raise UnsoundError("page-digest", f"{PAGE_FILE} is no TOML: {error}") from None
+    return text
+
+
+def _check_code(text: str) -> None:
+    """Refuse a page that names files, which may be code; it must say all itself."""
+    page = tomllib.loads(text)
+    values = {name: value for name, value in page.items() if name not in _PROSE}
+    for value in _strings(values):
+        if _FILE_NAME.search(value):
+            raise UnsoundError("code", f"the page names a file, {value!r:.80}")
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Iterate over all text in nested values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _strings(list(value.values()))
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _strings(entry)
+
+
+def _check_answers(
+    run: JsonMapping,
+    folder: Path,
+    text: str,
+    unpacked: bytes,
+    store: RecordingStore,
+    findings: Findings,
+) -> None:
+    """Check what the answers are of, their scores, and that the page leads to them."""
+    experiment = run["experiment"]
+    variants = experiment["variants"]
+    with page_alone(text, experiment["name"], variants) as page:
+        if page.digest != experiment["digest"]:
+            raise UnsoundError(
+                "experiment-digest", f"{PAGE_FILE} is another experiment"
+            )
+        records = load_run(run, text, unpacked, store)
+        try:
+            verify(store)
+        except PsyprobeError as error:
+            raise UnsoundError("content-digest", str(error)) from None
+        path = run_path(run)
+        if path != folder.parts[-4:] or run["run"] != path[-1]:
+            raise UnsoundError("path", f"it belongs to results/{'/'.join(path)}")
+        count = store.database.count("answer")
+        if count != run["answers"]["count"]:
+            raise UnsoundError(
+                "answers-missing",
+                f"it holds {count:,} answers, and {RUN_FILE} says {run['answers']['count']:,}",
+            )
+        _check_scores(run, folder, records, store, findings)
+        _check_derivation(run, page, records, store, findings)
+
+
+def _check_scores(
+    run: JsonMapping,
+    folder: Path,
+    records: Sequence[RunRecord],
+    store: RecordingStore,
+    findings: Findings,
+) -> None:
+    """Compare the submitted scores with those of the answers."""
+    submitted = parse_json(read_file(folder / SCORES_FILE), SCORES_FILE)
+    if not isinstance(submitted, dict) or (
+        submitted.get("schema") != "psyprobe-scores/1"
+        or submitted.get("run") != run["run"]
+        or submitted.get("answers_sha256") != run["answers"]["sha256"]
+    ):
+        raise UnsoundError("schema", f"{SCORES_FILE} is not of this run")
+    try:
+        ours = score_records(run, records, store)
+    except UnknownNameError as error:
+        findings.notes.append(f"not scored: {error}")
+        return
+    except PsyprobeError as error:
+        if "no answer yet" in str(error):
+            raise UnsoundError("answers-missing", str(error)) from None
+        raise
+    names = ("scores", "main")
+    places = [
+        place
+        for name in names
+        for place in differences(submitted.get(name), ours[name], name)
+    ]
+    if not places:
+        return
+    words = f"{', '.join(places[:_NAMED_ERRORS])}: not what the answers give"
+    if submitted.get("scored_by") != ours["scored_by"]:
+        findings.notes.append(f"{words} with this psyprobe; ours replaces it")
+    else:
+        findings.problems.append(("score", words))
+
+
+def differences(value: Any, ours: Any, place: str) -> Iterator[str]:
+    """Iterate over the places in which scores differ by more than rounding.
+
+    Examples
+    --------
+    >>> list(differences({"r": 0.99, "n": 1.0}, {"r": 0.5, "n": 1.0}, "main"))
+    ['main.r']
+    """
+    if isinstance(value, dict) and isinstance(ours, dict):
+        for name in sorted({*value, *ours}):
+            yield from differences(value.get(name), ours.get(name), f"{place}.{name}")
+    elif isinstance(value, list) and isinstance(ours, list) and len(value) == len(ours):
+        for index, (entry, our_entry) in enumerate(zip(value, ours, strict=True)):
+            yield from differences(entry, our_entry, f"{place}[{index}]")
+    elif isinstance(value, float | int) and isinstance(ours, float | int):
+        if not math.isclose(value, ours, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+            yield place
+    elif value != ours:
+        yield place
+
+
+def _check_derivation(
+    run: JsonMapping,
+    page: Any,
+    records: Sequence[RunRecord],
+    store: RecordingStore,
+    findings: Findings,
+) -> None:
+    """Run the page over the answers again: it must read all, ask nothing, and end alike."""
+    name = run["observer"]["name"]
+    if name.startswith(("decided:", "person:", "replay:")):
+        findings.notes.append(f"not derived again: {name} needs what is not stored")
+        return
+    score_only = run["experiment"]["score_only"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        derived = derive(page, records[0], store, score_only=score_only)
+    answered = {answer.question.key for answer, _ in store.all_answers()}
+    if extra := answered - store.read_keys:
+        findings.problems.append(
+            ("answers-extra", f"the page asks for none of {len(extra):,} answers")
+        )
+    if not same_record(records, derived):
+        findings.problems.append(
+            ("record", "the page leads to another layout or outcome than the run's")
+        )
+
+
+def describe(checked: Checked) -> Iterator[str]:
+    """Iterate over lines that say what is wrong with a run, and what could not be checked."""
+    for code, words in checked.problems:
+        yield printable_line(f"{checked.path}: {code}: {words}")
+    for note in checked.notes:
+        yield printable_line(f"{checked.path}: note: {note}")

@@ -1,0 +1,148 @@
+"""Derive a run again from its page and its stored answers, asking nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from psyprobe.experiment import Experiment
+from psyprobe.experiment.experiment import experiment_from_text
+from psyprobe.files.json_types import JsonMapping, JsonObject
+from psyprobe.observers.protocol import Card
+from psyprobe.probes.experiments import run_experiment
+from psyprobe.running.protocol import Answered, RunRecord
+from psyprobe.running.registry_run import UnsoundError
+from psyprobe.running.store import Store
+
+
+class RecordingStore(Store):
+    """A store in memory that records which questions a run reads."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.read_keys: set[str] = set()
+
+    def missing(self, keys: Iterable[str]) -> set[str]:
+        """Select the keys of questions that have no answer yet, recording all."""
+        keys = set(keys)
+        self.read_keys |= keys
+        return super().missing(keys)
+
+
+class StandIn:
+    """An observer that has a card and must not be asked.
+
+    Parameters
+    ----------
+    card : Card
+        The card of the observer that it stands in for.
+    """
+
+    #: No observer that is not loaded is asked to repeat an answer.
+    loaded = False
+    bits = None
+    images_at_once = None
+
+    def __init__(self, card: Card) -> None:
+        self.card = card
+
+    def delivered(self, image: Any) -> Any:
+        """Return the image as it is."""
+        return image
+
+    def features(self, images: Any) -> Any:
+        """Refuse to answer."""
+        raise _unanswered()
+
+    def difference(self, test: Any, reference: Any) -> Any:
+        """Refuse to answer."""
+        raise _unanswered()
+
+    def answer(self, *images: Any, **request: Any) -> Any:
+        """Refuse to answer."""
+        raise _unanswered()
+
+
+class _NobodyAsked:
+    """An executor that refuses to put a question to anyone, the bare image included."""
+
+    def put(self, *_: Any) -> Iterator[Answered]:
+        """Refuse a round that has questions without answers."""
+        raise _unanswered()
+
+
+def _unanswered() -> UnsoundError:
+    """Build the error about a question without an answer."""
+    return UnsoundError(
+        "answers-missing", "a question that the page asks has no answer in the run"
+    )
+
+
+@contextmanager
+def page_alone(text: str, name: str, variants: JsonMapping) -> Iterator[Experiment]:
+    """Read a page that stands alone: files beside it are not there.
+
+    Parameters
+    ----------
+    text : str
+        The page.
+    name : str
+        Name of the experiment.
+    variants : mapping
+        Variants in place of those of the page; empty for the page's own.
+    """
+    with TemporaryDirectory() as folder:
+        page = experiment_from_text(text, name, Path(folder))
+        yield page.with_variants(variants) if variants else page
+
+
+def derive(
+    page: Experiment, record: RunRecord, store: RecordingStore, *, score_only: bool
+) -> list[RunRecord]:
+    """Run a page over stored answers, and return the records as they come out.
+
+    Parameters
+    ----------
+    page : Experiment
+        The page.
+    record : RunRecord
+        The run, or one of its variants; its observer has a stand-in.
+    store : RecordingStore
+        The answers. It must not hold the run; it records which answers were read.
+    score_only : bool
+        Whether only what the score needs was shown.
+
+    Raises
+    ------
+    UnsoundError
+        A question has no answer.
+    """
+    store.read_keys.clear()
+    before = {stored.key for stored in store.runs()}
+    batch_size: Any = record.grouping.get("batch_size")
+    run_experiment(
+        page,
+        StandIn(Card.from_dict(record.observer_card)),
+        store=store,
+        batch_size=batch_size,
+        score_only=score_only,
+        executor=_NobodyAsked(),
+        progress=False,
+    )
+    return [stored for stored in store.runs() if stored.key not in before]
+
+
+def same_record(records: Sequence[RunRecord], others: Sequence[RunRecord]) -> bool:
+    """Tell whether runs have the same layout and outcome, to ten digits."""
+    return _forms(records) == _forms(others)
+
+
+def _forms(records: Sequence[RunRecord]) -> list[JsonObject]:
+    """List what of runs must come out alike, in an order of their own."""
+    return sorted(
+        ({"key": record.key, "outcome": record.outcome_digest} for record in records),
+        key=lambda form: form["key"],
+    )

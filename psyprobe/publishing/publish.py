@@ -1,0 +1,276 @@
+"""Publish the finished runs of a store in a registry."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.files.json_types import JsonMapping, JsonObject
+from psyprobe.files.output import json_text, make_folder, toml_text, write_text
+from psyprobe.probes.reproduce import is_score_only
+from psyprobe.publishing.check import Findings, check_run, read_registry_page
+from psyprobe.publishing.derive import RecordingStore, derive, page_alone
+from psyprobe.publishing.identity import observer_kind, run_path, without_folders
+from psyprobe.publishing.scoring import load_records, score_records
+from psyprobe.running.database import chunks
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.registry_run import (
+    ANSWERS_FILE,
+    PAGE_FILE,
+    REGISTRY_PAGE,
+    RUN_FILE,
+    SCORES_FILE,
+    UnsoundError,
+    answers_digest,
+    pack,
+    write_answers,
+)
+from psyprobe.running.store import Store
+
+
+@dataclass(frozen=True)
+class Published:
+    """What became of one run of a store."""
+
+    experiment: str
+    observer: str
+    #: Where it lies in the registry; "" if it was left out.
+    path: str = ""
+    #: Whether it was there before.
+    present: bool = False
+    #: Why it was left out.
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"{self.experiment} with {self.observer}: left out: {self.reason}"
+        return f"{self.path}{': there already' * self.present}"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Who publishes, on which terms."""
+
+    contributor: str
+    contact: str = ""
+    relation: str = ""
+    licence: str = ""
+    also_random: bool = False
+
+    def contributor_table(self) -> JsonObject:
+        """Return what ``run.json`` says of the contributor."""
+        table = {
+            "name": self.contributor,
+            "contact": self.contact,
+            "relation": self.relation,
+        }
+        return {name: text for name, text in table.items() if text}
+
+
+def publish(store: str | Path, registry: str | Path, terms: Terms) -> list[Published]:
+    """Publish the finished runs of a store, each whole or not at all.
+
+    Parameters
+    ----------
+    store : str or Path
+        The store, which stays as it is.
+    registry : str or Path
+        The folder of the registry; a new one is made.
+    terms : Terms
+        Who publishes, on which terms.
+
+    Returns
+    -------
+    list of Published
+        Where each run lies, or why it was left out.
+
+    Raises
+    ------
+    InputError
+        There is no finished run, or the folder is no registry.
+    """
+    root = _open_registry(Path(registry), terms)
+    page = read_registry_page(root)
+    licence = terms.licence or str(page.get("licence", ""))
+    outcomes = []
+    with Store(store, create=False) as source, RecordingStore() as copy:
+        for contents in chunks(source.all_contents()):
+            copy.add_contents(contents)
+        for answers in chunks(source.all_answers()):
+            copy.add_timed(answers)
+        groups = list(_groups(source))
+        if not groups:
+            raise InputError(f"{store} has no finished run; go on with psyprobe run")
+        for records in groups:
+            names = (records[0].experiment, records[0].observer)
+            try:
+                check_terms(records[0], page, terms)
+                path, files = _build_files(records, copy, terms, licence)
+                present = _write(root, page, path, files)
+                outcomes.append(Published(*names, path, present))
+            except PsyprobeError as error:
+                outcomes.append(Published(*names, reason=str(error)))
+    return outcomes
+
+
+def _open_registry(root: Path, terms: Terms) -> Path:
+    """Make the folder of a registry, unless it is one; refuse a folder of something else."""
+    if (root / REGISTRY_PAGE).exists():
+        return root
+    if root.exists() and any(root.iterdir()):
+        raise InputError(
+            f"{root} holds something else than a registry; give a new folder, or one with "
+            f"{REGISTRY_PAGE}"
+        )
+    make_folder(root)
+    page = {
+        "schema": "psyprobe-registry/1",
+        "name": root.resolve().name,
+        "licence": terms.licence or "CC0-1.0",
+    }
+    write_text(root / REGISTRY_PAGE, toml_text(page))
+    return root
+
+
+def _groups(store: Store) -> Iterator[list[RunRecord]]:
+    """Iterate over finished runs, with all variants of one together."""
+    records = [record for record in store.runs() if record.finished is not None]
+
+    def run_key(record: RunRecord) -> tuple[str, ...]:
+        variants = json_text(record.layout.get("variants", {}))
+        return (
+            record.experiment,
+            record.experiment_toml,
+            record.observer_digest,
+            variants,
+            "" if "variant" in record.layout else record.key,
+        )
+
+    for _, group in groupby(sorted(records, key=run_key), run_key):
+        yield list(group)
+
+
+def check_terms(record: RunRecord, page: JsonMapping, terms: Terms) -> None:
+    """Refuse what may not be published."""
+    card = record.observer_card
+    kind = observer_kind(card)
+    taken = page.get("takes")
+    if kind == "person":
+        raise InputError(
+            "answers of people need their consent and a code of the registry's own, and psyprobe "
+            "publish gives neither yet; export them with psyprobe store export"
+        )
+    if card.get("random_weights") and not terms.also_random:
+        raise InputError(
+            "its weights are random numbers; publish it with --also-random"
+        )
+    if taken is not None and kind not in taken:
+        raise InputError(f"it is {kind}, and the registry takes {', '.join(taken)}")
+
+
+def _build_files(
+    records: Sequence[RunRecord], copy: RecordingStore, terms: Terms, licence: str
+) -> tuple[str, dict[str, bytes]]:
+    """Build the path and the four files of a run."""
+    record = records[0]
+    text = record.experiment_toml
+    variants = record.layout.get("variants", {}) if "variant" in record.layout else {}
+    with page_alone(text, record.experiment, variants) as page:
+        score_only = is_score_only(load_records(records, copy)[0], page)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            derive(page, record, copy, score_only=score_only)
+        experiment_digest = page.digest
+    keys = set(copy.read_keys)
+    unpacked = write_answers(records, copy, keys, without_folders)
+    versions = {
+        answered.question.version
+        for answered, _ in copy.all_answers()
+        if answered.question.key in keys
+        and answered.question.observer == record.observer_digest[:32]
+    }
+    card = without_folders(dict(record.observer_card))
+    run: JsonObject = {
+        "schema": "psyprobe-run/1",
+        "run": "",
+        "status": "finished",
+        "experiment": {
+            "name": record.experiment,
+            "digest": experiment_digest,
+            "probe": record.probe,
+            "version": ", ".join(sorted(versions)),
+            "score_only": score_only,
+            "variants": variants,
+        },
+        "observer": {
+            "name": record.observer,
+            "kind": observer_kind(card),
+            "digest": record.observer_digest,
+            "revision": "",
+            "card": card,
+            "random_weights": bool(card.get("random_weights")),
+        },
+        "when": {
+            "started": min(str(member.started) for member in records),
+            "finished": max(str(member.finished) for member in records),
+        },
+        "software": dict(record.software),
+        "origins": _origins(records),
+        "answers": {
+            "file": ANSWERS_FILE,
+            "sha256": answers_digest(unpacked),
+            "bytes": len(unpacked),
+            "count": len(keys),
+        },
+        "page": {"file": PAGE_FILE, "sha256": sha256(text.encode()).hexdigest()},
+        "contributor": terms.contributor_table(),
+        "licence": licence,
+        "source": {"kind": "run"},
+    }
+    _, run["observer"]["revision"], _, run["run"] = run_path(run)
+    scores = score_records(run, records, copy)
+    files = {
+        RUN_FILE: json_text(run).encode(),
+        PAGE_FILE: text.encode(),
+        ANSWERS_FILE: pack(unpacked),
+        SCORES_FILE: json_text(scores).encode(),
+    }
+    return "/".join(("results", *run_path(run))), files
+
+
+def _origins(records: Sequence[RunRecord]) -> list[JsonObject]:
+    """List what gave the answers of a run, each once, without folders of a disk."""
+    origins: list[JsonObject] = []
+    for record in records:
+        for origin in record.origins:
+            entry = without_folders(asdict(origin))
+            if entry not in origins:
+                origins.append(entry)
+    return origins
+
+
+def _write(
+    root: Path, registry_page: JsonMapping, path: str, files: Mapping[str, bytes]
+) -> bool:
+    """Write a run's folder whole, once it is checked; return whether it was there before."""
+    folder = root / path
+    if folder.exists():
+        return True
+    with TemporaryDirectory(prefix=".publishing-", dir=root) as temporary:
+        partial = Path(temporary) / path
+        partial.mkdir(parents=True)
+        for name, content in files.items():
+            (partial / name).write_bytes(content)
+        findings = Findings()
+        check_run(partial, registry_page, findings)
+        for code, words in findings.problems:
+            raise UnsoundError(code, words)
+        make_folder(folder.parent)
+        partial.replace(folder)
+    return False

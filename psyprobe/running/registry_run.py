@@ -1,0 +1,383 @@
+"""Read and write one run of a registry: a folder of four files, which may come from strangers.
+
+No file is trusted: sizes are looked at before bytes, bytes before JSON, and JSON before anything is
+built from it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonMapping, JsonObject
+from psyprobe.running.protocol import Answered, Content, Origin, Question, RunRecord
+from psyprobe.running.store import Store
+
+#: The file that makes a folder a registry.
+REGISTRY_PAGE = "registry.toml"
+RUN_FILE = "run.json"
+PAGE_FILE = "page.toml"
+ANSWERS_FILE = "answers.jsonl.gz"
+SCORES_FILE = "scores.json"
+#: Largest size of each file, bytes, as it lies on the disk.
+FILE_SIZES = {
+    RUN_FILE: 256 * 2**10,
+    PAGE_FILE: 2**20,
+    ANSWERS_FILE: 4 * 2**20,
+    SCORES_FILE: 4 * 2**20,
+}
+#: Largest size of the answers of a run, bytes, and how far they may unpack.
+_ANSWERS_SIZE = 64 * 2**20
+_PACKING_RATIO = 200
+_DEPTH = 32
+#: Types of what JSON nests.
+_NESTING = (dict, list)
+_BLOCK = 2**16
+#: What zlib takes for the format of gzip.
+_GZIP = 31
+
+_encode = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
+).encode
+
+
+class UnsoundError(InputError):
+    """A run of a registry that is refused.
+
+    Parameters
+    ----------
+    code : str
+        The code of the check that refuses it, such as "answers-digest".
+    message : str
+        What is wrong.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def is_registry(path: Any) -> bool:
+    """Tell whether a path is the folder of a registry."""
+    return isinstance(path, str | Path) and (Path(path) / REGISTRY_PAGE).is_file()
+
+
+def run_folders(registry: str | Path) -> list[Path]:
+    """List the folders of a registry's runs, in order; links are not followed.
+
+    Parameters
+    ----------
+    registry : str or Path
+        The folder of the registry.
+    """
+    folders = [Path(registry) / "results"]
+    for _ in ("observer", "revision", "experiment", "run"):
+        folders = [
+            Path(entry.path)
+            for folder in folders
+            if folder.is_dir() and not folder.is_symlink()
+            for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
+        ]
+    return folders
+
+
+def read_file(path: Path) -> bytes:
+    """Read a file of a run, refusing a link, what is no file, and one that is too large."""
+    try:
+        status = path.lstat()
+    except OSError as error:
+        raise UnsoundError("path", f"no {path.name}: {error.strerror}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise UnsoundError("path", f"{path.name} is no file but a link or a folder")
+    if status.st_size > FILE_SIZES[path.name]:
+        raise UnsoundError(
+            "size",
+            f"{path.name} has {status.st_size:,} bytes; give at most "
+            f"{FILE_SIZES[path.name]:,}",
+        )
+    return path.read_bytes()
+
+
+def unpack(packed: bytes) -> bytes:
+    """Unpack the answers of a run, refusing a bomb before it is in memory."""
+    largest = min(_ANSWERS_SIZE, _PACKING_RATIO * len(packed))
+    decoder = zlib.decompressobj(_GZIP)
+    try:
+        unpacked = decoder.decompress(packed, largest + 1)
+    except zlib.error as error:
+        raise UnsoundError("json", f"{ANSWERS_FILE} is no gzip file: {error}") from None
+    if len(unpacked) > largest:
+        raise UnsoundError(
+            "size", f"{ANSWERS_FILE} unpacks to more than {largest:,} bytes"
+        )
+    if not decoder.eof or decoder.unused_data:
+        raise UnsoundError("json", f"{ANSWERS_FILE} is cut off, or more follows it")
+    return unpacked
+
+
+def pack(unpacked: bytes) -> bytes:
+    """Pack the answers of a run, the same bytes whenever and wherever by one version of zlib."""
+    encoder = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
+    return encoder.compress(unpacked) + encoder.flush()
+
+
+def parse_json(text: bytes, name: str) -> Any:
+    """Parse JSON strictly.
+
+    Parameters
+    ----------
+    text : bytes
+        The JSON.
+    name : str
+        Name of the file, for messages.
+
+    Raises
+    ------
+    UnsoundError
+        It is no UTF-8 or no JSON, holds NaN, infinity, a key twice or half a character, or is
+        nested deeper than 32.
+    """
+    try:
+        value = json.loads(
+            text.decode(), object_pairs_hook=_unique_keys, parse_constant=_refuse
+        )
+        _check_value(value)
+    except (ValueError, RecursionError) as error:
+        raise UnsoundError("json", f"{name} is no strict JSON: {error}") from None
+    return value
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> JsonObject:
+    """Build a JSON object, refusing a key that comes twice."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise ValueError("a key comes twice")
+    return table
+
+
+def _refuse(constant: str) -> float:
+    """Refuse NaN and infinity."""
+    raise ValueError(f"it holds {constant}")
+
+
+def _check_value(value: Any, depth: int = 0) -> None:
+    """Refuse depth, numbers that are infinite, and text that no file can hold."""
+    if depth > _DEPTH:
+        raise ValueError(f"it is nested deeper than {_DEPTH}")
+    if isinstance(value, str):
+        value.encode()
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a number is too large")
+    elif isinstance(value, _NESTING):
+        entries: Iterable[Any] = (
+            [*value, *value.values()] if isinstance(value, dict) else value
+        )
+        for entry in entries:
+            _check_value(entry, depth + 1)
+
+
+def write_answers(
+    records: Sequence[RunRecord],
+    store: Store,
+    keys: Collection[str],
+    clean: Callable[[Any], Any],
+) -> bytes:
+    """Write the answers of a run, and all that is needed to score them, as lines of JSON.
+
+    Parameters
+    ----------
+    records : sequence of RunRecord
+        The run; one record for each variant.
+    store : Store
+        The store that holds its answers.
+    keys : collection of str
+        Keys of the questions that the run reads.
+    clean : callable
+        Takes what is private out of contents and origins.
+    """
+    procedures: dict[tuple[str, str, str], int] = {}
+    origins: dict[str, int] = {}
+    answers: list[JsonObject] = []
+    for answered, milliseconds in store.all_answers():
+        question = answered.question
+        if question.key not in keys:
+            continue
+        procedure = (question.request, question.observer, question.version)
+        origin = _encode(clean(asdict(answered.origin)))
+        answers.append(
+            {
+                "k": "a",
+                "s": question.stimulus,
+                "w": procedures.setdefault(procedure, len(procedures)),
+                "o": origins.setdefault(origin, len(origins)),
+                "t": milliseconds,
+                "v": answered.answer,
+            }
+        )
+    lines: list[JsonObject] = [
+        {
+            "k": "record",
+            "v": {
+                "digest": record.experiment_digest,
+                "layout": record.layout,
+                "outcome": record.outcome,
+                "grouping": record.grouping,
+            },
+        }
+        for record in records
+    ]
+    digests = {text for line in lines for text in _texts(line)}
+    digests |= {answer["s"] for answer in answers}
+    digests |= {part for procedure in procedures for part in procedure[:2]}
+    lines += [
+        {"k": "content", "d": digest, "kind": kind, "v": clean(value)}
+        for digest, kind, value in _contents_of(store, digests)
+    ]
+    lines += [{"k": "way", "v": list(procedure)} for procedure in procedures]
+    lines += [{"k": "origin", "v": json.loads(origin)} for origin in origins]
+    return "".join(f"{_encode(line)}\n" for line in [*lines, *answers]).encode()
+
+
+def _contents_of(store: Store, digests: Iterable[str]) -> Iterator[Content]:
+    """Iterate over what digests stand for, and what these name in turn, sorted by digest."""
+    contents = {digest: (kind, value) for digest, kind, value in store.all_contents()}
+    waiting = list(digests)
+    reached: set[str] = set()
+    while waiting:
+        digest = waiting.pop()
+        if digest in contents and digest not in reached:
+            reached.add(digest)
+            waiting += _texts(contents[digest][1])
+    for digest in sorted(reached):
+        yield digest, *contents[digest]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Iterate over all text in nested JSON, as a store shortens a digest."""
+    if isinstance(value, str):
+        yield value[:32]
+    elif isinstance(value, dict):
+        yield from (text for entry in value.values() for text in _texts(entry))
+    elif isinstance(value, list):
+        yield from (text for entry in value for text in _texts(entry))
+
+
+def answers_digest(unpacked: bytes) -> str:
+    """Hash the answers of a run, as they are unpacked."""
+    return sha256(unpacked).hexdigest()
+
+
+def load_run(
+    run: JsonMapping, page: str, unpacked: bytes, store: Store
+) -> list[RunRecord]:
+    """Load the answers of a run into a store.
+
+    Parameters
+    ----------
+    run : mapping
+        What ``run.json`` holds.
+    page : str
+        The experiment's page.
+    unpacked : bytes
+        The unpacked answers.
+    store : Store
+        Takes the answers and what they refer to.
+
+    Returns
+    -------
+    list of RunRecord
+        The run, one record for each variant; the store does not hold them yet.
+
+    Raises
+    ------
+    UnsoundError
+        A line is no strict JSON or has another form.
+    """
+    try:
+        return _load(run, page, unpacked, store)
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise UnsoundError(
+            "json", f"{ANSWERS_FILE} has a line of another form: {error!r:.80}"
+        ) from None
+
+
+def _load(
+    run: JsonMapping, page: str, unpacked: bytes, store: Store
+) -> list[RunRecord]:
+    """Put the lines of a run into a store, and build its records."""
+    lines: dict[str, list[JsonObject]] = {
+        kind: [] for kind in ("record", "content", "way", "origin", "a")
+    }
+    for line in unpacked.splitlines():
+        entry = parse_json(line, ANSWERS_FILE)
+        lines[entry["k"]].append(entry)
+    origins = [Origin(**entry["v"]) for entry in lines["origin"]]
+    procedures = [entry["v"] for entry in lines["way"]]
+    experiment = run["experiment"]
+    observer = run["observer"]
+    with store.transaction():
+        store.add_contents(
+            (entry["d"], entry["kind"], entry["v"]) for entry in lines["content"]
+        )
+        store.add_timed(
+            (
+                Answered(
+                    Question(entry["s"], *procedures[entry["w"]]),
+                    entry["v"],
+                    origin=origins[entry["o"]],
+                    experiment=experiment["name"],
+                ),
+                entry["t"],
+            )
+            for entry in lines["a"]
+        )
+    return [
+        RunRecord(
+            experiment=experiment["name"],
+            experiment_digest=entry["v"]["digest"],
+            experiment_toml=page,
+            observer=observer["name"],
+            observer_digest=observer["digest"],
+            observer_card=observer["card"],
+            probe=experiment["probe"],
+            layout=entry["v"]["layout"],
+            software=run["software"],
+            grouping=entry["v"]["grouping"],
+            outcome=entry["v"]["outcome"],
+            origins=tuple(Origin(**origin) for origin in run["origins"]),
+            started=run["when"]["started"],
+            finished=run["when"]["finished"],
+        )
+        for entry in lines["record"]
+    ]
+
+
+def open_run(folder: Path) -> Store:
+    """Read a run of a registry into a store in memory, trusting what it says.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+
+    Raises
+    ------
+    UnsoundError
+        A file cannot be read.
+    """
+    run = parse_json(read_file(folder / RUN_FILE), RUN_FILE)
+    page = read_file(folder / PAGE_FILE).decode()
+    store = Store(None)
+    unpacked = unpack(read_file(folder / ANSWERS_FILE))
+    for record in load_run(run, page, unpacked, store):
+        store.adopt_run(record)
+    return store

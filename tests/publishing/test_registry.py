@@ -1,0 +1,131 @@
+"""Registries: what is planted in them is found, and what is published is what was answered."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+
+import psyprobe as pp
+from psyprobe.cli import main
+from psyprobe.errors import InputError
+from psyprobe.files.output import json_text
+from psyprobe.publishing.check import check_registry
+from psyprobe.publishing.identity import run_path
+from psyprobe.publishing.publish import Terms, check_terms, publish
+from psyprobe.publishing.schema import run_schema, schema_errors
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.registry_run import (
+    UnsoundError,
+    pack,
+    parse_json,
+    run_folders,
+    unpack,
+)
+
+REGISTRIES = Path(__file__).resolve().parents[1] / "data" / "registry"
+CASES = list(
+    csv.DictReader(
+        (REGISTRIES / "expected.csv").read_text(encoding="utf-8").splitlines()
+    )
+)
+TERMS = Terms("Example Laboratory")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["case"])
+def test_a_planted_fault_is_found(
+    case: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry = REGISTRIES / case["case"]
+    codes = [code for run in check_registry(registry) for code, _ in run.problems]
+    assert codes[:1] == [case["code"]] * bool(case["code"])
+    if not case["code"]:
+        return
+    assert main(["registry", "check", str(registry)]) == int(case["exit"])
+    assert f": {case['code']}: " in capsys.readouterr().out
+
+
+def test_a_bad_neighbour_leaves_the_others_sound(tmp_path: Path) -> None:
+    registry = shutil.copytree(REGISTRIES / "valid_encoder", tmp_path / "registry")
+    bad = run_folders(registry)[0]
+    (bad / "answers.jsonl.gz").write_bytes(pack(b"{}"))
+    unsound, sound = check_registry(registry)
+    assert unsound.problems and not sound.problems
+
+
+def test_what_is_published_scores_as_the_store(tmp_path: Path) -> None:
+    store = tmp_path / "runs.sqlite"
+    result = pp.run("area", "pixels", store=store, score_only=True)
+    (first,) = publish(store, tmp_path / "registry", TERMS)
+    (again,) = publish(store, tmp_path / "registry", TERMS)
+    assert again.path == first.path and again.present and not first.present
+    (published,) = pp.load_results(tmp_path / "registry")
+    assert json_text(pp.score(published).to_dict()) == json_text(
+        pp.score(result).to_dict()
+    )
+
+
+def test_what_a_registry_does_not_take_is_left_out(tmp_path: Path) -> None:
+    store = tmp_path / "runs.sqlite"
+    pp.run("area", "pixels", store=store, score_only=True)
+    registry = tmp_path / "registry"
+    registry.mkdir()
+    (registry / "registry.toml").write_text(
+        'schema = "psyprobe-registry/1"\nlicence = "CC0-1.0"\ntakes = ["model"]\n'
+    )
+    (outcome,) = publish(store, registry, TERMS)
+    assert "takes model" in outcome.reason and not outcome.path
+    assert [path.name for path in registry.iterdir()] == ["registry.toml"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_random", "reason"),
+    [("person:ada", False, "consent"), ("timm:resnet18", True, "--also-random")],
+)
+def test_people_and_random_weights_are_refused(
+    name: str, is_random: bool, reason: str
+) -> None:
+    card = {"name": name, "ability": "features", "random_weights": is_random}
+    record = RunRecord("area", "", "", name, "", card, "detection", {}, {})
+    with pytest.raises(InputError, match=reason):
+        check_terms(record, {}, TERMS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"a": NaN}',
+        b'{"a": 1, "a": 2}',
+        b'{"a": 1e999}',
+        b'"\\ud800"',
+        b"[" * 10_000 + b"]" * 10_000,
+        b"[" * 40 + b"]" * 40,
+        b"\xff",
+    ],
+)
+def test_json_that_is_not_strict_is_refused(text: bytes) -> None:
+    with pytest.raises(UnsoundError) as refusal:
+        parse_json(text, "run.json")
+    assert refusal.value.code == "json"
+
+
+def test_links_and_other_files_are_refused(tmp_path: Path) -> None:
+    registry = shutil.copytree(REGISTRIES / "valid_encoder", tmp_path / "registry")
+    first, second = run_folders(registry)
+    (first / "page.toml").unlink()
+    (first / "page.toml").symlink_to(second / "page.toml")
+    (second / "evil.py").write_text("raise SystemExit")
+    assert [run.problems[0][0] for run in check_registry(registry)] == ["path", "path"]
+
+
+def test_the_schema_is_checked_as_jsonschema_does() -> None:
+    folder = run_folders(REGISTRIES / "valid_encoder")[0]
+    run = parse_json((folder / "run.json").read_bytes(), "run.json")
+    assert not list(schema_errors(run, run_schema()))
+    assert run_path(run) == folder.parts[-4:]
+    failed = {**run, "status": "failed", "extra": 1}
+    places = [place for place, _ in schema_errors(failed, run_schema())]
+    assert sorted(places) == ["extra", "failure"]
+    assert unpack((folder / "answers.jsonl.gz").read_bytes()).endswith(b"\n")
