@@ -33,6 +33,7 @@ from psyprobe.reporting.provenance import (
     runs_table,
     summarise_stimulus,
 )
+from psyprobe.running.registry_run import is_registry
 from psyprobe.running.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -204,6 +205,8 @@ def _load(
             (f"{run.experiment}, {run.observer}", f"not read: {run.failure}")
             for run in unread
         ]
+        if is_registry(source):
+            continue
         if isinstance(source, Store) or Path(source).suffix != ".nc":
             with open_store(source, create=False) as store:
                 unfinished = [

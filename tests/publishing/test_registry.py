@@ -67,6 +67,17 @@ def test_what_is_published_scores_as_the_store(tmp_path: Path) -> None:
     )
 
 
+def test_score_and_report_take_a_registry(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry = str(REGISTRIES / "valid_encoder")
+    assert main(["score", registry]) == 0
+    assert "packaged:efficientnet_lite0" in capsys.readouterr().out
+    page = tmp_path / "report.html"
+    assert main(["report", registry, "-o", str(page)]) == 0
+    assert "efficientnet_lite0" in page.read_text(encoding="utf-8")
+
+
 def test_what_a_registry_does_not_take_is_left_out(tmp_path: Path) -> None:
     store = tmp_path / "runs.sqlite"
     pp.run("area", "pixels", store=store, score_only=True)

@@ -1,4 +1,4 @@
-"""Make the planted registries anew: `python plant.py`; see README.md."""
+"""Make the planted registries anew: `python benchmarks/plant_registries.py`; see tests/data/registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from psyprobe.publishing.identity import run_path
 from psyprobe.running.registry_run import pack, unpack
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parents[1] / "tests" / "data" / "registry"
 PSYPROBE = [sys.executable, "-m", "psyprobe"]
 CHAT = ["asking.prompts=base", "asking.temperature=1", "asking.repeats.p_yes=1"]
 CHAT += ["asking.repeats.text=1", "levels.contrast.n=6"]
