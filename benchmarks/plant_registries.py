@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from psyprobe.publishing.identity import run_path
+from psyprobe.reporting.publishing.identity import run_path
 from psyprobe.running.registry_run import pack, unpack
 
 HERE = Path(__file__).resolve().parents[1] / "tests" / "data" / "registry"

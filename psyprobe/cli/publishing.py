@@ -7,8 +7,12 @@ from argparse import Namespace
 from pathlib import Path
 
 from psyprobe.files.terminal import say, show
-from psyprobe.publishing.check import check_registry, describe, read_registry_page
-from psyprobe.publishing.publish import Terms, publish
+from psyprobe.reporting.publishing.check import (
+    check_registry,
+    describe,
+    read_registry_page,
+)
+from psyprobe.reporting.publishing.publish import Terms, publish
 from psyprobe.running.registry_run import run_folders
 
 

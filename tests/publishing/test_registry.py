@@ -12,10 +12,10 @@ import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.files.output import json_text
-from psyprobe.publishing.check import check_registry
-from psyprobe.publishing.identity import run_path
-from psyprobe.publishing.publish import Terms, check_terms, publish
-from psyprobe.publishing.schema import run_schema, schema_errors
+from psyprobe.reporting.publishing.check import check_registry
+from psyprobe.reporting.publishing.identity import run_path
+from psyprobe.reporting.publishing.publish import Terms, check_terms, publish
+from psyprobe.reporting.publishing.schema import run_schema, schema_errors
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.registry_run import (
     UnsoundError,

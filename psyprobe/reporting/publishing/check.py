@@ -22,10 +22,15 @@ from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.terminal import printable_line
 from psyprobe.observers.protocol import card_digest
-from psyprobe.publishing.derive import RecordingStore, derive, page_alone, same_record
-from psyprobe.publishing.identity import find_private, observer_kind, run_path
-from psyprobe.publishing.schema import run_schema, schema_errors
-from psyprobe.publishing.scoring import score_records
+from psyprobe.reporting.publishing.derive import (
+    RecordingStore,
+    derive,
+    page_alone,
+    same_record,
+)
+from psyprobe.reporting.publishing.identity import find_private, observer_kind, run_path
+from psyprobe.reporting.publishing.schema import run_schema, schema_errors
+from psyprobe.reporting.publishing.scoring import score_records
 from psyprobe.running.maintenance import verify
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.registry_run import (

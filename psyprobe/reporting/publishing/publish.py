@@ -14,10 +14,14 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import json_text, make_folder, toml_text, write_text
 from psyprobe.probes.reproduce import is_score_only
-from psyprobe.publishing.check import Findings, check_run, read_registry_page
-from psyprobe.publishing.derive import RecordingStore, derive, page_alone
-from psyprobe.publishing.identity import observer_kind, run_path, without_folders
-from psyprobe.publishing.scoring import load_records, score_records
+from psyprobe.reporting.publishing.check import Findings, check_run, read_registry_page
+from psyprobe.reporting.publishing.derive import RecordingStore, derive, page_alone
+from psyprobe.reporting.publishing.identity import (
+    observer_kind,
+    run_path,
+    without_folders,
+)
+from psyprobe.reporting.publishing.scoring import load_records, score_records
 from psyprobe.running.database import chunks
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.registry_run import (

@@ -25,7 +25,11 @@ _TYPES: dict[str, tuple[type, ...]] = {
 @cache
 def run_schema() -> JsonMapping:
     """Read the schema of ``run.json``."""
-    text = files("psyprobe.publishing").joinpath("run.schema.json").read_text("utf-8")
+    text = (
+        files("psyprobe.reporting.publishing")
+        .joinpath("run.schema.json")
+        .read_text("utf-8")
+    )
     schema: JsonMapping = json.loads(text)
     return schema
 
