@@ -26,6 +26,7 @@ from psyprobe.probes.harnesses import harness_names
 from psyprobe.probes.results import (
     all_scores,
     compare,
+    has_thresholds,
     plot,
     scoreboard,
     scores_and_failures,
@@ -64,9 +65,12 @@ def score_command(arguments: Namespace) -> int:
 def compare_command(arguments: Namespace) -> int:
     """Print the differences of all finished runs from a baseline."""
     results, failures = _load_results(arguments.results)
-    _, scores, unscored = scores_and_failures(results, measure=arguments.measure)
+    answered = list(filter(has_thresholds, results))
+    others = [result for result in results if not has_thresholds(result)]
+    _, scores, unscored = scores_and_failures(others, measure=arguments.measure)
     names = ("baseline", "margin", "confidence")
-    compared = compare(scores, **{name: getattr(arguments, name) for name in names})
+    options = {name: getattr(arguments, name) for name in names}
+    compared = compare(answered, scores, **options)
     show(compared.to_dict(), compared.table(arguments.format), arguments)
     return _tell_failures([*failures, *unscored])
 

@@ -9,6 +9,7 @@ subfigure that it draws on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from psyprobe._typing import Option
@@ -188,6 +189,9 @@ def compare(
 ) -> Comparison:
     """Compare observers on the same variants or items: differences, and which are certain.
 
+    Of answers to questions (of chat models, people or decision stages), the curves of sensitivity
+    are compared at each level, with a band that holds all levels at once.
+
     Printed intervals of two scores that overlap say little about their difference: what both saw
     alike cancels in it.
 
@@ -214,7 +218,8 @@ def compare(
     Raises
     ------
     InputError
-        Nothing can be compared: a single variant was shown, or not the same ones.
+        Nothing can be compared: a single variant was shown, or not the same ones; or answers
+        without a baseline.
     UnknownNameError
         There is no such baseline.
 
@@ -228,23 +233,45 @@ def compare(
     """
     from xarray import Dataset
 
+    from psyprobe.analysis.comparison.table import Comparison as ComparisonTable
     from psyprobe.analysis.comparison.table import compare as compare_scores
+    from psyprobe.analysis.words.difference import compare_curves
 
     scores: list[Score] = []
+    answered: list[Dataset] = []
     for argument in results_or_scores:
         single = isinstance(argument, Dataset) or hasattr(argument, "rows")
         entries: Iterable[Any] = (
             [argument] if single else cast("Iterable[Any]", argument)
         )
         for entry in entries:
-            scores += (
-                score_layers(entry, **options)
-                if isinstance(entry, Dataset)
-                else [entry]
-            )
-    return compare_scores(
+            if not isinstance(entry, Dataset):
+                scores.append(entry)
+            elif has_thresholds(entry):
+                answered.append(entry)
+            else:
+                scores += score_layers(entry, **options)
+    levels, notes = compare_curves(answered, baseline, confidence)
+    if answered and not scores:
+        if not levels:
+            raise InputError(notes[0])
+        return ComparisonTable(
+            baseline or levels[0].baseline,
+            (),
+            tuple(notes),
+            confidence,
+            margin,
+            tuple(levels),
+        )
+    compared = compare_scores(
         scores, baseline=baseline, margin=margin, confidence=confidence
     )
+    return replace(compared, levels=tuple(levels), notes=(*compared.notes, *notes))
+
+
+def has_thresholds(result: Dataset) -> bool:
+    """Tell whether a result holds answers to trials, from which thresholds are fitted."""
+    return {"prompt", "response", "catch"} <= set(result.variables)
 
 
 def plot(

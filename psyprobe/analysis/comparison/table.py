@@ -36,6 +36,8 @@ from psyprobe.files.terminal import lay_out
 if TYPE_CHECKING:
     import pandas as pd
 
+    from psyprobe.analysis.words.difference import LevelDifference
+
 #: Level of all tests, after Holm's correction.
 ALPHA = 0.05
 #: Fewest tests of one scale over which a difference is averaged.
@@ -137,6 +139,11 @@ class ComparedRow(Recorded):
 _HEADINGS = (
     *("score", "difference [interval]", "p (Holm)", "ranks", "smallest", "verdict"),
 )
+_LEVEL_KEY = (
+    "band: if the same observers had answered other trials, or other prompts where several were "
+    "asked; with {confidence} % it holds all levels of all comparisons of an experiment at once."
+)
+_LEVEL_HEADINGS = ("difference of log10 sensitivity [band]", "verdict")
 
 
 @dataclass(frozen=True)
@@ -150,6 +157,8 @@ class Comparison:
     confidence: float
     #: Difference of a score within which observers are equivalent.
     margin: float
+    #: Differences of curves that were measured by answers, level by level.
+    levels: tuple[LevelDifference, ...] = ()
 
     def table(self, format: str = "text") -> str:
         """Lay out all differences as text, Markdown, LaTeX, CSV or JSON.
@@ -163,11 +172,14 @@ class Comparison:
         if format == "json":
             return tables.json_text(self.to_dict())
         if format == "csv":
-            return tables.csv_text([row.record() for row in self.rows])
+            return tables.csv_text(self._records())
         blocks = []
         for test in dict.fromkeys(row.test for row in self.rows):
             cells = [row.cells() for row in self.rows if row.test == test]
             blocks.append(lay_out(format, [[test, *_HEADINGS], *cells]))
+        for experiment in dict.fromkeys(row.experiment for row in self.levels):
+            cells = [row.cells() for row in self.levels if row.experiment == experiment]
+            blocks.append(lay_out(format, [[experiment, *_LEVEL_HEADINGS], *cells]))
         return tables.document(format, blocks, self._lines())
 
     def to_dict(self) -> JsonObject:
@@ -177,21 +189,33 @@ class Comparison:
             "confidence": self.confidence,
             "margin": self.margin,
             "rows": [row.record() for row in self.rows],
+            "levels": [row.record() for row in self.levels],
             "notes": list(self.notes),
         }
+
+    def _records(self) -> list[JsonObject]:
+        """Collect the flat records of all rows."""
+        return [
+            *(row.record() for row in self.rows),
+            *(row.record() for row in self.levels),
+        ]
 
     def to_frame(self) -> pd.DataFrame:
         """Convert all single values to a pandas table, one row a comparison."""
         import pandas
 
-        return pandas.DataFrame([row.record() for row in self.rows])
+        return pandas.DataFrame(self._records())
 
     def _repr_html_(self) -> str:
         """Show the comparison as an HTML table in a notebook, with folded explanations."""
         from psyprobe.files import html
 
         body = [[row.test, *row.cells()] for row in self.rows]
-        return html.table([["test", "", *_HEADINGS], *body]) + html.folded(
+        tables = html.table([["test", "", *_HEADINGS], *body]) * bool(body)
+        if self.levels:
+            body = [[row.experiment, *row.cells()] for row in self.levels]
+            tables += html.table([["test", "", *_LEVEL_HEADINGS], *body])
+        return tables + html.folded(
             "what the columns mean", html.paragraphs("\n".join(self._lines()))
         )
 
@@ -200,8 +224,10 @@ class Comparison:
 
     def _lines(self) -> list[str]:
         """Write what the columns mean, and notes, as sentences below the table."""
+        key = [_LEVEL_KEY.format(confidence=f"{100 * self.confidence:g}")]
+        notes = [*key * bool(self.levels), *self.notes]
         if not self.rows:
-            return list(self.notes)
+            return notes
         populations = dict.fromkeys(
             f"{row.difference.units} {row.population}" for row in self.rows
         )
@@ -214,7 +240,7 @@ class Comparison:
             "family": f"{counts} comparison{'s' * (families != [1])}",
             "margin": f"{self.margin:g}",
         }
-        return [*(line.format(**facts) for line in _KEY), *self.notes]
+        return [*(line.format(**facts) for line in _KEY), *notes]
 
 
 #: Short names of trivial responders.
