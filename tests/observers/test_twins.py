@@ -249,6 +249,7 @@ RANDOM = {"random_weights": True, **CPU}
 #: An observer of each kind; those that need files or a server are fixtures called KIND_subject.
 SUBJECTS: dict[str, Subject] = {
     "pixels": ("pixels", {}),
+    "reader": ("reader:rapidocr", {}),
     "castlecsf": ("castlecsf", {}),
     "cvvdp": ("cvvdp", CPU),
     "packaged": ("packaged:efficientnet_lite0", RANDOM),
@@ -397,6 +398,14 @@ def test_an_observer(
     asking = {"asking.prompts": "base", "asking.repeats": 2}
     settings = {"levels.contrast.n": 3, **SHORT}
     settings |= asking if kind.ability == "answer" else {}
+    if prefix == "reader":
+        page = "letter_acuity"
+        settings = {
+            "stimulus.parameters.size": [48, 96],
+            "stimulus.parameters.allow_alias": True,
+            "levels.logmar": {"from": -0.3, "to": 0.6, "n": 10, "scale": "linear"},
+            "asking.options.n_max": 12,
+        }
     experiment = load_experiment(page).with_settings(settings)
     results = [
         pp.run(experiment, load_observer(full_name, **options), progress=False)

@@ -1,0 +1,1 @@
+"""Recognisers of text as observers that name letters."""

@@ -1,0 +1,169 @@
+"""Name letters by the recogniser in the package rapidocr: "reader:rapidocr", by onnxruntime.
+
+The package is not imported, since that needs OpenCV and may fetch other models.
+"""
+
+from __future__ import annotations
+
+import math
+from importlib.metadata import files, version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, PsyprobeError, check_known
+from psyprobe.files.images import file_digest
+from psyprobe.files.parsing import packaged_toml
+from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
+from psyprobe.observers.encoders.network import explained
+from psyprobe.observers.protocol import Card
+
+#: Size of its images, (height, width) in px: width decides too, by the columns beside a letter.
+SIZE = (48, 96)
+_TABLE = packaged_toml("psyprobe.observers.readers", "recogniser.toml")
+
+
+class LetterRecogniser(Answering):
+    """An observer that names a letter by a network that was trained to read lines of text.
+
+    The probability of a letter is that of all paths (connectionist temporal classification) that
+    spell it and nothing else. The words of a question do not count, only its alternatives.
+
+    Parameters
+    ----------
+    name : str
+        "rapidocr".
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such reader.
+    PsyprobeError
+        The installed version of the package has not the file that this was checked with.
+    """
+
+    fewest_images = images_at_once = 1
+
+    def __init__(self, name: str) -> None:
+        check_known("reader", [name], ["rapidocr"])
+        path = _find_file()
+        import onnxruntime
+
+        # onnxruntime has no common class of its own.
+        with explained(f"reader:{name}: onnxruntime cannot load {path}", Exception):
+            self._session = onnxruntime.InferenceSession(
+                str(path), providers=["CPUExecutionProvider"]
+            )
+        metadata = self._session.get_modelmeta().custom_metadata_map
+        characters = ["", *metadata["character"].split("\n"), " "]
+        self._index = {character: i for i, character in enumerate(characters)}
+        self.card = Card(
+            f"reader:{name}",
+            "answer",
+            input_size=SIZE,
+            input="normalised",
+            mean=(0.5, 0.5, 0.5),
+            std=(0.5, 0.5, 0.5),
+            weights=f"file {path}",
+            weights_digest=_TABLE["sha256"],
+            licence=_TABLE["licence"],
+            paper=_TABLE["paper"],
+            options={"rule": "ctc_paths", "aliases": _TABLE["aliases"]},
+            software={
+                package: version(package) for package in ("rapidocr", "onnxruntime")
+            },
+        )
+
+    def log_probabilities(
+        self, image: FloatArray, letters: tuple[str, ...]
+    ) -> dict[str, float]:
+        """Compute the natural log-probability that an image spells each letter alone.
+
+        Parameters
+        ----------
+        image : ndarray (48, 96, 3)
+            Display drive in [0, 1].
+        letters : tuple of str
+            Single characters.
+
+        Raises
+        ------
+        InputError
+            The image has another size, or the network does not know a letter.
+        """
+        if image.shape[:2] != SIZE:
+            height, width = image.shape[:2]
+            raise InputError(
+                f"{self.card.name} looks at images of 48 x 96 px, and this one has {height} x "
+                f"{width} px; draw it at that size, since resizing changes what is read"
+            )
+        for letter in letters:
+            if letter not in self._index or not letter.strip():
+                raise InputError(
+                    f"{self.card.name} names single characters, and {letter!r} is none that it "
+                    "knows; ask by the probe identify which of several letters is shown"
+                )
+        pixels = (np.asarray(image, np.float32) - np.float32(0.5)) / np.float32(0.5)
+        # Channels stand as blue, green, red.
+        batch = np.ascontiguousarray(pixels[None, ..., ::-1].transpose(0, 3, 1, 2))
+        message = f"{self.card.name}: onnxruntime cannot run it"
+        with explained(message, Exception, error=PsyprobeError):
+            steps = self._session.run(None, {"x": batch})[0][0].astype(np.float64)
+        blank = steps[:, 0]
+        return {
+            letter: _log(
+                sum(
+                    _path_sum(blank, steps[:, self._index[character]])
+                    for character in dict.fromkeys(
+                        letter + _TABLE["aliases"].get(letter, "")
+                    )
+                )
+            )
+            for letter in letters
+        }
+
+    def _reply(self, inquiry: Inquiry) -> Answer:
+        """Name the likeliest of the alternatives, and give the log-probability of each."""
+        start = perf_counter()
+        values = self.log_probabilities(inquiry.images[0], inquiry.words)
+        ranked = sorted(values.items(), key=lambda item: -item[1])
+        return Answer(
+            ranked[0][0],
+            tuple(ranked),
+            complete=True,
+            latency=perf_counter() - start,
+            model=self.card.name,
+        )
+
+
+def _find_file() -> Path:
+    """Find the network's file in the package, and check that it is the file that is meant."""
+    for entry in files("rapidocr") or ():
+        path = Path(str(entry.locate()))
+        is_meant = path.name == _TABLE["file"] and path.is_file()
+        if is_meant and file_digest(path) == _TABLE["sha256"]:
+            return path
+    raise PsyprobeError(
+        f"reader:rapidocr: rapidocr {version('rapidocr')} has no {_TABLE['file']} of SHA-256 "
+        f"{_TABLE['sha256'][:12]}...; pip install --no-deps rapidocr=={_TABLE['version']}"
+    )
+
+
+def _path_sum(blank: FloatArray, character: FloatArray) -> float:
+    """Sum the probabilities of all paths that spell one character, over steps (T,)."""
+    before = 1.0
+    within = 0.0
+    after = 0.0
+    for blank_share, character_share in zip(blank, character, strict=True):
+        after = (within + after) * float(blank_share)
+        within = (before + within) * float(character_share)
+        before *= float(blank_share)
+    return within + after
+
+
+def _log(probability: Any) -> float:
+    """Take the natural logarithm, finite also of 0."""
+    return math.log(max(probability, 1e-300))
