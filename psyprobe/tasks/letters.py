@@ -18,6 +18,7 @@ from psyprobe.analysis.words.reply_text import (
     KINDS,
     PHRASES,
     first_and_last,
+    spell,
     without_reasoning,
 )
 
@@ -80,6 +81,7 @@ _UNCHOSEN = re.compile(
     r"|excludes?|rules? out|ruled out|(?:hard|difficult|impossible|tough|unable) to)\b)"
     r"|(?i:n['\u2019]t\b))"
     r"(?:(?!\b(?:but|so|because|hence|is)\b)[^.,;:!?\n]){0,20}?\(?\b[A-E]\b\)?"
+    r"|\(?\b[A-E]\b\)?\?\s*(?i:no|nope|nah|wrong)\b[,.:;]?"
     r"|(?:\b[A-E],\s*)*\(?\b[A-E]\b\)?\W+(?:(?:and|or|nor)\W+(?:(?i:option|choice|letter)\W+)?\(?[A-E]\b\)?\W*)+"
     r"|(?i:\bif (?!i (?:must|had|have|am|was)\b)|\b(?:had|were) (?:it|they|there)\b)"
     r"[^.!?;\n]*"
@@ -126,7 +128,10 @@ _JUDGED = re.compile(
     r"(?i:(yes|true|right|correct)|no|false|wrong|incorrect)\b"
 )
 _CORRECTION = re.compile(
-    r"(?i:\b(?:correction|scratch that|strike that|i meant?|wait|on second thoughts?)\b)[:,.\s]"
+    r"(?i:\b(?:correction|edit|update|scratch that|strike that|i meant?|wait"
+    r"|on (?:second thoughts?|reflection)"
+    r"|i (?:have |just )?(?:changed my mind|misread|misspoke)|i stand corrected"
+    r"|(?:disregard|ignore) (?:that|this|the above|my \w+ answer))\b)[:,.\s]"
 )
 #: What makes the text of an option no answer: a denial before or behind it in its clause, a hedge
 #: in its sentence.
@@ -173,6 +178,14 @@ _NUMBERED = re.compile(
     r"\b(?:images?|gratings?|steps?|figures?|panels?|frames?|clips?|patch(?:es)?|no|number)[ .#]*\Z"
 )
 
+_ORDER_WORDS = ("first", "second", "third", "fourth", "fifth")
+_ORDER = re.compile(rf"\b(?:{'|'.join(_ORDER_WORDS)}|last|\d)\b")
+#: An answer by the place of an option: "the second option", "of the five, the second one".
+_ORDINAL = re.compile(
+    r"\W*(?:(?:i(?:'d| would)? (?:choose|pick|select|say|go with)|it is|answer:) )?"
+    r"(?:of the \w+,? )?(?:the )?"
+    rf"({'|'.join(_ORDER_WORDS)}) (?:option|choice|answer|alternative)\b(?=\W*\Z|[,:]|\W+because)"
+)
 _IS = re.compile(r"(?: half| side| part)? (?:is|are|was|were|looks?|appears?|seems?)\b")
 _NOTHING = re.compile(r"\W*(?:nothing|none)\b(?! (?:else|more))")
 _SIDE = re.compile("(?:left|right)(?:wards)?")
@@ -216,7 +229,7 @@ def read_letter(reply: str, options: Sequence[str] = ()) -> str:
     >>> read_letter("A horse is shown", options=("a cat", "a horse"))
     'B'
     """
-    text = without_struck(first_and_last(without_reasoning(reply)))
+    text = spell(without_struck(first_and_last(without_reasoning(reply))))
     text = text.translate(_SQUARED)
     verdicts = _find_verdicts(text)
     letters = {_read_text(part, options) for part in verdicts or [text]}
@@ -313,9 +326,42 @@ def _read_option(text: str, options: Sequence[str]) -> str:
         named = _named_options(said, options)
         if len(named) == 1:
             return named.pop()
+    ordinal = _read_ordinal(text, options) or _read_words_of_one(text, options)
+    if ordinal:
+        return ordinal
     mentioned = {letter for letter, _, _ in _places(text, options)}
     others = set("ABCDE"[: len(options)]) - mentioned
     return others.pop() if len(others) == 1 and _REMAINING.search(text) else ""
+
+
+def _read_ordinal(text: str, options: Sequence[str]) -> str:
+    """Read "the second option", where no option is a place in an order itself."""
+    match = _ORDINAL.match(text)
+    if match is None or any(map(_ORDER.search, map(_expand, options))):
+        return ""
+    place = _ORDER_WORDS.index(match[1])
+    return "ABCDE"[place] if place < len(options) else ""
+
+
+def _read_words_of_one(text: str, options: Sequence[str]) -> str:
+    """Read the option whose words alone a text has, in any order: "a disc that is green"."""
+    sentences = list(filter(str.strip, _SENTENCE_END.split(text)))
+    qualified = re.search(r"\b(?:that|which) is \w+\W*\Z", text)
+    if (
+        not qualified
+        or len(sentences) != 1
+        or _DENIAL.search(text)
+        or _HEDGE.search(text)
+    ):
+        return ""
+    keys = [set(key) for key in _keys(options)]
+    words = {_stem(word) for word in _WORD.findall(text)} & set().union(*keys)
+    letters = [
+        letter
+        for letter, key in zip("ABCDE", keys, strict=False)
+        if key == words and len(key) > 1
+    ]
+    return letters[0] if len(letters) == 1 else ""
 
 
 def _named_options(text: str, options: Sequence[str]) -> set[str]:

@@ -30,13 +30,16 @@ def test_labelled_replies_get_no_wrong_sign(oracle_data: Path) -> None:
 #: Sets of which the rules were written, with the replies that were decided since: none may be lost.
 #: The first two are read without their questions, which decides more.
 SEEN_YES_NO = (
-    ("yes_no_first.csv", False, 83),
+    ("yes_no_first.csv", False, 81),
     ("yes_no_second.csv", False, 70),
     ("yes_no_third.csv", True, 100),
-    ("yes_no_fourth.csv", True, 95),
-    ("yes_no_fifth.csv", True, 76),
+    ("yes_no_fourth.csv", True, 94),
+    ("yes_no_fifth.csv", True, 84),
+    ("yes_no_sixth.csv", True, 90),
     # Written to be read wrongly, with labels from before they were read.
     ("yes_no_hostile.csv", True, 205),
+    # Denials of denials, doubts and retractions, most of which are to be left undecided.
+    ("yes_no_gates.csv", True, 225),
 )
 
 
@@ -71,6 +74,7 @@ def test_replies_seen_before_keep_their_sign(
         ("letters_third.csv", 55),
         ("letters_fourth.csv", 55),
         ("letters_fifth.csv", 52),
+        ("letters_sixth.csv", 53),
     ],
 )
 def test_labelled_replies_get_no_wrong_letter(
@@ -202,7 +206,6 @@ UNDECIDED = (
     "Yes, at least that's what one might think. But it's not: it is grey.",
     "Ratings:\n- grating: very likely\n- noise: unlikely\n- text: no",
     "Grating: \u2717\nDots: \u2713",
-    "While some images contain stripes or dots, this one does not.",
     "Could be yes, could be no",
     "Nobody would take this for an even grey surface.",
     "I'd hesitate to describe the picture as featureless.",
@@ -295,6 +298,11 @@ def test_every_packaged_yes_no_question_takes_descriptions(name: str) -> None:
     for prompt in load_prompts(name):
         if "yes" in prompt.yes and prompt.group != "forced_choice":
             assert asks_for_pattern(prompt.text, prompt.polarity)
+
+
+def test_what_other_images_have_is_denied_of_this_one() -> None:
+    reply = "While some images contain stripes or dots, this one does not."
+    assert read_reply(reply) == "no"
 
 
 def test_nobody_denies_what_nobody_would_see() -> None:

@@ -37,6 +37,7 @@ from psyprobe.analysis.words.reply_text import (
     plain_text,
     search,
     sentences_of,
+    spell,
     strip_marks,
     without_reasoning,
 )
@@ -47,9 +48,11 @@ from psyprobe.analysis.words.statements import (
     elliptic_sign,
     label_sign,
     mask_other_kinds,
+    name_target,
     names_other_colour,
     opposes,
     question_sign,
+    read_alternative,
     read_statements,
 )
 from psyprobe.errors import InputError
@@ -113,8 +116,12 @@ def read_reply(
     >>> read_reply("Ja.", yes=("ja",), no=("nein",))
     'yes'
     """
-    text = without_struck(first_and_last(without_reasoning(text)))
+    text = spell(without_struck(first_and_last(without_reasoning(text))))
+    question, text = name_target(question, text)
     describes = not question or asks_for_pattern(question, polarity)
+    alternative = read_alternative(text, question, polarity) if describes else None
+    if alternative:
+        return alternative
     elsewhere = False
     kinds: tuple[str, ...] = ()
     if describes:
@@ -178,14 +185,19 @@ def _read_structure(
         if (
             record
             and words.describes
-            and _any_contradicts(words, reading, entries, polarity)
+            and (
+                _any_contradicts(words, reading, entries, polarity)
+                or _any_retracts(words, reading, entries, polarity)
+            )
         ):
             return "ambiguous"
     else:
         return None
     other_reading = _read_words(words, plain_text(other_text), polarity)
     opposed = {reading, other_reading} == {"yes", "no"}
-    return "ambiguous" if opposed else reading
+    entries = [("", other_text)]
+    retracted = words.english and _any_retracts(words, reading, entries, polarity)
+    return "ambiguous" if opposed or retracted else reading
 
 
 def _read_beside(
@@ -200,6 +212,15 @@ def _read_beside(
         return reading
     answers = [(label, _truth(words, label, value)) for label, value in entries]
     answers = [answer for answer in answers if answer[1]]
+    parts = [
+        entry
+        for entry in entries
+        if search("part_label", entry[0]) and "?" not in str(entry[1])
+    ]
+    denied = [words.side(str(value)) == "no" for _, value in parts]
+    if len(parts) == len(answers) > 1 and all(denied):
+        # "Left: no, right: no": it is nowhere.
+        return "no" if polarity == 1 else "ambiguous"
     # Of two things of which neither is the pattern, none says what was asked.
     if len(answers) == 1 and search("asked_alone", answers[0][0]) and polarity == 1:
         return "yes" if answers[0][1] == 1 else "no"
@@ -246,6 +267,17 @@ def _any_contradicts(
         contradicts(reading, "", ["", *sentences_of(plain_text(value))], polarity)
         for _, value in entries
         if isinstance(value, str) and not words.is_answer(value)
+    )
+
+
+def _any_retracts(
+    words: _Words, reading: Reading, entries: Sequence[Entry], polarity: int
+) -> bool:
+    """Tell whether a text takes an answer back and does not end with that answer."""
+    texts = [plain_text(value) for _, value in entries if isinstance(value, str)]
+    return any(
+        search("retraction", text) and _read_words(words, text, polarity) != reading
+        for text in texts
     )
 
 
@@ -325,6 +357,8 @@ def _truth(words: _Words, label: str, value: Value) -> int:
     truth = words.truth(value)
     if truth or not words.describes:
         return truth
+    if not isinstance(value, str) and value in (0, 1) and words.label_sign(label):
+        return 1 if value else -1
     likelihood = to_fraction(value) if search("score_label", label) else None
     if likelihood is not None:
         return 1 if likelihood >= 0.8 else -1 if likelihood <= 0.2 else 0
@@ -359,9 +393,14 @@ def _read_words(words: _Words, plain: str, polarity: int) -> Reading:
     if words.english and _is_refusal(plain, excuses=False):
         return "refusal"
     retractions = list(PHRASES["retraction"].finditer(plain)) if words.english else []
-    if retractions and re.search(r"\w", plain[: retractions[-1].start()]):
-        corrected = _read_words(words, plain[retractions[-1].end() :], polarity)
-        return "ambiguous" if corrected == "invalid" else corrected
+    if retractions:
+        before, after = plain[: retractions[-1].start()], plain[retractions[-1].end() :]
+        # "I was wrong to say no" takes back what it says itself.
+        if re.search(r"\w", before) or re.match(r"\W*[:.,;\n]", after):
+            corrected = _read_words(words, after, polarity)
+            return "ambiguous" if corrected == "invalid" else corrected
+    if words.english and search("hypothetical", plain):
+        return "ambiguous"
     both_answers = words.both_answers.search(plain)
     if both_answers and both_answers["bare"] is not None:
         return "ambiguous"
@@ -556,7 +595,7 @@ class _Words:
         """
         cue = rf"(?:\b{PHRASES['cues'].pattern}|[,:] ?|- )"
         for sentence in reversed(sentences):
-            end = r"(?=$|[,.:]| -| because| as | since)"
+            end = r"(?=$|[,.:]| -| because| as | since| for (?:an? )?(?:pattern|grating|stripes)$)"
             cued = [*re.finditer(cue + self.either + end, sentence)]
             match = (
                 cued[-1]

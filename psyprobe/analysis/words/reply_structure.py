@@ -31,7 +31,7 @@ _FENCE = re.compile(r"```\w*|~~~\w*")
 #: Labels of a verdict, and words that make a label another's: "answer confidence".
 _VERDICT = re.compile(
     r"\b(?:answers?|verdict|decision|response|reply|conclusion|prediction|judge?ment|result|output"
-    r"|choice|label|classification|class|antwort|réponse|respuesta|resposta|risposta|antwoord"
+    r"|choice|label|classification|class|selected|selection|chosen|pick(?:ed)?|overall|antwort|réponse|respuesta|resposta|risposta|antwoord"
     r"|ответ|答案|回答|assistant)\b|^a?$"
 )
 _ABOUT_VERDICT = re.compile(

@@ -14,6 +14,8 @@ Reading: TypeAlias = Literal["yes", "no", "ambiguous", "refusal", "invalid"]
 _READ = 2000
 _TABLE = packaged_toml("psyprobe.analysis.words", "reply_phrases.toml")
 ENGLISH_WORDS: dict[str, list[str]] = _TABLE.pop("english")
+#: Words that decide and are often misspelled.
+_OFTEN_MISSPELLED: list[str] = _TABLE.pop("often_misspelled")["words"]
 #: Words of kinds of patterns, by kind.
 KINDS = {
     kind: re.compile(f"(?i)(?<![a-z])(?:{words.replace(chr(10), '')})(?![a-z])")
@@ -120,6 +122,43 @@ def first_and_last(text: str) -> str:
     4001
     """
     return text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
+
+
+def _misspell(word: str) -> set[str]:
+    """List a word with two neighbouring letters swapped, or a letter inside left out or doubled."""
+    inside = range(1, len(word) - 1)
+    swapped = {word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in inside}
+    doubled = {word[:i] + word[i] + word[i:] for i in inside}
+    left_out = {word[:i] + word[i + 1 :] for i in inside if len(word) > 6}
+    return swapped | doubled | left_out
+
+
+_REAL_WORDS = {
+    *_OFTEN_MISSPELLED,
+    "noting",
+    "gating",
+    "stripped",
+    "patters",
+    "pattered",
+}
+#: Words of replies by how a hurried hand writes them, where this is no word of its own.
+_SPELLED = {
+    misspelled: word
+    for word in _OFTEN_MISSPELLED
+    for misspelled in _misspell(word) - _REAL_WORDS
+}
+_LONG_WORD = re.compile(r"[A-Za-z]{5,}")
+
+
+def spell(text: str) -> str:
+    """Correct usual misspellings of the words that decide; yes and no are none of them.
+
+    Examples
+    --------
+    >>> spell("A unifrom field, noting else, and no strips")
+    'A uniform field, noting else, and no stripes'
+    """
+    return _LONG_WORD.sub(lambda w: _SPELLED.get(w[0].casefold(), w[0]), text)
 
 
 def sentences_of(text: str) -> list[str]:

@@ -26,12 +26,15 @@ def contradicts(lead: Reading, rest: str, sentences: list[str], polarity: int) -
     What follows "although" or "only" contradicts nothing.
     """
     lead_sign = 1 if lead == "yes" else -1
-    for follows in filter(None, (rest, *sentences[1:2])):
+    for follows in filter(None, (rest, *sentences[1:])):
         statement = _combine_sentences([follows])
         # "No objects" may be said of a pattern without any.
         names = statement.explicit or search("flat_word", follows)
         opposed = statement.sign * polarity == -lead_sign
-        if names and opposed and not search("concession", follows):
+        # "Yes. However, it is uniform" takes all back, "yes, though mostly uniform" nothing.
+        whole = follows is not rest and not statement.explicit
+        conceded = search("remainder" if whole else "concession", follows)
+        if names and opposed and not conceded:
             return True
     return False
 
@@ -85,6 +88,50 @@ def _find_question(question: str) -> str:
     plain = plain_text(question)
     asked = [part for part in PART.findall(plain) if "?" in part] or [plain]
     return " ".join(map(strip_marks, asked))
+
+
+_TARGET = re.compile(r"(?i)\b(?:target|stimulus|signal)\b")
+
+
+def name_target(question: str, text: str) -> tuple[str, str]:
+    """Call the target of a question a pattern, in the question and in a reply.
+
+    Examples
+    --------
+    >>> name_target("Is the target visible?", "No target."), name_target("Is it?", "No target.")
+    (('Is the pattern visible?', 'No pattern.'), ('Is it?', 'No target.'))
+    """
+    if not _TARGET.search(_find_question(question)):
+        return question, text
+    return _TARGET.sub("pattern", question), _TARGET.sub("pattern", text)
+
+
+def read_alternative(text: str, question: str, polarity: int) -> Reading | None:
+    """Read which of a question's two things a reply names by its place or with its words.
+
+    Examples
+    --------
+    >>> read_alternative("The latter.", "Is it a grating, or is it all grey?", 1)
+    'no'
+    >>> read_alternative("Gray.", "Is it a grating, or is it all grey?", 1)
+    'no'
+    """
+    alternatives = re.split(r"\bor\b", _find_question(question))
+    signs = [question_sign(alternative) for alternative in alternatives]
+    if sorted(sign or 0 for sign in signs) != [-1, 1]:
+        return None
+    plain = plain_text(text).replace("gray", "grey")
+    sentence = strip_marks((PART.findall(plain) or [""])[-1])
+    by_place = PHRASES["of_two"].fullmatch(sentence)
+    word = re.fullmatch(r"\W*(?:an? |the )?([a-z]{4,})\W*", plain)
+    by_word = [
+        bool(word and re.search(rf"\b{word[1]}\b", alternative.replace("gray", "grey")))
+        for alternative in alternatives
+    ]
+    if not by_place and sum(by_word) != 1:
+        return None
+    second = by_place[1] == "latter" if by_place else by_word[1]
+    return "yes" if signs[second] == polarity else "no"
 
 
 def asked_kinds(question: str) -> tuple[str, ...]:
@@ -176,6 +223,8 @@ def read_statements(sentences: list[str], polarity: int) -> Reading | None:
         if concluded and _combine_sentences([sentences[i][concluded.end() :]]).sign:
             sentences = [sentences[i][concluded.end() :], *sentences[i + 1 :]]
             break
+    if PHRASES["unlike_others"].fullmatch("; ".join(sentences)):
+        return "no" if polarity == 1 else "yes"
     statement = _combine_sentences(sentences)
     if any(PHRASES["elliptic_it"].fullmatch(sentence) for sentence in sentences[1:]):
         return "ambiguous"
@@ -268,6 +317,9 @@ def _denies_later(texts: list[str], statements: list[_Statement]) -> bool:
 def _replace_exceptions(sentence: str) -> str:
     """Rewrite "nothing but" as "see only" and exceptions as statements, and drop asides."""
     sentence = PHRASES["aside"].sub(r"\1", sentence)
+    sentence = PHRASES["undeniable"].sub(" is visible", sentence)
+    sentence = PHRASES["no_way_to_miss"].sub(" i see ", sentence)
+    sentence = PHRASES["not_without"].sub(" with ", sentence)
     sentence = (
         PHRASES["nothing_but"]
         .sub(" see only ", sentence)
@@ -281,6 +333,8 @@ def _replace_exceptions(sentence: str) -> str:
 
 def _replace_unsaid(sentence: str) -> str:
     """Mask what a reply does not assert of the image: conditions, guesses, others' words."""
+    sentence = PHRASES["own_doubt"].sub("i do not think ", sentence)
+    sentence = PHRASES["simile"].sub("", sentence)
     sentence = PHRASES["conceded_first"].sub("", sentence)
     sentence = PHRASES["own_limits"].sub("", sentence)
     sentence = PHRASES["label_of_seen"].sub("", sentence)
@@ -318,6 +372,9 @@ def _read_clause(text: str) -> _Statement:
         return _UNDECIDED
     if search("about_task", text) or search("general", text):
         return _Statement(0)
+    complement = search("complement", text)
+    if complement and not PHRASES["head"].fullmatch(text[: complement.start()]):
+        return _UNDECIDED
     bare = PHRASES["bare_seen"].fullmatch(text)
     if bare:
         return _Statement(
@@ -331,6 +388,9 @@ def _read_clause(text: str) -> _Statement:
         denials = len(PHRASES["negation"].findall(before)) + target[0].startswith(
             "none"
         )
+        if search("compared_denial", after):
+            # "Never have I seen stripes this clear": they are there.
+            return _UNDECIDED
         denied = search("denied", after)
         aside = search("of_its_own", after)
         if denied and search("untrue", after[denied.end() :]):
@@ -347,6 +407,11 @@ def _read_clause(text: str) -> _Statement:
         if denials > 1 or (denials and (denied or other)) or (denied and aside):
             return _UNDECIDED
         if denials == 0 and (search("flat_noun", text) or search("contrasted", after)):
+            return _UNDECIDED
+        *_, last_denial = [None, *PHRASES["negation"].finditer(before)]
+        if last_denial and not PHRASES["between"].fullmatch(
+            before[last_denial.end() :]
+        ):
             return _UNDECIDED
         if denials or denied:
             return _Statement(-1, explicit=True)
