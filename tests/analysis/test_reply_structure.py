@@ -36,6 +36,7 @@ SEEN_YES_NO = (
     ("yes_no_fourth.csv", True, 94),
     ("yes_no_fifth.csv", True, 84),
     ("yes_no_sixth.csv", True, 90),
+    ("yes_no_seventh.csv", True, 95),
     # Written to be read wrongly, with labels from before they were read.
     ("yes_no_hostile.csv", True, 205),
     # Denials of denials, doubts and retractions, most of which are to be left undecided.
@@ -75,6 +76,7 @@ def test_replies_seen_before_keep_their_sign(
         ("letters_fourth.csv", 55),
         ("letters_fifth.csv", 52),
         ("letters_sixth.csv", 53),
+        ("letters_seventh.csv", 53),
     ],
 )
 def test_labelled_replies_get_no_wrong_letter(
