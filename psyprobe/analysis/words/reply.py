@@ -394,10 +394,11 @@ def _read_words(words: _Words, plain: str, polarity: int) -> Reading:
         return "refusal"
     retractions = list(PHRASES["retraction"].finditer(plain)) if words.english else []
     if retractions:
-        before, after = plain[: retractions[-1].start()], plain[retractions[-1].end() :]
+        earlier_text = plain[: retractions[-1].start()]
+        later_text = plain[retractions[-1].end() :]
         # "I was wrong to say no" takes back what it says itself.
-        if re.search(r"\w", before) or re.match(r"\W*[:.,;\n]", after):
-            corrected = _read_words(words, after, polarity)
+        if re.search(r"\w", earlier_text) or re.match(r"\W*[:.,;\n]", later_text):
+            corrected = _read_words(words, later_text, polarity)
             return "ambiguous" if corrected == "invalid" else corrected
     if words.english and search("hypothetical", plain):
         return "ambiguous"
