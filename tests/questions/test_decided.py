@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from noting import same_bytes
 
 import psyprobe as pp
@@ -21,8 +22,15 @@ from psyprobe.analysis.efficiency.ideal_observer import (
     ideal_d_prime,
     proportion_correct,
 )
+from psyprobe.analysis.efficiency.scores import training_notes
+from psyprobe.analysis.psychometric import fit_psychometric
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.observers.decisions.training import TrainedStage, extrapolated_d_prime
+from psyprobe.observers.decisions.recipe import Recipe
+from psyprobe.observers.decisions.training import (
+    TrainedStage,
+    _swapped_d_prime,
+    extrapolated_d_prime,
+)
 from psyprobe.running.store import open_store
 from psyprobe.running.workers import WorkerPool
 
@@ -116,6 +124,8 @@ def test_half_of_the_pixels_have_half_of_the_energy(tmp_path: Path) -> None:
         assert point.efficiency is not None
         assert point.efficiency.low < 0.5 < point.efficiency.high
     assert "efficiency" in str(score)
+    text = " ".join(str(score).split())
+    assert "d' where stages were trained, of endless fields:" in text
     labels = [line.get_label() for line in pp.plot(result).get_lines()]
     assert "ideal observer" in labels
 
@@ -341,6 +351,65 @@ def test_a_trained_stage_survives_json() -> None:
     back = TrainedStage.from_dict(json.loads(json.dumps(trained.to_dict())))
     assert np.array_equal(back.stage.weights, trained.stage.weights)
     assert back.to_dict() == trained.to_dict()
+
+
+def test_a_stage_that_training_limits_says_at_least() -> None:
+    stage = {"value": 4.0, "reached": True, "swapped": [0.0, 0.1]}
+    limited = {**stage, "learning": [[32, 0.5], [128, 0.9]], "endless_d_prime": None}
+    ample = {**stage, "learning": [[32, 1.8], [128, 1.9]], "endless_d_prime": 1.93}
+    attributes = {"training": json.dumps([limited, {**ample, "value": 8.0}])}
+    notes = training_notes(xr.Dataset(attrs=attributes))
+    assert any(
+        "training-limited: at least 0.90 at 4, 1.93 at 8" in note for note in notes
+    )
+
+
+def test_a_fall_of_three_errors_towards_higher_contrast_has_no_threshold() -> None:
+    """Right answers that rise and fall again are told as no threshold."""
+    contrast = np.geomspace(0.01, 0.3, 6)
+    trials = np.full(6, 80)
+    right = np.array([42, 50, 66, 76, 76, 76])
+    rising = fit_psychometric(contrast, right, trials, guess=0.5)
+    assert rising.status == "ok"
+    # 60 of 80 after 76 of 80: a difference of 3.7 errors.
+    falling = fit_psychometric(contrast, [*right[:-1].tolist(), 60], trials, guess=0.5)
+    assert falling.status == "non_monotone"
+    assert np.isnan(falling.threshold)
+
+
+SMALL = {"stimulus.parameters.size": 64, "stimulus.parameters.ppd": 16}
+#: Pages of tasks, at a few levels of a small image.
+TASKS: dict[str, dict[str, Any]] = {
+    "contrast_discrimination": {"levels.contrast.values": [0.05], **SMALL},
+    "landolt_4": {"levels.logmar.values": [0.6, 0.9]},
+}
+
+
+def test_labels_are_swapped_sixty_times_by_chance() -> None:
+    signals, blanks = np.random.default_rng(4).normal(size=(2, 40, 6))
+    mean, error = _swapped_d_prime(Recipe(), signals[None], blanks)
+    assert abs(mean) < 3 * error
+    # A single swap scatters by about 0.3 with eight held-out fields.
+    assert error < 0.055
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_pages_of_each_task_are_answered(name: str) -> None:
+    page = pp.load_experiment(name).with_settings(
+        {
+            "asking.design": "constant",
+            "asking.options": {},
+            "asking.repeats": 1,
+            **TASKS[name],
+        }
+    )
+    result = pp.run(page, pp.decide("pixels", stage="template", pairs=16))
+    assert np.isfinite(result["response"].values.astype(float)).any()
+
+
+def test_clips_are_refused_in_a_sentence() -> None:
+    with pytest.raises(InputError, match="stages are trained on still images"):
+        pp.run("temporal_flicker", pp.decide("pixels", pairs=16))
 
 
 def test_endless_training_is_told_only_near_it() -> None:

@@ -345,6 +345,11 @@ def training_notes(result: xr.Dataset) -> list[str]:
             f"at {_list_levels(limited)} d' still grows with training: efficiency is at least what "
             "is shown; give more pairs"
         )
+    learned = [_endless_note(stage) for stage in stages if stage["learning"]]
+    if learned:
+        notes.append(
+            f"d' where stages were trained, of endless fields: {', '.join(learned)}"
+        )
     leaks = [
         stage
         for stage in stages
@@ -359,6 +364,15 @@ def training_notes(result: xr.Dataset) -> list[str]:
             "no external noise: efficiency is not defined, and the threshold is a rounding floor"
         )
     return notes
+
+
+def _endless_note(stage: JsonMapping) -> str:
+    """Describe the d' of a stage after endless training, or that training limits it."""
+    endless = stage["endless_d_prime"]
+    if endless:
+        return f"{endless:.2f} at {stage['value']:g}"
+    _, reached = stage["learning"][-1]
+    return f"training-limited: at least {reached:.2f} at {stage['value']:g}"
 
 
 def limited_stages(result: xr.Dataset) -> list[JsonMapping]:

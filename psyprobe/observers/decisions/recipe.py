@@ -20,7 +20,7 @@ STAGES = {
     "ideal": "the signal itself, in the light of the display; no features are taken",
 }
 #: Part of each trained stage: raise it when training changes.
-VERSION = "training 1"
+VERSION = "training 2"
 #: Contrasts and fields of the pilot of a stage that is trained near threshold.
 PILOT_CONTRASTS = 6
 PILOT_FIELDS = 32

@@ -44,7 +44,9 @@ _SHARES = (0.25, 0.5, 1.0)
 #: Share of d' without end that must be reached before it is told.
 _LEAST_SHARE = 0.85
 #: Trainings with labels swapped at random, which must find nothing.
-_SWAPS = 12
+_SWAPS = 60
+#: As many for the logistic stage, of which one training takes as long as 80 of the others.
+_LOGISTIC_SWAPS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +281,8 @@ def _swapped_d_prime(
     classes = np.concatenate([signals, blanks[None]]) if len(signals) == 1 else signals
     trained = np.arange(count) < count * (FOLDS - 1) // FOLDS
     values = []
-    for _ in range(_SWAPS):
+    swaps = _LOGISTIC_SWAPS if recipe.stage == "logistic" else _SWAPS
+    for _ in range(swaps):
         order = generator.permuted(np.tile(np.arange(len(classes)), (count, 1)), axis=1)
         swapped = np.stack(
             [classes[order[:, i], np.arange(count)] for i in range(len(classes))]
