@@ -234,7 +234,9 @@ def test_a_run_killed_in_training_and_after_goes_on_to_the_same_bytes(
     # In the second stage's training, which is done anew, and in trials.
     for moment in (training * 3 // 4, training // 2 + trials // 2):
         killed = subprocess.run(
-            [sys.executable, "-c", DYING, page, store, str(moment)], check=False
+            [sys.executable, "-c", DYING, page, store, str(moment)],
+            check=False,
+            timeout=120,
         )
         assert killed.returncode == -signal.SIGKILL
     calls = 0
