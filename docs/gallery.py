@@ -398,8 +398,8 @@ def _experiment(folder: Path, name: str) -> tuple[str, str]:
         _differences(page.get("differences", ())),
         _differences(page.get("assumed", ()), "What the source does not say"),
         f"![{page['title']}]({image})",
-        f"Responses of `{made['result'].attrs['observer']}`, at fewer levels than the "
-        "experiment file has.",
+        f"Responses of `{made['result'].attrs['observer']}`, at fewer levels and by fewer "
+        "questions than the experiment file has.",
         section,
         _certificate(spec, experiment.display),
         *ending,
@@ -422,9 +422,13 @@ def _experiment_code(name: str, experiment: Experiment) -> str:
         "acuity",
     )
     if words:
+        changes.append("fewer_questions = {'prompts': experiment.asking.prompts[:1]}")
+        if experiment.asking.design == "quest_plus":
+            changes.append(
+                "fewer_questions['options'] = {**experiment.asking.options, 'n_max': 30}"
+            )
         changes += [
-            "asking = experiment.asking.model_copy(update={'prompts': "
-            "experiment.asking.prompts[:1]})",
+            "asking = experiment.asking.model_copy(update=fewer_questions)",
             "experiment = experiment.model_copy(update={'asking': asking})",
         ]
     return _EXPERIMENT.format(
