@@ -12,7 +12,12 @@ import numpy as np
 import psyprobe as pp
 from psyprobe.experiment import Experiment
 from psyprobe.probes.words.identification import read_alternatives
-from psyprobe.probes.words.prompt_variant import axis_levels
+from psyprobe.probes.words.prompt_variant import (
+    adaptive,
+    axis_levels,
+    fine_contrasts,
+    require_asking,
+)
 
 #: A page whose images are the same in every trial, so that they can be known.
 STILL = {"delivery.bits": "float", "options.jitter": {}}
@@ -31,9 +36,12 @@ def knowing(
     """
     levels = axis_levels(experiment)
     alternatives = read_alternatives(experiment)
+    contrasts = levels.values
+    if levels.parameter == "contrast" and adaptive(require_asking(experiment).design):
+        contrasts = fine_contrasts(contrasts)
     images: dict[bytes, tuple[str, float]] = {}
     for name, value in zip(alternatives.names, alternatives.values, strict=True):
-        for level in levels.values:
+        for level in contrasts:
             spec = experiment.spec(
                 **{
                     levels.level: levels.level_values[0],

@@ -48,6 +48,18 @@ def test_a_planted_threshold_comes_back_at_a_guess_rate_of_one_in_m(
     assert low < 0.2 < high < 1.6 * low
 
 
+def test_a_planted_contrast_of_dark_letters_comes_back() -> None:
+    """Levels of the page are negative; thresholds are of the contrast without its sign."""
+    experiment = page(
+        "letter_contrast", levels__letter_size={"values": [0.4]}, **still()
+    )
+    result = pp.run(experiment, knowing(experiment, weibull(0.03)), progress=False)
+    csf = chat_csf(result)
+    low, high = (float(csf[f"threshold_{end}"].squeeze()) for end in ("low", "high"))
+    assert low < 0.03 < high < 2 * low
+    assert "threshold with C and O counted" in " ".join(str(pp.score(result)).split())
+
+
 def still() -> dict[str, Any]:
     return {key.replace(".", "__"): value for key, value in STILL.items()}
 

@@ -319,7 +319,8 @@ def _contrasts(result: xr.Dataset) -> FloatArray:
     stimulus_axis = stimulus_axis_of(result).name
     levels = fit.experiment_table(result, "levels")
     if stimulus_axis == "contrast" and "contrast" in levels:
-        ends = read_levels("contrast", levels["contrast"])[[0, -1]]
+        # Those of dark ink are below 0 on the page.
+        ends = np.sort(np.abs(read_levels("contrast", levels["contrast"])[[0, -1]]))
     elif stimulus_axis == "period" and "frequency" in levels:
         ends = 1 / read_levels("frequency", levels["frequency"])[[-1, 0]]
     elif difference := fit.experiment_table(result, "difference"):
