@@ -382,7 +382,7 @@ def _experiment(folder: Path, name: str) -> tuple[str, str]:
             f"# {page['title']}",
             about,
             _differences(page.get("differences", ())),
-            "No simulated observer names labels, so this page has no figure of responses.",
+            "No simulated observer names letters, rings or E: there is no figure of responses.",
             _certificate(experiment.spec(**_middle(experiment)), experiment.display),
             *ending,
         )
