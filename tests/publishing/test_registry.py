@@ -131,7 +131,7 @@ def test_links_and_other_files_are_refused(tmp_path: Path) -> None:
     assert [run.problems[0][0] for run in check_registry(registry)] == ["path", "path"]
 
 
-def test_the_schema_is_checked_as_jsonschema_does() -> None:
+def test_the_schema_names_the_place_of_each_fault() -> None:
     folder = run_folders(REGISTRIES / "valid_encoder")[0]
     run = parse_json((folder / "run.json").read_bytes(), "run.json")
     assert not list(schema_errors(run, run_schema()))
