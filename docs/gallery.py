@@ -425,7 +425,7 @@ def _experiment_code(name: str, experiment: Experiment) -> str:
         changes.append("fewer_questions = {'prompts': experiment.asking.prompts[:1]}")
         if experiment.asking.design == "quest_plus":
             changes.append(
-                "fewer_questions['options'] = {**experiment.asking.options, 'n_max': 30}"
+                "fewer_questions['options'] = {**experiment.asking.options, 'n_max': 20}"
             )
         changes += [
             "asking = experiment.asking.model_copy(update=fewer_questions)",

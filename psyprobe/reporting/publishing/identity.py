@@ -33,7 +33,7 @@ def slug(name: str) -> str:
     Examples
     --------
     >>> slug("pixels"), slug("openai:a/b"), slug("openai:a-b")
-    ('pixels', 'openai-a-b-dfeae4', 'openai-a-b-c79b7a')
+    ('pixels', 'openai-a-b-038887', 'openai-a-b-76c3c3')
     """
     text = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:_LARGEST_NAME]
     if text == name and not _RESERVED.fullmatch(name):
