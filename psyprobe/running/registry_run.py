@@ -375,7 +375,10 @@ def open_run(folder: Path) -> Store:
         A file cannot be read.
     """
     run = parse_json(read_file(folder / RUN_FILE), RUN_FILE)
-    page = read_file(folder / PAGE_FILE).decode()
+    try:
+        page = read_file(folder / PAGE_FILE).decode()
+    except UnicodeDecodeError as error:
+        raise UnsoundError("json", f"{PAGE_FILE} is no UTF-8: {error}") from None
     store = Store(None)
     unpacked = unpack(read_file(folder / ANSWERS_FILE))
     for record in load_run(run, page, unpacked, store):

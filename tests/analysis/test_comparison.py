@@ -206,6 +206,7 @@ def test_ranks_hold_whom_nothing_tells_apart() -> None:
 
 
 R_S = Metric("alignment", "r_s", more_is_better=True, digits=2)
+ERROR = Metric("matching", "RMSE", more_is_better=False, digits=3)
 KEYS = tuple(f"phase {phase}" for phase in range(0, 360, 45))
 
 
@@ -275,6 +276,35 @@ def test_many_tests_are_one_sample_of_tests() -> None:
     summary = compare(scores, baseline="second").rows[-1]
     assert summary.test == "over 3 tests"
     assert (summary.population, summary.difference.units) == ("tests", 3)
+
+
+@dataclass(frozen=True)
+class PlantedError(Planted):
+    """A score of errors, of which the smaller is the better."""
+
+    def rows(self) -> list[Row]:
+        rows = []
+        for responder, logarithms in self.entries.items():
+            values = tuple(10.0 ** np.asarray(logarithms))
+            sample = Sample("variants", KEYS[: len(values)], values, "log10")
+            entry = Entry(sample.mean(), sample=sample)
+            rows.append(Row("planted", responder, "", {}, {}, {ERROR: entry}))
+        return rows
+
+
+def test_over_tests_a_small_error_ranks_first_beside_large_correlations() -> None:
+    scores: list[Planted] = []
+    for observer, shift in (("better", 0.3), ("worse one", 0.0)):
+        for experiment in ("gabor", "noise", "area"):
+            score = planted(observer, shift, experiment)
+            errors = {name: -np.asarray(z) for name, z in score.entries.items()}
+            scores.append(score)
+            scores.append(PlantedError(observer, f"match {experiment}", errors))
+    over_tests = [
+        row for row in compare(scores, baseline="worse one").rows if "over" in row.test
+    ]
+    assert [row.scale for row in over_tests] == ["z", "log10"]
+    assert [(row.verdict, row.ranks) for row in over_tests] == [("better", (1, 1))] * 2
 
 
 def test_what_cannot_be_compared_is_said() -> None:

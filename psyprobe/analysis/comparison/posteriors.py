@@ -36,7 +36,7 @@ class ThresholdDifference(Recorded):
 
     @property
     def different(self) -> bool:
-        """Whether the interval excludes 0."""
+        """Tell whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 

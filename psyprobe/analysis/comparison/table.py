@@ -474,7 +474,8 @@ def _over_tests(
         if compared and compared[0].baseline not in _TRIVIAL.values():
             most = max(members.values(), key=len)
             samples[compared[0].baseline] = _sample_of_tests(most, "baseline_value")
-        ranks = _ranks(samples, rows[0].more_is_better, confidence)
+        more_is_better = bool(compared) and compared[0].more_is_better
+        ranks = _ranks(samples, more_is_better, confidence)
         summaries += [
             replace(row, ranks=ranks[row.observer]) for row in _corrected(compared)
         ]

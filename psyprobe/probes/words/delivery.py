@@ -544,7 +544,7 @@ class Scene:
 
     @property
     def scales(self) -> bool:
-        """Whether the stimulus axis scales one pattern, which keeps its form."""
+        """Tell whether the stimulus axis scales one pattern, which keeps its form."""
         return self.axis_parameter.split("_")[-1] == "contrast"
 
     def axis_level(self, contrast: float) -> dict[str, float]:

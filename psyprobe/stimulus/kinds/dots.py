@@ -225,14 +225,14 @@ class Dots(Clip, _DotField):
         motion = Motion(self.shape, self.radius * self.ppd, sets)
         light: list[float] = []
 
-        def watched() -> Iterator[Float64]:
+        def measured_frames() -> Iterator[Float64]:
             for frame in frames:
                 pattern = planes_of(frame, self, measurements).pattern
                 motion.add(pattern / self.luminance - 1)
                 light.append(float(pattern.mean()) / self.luminance - 1)
                 yield frame
 
-        entries = super().measure_frames(watched(), measurements.empty())
+        entries = super().measure_frames(measured_frames(), measurements.empty())
         if measurements.refined and self.contrast > 0:
             self._measure_motion(motion, float(np.mean(light)), measurements)
         return entries + measurements.entries
@@ -261,15 +261,15 @@ class Dots(Clip, _DotField):
         if np.isnan(at_request.chance):
             return
         slack = _CHANCE * at_request.chance
-        found = at_request
+        peak = at_request
         if coherence > 2 * slack:
-            found = motion.find()
+            peak = motion.find()
             # A ring of noise draws the peak inwards.
-            doubt = slack + abs(found.level)
+            doubt = slack + abs(peak.level)
             blur = motion.blur * doubt / coherence / step
-            speed = np.hypot(found.x, found.y) / self.ppd * self.fps / sets
+            speed = np.hypot(peak.x, peak.y) / self.ppd * self.fps / sets
             measurements.add("speed", self.speed, speed, _METHOD, extra=blur)
-            turn = np.degrees(np.arctan2(found.y, found.x)) - self.heading
+            turn = np.degrees(np.arctan2(peak.y, peak.x)) - self.heading
             turn = (turn + 180) % 360 - 180
             measurements.add(
                 "heading",
@@ -280,7 +280,7 @@ class Dots(Clip, _DotField):
             )
         # Those that a lifetime ends are some more or less of the signal's.
         slack += 2 / np.sqrt(self.count * self.frames) if self.lifetime else 0.0
-        measurements.add("coherence", coherence, found.share, _METHOD, extra=slack)
+        measurements.add("coherence", coherence, peak.share, _METHOD, extra=slack)
 
 
 @check_keywords

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +32,7 @@ from psyprobe.stimulus.specification import draw_kind
 from psyprobe.stimulus.stimulus import Stimulus
 from psyprobe.stimulus.tolerances import STANDARD_ERRORS
 
-_FOUND = "peaks of the element's filter, Gauss-Newton on all elements"
+_METHOD = "peaks of the element's filter, Gauss-Newton on all elements"
 
 #: Smallest spacing of elements, in standard deviations of their envelope.
 _CLOSEST = 4.0
@@ -89,7 +90,7 @@ class ElementField(Modulation):
             self.radius * self.ppd,
         )
         layout = self.layout()
-        measurements.add("elements", len(layout), len(elements.x), _FOUND)
+        measurements.add("elements", len(layout), len(elements.x), _METHOD)
         if not len(elements.x):
             return
         doubt = STANDARD_ERRORS * measurements.pixel_error(self.contrast)
@@ -99,18 +100,18 @@ class ElementField(Modulation):
         nearest = distance.argmin(axis=1)
         extra = doubt * float(elements.gain[:2].max())
         furthest = float(distance.min(axis=1).max()) * self.ppd
-        measurements.add("element position", 0.0, furthest, _FOUND, extra=extra)
+        measurements.add("element position", 0.0, furthest, _METHOD, extra=extra)
         if self.frequency:
             turn = np.degrees(elements.angle[nearest]) - layout[:, 2]
             turn = np.abs((turn + 90) % 180 - 90).max()
             doubt *= float(np.degrees(elements.gain[2].max()))
-            measurements.add("element orientation", 0.0, turn, _FOUND, extra=doubt)
+            measurements.add("element orientation", 0.0, turn, _METHOD, extra=doubt)
         if len(places) > 1 and len(layout) > 1:
             measurements.add(
                 "smallest spacing",
                 _smallest_spacing(layout[:, :2]),
                 _smallest_spacing(places),
-                _FOUND,
+                _METHOD,
                 extra=2 * extra / (_CLOSEST * self.radius * self.ppd),
             )
         self._measure_layout(elements, measurements)
@@ -168,7 +169,7 @@ class _Field:
 
     def scatter(self, count: int, generator: np.random.Generator) -> None:
         """Add single places at random."""
-        places = (generator.uniform(-self.half, self.half)[None] for _ in range(10**9))
+        places = (generator.uniform(-self.half, self.half)[None] for _ in repeat(None))
         self.fill(count, places, "elements")
 
 
@@ -342,7 +343,7 @@ def _lay_path(
     """Draw places and orientations, the path first, with random turns, (count, 4)."""
     generator = np.random.default_rng(seed)
     field = _Field(size, 2 * radius, distance)
-    paths = (_path(generator, path_angle, path_elements, spacing) for _ in range(10**9))
+    paths = (_path(generator, path_angle, path_elements, spacing) for _ in repeat(None))
     straight = (
         path
         for path in paths
@@ -445,7 +446,7 @@ class Glass(ElementField):
             "pair coherence", requested, along.mean(), method, extra=2 / count
         )
         measurements.add(
-            "pair separation", self.separation, np.median(np.abs(pair)), _FOUND
+            "pair separation", self.separation, np.median(np.abs(pair)), _METHOD
         )
 
 

@@ -61,13 +61,13 @@ class Film(Clip, Photographic):
         """Measure each frame as a photograph, and mean and contrast over all frames."""
         moments: list[tuple[float, float]] = []
 
-        def watched() -> Iterator[Float64]:
+        def measured_frames() -> Iterator[Float64]:
             for frame in frames:
                 planes = planes_of(frame, self, measurements)
                 moments.append(self.window_moments(planes.pattern))
                 yield frame
 
-        entries = super().measure_frames(watched(), measurements.empty())
+        entries = super().measure_frames(measured_frames(), measurements.empty())
         measurements.add("frames", self.frames, len(moments), "a count")
         if self.contrast > 0:
             self.measure_window(moments, measurements)

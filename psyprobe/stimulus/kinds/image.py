@@ -54,7 +54,6 @@ class Stamp(NamedTuple):
 
 
 def stamp_of(path: Path) -> Stamp:
-    """Return the stamp of a file, or raise an `InputError` with the reason."""
     """Return a file's path with its times and size, by which a changed file is noticed."""
     try:
         state = path.stat()
@@ -295,10 +294,7 @@ class Image(Photographic):
         self._require("picture", self.picture < count, allowed)
 
     def unit(self) -> FloatArray:
-        """Draw the photographs with mean 0 and RMS contrast 1 in the window, shape (n, H, W).
-
-        In its window each has a mean of 0 and an RMS contrast of 1.
-        """
+        """Draw the photographs with mean 0 and RMS contrast 1 in the window, shape (n, H, W)."""
         pictures = Pictures(self.file)
         images = []
         for single in self.singles():

@@ -161,7 +161,7 @@ class _Place(NamedTuple):
 
     @property
     def turns(self) -> bool:
-        """Whether it looks different when it is turned."""
+        """Tell whether it looks different when it is turned."""
         return self.font is not None or self.name != "O"
 
     def outlines(self) -> tuple[Outline, ...]:
