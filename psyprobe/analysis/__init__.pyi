@@ -4,6 +4,35 @@ from psyprobe.analysis.alignment import align as align
 from psyprobe.analysis.alignment import alignment_score as alignment_score
 from psyprobe.analysis.alignment import attainable_alignment as attainable_alignment
 from psyprobe.analysis.alignment import score_slices as score_slices
+from psyprobe.analysis.comparison.level_process import LevelProcess as LevelProcess
+from psyprobe.analysis.comparison.level_process import (
+    fit_level_process as fit_level_process,
+)
+from psyprobe.analysis.comparison.models import RankCorrelation as RankCorrelation
+from psyprobe.analysis.comparison.models import (
+    family_rank_correlation as family_rank_correlation,
+)
+from psyprobe.analysis.comparison.models import (
+    partial_rank_correlation as partial_rank_correlation,
+)
+from psyprobe.analysis.comparison.models import rank_correlation as rank_correlation
+from psyprobe.analysis.comparison.people import Band as Band
+from psyprobe.analysis.comparison.people import GroupMean as GroupMean
+from psyprobe.analysis.comparison.people import Shift as Shift
+from psyprobe.analysis.comparison.people import band_of_draws as band_of_draws
+from psyprobe.analysis.comparison.people import condition_shift as condition_shift
+from psyprobe.analysis.comparison.people import group_mean as group_mean
+from psyprobe.analysis.comparison.people import people_band as people_band
+from psyprobe.analysis.comparison.posteriors import Ratio as Ratio
+from psyprobe.analysis.comparison.posteriors import (
+    ThresholdDifference as ThresholdDifference,
+)
+from psyprobe.analysis.comparison.posteriors import (
+    fraction_of_people as fraction_of_people,
+)
+from psyprobe.analysis.comparison.posteriors import (
+    threshold_difference as threshold_difference,
+)
 from psyprobe.analysis.comparison.sample import Sample as Sample
 from psyprobe.analysis.comparison.table import Comparison as Comparison
 from psyprobe.analysis.comparison.table import compare as compare
@@ -11,6 +40,8 @@ from psyprobe.analysis.detection import DetectionScore as DetectionScore
 from psyprobe.analysis.detection import ResponderScore as ResponderScore
 from psyprobe.analysis.detection import score_detection as score_detection
 from psyprobe.analysis.distance import angular_distance as angular_distance
+from psyprobe.analysis.identification.confusions import ChoiceModel as ChoiceModel
+from psyprobe.analysis.identification.confusions import choice_model as choice_model
 from psyprobe.analysis.iso_response import IsoResponse as IsoResponse
 from psyprobe.analysis.iso_response import fit_iso_response as fit_iso_response
 from psyprobe.analysis.iso_response import iso_contrast as iso_contrast

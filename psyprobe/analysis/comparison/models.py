@@ -42,11 +42,23 @@ def rank_correlation(
 ) -> RankCorrelation:
     """Correlate the ranks of two scores over models.
 
+    Parameters
+    ----------
+    x, y : array_like, shape (M,)
+        The two scores of each model.
+    confidence : float, optional
+        Coverage of the interval, in (0, 1).
+
+    Raises
+    ------
+    InputError
+        The scores are of too few models, or of different numbers of them.
+
     Examples
     --------
-    >>> found = rank_correlation([1, 2, 3, 4, 5, 6], [2, 1, 4, 3, 6, 5])
-    >>> round(found.r, 3), round(found.low, 3), round(found.high, 3)
-    (0.829, -0.127, 0.986)
+    >>> correlation = rank_correlation([1, 2, 3, 4, 5, 6], [2, 1, 4, 3, 6, 5])
+    >>> [round(value, 3) for value in (correlation.r, correlation.low, correlation.high)]
+    [0.829, -0.127, 0.986]
     """
     return _correlate(_ranks(x), _ranks(y), 0, confidence)
 
@@ -56,14 +68,28 @@ def partial_rank_correlation(
 ) -> RankCorrelation:
     """Correlate what a common cause, such as accuracy, leaves of the ranks of two scores.
 
+    Parameters
+    ----------
+    x, y : array_like, shape (M,)
+        The two scores of each model.
+    cause : array_like, shape (M,)
+        The common cause, of each model.
+    confidence : float, optional
+        Coverage of the interval, in (0, 1).
+
+    Raises
+    ------
+    InputError
+        The scores are of too few models, or of different numbers of them.
+
     Examples
     --------
     >>> cause = [1, 2, 3, 4, 5, 6]
     >>> round(partial_rank_correlation([2, 1, 4, 3, 6, 5], [1, 3, 2, 4, 6, 5], cause).r, 3)
     -0.075
     """
-    given = _ranks(cause)
-    design = np.column_stack([np.ones(len(given)), given])
+    cause_ranks = _ranks(cause)
+    design = np.column_stack([np.ones(len(cause_ranks)), cause_ranks])
 
     def residuals(ranks: FloatArray) -> FloatArray:
         fitted, *_ = np.linalg.lstsq(design, ranks)
@@ -76,6 +102,20 @@ def family_rank_correlation(
     x: ArrayLike, y: ArrayLike, families: Sequence[object], confidence: float = 0.95
 ) -> RankCorrelation:
     """Correlate the ranks of means over families, since models of one family are alike.
+
+    Parameters
+    ----------
+    x, y : array_like, shape (M,)
+        The two scores of each model.
+    families : sequence
+        The family of each model.
+    confidence : float, optional
+        Coverage of the interval, in (0, 1).
+
+    Raises
+    ------
+    InputError
+        The scores are of too few models, or of different numbers of them.
 
     Examples
     --------
@@ -91,6 +131,7 @@ def family_rank_correlation(
 
 
 def _ranks(values: ArrayLike) -> FloatArray:
+    """Rank values from the smallest, ties by their mean rank."""
     from scipy.stats import rankdata
 
     return np.asarray(rankdata(np.asarray(values, float)))
@@ -99,6 +140,7 @@ def _ranks(values: ArrayLike) -> FloatArray:
 def _correlate(
     x: FloatArray, y: FloatArray, causes: int, confidence: float
 ) -> RankCorrelation:
+    """Correlate two arrays of ranks of which some common causes were taken out."""
     count = len(x)
     if len(y) != count or count < _FEWEST + causes:
         raise InputError(

@@ -128,6 +128,11 @@ def condition_shift(thresholds: FloatArray, confidence: float = 0.95) -> Shift:
     confidence : float, optional
         Coverage of the interval, in (0, 1).
 
+    Raises
+    ------
+    InputError
+        The array has another shape, or is of one person.
+
     Examples
     --------
     >>> person = np.array([0.0, 0.3, -0.2])[:, None, None]
@@ -192,6 +197,11 @@ def people_band(
         Probability that the band holds all levels, in (0, 1).
     seed : int, optional
         Of the flips of more than twelve people.
+
+    Raises
+    ------
+    InputError
+        There are fewer than six people.
 
     Notes
     -----

@@ -358,6 +358,7 @@ class _Flanked(_Letter):
         raise NotImplementedError
 
     def _names(self) -> Iterator[str]:
+        """Iterate over the letters of the batch, by their numbers in the alphabet."""
         return (self._alphabet[int(number)] for number in self.per_image("letter"))
 
     def flanker_names(self) -> list[tuple[str, ...]]:
@@ -379,6 +380,7 @@ class _Flanked(_Letter):
         return names
 
     def _rows(self) -> list[list[_Place]]:
+        """Return the target of each image, then its flankers."""
         spacing = self.per_image("spacing") * self.ppd
         columns = zip(self._places(), self.flanker_names(), spacing, strict=True)
         rows = []
@@ -407,6 +409,7 @@ class Optotype(_Flanked):
 
     @property
     def _alphabet(self) -> tuple[str, ...]:
+        """The ten letters of Sloan."""
         return SLOAN
 
 
@@ -438,9 +441,11 @@ class Glyph(_Flanked):
 
     @property
     def _alphabet(self) -> tuple[str, ...]:
+        """The characters of `text`."""
         return tuple(self.text)
 
     def _places(self) -> list[_Place]:
+        """Return where the character of each image lies, and of which font it is."""
         font = stamp_of(Path(self.font))
         return [place._replace(font=font) for place in super()._places()]
 
