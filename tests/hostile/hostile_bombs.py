@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import rooms
 from hostile_cases import ANY, REFUSED, Case, Hole, mutation
 from hostile_files import ANSWERS, BIG, DEEP, ITEMS, array, npy, rendered, workbook
 from hostile_stores import CHAT
@@ -245,7 +246,7 @@ LOGS = {
 
 
 def _logs() -> list[Case]:
-    if find_spec("inspect_ai") is None:
+    if find_spec("inspect_ai") is None or not rooms.is_there("tasks/bridges"):
         return []
     take = ("store", "import", "a.eval", "--as", "inspect", "-o", "runs.sqlite")
     return [
