@@ -250,6 +250,7 @@ RANDOM = {"random_weights": True, **CPU}
 SUBJECTS: dict[str, Subject] = {
     "pixels": ("pixels", {}),
     "reader": ("reader:rapidocr", {}),
+    "reader:tesseract": ("reader:tesseract", {}),
     "castlecsf": ("castlecsf", {}),
     "cvvdp": ("cvvdp", CPU),
     "packaged": ("packaged:efficientnet_lite0", RANDOM),
@@ -385,11 +386,12 @@ def vlmevalkit_subject(monkeypatch: pytest.MonkeyPatch) -> Subject:
 
 # inspect-ai's retries call tenacity in a way that tenacity would rather not be called.
 @pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated")
-@pytest.mark.parametrize("prefix", KINDS)
+@pytest.mark.parametrize("subject_name", [*KINDS, "reader:tesseract"])
 def test_an_observer(
-    prefix: str, request: pytest.FixtureRequest, tmp_path: Path
+    subject_name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    subject = SUBJECTS.get(prefix) or request.getfixturevalue(f"{prefix}_subject")
+    prefix = subject_name.partition(":")[0]
+    subject = SUBJECTS.get(subject_name) or request.getfixturevalue(f"{prefix}_subject")
     name, options = subject
     kind = observer_kind(prefix)
     for package in kind.requires:
@@ -399,6 +401,9 @@ def test_an_observer(
     settings = {"levels.contrast.n": 3, **SHORT}
     settings |= asking if kind.ability == "answer" else {}
     if prefix == "reader":
+        (row,) = list_observers(name)
+        if row.obstacle:
+            pytest.skip(row.obstacle)
         page = "letter_acuity"
         settings = {
             "stimulus.parameters.size": [48, 96],

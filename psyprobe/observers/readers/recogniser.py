@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError, PsyprobeError, check_known
+from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import file_digest
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
@@ -32,28 +32,20 @@ class LetterRecogniser(Answering):
     The probability of a letter is that of all paths (connectionist temporal classification) that
     spell it and nothing else. The words of a question do not count, only its alternatives.
 
-    Parameters
-    ----------
-    name : str
-        "rapidocr".
-
     Raises
     ------
-    UnknownNameError
-        There is no such reader.
     PsyprobeError
         The installed version of the package has not the file that this was checked with.
     """
 
     fewest_images = images_at_once = 1
 
-    def __init__(self, name: str) -> None:
-        check_known("reader", [name], ["rapidocr"])
+    def __init__(self) -> None:
         path = _find_file()
         import onnxruntime
 
         # onnxruntime has no common class of its own.
-        with explained(f"reader:{name}: onnxruntime cannot load {path}", Exception):
+        with explained(f"reader:rapidocr: onnxruntime cannot load {path}", Exception):
             self._session = onnxruntime.InferenceSession(
                 str(path), providers=["CPUExecutionProvider"]
             )
@@ -61,7 +53,7 @@ class LetterRecogniser(Answering):
         characters = ["", *metadata["character"].split("\n"), " "]
         self._index = {character: i for i, character in enumerate(characters)}
         self.card = Card(
-            f"reader:{name}",
+            "reader:rapidocr",
             "answer",
             input_size=SIZE,
             input="normalised",
