@@ -41,7 +41,11 @@ from psyprobe.analysis.detection import ResponderScore as ResponderScore
 from psyprobe.analysis.detection import score_detection as score_detection
 from psyprobe.analysis.distance import angular_distance as angular_distance
 from psyprobe.analysis.identification.confusions import ChoiceModel as ChoiceModel
+from psyprobe.analysis.identification.confusions import Confusions as Confusions
 from psyprobe.analysis.identification.confusions import choice_model as choice_model
+from psyprobe.analysis.identification.confusions import (
+    count_confusions as count_confusions,
+)
 from psyprobe.analysis.iso_response import IsoResponse as IsoResponse
 from psyprobe.analysis.iso_response import fit_iso_response as fit_iso_response
 from psyprobe.analysis.iso_response import iso_contrast as iso_contrast

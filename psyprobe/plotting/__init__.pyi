@@ -3,6 +3,7 @@ from psyprobe.plotting.features import contour as contour
 from psyprobe.plotting.features import contours as contours
 from psyprobe.plotting.features import matched_contrast as matched_contrast
 from psyprobe.plotting.features import scored_responses as scored_responses
+from psyprobe.plotting.identification import plot_confusions as plot_confusions
 from psyprobe.plotting.prompts import plot_prompts as plot_prompts
 from psyprobe.plotting.prompts import plot_yes_map as plot_yes_map
 from psyprobe.plotting.psychometric_curves import plot_psychometric as plot_psychometric

@@ -48,6 +48,15 @@ def plot_confusions(
     ------
     InputError
         No labels were asked for.
+
+    Examples
+    --------
+    >>> import psyprobe as pp
+    >>> page = pp.load_experiment("landolt_4").with_settings({"asking.options.n_max": 8})
+    >>> same = pp.observer(lambda images, prompt: "up", name="says up", bits=8)
+    >>> ax = plot_confusions(pp.run(page, same, progress=False))
+    >>> ax.get_xlabel(), ax.get_title()
+    ('Named', 'says up')
     """
     confusions = count_confusions(result)
     ax = ax or axes.new_axes()

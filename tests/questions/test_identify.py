@@ -12,9 +12,8 @@ import pytest
 from planted_letters import STILL, knowing
 
 import psyprobe as pp
-from psyprobe.analysis import chat_csf, trials
+from psyprobe.analysis import chat_csf, count_confusions, trials
 from psyprobe.analysis.efficiency.ideal_observer import ideal_identification
-from psyprobe.analysis.identification.confusions import count_confusions
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment, load_experiment
 from psyprobe.running.task import task_of

@@ -96,6 +96,15 @@ def count_confusions(result: xr.Dataset) -> Confusions:
     ------
     InputError
         No labels were asked for.
+
+    Examples
+    --------
+    >>> import psyprobe as pp
+    >>> page = pp.load_experiment("landolt_4").with_settings({"asking.options.n_max": 8})
+    >>> same = pp.observer(lambda images, prompt: "up", name="says up", bits=8)
+    >>> confusions = count_confusions(pp.run(page, same, progress=False))
+    >>> confusions.labels, confusions.named.sum(axis=0).tolist()
+    (('right', 'up', 'left', 'down'), [0.0, 8.0, 0.0, 0.0])
     """
     table = trials(result)
     if "answer" not in table or "shown" not in table:
