@@ -45,7 +45,7 @@ def run_page(
     probe: Any = load_probe(experiment.probe)
     schedule = probe.plan(experiment, observer, **options)
     with open_store(store) as opened:
-        record = ask(opened, probe, schedule, label="items", progress=False)
+        record = ask(opened, probe, schedule, description="items", progress=False)
         return build_result(record, opened)
 
 

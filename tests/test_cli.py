@@ -360,6 +360,7 @@ def test_distinct_settings_have_distinct_files() -> None:
                 **options,
                 observer_option=[],
                 score_only=False,
+                label="",
                 variants=["phase=0,90"],
                 set=settings,
             ),

@@ -7,6 +7,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from psyprobe.errors import InputError, PsyprobeError
@@ -15,6 +16,7 @@ from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import make_folder
 from psyprobe.files.terminal import show
 from psyprobe.probes.harnesses import load_harness
+from psyprobe.running.protocol import labelled
 from psyprobe.running.store import Store
 
 
@@ -37,10 +39,12 @@ def export_runs(arguments: Namespace) -> int:
                     f"{record.experiment} with {record.observer} was answered in numbers and "
                     "not in words; export it as a table, to .parquet, .csv or .nc"
                 )
-            exported = harness.write(record, store, folder, Path(path).parent)
+            named = replace(record, observer=labelled(record.observer, record.label))
+            answers = store.with_label(record.label)
+            exported = harness.write(named, answers, folder, Path(path).parent)
             files.append(str(exported.path))
             lines.append(
-                f"{exported.path}: {exported.answers:,} answers of {record.observer} in "
+                f"{exported.path}: {exported.answers:,} answers of {named.observer} in "
                 f"{record.experiment}"
             )
     show({"files": files}, "\n".join(lines), arguments)

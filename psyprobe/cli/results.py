@@ -34,6 +34,7 @@ from psyprobe.probes.results import (
 from psyprobe.reporting.report import report
 from psyprobe.running.maintenance import summary, vacuum, verify
 from psyprobe.running.merge import merge
+from psyprobe.running.protocol import labelled
 from psyprobe.running.store import Store
 
 if TYPE_CHECKING:
@@ -196,6 +197,12 @@ def replay_command(arguments: Namespace) -> int:
     return 0
 
 
+#: What merge says of answers that contradict each other.
+_KEPT = {
+    "first": "the first is kept",
+    "last": "the last is kept",
+    "both": "both are kept, the later under a label of when its store began",
+}
 #: Actions that write a file, and name and actions of each option that few of them take.
 _WRITING = ("merge", "export", "import")
 _STORE_OPTIONS = {
@@ -226,8 +233,8 @@ def store_command(arguments: Namespace) -> int:
         line = f"{arguments.output}: {merged.answers:,} answers, runs: {merged.runs}"
         if merged.conflicts:
             line += (
-                f"; of {merged.conflicts:,} questions with two answers the {arguments.keep} "
-                "is kept"
+                f"; of {merged.conflicts:,} questions with two answers "
+                f"{_KEPT[arguments.keep]}"
             )
         show({"store": arguments.output, **asdict(merged)}, line, arguments)
         return 0
@@ -286,7 +293,8 @@ def _summary_lines(summary: JsonObject) -> list[str]:
         f"{len(runs)} run{'s' * (len(runs) != 1)}"
     ]
     lines += [
-        f"  run {run['experiment']} ({run['probe']}) with {run['observer']}: begun "
+        f"  run {run['experiment']} ({run['probe']}) with "
+        f"{labelled(run['observer'], run['label'])}: begun "
         f"{run['started']}, "
         + (f"finished {run['finished']}" if run["finished"] else "not finished")
         for run in runs

@@ -36,7 +36,7 @@ from psyprobe.observers.chat.cost_summary import describe_result_cost
 from psyprobe.observers.chat.prices import Budget, read_prices
 from psyprobe.observers.chat.protocol import AnswerObserver
 from psyprobe.observers.protocol import Card, DeferredObserver, ServedObserver
-from psyprobe.observers.registry import read_observers
+from psyprobe.observers.registry import loaded_as, read_observers
 from psyprobe.probes.cost import duration, priced_plan
 from psyprobe.probes.experiments import (
     check_experiment,
@@ -49,9 +49,12 @@ from psyprobe.probes.experiments import (
     vary,
 )
 from psyprobe.probes.results import plot, score_layers
+from psyprobe.running.protocol import check_label, labelled
 
 #: Report and scores of a pair of experiment and observer.
 Outcome: TypeAlias = tuple[JsonObject, Sequence[Score]]
+#: Options of an observer that change where and how fast it answers, and not what.
+_CIRCUMSTANCES = {"base_url", "concurrency", "device", "rate", "retries", "timeout"}
 #: Characters of the name of a result's file, without its ending.
 _LONGEST_STEM = 200
 
@@ -71,6 +74,7 @@ def run_command(arguments: Namespace) -> int:
         "batch_size": arguments.batch_size,
         "score_only": arguments.score_only,
         "prices": prices,
+        "label": check_label(arguments.label),
     }
     wrappers = _wrappers(arguments)
     if arguments.probe and not (arguments.plan or wrappers):
@@ -226,13 +230,14 @@ def _run_pair(
     result = run_experiment(experiment, observer, **options)
     seconds = monotonic() - start
     scores = score_layers(result)
-    stem = _free_stem(
-        folder / result_stem(arguments, experiment, observer.card), result
-    )
+    observer_options = _options_of(observer, experiment)
+    name = result_stem(arguments, experiment, observer.card, observer_options)
+    stem = _free_stem(folder / name, result)
     files = write_result(result, scores, stem)
     report = {
         "experiment": experiment.name,
         "observer": observer.card.name,
+        **({"label": arguments.label} if arguments.label else {}),
         "store": str(options["store"]),
         "seconds": seconds,
         "files": {kind: str(path) for kind, path in files.items()},
@@ -242,7 +247,8 @@ def _run_pair(
         report["spent"] = json.loads(result.attrs["spent"])
     if not arguments.json:
         paths = ", ".join(map(str, files.values()))
-        tell(f"{experiment.name} with {observer.card.label}: {paths}")
+        name = labelled(observer.card.label, arguments.label)
+        tell(f"{experiment.name} with {name}: {paths}")
         if "spent" in result.attrs:
             tell(
                 f"{describe_result_cost(result.attrs)}; this run of the command took "
@@ -429,23 +435,45 @@ def _observer_names(arguments: Namespace) -> list[str]:
     return list(dict.fromkeys(name for page in pages for name in page))
 
 
-def result_stem(arguments: Namespace, experiment: Experiment, card: Any) -> str:
+def _options_of(observer: Any, experiment: Experiment) -> list[str]:
+    """List the options that make an observer another one, however they were given.
+
+    They may stand behind its name, in a page of observers or on the command line. Those of its
+    server, and what every observer of this experiment gets, count for nothing.
+    """
+    loaded = loaded_as(getattr(observer, "directly", observer))
+    options = {} if loaded is None else loaded[1]
+    feeding = experiment.observer
+    common = {
+        "input": feeding.input,
+        "published": feeding.as_published,
+        "ppd": feeding.metric_ppd,
+    }
+    return [
+        name
+        for name, value in options.items()
+        if name not in _CIRCUMSTANCES and common.get(name) != value
+    ]
+
+
+def result_stem(
+    arguments: Namespace,
+    experiment: Experiment,
+    card: Any,
+    options: Sequence[str] = (),
+) -> str:
     """Build the file name (without ending) of a result from names, variants and settings.
 
     A digest marks observer options, and settings that do not stand in it word for word.
     """
     parts = [experiment.name, card.name]
-    options = (arguments.random_weights, arguments.layers, arguments.input)
-    if (
-        any(options)
-        or arguments.observer_option
-        or any("?" in name for name in _observer_names(arguments))
-    ):
+    if options:
         parts.append(card.digest[:8])
     if arguments.score_only:
         parts.append("score")
+    label = [arguments.label] if arguments.label else []
     changes = [*arguments.variants, *arguments.set]
-    parts += changes
+    parts += [*label, *changes]
     stem = "-".join(map(file_stem, parts))
     is_exact = all(file_stem(word) == word and word.count("=") == 1 for word in changes)
     if is_exact and len(stem) <= _LONGEST_STEM:

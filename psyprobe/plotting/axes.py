@@ -437,11 +437,15 @@ def short_name(observer: str) -> str:
     --------
     >>> short_name("timm:vit_small_patch14_dinov2.lvd142m"), short_name("mine")
     ('vit_small_patch14_dinov2', 'mine')
+    >>> short_name("openai:m3, 2026-11-20")
+    'm3, 2026-11-20'
     """
-    loader, colon, name = observer.partition(":")
+    name, comma, label = observer.partition(", ")
+    loader, colon, name = name.partition(":")
     if not colon or not re.fullmatch(r"[a-z_]+", loader) or not name:
         return observer
-    return re.sub(r"(?<=[^\d/])\.[^./]+$|(?<=\d)\.[a-z][^./]*$", "", name) or name
+    short = re.sub(r"(?<=[^\d/])\.[^./]+$|(?<=\d)\.[a-z][^./]*$", "", name) or name
+    return short + comma + label
 
 
 def title_of(

@@ -13,8 +13,11 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
+import numpy as np
+
 from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.programs import run_file
+from psyprobe.running.protocol import labelled
 from psyprobe.running.task import with_task
 
 if TYPE_CHECKING:
@@ -260,7 +263,32 @@ def build_result(record: RunRecord, store: Store) -> Dataset:
     True
     """
     probe = load_probe(record.probe)
-    return with_task(probe.result(record, store), probe.task(record))
+    labelled_store = store.with_label(record.label)
+    result = with_task(probe.result(record, labelled_store), probe.task(record))
+    return name_run(result, record.label, record.started)
+
+
+def name_run(result: Dataset, label: str, started: str | None) -> Dataset:
+    """Add the label of a run and its date to a result, and the label to its observer's name.
+
+    A result without a label stays as it is.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        The result.
+    label : str
+        The label; "" for none.
+    started : str or None
+        When the run began, ISO 8601.
+    """
+    if not label:
+        return result
+    name = labelled(result.attrs["observer"], label)
+    named = result.assign_attrs(observer=name, label=label, started=started or "")
+    if "observer" in named.coords:
+        named["observer"] = named["observer"].copy(data=np.asarray(name))
+    return named
 
 
 def _entry_points() -> Mapping[str, EntryPoint]:

@@ -10,7 +10,7 @@ import inspect
 import math
 import re
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -36,10 +36,10 @@ from psyprobe.observers.protocol import (
     SubmittingObserver,
 )
 from psyprobe.observers.registry import takes_option
-from psyprobe.probes import build_result, load_probe
+from psyprobe.probes import build_result, load_probe, name_run
 from psyprobe.running.executors import open_executor
 from psyprobe.running.loop import Executor, ask
-from psyprobe.running.protocol import Plan, RunRecord, Schedule
+from psyprobe.running.protocol import Plan, RunRecord, Schedule, labelled, started_label
 from psyprobe.running.registry_run import is_registry, open_run, run_folders
 from psyprobe.running.store import Store, open_store
 
@@ -70,7 +70,7 @@ _COMMON_KEYS = (
     "options",
 )
 #: Attributes that identify the runs of one observer with one experiment.
-_RUN_ATTRIBUTES = ("probe", "experiment", "experiment_digest", "observer_card")
+_RUN_ATTRIBUTES = ("probe", "experiment", "experiment_digest", "observer_card", "label")
 #: Largest batch, in images; more than any memory holds.
 _LARGEST_BATCH = 1_000_000
 
@@ -87,6 +87,7 @@ def run(
     progress: bool | None = None,
     prices: PriceSource = None,
     budget: BudgetSource = None,
+    label: str = "",
 ) -> Dataset | list[Dataset]:
     """Run an experiment, or all experiments of a suite, resuming an interrupted run.
 
@@ -120,6 +121,9 @@ def run(
         Prices of paid models, as `psyprobe.observers.chat.prices.read_prices` takes them.
     budget : float or Budget, optional
         The most to spend, in the currency of the prices; several runs may share one `Budget`.
+    label : str, optional
+        What tells this run from others of the same observer, such as "2026-11-20" for a night: with
+        another label all is asked anew, and results stand side by side as "OBSERVER, LABEL".
 
     Returns
     -------
@@ -162,6 +166,7 @@ def run(
                 progress=progress,
                 prices=prices,
                 budget=total,
+                label=label,
             )
             for page in vary(pages, variants or {})
         ]
@@ -180,6 +185,7 @@ def run_experiment(
     progress: bool | None = None,
     prices: PriceSource = None,
     budget: BudgetSource = None,
+    label: str = "",
 ) -> Dataset:
     """Run one experiment that is loaded already."""
     page = _prepare(experiment, score_only)
@@ -190,9 +196,10 @@ def run_experiment(
             "a budget is kept by one process, which asks a server many questions at once: leave "
             "workers out"
         )
+    _check_label(label, participant)
     results = []
     with (
-        open_store(store) as opened,
+        open_store(store, label=label) as opened,
         executor_context(_choose_executor(participant, executor)) as workers,
     ):
         for variant, schedule in _schedules(
@@ -254,6 +261,7 @@ def run_shard(
     executor: ExecutorSource = None,
     progress: bool | None = None,
     prices: PriceSource = None,
+    label: str = "",
 ) -> None:
     """Ask one share of an experiment's questions, into a store of its own.
 
@@ -266,7 +274,7 @@ def run_shard(
     ----------
     shard : str
         Number of the share and of all shares: "2/3" is the second of three.
-    experiment, observer, store, batch_size, score_only, variants, executor, progress, prices
+    experiment, observer, store, batch_size, score_only, variants, executor, progress, prices, label
         As for `run`.
 
     Raises
@@ -277,8 +285,9 @@ def run_shard(
     holds = _share_test(shard)
     (page,) = vary([_prepare(experiment, score_only)], variants or {})
     participant = observer_for(page, observer)
+    _check_label(label, participant)
     with (
-        open_store(store) as opened,
+        open_store(store, label=label) as opened,
         executor_context(_choose_executor(participant, executor)) as workers,
     ):
         for variant, schedule in _schedules(page, participant, batch_size, prices):
@@ -318,7 +327,7 @@ def _run_schedule(
         store,
         load_probe(experiment.probe),
         schedule,
-        label=f"{experiment.name}: {observer.card.name}",
+        description=labelled(f"{experiment.name}: {observer.card.name}", store.label),
         progress=progress,
         executor=workers,
         part=part,
@@ -335,6 +344,7 @@ def plan(
     variants: Variants | None = None,
     prices: PriceSource = None,
     timed: bool = False,
+    label: str = "",
 ) -> Plan:
     """Plan what `run` with the same arguments would show and ask, and what that costs.
 
@@ -343,7 +353,7 @@ def plan(
 
     Parameters
     ----------
-    experiment, observer, store, batch_size, score_only, variants, prices
+    experiment, observer, store, batch_size, score_only, variants, prices, label
         As for `run`.
     timed : bool, optional
         Show a network two batches of grey images, to time it; and put one question to a server
@@ -359,7 +369,7 @@ def plan(
     participant = observer_for(page, observer)
     if isinstance(store, str | Path) and not Path(store).exists():
         store = None
-    with open_store(store) as opened:
+    with open_store(store, label=label) as opened:
         plans = [
             schedule.cost(opened, timed=timed)
             for _, schedule in _schedules(page, participant, batch_size, prices)
@@ -422,18 +432,36 @@ def _load_registry(
 ) -> tuple[list[Dataset], list[FailedScore]]:
     """Load the results of a registry's runs, each by itself, and list those not readable."""
     assert not isinstance(registry, Store)
-    results: list[Dataset] = []
+    runs: list[tuple[str | None, list[Dataset]]] = []
     failures: list[FailedScore] = []
     for folder in run_folders(registry):
         try:
             with open_run(folder) as store:
-                results += _finished_results(store, store.runs())[0]
+                records = store.runs()
+                run_results = _finished_results(store, records)[0]
+                runs.append((records[0].started, run_results))
         except PsyprobeError as problem:
             observer, _, experiment, _ = folder.parts[-4:]
             failures.append(FailedScore(experiment, observer, str(problem)))
-    if not results:
+    if not runs:
         raise InputError(f"{registry} has no run that can be read")
-    return merge_results(results), failures
+    counts = Counter(
+        _night_name(result) for _, results in runs for result in results[:1]
+    )
+    # Runs without a label that share a name are told apart by when they began.
+    dated = [
+        name_run(result, started_label(started), started)
+        if counts[_night_name(result)] > 1
+        else result
+        for started, results in runs
+        for result in results
+    ]
+    return merge_results(dated), failures
+
+
+def _night_name(result: Dataset) -> tuple[str, str]:
+    """Name the experiment and the observer of a result, with its label."""
+    return str(result.attrs["experiment"]), str(result.attrs["observer"])
 
 
 def merge_results(results: Sequence[Dataset]) -> list[Dataset]:
@@ -457,7 +485,9 @@ def merge_results(results: Sequence[Dataset]) -> list[Dataset]:
         probe_name = str(result.attrs["probe"])
         part_of = getattr(load_probe(probe_name), "part_of", None)
         name = None if part_of is None else part_of(result)
-        key = (probe_name, index if name is None else name)
+        # Nights of one person are no sessions of one night.
+        part = (name, result.attrs.get("label"))
+        key = (probe_name, index if name is None else part)
         groups[key].append(result)
     merged = []
     for (probe_name, _), members in groups.items():
@@ -609,6 +639,15 @@ def _plan_schedule(
         return probe.plan(experiment, observer, **options)
 
 
+def _check_label(label: str, observer: Any) -> None:
+    """Refuse a label where replies lie in files that know none."""
+    if label and isinstance(observer, SubmittingObserver):
+        raise InputError(
+            f"{observer.card.name} keeps replies in files without labels: run each night with a "
+            "folder and a store of its own, then psyprobe store merge --keep both"
+        )
+
+
 def _choose_executor(observer: Any, executor: Any) -> Any:
     """Choose what asks the questions: the executor, or an observer that uses files."""
     if not isinstance(observer, SubmittingObserver):
@@ -638,13 +677,15 @@ def _finished_results(
         key = record.key
         if "variant" in layout:
             shared = [layout.get(name) for name in ("variants", "levels", "display")]
-            key = digest([record.experiment_toml, record.observer_digest, shared])
+            observer = (record.observer_digest, record.label)
+            key = digest([record.experiment_toml, observer, shared])
         groups[key].append(record)
     results: list[Dataset] = []
     problems: list[PsyprobeError] = []
     failures: list[FailedScore] = []
     for members in groups.values():
-        names = (members[0].experiment, members[0].observer)
+        first = members[0]
+        names = (first.experiment, labelled(first.observer, first.label))
         given_up = next((record.given_up for record in members if record.given_up), "")
         if given_up:
             problems.append(PsyprobeError(given_up))
@@ -652,7 +693,7 @@ def _finished_results(
             continue
         if any(record.finished is None for record in members):
             continue
-        layout = members[0].layout
+        layout = first.layout
         try:
             member_results = [build_result(record, store) for record in members]
         except PsyprobeError as problem:

@@ -267,13 +267,15 @@ def observers_table(results: Sequence[xr.Dataset]) -> list[dict[str, str]]:
             "weights": card.get("weights", "") + " (RANDOM)" * random,
             "licence": card.get("licence") or "",
             "source": card.get("paper") or "",
+            "began": result.attrs.get("started", ""),
             "served": result.attrs.get("served", ""),
         }
         rows.setdefault(row["observer"], row)
-    if not any(row["served"] for row in rows.values()):
-        # Only servers say what they serve.
-        for row in rows.values():
-            del row["served"]
+    # Only servers say what they serve, and only runs with a label when they began.
+    for name in ("began", "served"):
+        if not any(row[name] for row in rows.values()):
+            for row in rows.values():
+                del row[name]
     return list(rows.values())
 
 

@@ -33,6 +33,7 @@ from psyprobe.reporting.provenance import (
     runs_table,
     summarise_stimulus,
 )
+from psyprobe.running.protocol import labelled
 from psyprobe.running.registry_run import is_registry
 from psyprobe.running.store import Store, open_store
 
@@ -216,7 +217,7 @@ def _load(
                 ]
             failures += [
                 (
-                    f"{run.experiment}, {run.observer}",
+                    f"{run.experiment}, {labelled(run.observer, run.label)}",
                     f"not finished; begun {run.started}",
                 )
                 for run in unfinished

@@ -108,16 +108,20 @@ class Agenda:
     def _lease(self, batches: Sequence[Batch]) -> list[Batch]:
         """Reserve some batches for this process, and return those that others have reserved."""
         pieces = self._writer.write_with(
-            partial(self._writer.lease.take, map(_piece, batches))
+            partial(self._writer.lease.take, map(self._piece, batches))
         )
-        leased = [batch for batch in batches if _piece(batch) in pieces]
+        leased = [batch for batch in batches if self._piece(batch) in pieces]
         # Another process may have answered some just before it gave them back; from now on none
         # will.
         answered = question_keys(leased) - self._find_missing(leased)
         self._missing -= answered
         for batch in leased:
             self._leased[batch.group].append(batch)
-        return [batch for batch in batches if _piece(batch) not in pieces]
+        return [batch for batch in batches if self._piece(batch) not in pieces]
+
+    def _piece(self, batch: Batch) -> str:
+        """Name the piece of work that a batch belongs to, which one process reserves at a time."""
+        return self._store.label + (batch.session or batch.questions[0].key)
 
     def _find_missing(self, batches: Iterable[Batch]) -> set[str]:
         """Look up which questions of batches the store has no answer to, by key."""
@@ -141,8 +145,3 @@ def _questions_to_ask(batch: Batch, missing: set[str]) -> tuple[Question, ...]:
         if question.observer in observers or question.key in missing
     }
     return tuple(questions.values())
-
-
-def _piece(batch: Batch) -> str:
-    """Name the piece of work that a batch belongs to, which one process reserves at a time."""
-    return batch.session or batch.questions[0].key

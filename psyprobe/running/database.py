@@ -99,7 +99,10 @@ SELECT
     answer.question,
     answer.experiment,
     coalesce(json_extract(card.value, '$.name'), procedure.observer) AS observer,
-    procedure.version,
+    substr(procedure.version, 1, instr(procedure.version || char(10), char(10)) - 1)
+        AS version,
+    substr(procedure.version, instr(procedure.version || char(10), char(10)) + 1)
+        AS label,
     answer.levels,
     json_extract(request.value, '$.prompt') AS prompt,
     coalesce(
@@ -248,14 +251,17 @@ class Database:
         """Return the number of rows of a table."""
         return int(self._fetch(f"SELECT count(*) FROM {table}")[0][0])
 
-    def count_answers(self) -> dict[str, int]:
-        """Return the number of answers of each observer, by the digest of its card."""
+    def count_answers(self) -> dict[tuple[str, str], int]:
+        """Count the answers of each observer and label, by the digest of its card and the label."""
         query = (
-            "SELECT procedure.observer, count(*) FROM answer "
-            "JOIN procedure ON procedure.name = substr(answer.question, -16) "
-            "GROUP BY procedure.observer"
+            "SELECT procedure.observer, "
+            "substr(version, instr(version || char(10), char(10)) + 1) AS label, count(*) "
+            "FROM answer JOIN procedure ON procedure.name = substr(answer.question, -16) "
+            "GROUP BY procedure.observer, label"
         )
-        return dict(self._fetch(query))
+        return {
+            (observer, label): count for observer, label, count in self._fetch(query)
+        }
 
     def damaged(self, table: str, row: Sequence[Any]) -> StoreError:
         """Build the error about a row whose checksum does not fit."""

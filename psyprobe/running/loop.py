@@ -65,7 +65,7 @@ def ask(
     probe: Probe,
     schedule: Schedule,
     *,
-    label: str,
+    description: str,
     progress: bool | None = None,
     executor: Executor | None = None,
     part: bool = False,
@@ -80,7 +80,7 @@ def ask(
         Puts batches to observers.
     schedule : Schedule
         Of the probe; says what comes next.
-    label : str
+    description : str
         What stands before the progress bar.
     progress : bool, optional
         Whether to show one; by default on a terminal and in a notebook.
@@ -107,7 +107,7 @@ def ask(
     keys: set[str] = set()
     writer = Writer(store, record.experiment, record.observer)
     with writer, progress_bar(0, progress, "question") as bar:
-        bar.set_description(label)
+        bar.set_description(description)
         put_with_bar = (
             put_batches
             if bar.disable

@@ -9,7 +9,7 @@ from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import digest
 from psyprobe.observers.protocol import card_digest
 from psyprobe.running.database import SCHEMA_VERSION
-from psyprobe.running.protocol import DIGEST_DIGITS
+from psyprobe.running.protocol import DIGEST_DIGITS, labelled
 from psyprobe.running.store import Store
 
 
@@ -17,14 +17,19 @@ def summary(store: Store) -> JsonObject:
     """Summarise a store: schema, bytes, answers, observers with origins, and runs."""
     observers = [
         {
-            "observer": store.observer_name(card_digest) or card_digest[:12],
+            "observer": labelled(
+                store.observer_name(card_digest) or card_digest[:12], label
+            ),
             "card": card_digest,
             "answers": count,
-            "origins": [asdict(origin) for origin in store.origins(card_digest)],
+            "origins": [
+                asdict(origin)
+                for origin in store.with_label(label).origins(card_digest)
+            ],
         }
-        for card_digest, count in store.database.count_answers().items()
+        for (card_digest, label), count in store.database.count_answers().items()
     ]
-    run_fields = ("experiment", "observer", "probe", "started", "finished")
+    run_fields = ("experiment", "observer", "label", "probe", "started", "finished")
     return {
         "store": str(store.path or "in memory"),
         "schema": SCHEMA_VERSION,

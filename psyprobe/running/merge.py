@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +11,7 @@ from psyprobe.errors import StoreError, clipped
 from psyprobe.files.output import write_whole
 from psyprobe.files.terminal import printable_line
 from psyprobe.running.database import chunks
-from psyprobe.running.protocol import DIGEST_DIGITS, Answered
+from psyprobe.running.protocol import DIGEST_DIGITS, Answered, started_label
 from psyprobe.running.store import Store
 
 #: So many conflicts are named in a message.
@@ -32,7 +32,7 @@ def merge(
     stores: Sequence[str | Path],
     output: str | Path,
     *,
-    keep: Literal["first", "last"] | None = None,
+    keep: Literal["first", "last", "both"] | None = None,
 ) -> Merged:
     """Copy the answers, contents and runs of several stores into one, all or nothing.
 
@@ -43,8 +43,10 @@ def merge(
     output : str or Path
         The one file. One that is there already is the first of the stores, so that nothing answered
         is lost.
-    keep : {"first", "last"}, optional
-        Which answer stays where one question has two, by the order of the stores.
+    keep : {"first", "last", "both"}, optional
+        Which answer stays where one question has two, by the order of the stores. With "both", all
+        answers and runs of a store that contradicts an earlier one get a label: when its first run
+        began.
 
     Returns
     -------
@@ -105,23 +107,23 @@ def _conflict_error(conflicts: Sequence[str]) -> StoreError:
     reason = (
         f"{questions} another answer in a later store: {printable_line(descriptions)}"
     )
-    return StoreError(f"{clipped(reason, 250)}; merge with --keep first or --keep last")
+    return StoreError(
+        f"{clipped(reason, 250)}; merge with --keep first or --keep last"
+        ", or --keep both for nights side by side"
+    )
 
 
 def _copy(source: Store, target: Store, keep: str | None) -> list[str]:
     """Add one store's rows to another, and describe each question with two answers."""
+    if keep == "both":
+        return _copy_both(source, target)
     conflicts = []
     contested_observers = set()
     for contents in chunks(source.all_contents()):
         target.add_contents(contents)
     for timed_answers in chunks(source.all_answers()):
         answers = [answered for answered, _ in timed_answers]
-        present = target.answers(answered.question.key for answered in answers)
-        differing = [
-            answered
-            for answered in answers
-            if present.get(answered.question.key, answered.answer) != answered.answer
-        ]
+        differing = _find_differing(answers, target)
         conflicts += [_describe_conflict(answered, source) for answered in differing]
         contested_observers |= {answered.question.observer for answered in differing}
         if keep == "last":
@@ -132,3 +134,54 @@ def _copy(source: Store, target: Store, keep: str | None) -> list[str]:
         is_contested = record.observer_digest[:DIGEST_DIGITS] in contested_observers
         target.adopt_run(record, replaces=keep == "last" if is_contested else None)
     return conflicts
+
+
+def _find_differing(answers: Sequence[Answered], target: Store) -> list[Answered]:
+    """Select the answers to questions that a store answers otherwise."""
+    present = target.answers(answered.question.key for answered in answers)
+    return [
+        answered
+        for answered in answers
+        if present.get(answered.question.key, answered.answer) != answered.answer
+    ]
+
+
+def _copy_both(source: Store, target: Store) -> list[str]:
+    """Add a store's rows to another, under a new label where it answers otherwise.
+
+    A run reads answers of one label, so that with one of them all of its label are renamed.
+    """
+    conflicts: list[str] = []
+    labels: dict[str, str] = {}
+    for timed_answers in chunks(source.all_answers()):
+        for answered in _find_differing(
+            [answer for answer, _ in timed_answers], target
+        ):
+            labels[answered.question.label] = ""
+            conflicts.append(_describe_conflict(answered, source))
+    records = source.runs()
+    for label in labels:
+        dates = [run.started for run in records if run.label == label and run.started]
+        if not dates:
+            raise _conflict_error(conflicts)
+        labels[label] = started_label(min(dates))
+    for contents in chunks(source.all_contents()):
+        target.add_contents(contents)
+    for timed_answers in chunks(source.all_answers()):
+        renamed = [
+            (_with_label(answered, labels), milliseconds)
+            for answered, milliseconds in timed_answers
+        ]
+        if still := _find_differing([answered for answered, _ in renamed], target):
+            raise _conflict_error([_describe_conflict(still[0], source)])
+        target.add_timed(renamed)
+    for record in records:
+        target.adopt_run(record.with_label(labels.get(record.label, "")))
+    return conflicts
+
+
+def _with_label(answered: Answered, labels: Mapping[str, str]) -> Answered:
+    """Return an answer under the new label of its label, if there is one."""
+    question = answered.question
+    label = labels.get(question.label, question.label)
+    return replace(answered, question=replace(question, label=label))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest
 
@@ -25,6 +27,45 @@ if TYPE_CHECKING:
 DIGEST_DIGITS = 32
 #: Hexadecimal digits of the name of a procedure, with which the key of a question ends.
 PROCEDURE_DIGITS = 16
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+
+
+def check_label(label: str) -> str:
+    """Return the label of a run, refusing one that no file name could hold.
+
+    Raises
+    ------
+    InputError
+        It has other characters than letters, digits, ".", "_" and "-", or more than 40.
+    """
+    if label and not _LABEL.fullmatch(label):
+        raise InputError(
+            f"label is {label!r:.80}; give up to 40 letters, digits, '.', '_' and '-', such as "
+            "2026-11-20"
+        )
+    return label
+
+
+def labelled(name: str, label: str) -> str:
+    """Name an observer in the runs of a label, for tables, figures and reports.
+
+    Examples
+    --------
+    >>> labelled("openai:m3", "2026-11-20"), labelled("pixels", "")
+    ('openai:m3, 2026-11-20', 'pixels')
+    """
+    return f"{name}, {label}" if label else name
+
+
+def started_label(started: str | None) -> str:
+    """Make a label of when a run began, for runs that have none.
+
+    Examples
+    --------
+    >>> started_label("2026-11-20T03:17:05+00:00")
+    '2026-11-20T031705Z'
+    """
+    return f"{started[:19].replace(':', '')}Z" if started else ""
 
 
 @dataclass(frozen=True)
@@ -48,6 +89,8 @@ class Question:
     observer: str
     #: Version of the procedure, in words.
     version: str
+    #: Label of the run that asks; with another label the same question is asked anew.
+    label: str = ""
 
     @cached_property
     def key(self) -> str:
@@ -67,7 +110,8 @@ class Question:
     @property
     def procedure(self) -> str:
         """The digest of what is asked, of whom, in which version: 16 hexadecimal digits."""
-        return _procedure_name(self.request, self.observer, self.version)
+        name = _procedure_name(self.request, self.observer, self.version)
+        return label_procedure(name, self.label)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -75,6 +119,16 @@ def _procedure_name(request: str, observer: str, version: str) -> str:
     """Hash what is asked, the observer's card and the version to a short name."""
     parts = (request[:DIGEST_DIGITS], observer[:DIGEST_DIGITS], version)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:PROCEDURE_DIGITS]
+
+
+@lru_cache(maxsize=1 << 14)
+def label_procedure(procedure: str, label: str) -> str:
+    """Name a procedure under a label; without a label it keeps its name."""
+    if not label:
+        return procedure
+    return hashlib.sha256(f"{procedure}\n{label}".encode()).hexdigest()[
+        :PROCEDURE_DIGITS
+    ]
 
 
 @dataclass(frozen=True)
@@ -173,6 +227,16 @@ class RunRecord:
     #: UTC times in ISO 8601; `finished` is None until every question is answered.
     started: str | None = field(default=None, compare=False)
     finished: str | None = field(default=None, compare=False)
+
+    @property
+    def label(self) -> str:
+        """The label of the run; "" of a run without."""
+        return str(self.layout.get("label", ""))
+
+    def with_label(self, label: str) -> RunRecord:
+        """Return the record under a label, which is a part of its key if it is not empty."""
+        layout = {**self.layout, "label": label} if label else self.layout
+        return replace(self, layout=layout)
 
     @property
     def given_up(self) -> str:

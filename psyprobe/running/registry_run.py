@@ -12,7 +12,7 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -322,6 +322,7 @@ def _load(
         lines[entry["k"]].append(entry)
     origins = [Origin(**entry["v"]) for entry in lines["origin"]]
     procedures = [entry["v"] for entry in lines["way"]]
+    label = run.get("label", "")
     experiment = run["experiment"]
     observer = run["observer"]
     with store.transaction():
@@ -331,7 +332,7 @@ def _load(
         store.add_timed(
             (
                 Answered(
-                    Question(entry["s"], *procedures[entry["w"]]),
+                    replace(Question(entry["s"], *procedures[entry["w"]]), label=label),
                     entry["v"],
                     origin=origins[entry["o"]],
                     experiment=experiment["name"],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,8 @@ from psyprobe.running.protocol import (
     Origin,
     Question,
     RunRecord,
+    check_label,
+    label_procedure,
 )
 
 #: The columns of a run that hold JSON.
@@ -39,6 +42,9 @@ _JSON_OF_RUN = (
 )
 #: What of a run is known when it is finished.
 _ENDING = ("finished", "outcome", "origins")
+#: What parts version and label of a procedure. A label is no column of its own, so that stores
+#: without labels stay as they were.
+_LABEL_MARK = "\n"
 #: Writes JSON; made once, and not at each call.
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
@@ -70,6 +76,9 @@ class Store:
     'Yes.'
     """
 
+    #: Label of the runs whose answers are read and written; `with_label` gives another.
+    label = ""
+
     def __init__(self, path: str | Path | None, *, create: bool = True) -> None:
         self.path = None if path is None else Path(path)
         self.database = Database(self.path, create=create)
@@ -89,6 +98,15 @@ class Store:
         """The store's name in messages."""
         return self.database.name
 
+    def with_label(self, label: str) -> Self:
+        """Return the store as runs of a label see it: keys stand for answers of that label alone.
+
+        It shares the file; close the store and not this view of it.
+        """
+        view = copy(self)
+        view.label = check_label(label)
+        return view
+
     def transaction(self) -> AbstractContextManager[None]:
         """Write all that the block writes at its end, or nothing if it fails."""
         return self.database.transaction()
@@ -97,13 +115,15 @@ class Store:
 
     def missing(self, keys: Iterable[str]) -> set[str]:
         """Select the keys of questions that have no answer yet."""
-        keys = set(keys)
-        return keys - self.database.distinct("answer", "question", "question", keys)
+        names = self._stored_names(keys)
+        present = self.database.distinct("answer", "question", "question", names)
+        return {key for name, key in names.items() if name not in present}
 
     def answers(self, keys: Iterable[str]) -> dict[str, JsonObject]:
         """Return the answers to questions that have one, by key."""
-        rows = self.database.select("answer", "question", set(keys))
-        return {row[0]: self._decode("answer", row, "answer") for row in rows}
+        names = self._stored_names(keys)
+        rows = self.database.select("answer", "question", names)
+        return {names[row[0]]: self._decode("answer", row, "answer") for row in rows}
 
     def require_answers(self, keys: Sequence[str]) -> dict[str, JsonObject]:
         """Return the answers to questions by key, refusing if one is missing.
@@ -135,7 +155,8 @@ class Store:
     def add(self, answered: Iterable[Answered]) -> None:
         """Write answers and what their digests stand for, all or nothing.
 
-        A question that is answered already keeps its first answer.
+        A question that is answered already keeps its first answer. Questions get the label of the
+        store, if it has one.
 
         Raises
         ------
@@ -147,7 +168,10 @@ class Store:
 
     def add_timed(self, answered: Iterable[tuple[Answered, int]]) -> None:
         """Write answers as `add` does, each with its time: milliseconds since 1970, UTC."""
-        timed_answers = list(answered)
+        timed_answers = [
+            (self._with_own_label(answer), milliseconds)
+            for answer, milliseconds in answered
+        ]
         with self.transaction():
             self.add_contents(
                 content for answer, _ in timed_answers for content in answer.contents
@@ -157,13 +181,14 @@ class Store:
             rows = []
             for answer, milliseconds in timed_answers:
                 # An origin is one object for many answers: it is spelt out once.
-                observer = answer.question.observer
-                origin = (observer, id(answer.origin))
+                question = answer.question
+                asked = _asked_name(question.observer, question.label)
+                origin = (asked, id(answer.origin))
                 if origin not in origins:
-                    origins[origin] = self._origin_id(observer, answer.origin)
+                    origins[origin] = self._origin_id(asked, answer.origin)
                 rows.append(
                     (
-                        answer.question.key,
+                        question.key,
                         answer.experiment,
                         _encode(answer.levels),
                         _encode_response(answer.answer),
@@ -176,7 +201,7 @@ class Store:
     def delete_answers(self, keys: Iterable[str]) -> None:
         """Delete the answers to questions, so that others can take their place."""
         with self.transaction():
-            self.database.delete_answers(keys)
+            self.database.delete_answers(self._stored_names(keys))
 
     def all_answers(self) -> Iterator[tuple[Answered, int]]:
         """Iterate over all answers in the order they came, with their times.
@@ -192,7 +217,11 @@ class Store:
             procedure = key[-PROCEDURE_DIGITS:]
             if procedure not in procedures or origin not in origins:
                 raise self.database.damaged("answer", row)
-            question = Question(key[:-PROCEDURE_DIGITS], *procedures[procedure])
+            request, observer, version = procedures[procedure]
+            version, _, label = version.partition(_LABEL_MARK)
+            question = Question(
+                key[:-PROCEDURE_DIGITS], request, observer, version, label
+            )
             if question.procedure != procedure:
                 raise self.database.damaged("procedure", (procedure,))
             answered = Answered(
@@ -206,7 +235,8 @@ class Store:
 
     def origins(self, observer: str) -> list[Origin]:
         """Return all origins (software, device, server) of an observer's answers, in order."""
-        rows = self.database.select("origin", "observer", [_shorten(observer)])
+        name = _asked_name(observer, self.label)
+        rows = self.database.select("origin", "observer", [name])
         return [self._read_origin(row) for row in rows]
 
     # -- what digests stand for
@@ -264,6 +294,7 @@ class Store:
 
     def begin_run(self, record: RunRecord) -> RunRecord:
         """Open a run, or resume the stored one with the same key."""
+        record = record.with_label(self.label)
         with self.transaction():
             stored = self.find_run(record.key)
             if stored is not None and stored.given_up:
@@ -326,6 +357,20 @@ class Store:
 
     # -- inside
 
+    def _stored_names(self, keys: Iterable[str]) -> dict[str, str]:
+        """Map the name under which the store has each question, with its label, to its key."""
+        if not self.label:
+            return {key: key for key in keys}
+        cut = -PROCEDURE_DIGITS
+        return {key[:cut] + label_procedure(key[cut:], self.label): key for key in keys}
+
+    def _with_own_label(self, answered: Answered) -> Answered:
+        """Return an answer with the store's label, if it has one, in its question."""
+        if not self.label:
+            return answered
+        question = replace(answered.question, label=self.label)
+        return replace(answered, question=question)
+
     def _check_answered(self, keys: Sequence[str], missing_count: int) -> None:
         """Refuse to go on where questions have no answer in the store yet."""
         if missing_count:
@@ -346,24 +391,26 @@ class Store:
                 name,
                 _shorten(question.request),
                 _shorten(question.observer),
-                question.version,
+                f"{question.version}{_LABEL_MARK * bool(question.label)}{question.label}",
             )
             for name, question in questions.items()
         ]
 
-    def _origin_id(self, observer: str, origin: Origin) -> int:
-        """Find or add the row of what gave an answer (software, device, server), by its id."""
+    def _origin_id(self, asked: str, origin: Origin) -> int:
+        """Find or add the row of what gave an answer (software, device, server), by its id.
+
+        `asked` names the observer and the label.
+        """
         software, served = (
             json.dumps(table, sort_keys=True)
             for table in (origin.software, origin.served)
         )
-        return self.database.origin_id(
-            _shorten(observer), software, origin.device, served
-        )
+        return self.database.origin_id(asked, software, origin.device, served)
 
     def _origins_of_answers(self, keys: set[str]) -> list[Origin]:
         """Return the origins (software, device, server) of answers, in a reproducible order."""
-        numbers = self.database.distinct("answer", "origin", "question", keys)
+        names = self._stored_names(keys)
+        numbers = self.database.distinct("answer", "origin", "question", names)
         rows = self.database.select("origin", "id", sorted(numbers))
         if len(rows) < len(numbers):
             raise self.database.damaged("origin", sorted(numbers))
@@ -418,6 +465,11 @@ def _shorten(digest: str) -> str:
     return digest[:DIGEST_DIGITS]
 
 
+def _asked_name(observer: str, label: str) -> str:
+    """Name an observer under a label, as origins of its answers are looked up."""
+    return f"{_shorten(observer)} {label}".rstrip()
+
+
 def _now() -> str:
     """Return the current UTC time in ISO format, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
@@ -425,14 +477,15 @@ def _now() -> str:
 
 @contextmanager
 def open_store(
-    store: str | Path | Store | None, create: bool = True
+    store: str | Path | Store | None, create: bool = True, label: str = ""
 ) -> Iterator[Store]:
     """Open a store by path for the block, and close it after; an open one stays open.
 
-    None is memory.
+    None is memory. It is seen as runs of a label see it.
     """
+    check_label(label)
     if isinstance(store, Store):
-        yield store
+        yield store.with_label(label) if label else store
         return
     with Store(store, create=create) as opened:
-        yield opened
+        yield opened.with_label(label)

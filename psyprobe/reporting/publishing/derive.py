@@ -28,7 +28,7 @@ class RecordingStore(Store):
     def missing(self, keys: Iterable[str]) -> set[str]:
         """Select the keys of questions that have no answer yet, recording all."""
         keys = set(keys)
-        self.read_keys |= keys
+        self.read_keys |= set(self._stored_names(keys))
         return super().missing(keys)
 
 
@@ -129,6 +129,7 @@ def derive(
         store=store,
         batch_size=batch_size,
         score_only=score_only,
+        label=record.label,
         executor=_NobodyAsked(),
         progress=False,
     )

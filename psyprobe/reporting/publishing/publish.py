@@ -23,7 +23,7 @@ from psyprobe.reporting.publishing.identity import (
 )
 from psyprobe.reporting.publishing.scoring import load_records, score_records
 from psyprobe.running.database import chunks
-from psyprobe.running.protocol import RunRecord
+from psyprobe.running.protocol import RunRecord, labelled
 from psyprobe.running.registry_run import (
     ANSWERS_FILE,
     PAGE_FILE,
@@ -112,9 +112,10 @@ def publish(store: str | Path, registry: str | Path, terms: Terms) -> list[Publi
         if not groups:
             raise InputError(f"{store} has no finished run; go on with psyprobe run")
         for records in groups:
-            names = (records[0].experiment, records[0].observer)
+            first = records[0]
+            names = (first.experiment, labelled(first.observer, first.label))
             try:
-                check_terms(records[0], page, terms)
+                check_terms(first, page, terms)
                 path, files = _build_files(records, copy, terms, licence)
                 present = _write(root, page, path, files)
                 outcomes.append(Published(*names, path, present))
@@ -152,6 +153,7 @@ def _groups(store: Store) -> Iterator[list[RunRecord]]:
             record.experiment,
             record.experiment_toml,
             record.observer_digest,
+            record.label,
             variants,
             "" if "variant" in record.layout else record.key,
         )
@@ -237,6 +239,8 @@ def _build_files(
         "licence": licence,
         "source": {"kind": "run"},
     }
+    if record.label:
+        run["label"] = record.label
     _, run["observer"]["revision"], _, run["run"] = run_path(run)
     scores = score_records(run, records, copy)
     files = {
