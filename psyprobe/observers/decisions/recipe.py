@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Literal, get_args
+from typing import Literal
 
 from psyprobe.errors import InputError, check_known, unknown_name
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.light.display import Display
 
-Protocol = Literal["near", "mixed", "high"]
+Protocol = Literal["near", "mixed", "each", "high", "natural"]
+#: Protocols of training by name, each with where stages are trained and what that tells.
+PROTOCOLS: dict[Protocol, str] = {
+    "near": "near threshold, which a pilot found",
+    "mixed": "over the upper two thirds of the contrasts",
+    "each": "for each level: what the features hold there, and no psychometric function of a "
+    "single observer",
+    "high": "at the highest contrast and transferred: d' near threshold may be lower by a factor "
+    "of 3",
+    "natural": "on which of two simulated natural pictures has more contrast, and transferred: "
+    "another training may find more in the same features",
+}
 #: Stages by name, each with what it is.
 STAGES = {
     "lda": "linear discriminant with shrunk covariance",
@@ -37,9 +48,9 @@ class Recipe:
     stage : str
         "lda", "template", "logistic", "prototype", "quadratic", or "ideal", which knows the signal
         in the light and takes no features.
-    train : {"near", "mixed", "high"}
-        Near threshold; at contrasts over the upper two thirds of the page's range; or at its
-        highest contrast alone.
+    train : {"near", "mixed", "each", "high", "natural"}
+        Near threshold; at contrasts over the upper two thirds of the page's range; a stage for each
+        contrast; at the highest alone; or on contrasts of other pictures.
     pairs : int
         Fields of noise that are shown with and without the signal, at least 16.
     feature : str
@@ -73,8 +84,8 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.stage not in STAGES:
             raise unknown_name("decision stage", self.stage, STAGES)
-        if self.train not in get_args(Protocol):
-            raise unknown_name("way of training", self.train, get_args(Protocol))
+        if self.train not in PROTOCOLS:
+            raise unknown_name("way of training", self.train, PROTOCOLS)
         if not isinstance(self.pairs, int) or not 16 <= self.pairs <= 100_000:
             raise InputError(
                 f"decision.pairs is {self.pairs}; give a whole number from 16 to 100000"
@@ -102,7 +113,7 @@ class Recipe:
         if self.stage == "ideal":
             return 0
         blanks = self.pairs if signals == 1 else 0
-        fields_shown = self.pairs * {"near": 2, "mixed": 3, "high": 1}[self.train]
+        fields_shown = self.pairs * {"near": 2, "mixed": 3}.get(self.train, 1)
         if self.train == "near":
             fields_shown += PILOT_CONTRASTS * min(PILOT_FIELDS, self.pairs)
         return blanks + signals * fields_shown + CRITERION_FIELDS * criterion

@@ -148,6 +148,43 @@ def train_detector(
     return Stage(weights[None], np.array([weights @ midpoint]), quadratic)
 
 
+def train_comparer(name: str, greater: ArrayLike, lesser: ArrayLike) -> Stage:
+    """Train a decision stage that tells which of two images has more contrast, on differences.
+
+    Parameters
+    ----------
+    name : str
+        As for `train_detector`.
+    greater, lesser : array_like of float, shape (n, D)
+        Features of both images of each pair, that of more contrast first.
+
+    Returns
+    -------
+    Stage
+        With one row of weights; it prefers neither image of a pair.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        As for `train_detector`.
+
+    Examples
+    --------
+    >>> lesser = np.random.default_rng(1).normal(size=(64, 4))
+    >>> stage = train_comparer("lda", lesser + 2 * np.eye(4)[1], lesser)
+    >>> int(np.argmax(stage.weights))
+    1
+    """
+    _check_name(name)
+    quadratic = name == "quadratic"
+    first = _expand(np.asarray(greater, np.float64), quadratic)
+    second = _expand(np.asarray(lesser, np.float64), quadratic)
+    differences = first - second
+    linear = "lda" if quadratic else name
+    stage = train_detector(linear, [differences], -differences)
+    return Stage(stage.weights, np.zeros(1), quadratic)
+
+
 def train_identifier(name: str, classes: Sequence[ArrayLike]) -> Stage:
     """Train a decision stage that names which of several signals is shown, on features.
 

@@ -26,6 +26,7 @@ from psyprobe.observers.decisions.stages import (
     FOLDS,
     Stage,
     area_d_prime,
+    train_comparer,
     train_detector,
     train_identifier,
 )
@@ -33,6 +34,8 @@ from psyprobe.observers.decisions.stages import (
 #: Rows of features of images at a contrast in some fields of noise, shape (m, n, D): a row of each
 #: signal in each field; at contrast 0 without a signal, shape (1, n, D).
 Rows = Callable[[float, Sequence[int]], FloatArray]
+#: Rows of features of pairs of pictures, shape (2, n, D): that of more contrast first.
+PictureRows = Callable[[Sequence[int]], FloatArray]
 #: D' whose contrast the pilot looks for.
 _PILOT_D_PRIME = 2.0
 #: Further contrasts of a stage that is trained near threshold, as factors.
@@ -47,6 +50,9 @@ _LEAST_SHARE = 0.85
 _SWAPS = 60
 #: As many for the logistic stage, of which one training takes as long as 80 of the others.
 _LOGISTIC_SWAPS = 12
+
+#: Share of right answers beyond chance at contrast 0 from which a cue gives the signal away.
+LARGEST_CUE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +151,12 @@ def extrapolated_d_prime(learning: Sequence[tuple[int, float]]) -> float | None:
 
 
 def train_stage(
-    recipe: Recipe, rows: Rows, contrasts: tuple[float, float], *, yes_no: bool
+    recipe: Recipe,
+    rows: Rows,
+    contrasts: tuple[float, float],
+    *,
+    yes_no: bool,
+    picture_rows: PictureRows,
 ) -> TrainedStage:
     """Train the decision stage of one condition.
 
@@ -159,6 +170,8 @@ def train_stage(
         Lowest and highest contrast of the page.
     yes_no : bool
         Whether the stage says yes and no, for which it needs a criterion.
+    picture_rows : callable
+        Features of pairs of other pictures; see `PictureRows`.
 
     Returns
     -------
@@ -175,15 +188,22 @@ def train_stage(
     elif recipe.train == "mixed":
         trained_at = np.geomspace(low ** (1 / 3) * high ** (2 / 3), high, 3).tolist()
         counts = [recipe.pairs] * 3
+    elif recipe.train == "natural":
+        trained_at = []
+        counts = []
     else:
         trained_at = [high]
         counts = [recipe.pairs]
-    blanks = rows(0.0, every_field)[0]
-    signals = [
-        rows(contrast, range(count))
-        for contrast, count in zip(trained_at, counts, strict=True)
-    ]
-    stage = _fit(recipe.stage, signals, blanks)
+    if recipe.train == "natural":
+        greater, blanks = picture_rows(every_field)
+        signals = [greater[None]]
+    else:
+        blanks = rows(0.0, every_field)[0]
+        signals = [
+            rows(contrast, range(count))
+            for contrast, count in zip(trained_at, counts, strict=True)
+        ]
+    stage = _fit(recipe, signals, blanks)
     criterion = None
     if yes_no:
         first = _FIRST_CRITERION_FIELD
@@ -191,7 +211,7 @@ def train_stage(
         variables = stage.variables(empty)[:, 0]
         criterion = float(np.quantile(variables, 1 - recipe.false_alarms))
     learning = [
-        (count, _held_out_d_prime(recipe.stage, signals[0], blanks, count))
+        (count, _held_out_d_prime(recipe, signals[0], blanks, count))
         for count in (
             round(share * recipe.pairs * (FOLDS - 1) / FOLDS) for share in _SHARES
         )
@@ -206,12 +226,14 @@ def train_stage(
     )
 
 
-def _fit(name: str, signals: Sequence[FloatArray], blanks: FloatArray) -> Stage:
+def _fit(recipe: Recipe, signals: Sequence[FloatArray], blanks: FloatArray) -> Stage:
     """Train a stage on signals of several contrasts, each of shape (m, n, D)."""
+    if recipe.train == "natural":
+        return train_comparer(recipe.stage, signals[0][0], blanks)
     if len(signals[0]) == 1:
-        return train_detector(name, [rows[0] for rows in signals], blanks)
+        return train_detector(recipe.stage, [rows[0] for rows in signals], blanks)
     # The weights of several signals come from the first contrast and what is noise there.
-    return train_identifier(name, list(signals[0]))
+    return train_identifier(recipe.stage, list(signals[0]))
 
 
 def _near_threshold(
@@ -223,7 +245,7 @@ def _near_threshold(
     pilot_fields = range(min(PILOT_FIELDS, recipe.pairs))
     blanks = rows(0.0, pilot_fields)[0]
     d_primes = [
-        _held_out_d_prime(recipe.stage, rows(contrast, pilot_fields), blanks)
+        _held_out_d_prime(recipe, rows(contrast, pilot_fields), blanks)
         for contrast in ladder
     ]
     rising = optimize.isotonic_regression(np.array(d_primes)).x
@@ -235,7 +257,7 @@ def _near_threshold(
 
 
 def _held_out_d_prime(
-    name: str, signals: FloatArray, blanks: FloatArray, count: int | None = None
+    recipe: Recipe, signals: FloatArray, blanks: FloatArray, count: int | None = None
 ) -> float:
     """Compute d' of stages in cross-validation, trained on up to `count` fields."""
     fold = np.arange(signals.shape[1]) % FOLDS
@@ -244,17 +266,23 @@ def _held_out_d_prime(
         others = np.flatnonzero(fold != k)[:count]
         held_out = fold == k
         try:
-            stage = _fit(name, [signals[:, others]], blanks[others])
+            stage = _fit(recipe, [signals[:, others]], blanks[others])
         except InputError:
             # Nothing differs, so nothing is told apart.
             values.append(0.0)
             continue
-        values.append(_d_prime(stage, signals[:, held_out], blanks[held_out]))
+        values.append(_d_prime(recipe, stage, signals[:, held_out], blanks[held_out]))
     return float(np.mean(values))
 
 
-def _d_prime(stage: Stage, signals: FloatArray, blanks: FloatArray) -> float:
+def _d_prime(
+    recipe: Recipe, stage: Stage, signals: FloatArray, blanks: FloatArray
+) -> float:
     """Compute d' of a signal from none, or the mean d' of each signal from each other."""
+    if recipe.train == "natural":
+        # Pictures differ among each other, so only those of a pair are compared.
+        differences = stage.variables(signals[0]) - stage.variables(blanks)
+        return area_d_prime(differences, -differences) / math.sqrt(2)
     if len(signals) == 1:
         return area_d_prime(stage.variables(signals[0]), stage.variables(blanks))
     variables = [stage.variables(rows) for rows in signals]
@@ -270,6 +298,39 @@ def _d_prime(stage: Stage, signals: FloatArray, blanks: FloatArray) -> float:
             ]
         )
     )
+
+
+def correct_share(stage: Stage, rows: Sequence[FloatArray]) -> float:
+    """Compute the share of right answers about images of several kinds.
+
+    Parameters
+    ----------
+    stage : Stage
+        Of one row of weights, by which two intervals are compared, or one for each kind.
+    rows : sequence of ndarray, each of shape (n, D)
+        Features of images of each kind; for two intervals those with the signal come first.
+
+    Returns
+    -------
+    float
+        Of all pairs of intervals, or of all images that are named; ties count by chance.
+
+    Examples
+    --------
+    >>> stage = Stage(np.array([[1.0]]), np.zeros(1))
+    >>> correct_share(stage, [np.array([[1.0], [3.0]]), np.array([[1.0], [2.0]])])
+    0.625
+    """
+    variables = [stage.variables(features) for features in rows]
+    if len(stage.weights) == 1:
+        first, second = (values[:, 0] for values in variables)
+        differences = first[:, None] - second
+        return float(np.mean((np.sign(differences) + 1) / 2))
+    shares = []
+    for kind, values in enumerate(variables):
+        largest = values == values.max(axis=1, keepdims=True)
+        shares.append(np.mean(largest[:, kind] / largest.sum(axis=1)))
+    return float(np.mean(shares))
 
 
 def _swapped_d_prime(
@@ -289,13 +350,14 @@ def _swapped_d_prime(
         )
         try:
             stage = _fit(
-                recipe.stage,
+                recipe,
                 [swapped[: len(signals), trained]],
                 swapped[-1, trained],
             )
         except InputError:
             continue
-        values.append(_d_prime(stage, signals[:, ~trained], blanks[~trained]))
+        held_out = (signals[:, ~trained], blanks[~trained])
+        values.append(_d_prime(recipe, stage, *held_out))
     if len(values) < 2:
         return 0.0, 0.0
     return float(np.mean(values)), float(

@@ -7,10 +7,10 @@ stage of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import islice, product
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -20,18 +20,22 @@ from psyprobe.experiment import Experiment
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import digest
-from psyprobe.observers.decisions.recipe import Decision, Recipe
+from psyprobe.observers.decisions.pictures import natural_picture
+from psyprobe.observers.decisions.recipe import PILOT_FIELDS, Decision, Recipe
 from psyprobe.observers.decisions.stages import Stage
 from psyprobe.observers.decisions.training import (
+    LARGEST_CUE,
     TrainedStage,
+    correct_share,
     describe_training,
     train_stage,
 )
 from psyprobe.observers.protocol import TrainableObserver
+from psyprobe.probes.differences import contrast_kind
 from psyprobe.probes.words.delivery import Scene, deliver, derived_seed
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store
-from psyprobe.stimulus.specification import Specification
+from psyprobe.stimulus.specification import with_levels
 
 if TYPE_CHECKING:
     from psyprobe.running.task import Task
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
 _Condition: TypeAlias = tuple[float, float | None]
 #: Images that are drawn and encoded together in training.
 _BATCH = 16
+#: Relative error of light by rounding.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -92,12 +98,47 @@ class TrainingQuestion:
         """Train the decision stage on the observer's features."""
         if self.recipe.stage == "ideal":
             return self._know_signals()
-        return train_stage(
+        trained = train_stage(
             self.recipe,
             lambda contrast, fields: self._rows(observer, contrast, fields),
             self.contrasts,
             yes_no=self.yes_no,
+            picture_rows=lambda fields: self._picture_rows(observer, fields),
         )
+        self._refuse_cue(observer, trained.stage)
+        return trained
+
+    def _refuse_cue(self, observer: TrainableObserver, stage: Stage) -> None:
+        """Refuse a stimulus that is told from none where its own code draws it at contrast 0."""
+        scene = self.scene
+        if scene.change is not None or scene.axis_parameter != "contrast":
+            return
+        seeds = [derived_seed(self.recipe.seed, "cue", k) for k in range(PILOT_FIELDS)]
+        orders = range(len(scene.label_values) or 1)
+        shown = []
+        for order in orders:
+            pairs = [
+                scene.stimuli(self.value, self.contrasts[-1], seed, order)
+                for seed in seeds
+            ]
+            shown.append(
+                [with_levels(spec, **scene.axis_level(0.0)).draw() for spec, _ in pairs]
+            )
+        if len(orders) == 1:
+            shown.append([blank.draw() for _, blank in pairs])
+        lights = np.array([np.asarray(images[0].pixels) for images in shown])
+        if np.ptp(lights, axis=0).max() <= _ROUNDING * lights.max():
+            # The rest is drawn by the same arithmetic, and rounding is no cue in noise.
+            return
+        share = correct_share(
+            stage, [self._features(observer, images, seeds) for images in shown]
+        )
+        if abs(share - 1 / len(shown)) > LARGEST_CUE:
+            raise InputError(
+                f"the stimulus of {scene.level} {self.value:g} is told with {share:.2f} right "
+                f"at contrast 0, where {1 / len(shown):.2f} is chance: something beside its "
+                "contrast gives it away; let its kind draw the reference at contrast 0"
+            )
 
     def _rows(
         self, observer: TrainableObserver, contrast: float, fields: Sequence[int]
@@ -114,24 +155,44 @@ class TrainingQuestion:
                 self.scene.stimuli(self.value, strength, seed, order) for seed in seeds
             ]
             shown = [pattern if contrast else blank for pattern, blank in specs]
-            classes.append(self._features(observer, shown, seeds))
+            stimuli = (spec.draw() for spec in shown)
+            classes.append(self._features(observer, stimuli, seeds))
         return np.stack(classes)
 
-    def _features(
-        self,
-        observer: TrainableObserver,
-        specs: Sequence[Specification],
-        seeds: Sequence[int],
+    def _picture_rows(
+        self, observer: TrainableObserver, fields: Sequence[int]
     ) -> FloatArray:
-        """Draw and deliver stimuli as in trials, and compute their features in batches."""
+        """Compute features of pairs of one picture at two random contrasts of the page's range."""
+        lights: tuple[list[FloatArray], list[FloatArray]] = ([], [])
+        seeds: tuple[list[int], list[int]] = ([], [])
+        for field in fields:
+            name = (self.recipe.seed, "picture", field)
+            picture = natural_picture(self.scene.spec.shape, derived_seed(*name))
+            shares = np.random.default_rng(derived_seed(*name, "contrasts")).random(2)
+            low, high = self.contrasts
+            for member, share in enumerate(sorted(shares, reverse=True)):
+                contrast = low * (high / low) ** share
+                seed = derived_seed(*name, member)
+                _, blank = self.scene.stimuli(self.value, high, seed)
+                light = np.asarray(blank.draw().luminance)
+                lights[member].append(light + blank.luminance * contrast * picture)
+                seeds[member].append(seed)
+        return np.stack(
+            [self._features(observer, lights[i], seeds[i]) for i in range(2)]
+        )
+
+    def _features(
+        self, observer: TrainableObserver, stimuli: Iterable[Any], seeds: Sequence[int]
+    ) -> FloatArray:
+        """Deliver stimuli, or light, as in trials, and compute their features in batches."""
         scene = self.scene
         rows = []
-        for start in range(0, len(specs), _BATCH):
-            part = specs[start : start + _BATCH]
-            drives = [np.asarray(scene.display.encode(spec.draw())) for spec in part]
+        members = zip(stimuli, seeds, strict=True)
+        while batch := list(islice(members, _BATCH)):
+            drives = [np.asarray(scene.display.encode(light)) for light, _ in batch]
             images = [
                 deliver(drive, scene.delivery, seed)
-                for drive, seed in zip(drives, seeds[start:], strict=False)
+                for drive, (_, seed) in zip(drives, batch, strict=True)
             ]
             rows.append(observer.rows(images, self.recipe, scene.display))
         return np.concatenate(rows)
@@ -180,12 +241,15 @@ class Training:
                 f"{experiment.name} asks yes or no, for which stage 'ideal' has no criterion; ask "
                 "in two intervals, or take another stage"
             )
-        #: Whether each level on the stimulus axis has a stage of its own.
         changes_form = not (scene.scales or scene.reciprocal)
-        self._by_level = scene.change is None and changes_form
+        if scene.change is None and changes_form:
+            self.recipe = replace(self.recipe, train="each")
+        else:
+            self._check_protocol(experiment, scene, task)
+        #: Whether each level on the stimulus axis has a stage of its own.
+        self._by_level = self.recipe.train == "each"
         ends = [(contrasts[0], contrasts[-1])]
         if self._by_level:
-            self.recipe = replace(self.recipe, train="high")
             ends = [(contrast, contrast) for contrast in contrasts]
         self._questions: dict[_Condition, Question] = {}
         self._work: dict[_Condition, TrainingQuestion] = {}
@@ -208,6 +272,23 @@ class Training:
         if task.alternatives == 2 and not prompt.labels:
             answers = (prompt.yes[0], prompt.no[0])[:: prompt.polarity]
         self._answers = answers
+
+    def _check_protocol(self, experiment: Experiment, scene: Scene, task: Task) -> None:
+        """Refuse a way of training that cannot serve the page."""
+        design = "constant" if experiment.asking is None else experiment.asking.design
+        if self.recipe.train == "each" and design != "constant":
+            raise InputError(
+                f"{experiment.name} asks by design {design!r}, and train 'each' tells the stage "
+                "the contrast, which that design has yet to find; give asking.design = "
+                "'constant', or train 'near'"
+            )
+        is_detection = scene.scales and scene.change is None and not task.values
+        is_grey = contrast_kind(scene.spec) != "cone"
+        if self.recipe.train == "natural" and not (is_detection and is_grey):
+            raise InputError(
+                "train 'natural' learns which of two grey pictures has more contrast, and "
+                f"{experiment.name} does not ask for a grey pattern beside none; take 'near'"
+            )
 
     def missing_images(self, store: Store) -> int:
         """Count the training images of stages that a store does not hold."""
@@ -260,7 +341,9 @@ class Training:
         """Describe the trained stages for a result, without their weights."""
         return [
             {
-                "value": value if contrast is None else contrast,
+                "value": value,
+                "level": contrast,
+                "train": self.recipe.train,
                 **describe_training(decision.stage),
             }
             for (value, contrast), decision in self._decisions.items()
