@@ -28,8 +28,10 @@ from psyprobe.analysis.efficiency.ideal_observer import (
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.result_stimulus import page_of, stimulus_on
 from psyprobe.analysis.score import Entry, Metric
+from psyprobe.files.flags import flag_words
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.units import unit_attributes
+from psyprobe.observers.decisions.recipe import PROTOCOLS
 from psyprobe.running.task import CONTRAST_AXIS, Task, task_of
 from psyprobe.stimulus.specification import Specification, with_levels
 
@@ -53,6 +55,8 @@ _ENDS = (
 )
 #: Standard errors beyond which stages that were trained on swapped labels tell too much.
 _SWAPPED_ERRORS = 3.0
+#: Share of right answers at the highest contrast below which something is lost there.
+_LEAST_TOP = 0.95
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,10 @@ def add_efficiency(csf: xr.Dataset) -> xr.Dataset:
     ppd = float(csf.attrs["ppd"])
     spec = replace(stimulus, parts={}).spec(contrast=_DRAWN)
     spec = spec.changed(size=height if height == width else (height, width), ppd=ppd)
-    false_alarms = float(np.nanmedian(csf["guess"].values))
+    guesses = csf["guess"].values
+    guesses = guesses[np.isfinite(guesses)]
+    # Curves without a fit have no rate of guessing.
+    false_alarms = float(np.median(guesses)) if guesses.size else 0.0
     values = csf[level].values.astype(float)
     is_masking = level == NOISE_LEVEL
     density = values if is_masking else np.full(len(values), float(noise["density"]))
@@ -332,7 +339,7 @@ def training_notes(result: xr.Dataset) -> list[str]:
     stages = json.loads(result.attrs.get("training", "[]"))
     if not stages:
         return []
-    notes = []
+    notes = [_protocol_note(stages[0])] if "train" in stages[0] else []
     unreached = [stage for stage in stages if not stage["reached"]]
     if unreached:
         notes.append(
@@ -345,7 +352,11 @@ def training_notes(result: xr.Dataset) -> list[str]:
             f"at {_list_levels(limited)} d' still grows with training: efficiency is at least what "
             "is shown; give more pairs"
         )
-    learned = [_endless_note(stage) for stage in stages if stage["learning"]]
+    learned = [
+        _endless_note(stage)
+        for stage in stages
+        if stage["learning"] and stage.get("level") is None
+    ]
     if learned:
         notes.append(
             f"d' where stages were trained, of endless fields: {', '.join(learned)}"
@@ -362,6 +373,41 @@ def training_notes(result: xr.Dataset) -> list[str]:
     if "noise" not in page_of(result):
         notes.append(
             "no external noise: efficiency is not defined, and the threshold is a rounding floor"
+        )
+    return notes
+
+
+def _protocol_note(stage: JsonMapping) -> str:
+    """Describe where stages were trained, and what that tells."""
+    train = stage["train"]
+    return f"stages were trained {PROTOCOLS[train]} (train = {train!r})"
+
+
+def curve_notes(csf: xr.Dataset) -> list[str]:
+    """Describe in sentences where psychometric functions of decision stages fall or end low.
+
+    Parameters
+    ----------
+    csf : xarray.Dataset
+        Of `psyprobe.analysis.words.csf.chat_csf`; of other observers there is nothing to say.
+    """
+    if "training" not in csf.attrs:
+        return []
+    (level,) = levels_of(csf)
+    notes = []
+    falling = (flag_words(csf["status"]) == "non_monotone").any(axis=0)
+    if falling.any():
+        values = ", ".join(f"{value:g}" for value in csf[level].values[falling])
+        notes.append(
+            f"at {values} right answers fall towards higher contrast, so there is no threshold: "
+            "features saturate, or the stage was trained elsewhere; train 'mixed', or lower the "
+            "highest contrast"
+        )
+    top = 1 - float(np.nan_to_num(csf["lapse"].values).max())
+    if top < _LEAST_TOP:
+        notes.append(
+            f"psychometric functions end at {top:.2f}, below {_LEAST_TOP:g}: right answers are "
+            "lost at any contrast, and fitted as lapses"
         )
     return notes
 
@@ -386,4 +432,9 @@ def limited_stages(result: xr.Dataset) -> list[JsonMapping]:
 
 def _list_levels(stages: list[JsonMapping]) -> str:
     """List as text the levels (frequencies, say) at which decision stages were trained."""
-    return ", ".join(f"{stage['value']:g}" for stage in stages)
+    places = []
+    for stage in stages:
+        level = stage.get("level")
+        own = "" if level is None else f" (level {level:g})"
+        places.append(f"{stage['value']:g}{own}")
+    return ", ".join(places)

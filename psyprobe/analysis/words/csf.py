@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 #: no threshold.
 LOW_VALIDITY = 0.1
 NO_VALIDITY = 0.5
-#: The status of the latter.
+#: Errors by which right answers of a decision stage may fall towards higher contrast.
+_FALL_ERRORS = 3.0
+#: The status of unreadable replies.
 UNREADABLE = "unreadable"
 #: How a prompt can be fitted.
 METHODS = ("counts", "logits", "posterior")
@@ -186,9 +188,11 @@ def chat_csf(
     chat_fit = _fit(
         cells, counts, method, settings, None if curves is None else curves.offset
     )
-    csf = _dataset(
-        result, counts, _blank_unreadable(chat_fit, counts), method, settings, options
-    )
+    unreadable = counts.excluded_rate > NO_VALIDITY
+    chat_fit = _blank_curves(chat_fit, unreadable, UNREADABLE)
+    if "training" in result.attrs:
+        chat_fit = _blank_curves(chat_fit, _falling(counts), "non_monotone")
+    csf = _dataset(result, counts, chat_fit, method, settings, options)
     return add_efficiency(_add_screen_error(csf, curves))
 
 
@@ -326,13 +330,12 @@ def _joined(
     return fit.ChatFit(**values)
 
 
-def _blank_unreadable(chat_fit: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatFit:
-    """Mark curves whose replies were mostly unreadable, and blank their numbers."""
-    unreadable = counts.excluded_rate > NO_VALIDITY
+def _blank_curves(chat_fit: fit.ChatFit, curves: BoolArray, reason: str) -> fit.ChatFit:
+    """Give some curves a status that has no threshold, and blank their numbers."""
     status = chat_fit.status.astype("<U16")
-    status[unreadable] = UNREADABLE
+    status[curves] = reason
     blank = {
-        name: np.where(unreadable, np.nan, getattr(chat_fit, name))
+        name: np.where(curves, np.nan, getattr(chat_fit, name))
         for name in (
             "log10_threshold",
             "log10_threshold_low",
@@ -349,6 +352,19 @@ def _blank_unreadable(chat_fit: fit.ChatFit, counts: fit.ChatCounts) -> fit.Chat
         for name in ("guess", "lapse")
     }
     return replace(chat_fit, status=status, **blank, **rates)
+
+
+def _falling(counts: fit.ChatCounts) -> BoolArray:
+    """Mark curves in which a contrast has fewer right answers than a lower one, by 3 errors."""
+    trials = counts.trials
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = counts.yes / trials
+        both = trials[..., :, None] + trials[..., None, :]
+        pooled = (counts.yes[..., :, None] + counts.yes[..., None, :]) / both
+        inverse = 1 / trials[..., :, None] + 1 / trials[..., None, :]
+        error = np.sqrt(pooled * (1 - pooled) * inverse)
+        fall = np.triu((share[..., :, None] - share[..., None, :]) / error)
+    return np.asarray((np.nan_to_num(fall) > _FALL_ERRORS).any(axis=(-2, -1)))
 
 
 def _add_screen_error(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Dataset:

@@ -23,6 +23,7 @@ from psyprobe._typing import FloatArray, Option
 from psyprobe.analysis.efficiency.noise_masking import NoiseMasking, noise_masking
 from psyprobe.analysis.efficiency.scores import (
     Efficiency,
+    curve_notes,
     efficiencies,
     limited_stages,
     mean_entries,
@@ -571,7 +572,11 @@ def score_chat(
                 ),
             ),
             refusals=describe_refusals(result.attrs),
-            sessions=(*session_notes(csf), *training_notes(result)),
+            sessions=(
+                *session_notes(csf),
+                *training_notes(result),
+                *curve_notes(csf),
+            ),
             spent=describe_result_cost(result.attrs),
             confidence=confidence,
             masking=noise_masking(csf),
