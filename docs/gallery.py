@@ -382,7 +382,8 @@ def _experiment(folder: Path, name: str) -> tuple[str, str]:
             f"# {page['title']}",
             about,
             _differences(page.get("differences", ())),
-            "No simulated observer names letters, rings or E: there is no figure of responses.",
+            _differences(page.get("people", ()), "What people reach"),
+            "No simulated observer names what is shown: there is no figure of responses.",
             _certificate(experiment.spec(**_middle(experiment)), experiment.display),
             *ending,
         )
@@ -397,6 +398,7 @@ def _experiment(folder: Path, name: str) -> tuple[str, str]:
         about,
         _differences(page.get("differences", ())),
         _differences(page.get("assumed", ()), "What the source does not say"),
+        _differences(page.get("people", ()), "What people reach"),
         f"![{page['title']}]({image})",
         f"Responses of `{made['result'].attrs['observer']}`, at fewer levels and by fewer "
         "questions than the experiment file has.",

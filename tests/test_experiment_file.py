@@ -13,12 +13,14 @@ from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.experiment import load_experiment, load_suite
 from psyprobe.human.reference import DataReference, ModelReference
 from psyprobe.probes.experiments import plan
-from psyprobe.stimulus.catalogue import catalogue_names
+from psyprobe.stimulus.catalogue import catalogue_names, read_page
 from psyprobe.stimulus.specification import level_of
 
 SUITES = ("cai2025", "cai2025_published")
 #: Experiments that ask in words, with a file format and tests of their own.
 IN_WORDS = (
+    "contour_jitter",
+    "photograph_contrast",
     "orientation_csf",
     "equivalent_noise",
     "gabor_in_noise",
@@ -45,7 +47,12 @@ OURS = (
 IN_TIME = tuple(
     name for name in catalogue_names("experiments") if name.startswith("temporal")
 )
-NAMED = ("landolt_4", "landolt_8", "letter_acuity", "letter_contrast", "tumbling_e")
+#: tests/questions/test_planted_pages.py and test_identify.py run these.
+NAMED = tuple(
+    name
+    for name in catalogue_names("experiments")
+    if read_page("experiments", name)[1].get("probe") == "identify"
+)
 OTHERS = (*SUITES, *IN_WORDS, *OURS, *IN_TIME, *NAMED)
 
 

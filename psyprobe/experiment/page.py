@@ -497,3 +497,5 @@ class Page(Section):
     #: Differences from the source, and assumptions where the source is silent, in sentences.
     differences: Sentences = ()
     assumed: Sentences = ()
+    #: What people reach in the task, each with its source, in sentences.
+    people: Sentences = ()

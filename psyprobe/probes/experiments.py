@@ -67,6 +67,7 @@ _COMMON_KEYS = (
     "changed",
     "differences",
     "assumed",
+    "people",
     "options",
 )
 #: Attributes that identify the runs of one observer with one experiment.

@@ -193,6 +193,7 @@ def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> JsonMapping:
                 "text": " ".join(sentences),
                 "departures": page.get("differences", ()),
                 "assumed": page.get("assumed", ()),
+                "people": page.get("people", ()),
             }
         )
     for result in chain(*experiments):

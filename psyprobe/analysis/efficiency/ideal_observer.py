@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,11 @@ from psyprobe.errors import InputError
 #: Nodes of the integrals over a decision variable, and how far they reach, in its SD.
 _NODES = 400
 _REACH = 10.0
+#: Factors on a mean d' of 1, between which the threshold of signals that overlap lies.
+_FAINT = 1e-2
+_STRONG = 1e4
+#: Relative error of a threshold from integrals by sampling.
+_SAMPLED = 1e-5
 
 
 def proportion_correct(
@@ -286,8 +291,63 @@ def ideal_identification(signals: ArrayLike, density: float, ppd: float) -> floa
     >>> round(ideal_identification(pair.luminance / 100 - 1, (0.1 / 60) ** 2, 60), 4)
     0.75
     """
-    rows = np.asarray(signals, float).reshape(len(np.asarray(signals)), -1)
-    products = rows @ rows.T / (density * ppd**2)
+    return _share_named(_products(signals) / (density * ppd**2))
+
+
+def ideal_identification_contrast(
+    signals: ArrayLike, density: float, ppd: float, proportion: float
+) -> float:
+    """Find the factor on several signals at which the ideal observer names a share of them.
+
+    Parameters
+    ----------
+    signals, density, ppd
+        As for `ideal_identification`.
+    proportion : float
+        The share, above that of guessing and below 1.
+
+    Examples
+    --------
+    >>> import psyprobe as pp
+    >>> pair = pp.gabor(
+    ...     frequency=4, contrast=0.1, radius=0.5, luminance=100, ppd=60, size=224,
+    ...     orientation=[0, 90],
+    ... )
+    >>> signals = pair.luminance / 10 - 10
+    >>> round(ideal_identification_contrast(signals, (0.1 / 60) ** 2, 60, 0.75), 6)
+    0.002537
+    """
+    products = _products(signals) / ppd**2
+    unit = _naming_threshold(tuple(map(tuple, products.tolist())), proportion)
+    return unit * math.sqrt(density)
+
+
+@lru_cache(maxsize=16)
+def _naming_threshold(
+    products: tuple[tuple[float, ...], ...], proportion: float
+) -> float:
+    """Find the factor on signals at which a share is named in a density of 1."""
+    energies = np.array(products)
+    # Far below and far above a d' of 1 between signals.
+    scale = 1 / math.sqrt(np.diag(energies).mean())
+    return ideal_contrast(
+        lambda contrast: _share_named(energies * contrast**2),
+        proportion,
+        low=_FAINT * scale,
+        high=_STRONG * scale,
+        tolerance=1e-12 if len(products) == 2 else _SAMPLED,
+    )
+
+
+def _products(signals: ArrayLike) -> FloatArray:
+    """Compute the inner products of signals, (m, m)."""
+    images = np.asarray(signals, float)
+    rows = images.reshape(len(images), -1)
+    return np.asarray(rows @ rows.T)
+
+
+def _share_named(products: FloatArray) -> float:
+    """Compute the proportion correct from inner products over the variance of a pixel."""
     correct = []
     for j in range(len(products)):
         others = [i for i in range(len(products)) if i != j]
@@ -317,7 +377,12 @@ def ideal_identification(signals: ArrayLike, density: float, ppd: float) -> floa
 
 
 def ideal_contrast(
-    correct: Callable[[float], float], proportion: float, *, low: float, high: float
+    correct: Callable[[float], float],
+    proportion: float,
+    *,
+    low: float,
+    high: float,
+    tolerance: float = 1e-12,
 ) -> float:
     """Find the contrast at which an ideal observer has a proportion correct.
 
@@ -329,6 +394,8 @@ def ideal_contrast(
         The proportion wanted.
     low, high : float
         Contrasts between which it lies, above 0.
+    tolerance : float, optional
+        Largest relative error; that of an integral by sampling need not be below its own.
 
     Raises
     ------
@@ -357,6 +424,6 @@ def ideal_contrast(
     log_contrast = optimize.brentq(
         lambda log_contrast: correct(math.exp(log_contrast)) - proportion,
         *ends,
-        xtol=1e-12,
+        xtol=tolerance,
     )
     return math.exp(log_contrast)

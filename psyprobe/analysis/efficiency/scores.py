@@ -20,9 +20,8 @@ from scipy import special
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.efficiency.ideal_observer import (
     d_prime_at,
-    ideal_contrast,
     ideal_d_prime,
-    ideal_identification,
+    ideal_identification_contrast,
     signal_energy,
 )
 from psyprobe.analysis.responses import levels_of
@@ -38,9 +37,6 @@ from psyprobe.stimulus.specification import Specification, with_levels
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Contrasts between which the threshold of an ideal observer is looked for.
-_LOWEST = 1e-8
-_HIGHEST = 1.0
 #: Contrast at which signals are drawn; they grow in proportion to it.
 _DRAWN = 0.1
 #: The level of a page over densities of its noise.
@@ -303,14 +299,7 @@ def _ideal_threshold(
             ]
         )
         criterion = (1 + 1 / task.alternatives) / 2
-        return ideal_contrast(
-            lambda contrast: ideal_identification(
-                contrast * signals, density, spec.ppd
-            ),
-            criterion,
-            low=_LOWEST,
-            high=_HIGHEST,
-        )
+        return ideal_identification_contrast(signals, density, spec.ppd, criterion)
     unit = ideal_d_prime(_signal(spec), level, spec.ppd)
     chance = task.chance
     if chance is not None:

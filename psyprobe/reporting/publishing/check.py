@@ -53,7 +53,7 @@ from psyprobe.running.registry_run import (
 _TOLERANCE = 1e-9
 _PATH_PART = re.compile(r"[A-Za-z0-9._-]{1,120}")
 #: Keys of a page that hold prose.
-_PROSE = ("title", "source", "differences", "assumed", "changed")
+_PROSE = ("title", "source", "differences", "assumed", "people", "changed")
 #: Text that names a file.
 _FILE_NAME = re.compile(
     r"\.(py|toml|csv|npy|npz|png|json|mat)(:\w+)?$|^[^\s]*\\[^\s]*$|^[./~]"

@@ -1,0 +1,92 @@
+"""What is planted comes back from each page of letters, paths, dots and photographs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from planted_pages import run_planted, weibull
+
+from psyprobe.analysis import chat_csf
+from psyprobe.experiment import load_experiment
+
+#: Page, settings, slope, threshold on the stimulus axis at each value of the level, and the
+#: largest RMS error of its log10: that of the number of trials.
+THRESHOLDS: dict[str, tuple[dict[str, Any], float, dict[float, float], float]] = {
+    "letter_csf": ({}, 3.5, {0.1334: 0.11, 0.2: 0.035, 0.4: 0.02, 0.8: 0.02}, 0.06),
+    "letter_acuity_contrast": ({}, 3.5, {-1: 0.1, -0.3: 0.13, -0.03: 0.5}, 0.06),
+    "pelli_robson": ({"asking.repeats": 12}, 3.5, {2.8: 0.02}, 0.06),
+    "etdrs": ({"asking.repeats": 10}, 3.5, {-1: 0.09}, 0.06),
+    "contour": ({"asking.repeats": 40}, 2, {5: 1 / 25}, 0.15),
+    "contour_jitter": ({"asking.repeats": 20}, 2, {0: 15, 20: 20, 40: 35}, 0.1),
+    "motion_coherence": ({"asking.repeats": 24}, 2, {0.5: 0.12}, 0.06),
+    "photograph_contrast": ({}, 3.5, {0.4: 0.03, 0.8: 0.015, 1.4: 0.01}, 0.1),
+}
+
+
+@pytest.mark.parametrize("name", THRESHOLDS)
+def test_planted_thresholds_come_back(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, slope, planted, bound = THRESHOLDS[name]
+    experiment = load_experiment(name)
+    if len(planted) > 1:
+        level = next(
+            level
+            for level, values in experiment.levels.items()
+            if {*planted} <= {*values}
+        )
+        settings = {**settings, f"levels.{level}": {"values": sorted(planted)}}
+    result = run_planted(
+        experiment.with_settings(settings),
+        lambda value, x: weibull(x, planted[value], slope),
+        monkeypatch,
+    )
+    csf = chat_csf(result)
+    truth = np.array([planted[value] for value in sorted(planted)])
+    found, low, high = (
+        csf[f"threshold{end}"].values.ravel() for end in ("", "_low", "_high")
+    )
+    assert np.sqrt(np.mean(np.log10(found / truth) ** 2)) < bound
+    assert np.mean((low < truth) & (truth < high)) > 0.6
+
+
+def test_a_critical_spacing_comes_back_and_without_crowding_there_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiment = load_experiment("crowding")
+    result = run_planted(
+        experiment,
+        lambda flankers, spacing: weibull(spacing, 0.35, 6) if flankers else 1.0,
+        monkeypatch,
+        lapse=0.0,
+    )
+    csf = chat_csf(result).squeeze()
+    words = csf["status"].attrs["flag_meanings"].split()
+    alone, crowded = (words[code] for code in csf["status"].values)
+    assert alone == "censored_below" and crowded == "ok"
+    assert np.isnan(float(csf["threshold"][0]))
+    assert abs(np.log10(float(csf["threshold"][1]) / 0.35)) < 0.05
+
+
+@pytest.mark.parametrize("efficiency", [1.0, 0.5])
+def test_a_planted_efficiency_comes_back(
+    efficiency: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = load_experiment("letter_noise").with_settings(
+        {"options.values": ["C", "H", "O", "V"], "asking.options.n_max": 100}
+    )
+    # The ideal observer is right in 0.625 at this contrast, in a density of 1 deg²; from the
+    # letters' pixels by sampling 100,000 trials.
+    unit = 7.602
+    result = run_planted(
+        experiment,
+        lambda density, contrast: weibull(
+            contrast, unit * (density / efficiency) ** 0.5
+        ),
+        monkeypatch,
+        lapse=0.0,
+    )
+    found = chat_csf(result)["efficiency"].values
+    assert np.exp(np.log(found).mean()) == pytest.approx(efficiency, rel=0.25)
