@@ -18,6 +18,7 @@ from psyprobe.analysis.comparison.paired import describe_power
 from psyprobe.analysis.score import FailedScore, Score, score_table
 from psyprobe.cli import report_error
 from psyprobe.cli.commands import extensions_of
+from psyprobe.cli.events import Events, report_details
 from psyprobe.errors import InputError, UnfinishedError
 from psyprobe.experiment import Experiment, load_suite
 from psyprobe.files.json_types import JsonObject
@@ -49,6 +50,8 @@ from psyprobe.probes.experiments import (
     vary,
 )
 from psyprobe.probes.results import plot, score_layers
+from psyprobe.reporting.publishing.derive import RecordingStore
+from psyprobe.reporting.publishing.identity import revision
 from psyprobe.running.protocol import check_label, labelled
 
 #: Report and scores of a pair of experiment and observer.
@@ -204,13 +207,18 @@ def _run_pairs(
     options: JsonObject,
 ) -> int:
     """Run each experiment with each observer, and print scores, or JSON if asked."""
+    events = Events(arguments)
     reports, scores, code = _try_each(
         arguments,
         experiments,
         lambda experiment, observer: _run_pair(
-            arguments, experiment, observer, folder, options
+            arguments, experiment, observer, folder, options, events
         ),
+        events,
     )
+    events.end(code)
+    if events.is_on:
+        return code
     if reports and arguments.json:
         say_json(reports)
     elif reports:
@@ -224,10 +232,14 @@ def _run_pair(
     observer: Any,
     folder: Path,
     options: JsonObject,
+    events: Events,
 ) -> tuple[JsonObject, Sequence[Score]]:
     """Run one experiment with one observer, write its files, and return report and scores."""
     start = monotonic()
-    result = run_experiment(experiment, observer, **options)
+    if events.is_on:
+        events.store = RecordingStore(options["store"])
+    counted = {**options, "store": events.store or options["store"]}
+    result = run_experiment(experiment, observer, **counted)
     seconds = monotonic() - start
     scores = score_layers(result)
     observer_options = _options_of(observer, experiment)
@@ -240,6 +252,7 @@ def _run_pair(
         **({"label": arguments.label} if arguments.label else {}),
         "store": str(options["store"]),
         "seconds": seconds,
+        "revision": _revision_of(result),
         "files": {kind: str(path) for kind, path in files.items()},
         "scores": [score.to_dict() for score in scores],
     }
@@ -257,6 +270,14 @@ def _run_pair(
     return report, scores
 
 
+def _revision_of(result: xarray.Dataset) -> str:
+    """Name the weights or the served model, and the card, behind a result, as a registry does."""
+    card = Card.from_dict(json.loads(result.attrs["observer_card"]))
+    served = json.loads(result.attrs.get("served", "[]"))
+    origins = [{"served": entry} for entry in served]
+    return revision(card.to_dict(), card.digest, origins)
+
+
 def _run_shard(
     arguments: Namespace, experiments: list[Experiment], options: JsonObject
 ) -> int:
@@ -264,10 +285,14 @@ def _run_shard(
 
     def run_pair(experiment: Experiment, observer: Any) -> Outcome:
         run_shard(experiment, observer, shard=arguments.shard, **options)
-        return {}, ()
+        return {"files": {}, "revision": None}, ()
 
-    _, _, code = _try_each(arguments, experiments, run_pair)
+    events = Events(arguments)
+    _, _, code = _try_each(arguments, experiments, run_pair, events)
+    events.end(code)
     if code:
+        return code
+    if events.is_on:
         return code
     record = {"shard": arguments.shard, "store": str(options["store"])}
     line = (
@@ -282,6 +307,7 @@ def _try_each(
     arguments: Namespace,
     experiments: list[Experiment],
     action: Callable[[Experiment, Any], Outcome],
+    events: Events,
 ) -> tuple[list[JsonObject], list[Score], int]:
     """Apply a function to each pair of experiment and observer, going on after a failure.
 
@@ -301,22 +327,26 @@ def _try_each(
     failures: list[Score] = []
     unfinished = 0
     pairs = list(_pairs(arguments, experiments))
+    events.start(len(pairs))
     for experiment, name, load in pairs:
+        names = (experiment.name, name)
+        events.begin_pair()
         try:
             report, pair_scores = action(experiment, load())
             scores += pair_scores
+            events.pair("done", names, **report_details(report, pair_scores))
         except UnfinishedError as stop:
             # Batches of others can be written meanwhile; a budget is everyone's.
             unfinished += 1
+            events.pair("unfinished", names)
             tell(f"psyprobe run: not finished: {stop} ({experiment.name} with {name})")
             continue
         except (Exception, SystemExit) as error:
-            if len(pairs) == 1:
+            if len(pairs) == 1 and not events.is_on:
                 raise
             place = f"{experiment.name} with {name}: "
-            failure = FailedScore(
-                experiment.name, name, report_error(error, arguments, place)
-            )
+            failure = FailedScore(*names, report_error(error, arguments, place))
+            events.fail(names, error, failure.failure)
             failures.append(failure)
             report = {
                 "experiment": experiment.name,

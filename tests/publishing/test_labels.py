@@ -161,3 +161,25 @@ def test_published_nights_keep_their_labels(tmp_path: Path, capsys: Output) -> N
     assert sorted(run["label"] for run in runs) == ["a", "b"]
     names = [result.attrs["observer"] for result in pp.load_results(registry)]
     assert sorted(names) == ["pixels, a", "pixels, b"]
+
+
+def test_a_program_is_told_what_happens(tmp_path: Path, capsys: Output) -> None:
+    words = ["run", "area", "--observer", "pixels", "no-such:observer", "--jsonl"]
+    words += ["--score-only", "--label", "a", "--output", str(tmp_path)]
+    told = []
+    for _ in range(2):
+        assert main(words) == 4
+        told.append([*map(json.loads, capsys.readouterr().out.splitlines())])
+    first, again = told
+    assert [line["event"] for line in first] == ["start", "pair", "pair", "end"]
+    start, done, failed, end = first
+    assert start["pairs"] == 2 and start["label"] == "a"
+    assert done["status"] == "done" and done["main"][0]["metric"] == "alignment"
+    assert (
+        done["revision"].startswith("n-")
+        and done["asked"] > 0
+        and done["from_store"] == 0
+    )
+    assert (again[1]["asked"], again[1]["from_store"]) == (0, done["asked"])
+    assert failed["failure"]["kind"] == "not_found"
+    assert (end["done"], end["failed"], end["exit"]) == (1, 1, 4)

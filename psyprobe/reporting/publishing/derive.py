@@ -19,17 +19,31 @@ from psyprobe.running.store import Store
 
 
 class RecordingStore(Store):
-    """A store in memory that records which questions a run reads."""
+    """A store, by default in memory, that records which questions a run reads and lacks."""
 
-    def __init__(self) -> None:
-        super().__init__(None)
+    def __init__(self, path: str | Path | None = None) -> None:
+        super().__init__(path)
         self.read_keys: set[str] = set()
+        self._lacking: set[str] = set()
 
     def missing(self, keys: Iterable[str]) -> set[str]:
         """Select the keys of questions that have no answer yet, recording all."""
         keys = set(keys)
-        self.read_keys |= set(self._stored_names(keys))
-        return super().missing(keys)
+        names = self._stored_names(keys)
+        missing = super().missing(keys)
+        self._lacking |= {
+            name
+            for name, key in names.items()
+            if key in missing and name not in self.read_keys
+        }
+        self.read_keys |= set(names)
+        return missing
+
+    def count_asked(self) -> tuple[int, int]:
+        """Count the questions that were answered since the store was opened, and those before."""
+        lacking = len(self._lacking)
+        missing = len(Store.missing(self.with_label(""), self._lacking))
+        return lacking - missing, len(self.read_keys) - lacking
 
 
 class StandIn:

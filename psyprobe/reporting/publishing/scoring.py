@@ -50,7 +50,7 @@ def score_records(
         "answers_sha256": run["answers"]["sha256"],
         "scored_by": {name: versions[name] for name in ("psyprobe", "numpy", "scipy")},
         "scores": [_finite(score.to_dict()) for score in scores],
-        "main": [_finite(entry) for score in scores for entry in _main_scores(score)],
+        "main": [entry for score in scores for entry in main_scores(score)],
     }
 
 
@@ -64,13 +64,13 @@ def load_records(records: Sequence[RunRecord], store: Store) -> list[Dataset]:
         return load_results(own)
 
 
-def _main_scores(score: Score) -> Iterator[JsonObject]:
+def main_scores(score: Score) -> Iterator[JsonObject]:
     """Iterate over the numbers by which a score's observer is ranked."""
     for row in score.rows():
         if row.responder != OBSERVER:
             continue
         for metric, entry in row.entries.items():
-            yield {
+            values = {
                 "metric": metric.name,
                 "layer": score.layer,
                 "measure": score.measure,
@@ -81,6 +81,7 @@ def _main_scores(score: Score) -> Iterator[JsonObject]:
                 "lower_is_better": not metric.more_is_better,
                 "flags": list(entry.flags),
             }
+            yield _finite(values)
 
 
 def _finite(value: Any) -> Any:

@@ -1,0 +1,144 @@
+"""``psyprobe run --jsonl``: tell a program what happens while it runs, one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator
+from time import monotonic
+from typing import Any
+
+from psyprobe import __version__
+from psyprobe.errors import (
+    InputError,
+    PsyprobeError,
+    StoreError,
+    UnknownNameError,
+    WeightsError,
+)
+from psyprobe.files.json_types import JsonObject
+from psyprobe.files.output import plain_value
+from psyprobe.reporting.publishing.derive import RecordingStore
+from psyprobe.reporting.publishing.scoring import main_scores
+
+#: What a server's status says of a failure.
+_STATUS_KINDS = {0: "unreachable", 401: "refused", 403: "refused", 404: "not_found"}
+_STATUS_KINDS |= {408: "timeout", 429: "quota", 504: "timeout"}
+_ERROR_KINDS = (
+    (UnknownNameError, "not_found"),
+    (WeightsError, "not_found"),
+    (StoreError, "changed"),
+    (InputError, "unfit"),
+    (MemoryError, "memory"),
+    (PsyprobeError, "refused"),
+)
+
+
+class Events:
+    """Prints events on standard output, each flushed; nothing unless ``--jsonl`` asks for them.
+
+    Keys are only ever added.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        Of the command line.
+    """
+
+    def __init__(self, arguments: Namespace) -> None:
+        self.is_on = bool(arguments.jsonl)
+        self._label = arguments.label
+        self._statuses = Counter[str]()
+        self._started = monotonic()
+        #: The store of the pair that runs, where its questions are counted.
+        self.store: RecordingStore | None = None
+
+    def start(self, pairs: int) -> None:
+        """Tell how many pairs of experiment and observer there are."""
+        self._print("start", pairs=pairs, psyprobe=__version__, label=self._label)
+
+    def begin_pair(self) -> None:
+        """Start the clock and the counts of the next pair."""
+        self._started = monotonic()
+        self.store = None
+
+    def pair(self, status: str, names: tuple[str, str], **details: Any) -> None:
+        """Tell how a pair ended: "done", "failed" or "unfinished"."""
+        self._statuses[status] += 1
+        asked = stored = 0
+        if self.store is not None:
+            asked, stored = self.store.count_asked()
+            self.store.close()
+        values = {
+            "revision": None,
+            "failure": None,
+            "main": [],
+            "files": {},
+            "spent": None,
+            **details,
+        }
+        self._print(
+            "pair",
+            experiment=names[0],
+            observer=names[1],
+            label=self._label,
+            status=status,
+            seconds=round(monotonic() - self._started, 3),
+            asked=asked,
+            from_store=stored,
+            **values,
+        )
+
+    def fail(self, names: tuple[str, str], error: BaseException, sentence: str) -> None:
+        """Tell that a pair failed, of which kind the failure is, and why."""
+        failure = {"kind": failure_kind(error), "message": sentence[:500]}
+        self.pair("failed", names, failure=failure)
+
+    def end(self, code: int) -> None:
+        """Tell how many pairs ended how, and the exit code."""
+        counts = {
+            status: self._statuses[status]
+            for status in ("done", "failed", "skipped", "unfinished")
+        }
+        self._print("end", **counts, exit=code)
+
+    def _print(self, event: str, **values: Any) -> None:
+        """Print one line, if they are asked for."""
+        if self.is_on:
+            line = {"event": event, **values}
+            print(json.dumps(line, allow_nan=False, default=plain_value), flush=True)
+
+
+def report_details(report: JsonObject, scores: Any) -> JsonObject:
+    """Select what an event tells of a pair that is done."""
+    return {
+        "revision": report["revision"],
+        "main": [entry for score in scores for entry in main_scores(score)],
+        "files": report["files"],
+        "spent": report.get("spent"),
+    }
+
+
+def failure_kind(error: BaseException) -> str:
+    """Name the kind of a failure, as ``run.json`` of a registry does.
+
+    Examples
+    --------
+    >>> failure_kind(WeightsError("no weights")), failure_kind(ZeroDivisionError())
+    ('not_found', 'internal')
+    """
+    for cause in _causes(error):
+        status = getattr(cause, "status", None)
+        if isinstance(status, int):
+            return _STATUS_KINDS.get(status, "refused")
+    kinds = (kind for type_, kind in _ERROR_KINDS if isinstance(error, type_))
+    return next(kinds, "internal")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Iterate over an error and what led to it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
