@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,9 @@ _RGB_TO_YCBCR = (
 _YCBCR_OFFSET = np.array([16.0, 128.0, 128.0]) / 255
 #: Luma of BT.601, for grey versions of dimensions of colour.
 LUMA = np.array([0.299, 0.587, 0.114])
+#: Pixels that are converted at once, and those after them, whose last bits may be others.
+_BAND_PIXELS = 16_384
+_MARGIN = 8
 
 
 def luma(image: Any) -> FloatArray:
@@ -66,6 +70,11 @@ def linear_to_srgb(light: FloatArray) -> FloatArray:
 
 def rgb_to_lab(image: FloatArray) -> FloatArray:
     """Convert an sRGB image to CIELAB (D65): L 0 to 100, a and b around 0."""
+    return _by_bands(_lab_of_band, image)
+
+
+def _lab_of_band(image: FloatArray) -> FloatArray:
+    """Convert rows of an sRGB image to CIELAB."""
     relative = _transform(srgb_to_linear(image), _RGB_TO_RELATIVE)
     offset = -_KAPPA * _EPSILON / 116
     roots = _bend(relative, _EPSILON, (1, 0, 1 / 3), _KAPPA / 116, offset)
@@ -74,10 +83,28 @@ def rgb_to_lab(image: FloatArray) -> FloatArray:
 
 def lab_to_rgb(lab: FloatArray) -> FloatArray:
     """Convert CIELAB values to an sRGB image, which may leave 0 to 1."""
+    return _by_bands(_rgb_of_band, lab)
+
+
+def _rgb_of_band(lab: FloatArray) -> FloatArray:
+    """Convert rows of CIELAB values to sRGB."""
     roots = _transform(lab, _LAB_TO_F)
     offset = -116 / _KAPPA * 6 / 29
     relative = _bend(roots, 6 / 29, (1, 0, 3), 116 / _KAPPA, offset)
     return linear_to_srgb(_transform(relative, _RELATIVE_TO_RGB))
+
+
+def _by_bands(
+    convert: Callable[[FloatArray], FloatArray], image: FloatArray
+) -> FloatArray:
+    """Convert an image by bands of pixels, which stay in the processor's cache."""
+    pixels = image.reshape(1, -1, 3)
+    converted = np.empty(pixels.shape, image.dtype)
+    for start in range(0, pixels.shape[1], _BAND_PIXELS):
+        band = slice(start, start + _BAND_PIXELS)
+        with_margin = pixels[:, start : band.stop + _MARGIN]
+        converted[:, band] = convert(with_margin)[:, :_BAND_PIXELS]
+    return converted.reshape(image.shape)
 
 
 def _bend(

@@ -84,29 +84,34 @@ def _normalise_weights(weights: FloatArray) -> FloatArray:
 
 def convolve(image: FloatArray, kernel: FloatArray) -> FloatArray:
     """Convolve each channel with a kernel, with the border repeated outside."""
-    flipped = np.ascontiguousarray(kernel[::-1, ::-1])
+    weights = np.ascontiguousarray(kernel[::-1, ::-1])
     is_codes = image.dtype == np.uint8
-    dtype = np.float32 if is_codes else image.dtype
+    if weights.size >= 300 or (weights.size <= 129 and not is_codes):
+        values = image.astype(np.float32) if is_codes else image
+        filtered = cv2.filter2D(values, -1, weights, borderType=cv2.BORDER_REPLICATE)
+        filtered = cv2.convertScaleAbs(filtered) if is_codes else filtered
+        return np.asarray(filtered).reshape(image.shape)
+    half = len(weights) // 2
+    padded = cv2.copyMakeBorder(image, half, half, 0, 0, cv2.BORDER_REPLICATE)
     # From 130 taps OpenCV uses Fourier transforms; up to some 300, strips of fewer taps are faster.
-    if 129 < flipped.size < 300:
-        half = len(flipped) // 2
-        padded = cv2.copyMakeBorder(image, half, half, 0, 0, cv2.BORDER_REPLICATE)
-        # Bands of codes stay in the processor's cache.
-        rows = 128 if is_codes else len(image)
-        filtered = np.concatenate(
-            [
-                _filter_in_strips(
-                    padded[top : top + rows + 2 * half].astype(dtype), flipped
-                )
-                for top in range(0, len(image), rows)
-            ]
-        )
-    else:
-        values = image.astype(dtype, copy=False)
-        filtered = cv2.filter2D(values, -1, flipped, borderType=cv2.BORDER_REPLICATE)
-    if is_codes:
-        filtered = cv2.convertScaleAbs(filtered)
-    return np.asarray(filtered).reshape(image.shape)
+    in_strips = weights.size > 129
+    filter_band = _filter_in_strips if in_strips else _filter_at_once
+    if not is_codes:
+        return np.asarray(filter_band(padded, weights)).reshape(image.shape)
+    # Bands of codes stay in the processor's cache.
+    rows = 128 if in_strips else 32
+    filtered = np.empty_like(padded[: len(image)])
+    for top in range(0, len(image), rows):
+        band = padded[top : top + rows + 2 * half].astype(np.float32)
+        cv2.convertScaleAbs(filter_band(band, weights), dst=filtered[top : top + rows])
+    return filtered.reshape(image.shape)
+
+
+def _filter_at_once(band: FloatArray, weights: FloatArray) -> Any:
+    """Filter a band of rows, in place, and leave out its border above and below."""
+    half = len(weights) // 2
+    cv2.filter2D(band, -1, weights, dst=band, borderType=cv2.BORDER_REPLICATE)
+    return band[half : len(band) - half]
 
 
 def _filter_in_strips(band: FloatArray, weights: FloatArray) -> Any:
