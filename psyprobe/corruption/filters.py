@@ -104,7 +104,7 @@ def convolve(image: FloatArray, kernel: FloatArray) -> FloatArray:
     for top in range(0, len(image), rows):
         band = padded[top : top + rows + 2 * half].astype(np.float32)
         cv2.convertScaleAbs(filter_band(band, weights), dst=filtered[top : top + rows])
-    return filtered.reshape(image.shape)
+    return np.asarray(filtered.reshape(image.shape))
 
 
 def _filter_at_once(band: FloatArray, weights: FloatArray) -> Any:
