@@ -30,6 +30,7 @@ from psyprobe.analysis.words.sessions import is_remote, person_of
 from psyprobe.errors import InputError
 from psyprobe.files.flags import flag_words
 from psyprobe.plotting import axes
+from psyprobe.plotting.learning import LEARNING, plot_learning
 from psyprobe.plotting.noise_masking import over_noise, plot_noise_masking
 from psyprobe.plotting.participants import (
     draw_hollow,
@@ -155,22 +156,28 @@ def csf_panels(
     """Draw the sensitivities of observers that answer in words, one panel an experiment.
 
     This is ``plot`` of a probe, see `psyprobe.probes.results`; legends name observers in any case,
-    and answers in words have neither measure nor layer.
+    and answers in words have neither measure nor layer; measure "learning" draws the learning
+    curves of decision stages.
     """
-    refuse_features(measure=measure, layer=layer)
+    learning = measure == LEARNING
+    refuse_features(measure=None if learning else measure, layer=layer)
     experiments: defaultdict[str, list[xr.Dataset]] = defaultdict(list)
     for result in results:
         experiments[str(result.attrs.get("experiment", ""))].append(result)
     count = len(experiments)
     axes.check_room(ax, count)
     if count == 1 and figure is None:
+        if learning:
+            return plot_learning(results, ax)
         if over_noise(results[0]):
             return plot_noise_masking(results, ax)
         return plot_csf(results, ax, human=human)
     canvas, panels = axes.panels_in(figure, count, min(3, count), panel_size=(4.8, 4.0))
     for panel, (name, group) in zip(panels, experiments.items(), strict=True):
         title = axes.printable(name)
-        if over_noise(group[0]):
+        if learning:
+            plot_learning(group, panel, title=title)
+        elif over_noise(group[0]):
             plot_noise_masking(group, panel, title=title)
         else:
             plot_csf(group, panel, human=human, title=title)

@@ -293,8 +293,9 @@ def plot(
         Results of any runs.
     ax : matplotlib.axes.Axes, optional
         Axes for a single panel; by default a new pyplot figure is made.
-    measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
-        Measure to draw; by default the one that the experiment names, else "angular".
+    measure : {"angular", "angular_float32", "cosine", "l1", "l2", "learning"}, optional
+        Measure to draw; by default the one that the experiment names, else "angular". "learning" is
+        d' of decision stages over the fields that they were trained on.
     layer : str, optional
         Name of a layer that all results hold; by default one panel for each layer of each result.
     levels : "log", "linear" or array_like of float, optional

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import BoolArray, FloatArray, IntArray, StrArray
+from psyprobe.analysis.efficiency.learning import add_learning
 from psyprobe.analysis.efficiency.scores import add_efficiency
 from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.psychometric import STATUSES
@@ -132,7 +133,8 @@ def chat_csf(
         under the log CSF with its interval.
 
         In noise of a stated density also what
-        `psyprobe.analysis.efficiency.scores.add_efficiency` adds.
+        `psyprobe.analysis.efficiency.scores.add_efficiency` adds; of decision stages what
+        `psyprobe.analysis.efficiency.learning.add_learning` adds.
 
     Raises
     ------
@@ -193,7 +195,7 @@ def chat_csf(
     if "training" in result.attrs:
         chat_fit = _blank_curves(chat_fit, _falling(counts), "non_monotone")
     csf = _dataset(result, counts, chat_fit, method, settings, options)
-    return add_efficiency(_add_screen_error(csf, curves))
+    return add_learning(add_efficiency(_add_screen_error(csf, curves)))
 
 
 def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]:
