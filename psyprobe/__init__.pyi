@@ -28,6 +28,7 @@ from psyprobe.probes.experiments import run as run
 from psyprobe.probes.results import compare as compare
 from psyprobe.probes.results import plot as plot
 from psyprobe.probes.results import score as score
+from psyprobe.reporting.publishing.index import registry as registry
 from psyprobe.reporting.report import report as report
 from psyprobe.stimulus import contour as contour
 from psyprobe.stimulus import disc as disc

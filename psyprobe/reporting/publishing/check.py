@@ -191,22 +191,54 @@ def check_run(folder: Path, registry_page: JsonMapping, findings: Findings) -> s
     UnsoundError
         Something is wrong after which nothing else can be looked at.
     """
-    _check_folder(folder)
-    run = parse_json(read_file(folder / RUN_FILE), RUN_FILE)
-    _check_schema(run, registry_page)
+    run, files = check_files(folder, registry_page)
     if run["status"] == "failed":
         return str(run["run"])
-    packed = read_file(folder / ANSWERS_FILE)
-    unpacked = unpack(packed)
-    page_bytes = read_file(folder / PAGE_FILE)
-    text = _check_digests(run, unpacked, page_bytes)
+    text = files[PAGE_FILE].decode()
     for content, name in ((_text_of(run), RUN_FILE), (text, PAGE_FILE)):
         if private := find_private(content):
             raise UnsoundError("private", f"{name} holds {private!r}; take it out")
     _check_code(text)
+    unpacked = unpack(files[ANSWERS_FILE])
     with RecordingStore() as store:
         _check_answers(run, folder, text, unpacked, store, findings)
     return str(run["answers"]["sha256"])
+
+
+def check_files(
+    folder: Path, registry_page: JsonMapping
+) -> tuple[JsonObject, dict[str, bytes]]:
+    """Read the files of one run, checking names, sizes, schema and digests.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+    registry_page : mapping
+        What ``registry.toml`` says.
+
+    Returns
+    -------
+    run : dict
+        What ``run.json`` holds.
+    files : dict of str to bytes
+        The files by name; of a failed run ``run.json`` alone.
+
+    Raises
+    ------
+    UnsoundError
+        Something is wrong.
+    """
+    _check_folder(folder)
+    files = {RUN_FILE: read_file(folder / RUN_FILE)}
+    run = parse_json(files[RUN_FILE], RUN_FILE)
+    _check_schema(run, registry_page)
+    if run["status"] == "failed":
+        return run, files
+    for name in (ANSWERS_FILE, PAGE_FILE, SCORES_FILE):
+        files[name] = read_file(folder / name)
+    _check_digests(run, unpack(files[ANSWERS_FILE]), files[PAGE_FILE])
+    return run, files
 
 
 def _text_of(run: JsonMapping) -> str:
@@ -259,8 +291,8 @@ def _check_schema(run: Any, registry_page: JsonMapping) -> None:
         )
 
 
-def _check_digests(run: JsonMapping, unpacked: bytes, page: bytes) -> str:
-    """Check the digests of answers, page and card, and return the text of the page."""
+def _check_digests(run: JsonMapping, unpacked: bytes, page: bytes) -> None:
+    """Check the digests of answers, page and card."""
     if answers_digest(unpacked) != run["answers"]["sha256"]:
         raise UnsoundError("answers-digest", f"{ANSWERS_FILE} has another SHA-256")
     if len(unpacked) != run["answers"]["bytes"]:
@@ -270,11 +302,9 @@ def _check_digests(run: JsonMapping, unpacked: bytes, page: bytes) -> str:
     if card_digest(run["observer"]["card"]) != run["observer"]["digest"]:
         raise UnsoundError("observer-digest", "the card has another digest")
     try:
-        text = page.decode()
-        tomllib.loads(text)
+        tomllib.loads(page.decode())
     except ValueError as error:
         raise UnsoundError("page-digest", f"{PAGE_FILE} is no TOML: {error}") from None
-    return text
 
 
 def _check_code(text: str) -> None:
@@ -355,7 +385,8 @@ def _check_scores(
         if "no answer yet" in str(error):
             raise UnsoundError("answers-missing", str(error)) from None
         raise
-    names = ("scores", "main")
+    # Older registries have no board; one that is there must be right.
+    names = ("scores", "main", *(["board"] if "board" in submitted else []))
     places = [
         place
         for name in names

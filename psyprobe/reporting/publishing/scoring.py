@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.analysis.score import OBSERVER, Score
+from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Score
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import plain_value, software_versions
 from psyprobe.probes.experiments import load_results
@@ -17,6 +18,12 @@ from psyprobe.running.store import Store
 
 if TYPE_CHECKING:
     from xarray import Dataset
+
+
+#: By what curves of sensitivity are ranked: their shape, whatever their height.
+SHAPE = Metric("shape_rmse_log10", "RMSE of the shape, log10", False, 2)
+#: Levels of a curve of which fewer are no shape.
+_FEWEST_LEVELS = 3
 
 
 def score_records(
@@ -50,6 +57,7 @@ def score_records(
         "answers_sha256": run["answers"]["sha256"],
         "scored_by": {name: versions[name] for name in ("psyprobe", "numpy", "scipy")},
         "scores": [_finite(score.to_dict()) for score in scores],
+        "board": [entry for score in scores for entry in board_entries(score)],
         "main": [entry for score in scores for entry in main_scores(score)],
     }
 
@@ -82,6 +90,68 @@ def main_scores(score: Score) -> Iterator[JsonObject]:
                 "flags": list(entry.flags),
             }
             yield _finite(values)
+
+
+def board_entries(score: Score) -> Iterator[JsonObject]:
+    """Iterate over what a board shows of a score: of its observer, baselines, people and ceiling.
+
+    An observer whose task has no metric of its own is ranked by the distance of its curve's shape
+    from that of people. Numbers of baselines without an entry are rounded, as in its table.
+    """
+    rows = [row for row in score.rows() if row.table]
+    metric = next((metric for row in rows for metric in row.entries), SHAPE)
+    for row in rows:
+        entry = (
+            row.entries.get(metric) or _shape_entry(row) or _printed_entry(row, metric)
+        )
+        if entry is None:
+            continue
+        values = {
+            "responder": row.responder,
+            "name": row.label,
+            "metric": metric.name,
+            "text": metric.label,
+            "digits": metric.digits,
+            "lower_is_better": not metric.more_is_better,
+            "layer": score.layer,
+            "measure": score.measure,
+            "value": entry.value,
+            "low": entry.low,
+            "high": entry.high,
+            "confidence": score.confidence,
+            "over": entry.over,
+            "flags": list(entry.flags),
+            "note": entry.note,
+            "sample": None if entry.sample is None else asdict(entry.sample),
+        }
+        yield _finite(values)
+
+
+def _shape_entry(row: Row) -> Entry | None:
+    """Build the entry of a curve's shape, without a value where too few levels are usable."""
+    record = row.record
+    if SHAPE.name not in record:
+        return None
+    usable = record.get("n_frequencies", 0)
+    asked = record.get("n_asked", 0)
+    if usable < _FEWEST_LEVELS or 2 * usable < asked:
+        return Entry(None, note=f"{usable} of {asked} levels usable")
+    return Entry(
+        record[SHAPE.name],
+        record.get(f"{SHAPE.name}_low"),
+        record.get(f"{SHAPE.name}_high"),
+        over=record.get("interval_over", ""),
+    )
+
+
+def _printed_entry(row: Row, metric: Metric) -> Entry | None:
+    """Build the entry of a row whose number stands in its table alone."""
+    first = next(iter(row.cells.values()), "")
+    text = row.cells.get("shape", "") if metric is SHAPE else first
+    try:
+        return None if row.responder == OBSERVER else Entry(float(text))
+    except ValueError:
+        return None
 
 
 def _finite(value: Any) -> Any:
