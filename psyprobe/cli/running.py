@@ -36,7 +36,12 @@ from psyprobe.observers import DEFAULT_OBSERVER
 from psyprobe.observers.chat.cost_summary import describe_result_cost
 from psyprobe.observers.chat.prices import Budget, read_prices
 from psyprobe.observers.chat.protocol import AnswerObserver
-from psyprobe.observers.protocol import Card, DeferredObserver, ServedObserver
+from psyprobe.observers.protocol import (
+    Card,
+    DeferredObserver,
+    ServedObserver,
+    TrainableObserver,
+)
 from psyprobe.observers.registry import loaded_as, read_observers
 from psyprobe.probes.cost import duration, priced_plan
 from psyprobe.probes.experiments import (
@@ -159,7 +164,12 @@ def _print_plans(
             power = describe_power(units, arguments.compare, answers)
             powers[experiment.name] = f"{experiment.name}: {power}."
         # Loading a network would take longer than all else in a plan.
-        loaded = not isinstance(observer, DeferredObserver) or observer.loaded
+        loaded = (
+            not isinstance(observer, DeferredObserver)
+            or observer.loaded
+            # What training takes is asked for before all else.
+            or isinstance(observer, TrainableObserver)
+        )
         served = isinstance(observer, ServedObserver)
         plans.append(
             plan(

@@ -310,8 +310,9 @@ def test_without_noise_efficiency_is_not_defined(tmp_path: Path) -> None:
 
 def test_the_plan_counts_the_images_of_training(tmp_path: Path) -> None:
     plan = pp.plan(write(tmp_path), pp.decide("pixels", pairs=16), timed=True)
-    # Blanks, a pilot of six contrasts, and three contrasts of which two have half of the fields.
-    assert plan.training_images == 2 * (16 + 6 * 16 + 32)
+    # A pilot of six contrasts, and three contrasts of which two have half of the fields; images
+    # without a signal are those of both frequencies.
+    assert plan.training_images == 16 + 2 * (6 * 16 + 32)
     assert f"{plan.training_images:,} images" in str(plan)
 
 

@@ -100,23 +100,35 @@ class Recipe:
         check_known("option of a decision", options, [f.name for f in fields(self)])
         return replace(self, **options)
 
-    def image_count(self, signals: int, *, criterion: bool) -> int:
-        """Count the images that the training of one condition shows.
+    def image_count(self, signals: int) -> int:
+        """Count the images with a signal that the training of one condition shows.
 
         Parameters
         ----------
         signals : int
             Signals between which is decided; 1 where one is there or not.
+        """
+        if self.stage == "ideal":
+            return 0
+        fields_shown = self.pairs * {"near": 2, "mixed": 3, "natural": 2}.get(
+            self.train, 1
+        )
+        if self.train == "near":
+            fields_shown += PILOT_CONTRASTS * min(PILOT_FIELDS, self.pairs)
+        return signals * fields_shown
+
+    def blank_count(self, *, criterion: bool) -> int:
+        """Count the images without a signal that training shows, for all conditions alike.
+
+        Parameters
+        ----------
         criterion : bool
             Whether yes and no are said, which takes further fields.
         """
         if self.stage == "ideal":
             return 0
-        blanks = self.pairs if signals == 1 else 0
-        fields_shown = self.pairs * {"near": 2, "mixed": 3}.get(self.train, 1)
-        if self.train == "near":
-            fields_shown += PILOT_CONTRASTS * min(PILOT_FIELDS, self.pairs)
-        return blanks + signals * fields_shown + CRITERION_FIELDS * criterion
+        shared = 0 if self.train == "natural" else self.pairs
+        return shared + CRITERION_FIELDS * criterion
 
     def to_dict(self) -> JsonObject:
         """Return the training recipe as text and numbers."""

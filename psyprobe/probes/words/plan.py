@@ -167,9 +167,15 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
     """Plan a run in words that has not begun, at most timing one question."""
     answered, pace = _read_progress(schedule, store, timed)
     training_images = 0
+    training_seconds = 0.0
     if schedule.training is not None:
         training_images = schedule.training.missing_images(store)
         pace = pace or _encoder_pace(schedule, timed)
+        image_seconds = pace.seconds / schedule.scene.images
+        if timed and training_images:
+            assert isinstance(schedule.observer, TrainableObserver)
+            image_seconds = schedule.training.time_image(schedule.observer)
+        training_seconds = training_images * image_seconds
     refused, sample_size = refused_levels(schedule)
     levels = len(schedule.values) * len(schedule.contrasts)
     refused_count = round(len(refused) * levels / sample_size)
@@ -217,9 +223,7 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
         ppd=schedule.scene.spec.ppd,
         frames=schedule.scene.spec.frames,
         training_images=training_images,
-        training_seconds=training_images
-        * question_pace.seconds
-        / schedule.scene.images,
+        training_seconds=training_seconds,
     )
 
 
@@ -321,18 +325,24 @@ def _read_progress(
 
 
 def _encoder_pace(schedule: WordsSchedule, timed: bool) -> Pace:
-    """Time an encoder on the grey images of a question, or guess."""
+    """Time an encoder on the images of a question, or guess."""
     observer = schedule.observer
     seconds = _LATENCY
     if timed and isinstance(observer, TrainableObserver):
         assert schedule.training is not None
         scene = schedule.scene
-        grey = [np.full((*scene.spec.shape, 3), 0.5, np.float32)] * scene.images
+        trials = (
+            scene.plan_trial(value, schedule.contrasts[-1], 0, 0)
+            for value in schedule.values
+        )
+        trial = next(trial for trial in trials if not trial.refused)
+        # The first pass may load a network.
         for _ in range(2):
             start = perf_counter()
-            observer.rows(grey, schedule.training.recipe, scene.display)
-        seconds = perf_counter() - start
-    source = "Seconds are those of one pass of grey images, which take no tokens."
+            images, _ = scene.draw(trial, schedule.observer.delivered)
+            observer.rows(images, schedule.training.recipe, scene.display)
+            seconds = perf_counter() - start
+    source = "Seconds are those of drawing and one pass, which takes no tokens."
     if not timed:
         source = (
             f"Seconds are a guess: {_LATENCY:g} s a question, which takes no tokens."
@@ -403,7 +413,10 @@ def _estimate_design_cost(
         **vars(total),
         design=design,
         readout=readout,
-        images=orders * (shared + (trials - shared) * prompts),
+        images=orders
+        * (shared + (trials - shared) * prompts)
+        # Both intervals show noise of their own.
+        * (schedule.scene.intervals if schedule.scene.fresh_noise else 1),
         interval_width=designs.expected_interval_width(
             design, informative, **_design_conditions(schedule, readout)
         ),

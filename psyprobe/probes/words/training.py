@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -32,10 +34,11 @@ from psyprobe.observers.decisions.training import (
 )
 from psyprobe.observers.protocol import TrainableObserver
 from psyprobe.probes.differences import contrast_kind
+from psyprobe.probes.feature_distances import keep_freed_memory
 from psyprobe.probes.words.delivery import Scene, deliver, derived_seed
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store
-from psyprobe.stimulus.specification import with_levels
+from psyprobe.stimulus.specification import Specification, with_levels
 
 if TYPE_CHECKING:
     from psyprobe.running.task import Task
@@ -44,6 +47,13 @@ if TYPE_CHECKING:
 _Condition: TypeAlias = tuple[float, float | None]
 #: Images that are drawn and encoded together in training.
 _BATCH = 16
+#: Of each observer, features of images without a signal, which conditions share, by the first
+#: field: the images, and the features. Every process computes them in the same batches.
+_BLANKS: WeakKeyDictionary[
+    TrainableObserver, dict[int, tuple[JsonObject, FloatArray]]
+] = WeakKeyDictionary()
+#: Bytes up to which they are kept for the next condition.
+_SHARED_BYTES = 256 << 20
 #: Relative error of light by rounding.
 _ROUNDING = 1e-6
 
@@ -98,9 +108,26 @@ class TrainingQuestion:
         """Train the decision stage on the observer's features."""
         if self.recipe.stage == "ideal":
             return self._know_signals()
+        high = self.contrasts[-1]
+        strongest = np.zeros((0, 0, 0))
+
+        def rows(contrast: float, fields: Sequence[int]) -> FloatArray:
+            """Encode images, those of the highest contrast once: further contrasts end there."""
+            nonlocal strongest
+            if not contrast:
+                return self._blank_rows(observer, fields)[None]
+            if contrast < high:
+                return self._signal_rows(observer, contrast, fields)
+            rest = fields[strongest.shape[1] :]
+            if rest:
+                more = self._signal_rows(observer, contrast, rest)
+                parts = [strongest, more] if strongest.size else [more]
+                strongest = np.concatenate(parts, axis=1)
+            return strongest[:, : len(fields)]
+
         trained = train_stage(
             self.recipe,
-            lambda contrast, fields: self._rows(observer, contrast, fields),
+            rows,
             self.contrasts,
             yes_no=self.yes_no,
             picture_rows=lambda fields: self._picture_rows(observer, fields),
@@ -131,7 +158,7 @@ class TrainingQuestion:
             # The rest is drawn by the same arithmetic, and rounding is no cue in noise.
             return
         share = correct_share(
-            stage, [self._features(observer, images, seeds) for images in shown]
+            stage, [self.encode(observer, images, seeds) for images in shown]
         )
         if abs(share - 1 / len(shown)) > LARGEST_CUE:
             raise InputError(
@@ -140,24 +167,55 @@ class TrainingQuestion:
                 "contrast gives it away; let its kind draw the reference at contrast 0"
             )
 
-    def _rows(
+    def _signal_rows(
         self, observer: TrainableObserver, contrast: float, fields: Sequence[int]
     ) -> FloatArray:
-        """Compute features of each signal at a contrast in random fields; of none at contrast 0."""
-        orders = range(len(self.scene.label_values) or 1) if contrast else [0]
-        strength = contrast or self.contrasts[-1]
+        """Compute features of each signal at a contrast in random fields, shape (m, n, D)."""
+        seeds = self._field_seeds(fields)
         classes = []
-        for order in orders:
-            seeds = [
-                derived_seed(self.recipe.seed, "training", field) for field in fields
+        for order in range(len(self.scene.label_values) or 1):
+            shown = [
+                self.scene.stimuli(self.value, contrast, seed, order)[0]
+                for seed in seeds
             ]
-            specs = [
-                self.scene.stimuli(self.value, strength, seed, order) for seed in seeds
-            ]
-            shown = [pattern if contrast else blank for pattern, blank in specs]
-            stimuli = (spec.draw() for spec in shown)
-            classes.append(self._features(observer, stimuli, seeds))
+            classes.append(
+                self.encode(observer, (spec.draw() for spec in shown), seeds)
+            )
         return np.stack(classes)
+
+    def _blank_rows(
+        self, observer: TrainableObserver, fields: Sequence[int]
+    ) -> FloatArray:
+        """Compute features of fields without a signal, (n, D), or take the last condition's."""
+        if self.scene.label_values:
+            # Signals are told from each other.
+            return np.zeros((len(fields), 0))
+        first = fields[0]
+        # Those of the pilot are the first of all.
+        seeds = self._field_seeds(range(first, max(fields[-1] + 1, self.recipe.pairs)))
+        blanks = [self.blank(seed) for seed in seeds]
+        shown: JsonObject = {
+            "feature": self.recipe.feature,
+            "stimuli": [spec.digest for spec in blanks],
+            "seeds": seeds,
+            "delivery": self.scene.delivery,
+            "display": self.scene.display.to_dict(),
+        }
+        stored = _BLANKS.setdefault(observer, {})
+        if first in stored and stored[first][0] == shown:
+            return stored[first][1][: len(fields)]
+        rows = self.encode(observer, (spec.draw() for spec in blanks), seeds)
+        if rows.nbytes <= _SHARED_BYTES:
+            stored[first] = (shown, rows)
+        return rows[: len(fields)]
+
+    def blank(self, seed: int) -> Specification:
+        """Build the image without a signal in the noise of a seed."""
+        return self.scene.stimuli(self.value, self.contrasts[-1], seed)[1]
+
+    def _field_seeds(self, fields: Sequence[int]) -> list[int]:
+        """Derive the seed of the noise of each training field."""
+        return [derived_seed(self.recipe.seed, "training", field) for field in fields]
 
     def _picture_rows(
         self, observer: TrainableObserver, fields: Sequence[int]
@@ -177,14 +235,13 @@ class TrainingQuestion:
                 light = np.asarray(blank.draw().luminance)
                 lights[member].append(light + blank.luminance * contrast * picture)
                 seeds[member].append(seed)
-        return np.stack(
-            [self._features(observer, lights[i], seeds[i]) for i in range(2)]
-        )
+        return np.stack([self.encode(observer, lights[i], seeds[i]) for i in range(2)])
 
-    def _features(
+    def encode(
         self, observer: TrainableObserver, stimuli: Iterable[Any], seeds: Sequence[int]
     ) -> FloatArray:
         """Deliver stimuli, or light, as in trials, and compute their features in batches."""
+        keep_freed_memory()
         scene = self.scene
         rows = []
         members = zip(stimuli, seeds, strict=True)
@@ -293,13 +350,29 @@ class Training:
     def missing_images(self, store: Store) -> int:
         """Count the training images of stages that a store does not hold."""
         missing = store.missing({question.key for question in self._questions.values()})
-        return sum(
-            self.recipe.image_count(
-                len(work.scene.label_values) or 1, criterion=work.yes_no
-            )
-            for condition, work in self._work.items()
-            if self._questions[condition].key in missing
-        )
+        count = 0
+        blank = ""
+        for condition, work in self._work.items():
+            if self._questions[condition].key not in missing:
+                continue
+            signals = len(work.scene.label_values)
+            count += self.recipe.image_count(signals or 1)
+            if not signals and blank != (blank := work.blank(0).digest):
+                # Conditions that follow each other share images without a signal.
+                count += self.recipe.blank_count(criterion=work.yes_no)
+        return count
+
+    def time_image(self, observer: TrainableObserver) -> float:
+        """Time drawing and encoding a batch of training images, s an image."""
+        work = next(iter(self._work.values()))
+        seconds = 0.0
+        # The first batch may load a network.
+        for _ in range(2):
+            start = perf_counter()
+            blanks = (work.blank(seed).draw() for seed in range(_BATCH))
+            work.encode(observer, blanks, range(_BATCH))
+            seconds = perf_counter() - start
+        return seconds / _BATCH
 
     def batches(self) -> list[Batch]:
         """Build the batches of questions that train the decision stages."""
