@@ -276,6 +276,9 @@ def takes_option(name: str, option: str) -> bool:
 def _prefix_and_rest(name: str) -> tuple[str, str]:
     """Split an observer's name into its kind's prefix and the rest."""
     prefix, _, rest = name.partition(":")
+    if name in _TABLES and rest:
+        # A kind of its own among those of one prefix.
+        return name, rest
     return (_FILE, name) if prefix.endswith(".py") else (prefix, rest)
 
 
