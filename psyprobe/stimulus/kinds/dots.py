@@ -1,12 +1,23 @@
 """Random-dot kinematograms: dots of which a share moves in one direction.
 
 Laboratories differ in what the other dots do and in who belongs to them, and thresholds differ
-with it; so the algorithms have names.
+with it (Pilly & Seitz 2009); so the algorithms have names. Six are those of Scase et al. (1996),
+noise by position, walk or direction, and signal dots the same or different ones in each frame, as
+PsychoPy's DotStim names them: `noiseDots` and `signalDots`. Three of these are the kinematograms of
+Schütz et al. (2010): white noise, Brownian and, by the name of transparent, "direction_same".
+"movshon_newsome" shows three sets of dots in turn, as the Shadlen laboratory's code does: a dot
+comes back three frames later, three steps further on.
+
+Here as in DotStim, the number of signal dots is fixed, and not drawn in each frame. Dots that
+leave the field come in at the opposite edge, as in DotStim since 2018. In "direction_different" a
+noise dot keeps a direction of its own, where DotStim (as of 2013) deals the directions out anew in
+each frame.
 
 References
 ----------
 Scase, Braddick & Raymond (1996), Vision Research 36:2579. Newsome & Paré (1988), J. Neurosci.
-8:2201. Pilly & Seitz (2009), Vision Research 49:1599.
+8:2201. Pilly & Seitz (2009), Vision Research 49:1599. Schütz, Braun, Movshon & Gegenfurtner (2010),
+Journal of Vision 10(13):26.
 """
 
 from __future__ import annotations
@@ -52,7 +63,7 @@ class Algorithm(NamedTuple):
     sets: int = 1
 
 
-#: Algorithms by name; noise and signal as PsychoPy's DotStim and Scase et al. name them.
+#: Algorithms by name.
 ALGORITHMS = {
     "white_noise": Algorithm("position", redrawn=True),
     "movshon_newsome": Algorithm("position", redrawn=True, sets=3),
@@ -327,10 +338,13 @@ def dots(
     seed : int or array of int
         Seed of all places and steps.
     algorithm : str
-        What the other dots do, and whether it is the same dots all the time: "white_noise"
-        (anywhere, and signal dots drawn anew in each frame), "movshon_newsome" (the same in three
-        sets of dots shown in turn), "brownian" (steps of the same length in random directions,
-        drawn anew), "direction_different", "position_same", "walk_same", "direction_same".
+        What the other dots do, and whether it is the same dots all the time. Signal dots are
+        drawn anew in each frame by "white_noise" (others appear anywhere; in DotStim position,
+        different), "brownian" (steps as long in random directions; walk, different),
+        "direction_different" (steps in a direction of their own), and "movshon_newsome"
+        (white noise in three sets of dots shown in turn; Newsome & Paré 1988). They are the same
+        all the time by "position_same", "walk_same", "direction_same". All but the three sets
+        are those of Scase, Braddick & Raymond (1996).
     fps : float
         Frames a second.
     frames : int
