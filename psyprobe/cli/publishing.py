@@ -6,6 +6,7 @@ import json
 from argparse import Namespace
 from pathlib import Path
 
+from psyprobe.errors import InputError
 from psyprobe.files.terminal import say, show
 from psyprobe.reporting.publishing.check import (
     check_registry,
@@ -13,6 +14,7 @@ from psyprobe.reporting.publishing.check import (
     read_registry_page,
 )
 from psyprobe.reporting.publishing.publish import Terms, publish
+from psyprobe.reporting.publishing.site import build_site
 from psyprobe.running.registry_run import run_folders
 
 
@@ -32,7 +34,9 @@ def publish_command(arguments: Namespace) -> int:
 
 
 def registry_command(arguments: Namespace) -> int:
-    """Check a registry's runs, and print what is wrong, one line each."""
+    """Check a registry's runs, printing what is wrong, one line each, or build its site."""
+    if arguments.what == "build":
+        return _build(arguments)
     read_registry_page(arguments.registry)
     folders = None
     if arguments.runs:
@@ -63,6 +67,20 @@ def registry_command(arguments: Namespace) -> int:
     if problem_count:
         return 1
     return 3 if note_count else 0
+
+
+def _build(arguments: Namespace) -> int:
+    """Build the site of a registry, and print what it holds and what is left out."""
+    if arguments.output is None:
+        raise InputError("registry build needs -o SITE, the folder of the site")
+    built = build_site(arguments.registry, arguments.output, arguments.title)
+    lines = [
+        f"{arguments.output}/index.html: {built['runs']} runs of {built['observers']} observers "
+        f"in {built['experiments']} experiments, {built['pages']} pages",
+        *(f"left out: {path}: {reason}" for path, reason in built["unsound"]),
+    ]
+    show(built, "\n".join(lines), arguments)
+    return 1 if built["unsound"] else 0
 
 
 def _files(folder: Path) -> list[Path]:

@@ -498,10 +498,21 @@
     });
     if (table.tBodies[0].rows.length < ROWS_TO_FILTER) continue;
     const box = html("input", { type: "search", placeholder: "rows with …", "aria-label": "show rows with this text" });
-    box.addEventListener("input", () => {
-      for (const row of table.tBodies[0].rows) row.hidden = !row.textContent.toLowerCase().includes(box.value.toLowerCase());
+    const choices = [...table.tHead.rows[0].cells].flatMap((cell, column) => {
+      const texts = [...new Set([...table.tBodies[0].rows].map((row) => row.cells[column].textContent))].filter(Boolean).sort();
+      if (!cell.dataset.filter || texts.length < 2) return [];
+      const list = html("select", { "aria-label": `show ${cell.dataset.filter}` }, html("option", { value: "" }, `any ${cell.dataset.filter}`), ...texts.map((text) => html("option", {}, text)));
+      return [{ column, list }];
     });
-    table.parentNode.before(html("p", { class: "filter" }, box));
+    const show = () => {
+      for (const row of table.tBodies[0].rows) {
+        const chosen = choices.every(({ column, list }) => !list.value || row.cells[column].textContent === list.value || row.classList.contains("baseline"));
+        row.hidden = !chosen || !row.textContent.toLowerCase().includes(box.value.toLowerCase());
+      }
+    };
+    for (const { list } of choices) list.addEventListener("change", show);
+    box.addEventListener("input", show);
+    table.parentNode.before(html("p", { class: "filter" }, box, ...choices.map(({ list }) => list)));
   }
 
   // -- light and dark, print ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import ConditionWarning, InputError, PsyprobeError
-from psyprobe.files.json_types import JsonObject
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import make_folder, write_whole
 from psyprobe.reporting.publishing.check import (
     check_files,
@@ -205,7 +205,14 @@ def make_frame(runs: list[JsonObject], folder: str) -> pd.DataFrame:
     """Build a tidy table of the runs of an index."""
     import pandas as pd
 
-    rows = [
+    table = pd.DataFrame(table_rows(runs))
+    table.attrs["folder"] = folder
+    return table
+
+
+def table_rows(runs: Sequence[JsonMapping]) -> list[JsonObject]:
+    """Build the rows of a tidy table: one for each number on the board of each run."""
+    return [
         {
             **{name: run[name] for name in run if name not in ("files", "board")},
             **{name: entry[name] for name in entry if name != "sample"},
@@ -214,9 +221,6 @@ def make_frame(runs: list[JsonObject], folder: str) -> pd.DataFrame:
         for run in runs
         for entry in run["board"] or [{"responder": "observer", "value": None}]
     ]
-    table = pd.DataFrame(rows)
-    table.attrs["folder"] = folder
-    return table
 
 
 def _cache_folder(address: str, cache: str | Path | None) -> Path:
@@ -234,7 +238,7 @@ def _fetch_index(address: str, folder: Path, offline: bool) -> list[JsonObject]:
             content = _fetch(f"{address}/{INDEX_FILE}", _LARGEST_INDEX)
             runs = _parse_index(content, address)
             make_folder(folder)
-            _write(stored, content)
+            write_file(stored, content)
             return runs
         except (OSError, urllib.error.URLError) as error:
             if not stored.exists():
@@ -268,7 +272,7 @@ def _parse_index(content: bytes, address: str) -> list[JsonObject]:
 
 def _fetch_answers(address: str, runs: list[JsonObject], folder: Path) -> None:
     """Fetch the files of runs that are not here yet, each checked by its digest."""
-    _write(folder / REGISTRY_PAGE, _fetch(f"{address}/{REGISTRY_PAGE}", 2**20))
+    write_file(folder / REGISTRY_PAGE, _fetch(f"{address}/{REGISTRY_PAGE}", 2**20))
     for run in runs:
         for name, expected in run["files"].items():
             if name not in FILE_SIZES:
@@ -285,7 +289,7 @@ def _fetch_answers(address: str, runs: list[JsonObject], folder: Path) -> None:
                     "being changed or was tampered with: read it again"
                 )
             make_folder(path.parent)
-            _write(path, content)
+            write_file(path, content)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -308,7 +312,7 @@ def _fetch(address: str, largest: int) -> bytes:
     return content
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
     write_whole(path, lambda partial: partial.write_bytes(content))
 

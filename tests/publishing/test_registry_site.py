@@ -1,0 +1,244 @@
+"""The site of a registry: ranked by experiment, small, and loading nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+import pytest
+import webdriver
+from webdriver import Browser
+
+from psyprobe.cli import main
+from psyprobe.reporting.publishing import site as sites
+from psyprobe.reporting.publishing.index import Index
+from psyprobe.reporting.publishing.site import build_site, history_figures
+from psyprobe.running.registry_run import run_folders
+
+REGISTRIES = Path(__file__).resolve().parents[1] / "data" / "registry"
+HOSTILE = "lab:</script><script>alert(1)</script>\u202e=cmd()"
+
+
+def entry(value: float | None, responder: str = "observer") -> dict[str, Any]:
+    """A number on a board, with an interval."""
+    return {
+        "responder": responder,
+        "name": "" if responder == "observer" else responder,
+        "metric": "alignment",
+        "text": "Alignment $r_s$",
+        "digits": 2,
+        "lower_is_better": False,
+        "layer": "",
+        "measure": "angular",
+        "value": value,
+        "low": None if value is None else value - 0.1,
+        "high": None if value is None else value + 0.1,
+        "confidence": 0.95,
+        "over": "levels",
+        "flags": [],
+        "note": "",
+        "sample": None,
+    }
+
+
+def run_facts(number: int, experiment: int, night: int = 0, **facts: Any) -> Any:
+    """What an index tells of one run."""
+    draw = np.random.default_rng([number, experiment, night])
+    date = f"2026-11-{night + 1:02}T03:17:05+00:00"
+    run = f"202611{night + 1:02}T031705Z-{number:04x}{experiment:04x}"
+    name = f"test{experiment}-0123abcd"
+    return {
+        "path": f"results/observer{number}/n-89abcdef/{name}/{run}",
+        "run": run,
+        "label": "",
+        "status": "finished",
+        "failure": "",
+        "observer": f"timm:observer{number}",
+        "kind": ("model", "metric")[number % 2],
+        "revision": "n-89abcdef",
+        "random_weights": False,
+        "experiment": f"test{experiment}",
+        "digest": "0123abcd" * 8,
+        "probe": "detection",
+        "started": date,
+        "model": "",
+        "fingerprint": "",
+        "answers": 400,
+        "contributor": "Example Laboratory",
+        "licence": "CC0-1.0",
+        "retracted": None,
+        "scored_by": "0.1.0",
+        "files": {},
+        "board": [
+            entry(round(draw.uniform(0.2, 0.9), 4)),
+            entry(0.63, "contrast alone"),
+            entry(0.96, "one person"),
+            entry(0.99, "attainable"),
+        ],
+        **facts,
+    }
+
+
+def build(folder: Path, runs: list[Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Build the site of an index that no files stand behind."""
+    registry = folder / "registry"
+    registry.mkdir()
+    (registry / "registry.toml").write_text('schema = "psyprobe-registry/1"\n')
+    monkeypatch.setattr(sites, "read_index", lambda _: Index("Contrast", runs, []))
+    build_site(registry, folder / "site")
+    return folder / "site"
+
+
+def test_many_runs_make_small_pages_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # PSYPROBE_RUNS=1000 for the size of the acceptance table.
+    observers = int(os.environ.get("PSYPROBE_RUNS", "200")) // 10
+    runs = [run_facts(i, j) for i in range(observers) for j in range(10)]
+    begun = process_time()
+    site = build(tmp_path, runs, monkeypatch)
+    seconds = process_time() - begun
+    share = len(runs) / 1000
+    size = (site / "index.html").stat().st_size
+    print(f"{len(runs)} runs: {seconds:.1f} s, index.html {size:,} bytes")
+    assert seconds < 20 * share
+    assert size < 60_000 + 540_000 * share
+    others = [path for path in site.glob("*.html") if path.name != "index.html"]
+    assert max(path.stat().st_size for path in others) < 200_000
+
+
+def test_the_site_of_a_registry_ranks_and_keeps_its_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry = shutil.copytree(REGISTRIES / "valid_encoder", tmp_path / "registry")
+    shutil.copytree(
+        REGISTRIES / "valid_two_nights" / "results",
+        registry / "results",
+        dirs_exist_ok=True,
+    )
+    site = tmp_path / "site"
+    assert main(["registry", "build", str(registry), "-o", str(site)]) == 0
+    text = (site / "index.html").read_text(encoding="utf-8")
+    for name in ("one person", "attainable", "weights seen", "flat curve"):
+        assert name in text
+    assert "average over experiments" in text
+    assert "run-20" in (site / "observer-pixels.html").read_text(encoding="utf-8")
+    index = json.loads((site / "index.json").read_text(encoding="utf-8"))
+    assert len(index["runs"]) == 4 and (site / "scores.csv").stat().st_size > 1000
+    assert len(run_folders(site)) == 4
+    night = next(site.glob("observer-openai*")).read_text(encoding="utf-8")
+    assert "data-figure" in night and "2026-11-24" in night
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").write_text("mine")
+    capsys.readouterr()
+    assert (
+        main(["registry", "build", str(registry), "-o", str(tmp_path / "other")]) == 2
+    )
+    assert "something else" in capsys.readouterr().err
+
+
+def test_history_has_a_line_a_revision_and_a_gap_for_a_failure() -> None:
+    runs = [
+        run_facts(1, 1, 0, fingerprint="fp_1"),
+        run_facts(1, 1, 1, status="failed", failure="no server answers", board=[]),
+        run_facts(1, 1, 2, fingerprint="fp_2"),
+        run_facts(1, 1, 3, revision="n-other000"),
+    ]
+    (figure,) = history_figures(runs)
+    first, second = figure.panels[0].views[""][""]
+    assert np.isnan(first.y[1]) and "no server answers" in first.notes[1]
+    assert "fingerprint fp_2" in first.notes[2]
+    assert list(first.x) == [0, 1, 2] and list(second.x) == [3]
+
+
+def test_what_is_simulated_random_or_retracted_is_ranked_with_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [
+        run_facts(1, 1),
+        run_facts(2, 1, kind="simulated"),
+        run_facts(3, 1, random_weights=True),
+        run_facts(4, 1, retracted="wrong display"),
+        run_facts(5, 1, observer=HOSTILE),
+        run_facts(6, 1, board=[entry(None)]),
+    ]
+    site = build(tmp_path, runs, monkeypatch)
+    text = (site / "index.html").read_text(encoding="utf-8")
+    ranking, _, rest = text.partition("<details>")
+    assert "observer1" in ranking and "observer2" not in ranking
+    for name in ("observer2", "observer3", "observer4", "observer6", "wrong display"):
+        assert name in rest
+    assert "<script>alert" not in text and r"\u202e" in text
+    cells = (site / "scores.csv").read_text(encoding="utf-8")
+    assert "\u202e" not in cells
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        runs = [run_facts(i, j, n) for i in range(20) for j in (1, 2) for n in (0, 1)]
+        return build(tmp_path_factory.mktemp("site"), runs, patch)
+
+
+@pytest.fixture
+def opened(browser: Browser, shown: Path) -> Iterator[Browser]:
+    browser.command("Network.enable")
+    browser.command(
+        "Network.emulateNetworkConditions",
+        offline=True,
+        latency=0,
+        downloadThroughput=0,
+        uploadThroughput=0,
+    )
+    yield browser
+    assert browser.complaints() == []
+    assert browser.run("performance.getEntriesByType('resource').length") == 0
+    browser.command("Emulation.clearDeviceMetricsOverride")
+    browser.forget()
+
+
+@pytest.mark.skipif(
+    bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there"
+)
+def test_the_site_works_offline_in_both_schemes_and_on_a_phone(
+    opened: Browser, shown: Path
+) -> None:
+    for page in ("index", "observer-observer1", "experiment-test1-0123abcd"):
+        for width in (1200, 390):
+            opened.command(
+                "Emulation.setDeviceMetricsOverride",
+                width=width,
+                height=900,
+                deviceScaleFactor=1,
+                mobile=False,
+            )
+            opened.open((shown / f"{page}.html").as_uri())
+            opened.wait("document.documentElement.dataset.drawn", "yes")
+            wide = "document.documentElement.scrollWidth <= innerWidth"
+            assert opened.run(wide) is True, (page, width)
+            opened.photograph(f"{page}_{width}")
+    opened.open((shown / "index.html").as_uri())
+    opened.wait("document.documentElement.dataset.drawn", "yes")
+    opened.wait("performance.getEntriesByName('first-contentful-paint').length", 1)
+    paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    assert opened.run(paint) < 1000
+    rows = "[...document.querySelector('.ranking').tBodies[0].rows]"
+    before = opened.run(f"{rows}.map((row) => row.cells[1].textContent)")
+    opened.run("document.querySelectorAll('.ranking .sort')[1].click()")
+    names = opened.run(f"{rows}.map((row) => row.cells[1].textContent)")
+    assert names != before and len(names) == 23
+    choose = (
+        "(() => { const list = document.querySelector('.filter select'); "
+        "list.value = 'metric'; list.dispatchEvent(new Event('change')); })()"
+    )
+    opened.run(choose)
+    kinds = opened.run(
+        f"{rows}.filter((row) => !row.hidden).map((row) => row.cells[4].textContent)"
+    )
+    assert sorted(set(kinds)) == ["beside", "metric"]
