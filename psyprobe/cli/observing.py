@@ -30,6 +30,7 @@ from psyprobe.probes.words.delivery import Delivery, deliver
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.tasks.calibration import calibrate, check_calibrated, most_questions
 from psyprobe.tasks.items import load_answerer
+from psyprobe.tasks.served_size import SIDES, measure_served_size
 
 
 def ask_command(arguments: Namespace) -> int:
@@ -84,9 +85,16 @@ def _calibrate(arguments: Namespace) -> int:
         raise InputError(
             "--calibrate asks questions of its own about images of its own; leave out all others"
         )
-    trials = 20 if arguments.trials is None else arguments.trials
+    by_letters = arguments.calibrate == "letters"
+    default = 40 if by_letters else 20
+    trials = default if arguments.trials is None else arguments.trials
     observer = load_answerer(arguments.observer, arguments.observer_option)
     check_calibrated(observer, trials)
+    if arguments.plan and by_letters:
+        count = trials * len(SIDES)
+        plan = {"observer": observer.card.name, "fewest": count, "most": count}
+        show(plan, f"{count} questions about as many images", arguments)
+        return 0
     if arguments.plan:
         maximum = most_questions(trials)
         text = (
@@ -97,7 +105,8 @@ def _calibrate(arguments: Namespace) -> int:
         show(plan, text, arguments)
         return 0
     decoding = replace(_charge(arguments, observer), logprobs=False)
-    calibration = calibrate(observer, trials, seed=arguments.seed, decoding=decoding)
+    measure = measure_served_size if by_letters else calibrate
+    calibration = measure(observer, trials, seed=arguments.seed, decoding=decoding)
     show(calibration.to_dict(), str(calibration), arguments)
     if not arguments.json:
         cost = describe_cost(calibration.spent)
