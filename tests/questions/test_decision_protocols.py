@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from noting import same_bytes
 from test_decided import right_half, write
 
 import psyprobe as pp
-from psyprobe.errors import InputError
+from psyprobe.errors import ConditionWarning, InputError
 from psyprobe.observers.decisions.pictures import natural_picture
 from psyprobe.observers.decisions.recipe import PROTOCOLS
 from psyprobe.observers.decisions.stages import Stage, train_comparer
@@ -167,3 +168,34 @@ def test_a_top_below_95_in_100_is_told(tmp_path: Path) -> None:
     page = write(tmp_path, ONE_FREQUENCY, ("to = 0.06, n = 5", "to = 0.4, n = 6"))
     result = pp.run(page, pp.decide(encoder, stage="template", pairs=16))
     assert "psychometric functions end at 0.9" in sentence(result)
+
+
+class Backwards:
+    """An executor that asks the batches of each round last first."""
+
+    def put(self, answer: Any, observers: Any, agenda: Any) -> Any:
+        """Ask all batches in reverse order."""
+        return answer(observers, [*agenda][::-1])
+
+
+def test_any_order_of_batches_gives_the_same_bytes(tmp_path: Path) -> None:
+    page = write(tmp_path, ("repeats = 20", "repeats = 2"))
+    observer = pp.decide("pixels", stage="template", pairs=16)
+    alone = pp.run(page, observer)
+    assert same_bytes(alone, pp.run(page, observer, executor=Backwards()), tmp_path)
+
+
+def test_two_intervals_of_the_same_field_have_no_efficiency(tmp_path: Path) -> None:
+    """A mask of noise is one field for both intervals, whose difference is the bare signal."""
+    band = "[stimulus.parts.mask]\nkind = 'noise'\nfrequency = 4\ncontrast = 0.05\n"
+    page = write(
+        tmp_path,
+        ONE_FREQUENCY,
+        ("[noise]\ndensity = 1e-5\n", band),
+        ("repeats = 20", "repeats = 4"),
+    )
+    observer = pp.decide("pixels", stage="template", pairs=16)
+    with pytest.warns(ConditionWarning, match="both intervals show the same noise"):
+        result = pp.run(page, observer)
+    assert all(point.efficiency is None for point in pp.score(result).curve)
+    assert "efficiency is not defined" in sentence(result)
