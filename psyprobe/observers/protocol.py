@@ -352,8 +352,15 @@ class TrainableObserver(Observer, Protocol):
     def recipe_options(self) -> JsonMapping:
         """The training options that count before the experiment's table [decision]."""
 
-    def rows(self, images: Any, recipe: Recipe, display: Display) -> FloatArray:
-        """Compute the features that a decision stage reads, one row for each image of drive."""
+    def rows(
+        self,
+        images: Any,
+        recipe: Recipe,
+        display: Display,
+        frames: int = 1,
+        fps: float = 0.0,
+    ) -> FloatArray:
+        """Compute the features that a decision stage reads, a row for each image or clip."""
 
 
 @runtime_checkable

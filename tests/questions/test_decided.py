@@ -410,11 +410,6 @@ def test_pages_of_each_task_are_answered(name: str) -> None:
     assert np.isfinite(result["response"].values.astype(float)).any()
 
 
-def test_clips_are_refused_in_a_sentence() -> None:
-    with pytest.raises(InputError, match="stages are trained on still images"):
-        pp.run("temporal_flicker", pp.decide("pixels", pairs=16))
-
-
 def test_endless_training_is_told_only_near_it() -> None:
     truth = [(n, 2 / (1 + 20 / n) ** 0.5) for n in (64, 128, 256)]
     assert extrapolated_d_prime(truth) == pytest.approx(2)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from time import perf_counter
 
@@ -17,11 +17,38 @@ from psyprobe.light.display import Display
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.decisions.recipe import Decision, Recipe
 from psyprobe.observers.decisions.training import TrainedStage
-from psyprobe.observers.protocol import FeatureObserver, Observer
+from psyprobe.observers.protocol import (
+    ClipFeatureObserver,
+    FeatureObserver,
+    Observer,
+)
 from psyprobe.observers.registry import as_observer, load_observer
 
 #: Options of a recipe, which stand behind the name of an observer too.
 _RECIPE = tuple(Recipe.__dataclass_fields__)
+#: Behind the name of a feature, for its mean over the frames of a clip.
+_MEAN = ":mean"
+#: Frames of clips that an observer of images is shown together.
+_FRAMES = 16
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnClips:
+    """Clips that were drawn before; see `psyprobe.observers.protocol.Clips`."""
+
+    #: Display drive, shape (N, T, H, W, 3).
+    drive: FloatArray
+    fps: float
+
+    @property
+    def shape(self) -> tuple[int, int, int, int, int]:
+        """The shape (N, T, H, W, 3)."""
+        count, frames, height, width, channels = self.drive.shape
+        return (count, frames, height, width, channels)
+
+    def frames(self, start: int, stop: int) -> FloatArray:
+        """Return the frames `start` to `stop` (exclusive) of each clip."""
+        return self.drive[:, start:stop]
 
 
 class DecidedObserver(Answering):
@@ -76,9 +103,14 @@ class DecidedObserver(Answering):
         return bool(getattr(self.inner, "loaded", True))
 
     def rows(
-        self, images: Sequence[FloatArray], recipe: Recipe, display: Display
+        self,
+        images: Sequence[FloatArray],
+        recipe: Recipe,
+        display: Display,
+        frames: int = 1,
+        fps: float = 0.0,
     ) -> FloatArray:
-        """Compute the features that a decision stage reads, one row an image, float64 (N, D).
+        """Compute the features that a decision stage reads, a row an image or clip, float64 (N, D).
 
         Parameters
         ----------
@@ -88,26 +120,47 @@ class DecidedObserver(Answering):
             Its `feature` names the feature; stage "ideal" takes the light of the display instead.
         display : Display
             The display that shows the images.
+        frames : int, optional
+            Images that are a clip together; 1 for stills. An observer of images has the features of
+            all frames one after another, or their mean where ":mean" follows the name.
+        fps : float, optional
+            Frames a second.
 
         Raises
         ------
         InputError
-            The observer has no feature of this name, or several and none is named.
+            The observer has no feature of this name, or several and none is named; or it takes
+            clips and is shown stills.
         """
         batch = np.stack(images)
+        count = len(batch) // frames
         if recipe.stage == "ideal":
-            return np.asarray(display.luminance(batch), float).reshape(len(batch), -1)
-        names = self.inner.card.features
+            return np.asarray(display.luminance(batch), float).reshape(count, -1)
+        card = self.inner.card
+        names = card.features
+        if frames > 1 and not card.clips:
+            names = (*names, *(name + _MEAN for name in names))
         if recipe.feature:
             check_known(f"feature of {self.inner.card.name}", [recipe.feature], names)
-        elif len(names) > 1:
+        elif len(card.features) > 1:
             raise InputError(
                 f"{self.inner.card.name} has the features {', '.join(names)}; name one with "
                 "feature = in [decision]"
             )
         name = recipe.feature or names[0]
-        features: Mapping[str, FloatArray] = self.inner.features(batch)
-        return np.asarray(features[name], np.float64).reshape(len(batch), -1)
+        if isinstance(self.inner, ClipFeatureObserver) and frames > 1:
+            clips = DrawnClips(batch.reshape(count, frames, *batch.shape[1:]), fps)
+            features = self.inner.clip_features(clips)
+            return np.asarray(features[name], np.float64).reshape(count, -1)
+        # Frames of clips are too many for one pass.
+        step = len(batch) if frames == 1 else _FRAMES
+        layer = name.removesuffix(_MEAN)
+        parts = [
+            self.inner.features(batch[start : start + step])[layer]
+            for start in range(0, len(batch), step)
+        ]
+        rows = np.concatenate(parts).astype(np.float64).reshape(count, frames, -1)
+        return rows.mean(axis=1) if name != layer else rows.reshape(count, -1)
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
         """Answer questions one by one, encoding the images of each in a batch of their own."""
@@ -124,7 +177,13 @@ class DecidedObserver(Answering):
             )
         start = perf_counter()
         trained = _restore(decision)
-        rows = self.rows(inquiry.images, decision.recipe, decision.display)
+        rows = self.rows(
+            inquiry.images,
+            decision.recipe,
+            decision.display,
+            decision.frames,
+            decision.fps,
+        )
         variables = trained.stage.variables(rows)
         if trained.criterion is not None:
             values = [float(variables[0, 0]), trained.criterion]

@@ -146,3 +146,6 @@ class Decision:
     display: Display
     #: The word for each alternative.
     answers: tuple[str, ...]
+    #: Frames of each clip, 1 for stills, and how many are shown a second.
+    frames: int = 1
+    fps: float = 0.0

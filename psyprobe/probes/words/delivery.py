@@ -537,6 +537,11 @@ class Scene:
         """The number of images in a question: one for each stimulus, or all frames of a clip."""
         return self.intervals * self.spec.frames
 
+    @property
+    def fps(self) -> float:
+        """The frames a second of clips; 0 of stills."""
+        return float(self.spec.fps) if self.spec.is_clip else 0.0
+
     def levels(self, value: float, contrast: float) -> dict[str, float]:
         """Return a trial's levels by the names of what the experiment varies."""
         name = self.change[0] if self.change else self.axis.name

@@ -340,7 +340,13 @@ def _encoder_pace(schedule: WordsSchedule, timed: bool) -> Pace:
         for _ in range(2):
             start = perf_counter()
             images, _ = scene.draw(trial, schedule.observer.delivered)
-            observer.rows(images, schedule.training.recipe, scene.display)
+            observer.rows(
+                images,
+                schedule.training.recipe,
+                scene.display,
+                scene.spec.frames,
+                scene.fps,
+            )
             seconds = perf_counter() - start
     source = "Seconds are those of drawing and one pass, which takes no tokens."
     if not timed:

@@ -149,16 +149,17 @@ class TrainingQuestion:
                 for seed in seeds
             ]
             shown.append(
-                [with_levels(spec, **scene.axis_level(0.0)).draw() for spec, _ in pairs]
+                [with_levels(spec, **scene.axis_level(0.0)) for spec, _ in pairs]
             )
         if len(orders) == 1:
-            shown.append([blank.draw() for _, blank in pairs])
-        lights = np.array([np.asarray(images[0].pixels) for images in shown])
+            shown.append([blank for _, blank in pairs])
+        lights = np.array([np.asarray(specs[0].draw().pixels) for specs in shown])
         if np.ptp(lights, axis=0).max() <= _ROUNDING * lights.max():
             # The rest is drawn by the same arithmetic, and rounding is no cue in noise.
             return
+        drawn = [(spec.draw() for spec in specs) for specs in shown]
         share = correct_share(
-            stage, [self.encode(observer, images, seeds) for images in shown]
+            stage, [self.encode(observer, stimuli, seeds) for stimuli in drawn]
         )
         if abs(share - 1 / len(shown)) > LARGEST_CUE:
             raise InputError(
@@ -243,6 +244,8 @@ class TrainingQuestion:
         """Deliver stimuli, or light, as in trials, and compute their features in batches."""
         keep_freed_memory()
         scene = self.scene
+        if scene.spec.is_clip:
+            return self._encode_clips(observer, stimuli, seeds)
         rows = []
         members = zip(stimuli, seeds, strict=True)
         while batch := list(islice(members, _BATCH)):
@@ -253,6 +256,40 @@ class TrainingQuestion:
             ]
             rows.append(observer.rows(images, self.recipe, scene.display))
         return np.concatenate(rows)
+
+    def _encode_clips(
+        self, observer: TrainableObserver, stimuli: Iterable[Any], seeds: Sequence[int]
+    ) -> FloatArray:
+        """Deliver clips as in trials, and compute their features one by one."""
+        scene = self.scene
+        frames = scene.spec.frames
+        rows: list[FloatArray] = []
+        previous: FloatArray = np.zeros(0)
+        for clip, seed in zip(stimuli, seeds, strict=True):
+            drive = np.asarray(scene.display.encode(clip))
+            frame_seeds = [
+                derived_seed(seed, "frame", frame) for frame in range(frames)
+            ]
+            images = deliver(drive, scene.delivery, frame_seeds)
+            # Without noise all fields are the same clip.
+            if not np.array_equal(images, previous):
+                features = observer.rows(
+                    list(images), self.recipe, scene.display, frames, scene.fps
+                )
+            rows.append(features)
+            previous = images
+        return np.concatenate(rows)
+
+    @property
+    def alike(self) -> bool:
+        """Tell whether this is a clip and the same in all fields, without noise of any kind."""
+        scene = self.scene
+        first, second = (
+            scene.stimuli(self.value, self.contrasts[-1], seed)[0].digest
+            for seed in range(2)
+        )
+        dithered = scene.delivery.dither != "none"
+        return scene.spec.is_clip and not dithered and first == second
 
     def _know_signals(self) -> TrainedStage:
         """Build a decision stage from the signals themselves, as templates in light."""
@@ -286,11 +323,6 @@ class Training:
         version: str,
         prompt: Prompt,
     ) -> None:
-        if scene.spec.is_clip:
-            raise InputError(
-                f"{experiment.name} shows clips, and decision stages are trained on still images; "
-                "show a still stimulus"
-            )
         self.recipe = (experiment.decision or Recipe()).changed(observer.recipe_options)
         yes_no = task.scored == "yes"
         if yes_no and self.recipe.stage == "ideal":
@@ -324,7 +356,7 @@ class Training:
                 f"{version} training",
             )
         self._decisions: dict[_Condition, Decision] = {}
-        self._display = scene.display
+        self._scene = scene
         answers = task.answers
         if task.alternatives == 2 and not prompt.labels:
             answers = (prompt.yes[0], prompt.no[0])[:: prompt.polarity]
@@ -340,11 +372,11 @@ class Training:
                 "'constant', or train 'near'"
             )
         is_detection = scene.scales and scene.change is None and not task.values
-        is_grey = contrast_kind(scene.spec) != "cone"
+        is_grey = contrast_kind(scene.spec) != "cone" and not scene.spec.is_clip
         if self.recipe.train == "natural" and not (is_detection and is_grey):
             raise InputError(
                 "train 'natural' learns which of two grey pictures has more contrast, and "
-                f"{experiment.name} does not ask for a grey pattern beside none; take 'near'"
+                f"{experiment.name} does not ask for a still grey pattern beside none; take 'near'"
             )
 
     def missing_images(self, store: Store) -> int:
@@ -360,19 +392,22 @@ class Training:
             if not signals and blank != (blank := work.blank(0).digest):
                 # Conditions that follow each other share images without a signal.
                 count += self.recipe.blank_count(criterion=work.yes_no)
-        return count
+        # Of clips that are alike in all fields, one is encoded.
+        is_alike = any(work.alike for work in self._work.values())
+        return -(-count // self.recipe.pairs) if is_alike else count
 
     def time_image(self, observer: TrainableObserver) -> float:
         """Time drawing and encoding a batch of training images, s an image."""
         work = next(iter(self._work.values()))
+        count = max(1, _BATCH // work.scene.spec.frames)
         seconds = 0.0
         # The first batch may load a network.
         for _ in range(2):
             start = perf_counter()
-            blanks = (work.blank(seed).draw() for seed in range(_BATCH))
-            work.encode(observer, blanks, range(_BATCH))
+            blanks = (work.blank(seed).draw() for seed in range(count))
+            work.encode(observer, blanks, range(count))
             seconds = perf_counter() - start
-        return seconds / _BATCH
+        return seconds / count
 
     def batches(self) -> list[Batch]:
         """Build the batches of questions that train the decision stages."""
@@ -387,8 +422,10 @@ class Training:
             condition: Decision(
                 self.recipe,
                 answers[question.key]["stage"],
-                self._display,
+                self._scene.display,
                 self._answers,
+                self._scene.spec.frames,
+                self._scene.fps,
             )
             for condition, question in self._questions.items()
         }
