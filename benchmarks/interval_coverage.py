@@ -172,6 +172,76 @@ def staircase(
     return yes, asked, levels
 
 
+def short_staircases(rng: np.random.Generator, size: int) -> Iterator[Row]:
+    """Thresholds of few trials in two intervals, at 1 to 18 conditions: posterior and profile."""
+    for conditions, median, spread, trials in (
+        (18, 0.6, 0.1, 25),
+        (18, 0.6, 0.1, 40),
+        (18, 0.6, 0.1, 80),
+        (6, 0.6, 0.1, 40),
+        (1, 0.6, 0.1, 40),
+        (18, 0.6, 0.2, 40),
+        (6, 0.3, 0.05, 40),
+        (6, 1.2, 0.1, 40),
+    ):
+        kinds = ("posterior", "profile") if median == 0.6 else ("posterior",)
+        ends: dict[str, list[np.ndarray]] = {kind: [] for kind in kinds}
+        truth = []
+        for _ in range(max(1, size // conditions)):
+            threshold = rng.uniform(-2.2, -0.9, conditions)
+            width = 10 ** rng.normal(np.log10(median), spread, conditions)
+            right, asked, levels = choices_by_staircase(rng, threshold, width, trials)
+            truth.append(threshold)
+            for kind in kinds:
+                fit = fit_psychometric(
+                    10**levels,
+                    right,
+                    asked,
+                    guess=0.5,
+                    lapse="fit",
+                    shared=(-1,),
+                    interval=kind,
+                )
+                ends[kind].append([fit.log10_threshold_low, fit.log10_threshold_high])
+        true = np.concatenate(truth)
+        for kind in kinds:
+            low, high = np.concatenate(ends[kind], axis=-1)
+            told = ~np.isnan(low)
+            is_open = np.isinf(high[told]).mean()
+            yield Row(
+                f"threshold, {kind}",
+                f"staircase, two intervals, {trials} trials, {conditions} conditions, widths "
+                f"{median:g} × 10^±{spread:g}; {100 * is_open:.0f} % open above",
+                ((low <= true) & (true <= high))[told],
+                (high - low)[told],
+                1 - told.mean(),
+            )
+
+
+def choices_by_staircase(
+    rng: np.random.Generator, threshold: np.ndarray, width: np.ndarray, trials: int
+):
+    """Three right down, one wrong up, in two intervals, from half a log10 unit above."""
+    levels = np.arange(-40, 1) / 10
+    place = np.rint((threshold + 4.5) * 10).astype(int)
+    size = threshold.size
+    right, asked = np.zeros((2, size, levels.size))
+    run = np.zeros(size, dtype=int)
+    curves = np.arange(size)
+    for _ in range(trials):
+        rate = psychometric_function(
+            levels[place], threshold, width, 0.5, 0.02, function="logistic"
+        )
+        is_right = rng.random(size) < rate
+        asked[curves, place] += 1
+        right[curves, place] += is_right
+        run = np.where(is_right, run + 1, 0)
+        step = np.where(~is_right, 1, np.where(run == 3, -1, 0))
+        run[run == 3] = 0
+        place = np.clip(place + step, 0, levels.size - 1)
+    return right, asked, levels
+
+
 def words(rng: np.random.Generator, size: int) -> Iterator[Row]:
     """Mean sensitivity over wordings that move the threshold, and over identical ones."""
     for name, prompts, apart, widths in (
@@ -482,6 +552,7 @@ KINDS = {
     "proportions": proportions,
     "directions": directions,
     "choices": choices,
+    "staircases": short_staircases,
 }
 
 

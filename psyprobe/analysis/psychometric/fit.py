@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ from psyprobe.analysis.psychometric.counts import (
     tested_range,
 )
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
+from psyprobe.analysis.psychometric.integration import integrate
 from psyprobe.analysis.psychometric.intervals import Parameters, Profile, resample
 from psyprobe.analysis.psychometric.isotonic import (
     Interval,
@@ -46,11 +47,13 @@ from psyprobe.analysis.psychometric.statuses import (
     state_problem,
     update_estimates,
 )
-from psyprobe.errors import InputError, check_known, unknown_name
+from psyprobe.errors import InputError, check_known
 from psyprobe.files.json_types import JsonObject
 
 Rate: TypeAlias = float | tuple[float, float] | Literal["fit"]
 Lapse: TypeAlias = Rate | Literal["guess"]
+#: How intervals are made.
+Kind: TypeAlias = Literal["profile", "bootstrap", "posterior"]
 
 #: Bounds of a rate that is "fit".
 _FREE_GUESS = RateBounds(0.0, 0.5)
@@ -69,7 +72,7 @@ def fit_psychometric(
     method: Literal["mle", "map"] = "mle",
     priors: Mapping[str, likelihood.LogPrior | None] | None = None,
     overdispersion: bool = False,
-    interval: Literal["profile", "bootstrap"] | None = "profile",
+    interval: Kind | None = "profile",
     level: float = 0.95,
     goodness: bool = False,
     resamples: int = 999,
@@ -108,10 +111,11 @@ def fit_psychometric(
     overdispersion : bool, optional
         Whether answers may vary more than a binomial: a beta-binomial with one eta for each group.
         Intervals then fix eta at its estimate.
-    interval : "profile", "bootstrap" or None, optional
+    interval : "profile", "bootstrap", "posterior" or None, optional
         Profile likelihood with the quantile of chi-square; the same with the quantile of answers
-        drawn from the fit where that is larger, as with few trials; or no intervals. Censored
-        thresholds always have the first.
+        drawn from the fit where that is larger; for few trials, posteriors integrated over width
+        and rates, whose means are then the estimates, and whose intervals always end; or no
+        intervals. Under the first two, censored thresholds have the first.
     level : float, optional
         Probability of the intervals, and of the tests behind a status, in (0, 1).
     goodness : bool, optional
@@ -149,6 +153,13 @@ def fit_psychometric(
     """
     _check_options(method, priors, interval, level, resamples)
     equal_rates = lapse == "guess"
+    is_posterior = interval == "posterior"
+    if is_posterior and (equal_rates or overdispersion or method == "map"):
+        raise InputError(
+            "interval is 'posterior', which integrates guess and lapse each by itself under "
+            "priors of its own; leave out overdispersion, method and lapse='guess', or take "
+            "interval='profile'"
+        )
     guess_bounds = _rate_bounds("guess", guess, _FREE_GUESS)
     lapse_bounds = (
         guess_bounds if equal_rates else _rate_bounds("lapse", lapse, _FREE_LAPSE)
@@ -192,12 +203,15 @@ def fit_psychometric(
         if interval == "bootstrap":
             drawn_quantiles = np.quantile(draws.loss, level, axis=2, method="higher")
             quantiles = np.maximum(quantiles, drawn_quantiles)
-    if interval is None:
+    if interval is None or is_posterior:
         unknown = Interval(*np.full((2, *fit_deviance.shape), np.nan))
         intervals = _Intervals(unknown, unknown)
     else:
         intervals = _intervals(problem, estimates, maxima, quantiles)
-    return _collect(problem, estimates, maxima, intervals, fit_deviance, p_value)
+    fit = _collect(problem, estimates, maxima, intervals, fit_deviance, p_value)
+    if not is_posterior:
+        return fit
+    return integrate(fit, curves, estimates.status, guess_bounds, lapse_bounds)
 
 
 def _check_options(
@@ -213,8 +227,8 @@ def _check_options(
         raise InputError(
             "priors are given, but method is 'mle', which has none; say method='map'"
         )
-    if interval not in ("profile", "bootstrap", None):
-        raise unknown_name("kind of interval", interval, ("profile", "bootstrap"))
+    if interval is not None:
+        check_known("kind of interval", [interval], get_args(Kind))
     if not 0 < level < 1:
         raise InputError(
             f"level {level:g} is not a probability; give a number between 0 and 1, as 0.95"
@@ -410,6 +424,7 @@ def _collect(
         "converged": maxima.converged[:, None] & fitted,
         "log10_spearman_karber": spearman_karber(curves.x, curves.yes, curves.trials),
         "levels": levels,
+        "bounded": np.zeros(status.shape, bool),
     }
     of_threshold = {"log10_threshold": threshold, "log10_width": width}
     rates = {name: getattr(point, name)[:, None] for name in ("guess", "lapse", "eta")}

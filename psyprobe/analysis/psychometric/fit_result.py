@@ -72,6 +72,9 @@ class PsychometricFit:
     #: Mean of the rising proportions as a distribution, log10 contrast; nan where they do not go
     #: from 0 to 1.
     log10_spearman_karber: FloatArray
+    #: Whether the range of the prior, and not the answers, ends the threshold's interval; with
+    #: interval "posterior" alone.
+    bounded: BoolArray
     #: Number of contrasts above 0 with trials.
     levels: npt.NDArray[np.int64]
     #: Family of the sigmoid.

@@ -99,10 +99,10 @@ class Grid:
         Rates in [0, 1).
     width_prior, guess_prior, lapse_prior : ndarray
         Prior weight of each value; equal unless given, as always for thresholds.
-    width_spread : float
+    width_spread : float or tuple of float
         Standard deviation of log10 width from value to value of the level about a common centre,
         whose prior `width_prior` is; 0 for one width at all values, infinite for widths that tell
-        nothing of each other.
+        nothing of each other. Of several, equally likely at first, the answers choose.
     function : {"logistic", "normal", "weibull"}
         Form of the psychometric function.
 
@@ -120,7 +120,7 @@ class Grid:
     width_prior: FloatArray = field(default_factory=lambda: np.ones(1))
     guess_prior: FloatArray = field(default_factory=lambda: np.ones(1))
     lapse_prior: FloatArray = field(default_factory=lambda: np.ones(1))
-    width_spread: float = 0.0
+    width_spread: float | tuple[float, ...] = 0.0
     function: Function = "logistic"
 
     def __post_init__(self) -> None:
@@ -134,7 +134,7 @@ class Grid:
             raise unknown_name(
                 "psychometric function of a design", self.function, _REACH
             )
-        if not (self.width > 0).all() or not self.width_spread >= 0:
+        if not (self.width > 0).all() or not min(self.spreads) >= 0:
             raise InputError(
                 f"widths are {self.width.tolist()} and spread {self.width_spread}; give log10 "
                 "contrasts above 0 and a spread of at least 0"
@@ -154,15 +154,33 @@ class Grid:
         """Count the grid's thresholds, widths, guess rates and lapse rates."""
         return self.threshold.size, self.width.size, self.guess.size, self.lapse.size
 
+    @property
+    def spreads(self) -> tuple[float, ...]:
+        """List the spreads of the widths."""
+        spread = self.width_spread
+        return spread if isinstance(spread, tuple) else (spread,)
+
     def width_given_centre(self) -> FloatArray:
-        """Compute the probability of each width (columns) given the centre of all (rows)."""
-        if np.isinf(self.width_spread):
+        """Compute the probability of each width (columns) given the centre of all (rows).
+
+        Rows run over the centres with the first spread, then with the next.
+        """
+        return np.concatenate([self._width_given_centre(s) for s in self.spreads])
+
+    def _width_given_centre(self, spread: float) -> FloatArray:
+        """Compute the probability of each width given the centre, for one spread."""
+        if np.isinf(spread):
             return np.tile(self.width_prior, (self.width.size, 1))
-        if self.width_spread == 0:
+        if spread == 0:
             return np.eye(self.width.size)
         log = np.log10(self.width)
-        weights = np.exp(-0.5 * ((log[:, None] - log) / self.width_spread) ** 2)
+        weights = np.exp(-0.5 * ((log[:, None] - log) / spread) ** 2)
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+#: Cells of the rates of guess and lapse, from 0 to the largest that is believed.
+_GUESS_EDGES = (0.0, 0.01, 0.03, 0.06, 0.12, 0.22, 0.35, 0.5)
+_LAPSE_EDGES = (0.0, 0.01, 0.03, 0.06, 0.1)
 
 
 def default_grid(
@@ -197,12 +215,15 @@ def default_grid(
     >>> default_grid((0.001, 1.0), chance=0.5).guess.tolist()
     [0.5]
     """
-    guess = (0.0, 0.01, 0.03, 0.06, 0.12, 0.22, 0.35, 0.5)
-    lapse = (0.0, 0.01, 0.03, 0.06, 0.1)
     low, high = _threshold_ends(contrasts)
-    threshold = np.linspace(low, high, int(np.ceil((high - low) / 0.06)) + 1)
     return _build_grid(
-        threshold, np.geomspace(0.2, 2.0, 9), guess, lapse, 0.1, chance, function
+        np.linspace(low, high, int(np.ceil((high - low) / 0.06)) + 1),
+        np.geomspace(0.2, 2.0, 9),
+        _GUESS_EDGES,
+        _LAPSE_EDGES,
+        0.1,
+        chance,
+        function,
     )
 
 
@@ -232,12 +253,54 @@ def csf_width_and_rates(
     )
 
 
+def counts_grid(
+    thresholds: tuple[float, float],
+    guess: tuple[float, float],
+    lapse: tuple[float, float],
+    function: Function = "logistic",
+) -> Grid:
+    """Build the grid for counted answers: as the default one, with rates between bounds.
+
+    How far widths differ from value to value is learned.
+
+    Parameters
+    ----------
+    thresholds : (float, float)
+        Lowest and highest threshold, log10 contrast.
+    guess, lapse : (float, float)
+        Bounds of the rates, equal where one is fixed.
+    function : str
+        As for `default_grid`.
+
+    Examples
+    --------
+    >>> grid = counts_grid((-3.0, 0.0), (0.5, 0.5), (0.0, 0.02))
+    >>> grid.guess.tolist(), grid.lapse.tolist()
+    ([0.5], [0.005, 0.015])
+    """
+    low, high = thresholds
+    return _build_grid(
+        np.linspace(low, high, int(np.ceil((high - low) / 0.04)) + 1),
+        np.geomspace(0.1, 2.0, 14),
+        _edges(_GUESS_EDGES, *guess),
+        _edges(_LAPSE_EDGES, *lapse),
+        (0.03, 0.1, 0.2, 0.3),
+        None,
+        function,
+    )
+
+
+def _edges(edges: Edges, low: float, high: float) -> Edges:
+    """Limit the cells of a rate to its bounds."""
+    return (low, *(edge for edge in edges if low < edge < high), high)
+
+
 def _build_grid(
     threshold: FloatArray,
     width: FloatArray,
     guesses: Edges,
     lapses: Edges,
-    spread: float,
+    spread: float | tuple[float, ...],
     chance: float | None,
     form: Function,
 ) -> Grid:
@@ -266,6 +329,8 @@ def _rates(edges: Edges, b: float) -> tuple[FloatArray, FloatArray]:
     from scipy.special import betainc
 
     ends = np.array(edges)
+    if ends[0] == ends[-1]:
+        return ends[:1], np.ones(1)
     return (ends[1:] + ends[:-1]) / 2, np.diff(betainc(0.5, b, ends))
 
 
@@ -299,6 +364,8 @@ class Answer:
 
     x: float
     response: float
+    #: How often it was given.
+    count: float = 1.0
 
     @property
     def soft(self) -> bool:
@@ -439,7 +506,7 @@ class Posterior(ABC):
         detection = self._detection_probability(place, answer.x)[:, :, None, None]
         psi = g + (1 - g - l) * detection
         log_likelihood = self._log_likelihoods[place, int(answer.soft)]
-        term = log_probability(psi, answer.response)
+        term = answer.count * log_probability(psi, answer.response)
         log_likelihood += term.reshape(log_likelihood.shape)
 
     def _log_likelihood(self, place: int) -> FloatArray:
@@ -532,10 +599,12 @@ class ThresholdPosterior(Posterior):
         t, w, g, l = grid.shape
         super().__init__(values, grid, (w, t, g, l))
         self.refine = refine
+        self._ranges: dict[int, tuple[float, float]] = {}
         self._link = grid.width_given_centre()
+        centre_prior = np.tile(grid.width_prior, len(grid.spreads))
         with np.errstate(divide="ignore"):
             self._log_prior = (
-                np.log(grid.width_prior)[:, None, None]
+                np.log(centre_prior)[:, None, None]
                 + np.log(grid.guess_prior)[:, None]
                 + np.log(grid.lapse_prior)
             )
@@ -553,6 +622,77 @@ class ThresholdPosterior(Posterior):
         super().tell(place, x, response)
         if self.refine and place is not None:
             self._refine(place)
+
+    def limit_threshold(self, place: int, low: float, high: float) -> None:
+        """Give the thresholds of one value a prior: even over a range, falling beyond.
+
+        It falls as a raised cosine to 0 half the range beyond each end (Schütt et al. 2016,
+        section 2.3).
+
+        Parameters
+        ----------
+        place : int
+            Place of the value.
+        low, high : float
+            Ends of the range, log10 contrast.
+        """
+        self._ranges[place] = (low, high)
+        self._update_evidence(place)
+        self._update_shared_mass()
+
+    def _log_likelihood(self, place: int) -> FloatArray:
+        """Add the prior of one value's thresholds to the log-likelihood of its answers."""
+        log = super()._log_likelihood(place)
+        if place not in self._ranges:
+            return log
+        low, high = self._ranges[place]
+        outside = np.abs(self.thresholds[place] - (low + high) / 2) / (high - low) - 0.5
+        fall = 0.5 * (1 + np.cos(2 * np.pi * np.clip(outside, 0.0, 0.5)))
+        with np.errstate(divide="ignore"):
+            return np.asarray(log + np.log(fall)[:, None, None])
+
+    def tell_counts(
+        self, place: int, x: FloatArray, yes: FloatArray, trials: FloatArray
+    ) -> None:
+        """Update the posterior by counted answers at one value, all at once.
+
+        Parameters
+        ----------
+        place : int
+            Place of the value.
+        x, yes, trials : ndarray, shape (L,)
+            log10 contrasts, and how many of the trials at each were answered by yes.
+        """
+        for response, counts in ((1.0, yes), (0.0, trials - yes)):
+            for contrast, count in zip(x.tolist(), counts.tolist(), strict=True):
+                if count > 0:
+                    answer = Answer(contrast, response, count)
+                    self._answers[place].append(answer)
+                    self._add(place, answer)
+        self._update_evidence(place)
+        self._update_shared_mass()
+
+    def refine_all(self) -> None:
+        """Replace the thresholds of all values by closer ones where posteriors are narrow."""
+        # The second time starts from the grid of the first.
+        for place in range(len(self.thresholds)):
+            self._refine(place)
+            self._refine(place)
+
+    def tell_catch_trials(self, yes: float, trials: float) -> None:
+        """Update the posterior by counted answers to catch trials, which show nothing."""
+        guess = self.grid.guess[:, None]
+        for response, count in ((1.0, yes), (0.0, trials - yes)):
+            if count > 0:
+                self._catch[0] += count * log_probability(guess, response)
+        self._update_shared_mass()
+
+    def width_interval(self, place: int, level: float = 0.95) -> tuple[float, float]:
+        """Compute the central posterior interval of the width at one value, log10 units."""
+        mass = self.expected(place)[0].sum(axis=0)
+        ends = np.array([(1 - level) / 2, (1 + level) / 2])
+        low, high = 10 ** quantiles(np.log10(self.grid.width), mass, ends)
+        return float(low), float(high)
 
     def joint(self, place: int) -> FloatArray:
         """Compute the posterior of threshold, width, guess and lapse at one value, (T, W, G, L)."""

@@ -13,6 +13,7 @@ import pandas as pd
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.fit import fit_psychometric
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
+from psyprobe.analysis.psychometric.integration import FEW_TRIALS
 from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.parsing import read_text
@@ -147,6 +148,10 @@ def _single_column(
 def fit_trials(trials: Trials, **options: Any) -> PsychometricFit:
     """Fit a psychometric function at each value of the level, all with one lapse rate.
 
+    Where a value has fewer than 400 trials, as in a staircase, thresholds are posterior means, and
+    intervals are those of posteriors, with widths that are alike from value to value as far as the
+    answers say so.
+
     Parameters
     ----------
     trials : Trials
@@ -158,6 +163,10 @@ def fit_trials(trials: Trials, **options: Any) -> PsychometricFit:
     """
     guess = 0.5 if trials.answer == "correct" else "fit"
     defaults: JsonObject = {"guess": guess, "lapse": "fit", "shared": (-1,)}
+    # What a posterior cannot integrate is fitted by likelihood.
+    likelihood_options = {"overdispersion", "method", "priors"} & set(options)
+    if trials.total.sum(axis=1).min() < FEW_TRIALS and not likelihood_options:
+        defaults["interval"] = "posterior"
     return fit_psychometric(
         trials.contrast, trials.yes, trials.total, **(defaults | options)
     )

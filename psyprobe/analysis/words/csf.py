@@ -95,8 +95,8 @@ def chat_csf(
         Rates of yes without a pattern and of no to any: fixed, or the bounds between which they are
         fitted, common to all levels of a prompt; catch trials tell the guess rate. Without them
         what the experiment says, else (0, 0.5), or 1 / m where one of m answers is right, and
-        (0, 0.1). Logits tell the guess rate so well that it is bounded only where it is
-        fixed.
+        (0, 0.1), of decision stages (0, 0.005). Logits tell the guess rate so well that it is
+        bounded only where it is fixed.
     function : str, optional
         Of counts, as for `fit_psychometric`; without it what the experiment says, else "weibull" in
         external noise and "logistic" elsewhere.
@@ -145,6 +145,8 @@ def chat_csf(
     -----
     A run by qCSF (``design = "quick_csf"``) puts few questions at each frequency, all near the
     threshold that it expects there; one by QUEST+ ends where the threshold looks narrow enough.
+    In a forced choice with fewer than 400 trials a level, thresholds and intervals are those of a
+    posterior too, integrated over widths and lapses (`fit_psychometric`, ``interval="posterior"``).
     Their thresholds are those of the design: means of its posterior with central credible
     intervals, told the answers as they are read here; of QUEST+ where these are drawn ones, and not
     probabilities. Where `guess`, `lapse`, `function` or `axis` is given, or the user's page has a
@@ -182,6 +184,7 @@ def chat_csf(
         resamples=resamples,
         goodness=goodness,
         seed=seed,
+        is_choice=rates["guess"] == task_of(result).chance,
     )
     counts = fit.count_cells(cells)
     method = _methods(cells, counts, design, settings)
@@ -295,6 +298,10 @@ def _rates(result: xr.Dataset, arguments: JsonMapping) -> JsonObject:
         # Where d' grows in proportion to contrast, the proportion correct is close to a Weibull
         # function: a logistic one puts the threshold of an ideal observer 0.03 log10 too low.
         defaults["function"] = "weibull"
+    if json.loads(result.attrs.get("training", "[]")):
+        # A decision stage has no lapses, and its efficiency is that at the ideal observer's
+        # proportion of right answers. With lapses up to 0.1 it comes out 8 to 15 % too high.
+        defaults["lapse"] = (0.0, 0.005)
     page_rates = fit.experiment_table(result, "fit").items()
     rates = defaults | {name: rate for name, rate in page_rates if name in defaults}
     rates |= arguments

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -340,6 +340,8 @@ class FitSettings:
     resamples: int
     goodness: bool
     seed: int
+    #: Whether one of several answers is right, so that the guess rate is that of chance.
+    is_choice: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,6 +420,9 @@ def _count_fields(
 ) -> dict[str, AnyArray]:
     """Fit counts of yes, and compute the fields of a `ChatFit`."""
     from psyprobe.analysis.psychometric import fit_psychometric
+    from psyprobe.analysis.psychometric.fit import Kind
+    from psyprobe.analysis.psychometric.integration import FEW_TRIALS
+    from psyprobe.analysis.psychometric.posterior import Function
 
     # One more contrast, 0: the catch trials, which stand with the first curve of a prompt, and
     # once only, since its levels have the guess rate in common. Steps without trials have contrast
@@ -445,11 +450,16 @@ def _count_fields(
         "seed": settings.seed,
     }
     of_counts = resampled_sums is None
+    # Few trials of a forced choice leave profile intervals open, or too short.
+    has_posterior = settings.axis == "log" and settings.function in get_args(Function)
+    is_few = counts.trials.sum(axis=-1).max(initial=0) < FEW_TRIALS
+    is_integrated = settings.is_choice and has_posterior and is_few
+    counts_interval: Kind = "posterior" if is_integrated else "profile"
     fit = fit_psychometric(
         fitted_contrast,
         yes,
         trials,
-        interval="profile" if of_counts else None,
+        interval=counts_interval if of_counts else None,
         level=settings.confidence,
         goodness=settings.goodness and of_counts,
         **options,
