@@ -84,6 +84,10 @@ def test_it_answers_a_page_of_letters_with_a_probability_for_each(
         }
     )
     result = pp.run(page, reader, progress=False)
+    table = pp.analysis.trials(result)
+    logs = np.array([table[f"logprob_{name}"].values for name in SLOAN])
+    likeliest = [SLOAN[i] for i in logs.argmax(axis=0)]
+    assert likeliest == table["answer"].values.tolist()
     height = 60 * result["letter_size"].values.ravel()
     right = (result["shown"].values == result["answer"].values).ravel()
     # The reference: from 14 px on it reads every letter, and at 6.1 px two in three.

@@ -99,6 +99,8 @@ def test_what_was_said_is_stored_and_confusions_are_counted_from_it(
     constant_run: Any,
 ) -> None:
     table = trials(constant_run)
+    # Nothing was listed, so that there are no columns of log-probabilities.
+    assert not [name for name in table if str(name).startswith("logprob_")]
     said = [reply.split("**")[1].upper() for reply in table["text"].values]
     assert table["answer"].values.tolist() == said
     assert "outside" in constant_run["answer"].attrs["flag_meanings"].split()
@@ -270,6 +272,14 @@ def test_first_tokens_tell_the_probability_of_the_label_shown() -> None:
     table = trials(result)
     p = table["p_yes"].values
     assert (table["answer_mass"].values > 0.9).all()
+    labels = ["vertical", "horizontal", "rising", "falling"]
+    logs = np.array([table[f"logprob_{label}"].values for label in labels])
+    np.testing.assert_allclose(
+        np.exp(logs).sum(axis=0), table["answer_mass"], rtol=1e-6
+    )
+    shown = [labels.index(label) for label in table["shown"].values]
+    named = np.exp(logs[shown, range(len(shown))]) / table["answer_mass"].values
+    np.testing.assert_allclose(named, p, atol=1e-6)
     faint = table["contrast"].values == table["contrast"].values.min()
     clear = table["contrast"].values == table["contrast"].values.max()
     np.testing.assert_allclose(p[faint], 0.25, atol=0.02)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -183,6 +184,11 @@ VARIABLES: Mapping[str, tuple[str, str]] = packaged_toml(
 #: Fields of a reply that the result repeats. Its time and number of attempts stay in the store,
 #: since they differ between runs.
 _REPLY_FIELDS = ("text", "tokens_in", "tokens_out", "tokens_thinking", "cost", "finish")
+#: Description of the column of a label.
+_LOG_PROBABILITY = (
+    "Log-probability (natural) that the first token, or a reader, names {}; NaN where it is not "
+    "among those listed"
+)
 #: Stands for the reply to a question that was not asked.
 _NO_ANSWER = Answer("", finish="")
 
@@ -240,6 +246,13 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     variables |= _axis_variables(task.axis, total_cost.currency)
     absent = {"order"} if "shown" in rows[0] else {"shown", "answer", "options"}
     variables = {name: entry for name, entry in variables.items() if name not in absent}
+    if any(row["first_tokens"] for row in rows):
+        # Of labels only, as `task.answers` names them; yes and no have `p_yes`.
+        variables |= {
+            name: ("1", _LOG_PROBABILITY.format(label))
+            for label in task.answers
+            if (name := _column_of(label)) in rows[0]
+        }
     if "person" in record.observer_card.get("options", {}):
         variables["session"] = ("1", "Session, from 0")
     dtypes = {"text": object, "flag": bool}
@@ -288,6 +301,25 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     observer = ((), record.observer, {"units": "1", "long_name": "Observer"})
     table = with_task(xarray.Dataset(data, {"observer": observer}, attributes), task)
     return arrange_trials(table)
+
+
+def _column_of(label: str) -> str:
+    """Return the column of a label's log-probability; NetCDF has no names with a slash."""
+    return f"logprob_{re.sub(r'[ /]', '_', label)}"
+
+
+def _label_logs(reply: Answer, prompt: Prompt) -> dict[str, float]:
+    """Read the log-probability of each label off the first token, by column."""
+    logs = {}
+    for words in prompt.labels:
+        token = None
+        if reply.first_tokens:
+            token = read_first_token(reply.first_tokens, reply.complete, words, ())
+        log = -math.inf if token else math.nan
+        logs[_column_of(words[0])] = (
+            math.log(token.mass) if token and token.mass else log
+        )
+    return logs
 
 
 def _read_rows(
@@ -348,6 +380,7 @@ def _read_rows(
             row["shown"] = variant.yes[0]
             row["answer"] = reading.label
             row["options"] = json.dumps(trial["options"], ensure_ascii=False)
+            row |= _label_logs(reply, prompt)
         if reply.first_tokens:
             row["first_tokens"] = json.dumps(reply.first_tokens, ensure_ascii=False)
         rows.append(row)
