@@ -60,6 +60,31 @@ def test_the_size_of_a_pattern_is_an_axis() -> None:
 
 
 @pytest.mark.parametrize(
+    ("probe", "prompts"),
+    [
+        ("yes_no", "base"),
+        ("two_interval", "two_image"),
+        ("orientation", "orientation"),
+        ("orientation_4", "orientation_4"),
+    ],
+)
+@pytest.mark.parametrize("axis", ["contrast", "radius", "1/phase", "luminance"])
+def test_every_probe_asks_one_condition_over_any_level(
+    probe: str, prompts: str, axis: str
+) -> None:
+    level = axis.removeprefix("1/")
+    levels = {level: {"values": [0.5, 1.0]}}
+    experiment = page(levels, axis=axis, prompts=prompts, repeats=1, catch=0)
+    experiment = experiment.with_settings({"probe": probe, "fit.guess": 0.0})
+    observer = pp.observer(lambda images, prompt: "first", name="one", bits=8)
+    plan = pp.plan(experiment, observer)
+    orders = {"yes_no": 1, "two_interval": 2, "orientation": 2, "orientation_4": 4}
+    assert experiment.asking is not None
+    wordings = len(experiment.asking.prompts)
+    assert plan.questions == 2 * orders[probe] * wordings
+
+
+@pytest.mark.parametrize(
     ("levels", "axis", "name", "values", "sign"),
     [
         ({"area": {"values": [0.1, 0.4]}}, "area", "radius", [0.17841, 0.35682], 1),

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from planted_pages import run_planted, weibull
 
-from psyprobe.analysis import chat_csf
+import psyprobe as pp
+from psyprobe.analysis import chat_csf, trials
+from psyprobe.analysis.identification.charts import score_by_letter
 from psyprobe.experiment import load_experiment
 
 #: Page, settings, slope, threshold on the stimulus axis at each value of the level, and the
@@ -90,3 +92,50 @@ def test_a_planted_efficiency_comes_back(
     )
     found = chat_csf(result)["efficiency"].values
     assert np.exp(np.log(found).mean()) == pytest.approx(efficiency, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("name", "repeats", "threshold", "offset", "sign"),
+    [("etdrs", 5, 0.09, np.log10(12), 1), ("pelli_robson", 3, 0.02, 0, -1)],
+)
+def test_charts_are_scored_by_letter(
+    name: str,
+    repeats: int,
+    threshold: float,
+    offset: float,
+    sign: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiment = load_experiment(name)
+    result = run_planted(
+        experiment, lambda _, x: weibull(x, threshold), monkeypatch, lapse=0.0
+    )
+    table = trials(result)
+    count = float(table["response"].sum())
+    # logMAR 1.1 - 0.02 n of the ETDRS chart; log10 sensitivity 0.05 (n - 3) of Pelli and Robson's.
+    wanted = 1.1 - 0.02 * count if name == "etdrs" else 0.05 * (count - 3)
+    score = score_by_letter(result)
+    assert score is not None
+    assert sign * (score + offset) == pytest.approx(wanted, abs=2e-3)
+    # The psychometric function says where the chart's score lies: guessing, a tenth, counts too.
+    more = run_planted(
+        experiment.with_settings({"asking.repeats": 10 * repeats}),
+        lambda _, x: weibull(x, threshold),
+        monkeypatch,
+        lapse=0.0,
+    )
+    axis = np.unique(trials(more)["letter_size" if name == "etdrs" else "contrast"])
+    share = [0.1 + 0.9 * weibull(x, threshold) for x in axis]
+    step = np.log10(axis[1] / axis[0])
+    expected = np.log10(axis[-1]) + step * (1 - np.sum(share))
+    found = score_by_letter(more)
+    assert found is not None and abs(found - expected) < 0.05
+    assert "as on a chart, by letter" in " ".join(str(pp.score(result)).split())
+
+
+def test_levels_that_answers_choose_are_no_chart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiment = load_experiment("letter_acuity")
+    result = run_planted(experiment, lambda _, x: weibull(x, 0.2), monkeypatch)
+    assert score_by_letter(result) is None

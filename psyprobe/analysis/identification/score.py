@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psyprobe._typing import FloatArray, Option
+from psyprobe.analysis.identification.charts import score_by_letter
 from psyprobe.analysis.identification.confusions import (
     Confusions,
     bias_intervals,
@@ -96,6 +97,10 @@ class IdentificationScore(Tabled):
     #: Thresholds by the values of the level where C and O count for each other; empty where they
     #: are not both labels.
     c_for_o: tuple[Threshold, ...]
+    #: Scores by letter, as on a chart: log10 of the stimulus axis, and the same with C and O
+    #: counted for each other; None where levels are no chart's.
+    chart: float | None
+    chart_c_for_o: float | None
     #: Name and unit of the stimulus axis, and pixels per degree.
     axis: str
     unit: str
@@ -151,6 +156,8 @@ class IdentificationScore(Tabled):
         return {
             "alternatives": len(self.labels),
             "chance": 1 / len(self.labels),
+            "chart": self.chart,
+            "chart_c_for_o": self.chart_c_for_o,
             **self.others,
             "evenness": self.evenness,
             "uneven_p": self.uneven_p,
@@ -184,10 +191,22 @@ class IdentificationScore(Tabled):
             )
         if self.axis == "letter_size":
             notes += map(self._letter_note, self.pooled.curve)
+        if self.chart is not None:
+            note = f"as on a chart, by letter: {self._chart_text(self.chart)}"
+            if self.chart_c_for_o is not None:
+                forgiving = self._chart_text(self.chart_c_for_o)
+                note += f"; with C and O counted for each other {forgiving}"
+            notes.append(note)
         if self.c_for_o:
             forgiving = ", ".join(map(str, self.c_for_o))
             notes.append(f"threshold with C and O counted for each other: {forgiving}")
         return notes
+
+    def _chart_text(self, score: float) -> str:
+        """Format a score by letter in the unit of its chart."""
+        if self.axis == "letter_size":
+            return f"logMAR {score + np.log10(12):.2f}"
+        return f"log10 sensitivity {-score:.2f}"
 
     def _letter_note(self, point: CsfPoint) -> str:
         """Describe how large letters are at threshold, first in pixels."""
@@ -249,8 +268,11 @@ def score_identification(
         return _thresholds(csf)
 
     c_for_o: tuple[Threshold, ...] = ()
+    chart_c_for_o = None
     if {*_ALIKE} <= {*confusions.labels}:
-        c_for_o = fit(forgive(table, _ALIKE))
+        forgiven = forgive(table, _ALIKE)
+        c_for_o = fit(forgiven)
+        chart_c_for_o = score_by_letter(forgiven)
     counts = confusions.counts.astype(int)
     return (
         IdentificationScore(
@@ -262,6 +284,8 @@ def score_identification(
             evenness=_evenness(confusions.shares),
             uneven_p=_uneven_p(confusions),
             c_for_o=c_for_o,
+            chart=score_by_letter(table),
+            chart_c_for_o=chart_c_for_o,
             axis=axis,
             unit=unit_symbol(table[axis].attrs),
             ppd=float(result.attrs["ppd"]),
