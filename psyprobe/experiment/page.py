@@ -179,6 +179,12 @@ class ExternalNoise(Section):
     )
     #: Exponent with which the density falls with frequency; 0 is white.
     exponent: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    #: Centre of the band that the noise lies in, or its end; without it there is none.
+    frequency: Positive | None = Field(default=None, description="cpd")
+    #: Width of the band.
+    bandwidth: Positive = Field(default=1.0, description="octaves")
+    #: The noise lies about the frequency, or at all those up to it or from it on.
+    passes: Literal["band", "low", "high"] = "band"
 
 
 class Asking(Section):

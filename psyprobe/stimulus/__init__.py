@@ -36,6 +36,7 @@ from psyprobe.stimulus.kinds.noise import Noise, noise
 from psyprobe.stimulus.kinds.square_waves import SquareWave, square
 from psyprobe.stimulus.kinds.sums import Sum
 from psyprobe.stimulus.kinds.white_noise import (
+    BandNoise,
     ColouredNoise,
     WhiteNoise,
     coloured_noise,
@@ -59,6 +60,7 @@ from psyprobe.stimulus.stimulus import Stimulus
 __all__ = [
     "AnnulusNoise",
     "Backend",
+    "BandNoise",
     "Clip",
     "ColouredNoise",
     "Contour",

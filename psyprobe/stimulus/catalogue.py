@@ -24,6 +24,8 @@ from psyprobe.stimulus.specification import Specification, level_of
 
 #: Entry points of packages that bring pages: each names a package in whose folder they lie.
 PAGES = {"experiments": "psyprobe.experiments"}
+#: Keys of a table [noise] that say in which band the noise lies.
+_OF_BANDS = ("frequency", "bandwidth", "passes")
 _KEYS = ("title", "source", "kind", "parameters", "parts", "levels", "differences")
 
 
@@ -79,7 +81,8 @@ class StimulusSet:
         Parameters
         ----------
         noise : mapping
-            "density", in deg², and perhaps "exponent", as a page's table [noise] has them.
+            "density", in deg², and perhaps "exponent", or the band's "frequency", "bandwidth" and
+            "passes", as a page's table [noise] has them.
 
         Raises
         ------
@@ -107,6 +110,15 @@ class StimulusSet:
         if not part.get("exponent"):
             part.pop("exponent", None)
         kind = "coloured_noise" if "exponent" in part else "white_noise"
+        if part.get("frequency") is None:
+            part = {name: part[name] for name in part if name not in _OF_BANDS}
+        elif kind == "coloured_noise":
+            raise InputError(
+                "[noise] has an exponent and a frequency; give one: noise of a band has the same "
+                "density at all its frequencies"
+            )
+        else:
+            kind = "band_noise"
         part |= {"kind": kind, "direction": target.direction}
         noisy = replace(self, parts=self.parts | {"noise": part})
         noisy.spec()

@@ -11,6 +11,7 @@ from planted_pages import run_planted, weibull
 import psyprobe as pp
 from psyprobe.analysis import chat_csf, trials
 from psyprobe.analysis.identification.charts import score_by_letter
+from psyprobe.analysis.identification.score import score_identification
 from psyprobe.experiment import load_experiment
 
 #: Page, settings, slope, threshold on the stimulus axis at each value of the level, and the
@@ -131,6 +132,24 @@ def test_charts_are_scored_by_letter(
     found = score_by_letter(more)
     assert found is not None and abs(found - expected) < 0.05
     assert "as on a chart, by letter" in " ".join(str(pp.score(result)).split())
+
+
+def test_a_planted_channel_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log-Gaussian gain of 1.5 octaves at 3 cycles a letter of 0.4 deg."""
+    experiment = load_experiment("letter_channel")
+
+    def threshold(frequency: float) -> float:
+        octaves = np.log2(frequency * 0.4 / 3)
+        return float(0.02 * np.sqrt(1 + 30 * 2 ** (-((octaves / 0.75) ** 2))))
+
+    result = run_planted(
+        experiment, lambda frequency, x: weibull(x, threshold(frequency)), monkeypatch
+    )
+    (score,) = score_identification(result)
+    assert score.channel is not None
+    assert abs(np.log2(score.channel.peak * 0.4 / 3)) < 0.25
+    assert abs(score.channel.width - 1.5) < 0.4
+    assert "cycles a letter" in " ".join(str(score).split())
 
 
 def test_levels_that_answers_choose_are_no_chart(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from psyprobe.errors import GamutError, InputError
 from psyprobe.light.display import Display
 from psyprobe.stimulus import (
+    BandNoise,
     ColouredNoise,
     Gabor,
     Sum,
@@ -18,6 +19,7 @@ from psyprobe.stimulus import (
     specification_from_dict,
     white_noise,
 )
+from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.testing import assert_batch_equals_loop, assert_reproducible
 
 SIZES = st.sampled_from([(64, 64), (63, 64), (64, 63), (48, 96)])
@@ -165,3 +167,34 @@ def test_what_cannot_be_light_is_refused() -> None:
         coloured_noise(density=1e-2, exponent=2)
     with pytest.raises(GamutError):
         Display(peak=120).encode(white_noise(density=2.78e-6))
+
+
+@pytest.mark.parametrize("passes", ["band", "low", "high"])
+def test_noise_of_a_band_has_its_density_there_and_none_elsewhere(passes: str) -> None:
+    spec = BandNoise(density=1e-6, frequency=6.0, passes=passes, seed=3, size=96)
+    certificate = spec.measure()
+    assert certificate.passed
+    frequency = np.hypot(*np.meshgrid(*2 * [np.fft.fftfreq(96, 1 / 60)]))
+    low, high = {"band": (6 / 2**0.5, 6 * 2**0.5), "low": (0, 6), "high": (6, 99)}[
+        passes
+    ]
+    inside = (frequency > low) & (frequency < high)
+    power = np.mean([periodogram(spec.changed(seed=seed)) for seed in range(8)], axis=0)
+    error = 5 * np.sqrt(2 / 8 / inside.sum())
+    assert power[inside].mean() / 1e-6 == pytest.approx(1, abs=error)
+    outside = (frequency < low - 1) | (frequency > high + 1)
+    assert power[outside].max(initial=0) < 1e-3 * power[inside].max()
+    # Another band is noticed.
+    other = spec.changed(frequency=9.0)
+    image = spec.draw()
+    assert not type(image)(image.pixels, image.space, image.ppd, other).measure().passed
+    assert_batch_equals_loop(spec.changed(frequency=[3.0, 6.0]))
+    assert_reproducible(spec)
+
+
+def test_a_page_may_name_a_band_and_no_slope_besides() -> None:
+    stimulus = load_stimulus("letter_sloan")
+    noise = {"density": 1e-6, "exponent": 0.0, "frequency": 5.0, "bandwidth": 1.0}
+    assert stimulus.with_noise(noise).spec().value("noise_frequency") == 5.0
+    with pytest.raises(InputError, match="an exponent and a frequency"):
+        stimulus.with_noise({**noise, "exponent": 2.0})

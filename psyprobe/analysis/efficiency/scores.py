@@ -155,7 +155,9 @@ def add_efficiency(csf: xr.Dataset) -> xr.Dataset:
     if not noise or stimulus is None:
         return csf
     # What else masks the signal has no density to compare with.
-    if task.axis != CONTRAST_AXIS or set(stimulus.parts) - {"noise"}:
+    # An ideal observer looks where noise of a band is silent.
+    banded = noise.get("frequency") is not None
+    if banded or task.axis != CONTRAST_AXIS or set(stimulus.parts) - {"noise"}:
         return csf
     (level,) = levels_of(csf)
     height, width = json.loads(csf.attrs["size"])

@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psyprobe._typing import FloatArray, Option
+from psyprobe.analysis.identification.channel import (
+    BAND_LEVEL,
+    Channel,
+    fit_channel,
+)
 from psyprobe.analysis.identification.charts import score_by_letter
 from psyprobe.analysis.identification.confusions import (
     Confusions,
@@ -17,6 +22,7 @@ from psyprobe.analysis.identification.confusions import (
     forgive,
 )
 from psyprobe.analysis.identification.replies import OTHERS
+from psyprobe.analysis.result_stimulus import page_of, stimulus_on
 from psyprobe.analysis.score import OBSERVER, Row, Tabled, interval_text, percent
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.score import ChatScore, CsfPoint, plain_number, score_chat
@@ -101,6 +107,10 @@ class IdentificationScore(Tabled):
     #: counted for each other; None where levels are no chart's.
     chart: float | None
     chart_c_for_o: float | None
+    #: The channel that bands of noise tell; None of a page without them.
+    channel: Channel | None
+    #: Height of the letters, deg; None where it is a level, or nothing of the kind.
+    height: float | None
     #: Name and unit of the stimulus axis, and pixels per degree.
     axis: str
     unit: str
@@ -191,6 +201,8 @@ class IdentificationScore(Tabled):
             )
         if self.axis == "letter_size":
             notes += map(self._letter_note, self.pooled.curve)
+        if self.channel is not None:
+            notes.append(self._channel_text(self.channel))
         if self.chart is not None:
             note = f"as on a chart, by letter: {self._chart_text(self.chart)}"
             if self.chart_c_for_o is not None:
@@ -201,6 +213,15 @@ class IdentificationScore(Tabled):
             forgiving = ", ".join(map(str, self.c_for_o))
             notes.append(f"threshold with C and O counted for each other: {forgiving}")
         return notes
+
+    def _channel_text(self, channel: Channel) -> str:
+        """Describe the channel by which letters are read."""
+        peak = interval_text(channel.peak, channel.peak_low, channel.peak_high)
+        width = interval_text(channel.width, channel.width_low, channel.width_high)
+        letters = ""
+        if self.height is not None:
+            letters = f", {channel.peak * self.height:.2f} cycles a letter"
+        return f"channel: peak {peak} cpd{letters}; {width} octaves wide at half height"
 
     def _chart_text(self, score: float) -> str:
         """Format a score by letter in the unit of its chart."""
@@ -273,6 +294,11 @@ def score_identification(
         forgiven = forgive(table, _ALIKE)
         c_for_o = fit(forgiven)
         chart_c_for_o = score_by_letter(forgiven)
+    channel = None
+    if pooled.level == BAND_LEVEL:
+        thresholds = [1 / (point.sensitivity or np.inf) for point in pooled.curve]
+        bands = [point.value for point in pooled.curve]
+        channel = fit_channel(bands, thresholds, confidence=confidence)
     counts = confusions.counts.astype(int)
     return (
         IdentificationScore(
@@ -286,11 +312,21 @@ def score_identification(
             c_for_o=c_for_o,
             chart=score_by_letter(table),
             chart_c_for_o=chart_c_for_o,
+            channel=channel,
+            height=_letter_height(result),
             axis=axis,
             unit=unit_symbol(table[axis].attrs),
             ppd=float(result.attrs["ppd"]),
         ),
     )
+
+
+def _letter_height(result: xr.Dataset) -> float | None:
+    """Read the height of the letters of a page, deg; None if they have none."""
+    stimulus = stimulus_on(page_of(result))
+    if stimulus is None or "letter_size" not in stimulus.spec().levels():
+        return None
+    return float(stimulus.spec().value("letter_size"))
 
 
 def _label_scores(

@@ -25,6 +25,8 @@ VOID = ("frames", "hidden", "resized", "too early", "too late", "paused")
 _WRONG_CLEAR = 2
 _LAST_CLEAR = 5
 #: Lowest and highest value of each number that the page reports of an attempt.
+#: Kinds whose pixels a page is given.
+_NOISE_KINDS = ("white_noise", "coloured_noise", "band_noise")
 _REPORT_RANGES = {
     "reaction_ms": (0.0, 600_000.0),
     "frames_shown": (0.0, 100_000.0),
@@ -157,7 +159,7 @@ def _noise_of(stimulus: JsonMapping) -> JsonMapping | None:
     """Return the description of a stimulus's noise; None if it has none."""
     parts: list[JsonMapping] = stimulus.get("parts", [stimulus])
     return next(
-        (part for part in parts if part["kind"] in ("white_noise", "coloured_noise")),
+        (part for part in parts if part["kind"] in _NOISE_KINDS),
         None,
     )
 

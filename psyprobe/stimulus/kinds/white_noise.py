@@ -11,7 +11,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psyprobe._typing import Array, FloatArray, Levels, Size
+from psyprobe._typing import Array, BoolArray, FloatArray, Levels, Size
+from psyprobe.errors import check_known
 from psyprobe.light.colour import Direction
 from psyprobe.stimulus.backend import Backend
 from psyprobe.stimulus.certificate import ImageMeasurements
@@ -22,10 +23,14 @@ from psyprobe.stimulus.registry import stimulus_kind
 from psyprobe.stimulus.specification import draw_kind
 from psyprobe.stimulus.stimulus import Stimulus
 
+#: Which frequencies a band holds, as `BandNoise` has it.
+_BANDS = ("band", "low", "high")
 #: Pixels further from the background than so many standard deviations are drawn at that distance.
 #: It is one in 1.7 million, too few to tell a signal by.
 LARGEST_DEVIATION = 5.0
 
+#: Share of the power that limits at the largest deviation may bring outside a band.
+_CLIPPED = 1e-3
 #: How many standard errors a sample may lie from its density: the worst of thousands counts.
 _SAMPLING_ERRORS = 6.0
 
@@ -155,15 +160,28 @@ class WhiteNoise(Modulation):
         )
         periodogram = np.abs(np.fft.fft2(modulation)) ** 2
         periodogram /= modulation.size * self.ppd**2
-        ratio = periodogram / density
+        inside = density > 0
+        if not inside.all():
+            measurements.add(
+                "power outside the band",
+                0.0,
+                periodogram[~inside].sum() / periodogram.sum(),
+                "share of the periodogram",
+                key="distortion",
+                extra=_CLIPPED,
+            )
+        ratio = periodogram[inside] / density[inside]
         mean_ratio = float(ratio.mean())
         measurements.add(
             "noise density",
             self.density,
             self.density * mean_ratio,
             "mean of the periodogram over the stated spectrum",
-            extra=_SAMPLING_ERRORS * np.sqrt(2 / modulation.size),
+            extra=_SAMPLING_ERRORS * np.sqrt(2 / ratio.size),
         )
+        if not inside.all():
+            return
+        ratio = ratio.reshape(frequency.shape)
         exponent = getattr(self, "exponent", 0.0)
         octaves = np.log(np.maximum(frequency, 1 / max(self.field)))
         octaves -= octaves.mean()
@@ -220,6 +238,84 @@ class ColouredNoise(WhiteNoise):
         spectrum = _spectrum(self.shape, self.ppd, exponent)
         amplitude = np.sqrt(spectrum / np.mean(spectrum))
         # The columns of the half of the plane that a real image has.
+        half = amplitude[:, : self.shape[1] // 2 + 1]
+        return np.fft.irfft2(np.fft.rfft2(deviates) * half, s=self.shape)
+
+
+@stimulus_kind("band_noise")
+class BandNoise(WhiteNoise):
+    """Gaussian noise whose density is the same within a band of frequencies, and 0 elsewhere.
+
+    Unlike that of `psyprobe.noise`, whose RMS contrast is stated, its power grows with the band.
+    The noise is periodic over the field.
+
+    Parameters
+    ----------
+    frequency : float or array
+        Centre of the band, or its end, cpd.
+    bandwidth : float or array
+        Octaves; of "band" alone.
+    passes : {"band", "low", "high"}
+        A band about `frequency`, all frequencies up to it, or all from it on.
+    density, luminance, seed, direction, white, observer, ppd, size
+        As in `psyprobe.stimulus.white_noise`.
+
+    Examples
+    --------
+    >>> octave = BandNoise(density=1e-6, frequency=8.0)
+    >>> octave.density_at(np.array([4.0, 8.0, 12.0])).tolist()
+    [0.0, 1e-06, 0.0]
+    >>> octave.changed(passes="low").density_at(np.array([4.0, 8.0, 12.0])).tolist()
+    [1e-06, 1e-06, 0.0]
+    """
+
+    frequency: Levels = common("frequency")
+    bandwidth: Levels = parameter(
+        "octaves", "Bandwidth", default=1.0, low=0, above=True
+    )
+    passes: str = "band"
+
+    def __post_init__(self) -> None:
+        check_known("kind of band", [str(self.passes)], _BANDS)
+        # The power, and with it the largest density, follows from the band.
+        self._require("frequency", np.asarray(self.frequency) > 0, "above 0 cpd")
+        super().__post_init__()
+
+    @property
+    def _power(self) -> Levels:
+        """Share of the coefficients that lie within the band of each image."""
+        ends = np.broadcast_arrays(self.frequency, self.bandwidth)
+        shares = [
+            float(np.mean(self._passed(_frequencies(self.shape, self.ppd), *band)))
+            for band in zip(*(end.ravel().tolist() for end in ends), strict=True)
+        ]
+        return np.reshape(shares, ends[0].shape)
+
+    def _passed(
+        self, frequency: FloatArray, centre: float, bandwidth: float
+    ) -> BoolArray:
+        """Tell which frequencies a band holds."""
+        if self.passes == "low":
+            return np.asarray(frequency <= centre)
+        if self.passes == "high":
+            return np.asarray(frequency >= centre)
+        factor = 2 ** (bandwidth / 2)
+        return np.asarray(
+            (frequency >= centre / factor) & (frequency < centre * factor)
+        )
+
+    def density_at(self, frequency: FloatArray) -> FloatArray:
+        """Compute the noise's spectral density at frequencies (cpd), deg²."""
+        band = (float(self.frequency), float(self.bandwidth))
+        return np.asarray(self.density * self._passed(frequency, *band))
+
+    def _colour(self, deviates: FloatArray, index: int) -> FloatArray:
+        """Filter white deviates to the band of one image, of unit variance."""
+        centre = float(self.per_image("frequency")[index])
+        bandwidth = float(self.per_image("bandwidth")[index])
+        passed = self._passed(_frequencies(self.shape, self.ppd), centre, bandwidth)
+        # Of an empty band nothing is left.
+        amplitude = passed / np.sqrt(max(float(passed.mean()), 1 / passed.size))
         half = amplitude[:, : self.shape[1] // 2 + 1]
         return np.fft.irfft2(np.fft.rfft2(deviates) * half, s=self.shape)
 
