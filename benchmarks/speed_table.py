@@ -377,6 +377,29 @@ def images_over_passes(observer: Any, network: Any) -> float:
     return ratio(ours, bare, times=3)
 
 
+def decided_csf() -> list[Row]:
+    """A CSF in noise by an encoder that decides, and what its plan told, in processor time."""
+    from psyprobe.probes.words import plan, training
+
+    page = pp.load_experiment("gabor_in_noise").with_settings(
+        {"levels.frequency.values": [0.5, 1, 2, 4, 8, 16]}
+    )
+    observer = pp.load_observer("decided:packaged:efficientnet_lite2")
+    plan.perf_counter = training.perf_counter = time.process_time
+    planned = pp.plan(page, observer, timed=True).seconds
+    taken = seconds(lambda: pp.run(page, observer, progress=False))
+    work = "CSF in noise of an encoder that decides"
+    return [
+        Row(work, "six frequencies, EfficientNet-Lite2, s", taken, 300),
+        Row(
+            work,
+            "larger over smaller of planned and taken",
+            max(planned / taken, taken / planned),
+            1.3,
+        ),
+    ]
+
+
 def corruptions() -> list[Row]:
     import corruption_speed
 
@@ -416,6 +439,7 @@ ROWS: dict[str, Callable[[], list[Row]]] = {
         *listed(store_speed.answers_a_second, at_least=True),
         *listed(store_speed.commits_a_second),
     ],
+    "decided_csf": decided_csf,
     "corruptions": corruptions,
 }
 
