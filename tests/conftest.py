@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 # Where as many processes test as there are cores, threads of their own wait for each other most of
 # the time.
@@ -56,6 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "needs(room): skipped where that optional room is not there"
     )
+    config.addinivalue_line(
+        "markers", "draws: shows pages of the catalogue in eight draws, as users do"
+    )
     # pytest-xdist starts with the files that have most tests, whatever these take.
     config.option.loadscopereorder = False
 
@@ -69,6 +73,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(
                     pytest.mark.skip(reason=f"there is no {', '.join(absent)} here")
                 )
+
+
+@pytest.fixture(autouse=True)
+def one_showing(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages of the catalogue are shown once in the tests, and not in eight draws, which would take
+    eight times as long; tests marked "draws" show them as users do."""
+    if request.node.get_closest_marker("draws"):
+        return
+    from psyprobe.experiment import experiment
+
+    read_page = experiment.read_page
+
+    def read_once(kind: str, name: str | Path) -> tuple[Path, dict[str, Any]]:
+        path, values = read_page(kind, name)
+        if values.get("variants") == {"draw": 8}:
+            values = {key: values[key] for key in values if key != "variants"}
+        return path, values
+
+    monkeypatch.setattr(experiment, "read_page", read_once)
 
 
 @pytest.fixture(scope="session")

@@ -114,7 +114,7 @@ def test_bars_are_sorted_coloured_by_family_and_beside_their_references(
 
 
 def test_bars_of_ones_own_carry_intervals() -> None:
-    board = scoreboard([simulated_result(rising)])
+    board = scoreboard([simulated_result(rising)], over="levels")
     ax = score_bars(board, "gabor_achromatic", bare_axes())
     entry = board.rows[0].entries[board.tests[0]]
     assert any(list(line.get_ydata()) == [entry.low, entry.high] for line in ax.lines)

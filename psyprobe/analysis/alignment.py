@@ -28,7 +28,7 @@ from psyprobe.analysis.intervals import (
     neighbour_correlation,
     student_reach,
 )
-from psyprobe.analysis.score import Recorded
+from psyprobe.analysis.score import ONE_VARIANT, Recorded
 from psyprobe.errors import InputError
 
 CONSTANT = "all responses are equal, so no rank correlation exists"
@@ -233,10 +233,17 @@ def align(
     )
 
 
-def over_variants(alignment: Alignment, sample: Sample | None) -> Alignment:
-    """Put the mean over variants, with its interval, in place of a score of mean responses."""
+def over_variants(
+    alignment: Alignment, sample: Sample | None, by_levels: bool
+) -> Alignment:
+    """Put the mean over variants, with its interval, in place of a score of mean responses.
+
+    A single variant tells no interval, unless one over levels is asked for.
+    """
     if sample is None:
-        return alignment
+        if by_levels or alignment.low is None:
+            return alignment
+        return replace(alignment, low=None, high=None, over="", note=ONE_VARIANT)
     ends = sample.interval(alignment.confidence)
     low, high = ends or (None, None)
     return replace(

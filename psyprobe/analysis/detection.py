@@ -5,6 +5,7 @@ Everything here works from stored responses; no observer is needed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from psyprobe.analysis.human_observer import (
     People,
     fraction_of,
     people,
+    score_in_range,
 )
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response, within
 from psyprobe.analysis.responses import (
@@ -45,6 +47,8 @@ from psyprobe.analysis.score import (
     interval_note,
     interval_text,
     number,
+    open_ends_text,
+    takes_levels,
 )
 from psyprobe.analysis.variants import variant_sample
 from psyprobe.files.json_types import JsonObject
@@ -68,8 +72,8 @@ _KEY = (
     "no such curve.",
     "level, shape, shift and RMSE are in log10 units of contrast: 0.3 is a factor of two.",
     "in range: r_s on the levels at which single people were measured.",
-    "of a person: that, over what one of these people scores there. 1 is as good as another "
-    "person; a model may exceed it.",
+    "of a person: that, over what one of these people scores there, averaged on Fisher's z. 1 is "
+    "as good as another person; a model may exceed it.",
     "above flat: the same on a scale from an observer with a flat CSF (0) to a person (1).",
     "f32 floor, noise: share of score points at the floor of the paper's float32 arithmetic, and "
     "share not above the noise floor.",
@@ -178,7 +182,7 @@ class ResponderScore(Recorded):
         }
 
 
-_NOBODY = Fraction(None, None, None)
+_NOBODY = Fraction()
 
 
 @dataclass(frozen=True)
@@ -222,7 +226,7 @@ class DetectionScore(LayerScore):
                 alignment.value,
                 alignment.low,
                 alignment.high,
-                of_person=(score.first or _NOBODY).fraction,
+                of_person=score.first,
                 over=alignment.over,
                 sample=alignment.sample,
             )
@@ -248,8 +252,8 @@ class DetectionScore(LayerScore):
             "in range": interval_text(
                 noise_ceiling.value, noise_ceiling.low, noise_ceiling.high
             ),
-            "of a person": "1",
-            "above flat": "1",
+            "of a person [interval]": "1",
+            "above flat [interval]": "1",
         }
         worst = number(min(noise_ceiling.scores))
         best = number(max(noise_ceiling.scores))
@@ -281,6 +285,10 @@ class DetectionScore(LayerScore):
         """Explain the table's headings in sentences."""
         populations = [self.score.alignment.over, *["people"] * bool(self.people)]
         intervals = [interval_note(over) for over in populations if over]
+        first = self.score.first
+        if first is not None and first.fraction_over:
+            note = interval_note(first.fraction_over)
+            intervals.append(f"of a person, above flat: {note}")
         remark = [] if self.people else [f"{self.experiment}: {NO_PEOPLE}"]
         return [*_KEY, *intervals, *remark]
 
@@ -290,6 +298,7 @@ def score_detection(
     *,
     measure: str | None = None,
     layer: str | None = None,
+    over: str = "variants",
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -302,6 +311,10 @@ def score_detection(
         Of a detection run.
     measure, layer : str, optional
         As for `select`; without a layer all.
+    over : {"variants", "levels"}, optional
+        What the interval of a single variant speaks of: by default it has none, but for published
+        experiments; over levels it says what others of this range would give if they were
+        unrelated, which they are not.
     confidence, resamples, seed
         As for `align`.
 
@@ -318,15 +331,18 @@ def score_detection(
     """
     interval = {"confidence": confidence, "resamples": resamples, "seed": seed}
     layers = layers_of(result) if layer is None else [layer]
+    by_levels = takes_levels(str(result.attrs.get("experiment", "")), over)
     scores = (
-        _score_layer(result, select(result, measure=measure, layer=name), interval)
+        _score_layer(
+            result, select(result, measure=measure, layer=name), interval, by_levels
+        )
         for name in layers
     )
     return tuple(score for score in scores if score is not None)
 
 
 def _score_layer(
-    result: xr.Dataset, selected: Responses, interval: JsonObject
+    result: xr.Dataset, selected: Responses, interval: JsonObject, by_levels: bool
 ) -> DetectionScore | None:
     """Score one layer's responses against human sensitivity; None if none are to score."""
     points = selected.scored
@@ -343,6 +359,7 @@ def _score_layer(
     persons = () if conditions is None else people(conditions, levels, **interval)
 
     multiplier = points.multiplier
+    confidence = interval["confidence"]
 
     def scored(
         response: FloatArray,
@@ -350,6 +367,7 @@ def _score_layer(
         grid: FloatArray,
         grid_status: FloatArray,
         sample: Sample | None,
+        ranged: Sequence[Sample | None],
         floor: float = 0.0,
     ) -> ResponderScore:
         if not can_be_scored(response, status):
@@ -366,20 +384,20 @@ def _score_layer(
             shape, absolute = _iso_responses(selected, points, grid, floor)
         alignment = statistics.align(multiplier, response, **interval)
         return ResponderScore(
-            statistics.over_variants(alignment, sample),
+            statistics.over_variants(alignment, sample, by_levels),
             statistics.score_slices(multiplier, response),
             shape,
             absolute,
-            tuple(
-                fraction_of(person, levels, multiplier, response) for person in persons
-            ),
+            tuple(map(partial(fraction_of, confidence=confidence), persons, ranged)),
         )
 
     def responses(of: xr.Dataset, measure: str) -> FloatArray:
         at = select(of, measure=measure, layer=selected.layer).scored
         return np.empty(0) if at is None else at.response
 
-    def r_s(of: xr.Dataset, responder: str) -> float | None:
+    def statistic(
+        of: xr.Dataset, responder: str, dataset: People | None = None
+    ) -> float | None:
         at = select(of, measure=selected.measure, layer=selected.layer).scored
         response = None if at is None else getattr(at, responder)
         if response is None or len(np.unique(response)) < 2:
@@ -387,10 +405,22 @@ def _score_layer(
         # A variant is sound where the mean of all is.
         if not can_be_scored(response, points.status):
             return None
+        if dataset is not None:
+            return score_in_range(dataset, levels, multiplier, response)
         return statistics.alignment_score(multiplier, response)
 
+    def in_ranges(responder: str) -> list[Sample | None]:
+        samples = []
+        for dataset in persons:
+            in_range = partial(statistic, responder=responder, dataset=dataset)
+            sample = variant_sample(result, in_range, "z")
+            if sample is None and (value := in_range(result)) is not None:
+                sample = Sample("variants", ("shown",), (value,), "z")
+            samples.append(sample)
+        return samples
+
     sample, pixels_sample, contrast_sample = (
-        variant_sample(result, partial(r_s, responder=name), "z")
+        variant_sample(result, partial(statistic, responder=name), "z")
         for name in ("response", "pixels", "difference")
     )
     grid = selected.grid
@@ -403,6 +433,7 @@ def _score_layer(
             grid,
             selected.status,
             sample,
+            in_ranges("response"),
             selected.noise_floor,
         ),
         pixels=scored(
@@ -411,6 +442,7 @@ def _score_layer(
             selected.pixels,
             selected.pixels_status,
             pixels_sample,
+            in_ranges("pixels"),
         ),
         contrast=scored(
             points.difference,
@@ -418,6 +450,7 @@ def _score_layer(
             stimulus_axis,
             np.zeros(grid.shape),
             contrast_sample,
+            in_ranges("difference"),
         ),
         people=persons,
         unit=unit_symbol(result[f"scored_{level}"].attrs),
@@ -470,17 +503,14 @@ def _human_at(
 
 def _format_fraction(score: Fraction) -> dict[str, str]:
     """Format a score as a fraction of a person's and its gain over a flat CSF, as cells."""
-    fraction = (
-        "not determined"
-        if score.in_range is not None and score.fraction is None
-        else number(score.fraction)
-    )
+    undetermined = score.in_range is not None and score.fraction is None
     # The pixels may do as a flat CSF does but for rounding, which is no minus 0.
     above = None if score.above_flat is None else round(score.above_flat, 2) + 0.0
+    gain = number(above) + open_ends_text(score.above_flat_low, score.above_flat_high)
     return {
         "in range": number(score.in_range),
-        "of a person": fraction,
-        "above flat": number(above),
+        "of a person [interval]": "not determined" if undetermined else score.text(),
+        "above flat [interval]": "-" if above is None else gain,
     }
 
 

@@ -265,6 +265,7 @@ def score_discrimination(
     *,
     measure: str | None = None,
     layer: str | None = None,
+    over: str = "variants",
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -275,7 +276,7 @@ def score_discrimination(
     ----------
     result : xarray.Dataset
         Of a run that compares tests with references.
-    measure, layer, confidence, resamples, seed
+    measure, layer, over, confidence, resamples, seed
         As for `psyprobe.analysis.score_detection`.
 
     Returns
@@ -291,19 +292,23 @@ def score_discrimination(
     interval = {"confidence": confidence, "resamples": resamples, "seed": seed}
     result = join_measures(result)
     if "anchor_response" not in result:
-        return score_detection(result, measure=measure, layer=layer, **interval)  # type: ignore[arg-type]
+        facts = {"measure": measure, "layer": layer, "over": over}
+        return score_detection(result, **facts, **interval)  # type: ignore[arg-type]
     layers = layers_of(result)
     selected = layers if layer is None else [layer]
     return tuple(
         _score_layer(
-            result, *resolve_measure_and_layer(result, layers, measure, name), interval
+            result,
+            *resolve_measure_and_layer(result, layers, measure, name),
+            interval,
+            over,
         )
         for name in selected
     )
 
 
 def _score_layer(
-    result: xr.Dataset, measure: str, layer: str, interval: JsonObject
+    result: xr.Dataset, measure: str, layer: str, interval: JsonObject, over: str
 ) -> DiscriminationScore:
     """Score one layer's just noticeable differences against people and trivial baselines."""
     levels = levels_of(result)
@@ -348,7 +353,9 @@ def _score_layer(
     ideal = _column(result, "ideal_jnd", levels)
     alignment: DetectionScore | None = None
     if "scored_response" in result and not is_flat:
-        scores = score_detection(result, measure=measure, layer=layer, **interval)
+        scores = score_detection(
+            result, measure=measure, layer=layer, over=over, **interval
+        )
         alignment = next(iter(scores), None)
     note = "no alignment: people's curve is flat, and the difference alone would have 1"
     return DiscriminationScore(

@@ -9,7 +9,7 @@ measured, beside an observer with a flat contrast sensitivity function.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
@@ -19,14 +19,17 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.alignment import alignment_score, spearman
+from psyprobe.analysis.comparison.posteriors import fraction_of_people
+from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.intervals import (
     check_resampling,
     draw_counts,
     fisher,
+    mean_and_error,
     student_reach,
 )
 from psyprobe.analysis.iso_response import within
-from psyprobe.analysis.score import Recorded
+from psyprobe.analysis.score import Recorded, number, open_ends_text
 from psyprobe.human.castle import castle_csf
 from psyprobe.human.points import Conditions, matched_thresholds
 
@@ -38,6 +41,8 @@ MULTIPLIERS = np.geomspace(0.5, 2.0, 10)
 _LEVELS: Mapping[str, int] = {"frequency": 4, "luminance": 4, "area": 3}
 #: Where people score no more than this above a flat CSF, there is nothing to divide.
 _LEAST_ABOVE_FLAT = 0.1
+#: Draws of a gain over a flat CSF, for its interval.
+_DRAWS = 5000
 
 
 @dataclass(frozen=True)
@@ -222,6 +227,12 @@ class People(Recorded):
         return float(low), float(high)
 
     @property
+    def sample(self) -> Sample:
+        """Return the score of each person, averaged on Fisher's z."""
+        keys = tuple(map(str, range(len(self.ceiling.scores))))
+        return Sample("people", keys, self.ceiling.scores, "z")
+
+    @property
     def determined(self) -> bool:
         """Tell whether people score far enough above a flat CSF for a fraction to mean anything."""
         return self.ceiling.value - self.flat >= _LEAST_ABOVE_FLAT
@@ -274,20 +285,35 @@ def _preference(dataset: People) -> tuple[bool, int, float]:
 class Fraction(Recorded):
     """A score as a fraction of what one person scores on the same range."""
 
-    #: Mean over persons of r_s on the levels within the range of each; None where it does not
-    #: exist.
-    in_range: float | None
-    #: `in_range` over the noise ceiling: 1 is as good as another person, and may be exceeded. None
-    #: where people score hardly above a flat contrast sensitivity function.
-    fraction: float | None
-    #: 0 for an observer without any contrast sensitivity function, 1 for a person.
-    above_flat: float | None
+    #: Mean over persons of r_s on the levels within the range of each, averaged over variants on
+    #: Fisher's z; None where it does not exist.
+    in_range: float | None = None
+    #: `in_range` over what people score, averaged on Fisher's z: 1 is as good as another person,
+    #: and may be exceeded. None where people score hardly above a flat contrast sensitivity
+    #: function. Its interval is MOVER's; an end that is not bounded is None.
+    fraction: float | None = None
+    fraction_low: float | None = None
+    fraction_high: float | None = None
+    #: 0 for an observer without any contrast sensitivity function, 1 for a person; its interval is
+    #: drawn. None where people do not surely score above such a function.
+    above_flat: float | None = None
+    above_flat_low: float | None = None
+    above_flat_high: float | None = None
+    #: What the intervals speak of: "people", or "variants and people" where several were shown.
+    fraction_over: str = ""
+
+    def text(self) -> str:
+        """Format the fraction with its interval, "0.79 [0.66, 0.98]"; "-" without one."""
+        if self.fraction is None:
+            return "-"
+        ends = open_ends_text(self.fraction_low, self.fraction_high)
+        return number(self.fraction) + ends
 
 
-def fraction_of(
+def score_in_range(
     dataset: People, levels: FloatArray, multiplier: FloatArray, response: FloatArray
-) -> Fraction:
-    """Divide an observer's score over each person's range by the persons' scores.
+) -> float | None:
+    """Average r_s over the ranges of persons; None where responses are equal in one.
 
     Parameters
     ----------
@@ -299,24 +325,61 @@ def fraction_of(
         Multiples of the human threshold.
     response : ndarray, shape (K, M)
         Responses of the observer.
+    """
+    ranges = [within(levels, *ends) for ends in dataset.ranges]
+    if any(len(np.unique(response[inside])) < 2 for inside in ranges):
+        return None
+    scores = [alignment_score(multiplier, response[inside]) for inside in ranges]
+    return float(np.mean(scores))
+
+
+def fraction_of(
+    dataset: People, score: Sample | None, confidence: float = 0.95
+) -> Fraction:
+    """Divide an observer's score over each person's range by the persons' scores.
+
+    Parameters
+    ----------
+    dataset : People
+        The people with whom the observer is compared.
+    score : Sample or None
+        `score_in_range` of each variant; None where it does not exist.
+    confidence : float, optional
+        Coverage of the intervals, in (0, 1).
 
     Examples
     --------
     >>> conditions = Conditions("luminance", (0.1, 200.0), frequency=2.0, area=np.pi)
     >>> levels = np.geomspace(0.1, 200, 20)
     >>> dataset = people(conditions, levels)[0]
-    >>> level = np.tile(MULTIPLIERS, (20, 1))
-    >>> round(fraction_of(dataset, levels, MULTIPLIERS, level).fraction, 2)
-    1.04
+    >>> fraction = fraction_of(dataset, Sample("variants", ("shown",), (0.7,), "z"))
+    >>> fraction.text()
+    '0.72 [0.72, 0.74]'
     """
-    ranges = [within(levels, *ends) for ends in dataset.ranges]
-    if any(len(np.unique(response[inside])) < 2 for inside in ranges):
-        return Fraction(None, None, None)
-    scores = [alignment_score(multiplier, response[inside]) for inside in ranges]
-    in_range = float(np.mean(scores))
-    if not dataset.determined:
-        return Fraction(in_range, None, None)
-    top = dataset.ceiling.value
-    return Fraction(
-        in_range, in_range / top, (in_range - dataset.flat) / (top - dataset.flat)
-    )
+    if score is None:
+        return Fraction()
+    in_range = score.mean()
+    ratio = fraction_of_people(score, dataset.sample, confidence)
+    if ratio is None or not dataset.determined:
+        return Fraction(in_range)
+    over = "people" if len(score.keys) < 2 else "variants and people"
+    ends = (ratio.low, ratio.high)
+    fraction = Fraction(in_range, ratio.value, *ends, fraction_over=over)
+    people_ends = dataset.sample.interval(confidence)
+    if people_ends is not None and people_ends[0] <= dataset.flat:
+        return fraction
+    gains = [
+        np.tanh(_draw_means(sample, seed)) - dataset.flat
+        for seed, sample in enumerate((score, dataset.sample))
+    ]
+    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+    low, high = np.quantile(gains[0] / gains[1], tails).tolist()
+    gain = (in_range - dataset.flat) / (dataset.sample.mean() - dataset.flat)
+    return replace(fraction, above_flat=gain, above_flat_low=low, above_flat_high=high)
+
+
+def _draw_means(sample: Sample, seed: int) -> FloatArray:
+    """Draw means of a sample's z by Student's t; of a single unit the value itself."""
+    mean, error = mean_and_error(sample.transformed())
+    draws = np.random.default_rng(seed).standard_t(max(len(sample.keys) - 1, 1), _DRAWS)
+    return np.asarray(mean + draws * (error or 0.0))

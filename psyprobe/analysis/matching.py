@@ -43,6 +43,7 @@ from psyprobe.analysis.score import (
     CONTRAST,
     NO_PEOPLE,
     OBSERVER,
+    ONE_VARIANT,
     PIXELS,
     Entry,
     Metric,
@@ -51,6 +52,7 @@ from psyprobe.analysis.score import (
     ends_text,
     interval_note,
     number,
+    takes_levels,
 )
 from psyprobe.analysis.variants import variant_sample
 from psyprobe.errors import InputError
@@ -99,10 +101,15 @@ class Estimate:
     #: The error of each variant, of which `value` is the mean; None where one was shown.
     sample: Sample | None = None
 
-    def over_variants(self, sample: Sample | None) -> Estimate:
-        """Replace the estimate by the mean over variants, with its interval."""
+    def over_variants(self, sample: Sample | None, by_levels: bool) -> Estimate:
+        """Replace the estimate by the mean over variants, with its interval.
+
+        A single variant tells no interval, unless one over frequencies is asked for.
+        """
         if sample is None:
-            return self
+            return (
+                self if by_levels else Estimate(self.value, None, None, self.confidence)
+            )
         ends = sample.interval(self.confidence)
         low, high = ends or (None, None)
         over = sample.population if ends else ""
@@ -505,7 +512,13 @@ class MatchingScore(LayerScore):
         for name in ("saturated_low", "saturated_high", "ambiguous"):
             statistics[name] = matches and getattr(matches, name)
         statistics["matches"] = matches and matches.total
-        row = Row(title, responder, label, cells, statistics, entries)
+        single = (
+            error is not None and error.mean.low is None and error.mean.sample is None
+        )
+        notes = [ONE_VARIANT] * (
+            single and not takes_levels(self.experiment, "variants")
+        )
+        row = Row(title, responder, label, cells, statistics, entries, notes)
         return self.row(row, short, "mean error", noted=False)
 
     def notes(self) -> list[str]:
@@ -598,6 +611,7 @@ def score_matching(
     *,
     measure: str | None = None,
     layer: str | None = None,
+    over: str = "variants",
     method: Method | None = None,
     normalised: bool = False,
     confidence: float = 0.95,
@@ -612,6 +626,8 @@ def score_matching(
         As for `match_result`.
     layer : str, optional
         Name of a layer; without it all.
+    over
+        As for `psyprobe.analysis.score_detection`; frequencies are the levels.
     confidence, resamples, seed
         As for `matching_error`.
 
@@ -631,15 +647,18 @@ def score_matching(
         "seed": seed,
     }
     layers = matching_layers(result) if layer is None else [layer]
+    by_levels = takes_levels(str(result.attrs.get("experiment", "")), over)
     how: JsonObject = {"measure": measure, "method": method, "normalised": normalised}
     return tuple(
-        _score_layer(result, match_result(result, layer=name, **how), interval)
+        _score_layer(
+            result, match_result(result, layer=name, **how), interval, by_levels
+        )
         for name in layers
     )
 
 
 def _score_layer(
-    result: xr.Dataset, curves: MatchedCurves, interval: JsonObject
+    result: xr.Dataset, curves: MatchedCurves, interval: JsonObject, by_levels: bool
 ) -> MatchingScore:
     """Score one layer's contrast matches against people's, and against contrast constancy."""
 
@@ -662,7 +681,7 @@ def _score_layer(
         for name in ("mean", "pooled"):
             statistic = partial(error_of, prefix=prefix, name=name)
             sample = variant_sample(result, statistic, "log10")
-            estimate = getattr(error, name).over_variants(sample)
+            estimate = getattr(error, name).over_variants(sample, by_levels)
             error = replace(error, **{name: estimate})
         return replace(responder, error=error)
 
@@ -683,20 +702,22 @@ def _score_layer(
         if pixels
         else None,
         constancy=_repeated(
-            matching_error(constant, curves.human, **interval), variants
+            matching_error(constant, curves.human, **interval), variants, by_levels
         ),
         **layer_facts(result, curves.layer, curves.measure, *facts),
     )
 
 
-def _repeated(error: MatchingError, variants: Sample | None) -> MatchingError:
+def _repeated(
+    error: MatchingError, variants: Sample | None, by_levels: bool
+) -> MatchingError:
     """Repeat an error that no variant of the stimulus changes for each variant."""
-    if variants is None:
-        return error
 
     def repeated(estimate: Estimate) -> Estimate:
+        if variants is None:
+            return estimate.over_variants(None, by_levels)
         values = (estimate.value,) * len(variants.keys)
-        return estimate.over_variants(replace(variants, values=values))
+        return estimate.over_variants(replace(variants, values=values), by_levels)
 
     return replace(error, mean=repeated(error.mean), pooled=repeated(error.pooled))
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray
 
+    from psyprobe.analysis.human_observer import Fraction
+
 #: Responders of rows: the observer, and the trivial responders as the scoreboard calls them.
 OBSERVER = "observer"
 PIXELS = "pixels (no encoder)"
@@ -46,8 +48,37 @@ POPULATIONS = {
     "items": "if other items had been asked",
     "image pairs": "if other image pairs had been asked",
     "photographs": "if other photographs had been shown",
+    "variants and people": "if other phases, positions or noise samples had been shown, and other "
+    "people measured (MOVER)",
     "range of people": "no interval but the smallest and largest value of people",
 }
+
+
+#: Why a score of one variant has no interval.
+ONE_VARIANT = (
+    "one variant was shown, which tells no interval; show several draws, or score with "
+    "over='levels'"
+)
+
+
+def takes_levels(experiment: str, over: str) -> bool:
+    """Tell whether the interval of a single variant is over levels, which are no sample.
+
+    Published experiments keep it, as printed; others only if asked by ``over="levels"``.
+
+    Raises
+    ------
+    UnknownNameError
+        `over` is neither "variants" nor "levels".
+
+    Examples
+    --------
+    >>> takes_levels("area_published", "variants"), takes_levels("area", "variants")
+    (True, False)
+    """
+    if over not in ("variants", "levels"):
+        raise unknown_name("population", over, ["variants", "levels"])
+    return over == "levels" or experiment.endswith("_published")
 
 
 def interval_note(over: str) -> str:
@@ -99,10 +130,9 @@ class Entry:
     float32_floor: float | None = None
     #: Further remarks, such as numbers of saturated matches.
     note: str = ""
-    #: The score on the levels at which people were measured over what one person scores there; None
-    #: where there is no such person, or where an observer without any contrast sensitivity function
-    #: scores as high.
-    of_person: float | None = None
+    #: The score on the levels at which people were measured over what one person scores there, with
+    #: its interval; None where there is no such person.
+    of_person: Fraction | None = None
     #: What the interval speaks of, in the plural: "variants", "items", "people"; empty where there
     #: is no interval.
     over: str = ""
@@ -111,7 +141,13 @@ class Entry:
 
     def record(self) -> JsonObject:
         """Collect the entry's single values as a flat record."""
-        return {name: value for name, value in vars(self).items() if name != "sample"}
+        record = {name: value for name, value in vars(self).items() if name != "sample"}
+        person = record.pop("of_person")
+        ends = {"": "fraction", "_low": "fraction_low", "_high": "fraction_high"}
+        return record | {
+            f"of_person{end}": person and getattr(person, name)
+            for end, name in ends.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -221,6 +257,11 @@ def ends_text(low: float | None, high: float | None, digits: int = 2) -> str:
     if low is None or high is None:
         return ""
     return f" [{number(low, digits)}, {number(high, digits)}]"
+
+
+def open_ends_text(low: float | None, high: float | None) -> str:
+    """Format the ends of an interval of which one may not be bounded, " [0.80, -]"."""
+    return f" [{number(low)}, {number(high)}]"
 
 
 def percent(share: float | None, digits: int | None = None) -> str:

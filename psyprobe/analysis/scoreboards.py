@@ -16,6 +16,7 @@ from psyprobe.analysis.published import BASELINE, SHORT_NAMES, published_scores
 from psyprobe.analysis.score import (
     CONTRAST,
     OBSERVER,
+    ONE_VARIANT,
     PERSON,
     PIXELS,
     Entry,
@@ -67,9 +68,9 @@ _KEY = (
 )
 _PEOPLE = (
     "one person: a person of the data in the place of an observer, on the levels at which that "
-    "person was measured. In parentheses: what an observer scores on these levels, over that; 1 is "
-    "as good as another person, and an observer may exceed it. No parentheses: not determined, or "
-    "nobody was measured."
+    "person was measured. In parentheses: what an observer scores on these levels, over that, "
+    "averaged on Fisher's z; 1 is as good as another person, and an observer may exceed it. No "
+    "parentheses: not determined, or nobody was measured."
 )
 _BESIDE = (
     "S_ac (alignment) has no criterion and tells nothing of sensitivity; efficiency and threshold "
@@ -283,6 +284,7 @@ class Scoreboard:
             lines += self._populations()
         if "people" in kinds:
             lines.append(_PEOPLE)
+            lines += self._fraction_populations()
         if {ALIGNMENT, EFFICIENCY} <= set(metrics):
             lines.append(_BESIDE)
         used = ""
@@ -315,7 +317,34 @@ class Scoreboard:
             note = interval_note(over)
             where = f" ({', '.join(dict.fromkeys(names))})" if len(tests) > 1 else ""
             lines.append(f"Brackets{where}: {note.format(confidence=confidence)}")
+        single = {
+            test.short_name: None
+            for row in self.rows
+            for test, entry in row.entries.items()
+            if row.kind == "observer"
+            and test.metric.name in _OF_PAPER
+            and entry.value is not None
+            and entry.low is None
+            and entry.sample is None
+        }
+        if single:
+            lines.append(f"No brackets ({', '.join(single)}): {ONE_VARIANT}.")
         return lines
+
+    def _fraction_populations(self) -> list[str]:
+        """Say what the brackets of fractions of a person speak of."""
+        confidence = f"{100 * (self.confidence or 0):g}"
+        fractions = [
+            entry.of_person for row in self.rows for entry in row.entries.values()
+        ]
+        populations = dict.fromkeys(
+            fraction.fraction_over for fraction in fractions if fraction is not None
+        )
+        return [
+            f"In parentheses: {interval_note(over).format(confidence=confidence)}"
+            for over in populations
+            if over
+        ]
 
     def _records(self) -> list[JsonObject]:
         """List each row's score in each test as a flat record."""
@@ -582,5 +611,7 @@ def _format_cell(entry: Entry | None, metric: Metric) -> str:
     value = "-" if entry.value is None else f"{entry.value:.{metric.digits}f}"
     is_small = abs(entry.value or 1.0) < _SMALL
     interval = ends_text(entry.low, entry.high, metric.digits if is_small else 2)
-    of_person = "" if entry.of_person is None else f" ({entry.of_person:.2f})"
+    of_person = ""
+    if entry.of_person is not None and entry.of_person.fraction is not None:
+        of_person = f" ({entry.of_person.text()})"
     return value + interval + of_person + f" {entry.flags}" * bool(entry.flags)

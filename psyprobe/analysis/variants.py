@@ -57,7 +57,8 @@ def average_variants(
         If they are not of one experiment and observer.
     """
     results = [join_measures(result) for result in results]
-    first = results[0]
+    # Of joint draws one alone may hold what the score does not need.
+    first = max(results, key=lambda result: len(result.variables))
     for name in ("experiment", "observer", "observer_card", "display"):
         different = {str(result.attrs.get(name)) for result in results}
         if len(different) > 1:
@@ -71,8 +72,11 @@ def average_variants(
         dims = first[name].dims
         return np.stack([result[name].transpose(*dims).values for result in results])
 
+    shared = set.intersection(*(set(map(str, result.data_vars)) for result in results))
     for name in map(str, first.data_vars):
         variable = first[name]
+        if name not in shared:
+            continue
         if name.removeprefix("pixels_") in _RESPONSES:
             values = stacked(name)
             averaged[name] = variable.copy(data=values.mean(axis=0))

@@ -125,7 +125,9 @@ def _experiments(arguments: Namespace) -> list[Experiment]:
             for page in load_suite(name)
         ]
     if arguments.variants:
-        experiments = vary(experiments, dict(map(_parse_variant, arguments.variants)))
+        single = arguments.variants == ["none"]
+        varied = {} if single else dict(map(_parse_variant, arguments.variants))
+        experiments = vary(experiments, varied)
     # A suite and one of its experiments may both be named, while files of one name in two folders
     # are two experiments.
     distinct = {
@@ -144,7 +146,7 @@ def _parse_variant(text: str) -> tuple[str, list[float]]:
     if not name or not numbers or not np.isfinite(numbers).all():
         raise InputError(
             f"--variants {text!r} is not a name and its values; write for example "
-            "phase=0,90,180,270"
+            "phase=0,90,180,270, draw=1,2,3, or none"
         )
     return name, [int(number) if number.is_integer() else number for number in numbers]
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from pydantic import Field
 
 from psyprobe.errors import InputError, check_known
+from psyprobe.experiment.draws import DRAW, drawn_parameters
 from psyprobe.experiment.page import Page, Section
+from psyprobe.experiment.page import Score as ScoreSettings
 from psyprobe.experiment.page_errors import in_file, one_line
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.listing import Listing
@@ -71,7 +73,12 @@ class Experiment(Page):
 
     def spec(self, **levels: float) -> Specification:
         """Build the stimulus of this variant at some levels."""
-        return self.stimulus_set.spec(**self.variant | levels)
+        varied = dict(self.variant)
+        draw = varied.pop(DRAW, None)
+        if draw is not None:
+            names = self.free_parameters()
+            varied = drawn_parameters(self.stimulus_set.spec(), names, draw) | varied
+        return self.stimulus_set.spec(**varied | levels)
 
     def with_variants(self, variants: Mapping[str, Sequence[float]]) -> Experiment:
         """Copy the experiment with other variants.
@@ -79,7 +86,9 @@ class Experiment(Page):
         Parameters
         ----------
         variants : mapping of str to sequence of float
-            Values of parameters of the stimulus: ``{"phase": [0, 90, 180, 270]}``.
+            Values of parameters of the stimulus: ``{"phase": [0, 90, 180, 270]}``, or numbers of
+            joint draws of phase, position and noise: ``{"draw": [1, 2, 3]}``. Empty for the
+            stimulus as the page describes it.
 
         Raises
         ------
@@ -96,7 +105,8 @@ class Experiment(Page):
         6
         """
         free = self.free_parameters()
-        check_known(f"parameter of {self.stimulus_set.name} to vary", variants, free)
+        known = [*free, DRAW]
+        check_known(f"parameter of {self.stimulus_set.name} to vary", variants, known)
         for name, values in variants.items():
             if not values or len(set(values)) != len(values):
                 raise InputError(
@@ -180,14 +190,19 @@ class Experiment(Page):
     def expanded(self) -> tuple[Experiment, ...]:
         """Build one experiment for each combination of variants, in the order of running.
 
-        Without variants it is the experiment itself.
+        Without variants it is the experiment itself. Of several draws the first alone shows what
+        the score does not need.
         """
         if not self.variants or self.variant:
             return (self,)
         experiments = []
         for values in itertools.product(*self.variants.values()):
             variant = dict(zip(self.variants, values, strict=True))
-            experiments.append(self.model_copy(update={"variant": variant}))
+            update: JsonObject = {"variant": variant}
+            # A page that says where its score is taken can be shown at these alone.
+            if DRAW in variant and variant[DRAW] != self.variants[DRAW][0]:
+                update["score_only"] = self.score_only or self.score != ScoreSettings()
+            experiments.append(self.model_copy(update=update))
         return tuple(experiments)
 
 

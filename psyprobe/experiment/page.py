@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from psyprobe.errors import InputError
+from psyprobe.experiment.draws import DRAW, LARGEST_DRAW_COUNT
 from psyprobe.experiment.prompts import Prompt, load_prompts
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import plain
@@ -398,9 +399,15 @@ def _read_levels(value: Any, info: ValidationInfo) -> Any:
 
 
 def _read_variants(value: Any) -> Any:
-    """Convert each entry of [variants] to a tuple of numbers, or refuse it."""
+    """Convert each entry of [variants] to a tuple of numbers, or refuse it.
+
+    A single number of draws stands for the first so many.
+    """
     if not isinstance(value, Mapping):
         return value
+    draws = value.get(DRAW)
+    if isinstance(draws, int) and 1 <= draws <= LARGEST_DRAW_COUNT:
+        value = {**value, DRAW: list(range(1, draws + 1))}
     for name, entry in value.items():
         if not isinstance(entry, list) or not all(map(is_number, entry)):
             raise InputError(
@@ -476,8 +483,8 @@ class Page(Section):
         Field(default_factory=dict)
     )
     difference: Difference | None = None
-    #: Parameters that vary besides the levels: every combination is shown, and responses are
-    #: averaged.
+    #: Parameters that vary besides the levels: every combination is shown, and each is scored.
+    #: "draw" is a number of joint draws of phase, position and noise.
     variants: Annotated[
         dict[str, tuple[float, ...]], BeforeValidator(_read_variants)
     ] = Field(default_factory=dict)

@@ -22,6 +22,7 @@ from psyprobe.analysis.score import FailedScore
 from psyprobe.analysis.variants import average_variants
 from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, check_known
 from psyprobe.experiment import Experiment, is_suite, load_experiment, load_suite
+from psyprobe.experiment.draws import DRAW
 from psyprobe.experiment.experiment import variant_label
 from psyprobe.experiment.page import Page
 from psyprobe.experiment.page_errors import in_file
@@ -110,8 +111,9 @@ def run(
         Show only what the score needs, without the level grid and frequencies that are for figures.
     variants : mapping of str to sequence of float, optional
         Parameters of the stimulus other than the levels, such as ``{"phase": [0, 90], "seed": [1,
-        2, 3]}``, in place of those that the experiment's file names. Every combination is shown,
-        and responses are averaged.
+        2, 3]}``, in place of those that the experiment's file names; or numbers of joint draws of
+        phase, position and noise, as ``{"draw": range(1, 17)}``; or ``{}`` for a single showing.
+        Every combination is shown, and each variant scored.
     executor : int, str or dask.distributed.Client, optional
         A number of worker processes, or the address or a client of a Dask scheduler, whose workers
         put the questions. By default this process does, and asks a server many at once. The result
@@ -169,7 +171,7 @@ def run(
                 budget=total,
                 label=label,
             )
-            for page in vary(pages, variants or {})
+            for page in vary(pages, variants)
         ]
     suite = not isinstance(experiment, Experiment) and is_suite(experiment)
     return results if suite else results[0]
@@ -221,10 +223,13 @@ def _total_budget(budget: BudgetSource, prices: PriceSource) -> Budget | None:
     return Budget(budget, _load_prices(prices).currency)
 
 
-def vary(experiments: Sequence[Experiment], variants: Variants) -> list[Experiment]:
+def vary(
+    experiments: Sequence[Experiment], variants: Variants | None
+) -> list[Experiment]:
     """Add variants to each experiment, of those parameters that its stimulus has.
 
-    Noise has a seed but no phase; a grating has a phase but no seed.
+    Noise has a seed but no phase; a grating has a phase but no seed. None leaves those that each
+    experiment has.
 
     Raises
     ------
@@ -233,14 +238,20 @@ def vary(experiments: Sequence[Experiment], variants: Variants) -> list[Experime
     UnknownNameError
         No stimulus has a parameter of this name.
     """
-    if not variants:
+    if variants is None:
         return list(experiments)
     for experiment in experiments:
-        if "variants" not in load_probe(experiment.probe, allow_files=True).SECTIONS:
+        sections = load_probe(experiment.probe, allow_files=True).SECTIONS
+        if variants and "variants" not in sections:
             raise InputError(
                 f"probe {experiment.probe!r} of {experiment.name} takes no variants; leave them out"
             )
-    parameters = [experiment.free_parameters() for experiment in experiments]
+    if not variants:
+        return [
+            experiment.with_variants({}) if experiment.variants else experiment
+            for experiment in experiments
+        ]
+    parameters = [[*experiment.free_parameters(), DRAW] for experiment in experiments]
     check_known("parameter to vary", variants, set().union(*parameters))
     return [
         experiment.with_variants(
@@ -284,7 +295,7 @@ def run_shard(
         The store has begun the run in other batches.
     """
     holds = _share_test(shard)
-    (page,) = vary([_prepare(experiment, score_only)], variants or {})
+    (page,) = vary([_prepare(experiment, score_only)], variants)
     participant = observer_for(page, observer)
     _check_label(label, participant)
     with (
@@ -366,7 +377,7 @@ def plan(
     >>> area_plan.images, area_plan.answered
     (601, 0)
     """
-    (page,) = vary([_prepare(experiment, score_only)], variants or {})
+    (page,) = vary([_prepare(experiment, score_only)], variants)
     participant = observer_for(page, observer)
     if isinstance(store, str | Path) and not Path(store).exists():
         store = None
@@ -677,7 +688,7 @@ def _finished_results(
         layout = record.layout
         key = record.key
         if "variant" in layout:
-            shared = [layout.get(name) for name in ("variants", "levels", "display")]
+            shared = [layout["variants"], layout.get("display")]
             observer = (record.observer_digest, record.label)
             key = digest([record.experiment_toml, observer, shared])
         groups[key].append(record)
@@ -692,9 +703,14 @@ def _finished_results(
             problems.append(PsyprobeError(given_up))
             failures.append(FailedScore(*names, given_up))
             continue
-        if any(record.finished is None for record in members):
+        members = [record for record in members if record.finished is not None]
+        if not members:
             continue
-        layout = first.layout
+        layout = members[0].layout
+        if "variant" in layout:
+            members = _largest_by_variant(members)
+            if len(members) < math.prod(map(len, layout["variants"].values())):
+                continue
         try:
             member_results = [build_result(record, store) for record in members]
         except PsyprobeError as problem:
@@ -703,12 +719,23 @@ def _finished_results(
             continue
         if "variant" not in layout:
             results += member_results
-        elif len(members) == math.prod(map(len, layout["variants"].values())):
+        else:
             labels = [variant_label(record.layout["variant"]) for record in members]
             results.append(average_variants(member_results, layout["variants"], labels))
     if problems and not results:
         raise problems[0]
     return results, failures
+
+
+def _largest_by_variant(records: Sequence[RunRecord]) -> list[RunRecord]:
+    """Select the run of each variant that showed most: the whole one, or its score alone."""
+    largest: dict[str, RunRecord] = {}
+    for record in records:
+        label = variant_label(record.layout["variant"])
+        other = largest.setdefault(label, record)
+        if len(record.layout["pairs"]) > len(other.layout["pairs"]):
+            largest[label] = record
+    return list(largest.values())
 
 
 def _read_result(path: Path) -> Dataset:

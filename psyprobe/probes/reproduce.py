@@ -165,7 +165,7 @@ def _load_page(
                 "--experiment"
             ) from None
     varied = json.loads(result.attrs.get("variants", "{}"))
-    return page.with_variants(varied) if varied else page
+    return page.with_variants(varied) if varied or page.variants else page
 
 
 def is_score_only(result: Dataset, page: Experiment) -> bool:

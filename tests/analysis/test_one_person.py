@@ -15,12 +15,14 @@ from scipy.stats import spearmanr
 
 import psyprobe as pp
 from psyprobe.analysis import score_detection
+from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.detection import DetectionScore
 from psyprobe.analysis.human_observer import (
     People,
     fraction_of,
     people,
     persons,
+    score_in_range,
     shape_alignment,
 )
 from psyprobe.analysis.result_stimulus import conditions_of
@@ -201,9 +203,9 @@ def test_the_fractions_are_those_of_the_oracle(
         )
         rows = along[row["model"], test]
         levels, multiplier = np.unique(rows[:, 0]), 1 / np.round(rows[:10, 1], 12)
-        found = fraction_of(
-            one, levels, multiplier, rows[:, 3].reshape(len(levels), 10)
-        )
+        response = rows[:, 3].reshape(len(levels), 10)
+        in_range = score_in_range(one, levels, multiplier, response)
+        found = fraction_of(one, Sample("variants", ("shown",), (in_range,), "z"))
         assert found.in_range == pytest.approx(row["alignment_in_range"], abs=EXACT)
         if not one.determined:
             assert (
@@ -212,8 +214,17 @@ def test_the_fractions_are_those_of_the_oracle(
                 and np.isnan(row["above_flat"])
             )
             continue
-        assert found.fraction == pytest.approx(row["fraction"], abs=EXACT)
-        assert found.above_flat == pytest.approx(row["above_flat"], abs=3e-4)
+        # The oracle divides by the mean of the people's r_s, and this by that of their z.
+        top = np.tanh(np.arctanh(one.ceiling.scores).mean())
+        expected = row["fraction"] * one.ceiling.value / top
+        assert found.fraction == pytest.approx(expected, abs=2 * EXACT)
+        assert found.fraction_low < found.fraction < found.fraction_high
+        if found.above_flat is None:
+            assert one.sample.interval()[0] <= one.flat
+            continue
+        gain = row["above_flat"] * (one.ceiling.value - one.flat) / (top - one.flat)
+        assert found.above_flat == pytest.approx(gain, abs=3e-4)
+        assert found.above_flat_low <= found.above_flat <= found.above_flat_high
     assert len(table) == 216
 
 
@@ -291,11 +302,11 @@ def test_a_person_in_the_place_of_a_model_scores_within_the_range_of_persons(
         )  # type: ignore[misc]
         points = result["scored_response_angular"].sel(layer="out").values
         alone = People(first.dataset, ((one.low, one.high),), first.ceiling, first.flat)
-        found = fraction_of(alone, levels, MULTIPLIER, points)
-        assert found.in_range == pytest.approx(one.alignment, abs=2e-3)
+        in_range = score_in_range(alone, levels, MULTIPLIER, points)
+        assert in_range == pytest.approx(one.alignment, abs=2e-3)
         assert (
             min(first.ceiling.scores) - 2e-3
-            <= found.in_range
+            <= in_range
             <= max(first.ceiling.scores) + 2e-3
         )
 
@@ -333,9 +344,7 @@ def test_the_scoreboard_has_a_row_of_one_person() -> None:
     assert row.kind == "people" and len(row.entries) == 2
     (mine,) = [row for row in board.rows if row.name == "mine"]
     for test, entry in mine.entries.items():
-        assert entry.of_person == pytest.approx(
-            scored_of(results, test.experiment).score.fractions[0].fraction
-        )
+        assert entry.of_person == scored_of(results, test.experiment).score.fractions[0]
     text = " ".join(board.table().split())
     assert (
         "16 people of modelfest, 1.12 to 30 cpd" in text

@@ -106,11 +106,11 @@ def page_alone(text: str, name: str, variants: JsonMapping) -> Iterator[Experime
     name : str
         Name of the experiment.
     variants : mapping
-        Variants in place of those of the page; empty for the page's own.
+        Those of the run, in place of those of the page.
     """
     with TemporaryDirectory() as folder:
         page = experiment_from_text(text, name, Path(folder))
-        yield page.with_variants(variants) if variants else page
+        yield page.with_variants(variants) if variants or page.variants else page
 
 
 def derive(
