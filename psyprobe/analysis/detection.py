@@ -49,6 +49,7 @@ from psyprobe.analysis.score import (
     number,
     open_ends_text,
     takes_levels,
+    telling_digits,
 )
 from psyprobe.analysis.variants import variant_sample
 from psyprobe.files.json_types import JsonObject
@@ -107,7 +108,10 @@ class ResponderScore(Recorded):
         absolute = self.absolute
         return {
             "r_s [interval]": interval_text(
-                alignment.value, alignment.low, alignment.high
+                alignment.value,
+                alignment.low,
+                alignment.high,
+                telling_digits(alignment.low, alignment.high, 2),
             ),
             "monotone": number(slices.monotonicity),
             "level": number(slices.unevenness),

@@ -136,6 +136,8 @@ class Entry:
     #: What the interval speaks of, in the plural: "variants", "items", "people"; empty where there
     #: is no interval.
     over: str = ""
+    #: Letters; observers of a test that share one are not told apart. Empty without a comparison.
+    letters: str = ""
     #: The score unit by unit, by which observers are compared; None where it has no units.
     sample: Sample | None = field(default=None, compare=False, repr=False)
 
@@ -250,6 +252,22 @@ def interval_text(
 ) -> str:
     """Format a value with its interval, "0.90 [0.80, 0.95]"; without one where an end is open."""
     return number(value, digits) + ends_text(low, high, digits)
+
+
+def telling_digits(low: float | None, high: float | None, digits: int) -> int:
+    """Count the decimals at which two ends read unlike, up to two more than usual.
+
+    Examples
+    --------
+    >>> telling_digits(0.9251, 0.9259, 2), telling_digits(0.1, 0.9, 2)
+    (3, 2)
+    """
+    if low is not None and high is not None:
+        for more in (digits, digits + 1):
+            if f"{low:.{more}f}" != f"{high:.{more}f}":
+                return more
+        return digits + 2
+    return digits
 
 
 def ends_text(low: float | None, high: float | None, digits: int = 2) -> str:

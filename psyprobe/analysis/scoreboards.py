@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from psyprobe.analysis import score as table
-from psyprobe.analysis.comparison.paired import compare_samples
+from psyprobe.analysis.comparison.table import ToldApart, better_than, told_apart
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.efficiency.scores import EFFICIENCY
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
@@ -26,6 +26,7 @@ from psyprobe.analysis.score import (
     interval_note,
     many,
     percent,
+    telling_digits,
 )
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.json_types import JsonObject
@@ -165,6 +166,8 @@ class Scoreboard:
     rows: tuple[BoardRow, ...]
     #: Confidence of the intervals; None if there are none.
     confidence: float | None
+    #: By name of a test, which observers are told apart there.
+    comparisons: Mapping[str, ToldApart] = field(default_factory=dict)
 
     def sort(self, test: str) -> Scoreboard:
         """Sort rows from best to worst in one test; those without a score there come last.
@@ -280,8 +283,7 @@ class Scoreboard:
             cell = "Each other cell" if lines else "Each cell"
             lines += [text.format(cell=cell) for text in _KEY]
         kinds = {row.kind for row in self.rows}
-        if self.confidence is not None:
-            lines += self._populations()
+        lines += self.legend()
         if "people" in kinds:
             lines.append(_PEOPLE)
             lines += self._fraction_populations()
@@ -300,6 +302,12 @@ class Scoreboard:
         if "published" in kinds:
             lines.append(_SOURCE)
         return lines
+
+    def legend(self) -> list[str]:
+        """Say in sentences what brackets speak of, and which observers are told apart."""
+        if self.confidence is None:
+            return []
+        return [*self._populations(), *self._comparisons()]
 
     def _populations(self) -> list[str]:
         """Say what the brackets speak of, and in which tests where that differs."""
@@ -330,6 +338,20 @@ class Scoreboard:
         if single:
             lines.append(f"No brackets ({', '.join(single)}): {ONE_VARIANT}.")
         return lines
+
+    def _comparisons(self) -> list[str]:
+        """Say which observers are told apart, and over how many pairs."""
+        tests: dict[tuple[str, int], list[str]] = {}
+        for test in self.tests:
+            if comparison := self.comparisons.get(test.name):
+                facts = (comparison.units, comparison.pairs)
+                tests.setdefault(facts, []).append(test.short_name)
+        return [
+            f"Capital letters ({', '.join(names)}): observers that share one are not told apart "
+            f"(paired t over the {units} that both were shown, Holm over {pairs} "
+            f"pair{'s' * (pairs != 1)})."
+            for (units, pairs), names in tests.items()
+        ]
 
     def _fraction_populations(self) -> list[str]:
         """Say what the brackets of fractions of a person speak of."""
@@ -413,6 +435,7 @@ def scoreboard(
     listed = list(scores)
     _check_measures(listed)
     entries_by_score = [(score, _entries(score)) for score in listed]
+    comparisons = _mark_comparisons(entries_by_score)
     columns = [test for _, entries in entries_by_score for test in entries[OBSERVER]]
     if not listed:
         if not published:
@@ -441,7 +464,7 @@ def scoreboard(
             )
         rows += published_rows
     confidence = max((score.confidence for score in listed), default=None)
-    board = Scoreboard(tuple(tests), tuple(rows), confidence)
+    board = Scoreboard(tuple(tests), tuple(rows), confidence, comparisons)
     return board if sort is None else board.sort(sort)
 
 
@@ -449,7 +472,7 @@ Entries = dict[str, dict[Test, Entry]]
 
 
 def _entries(score: Score) -> Entries:
-    """Map responders to their scores in tests, flagging an observer that a baseline equals."""
+    """Map responders to their scores in tests."""
     entries: Entries = {
         row.responder: {
             Test(score.experiment, metric): entry
@@ -463,28 +486,45 @@ def _entries(score: Score) -> Entries:
             f"{score.experiment} has no metric by which observers are ranked, as where it was "
             "asked in words; put its scores into a table with psyprobe.analysis.score_table"
         )
-    for test, entry in entries[OBSERVER].items():
-        flags = "e" if entry.value is None else ""
-        for flag, name in (("p", PIXELS), ("c", CONTRAST)):
-            if not _is_better(test.metric, entry, entries.get(name, {}).get(test)):
-                flags += flag
-        entries[OBSERVER][test] = replace(entry, flags=flags + entry.flags)
     return entries
 
 
-def _is_better(metric: Metric, entry: Entry, trivial: Entry | None) -> bool:
-    """Tell whether an entry is better than a trivial responder's, as far as both have a value.
+def _mark_comparisons(
+    entries_by_score: Sequence[tuple[Score, Entries]],
+) -> dict[str, ToldApart]:
+    """Mark observers that no baseline lies below, and those that are not told apart.
 
-    For certain, where both were shown several variants: the interval of their difference lies on
-    one side of 0.
+    Where several variants were shown both follow from `psyprobe.analysis.comparison`.
     """
+    scores = [score for score, _ in entries_by_score]
+    comparisons = told_apart(scores)
+    baselines = {
+        flag: (name, better_than(scores, name))
+        for flag, name in (("p", PIXELS), ("c", CONTRAST))
+    }
+    for score, entries in entries_by_score:
+        observer = table.observer_name(score, scores)
+        for test, entry in entries[OBSERVER].items():
+            flags = "e" if entry.value is None else ""
+            for flag, (name, better) in baselines.items():
+                trivial = entries.get(name, {}).get(test)
+                compared = better.get((test.name, observer))
+                if compared is None:
+                    compared = _is_better(test.metric, entry, trivial)
+                flags += flag * (not compared)
+            letters = ""
+            if test.name in comparisons:
+                letters = comparisons[test.name].letters.get(observer, "")
+            entries[OBSERVER][test] = replace(
+                entry, flags=flags + entry.flags, letters=letters
+            )
+    return comparisons
+
+
+def _is_better(metric: Metric, entry: Entry, trivial: Entry | None) -> bool:
+    """Tell whether an entry is better than a trivial responder's, as far as both have a value."""
     if trivial is None or trivial.value is None or entry.value is None:
         return True
-    if entry.sample is not None and trivial.sample is not None:
-        difference = compare_samples(entry.sample, trivial.sample)
-        if metric.more_is_better:
-            return difference.is_above()
-        return difference.is_below()
     return metric.better(entry.value, trivial.value)
 
 
@@ -608,10 +648,12 @@ def _format_cell(entry: Entry | None, metric: Metric) -> str:
     """Format a score with its interval, its fraction of a person's and its flags."""
     if entry is None:
         return ""
-    value = "-" if entry.value is None else f"{entry.value:.{metric.digits}f}"
     is_small = abs(entry.value or 1.0) < _SMALL
-    interval = ends_text(entry.low, entry.high, metric.digits if is_small else 2)
+    digits = telling_digits(entry.low, entry.high, metric.digits if is_small else 2)
+    value = table.number(entry.value, max(digits, metric.digits))
+    interval = ends_text(entry.low, entry.high, digits)
     of_person = ""
     if entry.of_person is not None and entry.of_person.fraction is not None:
         of_person = f" ({entry.of_person.text()})"
-    return value + interval + of_person + f" {entry.flags}" * bool(entry.flags)
+    marks = "".join(f" {mark}" for mark in (entry.flags, entry.letters) if mark)
+    return value + interval + of_person + marks

@@ -373,9 +373,9 @@ def plan(
 
     Examples
     --------
-    >>> area_plan = plan("area", "pixels")
-    >>> area_plan.images, area_plan.answered
-    (601, 0)
+    >>> once, drawn = plan("area", "pixels", variants={}), plan("area", "pixels")
+    >>> once.images, drawn.images, drawn.answered
+    (601, 2008, 0)
     """
     (page,) = vary([_prepare(experiment, score_only)], variants)
     participant = observer_for(page, observer)

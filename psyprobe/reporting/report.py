@@ -111,10 +111,10 @@ def report(
     --------
     >>> import tempfile
     >>> import psyprobe as pp
-    >>> result = pp.run("gabor_achromatic", "pixels", score_only=True)
+    >>> result = pp.run("area", "pixels", score_only=True)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = pp.report(result, f"{folder}/report.html")
-    ...     "Contrast sensitivity over spatial frequency" in page.read_text(encoding="utf-8")
+    ...     "Contrast sensitivity over area" in page.read_text(encoding="utf-8")
     True
     """
     results, failures = _load(sources)

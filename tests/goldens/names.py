@@ -206,6 +206,8 @@ ATTRIBUTES: Mapping[str, str] = {
 
 
 def run(experiment: str | Path, observer: Any, **options: Any) -> xr.Dataset:
+    # One showing, as before pages drew eight.
+    options.setdefault("variants", {})
     return pp.run(experiment, observer, progress=False, **options)
 
 

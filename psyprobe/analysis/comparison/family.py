@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
+from string import ascii_uppercase
 
 import numpy as np
 
@@ -52,3 +54,43 @@ def rank_ranges(better: FloatArray) -> list[tuple[int, int]]:
     first = 1 + wins.sum(axis=0)
     last = len(wins) - wins.sum(axis=1)
     return list(zip(first.tolist(), last.tolist(), strict=True))
+
+
+def shared_letters(different: FloatArray) -> list[str]:
+    """Give observers that are not told apart a letter in common, and others none.
+
+    Parameters
+    ----------
+    different : ndarray of bool, shape (K, K)
+        Whether the observers of row and column are told apart; either triangle will do.
+
+    References
+    ----------
+    Piepho (2004). An algorithm for a letter-based representation of all-pairwise comparisons. J.
+    Comput. Graph. Stat. 13: 456-466.
+
+    Examples
+    --------
+    >>> shared_letters(np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]]))
+    ['A', 'AB', 'B']
+    """
+    told_apart = np.asarray(different, bool)
+    groups = [set(range(len(told_apart)))]
+    for first, second in combinations(range(len(told_apart)), 2):
+        if not (told_apart[first, second] or told_apart[second, first]):
+            continue
+        parts = []
+        for group in groups:
+            pair = {first, second}
+            parts += [group - {name} for name in pair] if pair <= group else [group]
+        groups = [
+            part
+            for place, part in enumerate(parts)
+            if part not in parts[:place] and not any(part < other for other in parts)
+        ]
+    letters = [""] * len(told_apart)
+    for place, group in enumerate(sorted(groups, key=sorted)):
+        number, index = divmod(place, len(ascii_uppercase))
+        for name in group:
+            letters[name] += ascii_uppercase[index] + str(number or "")
+    return letters

@@ -56,14 +56,6 @@ class PairedDifference(Recorded):
             return None
         return (self.mean - self.low) / student_quantile(self.units, self.confidence)
 
-    def is_above(self, bound: float = 0.0) -> bool:
-        """Tell whether the interval of the difference (else its value) lies above a bound."""
-        return (self.mean if self.low is None else self.low) > bound + 1e-12
-
-    def is_below(self, bound: float = 0.0) -> bool:
-        """Tell whether the interval of the difference (else its value) lies below a bound."""
-        return (self.mean if self.high is None else self.high) < bound - 1e-12
-
 
 def compare_samples(
     first: Sample, second: Sample, confidence: float = 0.95

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from psyprobe._typing import FloatArray
 from psyprobe.analysis import score as tables
-from psyprobe.analysis.comparison.family import holm, rank_ranges
+from psyprobe.analysis.comparison.family import holm, rank_ranges, shared_letters
 from psyprobe.analysis.comparison.paired import (
     PairedDifference,
     compare_samples,
@@ -292,6 +293,70 @@ def compare(
     names = [*observers, *sorted(trivial - {OBSERVER})]
     if baseline not in names:
         raise unknown_name("baseline", baseline, names)
+    rows, notes = _compare_tests(groups, baseline, margin, confidence)
+    if not rows:
+        raise InputError(notes[0].rstrip("."))
+    rows += _over_tests(rows, margin, confidence)
+    return Comparison(
+        baseline, tuple(rows), tuple(dict.fromkeys(notes)), confidence, margin
+    )
+
+
+def better_than(scores: Sequence[Score], baseline: str) -> dict[tuple[str, str], bool]:
+    """Tell by test and observer who is surely better than a baseline, by Holm over observers.
+
+    Left out are those that share no units with it, such as observers of one variant.
+
+    Parameters
+    ----------
+    scores : sequence of Score
+        Of any observers and tests.
+    baseline : str
+        A trivial responder, as `psyprobe.analysis.score.PIXELS`.
+    """
+    rows, _ = _compare_tests(_by_test(scores), baseline, margin=0.05, confidence=0.95)
+    return {(row.test, row.observer): row.better for row in rows}
+
+
+@dataclass(frozen=True)
+class ToldApart:
+    """Which observers of one test are told apart, by Holm over all pairs."""
+
+    #: Letters by observer; those that share one are not told apart.
+    letters: Mapping[str, str]
+    #: What both of a pair were shown, as "8 variants", and the number of pairs.
+    units: str
+    pairs: int
+
+
+def told_apart(scores: Sequence[Score]) -> dict[str, ToldApart]:
+    """Compare all pairs of observers in each test that two or more did with several variants.
+
+    Parameters
+    ----------
+    scores : sequence of Score
+        Of any observers and tests.
+    """
+    tests = {}
+    for test, metric, group in _by_test(scores):
+        samples = _samples_of(group)
+        if len(samples) > 1:
+            better, pairs = _certain_wins(samples, metric.more_is_better, 0.95)
+            letters = dict(zip(samples, shared_letters(better), strict=True))
+            units = {
+                f"{len(sample.keys)} {sample.population}" for sample in samples.values()
+            }
+            tests[test] = ToldApart(letters, " or ".join(sorted(units)), pairs)
+    return tests
+
+
+def _compare_tests(
+    groups: Sequence[tuple[str, Metric, _Group]],
+    baseline: str,
+    margin: float,
+    confidence: float,
+) -> tuple[list[ComparedRow], list[str]]:
+    """Compare observers with the baseline in each test; return rows, and notes on others."""
     rows: list[ComparedRow] = []
     notes: list[str] = []
     for test, metric, group in groups:
@@ -300,12 +365,17 @@ def compare(
         )
         rows += compared
         notes += problems
-    if not rows:
-        raise InputError(notes[0].rstrip("."))
-    rows += _over_tests(rows, margin, confidence)
-    return Comparison(
-        baseline, tuple(rows), tuple(dict.fromkeys(notes)), confidence, margin
-    )
+    return rows, notes
+
+
+def _samples_of(group: _Group) -> dict[str, Sample]:
+    """Collect the samples of the observers of a test that were shown several units."""
+    samples = {}
+    for name, entries in group.items():
+        sample = entries[OBSERVER].sample if OBSERVER in entries else None
+        if sample is not None:
+            samples[name] = sample
+    return samples
 
 
 def _by_test(scores: Sequence[Score]) -> list[tuple[str, Metric, _Group]]:
@@ -360,12 +430,7 @@ def _compare_test(
             metric.more_is_better,
         )
         rows.append(_with_margin(row, margin))
-    samples = {
-        name: sample
-        for name, entries in group.items()
-        if (sample := entries[OBSERVER].sample) is not None
-    }
-    ranks = _ranks(samples, metric.more_is_better, confidence)
+    ranks = _ranks(_samples_of(group), metric.more_is_better, confidence)
     return [replace(row, ranks=ranks[row.observer]) for row in _corrected(rows)], notes
 
 
@@ -375,7 +440,7 @@ def _why_not(subject: str, other: Entry | None) -> str:
         return f"{subject} has no score there"
     return (
         f"{subject} was shown one variant, which tells no difference; run with several, as "
-        "--variants phase=0,45,90,135,180,225,270,315"
+        "--variants draw=1,2,3,4,5,6,7,8"
     )
 
 
@@ -417,6 +482,14 @@ def _ranks(
     samples: Mapping[str, Sample], more_is_better: bool, confidence: float
 ) -> dict[str, tuple[int, int]]:
     """Compute the range of ranks of each observer, from all pairs with Holm's correction."""
+    better, _ = _certain_wins(samples, more_is_better, confidence)
+    return dict(zip(samples, rank_ranges(better), strict=True))
+
+
+def _certain_wins(
+    samples: Mapping[str, Sample], more_is_better: bool, confidence: float
+) -> tuple[FloatArray, int]:
+    """Tell who is surely better than whom by Holm over all pairs; return also their number."""
     names = list(samples)
     differences: dict[tuple[int, int], PairedDifference] = {}
     for first, second in combinations(range(len(names)), 2):
@@ -436,7 +509,7 @@ def _ranks(
             first_wins = (mean > 0) == more_is_better
             winner, loser = (first, second) if first_wins else (second, first)
             better[winner, loser] = 1
-    return dict(zip(names, rank_ranges(better), strict=True))
+    return better, len(differences)
 
 
 def _over_tests(
