@@ -29,7 +29,7 @@ SIZE = 224
 PPD = 60
 #: Fields of noise on which stages are trained, and others on which they are tested.
 PAIRS = 8
-FIELDS = 160
+FIELDS = 80
 
 #: What holds each row of the list of the reference on decisions.
 ROWS = {
