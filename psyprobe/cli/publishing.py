@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from argparse import Namespace
 from pathlib import Path
 
 from psyprobe.errors import InputError
 from psyprobe.files.terminal import say, show
+from psyprobe.reporting.publishing.changes import changed_runs
 from psyprobe.reporting.publishing.check import (
+    Checked,
+    Repeats,
     check_registry,
     describe,
     read_registry_page,
@@ -46,10 +50,22 @@ def registry_command(arguments: Namespace) -> int:
             for folder in run_folders(arguments.registry)
             if not chosen.isdisjoint({folder.absolute(), *_files(folder)})
         ]
+    rewritten: list[str] = []
+    if arguments.changed_since is not None:
+        folders, rewritten = changed_runs(arguments.registry, arguments.changed_since)
+    rewritten = rewritten if arguments.append_only else []
+    repeats = Repeats(
+        arguments.redraw, arguments.rerun, os.environ.get("GITHUB_RUN_NUMBER", "")
+    )
+    for name in rewritten:
+        problem = Checked(name, (("rewritten", "a published file is never changed"),))
+        say(
+            json.dumps(problem.to_dict()) if arguments.json else next(describe(problem))
+        )
     run_count = 0
     problem_count = 0
     note_count = 0
-    for checked in check_registry(arguments.registry, folders):
+    for checked in check_registry(arguments.registry, folders, repeats):
         run_count += 1
         problem_count += bool(checked.problems)
         note_count += bool(checked.notes)
@@ -64,7 +80,7 @@ def registry_command(arguments: Namespace) -> int:
         if arguments.json
         else f"{run_count} runs, {problem_count} not sound, {note_count} with notes"
     )
-    if problem_count:
+    if problem_count or rewritten:
         return 1
     return 3 if note_count else 0
 

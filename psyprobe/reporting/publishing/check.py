@@ -6,13 +6,14 @@ Nothing of a stranger's is executed: pages that name code are refused before the
 from __future__ import annotations
 
 import math
+import random
 import re
 import stat
 import tomllib
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from time import process_time
@@ -29,6 +30,8 @@ from psyprobe.reporting.publishing.derive import (
     same_record,
 )
 from psyprobe.reporting.publishing.identity import find_private, observer_kind, run_path
+from psyprobe.reporting.publishing.plausible import implausible
+from psyprobe.reporting.publishing.repeat import Repeater, load_here
 from psyprobe.reporting.publishing.schema import run_schema, schema_errors
 from psyprobe.reporting.publishing.scoring import score_records
 from psyprobe.running.maintenance import verify
@@ -82,6 +85,18 @@ class Checked:
         }
 
 
+@dataclass(frozen=True)
+class Repeats:
+    """How much of each run is put again."""
+
+    #: Share of images that are drawn again, in [0, 1]; at least 20.
+    redraw: float = 0.1
+    #: Number of runs, chosen at random, whose observers are asked again where they are here.
+    rerun: int = 0
+    #: Chooses which, with the digest of the answers.
+    seed: str = ""
+
+
 @dataclass
 class Findings:
     """What was seen of one run so far."""
@@ -122,7 +137,9 @@ def read_registry_page(registry: str | Path) -> JsonObject:
 
 
 def check_registry(
-    registry: str | Path, folders: Sequence[Path] | None = None
+    registry: str | Path,
+    folders: Sequence[Path] | None = None,
+    repeats: Repeats | None = None,
 ) -> Iterator[Checked]:
     """Check the runs of a registry one by one.
 
@@ -132,6 +149,8 @@ def check_registry(
         The folder of the registry.
     folders : sequence of Path, optional
         The runs to check, by default all.
+    repeats : Repeats, optional
+        How much is put again.
 
     Yields
     ------
@@ -146,7 +165,11 @@ def check_registry(
         for parent in {part for run in runs for part in (run, *run.parents[:3])}
     )
     digests: dict[str, str] = {}
-    for folder in runs if folders is None else folders:
+    repeats = repeats or Repeats()
+    chosen = runs if folders is None else folders
+    count = min(repeats.rerun, len(chosen))
+    rerun = {*random.Random(repeats.seed).sample(range(len(chosen)), count)}
+    for number, folder in enumerate(chosen):
         path = folder.relative_to(root).as_posix()
         begun = process_time()
         findings = Findings()
@@ -158,7 +181,8 @@ def check_registry(
                 raise UnsoundError(
                     "path", "another folder has this name but for its case"
                 )
-            answers = check_run(folder, page, findings)
+            own = replace(repeats, rerun=int(number in rerun))
+            answers = check_run(folder, page, findings, own)
             if answers in digests:
                 raise UnsoundError("duplicate", f"{digests[answers]} has these answers")
             digests[answers] = path
@@ -174,7 +198,12 @@ def check_registry(
         )
 
 
-def check_run(folder: Path, registry_page: JsonMapping, findings: Findings) -> str:
+def check_run(
+    folder: Path,
+    registry_page: JsonMapping,
+    findings: Findings,
+    repeats: Repeats | None = None,
+) -> str:
     """Check one run, and return the digest of its answers.
 
     Parameters
@@ -185,6 +214,8 @@ def check_run(folder: Path, registry_page: JsonMapping, findings: Findings) -> s
         What ``registry.toml`` says.
     findings : Findings
         Collects notes, and problems that do not end the check.
+    repeats : Repeats, optional
+        How much is put again.
 
     Raises
     ------
@@ -201,7 +232,9 @@ def check_run(folder: Path, registry_page: JsonMapping, findings: Findings) -> s
     _check_code(text)
     unpacked = unpack(files[ANSWERS_FILE])
     with RecordingStore() as store:
-        _check_answers(run, folder, text, unpacked, store, findings)
+        _check_answers(
+            run, folder, text, unpacked, store, findings, repeats or Repeats()
+        )
     return str(run["answers"]["sha256"])
 
 
@@ -334,6 +367,7 @@ def _check_answers(
     unpacked: bytes,
     store: RecordingStore,
     findings: Findings,
+    repeats: Repeats,
 ) -> None:
     """Check what the answers are of, their scores, and that the page leads to them."""
     experiment = run["experiment"]
@@ -358,7 +392,10 @@ def _check_answers(
                 f"it holds {count:,} answers, and {RUN_FILE} says {run['answers']['count']:,}",
             )
         _check_scores(run, folder, records, store, findings)
-        _check_derivation(run, page, records, store, findings)
+        findings.problems += implausible(
+            store, run, records[0].layout.get("measures", ())
+        )
+        _check_derivation(run, page, records, store, findings, repeats)
 
 
 def _check_scores(
@@ -428,6 +465,7 @@ def _check_derivation(
     records: Sequence[RunRecord],
     store: RecordingStore,
     findings: Findings,
+    repeats: Repeats,
 ) -> None:
     """Run the page over the answers again: it must read all, ask nothing, and end alike."""
     name = run["observer"]["name"]
@@ -435,9 +473,27 @@ def _check_derivation(
         findings.notes.append(f"not derived again: {name} needs what is not stored")
         return
     score_only = run["experiment"]["score_only"]
+    first = records[0]
+    observer = load_here(first) if repeats.rerun else None
+    if repeats.rerun and observer is None:
+        findings.notes.append(f"not asked again: {name} is not here, or another one is")
+    repeater = Repeater(store, first, observer)
+    # A network in the process that asked resized images itself.
+    if observer is not None or first.observer_card.get("weights_digest") is None:
+        share = 0.0 if observer is not None else repeats.redraw
+        repeater.choose(share, f"{run['answers']['sha256']} {repeats.seed}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        derived = derive(page, records[0], store, score_only=score_only)
+        derived = derive(page, first, store, score_only=score_only, executor=repeater)
+    if repeater.differing:
+        names = ", ".join(sorted({*repeater.differing}))
+        findings.problems.append(
+            (
+                "drawn" if observer is None else "rerun",
+                f"{names}: {len(repeater.differing)} of {repeater.count} that were put again "
+                "come out otherwise",
+            )
+        )
     answered = {answer.question.key for answer, _ in store.all_answers()}
     if extra := answered - store.read_keys:
         findings.problems.append(

@@ -13,6 +13,7 @@ from psyprobe.experiment.experiment import experiment_from_text
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.observers.protocol import Card
 from psyprobe.probes.experiments import run_experiment
+from psyprobe.running.loop import Executor
 from psyprobe.running.protocol import Answered, RunRecord
 from psyprobe.running.registry_run import UnsoundError
 from psyprobe.running.store import Store
@@ -69,15 +70,15 @@ class StandIn:
 
     def features(self, images: Any) -> Any:
         """Refuse to answer."""
-        raise _unanswered()
+        raise unanswered()
 
     def difference(self, test: Any, reference: Any) -> Any:
         """Refuse to answer."""
-        raise _unanswered()
+        raise unanswered()
 
     def answer(self, *images: Any, **request: Any) -> Any:
         """Refuse to answer."""
-        raise _unanswered()
+        raise unanswered()
 
 
 class _NobodyAsked:
@@ -85,10 +86,10 @@ class _NobodyAsked:
 
     def put(self, *_: Any) -> Iterator[Answered]:
         """Refuse a round that has questions without answers."""
-        raise _unanswered()
+        raise unanswered()
 
 
-def _unanswered() -> UnsoundError:
+def unanswered() -> UnsoundError:
     """Build the error about a question without an answer."""
     return UnsoundError(
         "answers-missing", "a question that the page asks has no answer in the run"
@@ -114,7 +115,12 @@ def page_alone(text: str, name: str, variants: JsonMapping) -> Iterator[Experime
 
 
 def derive(
-    page: Experiment, record: RunRecord, store: RecordingStore, *, score_only: bool
+    page: Experiment,
+    record: RunRecord,
+    store: RecordingStore,
+    *,
+    score_only: bool,
+    executor: Executor | None = None,
 ) -> list[RunRecord]:
     """Run a page over stored answers, and return the records as they come out.
 
@@ -128,6 +134,8 @@ def derive(
         The answers. It must not hold the run; it records which answers were read.
     score_only : bool
         Whether only what the score needs was shown.
+    executor : Executor, optional
+        Puts questions that the store has no answers to; by default nobody does.
 
     Raises
     ------
@@ -144,7 +152,7 @@ def derive(
         batch_size=batch_size,
         score_only=score_only,
         label=record.label,
-        executor=_NobodyAsked(),
+        executor=executor or _NobodyAsked(),
         progress=False,
     )
     return [stored for stored in store.runs() if stored.key not in before]

@@ -1,0 +1,195 @@
+"""Runs that were forged with care: every digest, score and record fits, and the answers do not."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from psyprobe.cli import main
+from psyprobe.files.output import json_text
+from psyprobe.reporting.publishing.check import (
+    Findings,
+    Repeats,
+    check_files,
+    check_run,
+)
+from psyprobe.reporting.publishing.derive import RecordingStore, derive, page_alone
+from psyprobe.reporting.publishing.identity import run_path, without_folders
+from psyprobe.reporting.publishing.plausible import implausible
+from psyprobe.reporting.publishing.scoring import score_records
+from psyprobe.running.registry_run import (
+    ANSWERS_FILE,
+    PAGE_FILE,
+    RUN_FILE,
+    SCORES_FILE,
+    answers_digest,
+    load_run,
+    pack,
+    run_folders,
+    unpack,
+    write_answers,
+)
+
+REGISTRIES = Path(__file__).resolve().parents[1] / "data" / "registry"
+Change = Callable[[dict[str, Any]], None]
+
+
+def find_run(case: str, observer: str) -> Path:
+    """The folder of a sound run of the examples."""
+    return next(
+        folder
+        for folder in run_folders(REGISTRIES / case)
+        if folder.parts[-4].startswith(observer)
+    )
+
+
+def forge(source: Path, registry: Path, change: Change) -> Path:
+    """Copy a run with changed answers, everything else made to fit them."""
+    run, files = check_files(source, {})
+    text = files[PAGE_FILE].decode()
+    honest = RecordingStore()
+    (record,) = load_run(run, text, unpack(files[ANSWERS_FILE]), honest)
+    forged = RecordingStore()
+    forged.add_contents(honest.all_contents())
+    answers = []
+    for answered, milliseconds in honest.all_answers():
+        value = json.loads(json.dumps(answered.answer))
+        if answered.question.observer == record.observer_digest[:32]:
+            change(value)
+        answers.append((replace(answered, answer=value), milliseconds))
+    forged.add_timed(answers)
+    score_only = run["experiment"]["score_only"]
+    with page_alone(text, record.experiment, {}) as page:
+        (derived,) = derive(page, record, forged, score_only=score_only)
+    kept = replace(record, outcome=derived.outcome)
+    unpacked = write_answers([kept], forged, forged.read_keys, without_folders)
+    run["answers"] |= {"sha256": answers_digest(unpacked), "bytes": len(unpacked)}
+    run["run"] = run_path(run)[-1]
+    empty = RecordingStore()
+    records = load_run(run, text, unpacked, empty)
+    folder = registry.joinpath("results", *run_path(run))
+    folder.mkdir(parents=True)
+    (folder / RUN_FILE).write_text(json_text(run), encoding="utf-8")
+    (folder / PAGE_FILE).write_bytes(files[PAGE_FILE])
+    (folder / ANSWERS_FILE).write_bytes(pack(unpacked))
+    scores = score_records(run, records, empty)
+    (folder / SCORES_FILE).write_text(json_text(scores), encoding="utf-8")
+    return folder
+
+
+def codes_of(folder: Path, **repeats: Any) -> list[str]:
+    """The codes that a check finds."""
+    findings = Findings()
+    check_run(folder, {}, findings, Repeats(**repeats))
+    return [code for code, _ in findings.problems]
+
+
+def halve_contrast(answer: dict[str, Any]) -> None:
+    """Say that half of the contrast arrived."""
+    for name in ("delivered_contrast", "coherent_gain"):
+        if answer.get(name):
+            answer[name] /= 2
+
+
+def turn_features(answer: dict[str, Any]) -> None:
+    """Make each angle smaller, and what follows from it."""
+    for layer, lengths in zip(answer["values"], answer["lengths"], strict=True):
+        layer[0] *= 0.9
+        layer[1] = math.cos(math.pi * layer[0])
+        a, b = lengths[:2]
+        index = len(layer) - 1
+        layer[index] = math.sqrt(max(a * a + b * b - 2 * a * b * layer[1], 0.0))
+
+
+def triple_angle(answer: dict[str, Any]) -> None:
+    """Triple each angle, which moves no rank correlation."""
+    for layer in answer["values"]:
+        layer[0] *= 3
+
+
+def test_a_halved_contrast_is_found_by_drawing(tmp_path: Path) -> None:
+    source = find_run("valid_two_nights", "openai")
+    forged = forge(source, tmp_path, halve_contrast)
+    assert codes_of(forged) == ["drawn"]
+
+
+def test_an_angle_that_contradicts_its_cosine_is_found() -> None:
+    run, files = check_files(find_run("valid_encoder", "packaged"), {})
+    store = RecordingStore()
+    (record,) = load_run(
+        run, files[PAGE_FILE].decode(), unpack(files[ANSWERS_FILE]), store
+    )
+    measures = record.layout["measures"]
+    assert not list(implausible(store, run, measures))
+    answered, milliseconds = list(store.all_answers())[-1]
+    value = json.loads(json.dumps(answered.answer))
+    triple_angle(value)
+    with RecordingStore() as other:
+        other.add_timed([(replace(answered, answer=value), milliseconds)])
+        ((code, words),) = implausible(other, run, measures)
+    assert code == "values-inconsistent" and "cosine" in words
+
+
+def test_what_is_consistent_and_wrong_is_found_by_asking_again(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the encoders extra is not installed")
+    source = find_run("valid_encoder", "packaged")
+    forged = forge(source, tmp_path, turn_features)
+    # Nothing else finds it: every number fits every other.
+    assert codes_of(forged, rerun=1) == ["rerun"]
+
+
+def test_dates_and_probabilities_that_cannot_be_are_found() -> None:
+    run, files = check_files(find_run("valid_two_nights", "openai"), {})
+    store = RecordingStore()
+    load_run(run, files[PAGE_FILE].decode(), unpack(files[ANSWERS_FILE]), store)
+    assert not list(implausible(store, run))
+    early = datetime(2025, 1, 1, tzinfo=UTC)
+    assert [code for code, _ in implausible(store, run, now=early)] == ["when"]
+    before = {**run, "when": {**run["when"], "finished": "2026-01-01T00:00:00+00:00"}}
+    assert [code for code, _ in implausible(store, before)] == ["when"]
+    answered, milliseconds = next(store.all_answers())
+    reply = {**answered.answer["reply"], "first_tokens": [["Yes", -0.1], ["No", -0.2]]}
+    odd = replace(answered, answer={**answered.answer, "reply": reply})
+    with RecordingStore() as other:
+        other.add_timed([(odd, milliseconds)])
+        assert [code for code, _ in implausible(other, run)] == ["values-inconsistent"]
+
+
+def git(folder: Path, *words: str) -> None:
+    """Run git."""
+    name = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    command = ["git", "-C", str(folder), *name, *words]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
+def test_only_what_changed_is_checked_and_nothing_is_rewritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry = shutil.copytree(REGISTRIES / "valid_encoder", tmp_path / "registry")
+    git(registry, "init", "-q")
+    git(registry, "add", ".")
+    git(registry, "commit", "-qm", "one")
+    check = ["registry", "check", str(registry), "--changed-since", "HEAD"]
+    assert main(check) == 0
+    assert "0 runs" in capsys.readouterr().out
+    new = find_run("valid_two_nights", "openai")
+    shutil.copytree(new, registry.joinpath(*new.parts[-5:]))
+    assert main([*check, "--append-only"]) == 0
+    assert "1 runs, 0 not sound" in capsys.readouterr().out
+    page = find_run("valid_encoder", "pixels").relative_to(REGISTRIES / "valid_encoder")
+    (registry / page / "page.toml").write_text("title = 'x'")
+    assert main([*check, "--append-only"]) == 1
+    out = capsys.readouterr().out
+    assert ": rewritten: " in out and ": page-digest: " in out
+    assert main([*check[:-2], "--changed-since=--output=x"]) == 2
+    assert "is no revision" in capsys.readouterr().err
