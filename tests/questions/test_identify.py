@@ -188,7 +188,7 @@ def test_an_encoder_names_letters_by_a_stage_for_each_size() -> None:
     assert [stage["contrasts"] for stage in stages] == [
         [pytest.approx(size, rel=1e-6)] for size in (5 / 60 * 10**0.3, 5 / 60 * 10**0.6)
     ]
-    assert [stage["value"] for stage in stages] == [
+    assert [stage["level"] for stage in stages] == [
         stage["contrasts"][0] for stage in stages
     ]
     # Without noise, and placed within 2 px, nothing is mistaken.
