@@ -160,10 +160,12 @@ def add_efficiency(csf: xr.Dataset) -> xr.Dataset:
     if banded or task.axis != CONTRAST_AXIS or set(stimulus.parts) - {"noise"}:
         return csf
     (level,) = levels_of(csf)
-    height, width = json.loads(csf.attrs["size"])
-    ppd = float(csf.attrs["ppd"])
     spec = replace(stimulus, parts={}).spec(contrast=_DRAWN)
-    spec = spec.changed(size=height if height == width else (height, width), ppd=ppd)
+    # Energy in deg² is that of the page on any screen; sessions on several have no one size.
+    if "ppd" in csf.attrs:
+        size = tuple(json.loads(csf.attrs["size"]))
+        spec = spec.changed(size=size, ppd=float(csf.attrs["ppd"]))
+    ppd = spec.ppd
     guesses = csf["guess"].values
     guesses = guesses[np.isfinite(guesses)]
     # Curves without a fit have no rate of guessing.

@@ -111,10 +111,10 @@ class IdentificationScore(Tabled):
     channel: Channel | None
     #: Height of the letters, deg; None where it is a level, or nothing of the kind.
     height: float | None
-    #: Name and unit of the stimulus axis, and pixels per degree.
+    #: Name and unit of the stimulus axis, and pixels per degree; None on several screens.
     axis: str
     unit: str
-    ppd: float
+    ppd: float | None
 
     @property
     def observer(self) -> str:
@@ -235,10 +235,13 @@ class IdentificationScore(Tabled):
         if point.sensitivity is None:
             return f"{where}: no threshold"
         height = 1 / point.sensitivity
+        logmar = f"logMAR {np.log10(12 * height):.2f}"
+        if self.ppd is None:
+            return f"{where}: {logmar}"
         pixels = height * self.ppd
         return (
             f"{where}: letters {pixels:.3g} px high, {pixels / 5:.3g} px a "
-            f"stroke; logMAR {np.log10(12 * height):.2f} at {self.ppd:g} pixels per degree"
+            f"stroke; {logmar} at {self.ppd:.4g} pixels per degree"
         )
 
     def notes(self) -> list[str]:
@@ -316,7 +319,7 @@ def score_identification(
             height=_letter_height(result),
             axis=axis,
             unit=unit_symbol(table[axis].attrs),
-            ppd=float(result.attrs["ppd"]),
+            ppd=_finite_or_none(float(result.attrs.get("ppd", np.nan))),
         ),
     )
 

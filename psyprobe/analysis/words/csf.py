@@ -30,7 +30,7 @@ from psyprobe.files.flags import encode_flags, flag_attributes
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.files.units import inverse_symbol, unit_attributes, unit_symbol
-from psyprobe.running.task import stimulus_axis_of, task_of
+from psyprobe.running.task import CONTRAST_AXIS, stimulus_axis_of, task_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -391,7 +391,13 @@ def _add_screen_error(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Datas
             np.log10(csf[f"mean_sensitivity{end}"].values) for end in _ENDS
         )
     screens = [session.screen for session in sessions]
-    error = screen_error(screens, [session.trials for session in sessions], -mean)
+    error = screen_error(
+        screens,
+        [session.trials for session in sessions],
+        -mean,
+        of_contrast=task_of(csf).axis == CONTRAST_AXIS,
+        in_noise=bool(fit.experiment_table(csf, "noise").get("density")),
+    )
     reach = normal_quantile(float(csf.attrs["confidence"])) * error.total
     values: JsonObject = {
         "mean_sensitivity_low": 10.0 ** (mean - np.hypot(mean - low, reach)),

@@ -22,6 +22,7 @@ from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import OBSERVER, PERSON, Row, Tabled, interval_text
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csfs
+from psyprobe.analysis.words.fit import experiment_table
 from psyprobe.analysis.words.score import (
     HEADINGS,
     UNSURE,
@@ -118,7 +119,8 @@ def people_curve(
         total = sum(session.trials for session in sessions)
         screens += [session.screen for session in sessions]
         weights += [session.trials / total for session in sessions]
-    error = screen_error(screens, weights, -mean)
+    in_noise = bool(experiment_table(people[0], "noise").get("density"))
+    error = screen_error(screens, weights, -mean, in_noise=in_noise)
     reach = np.hypot(reach, normal_quantile(confidence) * error.total)
     return PeopleCurve(
         persons=tuple(map(person_of, people)),

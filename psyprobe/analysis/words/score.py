@@ -43,6 +43,7 @@ from psyprobe.analysis.score import (
 )
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
+from psyprobe.analysis.words.fit import experiment_table
 from psyprobe.analysis.words.posterior_fit import fit_notes
 from psyprobe.analysis.words.readers import Rereading, judge_rereadings
 from psyprobe.analysis.words.sessions import is_remote, sessions_of
@@ -56,7 +57,7 @@ from psyprobe.observers.chat.cost_summary import (
     describe_refusals,
     describe_result_cost,
 )
-from psyprobe.running.task import stimulus_axis_of
+from psyprobe.running.task import CONTRAST_AXIS, stimulus_axis_of, task_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -607,8 +608,12 @@ def session_notes(csf: xr.Dataset) -> tuple[str, ...]:
             "thresholds of one person cannot"
         )
     offset = float(csf.attrs["screen_offset"])
+    if task_of(csf).axis != CONTRAST_AXIS:
+        note = f"intervals hold the error of the distance, {offset:.2g} log10 (1 SD)"
+        return (*notes, note)
     note = f"intervals hold the screen's error, {offset:.2g} log10 (1 SD) for all thresholds"
-    if any(session.screen.light != "measured" for session in sessions):
+    is_guessed = any(session.screen.light != "measured" for session in sessions)
+    if is_guessed and not experiment_table(csf, "noise").get("density"):
         note += " and 0.15 below a contrast of 0.03 on one that nobody measured"
     return (*notes, note)
 

@@ -169,7 +169,12 @@ class ScreenError:
 
 
 def screen_error(
-    screens: Sequence[Screen], weights: Sequence[float], threshold: FloatArray
+    screens: Sequence[Screen],
+    weights: Sequence[float],
+    threshold: FloatArray,
+    *,
+    of_contrast: bool = True,
+    in_noise: bool = False,
 ) -> ScreenError:
     """Estimate how much uncertain screen calibration adds to the intervals of mean thresholds.
 
@@ -181,21 +186,32 @@ def screen_error(
     weights : sequence of float
         With which they enter the mean.
     threshold : ndarray
-        log10 contrast.
+        log10 contrast, or of the size of letters.
+    of_contrast : bool
+        Whether of contrast, which depends on the screen's light; a size depends on the distance.
+    in_noise : bool
+        Whether noise of a stated density spreads each contrast over many steps of the panel.
     """
     share: dict[Hashable, float] = {}
     by_light: dict[Hashable, Screen] = {}
     for screen, weight in zip(screens, weights, strict=True):
         # Another distance or another fit of the card is no other light.
         known = (screen.light, screen.size, screen.device_pixel_ratio)
-        light = (screen.display, *known)
+        light: Hashable = (screen.display, *known) if of_contrast else screen
         by_light[light] = screen
         share[light] = share.get(light, 0.0) + weight / sum(weights)
     shares = np.array(list(share.values()))
-    offsets = np.array([screen.offset for screen in by_light.values()])
-    sd = np.array(
-        [screen.threshold_sd(10.0**threshold) for screen in by_light.values()]
+    offsets = np.array(
+        [
+            screen.offset if of_contrast else screen.frequency_sd
+            for screen in by_light.values()
+        ]
     )
+    sd = np.repeat(offsets[:, None], len(threshold), axis=1)
+    if of_contrast and not in_noise:
+        sd = np.array(
+            [screen.threshold_sd(10.0**threshold) for screen in by_light.values()]
+        )
     return ScreenError(
         offset=float(np.sqrt(sum((shares * offsets) ** 2))),
         total=np.sqrt(((shares[:, None] * sd) ** 2).sum(axis=0)),
