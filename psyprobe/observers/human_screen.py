@@ -16,6 +16,7 @@ from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, WhiteNoise
+from psyprobe.stimulus.specification import with_levels
 
 #: How a page sends contrasts finer than 8 bits. golden: one number a pixel, moved by the golden
 #: ratio from frame to frame; noisy_bit: a fresh one each frame (Allard & Faubert 2008); wide: as
@@ -63,6 +64,12 @@ def threshold_error(
 #: Fewest device pixels in a period of upright or lying stripes: fewer blur them by more than 0.08
 #: log10.
 LEAST_PIXELS = 3
+#: Fewest device pixels in a stroke of a letter, a fifth of its height: with fewer, what is seen
+#: depends on the position between pixels.
+LEAST_STROKE = 2
+_STROKES = 5
+#: Deepest contrast that letters on charts need (ISO 10938).
+_DARK_INK = -0.85
 #: Contrast below which single steps of a panel decide, and the error there where nobody measured it
 #: (de Wit 2023).
 STEPS_BELOW = 0.03
@@ -179,42 +186,52 @@ class Screen:
         has_steps = (np.asarray(contrast) < STEPS_BELOW) & (self.light != "measured")
         return np.asarray(np.hypot(self.offset, _STEPS_SD * has_steps))
 
-    def drawn(self, native: Specification, finest: Specification) -> Specification:
+    def drawn(self, lowest: Specification, highest: Specification) -> Specification:
         """Return a stimulus of the same degrees in this screen's pixels.
+
+        Letters that are darker than this screen's black become as dark as it.
 
         Parameters
         ----------
-        native : Specification
-            As its file describes it.
-        finest : Specification
-            The same with the highest levels.
+        lowest, highest : Specification
+            As its file describes it, with the lowest and with the highest levels.
 
         Raises
         ------
         InputError
             The page cannot draw it, or the screen has too few or too large pixels for it.
         """
-        target, *others = getattr(native, "parts", (native,))
-        if (
-            target.kind != "gabor"
-            or target.value("aspect") != 1
-            or getattr(target, "balanced", False)
-            or not all(isinstance(part, WhiteNoise) for part in others)
+        target, *others = getattr(lowest, "parts", (lowest,))
+        is_letter = "letter_size" in target.levels()
+        is_gabor = (
+            target.kind == "gabor"
+            and target.value("aspect") == 1
+            and not getattr(target, "balanced", False)
+        )
+        if not (is_letter or is_gabor) or not all(
+            isinstance(part, WhiteNoise) for part in others
         ):
             raise InputError(
-                f"the page draws round Gabors, alone or in noise of a stated density, and this "
-                f"stimulus is a {' + '.join(part.kind for part in (target, *others))}; give a Gabor"
+                f"the page draws letters and round Gabors, alone or in noise of a stated density, "
+                f"and this stimulus is a {' + '.join(part.kind for part in (target, *others))}; "
+                "give a Gabor or a letter"
             )
         ppd = self.ppd
-        side = max(round(degrees * ppd) for degrees in native.field)
-        frequency = float(finest.value("frequency"))
-        if frequency * LEAST_PIXELS > ppd:
-            needed = self.distance * frequency * LEAST_PIXELS / ppd
-            raise InputError(
-                f"{frequency:g} cpd needs {LEAST_PIXELS} pixels a period, and this screen at "
-                f"{self.distance:.0f} mm "
-                f"has {ppd / frequency:.2f}; sit {math.ceil(needed / 10) * 10} mm away, or "
-                "leave the frequency out"
+        side = max(round(degrees * ppd) for degrees in lowest.field)
+        if is_letter:
+            size = min(float(spec.value("letter_size")) for spec in (lowest, highest))
+            self._check_detail(
+                f"logMAR {round(math.log10(60 * size / _STROKES), 2) + 0.0:g}",
+                LEAST_STROKE,
+                "stroke",
+                size / _STROKES,
+                "size",
+            )
+            lowest = self._with_ink(lowest)
+        else:
+            frequency = float(highest.value("frequency"))
+            self._check_detail(
+                f"{frequency:g} cpd", LEAST_PIXELS, "period", 1 / frequency, "frequency"
             )
         room = min(self.size) * self.device_pixel_ratio
         if room and side > room:
@@ -223,7 +240,35 @@ class Screen:
                 f"{room:.0f}; sit nearer, or "
                 "use a larger screen"
             )
-        return native.changed(size=(side, side), ppd=ppd)
+        return lowest.changed(size=(side, side), ppd=ppd)
+
+    def _check_detail(
+        self, level: str, least: int, detail: str, degrees: float, name: str
+    ) -> None:
+        """Refuse a level whose finest detail, deg, has too few of this screen's pixels."""
+        pixels = degrees * self.ppd
+        if pixels < least:
+            needed = self.distance * least / pixels
+            raise InputError(
+                f"{level} needs {least} pixels a {detail}, and this screen at "
+                f"{self.distance:.0f} mm has {pixels:.2f}; sit {math.ceil(needed / 10) * 10} mm "
+                f"away, or leave the {name} out"
+            )
+
+    def _with_ink(self, spec: Specification) -> Specification:
+        """Return letters in ink no darker than this screen's black, refusing a pale one."""
+        # Rounded up, so that the display can show it.
+        deepest = math.ceil(1e4 * (self.display.floor / spec.luminance - 1)) / 1e4
+        contrast = float(spec.value("contrast"))
+        if contrast >= deepest:
+            return spec
+        if deepest > _DARK_INK:
+            raise InputError(
+                f"black of this screen has {self.display.floor:.3g} cd/m², a contrast of "
+                f"{deepest:.2f} on {spec.luminance:g} cd/m², and letters need {_DARK_INK:g}; "
+                "dim the room, or raise stimulus.parameters.luminance"
+            )
+        return with_levels(spec, contrast=deepest)
 
     def uniforms(self) -> JsonObject:
         """Return the screen's light as parameters of the page's shader."""

@@ -93,20 +93,25 @@ class SimulatedPerson:
             assert "practice" in told, told
         return self.send("begin", consent=True, practice=[], browser="none")
 
-    def account(self, state: dict[str, Any]) -> dict[str, Any]:
-        """What it makes of a trial: what the page would post."""
-        draw = state["draw"]
-        told = {
+    def account_of_frames(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What the page would post of any answer."""
+        return {
             "number": state["number"],
             "attempt": state["attempt"],
             "frames_shown": 30,
+            "frames_dropped": 0,
             "period_ms": 16.7,
+            "reaction_ms": 400,
         }
+
+    def account(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What it makes of a trial: what the page would post."""
+        draw = state["draws"][0]
+        told = self.account_of_frames(state)
         if self._rng.random() < self._drops:
             return {
                 **told,
                 "choice": state["words"][0],
-                "reaction_ms": 400,
                 "frames_dropped": 5,
             }
         ppd = 1 / (2 * math.degrees(math.atan(85.6 / 323.25 / 2000)))
@@ -124,8 +129,6 @@ class SimulatedPerson:
         return {
             **told,
             "choice": state["words"][place],
-            "reaction_ms": 400,
-            "frames_dropped": 0,
             "key": "f",
         }
 

@@ -146,7 +146,7 @@ def test_noise_is_that_of_the_specification(drawing: Browser) -> None:
     noise = WhiteNoise(density=2.78e-6, seed=5, luminance=MEAN, ppd=PPD, size=SIDE)
     spec = Sum(parts=(gabor, noise), names=("noise",))
     what = shader_values(spec.to_dict(), screen.uniforms(), screen) | {"seed": 777}
-    drawing.run(f"at.setNoise({json.dumps(what.pop('noise'))}, {SIDE})")
+    drawing.run(f"at.setPixels(pixelsOf({json.dumps(what.pop('pixels'))}), {SIDE})")
     drive = screen.display.encode(spec.draw(), dtype="float64")[::-1, :, 0]
     found = drawn(drawing, what, 3, 1)[0].astype(int)
     expected = dithered(drive, 3, 777).astype(int)

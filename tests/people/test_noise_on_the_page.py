@@ -27,9 +27,9 @@ SHORT = load_experiment("orientation_in_noise").with_settings(
 
 def field_of(values: dict[str, object], side: int) -> np.ndarray:
     """Contrast of each pixel as the page adds it, the highest row first."""
-    steps = np.frombuffer(base64.b64decode(str(values["noise"])), "<i2")
+    steps = np.frombuffer(base64.b64decode(str(values["pixels"])), "<i2")
     return np.asarray(
-        steps.reshape(side, side)[::-1] / 32767 * float(str(values["noise_scale"]))
+        steps.reshape(side, side)[::-1] / 32767 * float(str(values["pixel_scale"]))
     )
 
 
@@ -51,13 +51,13 @@ def test_the_page_gets_the_noise_of_the_specification() -> None:
     # A blank is the noise alone.
     blank = shown(spec.reference())
     assert blank["contrast"] == 0.0
-    assert blank["noise"] == values["noise"]
+    assert blank["pixels"] == values["pixels"]
     assert target_of(spec.to_dict())["orientation"] == 90.0
 
 
 def test_no_noise_is_sent_where_there_is_none() -> None:
     spec = load_experiment("orientation_csf").spec()
-    assert not {"noise", "noise_scale"} & shown(spec).keys()
+    assert not {"pixels", "pixel_scale"} & shown(spec).keys()
 
 
 def test_a_session_in_noise(tmp_path: Path) -> None:

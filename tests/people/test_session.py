@@ -194,7 +194,7 @@ def test_two_clear_patterns_missed_make_the_page_ask(tmp_path: Path) -> None:
         state, asked, missed = person.begin(), [], 0
         while missed < 2:
             told = person.account(state)
-            if state["draw"]["contrast"] > 0.9:
+            if state["draws"][0]["contrast"] > 0.9:
                 # The other one of the two words.
                 missed += 1
                 told["choice"] = state["words"][

@@ -20,7 +20,7 @@ function painter(canvas, shader) {
   // On by default, and another dither on top of ours.
   gl.disable(gl.DITHER);
   const place = (name) => gl.getUniformLocation(program, name);
-  const FLOATS = ["mean", "contrast", "cycles", "sigma", "orientation", "phase", "peak", "black", "reflected", "power", "noise_scale"];
+  const FLOATS = ["mean", "contrast", "cycles", "sigma", "orientation", "phase", "peak", "black", "reflected", "power", "pixel_scale"];
   const textures = [null, null];
   function setTexture(unit, values, width) {
     if (textures[unit]) gl.deleteTexture(textures[unit]);
@@ -35,14 +35,11 @@ function painter(canvas, shader) {
   setCurve([0, 1]);
   setTexture(1, [0], 1);
   gl.uniform1i(place("curve"), 0);
-  gl.uniform1i(place("noise"), 1);
+  gl.uniform1i(place("pixels"), 1);
   return {
     setCurve,
-    // Noise of one pixel each: whole numbers of 16 bits in base64, the lowest row first.
-    setNoise(text, width) {
-      const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-      setTexture(1, Array.from(new Int16Array(bytes.buffer), (value) => value / 32767), width);
-    },
+    // A letter or noise, a number for each pixel, the lowest row first.
+    setPixels: (values, width) => setTexture(1, values, width),
     draw(stimulus, frame) {
       gl.viewport(0, 0, canvas.width, canvas.height);
       for (const name of FLOATS) gl.uniform1f(place(name), stimulus[name] ?? 0);
@@ -60,4 +57,9 @@ function painter(canvas, shader) {
       return all.filter((_, i) => i % 4 === 0);
     },
   };
+}
+// Pixels as they are sent: whole numbers of 16 bits in base64.
+function pixelsOf(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return Float32Array.from(new Int16Array(bytes.buffer), (value) => value / 32767);
 }

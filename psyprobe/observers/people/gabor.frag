@@ -1,5 +1,5 @@
 #version 300 es
-// A Gabor from its specification, and noise as a texture of its pixels, in cd/m2, as drive of an assumed display, dithered to 8 bits.
+// A Gabor from its specification, and letters and noise as a texture of pixels, in cd/m2, as drive of an assumed display, dithered to 8 bits.
 // Its numpy twin is tests/people/shader_twin.py; the integers are the same.
 precision highp float;
 precision highp int;
@@ -11,8 +11,8 @@ uniform float sigma;          // device px
 uniform float orientation;    // rad, of the modulation's direction, x right and y up
 uniform float phase;          // rad
 uniform float peak, black, reflected;  // cd/m2
-uniform sampler2D noise;      // -1 to 1, a texel for each pixel from the lower left
-uniform float noise_scale;    // contrast of 1; the envelope in time is in it; 0 without noise
+uniform sampler2D pixels;     // of a letter or noise, -1 to 1, a texel for each pixel from the lower left
+uniform float pixel_scale;    // contrast of 1; the envelope in time is in it; 0 without them
 uniform sampler2D curve;      // drive over relative light, where power is 0
 uniform float power;          // exponent; -1: sRGB
 uniform uint frame, seed;
@@ -42,7 +42,7 @@ void main() {
   // Cycles are cut to their fraction before the cosine: large arguments lose digits.
   float turn = fract(cycles * (from.x * cos(orientation) + from.y * sin(orientation)));
   float wave = exp(-dot(from, from) / (2.0 * sigma * sigma)) * cos(6.283185307179586 * turn + phase);
-  float grain = noise_scale == 0.0 ? 0.0 : noise_scale * texelFetch(noise, ivec2(pixel), 0).r;
+  float grain = pixel_scale == 0.0 ? 0.0 : pixel_scale * texelFetch(pixels, ivec2(pixel), 0).r;
   float light = mean * (1.0 + contrast * wave + grain);
   float value = 255.0 * drive_of(clamp((light - black - reflected) / (peak - black), 0.0, 1.0));
   uint place = pixel.x + 4096u * pixel.y;

@@ -64,7 +64,6 @@ class PersonObserver(Answering):
         self._ask = ask
         options: JsonObject = {"person": checked_person(person), "session": session}
         if screen is not None:
-            self.images_at_once = 1
             options["screen"] = screen.to_dict()
         self.card = Card(
             f"person:{person}", "answer", weights="a person", options=options

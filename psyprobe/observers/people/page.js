@@ -47,6 +47,18 @@ const screenNow = () => ({ device_pixel_ratio: devicePixelRatio, width: screen.w
 const same = (then) => { const now = screenNow(); return Object.keys(now).every((name) => now[name] === then[name]); };
 const changed = (then) => fill(TEXT.changed, { DPR: then.device_pixel_ratio, WIDTH: then.width, HEIGHT: then.height });
 
+const signed = (value) => value.toFixed(2).replace("-", "−");
+function acuityResult({ acuity, count, shift, smallest, inattentive }) {
+  show("result");
+  at("inattentive").hidden = !inattentive;
+  at("acuity").textContent = TEXT.noAcuity;
+  if (acuity) {
+    const [value, low, high] = acuity.map(signed);
+    at("acuity").textContent = fill(TEXT.acuity, { VALUE: value, LOW: low, HIGH: high, DECIMAL: (10 ** -acuity[0]).toFixed(2) });
+    if (acuity[1] < smallest) at("acuity").textContent += fill(TEXT.atSmallest, { SMALLEST: signed(smallest) });
+  }
+  at("told").textContent = fill(TEXT.toldAcuity, { COUNT: count, SHIFT: shift });
+}
 function result({ curve, people, count, offset, shift, light, said_yes, inattentive }) {
   show("result");
   const NS = "http://www.w3.org/2000/svg", W = 600, H = 380, svg = document.createElementNS(NS, "svg");
@@ -65,13 +77,15 @@ function result({ curve, people, count, offset, shift, light, said_yes, inattent
     add("circle", { ...line, "stroke-width": 2, cx: x(frequency), cy: y(mean), r: 5 });
   }
   at("figure").replaceChildren(svg);
-  const criterion = TEXT.tasks[facts.task].criterion;
-  at("told").textContent = fill(TEXT.told, { COUNT: count, CRITERION: criterion, OFFSET: offset, SHIFT: shift }) + (said_yes === null ? "" : fill(TEXT.catch, { RATE: said_yes })) + (light === "measured" ? "" : TEXT.low);
+  const inNoise = curve.some((each) => "efficiency" in each), criterion = TEXT.tasks[facts.task].criterion;
+  at("told").textContent = fill(TEXT.told, { COUNT: count, CRITERION: criterion, DASHED: people.length ? TEXT.dashed : "", OFFSET: offset, SHIFT: shift }) + (said_yes === null ? "" : fill(TEXT.catch, { RATE: said_yes })) + (light === "measured" || inNoise ? "" : TEXT.low);
   at("inattentive").hidden = !inattentive;
   const table = document.createElement("table"), cell = (kind, text) => Object.assign(document.createElement(kind), { textContent: text, ...(kind === "th" ? { scope: "col" } : {}) });
-  table.createTHead().insertRow().append(...TEXT.columns.map((name) => cell("th", name)));
+  const names = inNoise ? [...TEXT.columns, TEXT.efficiency, TEXT.columns[2]] : TEXT.columns;
+  const share = (value) => value > 10 ? "…" : value.toPrecision(2);
+  table.createTHead().insertRow().append(...names.map((name) => cell("th", name)));
   const rows = table.createTBody();
-  for (const each of curve) rows.insertRow().append(...[each.frequency, (10 ** each.mean).toPrecision(3), `${(10 ** each.low).toPrecision(3)} – ${(10 ** each.high).toPrecision(3)}`].map((text) => cell("td", text)));
+  for (const each of curve) rows.insertRow().append(...[each.frequency, (10 ** each.mean).toPrecision(3), `${(10 ** each.low).toPrecision(3)} – ${(10 ** each.high).toPrecision(3)}`, ...(inNoise ? [share(each.efficiency), `${share(each.efficiency_low)} – ${share(each.efficiency_high)}`] : [])].map((text) => cell("td", text)));
   at("numbers").replaceChildren(table);
 }
 
@@ -93,7 +107,8 @@ async function main() {
   // The next page need not wait until this one has been silent.
   addEventListener("pagehide", () => { fetch("left", { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ page: PAGE }) }); });
   for (const each of document.querySelectorAll("[data-kind]")) each.hidden = each.dataset.kind !== facts.kind;
-  for (const each of document.querySelectorAll("[data-task]")) each.textContent = fill(TEXT.tasks[facts.task][each.dataset.task] ?? "", { LEFT: facts.left });
+  const texts = { ...TEXT[facts.kind], ...TEXT.tasks[facts.task] };
+  for (const each of document.querySelectorAll("[data-task]")) each.textContent = fill(texts[each.dataset.task] ?? "", { LEFT: facts.left, QUESTION: facts.question });
   at("title").textContent = facts.title; at("person").textContent = facts.person; at("store").textContent = facts.store;
   at("leaves").textContent = facts.judge ? fill(TEXT.leavesToJudge, { JUDGE: facts.judge }) : TEXT.leaves;
   const end = await (facts.kind === "pictures" ? seePictures(facts.state) : seePatterns(facts.state));
@@ -102,6 +117,7 @@ async function main() {
 }
 async function seePatterns(state) {
   at("millimetres").value = facts.distance;
+  at("whichKeys").textContent = named() ? fill(TEXT.ownKeys, { WORDS: facts.words.join(", ") }) : facts.words.map((word, i) => fill(TEXT.key, { KEYS: facts.keys[i].map(nameOf).join(TEXT.or), WORD: word })).join(" ");
   if (!state) {
     const resumed = facts.resumed;
     if (resumed) goesOn(TEXT.resumed, { NUMBER: resumed.number, DISTANCE: Math.round(resumed.distance) });
@@ -114,7 +130,7 @@ async function seePatterns(state) {
     state = await send("begin", { consent: true, practice, browser: browserName() });
   } else if (state.phase !== "done") { show("ready"); await pressed("start"); await refresh(); state = await send("state"); }
   const end = await trials(state);
-  if (end.phase === "done") result(end);
+  if (end.phase === "done") ("acuity" in end ? acuityResult : result)(end);
   return end;
 }
 function goesOn(text, values) { at("again").hidden = false; at("again").textContent = fill(text, values); }

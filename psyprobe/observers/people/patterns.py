@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from psyprobe.stimulus import specification_from_dict
 
 #: Frames that an attempt may drop and still count; with more the question is asked again.
 MAX_DROPPED = 2
+#: Kinds that the page draws by itself: a uniform field is a Gabor without contrast.
+_BY_FORMULA = ("gabor", "uniform")
 #: Reasons for which the page gives an attempt up.
 VOID = ("frames", "hidden", "resized", "too early", "too late", "paused")
 #: With so many wrong answers among the last clear patterns, the page asks whether to go on.
@@ -45,14 +47,14 @@ class PatternPresenter:
     session : str
         The session's random name, from which the seeds of the dither are made.
     clear_answer : callable
-        Gives the right answer to a pattern that is clearly visible; None for any other.
+        Gives the right answer to the patterns of a question where it is clear; None for any other.
     """
 
     def __init__(
         self,
         screen: Screen,
         session: str,
-        clear_answer: Callable[[JsonMapping], str | None] = lambda _: None,
+        clear_answer: Callable[[Sequence[JsonMapping]], str | None] = lambda _: None,
     ) -> None:
         self._screen = screen
         self._session = session
@@ -71,10 +73,13 @@ class PatternPresenter:
             "doubt": doubt,
             "prompt": inquiry.prompt,
             "words": list(inquiry.words),
-            "draw": {
-                **shader_values(_pattern(inquiry), self._uniforms, self._screen),
-                "seed": self._seed(inquiry),
-            },
+            "draws": [
+                {
+                    **shader_values(stimulus, self._uniforms, self._screen),
+                    "seed": self._seed(inquiry),
+                }
+                for stimulus in _stimuli(inquiry)
+            ],
         }
 
     def read_attempt(self, inquiry: Inquiry, values: JsonMapping) -> Attempt:
@@ -87,7 +92,7 @@ class PatternPresenter:
             record["why"] = "frames"
             return Attempt(None, record)
         choice = read_word(values, inquiry)
-        correct = self._clear_answer(target_of(_pattern(inquiry)))
+        correct = self._clear_answer(_stimuli(inquiry))
         if correct is not None:
             record["clear_right"] = choice == correct
             self._clear_hits.append(choice == correct)
@@ -134,11 +139,11 @@ def read_word(values: JsonMapping, inquiry: Inquiry) -> str:
     return str(choice)
 
 
-def _pattern(inquiry: Inquiry) -> JsonMapping:
-    """Return the specification of the pattern of a question."""
+def _stimuli(inquiry: Inquiry) -> Sequence[JsonMapping]:
+    """Return the specifications of what a question shows, one after the other."""
     assert inquiry.drawing is not None
-    (stimulus,) = inquiry.drawing["stimuli"]
-    return dict(stimulus)
+    stimuli: Sequence[JsonMapping] = inquiry.drawing["stimuli"]
+    return stimuli
 
 
 def target_of(stimulus: JsonMapping) -> JsonMapping:
@@ -149,40 +154,43 @@ def target_of(stimulus: JsonMapping) -> JsonMapping:
     >>> target_of({"kind": "white_noise", "contrast": 1.0, "luminance": 40.0})["contrast"]
     0.0
     """
-    if _noise_of(stimulus) is stimulus:
-        return {**stimulus, "contrast": 0.0}
-    target: JsonMapping = stimulus.get("parts", [stimulus])[0]
+    target = _parts(stimulus)[0]
+    if target["kind"] in _NOISE_KINDS:
+        return {**target, "contrast": 0.0}
     return target
 
 
-def _noise_of(stimulus: JsonMapping) -> JsonMapping | None:
-    """Return the description of a stimulus's noise; None if it has none."""
+def _parts(stimulus: JsonMapping) -> list[JsonMapping]:
+    """Return the descriptions of a stimulus's parts, or of itself alone."""
     parts: list[JsonMapping] = stimulus.get("parts", [stimulus])
-    return next(
-        (part for part in parts if part["kind"] in _NOISE_KINDS),
-        None,
-    )
+    return parts
 
 
-def _noise_values(stimulus: JsonMapping) -> JsonObject:
-    """Encode the pixels of noise for the page, with the contrast of the largest."""
-    noise = _noise_of(stimulus)
-    if noise is None:
+def _pixel_values(stimulus: JsonMapping) -> JsonObject:
+    """Encode the pixels of letters and noise, with the contrast of the largest."""
+    parts = [part for part in _parts(stimulus) if part["kind"] not in _BY_FORMULA]
+    if not parts:
         return {}
-    pixels = specification_from_dict(noise).draw().luminance / noise["luminance"] - 1
+    pixels = sum(
+        specification_from_dict(part).draw().luminance / part["luminance"] - 1
+        for part in parts
+    )
     scale = float(np.abs(pixels).max()) or 1.0
     # The page counts rows from below.
     steps = np.round(pixels[::-1] / scale * 32767).astype("<i2")
     return {
-        "noise": base64.b64encode(steps.tobytes()).decode(),
-        "noise_scale": scale,
+        "pixels": base64.b64encode(steps.tobytes()).decode(),
+        "pixel_scale": scale,
     }
 
 
 def shader_values(
     stimulus: JsonMapping, uniforms: JsonMapping, screen: Screen
 ) -> JsonObject:
-    """Compute the shader's parameters of a Gabor, in device pixels and radians, and its noise."""
+    """Compute the shader's parameters of a stimulus, in device pixels and radians.
+
+    A Gabor is drawn by its formula, letters and noise from their pixels.
+    """
     values = target_of(stimulus)
     size = values["size"]
     ppd = float(values["ppd"])
@@ -190,11 +198,11 @@ def shader_values(
         **uniforms,
         "side": int(size[0] if isinstance(size, list | tuple) else size),
         "mean": float(values["luminance"]),
-        "contrast": float(values.get("contrast", 0.0)),
+        "contrast": float(values["contrast"]) if values["kind"] == "gabor" else 0.0,
         "cycles": float(values.get("frequency", 0.0)) / ppd,
         "sigma": float(values.get("radius", 1.0)) * ppd,
         "orientation": math.radians(float(values.get("orientation", 0.0))),
         "phase": math.radians(float(values.get("phase", 0.0))),
         "dither": screen.dither,
-        **_noise_values(stimulus),
+        **_pixel_values(stimulus),
     }

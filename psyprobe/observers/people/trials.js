@@ -1,9 +1,13 @@
 // One showing after the other: the clock of a trial, practice, breaks.
-const FIXATION = 300, DURATION = 500, FLANK = 100, EVERY = 25, REST = 10_000, EARLY = 150, LATE = 8000;
-const KEYS = { 2: [["f", "arrowup"], ["j", "arrowright"]], 4: [["1", "d"], ["2", "f"], ["3", "j"], ["4", "k"]] };
+const FIXATION = 300, DURATION = 500, GAP = 500, FLANK = 100, EVERY = 25, REST = 10_000, EARLY = 150, LATE = 8000;
+const ARROWS = { arrowup: "↑", arrowright: "→", arrowdown: "↓", arrowleft: "←" };
+const nameOf = (key) => ARROWS[key] ?? key.toUpperCase();
+// Where a letter is an answer by itself, its key needs no naming.
+const named = () => facts.words.every((word, i) => word.toUpperCase() === nameOf(facts.keys[i][0]));
 let painted = null, screenDraw = null;
 
-function prepare(draw, words) {
+function prepare(draws) {
+  const [draw] = draws, words = facts.words;
   const canvas = at("canvas"), ratio = devicePixelRatio;
   if (draw.side > Math.min(innerWidth, innerHeight) * ratio) throw new Error(fill(TEXT.small, { SIDE: draw.side }));
   if (!painted || canvas.width !== draw.side) {
@@ -11,12 +15,12 @@ function prepare(draw, words) {
     painted = painted || painter(canvas, SHADER);
   }
   if (draw.curve) painted.setCurve(draw.curve);
-  if (draw.noise) painted.setNoise(draw.noise, draw.side);
+  for (const each of draws) if (typeof each.pixels === "string") each.pixels = pixelsOf(each.pixels);
   // The buffer covers whole device pixels, else the compositor would average the dither away.
   canvas.style.width = canvas.style.height = `${draw.side / ratio}px`;
   canvas.style.left = `${Math.round((innerWidth * ratio - draw.side) / 2) / ratio}px`;
   canvas.style.top = `${Math.round((innerHeight * ratio - draw.side) / 2) / ratio}px`;
-  painted.draw({ ...draw, contrast: 0, noise_scale: 0 }, 0);
+  painted.draw({ ...draw, contrast: 0, pixel_scale: 0 }, 0);
   const codes = painted.read(), grey = Math.round(codes.reduce((sum, each) => sum + each, 0) / codes.length);
   document.body.style.background = `rgb(${grey} ${grey} ${grey})`;
   // Words on it are black or white, whichever stands out more.
@@ -24,20 +28,28 @@ function prepare(draw, words) {
   document.body.style.setProperty("--on-grey", ink);
   at("fixation").style.background = ink;
   screenDraw = screenNow();
-  const labels = TEXT.keys[words.length];
-  at("keys").replaceChildren(...words.map((word, i) => Object.assign(document.createElement("button"), { textContent: fill(TEXT.answer, { WORD: word, KEY: labels[i] }) })));
+  const compass = facts.keys.some((keys) => keys.includes("arrowleft"));
+  at("keys").replaceChildren(...words.map((word, i) => {
+    const text = named() ? word : fill(TEXT.answer, { WORD: word, KEY: facts.keys[i].map(nameOf).join(" ") });
+    const button = Object.assign(document.createElement("button"), { textContent: text }), digit = Number(facts.keys[i][0]) - 1;
+    // Directions lie as on the number pad.
+    if (compass) button.style.gridArea = `${3 - Math.floor(digit / 3)} / ${digit % 3 + 1}`;
+    return button;
+  }));
+  at("keys").className = compass ? "compass" : words.length > 4 ? "many" : "";
 }
 function envelope(ms) {
   if (ms < 0 || ms >= DURATION) return 0;
   const edge = Math.min(ms, DURATION - ms);
   return edge >= FLANK ? 1 : 0.5 - 0.5 * Math.cos(Math.PI * edge / FLANK);
 }
-// Shows one pattern and waits for a key: what happened, or why it does not count.
-function showing(draw, words) {
-  prepare(draw, words);
+// Shows patterns one after the other and waits for a key: what happened, or why it does not count.
+function showing(draws) {
+  prepare(draws);
+  const words = facts.words, lastOnset = (draws.length - 1) * (DURATION + GAP), ended = lastOnset + DURATION;
   at("fixation").hidden = false;
   return new Promise((go) => {
-    let begun = null, last = null, first = null, shown = 0, dropped = 0, over = false;
+    let begun = null, last = null, first = null, interval = -1, shown = 0, dropped = 0, over = false;
     const told = (more) => ({ reaction_ms: 0, frames_shown: shown, frames_dropped: dropped, period_ms: period, ...more });
     const watched = [[window, "keydown", key], [window, "resize", () => end({ why: "resized" })], [window, "blur", () => end({ why: "hidden" })], [document, "visibilitychange", () => end({ why: "hidden" })]];
     function end(more) {
@@ -53,9 +65,9 @@ function showing(draw, words) {
     }
     function key(event) {
       if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-      const place = KEYS[words.length].findIndex((keys) => keys.includes(event.key.toLowerCase()));
+      const place = facts.keys.findIndex((keys) => keys.includes(event.key.toLowerCase()));
       if (place >= 0) { event.preventDefault(); answer(place, event.timeStamp, event.key); }
-      else if (event.key === "p" || event.key === "P") end({ why: "paused" });
+      else if (event.key.toLowerCase() === "p") end({ why: "paused" });
       else if (event.key === "Escape") end({ why: "paused", stop: true });
     }
     for (const [on, what, act] of watched) on.addEventListener(what, act);
@@ -64,12 +76,17 @@ function showing(draw, words) {
       if (over) return;
       begun ??= t;
       const ms = t - begun - FIXATION, frame = Math.round((t - begun) / period);
-      at("fixation").hidden = ms >= 0;
-      painted.draw({ ...draw, contrast: draw.contrast * envelope(ms), noise_scale: (draw.noise_scale ?? 0) * envelope(ms) }, frame);
-      if (ms >= 0 && ms < DURATION) { first ??= t; shown += 1; }
-      if (ms > 0 && ms - period < DURATION && last !== null && t - last > 1.5 * period) dropped += Math.round((t - last) / period) - 1;
+      const now = Math.min(Math.max(Math.floor(ms / (DURATION + GAP)), 0), draws.length - 1), draw = draws[now], since = ms - now * (DURATION + GAP), share = envelope(since);
+      if (now !== interval && draw.pixels) painted.setPixels(draw.pixels, draw.side);
+      interval = now;
+      // The dot stands in the gap too.
+      at("fixation").hidden = ms >= 0 && (since < DURATION || ms >= lastOnset);
+      painted.draw({ ...draw, contrast: draw.contrast * share, pixel_scale: (draw.pixel_scale ?? 0) * share }, frame);
+      if (ms >= lastOnset) first ??= t;
+      if (since >= 0 && since < DURATION) shown += 1;
+      if (ms > 0 && ms - period < ended && last !== null && t - last > 1.5 * period) dropped += Math.round((t - last) / period) - 1;
       last = t;
-      if (ms > LATE + 2000) return end({ why: "too late" });
+      if (ms > lastOnset + LATE + 2000) return end({ why: "too late" });
       requestAnimationFrame(tick);
     }
     requestAnimationFrame(tick);
@@ -99,17 +116,17 @@ async function practise({ practice, curve }) {
     await refresh();
     show("stage");
     let right = 0, plain = 0;
-    for (const { draw, words, correct, easy } of practice) {
+    for (const { draws, correct, level, easy } of practice) {
       let told = null;
       at("line").textContent = "";
       while (!told || !told.choice) {
-        told = await showing(draw, words);
+        told = await showing(draws);
         if (told.stop) await stop();
         if (told.why === "paused") await rest(TEXT.paused, 0);
       }
       const hit = told.choice === correct;
       at("said").textContent = hit ? TEXT.right : TEXT.wrong;
-      all.push({ contrast: draw.contrast, hit });
+      all.push({ level, hit });
       if (easy) { plain += 1; right += hit; }
       await wait(600);
       at("said").textContent = "";
@@ -125,7 +142,7 @@ async function trials(state) {
     if (state.doubt) await doubt();
     document.body.dataset.trial = `${state.number}.${state.attempt}`;
     at("line").textContent = fill(state.total ? TEXT.trial : TEXT.trialOnly, { NUMBER: state.number, TOTAL: state.total });
-    const told = await showing(state.draw, facts.words);
+    const told = await showing(state.draws);
     const next = await patient("answer", { number: state.number, attempt: state.attempt, choice: null, ...told });
     if (told.stop) await stop();
     if (told.why && told.why !== "too early" && told.why !== "too late") { await rest(TEXT.paused, 0); since = 0; if (!same(screenDraw)) throw new Error(changed(screenDraw)); }

@@ -531,6 +531,8 @@ class Scene:
     label_parameter: str = "orientation"
     #: Distances up to which parameters vary at random about their values, by name.
     jitter: tuple[tuple[str, float], ...] = ()
+    #: Contrast than which none is darker, where the level is contrast: black of a person's screen.
+    darkest: float = -math.inf
 
     @property
     def images(self) -> int:
@@ -636,6 +638,8 @@ class Scene:
         fresh: dict[str, float] = {
             name: derived_seed(noise_seed, name) for name in self.fresh_noise
         }
+        if self.level == "contrast":
+            value = max(value, self.darkest)
         levels = {
             self.level: value,
             **self._random_seeds(image_seed),

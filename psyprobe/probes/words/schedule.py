@@ -5,6 +5,7 @@ Trials on one image follow each other, so that servers and models can reuse thei
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -398,6 +399,7 @@ class WordsSchedule(ExperimentSchedule):
         spec = self._native
         display = self.experiment.display
         refuse = sending.refuse
+        darkest = -math.inf
         if isinstance(self.observer, SeatedObserver):
             refuse = True
             screen = self._check_screen(self.observer.screen)
@@ -407,6 +409,8 @@ class WordsSchedule(ExperimentSchedule):
             # The same degrees, on the person's calibrated screen.
             spec = screen.drawn(spec, with_levels(spec, **strongest))
             display = screen.display
+            if self.level == "contrast":
+                darkest = float(spec.value("contrast"))
             delivery = Delivery(bits=8, dither=screen.dither, format="page")
         else:
             if sending.native:
@@ -429,6 +433,7 @@ class WordsSchedule(ExperimentSchedule):
             label_values=self.probe.orientations,
             label_parameter=self.probe.parameter,
             jitter=self.probe.jitter,
+            darkest=darkest,
             observer=self.observer.card.digest,
             axis=self.axis,
             axis_parameter=self._levels.parameter,
@@ -797,6 +802,10 @@ class WordsProbe:
         """Read a run's task from its layout."""
         return Task.from_dict(record.layout["task"])
 
+    def on_page(self, experiment: Experiment) -> WordsProbe:
+        """Return the probe with the answers of an experiment: its own ones."""
+        return self
+
     def plan(self, experiment: Experiment, observer: Any) -> WordsSchedule:
         """Plan a run of questions in words."""
         if isinstance(observer, SeatedObserver) and (spec := experiment.spec()).is_clip:
@@ -810,7 +819,7 @@ class WordsProbe:
                 f"'difference', and {observer.card.name} has 'answer'; give prompts = "
                 f"{self.prompts!r} there, or choose another observer"
             )
-        return WordsSchedule(self, experiment, observer)
+        return WordsSchedule(self.on_page(experiment), experiment, observer)
 
 
 @dataclass(frozen=True)
@@ -822,10 +831,10 @@ class IdentifyProbe(WordsProbe):
     plot = staticmethod(identification_panels)
     report = staticmethod(identification_parts)
 
-    def plan(self, experiment: Experiment, observer: Any) -> WordsSchedule:
-        """Plan a run in which the experiment's labels are to be named."""
+    def on_page(self, experiment: Experiment) -> WordsProbe:
+        """Return the probe with the labels of an experiment as its answers."""
         alternatives = read_alternatives(experiment)
-        probe = replace(
+        return replace(
             self,
             words=alternatives.names,
             orders=tuple(range(len(alternatives.values))),
@@ -834,7 +843,6 @@ class IdentifyProbe(WordsProbe):
             labels=alternatives.labels,
             jitter=alternatives.jitter,
         )
-        return super(IdentifyProbe, probe).plan(experiment, observer)
 
 
 yes_no = WordsProbe(

@@ -1,10 +1,11 @@
-"""A session with patterns: calibrate the screen, practise, measure contrast sensitivity."""
+"""A session with patterns: calibrate the screen, practise, measure a curve or an acuity."""
 
 from __future__ import annotations
 
 import json
 import math
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -18,6 +19,7 @@ from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.light.display import Display
 from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.calibration import read_exponent, read_screen
+from psyprobe.observers.people.keys import answer_keys, label_keys
 from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.patterns import (
     PatternPresenter,
@@ -26,29 +28,38 @@ from psyprobe.observers.people.patterns import (
 )
 from psyprobe.probes import load_probe
 from psyprobe.probes.designs.rounds import catch_trials
-from psyprobe.probes.words.prompt_variant import axis_levels, require_asking
-from psyprobe.probes.words.schedule import WordsProbe
-from psyprobe.stimulus.specification import Specification
+from psyprobe.probes.words.prompt_variant import (
+    axis_levels,
+    fill_prompt,
+    require_asking,
+)
+from psyprobe.probes.words.schedule import WordsProbe, WordsSchedule
 from psyprobe.tasks.people.sessions import ParticipantSession
 
 if TYPE_CHECKING:
     import xarray
 
 #: Probes by which people can be asked about patterns.
-PATTERN_PROBES = ("orientation", "orientation_4", "yes_no")
+PATTERN_PROBES = ("orientation", "orientation_4", "yes_no", "two_interval", "identify")
 #: Contrasts of the practice: clearly visible ones, then fainter ones.
 _EASY = (0.5,) * 6
 _FAINTER = (0.2, 0.1, 0.05, 0.03)
 _PRACTICE_CPD = 2.0
+#: Practice with letters: so many of the largest, then of a middle size.
+_LARGE = 4
+_SMALLER = 2
+#: The first repeat of practice, so that its noise differs from that of every trial.
+_PRACTICE = 2_000_000
 
 
 class PatternSession(ParticipantSession):
-    """A session that calibrates a screen, practises, and runs an experiment over frequency.
+    """A session that calibrates a screen, practises, and asks of contrasts or sizes of letters.
 
     Parameters
     ----------
     experiment : Experiment
-        Its probe is orientation, orientation_4 or yes_no; it varies frequency.
+        Its probe is one of `PATTERN_PROBES`; it varies frequency and contrast, or the size of
+        letters.
     person, store
         As for `ParticipantSession`.
     display : Display, optional
@@ -57,7 +68,7 @@ class PatternSession(ParticipantSession):
     Raises
     ------
     InputError
-        The experiment has another probe or varies another parameter.
+        The experiment varies another parameter.
     """
 
     kind = "patterns"
@@ -71,11 +82,16 @@ class PatternSession(ParticipantSession):
         store: Path,
         display: Display | None = None,
     ) -> None:
-        level = axis_levels(experiment).level
-        if level != "frequency":
+        self._probe = cast(WordsProbe, load_probe(experiment.probe)).on_page(experiment)
+        self._levels = axis_levels(experiment, self._probe.period)
+        axis = "letter_size" if self._probe.labels else "contrast"
+        if self._levels.axis.name != axis or (
+            axis == "contrast" and self._levels.level != "frequency"
+        ):
             raise InputError(
-                f"{experiment.name} varies {level}, and the page shows a curve over frequency; "
-                "give [levels] frequency and contrast"
+                f"{experiment.name} varies {self._levels.level} and {self._levels.axis.name}, and "
+                "the page for people shows a curve over frequency or an acuity; give [levels] "
+                "frequency and contrast, or labels to name and logmar"
             )
         prompt_count = len(require_asking(experiment).prompts)
         if prompt_count > 1:
@@ -84,7 +100,6 @@ class PatternSession(ParticipantSession):
                 "asking.prompts to one"
             )
         super().__init__(experiment, person, store)
-        self._probe = cast(WordsProbe, load_probe(experiment.probe))
         # The page shows the words of the probe, whatever others a prompt counts as the same.
         self._words = list(self._probe.words)
         self.display = display
@@ -111,6 +126,12 @@ class PatternSession(ParticipantSession):
             **super().facts(),
             "task": self._probe.name,
             "words": self._words,
+            "keys": self._keys(),
+            "question": fill_prompt(
+                require_asking(self.experiment).prompts[0],
+                self.experiment.spec(),
+                self._words,
+            ),
             "display": self.display is not None,
             "distance": 1000 if screen is None else screen.distance,
             "resumed": resumed,
@@ -126,18 +147,18 @@ class PatternSession(ParticipantSession):
             read_screen({**values, "distance": 1000}, self.display)
             return {}
         screen = read_screen(values, self.display)
-        highest_levels = {
-            name: levels[-1] for name, levels in self.experiment.levels.items()
-        }
-        finest_pattern = self.experiment.spec(**highest_levels)
-        screen.drawn(finest_pattern, finest_pattern)
+        ends = [
+            {name: levels[end] for name, levels in self.experiment.levels.items()}
+            for end in (0, -1)
+        ]
+        screen.drawn(*(self.experiment.spec(**levels) for levels in ends))
         if "light" not in values:
             return {"distance": round(screen.distance)}
         observer = PersonObserver(self.person, "", screen)
         schedule = self._probe.plan(self.experiment, observer)
         self._screen = screen
         return {
-            "practice": self._make_practice(schedule.scene.spec, screen),
+            "practice": self._make_practice(schedule, screen),
             "curve": read_exponent(values),
         }
 
@@ -152,64 +173,78 @@ class PatternSession(ParticipantSession):
         )
         return self._presenter
 
-    def _make_practice(self, spec: Specification, screen: Screen) -> list[JsonObject]:
+    def _keys(self) -> list[tuple[str, ...]]:
+        """Return the keys of each answer."""
+        probe = self._probe
+        if probe.labels:
+            return label_keys(probe.words, probe.parameter, probe.orientations)
+        return answer_keys(probe.words, probe.intervals)
+
+    def _make_practice(
+        self, schedule: WordsSchedule, screen: Screen
+    ) -> list[JsonObject]:
         """Draw practice trials, the easy ones first, with their right answers."""
         generator = random.Random(f"{self.person} practice")
         uniforms = screen.uniforms()
-        orientations = self._probe.orientations
+        easy, harder = self._practice_levels(schedule)
+        levels = (*generator.sample(easy, len(easy)), *harder)
+        value = schedule.values[0] if self._probe.labels else _PRACTICE_CPD
         patterns = []
-        # Where the answer is yes or no, one in three of the easy trials has no pattern at all.
-        easy_contrasts = (
-            (*_EASY[:4], 0.0, 0.0) if self._probe.scored == "yes" else _EASY
-        )
-        contrasts = (*generator.sample(easy_contrasts, len(easy_contrasts)), *_FAINTER)
-        noise = self.experiment.noise is not None
-        # With noise about it, a higher contrast than those of the page would need negative light.
-        highest = self.experiment.levels["contrast"][-1] if noise else 1.0
-        for number, contrast in enumerate(contrasts):
-            values: JsonObject = {
-                "frequency": _PRACTICE_CPD,
-                "contrast": min(contrast, highest),
-                **({"noise_seed": number} if noise else {}),
-            }
-            if orientations:
-                values["orientation"] = generator.choice(orientations)
-            pattern = spec.changed(**values).to_dict()
+        for number, level in enumerate(levels):
+            order = generator.choice(self._probe.orders)
+            trial = schedule.scene.plan_trial(value, level, _PRACTICE + number, order)
+            answer = order
+            if self._probe.scored == "yes":
+                answer = 0 if level else 1
             patterns.append(
                 {
-                    "draw": {
-                        **shader_values(pattern, uniforms, screen),
-                        "seed": number,
-                    },
-                    "words": self._words,
-                    "correct": self._correct_answer(target_of(pattern)),
-                    "easy": number < len(_EASY),
+                    "draws": [
+                        {
+                            **shader_values(spec.to_dict(), uniforms, screen),
+                            "seed": number,
+                        }
+                        for spec in trial.specs
+                    ],
+                    "correct": self._words[answer],
+                    "level": level,
+                    "easy": number < len(easy),
                 }
             )
         return patterns
 
-    def _correct_answer(self, pattern: JsonMapping) -> str:
-        """Return the word for a pattern's orientation, or for whether one is there."""
-        if self._probe.orientations:
-            return self._words[
-                self._probe.orientations.index(float(pattern["orientation"]))
-            ]
-        return self._words[0 if pattern.get("contrast", 0.0) > 0 else 1]
-
-    def _clear_answer(self, pattern: JsonMapping) -> str | None:
-        """Return the right answer to a pattern of the highest contrast; None for others."""
-        is_clear = (
-            pattern.get("contrast", 0.0)
-            >= 0.999 * self.experiment.levels["contrast"][-1]
+    def _practice_levels(
+        self, schedule: WordsSchedule
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """Return easy contrasts or sizes for practice, and harder ones."""
+        levels = schedule.contrasts
+        if self._probe.labels:
+            return levels[-1:] * _LARGE, (levels[len(levels) // 2],) * _SMALLER
+        # Where the answer is yes or no, one in three of the easy trials has no pattern at all.
+        easy = (*_EASY[:4], 0.0, 0.0) if self._probe.scored == "yes" else _EASY
+        # With noise about it, a higher contrast than those of the page would need negative light.
+        highest = 1.0 if self.experiment.noise is None else levels[-1]
+        return (
+            [min(level, highest) for level in easy],
+            [min(level, highest) for level in _FAINTER],
         )
-        return self._correct_answer(pattern) if is_clear else None
+
+    def _clear_answer(self, stimuli: Sequence[JsonMapping]) -> str | None:
+        """Return the right answer where the highest level is shown; None elsewhere."""
+        targets = [target_of(stimulus) for stimulus in stimuli]
+        levels = [target.get(self._levels.parameter, 0.0) for target in targets]
+        place = int(np.argmax(levels))
+        if levels[place] < 0.999 * self._levels.values[-1]:
+            return None
+        if self._probe.orientations:
+            value = float(targets[0][self._probe.parameter])
+            place = self._probe.orientations.index(value)
+        return self._words[place]
 
     def _question_count(self) -> int | None:
         """Return the largest number of questions; None where only the design knows."""
         asking = require_asking(self.experiment)
-        levels = self.experiment.levels
-        values = len(levels["frequency"])
-        contrasts = len(levels["contrast"])
+        values = len(self._levels.level_values)
+        contrasts = len(self._levels.values)
         catch = asking.catch if self._probe.scored == "yes" else 0.0
         match asking.design:
             case "quick_csf":
@@ -230,10 +265,18 @@ class PatternSession(ParticipantSession):
         return None
 
     def _summarize(self, result: xarray.Dataset) -> JsonObject:
-        """Return the person's CSF with intervals, and the CSF of people, for the page."""
+        """Return the person's acuity, or CSF with that of people, with intervals, for the page."""
         assert (
             self._screen is not None and self._presenter is not None
         )  # there is a result
+        if self._probe.labels:
+            return {
+                "acuity": _acuity(result),
+                "count": trial_count(result),
+                "shift": round(self._screen.frequency_sd, 3),
+                "smallest": round(_logmar(self._levels.values[0]), 2),
+                "inattentive": self._presenter.inattentive,
+            }
         people = json.loads(result.attrs.get("human", "{}"))
         people_curve = zip(
             people.get("values", ()), people.get("sensitivity", ()), strict=True
@@ -250,6 +293,23 @@ class PatternSession(ParticipantSession):
         }
 
 
+def _logmar(letter_size: float) -> float:
+    """Compute the logMAR of a letter's height, deg."""
+    return math.log10(12 * letter_size)
+
+
+def _acuity(result: xarray.Dataset) -> list[float] | None:
+    """Return the logMAR at threshold and its interval; None without a threshold."""
+    csf = chat_csf(result)
+    ends = [
+        float(csf[f"mean_sensitivity{end}"].values[0]) for end in ("", "_high", "_low")
+    ]
+    if not math.isfinite(ends[0]) or not ends[0]:
+        return None
+    # An end that is open lies beyond all sizes.
+    return [_logmar(1 / min(max(end, 1e-6), 1e6)) for end in ends]
+
+
 def _false_alarm_percent(result: xarray.Dataset) -> int | None:
     """Compute the percentage of catch trials answered by yes; None without any."""
     if "catch_response" not in result:
@@ -263,7 +323,10 @@ def _false_alarm_percent(result: xarray.Dataset) -> int | None:
 
 
 def _curve(result: xarray.Dataset) -> list[dict[str, float]]:
-    """Return log10 sensitivity and its interval at each frequency that has a threshold."""
+    """Return log10 sensitivity and its interval at each frequency that has a threshold.
+
+    In noise of a stated density also the efficiency and its interval.
+    """
     csf = chat_csf(result)
     columns = {"frequency": csf["frequency"].values}
     with np.errstate(divide="ignore"):
@@ -271,6 +334,10 @@ def _curve(result: xarray.Dataset) -> list[dict[str, float]]:
         # An open end is drawn at the edge of the figure.
         columns["low"] = np.clip(np.log10(csf["mean_sensitivity_low"].values), 0, 3)
         columns["high"] = np.clip(np.log10(csf["mean_sensitivity_high"].values), 0, 3)
+    if "efficiency" in csf:
+        for name in ("efficiency", "efficiency_low", "efficiency_high"):
+            # An open end of efficiency lies at 0 or beyond all.
+            columns[name] = np.nan_to_num(csf[name].values, posinf=1e6)
     rows = np.column_stack(list(columns.values())).astype(float).tolist()
     return [
         dict(zip(columns, row, strict=True)) for row in rows if np.isfinite(row).all()

@@ -1,0 +1,175 @@
+"""Acuity of people: letters named by their keys, sizes that a screen holds, and the truth that comes
+back, by numbers and by what a browser draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import webdriver
+from known_truth import letter_eyes, reads_letters
+from person_at_page import PersonAtPage
+from seated import screen
+from simulated_person import SCREEN, SimulatedPerson
+
+import psyprobe as pp
+from psyprobe.errors import InputError
+from psyprobe.experiment import load_experiment
+from psyprobe.light.display import Display
+from psyprobe.observers.human_screen import Screen
+from psyprobe.observers.people.keys import label_keys
+from psyprobe.observers.people.observer import PersonObserver
+from psyprobe.observers.people.server import PersonServer
+from psyprobe.probes.experiments import merge_results
+from psyprobe.running.store import open_store
+from psyprobe.tasks.people.patterns import PatternSession
+
+
+def visit(store: Path, name: str = "letter_acuity", **settings: Any) -> PatternSession:
+    page = load_experiment(name).with_settings(settings)
+    return PatternSession(page, "ANNA", store)
+
+
+def logmar_of(result: Any) -> float:
+    score: Any = pp.score(result)
+    (point,) = score.pooled.curve
+    return float(np.log10(12 / point.sensitivity))
+
+
+@pytest.mark.parametrize(
+    ("name", "seeds"), [("letter_acuity", 3), ("tumbling_e", 1), ("landolt_4", 1)]
+)
+def test_the_acuity_of_a_person_comes_back(name: str, seeds: int) -> None:
+    found = []
+    for seed in range(seeds):
+        observer = PersonObserver(
+            "ANNA", "first", screen(distance=2000.0), reads_letters(0.3, seed)
+        )
+        result = pp.run(name, observer, store=None, progress=False)
+        found.append(logmar_of(result))
+    assert np.sqrt(np.mean((np.array(found) - 0.3) ** 2)) < (0.06 if seeds > 1 else 0.1)
+    score: Any = pp.score(result)
+    (first, *_) = score.rows()
+    assert any("logMAR" in note for note in first.notes)
+    assert any("error of the distance" in note for note in first.notes)
+
+
+def test_sessions_at_two_distances_are_one_result() -> None:
+    results = [
+        pp.run(
+            "letter_acuity",
+            PersonObserver(
+                "ANNA", session, screen(distance=distance), reads_letters(0.3, 1)
+            ),
+            store=None,
+            progress=False,
+        )
+        for session, distance in (("first", 2000.0), ("second", 3000.0))
+    ]
+    (merged,) = merge_results(results)
+    assert abs(logmar_of(merged) - 0.3) < 0.06
+    assert "ppd" not in merged.attrs
+
+
+def test_what_a_screen_cannot_show_is_refused() -> None:
+    page = load_experiment("letter_acuity")
+    smallest, largest = page.spec(logmar=0), page.spec(logmar=1)
+    with pytest.raises(
+        InputError, match=r"logMAR 0 needs 2 pixels a stroke.*1\.10; sit 1830 mm away"
+    ):
+        screen(distance=1000.0).drawn(smallest, largest)
+    bright = Screen(pitch=0.265, distance=2000, display=Display(peak=200, black=20))
+    with pytest.raises(InputError, match=r"a contrast of -0\.80 on 100 cd/m²"):
+        bright.drawn(smallest, largest)
+    # Ink is as dark as the screen allows.
+    drawn = screen(distance=2000.0).drawn(smallest, largest)
+    assert drawn.value("contrast") == pytest.approx(-0.998, abs=1e-4)
+    assert drawn.ppd == pytest.approx(screen(distance=2000.0).ppd)
+    with pytest.raises(InputError, match="varies letter_size and contrast"):
+        PatternSession(load_experiment("letter_contrast"), "ANNA", Path("none.sqlite"))
+
+
+def test_labels_have_keys() -> None:
+    numbers = label_keys(("cat", "dog"), "letter", (0, 1))
+    assert numbers == [("1",), ("2",)]
+    eight = label_keys(list("abcdefgh"), "orientation", range(0, 360, 45))
+    assert eight[0] == ("a",)
+    names = ("right", "upper right", "up", "upper left")
+    assert [keys[0] for keys in label_keys(names, "orientation", (0, 45, 90, 135))] == [
+        *"6987"
+    ]
+    many = label_keys([f"label {number}" for number in range(26)], "x", range(26))
+    assert len({*many}) == 26 and ("p",) not in many
+
+
+def test_a_session_of_letters_goes_on_where_it_was(tmp_path: Path) -> None:
+    store = tmp_path / "runs.sqlite"
+    for first, last in ((1, 4), (4, 31)):
+        served = visit(store)
+        with PersonServer(served) as server:
+            person = SimulatedPerson(server.address)
+            facts = person.send("open")
+            assert facts["keys"][0] == ["c"] and "K, N" in facts["question"]
+            state = person.begin(distance=2000)
+            assert state["number"] == first
+            # The page is loaded again at a trial.
+            assert person.begin()["number"] == first
+            for _ in range(first, last):
+                assert len(state["draws"]) == 1
+                told = {
+                    **person.account_of_frames(state),
+                    "choice": state["words"][state["number"] % 10],
+                }
+                state = person.send("answer", **told)
+                while state["phase"] == "wait":
+                    state = person.send("state")
+            served.pause()
+    assert state["phase"] == "done" and state["count"] == 30
+    assert state["smallest"] == 0.0 and "acuity" in state
+    with open_store(store, create=False) as opened:
+        replies = [dict(kept.answer)["reply"] for kept, _ in opened.all_answers()]
+    assert sorted(reply["session"]["number"] for reply in replies) == [*range(1, 31)]
+
+
+def test_too_small_letters_are_told_before_the_first_trial(tmp_path: Path) -> None:
+    with PersonServer(visit(tmp_path / "runs.sqlite")) as server:
+        person = SimulatedPerson(server.address)
+        near = {name: SCREEN[name] for name in ("cards", "device_pixel_ratio")}
+        near |= {"width": 1920, "height": 1080, "distance_method": "tape"}
+        told = person.send("calibrate", **near, distance=1000)
+        assert "sit 1830 mm away" in told["error"], told
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Browser]:
+    if reason := webdriver.missing():
+        pytest.skip(reason)
+    with webdriver.browser() as opened:
+        yield opened
+
+
+def test_letters_are_read_from_the_pixels_of_the_page(
+    tmp_path: Path, browser: webdriver.Browser
+) -> None:
+    """Four minutes of a simulated person by its own clock, and an acuity within 0.06 log10."""
+    served = visit(tmp_path / "runs.sqlite", **{"stimulus.parameters.size": 64})
+    with PersonServer(served) as opened:
+        person = PersonAtPage(
+            browser, seed=2, distance=2000, **letter_eyes(0.3), answer_ms=1500
+        )
+        log = person.sit(opened.address)
+        browser.photograph("30_acuity")
+        assert "30 trials" in browser.text("told")
+        assert browser.complaints() == []
+    trials = [row for row in log if row[0] != "practice"]
+    assert len(trials) == 30
+    value, low, high = served.summary["acuity"]
+    assert low < 0.3 < high
+    assert abs(value - 0.3) < 0.06
+    assert (trials[-1][3] - trials[0][3]) / 29 < 4
+    (result,) = pp.load_results(tmp_path / "runs.sqlite")
+    shown = pp.score(result).confusions  # type: ignore[union-attr]
+    assert np.sum(shown) == 30
