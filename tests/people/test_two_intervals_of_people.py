@@ -26,7 +26,7 @@ from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.observers.simulated.serving import SimulatedServer
-from psyprobe.probes.experiments import merge_results
+from psyprobe.probes.experiments import merge_results, scoreboard
 from psyprobe.stimulus import Gabor
 from psyprobe.tasks.people.patterns import PatternSession
 
@@ -122,8 +122,13 @@ def test_encoder_model_and_person_stand_side_by_side() -> None:
     for result, true in zip(results, (1.0, TRUE, TRUE), strict=True):
         entry = entry_of(result)
         assert entry.low < true < entry.high
-    board = pp.scoreboard(results)
-    assert "efficiency" in str(board)
+    rows = [row for row in scoreboard(results).rows if row.kind == "observer"]
+    for row in rows:
+        (entry,) = (
+            entry for test, entry in row.entries.items() if test.metric == EFFICIENCY
+        )
+        assert entry.low is not None and entry.high is not None
+    assert len(rows) == 3
 
 
 @pytest.fixture(scope="module")
