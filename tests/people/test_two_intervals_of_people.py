@@ -26,7 +26,8 @@ from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.observers.simulated.serving import SimulatedServer
-from psyprobe.probes.experiments import merge_results, scoreboard
+from psyprobe.probes.experiments import merge_results
+from psyprobe.probes.results import scoreboard
 from psyprobe.stimulus import Gabor
 from psyprobe.tasks.people.patterns import PatternSession
 
