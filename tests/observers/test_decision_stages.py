@@ -302,3 +302,21 @@ def test_what_cannot_be_trained_is_refused() -> None:
         train_identifier("logistic", [signals, blanks])
     with pytest.raises(InputError, match="images have 4 features"):
         Stage(np.ones((1, 3)), np.zeros(1)).variables(np.ones((2, 4)))
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_thresholds_of_known_efficiency_are_held(
+    place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All pixels and half of them; benchmarks/decision_checks.py has 600 runs of five encoders."""
+    monkeypatch.syspath_prepend(str(TABLE.parents[3] / "benchmarks"))
+    import decision_checks
+
+    monkeypatch.setattr(decision_checks.training, "_SWAPS", 2)
+    found = decision_checks.coverage(decision_checks.encoders()[place], 24)
+    # Three binomial errors below 95 %, and four errors of a mean.
+    assert found.is_covered.mean() > 0.8
+    mean, low, high = found.efficiency
+    assert np.log(mean / found.encoder.efficiency) == pytest.approx(
+        0, abs=4 * np.log(high / low) / 3.92
+    )
