@@ -109,6 +109,8 @@ class Metric:
     digits: int
     #: End of a column's name, where an experiment has several metrics.
     suffix: str = ""
+    #: What a perfect observer scores: 100 where the metric is a percentage.
+    full_score: float = 1.0
 
     def better(self, first: float, second: float) -> bool:
         """Tell whether one value of the metric is better than another."""

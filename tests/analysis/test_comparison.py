@@ -4,7 +4,7 @@ libraries, and err as often as they say."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +39,7 @@ from psyprobe.analysis.comparison.posteriors import (
     threshold_difference,
 )
 from psyprobe.analysis.comparison.sample import Sample
-from psyprobe.analysis.comparison.table import compare
+from psyprobe.analysis.comparison.table import ComparedRow, _with_margin, compare
 from psyprobe.analysis.score import (
     CONTRAST,
     OBSERVER,
@@ -468,3 +468,18 @@ def test_a_difference_of_two_thresholds_is_that_of_draws_of_both() -> None:
     assert (difference.low, difference.high) == pytest.approx(ends, abs=0.02)
     above = (drawn > 1e-9).mean() + (np.abs(drawn) < 1e-9).mean() / 2
     assert difference.above == pytest.approx(above, abs=0.005)
+
+
+def test_the_margin_is_in_the_unit_of_the_score() -> None:
+    """Two points of a percentage are within a margin of 0.05, as 0.02 of a share is."""
+    rng = np.random.default_rng(1)
+    right = 60 + rng.normal(0, 5, 40)
+    keys = tuple(map(str, range(40)))
+    difference = compare_samples(
+        Sample("image pairs", keys, tuple(right + 2 + rng.normal(0, 1, 40))),
+        Sample("image pairs", keys, tuple(right)),
+    )
+    facts = (60.0, 60.0, "image pairs", "linear", difference, True)
+    row = ComparedRow("test", "a", "b", *facts, full_score=100.0)
+    assert "equivalent" in _with_margin(row, 0.05).verdict
+    assert "equivalent" not in _with_margin(replace(row, full_score=1.0), 0.05).verdict

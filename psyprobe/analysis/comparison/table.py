@@ -51,7 +51,8 @@ _KEY = (
     "p: paired t test, corrected by Holm for the {family} of a test. ranks: what all pairs of "
     "observers leave open, by Holm over the pairs.",
     "smallest: the difference that is found with a probability of 80 %, if units scatter as here. "
-    "equivalent: for certain (two one-sided tests) within the margin, of {margin} in the score.",
+    "equivalent: for certain (two one-sided tests) within the margin, of {margin} in the score "
+    "(of a percentage: {points} points).",
 )
 
 
@@ -82,6 +83,8 @@ class ComparedRow(Recorded):
     #: Margin on the scale, and the larger p of two one-sided tests that the difference is inside.
     margin: float = 0.0
     p_equivalent: float = 1.0
+    #: What a perfect observer scores on a linear scale: 100 where scores are percentages.
+    full_score: float = 1.0
 
     @property
     def different(self) -> bool:
@@ -240,6 +243,7 @@ class Comparison:
             "population": " or ".join(populations),
             "family": f"{counts} comparison{'s' * (families != [1])}",
             "margin": f"{self.margin:g}",
+            "points": f"{100 * self.margin:g}",
         }
         return [*(line.format(**facts) for line in _KEY), *notes]
 
@@ -428,6 +432,7 @@ def _compare_test(
             sample.scale,
             difference,
             metric.more_is_better,
+            full_score=metric.full_score,
         )
         rows.append(_with_margin(row, margin))
     ranks = _ranks(_samples_of(group), metric.more_is_better, confidence)
@@ -448,6 +453,8 @@ def _with_margin(row: ComparedRow, margin: float) -> ComparedRow:
     """Add to a comparison whether it is equivalent within a margin, and what it could find."""
     if row.scale == "z":
         margin = margin_on_z(margin, row.baseline_value)
+    elif row.scale == "linear":
+        margin *= row.full_score
     units = row.difference.units
     smallest = None
     if row.difference.error is not None:

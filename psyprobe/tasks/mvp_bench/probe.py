@@ -108,7 +108,9 @@ SYSTEMS: Mapping[str, str] = {
 _CROSS = ("file", "two_images")
 #: Metrics by which observers are ranked, by their cell of the paper's Table 2.
 _RANKED = {
-    cell: Metric(name, label, more_is_better=True, digits=2, suffix=name)
+    cell: Metric(
+        name, label, more_is_better=True, digits=2, suffix=name, full_score=100.0
+    )
     for cell, name, label in (
         (("yes/no", "multi", "qAcc"), "qAcc", "Yes/no right on both images (%)"),
         (("yes/no", "multi", "aAcc"), "aAcc", "Single yes/no questions right (%)"),

@@ -34,6 +34,7 @@ from psyprobe.tasks.tables import (
 )
 
 MEASURES = ("absolute", "relative")
+_POPULATION = "[interval]: over items, as if other items had been asked."
 #: Parts into which items are divided, besides tasks by strengths ("cell"), and the names of each.
 BREAKDOWNS = {
     "step": (*STEPS,),
@@ -331,6 +332,8 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
         if len(rows) > 1:
             title = f"{measure.capitalize()} robustness"
             tables.append(f"{title}\n{lay_out(format, rows, notes)}")
+    if tables:
+        tables.append(_POPULATION)
     return "\n\n".join(tables)
 
 
