@@ -23,7 +23,7 @@ POPULATION = re.compile(
     re.I,
 )
 NAMED = re.compile(
-    r"over (the )?(variants|levels|frequencies|people|persons|items|image pairs|photographs|"
+    r"over (the )?(runs|variants|levels|frequencies|people|persons|items|image pairs|photographs|"
     r"images|seeds|draws|prompts|trials|answers|models|families|tests|references)|"
     r"if other|posterior|other (people|trials|phases)|resampl|Wilson|Student|bootstrap",
     re.I,
