@@ -1,6 +1,6 @@
 """Put every page that asks for answers to an encoder that decides, as a Markdown table.
 
-python benchmarks/decided_pages.py [OBSERVER]    # packaged:efficientnet_lite2
+python benchmarks/pages_decided.py [OBSERVER]    # packaged:efficientnet_lite2
 
 Pages are cut to two levels, asked once; stages are trained on 16 pairs at the highest contrast. A
 page that does not run says why.
