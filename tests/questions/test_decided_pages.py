@@ -10,6 +10,7 @@ import pytest
 from decided_pages import answered_pages, smallest
 
 import psyprobe as pp
+from psyprobe.errors import InputError
 
 #: Pages that show clips, on which no stage is trained.
 CLIPS = {name for name in answered_pages() if pp.load_experiment(name).spec().is_clip}
@@ -35,3 +36,25 @@ def test_every_page_that_asks_is_answered_by_an_encoder(
         warnings.simplefilter("ignore")
         result = pp.run(smallest(name), observer, progress=False)
     assert np.isfinite(result["response"].values.astype(float)).all()
+
+
+@pytest.mark.parametrize("name", ["photograph_contrast", "letter_noise"])
+def test_fields_of_other_sizes_are_shown(name: str) -> None:
+    encoder = pp.observer(coarse, name="coarse", version="1", input_size=260)
+    # What leaves the display first: the densest noise, and the highest contrast.
+    strongest = {
+        f"levels.{level}": {"values": sorted(sorted(values, key=abs)[-2:])}
+        for level, values in pp.load_experiment(name).levels.items()
+    }
+    page = smallest(name).with_settings(strongest)
+    planned = pp.plan(page, pp.decide(encoder, stage="template", pairs=16))
+    assert planned.images > 0
+
+
+def test_a_page_of_one_size_says_so() -> None:
+    encoder = pp.observer(coarse, name="coarse", version="1", input_size=260)
+    page = smallest("hernandez2025_published")
+    with pytest.raises(
+        InputError, match=r"256 x 256 px to every observer .* takes 260 x 260 px"
+    ):
+        pp.run(page, pp.decide(encoder, stage="template", pairs=16), progress=False)

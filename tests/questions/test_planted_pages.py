@@ -78,11 +78,16 @@ def test_a_planted_efficiency_comes_back(
     efficiency: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     experiment = load_experiment("letter_noise").with_settings(
-        {"options.values": ["C", "H", "O", "V"], "asking.options.n_max": 100}
+        {
+            "options.values": ["C", "H", "O", "V"],
+            "asking.options.n_max": 100,
+            "stimulus.parameters.size": 48,
+            "stimulus.parameters.ppd": 12,
+        }
     )
     # The ideal observer is right in 0.625 at this contrast, in a density of 1 deg²; from the
     # letters' pixels by sampling 100,000 trials.
-    unit = 7.602
+    unit = 1.52
     result = run_planted(
         experiment,
         lambda density, contrast: weibull(

@@ -112,6 +112,21 @@ def test_a_folder_is_a_grid_of_photographs(photograph: str, tmp_path: Path) -> N
         spec.changed(picture=2)
 
 
+def test_a_field_of_more_pixels_shows_the_same_degrees() -> None:
+    page = pp.load_experiment("photograph_contrast")
+    fine = page.spec().changed(contrast=0.2, size=260, ppd=260 / 224 * 60)
+    shown = fine.draw()
+    assert shown.measure().passed
+    middle = np.asarray(shown.luminance)
+    coarse = fine.changed(size=224, ppd=60)
+    picture = Pillow.fromarray(middle.astype(np.float32)).resize((224, 224))
+    difference = np.asarray(picture) - np.asarray(coarse.draw().luminance)
+    assert np.abs(difference).mean() < 0.02 * coarse.contrast * coarse.luminance
+    # At the file's own pixels per degree none is resampled.
+    exact = np.asarray(coarse.changed(file_ppd=0).draw().luminance)
+    np.testing.assert_array_equal(np.asarray(coarse.draw().luminance), exact)
+
+
 def test_an_array_of_light_is_taken_as_it_is(tmp_path: Path) -> None:
     light = np.random.default_rng(1).uniform(10, 20, (3, 40, 40))
     np.save(tmp_path / "light.npy", light)

@@ -36,7 +36,8 @@ from psyprobe.observers.chat.protocol import (
     ask_all,
 )
 from psyprobe.observers.human_screen import Screen
-from psyprobe.observers.protocol import SeatedObserver, TrainableObserver
+from psyprobe.observers.images import size_text
+from psyprobe.observers.protocol import Card, SeatedObserver, TrainableObserver
 from psyprobe.plotting.identification import identification_panels, identification_parts
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
@@ -393,6 +394,16 @@ class WordsSchedule(ExperimentSchedule):
                     f"clip; give a prompt about images, such as the set {self.probe.prompts!r}"
                 )
 
+    def _check_fixed_size(self, card: Card) -> None:
+        """Refuse an encoder that takes images of another size than a page fixes."""
+        shape = self._native.shape
+        if card.input_size is not None and card.input_size != shape:
+            raise InputError(
+                f"{self.experiment.name} shows images of {size_text(shape)} to every observer "
+                f"(delivery.native is false), and {card.name} takes {size_text(card.input_size)}; "
+                "name an observer of that size, or set delivery.native to true"
+            )
+
     def _build_scene(self) -> Scene:
         """Set up how stimuli are drawn and delivered: to a person's screen or as images."""
         sending = self.experiment.delivery
@@ -415,6 +426,8 @@ class WordsSchedule(ExperimentSchedule):
         else:
             if sending.native:
                 spec = at_native_size(self.experiment.name, spec, self.observer.card)
+            elif isinstance(self.observer, TrainableObserver):
+                self._check_fixed_size(self.observer.card)
             bits = None if sending.bits == "float" else sending.bits
             if isinstance(self.observer, TrainableObserver) and (
                 "bits" not in sending.model_fields_set

@@ -87,6 +87,7 @@ def film(
     y: ArrayLike = 0.0,
     fps: float = 60.0,
     frames: int | None = None,
+    file_ppd: ArrayLike = 0.0,
     direction: Direction = "achromatic",
     white: str | tuple[float, float] = "D65",
     observer: str = "cie2006_led_lcd",
@@ -106,7 +107,7 @@ def film(
         SD over mean of all frames together, weighted by the window.
     luminance : float or array
         Mean of all frames in the window, and the field around it, cd/m².
-    window, radius, edge, x, y
+    window, radius, edge, x, y, file_ppd
         As in `image`.
     fps : float
         Frames a second.

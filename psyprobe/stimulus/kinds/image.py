@@ -1,7 +1,7 @@
 """Photographs: their luminance behind a window, with the RMS contrast that is asked for.
 
 Files hold sRGB codes, as photographs do, or the light itself (``.npy``). Their middle is shown, a
-pixel on a pixel; none is resized.
+pixel on a pixel, or resampled in light where the pixels of the file per degree are stated.
 
 References
 ----------
@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from PIL import Image as Picture
 
-from psyprobe._typing import FloatArray, Levels, Size
+from psyprobe._typing import Array, FloatArray, Levels, Size
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import check_srgb, decode_image, images_in
 from psyprobe.files.parsing import read_bytes
@@ -93,26 +94,45 @@ class Pictures:
             return len(_load_array(self.stamps[0]))
         return len(self.stamps)
 
-    def read(self, index: int, shape: Size) -> FloatArray:
-        """Return the luminance of the middle of one picture, relative to white, (H, W)."""
+    def read(self, index: int, shape: Size, scale: float = 1.0) -> FloatArray:
+        """Return the luminance of the middle of one picture, relative to white, (H, W).
+
+        A pixel of the file is `scale` pixels wide.
+        """
         if self.array:
-            return _cut_middle(_load_array(self.stamps[0])[index], shape, self.path)
-        return _read_photograph(self.stamps[index], shape)
+            image = _load_array(self.stamps[0])[index]
+            light = _cut_middle(image, shape, scale, self.path).astype(np.float64)
+            return _resample(light, shape, scale)
+        return _read_photograph(self.stamps[index], shape, scale)
 
 
-def _cut_middle(image: FloatArray, shape: Size, name: str) -> FloatArray:
-    """Cut the middle of a size out of an image, refusing an image that is smaller."""
-    height, width = shape
-    rows = image.shape[0] - height
-    columns = image.shape[1] - width
-    if min(rows, columns) < 0:
+def _cut_middle(image: Array, shape: Size, scale: float, name: str) -> Array:
+    """Cut out the pixels that a field shows, refusing an image that is smaller."""
+    wanted = np.divide(shape, scale)
+    spare = image.shape[:2] - wanted
+    if spare.min() < -1e-6:
         raise InputError(
-            f"{name} has {image.shape[0]} x {image.shape[1]} px, and a field of {height} x "
-            f"{width} px shows its middle unscaled; lower size, or enlarge the picture"
+            f"{name} has {image.shape[0]} x {image.shape[1]} px, and a field of {shape[0]} x "
+            f"{shape[1]} px shows {wanted[0]:g} x {wanted[1]:g} px of its middle; lower size, or "
+            "enlarge the picture, or give with file_ppd fewer of its pixels per degree"
         )
-    top = rows // 2
-    left = columns // 2
-    return np.array(image[top : top + height, left : left + width], dtype=np.float64)
+    top, left = np.maximum(spare // 2, 0).astype(int)
+    if scale == 1:
+        return image[top : top + shape[0], left : left + shape[1]]
+    # As much on each side, so that the middle stays where it is.
+    return image[top : image.shape[0] - top, left : image.shape[1] - left]
+
+
+def _resample(light: FloatArray, shape: Size, scale: float) -> FloatArray:
+    """Resample the middle of light to a field, smoothing where pixels are left out."""
+    if scale == 1:
+        return light
+    height, width = light.shape
+    margin = np.maximum(np.subtract(light.shape, np.divide(shape, scale)) / 2, 0)
+    box = (margin[1], margin[0], width - margin[1], height - margin[0])
+    picture = Picture.fromarray(light.astype(np.float32))
+    resampled = picture.resize(shape[::-1], Picture.Resampling.BICUBIC, box)
+    return np.asarray(resampled, dtype=np.float64)
 
 
 @lru_cache(maxsize=4)
@@ -133,19 +153,16 @@ def _load_array(stamp: Stamp) -> FloatArray:
 
 
 @lru_cache(maxsize=64)
-def _read_photograph(stamp: Stamp, shape: Size) -> FloatArray:
+def _read_photograph(stamp: Stamp, shape: Size, scale: float) -> FloatArray:
     """Read the luminance, relative to white, of the middle of an sRGB image file."""
     raw = read_bytes(stamp.path)
     codes = decode_image(raw, stamp.path)
     check_srgb(raw, stamp.path)
-    height, width = codes.shape[:2]
-    rows = _cut_middle(
-        np.arange(height * width).reshape(height, width), shape, stamp.path
-    )
-    shown = codes.reshape(-1, 3)[rows.astype(int)]
-    light = light_of_drive(shown / 255, "srgb") @ Display().rgb_to_xyz[1]
+    shown = _cut_middle(codes, shape, scale, stamp.path)
+    luminance = light_of_drive(shown / 255, "srgb") @ Display().rgb_to_xyz[1]
+    light = _resample(np.asarray(luminance), shape, scale)
     light.setflags(write=False)
-    return np.asarray(light)
+    return light
 
 
 class _Window(NamedTuple):
@@ -180,11 +197,11 @@ class _Calibration(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _calibrate(
-    pictures: Pictures, indices: tuple[int, ...], window: _Window
+    pictures: Pictures, indices: tuple[int, ...], window: _Window, scale: float
 ) -> _Calibration:
     """Compute the mean and standard deviation of pictures within the window."""
     weight = window.draw()
-    images = [pictures.read(index, window.shape) for index in indices]
+    images = [pictures.read(index, window.shape, scale) for index in indices]
     # What is seen is the picture times the window, and the window weighs it again.
     mean = sum(float(np.vdot(weight**2, image)) for image in images)
     mean /= len(images) * float(np.vdot(weight, weight))
@@ -211,6 +228,10 @@ class Photographic(Modulation):
     )
     x: Levels = common("x", default=0.0)
     y: Levels = common("y", default=0.0)
+    #: 0 shows a pixel of the file on a pixel of the field.
+    file_ppd: Levels = parameter(
+        "px/deg", "Pixels of the file per degree", default=0.0, low=0
+    )
 
     contrast_kind = "rms"
     deepest = None
@@ -230,6 +251,11 @@ class Photographic(Modulation):
         """The window of one image of the batch."""
         place = (self.radius, self.edge, self.x, self.y)
         return _Window(self.window, self.shape, self.ppd, *place)
+
+    @property
+    def _scale(self) -> float:
+        """Pixels of the field for a pixel of the file, of one image of the batch."""
+        return self.ppd / float(self.file_ppd) if self.file_ppd else 1.0
 
     def window_moments(self, image: Float64) -> tuple[float, float]:
         """Compute mean and mean square of an image's light change within the window."""
@@ -300,8 +326,9 @@ class Image(Photographic):
         for single in self.singles():
             index = int(single.picture)
             indices = tuple(range(self.pooled)) or (index,)
-            calibration = _calibrate(pictures, indices, single._window)
-            change = pictures.read(index, self.shape) - calibration.mean
+            scale = single._scale
+            calibration = _calibrate(pictures, indices, single._window, scale)
+            change = pictures.read(index, self.shape, scale) - calibration.mean
             images.append(single._window.draw() * change / calibration.deviation)
         return np.stack(images)
 
@@ -311,7 +338,7 @@ class Image(Photographic):
         if self.contrast == 0 or self.pooled:
             return
         self.measure_window([self.window_moments(planes.pattern)], measurements)
-        light = Pictures(self.file).read(int(self.picture), self.shape)
+        light = Pictures(self.file).read(int(self.picture), self.shape, self._scale)
         weight = self._window.draw()
         mean = np.average(light, weights=weight)
         deviation = np.sqrt(np.average((light - mean) ** 2, weights=weight))
@@ -331,6 +358,7 @@ def image(
     x: ArrayLike = 0.0,
     y: ArrayLike = 0.0,
     pooled: int = 0,
+    file_ppd: ArrayLike = 0.0,
     direction: Direction = "achromatic",
     white: str | tuple[float, float] = "D65",
     observer: str = "cie2006_led_lcd",
@@ -360,6 +388,9 @@ def image(
     pooled : int
         How many pictures, from the first, have one mean and one contrast together, as the frames
         of a film have; 0 where each has its own.
+    file_ppd : float or array
+        Pixels of the file per degree: light is resampled to `ppd`, so that observers of every size
+        see the same degrees of it. 0 shows it a pixel on a pixel.
     direction, white, observer, ppd, size, dtype, device
         As in `gabor`.
 
