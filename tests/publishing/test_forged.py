@@ -168,7 +168,7 @@ def git(folder: Path, *words: str) -> None:
     """Run git."""
     name = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
     command = ["git", "-C", str(folder), *name, *words]
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
