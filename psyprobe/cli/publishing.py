@@ -17,6 +17,7 @@ from psyprobe.reporting.publishing.check import (
     describe,
     read_registry_page,
 )
+from psyprobe.reporting.publishing.every_eval_ever import export_records
 from psyprobe.reporting.publishing.publish import Terms, publish
 from psyprobe.reporting.publishing.site import build_site
 from psyprobe.running.registry_run import run_folders
@@ -38,9 +39,13 @@ def publish_command(arguments: Namespace) -> int:
 
 
 def registry_command(arguments: Namespace) -> int:
-    """Check a registry's runs, printing what is wrong, one line each, or build its site."""
+    """Check a registry's runs, printing what is wrong, one line each, build its site, or export
+    them.
+    """
     if arguments.what == "build":
         return _build(arguments)
+    if arguments.what == "export":
+        return _export(arguments)
     read_registry_page(arguments.registry)
     folders = None
     if arguments.runs:
@@ -97,6 +102,19 @@ def _build(arguments: Namespace) -> int:
     ]
     show(built, "\n".join(lines), arguments)
     return 1 if built["unsound"] else 0
+
+
+def _export(arguments: Namespace) -> int:
+    """Export runs for Every Eval Ever, and print where each lies or why it was left out."""
+    if arguments.output is None:
+        raise InputError("registry export needs -o FOLDER, which gets the records")
+    terms = Terms(arguments.contributor, arguments.contact)
+    outcomes = export_records(
+        arguments.registry, arguments.output, terms, people=arguments.people
+    )
+    records = [vars(outcome) for outcome in outcomes]
+    show(records, "\n".join(map(str, outcomes)), arguments)
+    return 4 if any(outcome.reason for outcome in outcomes) else 0
 
 
 def _files(folder: Path) -> list[Path]:

@@ -115,13 +115,13 @@ class Store:
 
     def missing(self, keys: Iterable[str]) -> set[str]:
         """Select the keys of questions that have no answer yet."""
-        names = self._stored_names(keys)
+        names = self.stored_names(keys)
         present = self.database.distinct("answer", "question", "question", names)
         return {key for name, key in names.items() if name not in present}
 
     def answers(self, keys: Iterable[str]) -> dict[str, JsonObject]:
         """Return the answers to questions that have one, by key."""
-        names = self._stored_names(keys)
+        names = self.stored_names(keys)
         rows = self.database.select("answer", "question", names)
         return {names[row[0]]: self._decode("answer", row, "answer") for row in rows}
 
@@ -201,7 +201,7 @@ class Store:
     def delete_answers(self, keys: Iterable[str]) -> None:
         """Delete the answers to questions, so that others can take their place."""
         with self.transaction():
-            self.database.delete_answers(self._stored_names(keys))
+            self.database.delete_answers(self.stored_names(keys))
 
     def all_answers(self) -> Iterator[tuple[Answered, int]]:
         """Iterate over all answers in the order they came, with their times.
@@ -357,7 +357,7 @@ class Store:
 
     # -- inside
 
-    def _stored_names(self, keys: Iterable[str]) -> dict[str, str]:
+    def stored_names(self, keys: Iterable[str]) -> dict[str, str]:
         """Map the name under which the store has each question, with its label, to its key."""
         if not self.label:
             return {key: key for key in keys}
@@ -409,7 +409,7 @@ class Store:
 
     def _origins_of_answers(self, keys: set[str]) -> list[Origin]:
         """Return the origins (software, device, server) of answers, in a reproducible order."""
-        names = self._stored_names(keys)
+        names = self.stored_names(keys)
         numbers = self.database.distinct("answer", "origin", "question", names)
         rows = self.database.select("origin", "id", sorted(numbers))
         if len(rows) < len(numbers):

@@ -30,7 +30,7 @@ class RecordingStore(Store):
     def missing(self, keys: Iterable[str]) -> set[str]:
         """Select the keys of questions that have no answer yet, recording all."""
         keys = set(keys)
-        names = self._stored_names(keys)
+        names = self.stored_names(keys)
         missing = super().missing(keys)
         self._lacking |= {
             name

@@ -72,7 +72,7 @@ def read_index(registry: str | Path) -> Index:
     """
     root = Path(registry)
     page = read_registry_page(root)
-    retractions = dict(_read_retractions(root))
+    retractions = dict(read_retractions(root))
     runs = []
     unsound = []
     for folder in run_folders(root):
@@ -84,7 +84,7 @@ def read_index(registry: str | Path) -> Index:
     return Index(str(page.get("name", root.resolve().name)), runs, unsound)
 
 
-def _read_retractions(root: Path) -> Iterator[tuple[str, str]]:
+def read_retractions(root: Path) -> Iterator[tuple[str, str]]:
     """Iterate over the runs that were taken back, with the reason of each."""
     for path in sorted((root / "retractions").glob("*.json")):
         if path.is_symlink() or path.stat().st_size > _LARGEST_RETRACTION:

@@ -104,11 +104,8 @@ def publish(store: str | Path, registry: str | Path, terms: Terms) -> list[Publi
     licence = terms.licence or str(page.get("licence", ""))
     outcomes = []
     with Store(store, create=False) as source, RecordingStore() as copy:
-        for contents in chunks(source.all_contents()):
-            copy.add_contents(contents)
-        for answers in chunks(source.all_answers()):
-            copy.add_timed(answers)
-        groups = list(_groups(source))
+        copy_answers(source, copy)
+        groups = list(grouped_runs(source))
         if not groups:
             raise InputError(f"{store} has no finished run; go on with psyprobe run")
         for records in groups:
@@ -122,6 +119,14 @@ def publish(store: str | Path, registry: str | Path, terms: Terms) -> list[Publi
             except PsyprobeError as error:
                 outcomes.append(Published(*names, reason=str(error)))
     return outcomes
+
+
+def copy_answers(source: Store, copy: Store) -> None:
+    """Copy all answers of a store, and what digests in them stand for, without its runs."""
+    for contents in chunks(source.all_contents()):
+        copy.add_contents(contents)
+    for answers in chunks(source.all_answers()):
+        copy.add_timed(answers)
 
 
 def _open_registry(root: Path, terms: Terms) -> Path:
@@ -143,7 +148,7 @@ def _open_registry(root: Path, terms: Terms) -> Path:
     return root
 
 
-def _groups(store: Store) -> Iterator[list[RunRecord]]:
+def grouped_runs(store: Store) -> Iterator[list[RunRecord]]:
     """Iterate over finished runs, with all variants of one together."""
     records = [record for record in store.runs() if record.finished is not None]
 
@@ -172,28 +177,56 @@ def check_terms(record: RunRecord, page: JsonMapping, terms: Terms) -> None:
             "answers of people need their consent and a code of the registry's own, and psyprobe "
             "publish gives neither yet; export them with psyprobe store export"
         )
-    if card.get("random_weights") and not terms.also_random:
+    refuse_random_weights(record, terms)
+    if taken is not None and kind not in taken:
+        raise InputError(f"it is {kind}, and the registry takes {', '.join(taken)}")
+
+
+def refuse_random_weights(record: RunRecord, terms: Terms) -> None:
+    """Refuse a run with random weights, unless the terms have it marked as such."""
+    if record.observer_card.get("random_weights") and not terms.also_random:
         raise InputError(
             "its weights are random numbers; publish it with --also-random"
         )
-    if taken is not None and kind not in taken:
-        raise InputError(f"it is {kind}, and the registry takes {', '.join(taken)}")
 
 
 def _build_files(
     records: Sequence[RunRecord], copy: RecordingStore, terms: Terms, licence: str
 ) -> tuple[str, dict[str, bytes]]:
     """Build the path and the four files of a run."""
+    run, unpacked = describe_run(records, copy, terms, licence)
+    scores = score_records(run, records, copy)
+    files = {
+        RUN_FILE: json_text(run).encode(),
+        PAGE_FILE: records[0].experiment_toml.encode(),
+        ANSWERS_FILE: pack(unpacked),
+        SCORES_FILE: json_text(scores).encode(),
+    }
+    return "/".join(("results", *run_path(run))), files
+
+
+def describe_run(
+    records: Sequence[RunRecord], copy: RecordingStore, terms: Terms, licence: str
+) -> tuple[JsonObject, bytes]:
+    """Build what ``run.json`` tells of a run, and its unpacked answers.
+
+    Which answers they are the page tells, or of people and of items of a benchmark the record.
+    """
     record = records[0]
     text = record.experiment_toml
     variants = record.layout.get("variants", {}) if "variant" in record.layout else {}
-    with page_alone(text, record.experiment, variants) as page:
-        score_only = is_score_only(load_records(records, copy)[0], page)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            derive(page, record, copy, score_only=score_only)
-        experiment_digest = page.digest
-    keys = set(copy.read_keys)
+    experiment_digest = record.experiment_digest
+    score_only = False
+    if keys := _recorded_keys(record):
+        keys = set(copy.with_label(record.label).stored_names(keys))
+    else:
+        with page_alone(text, record.experiment, variants) as page:
+            score_only = is_score_only(load_records(records, copy)[0], page)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                derive(page, record, copy, score_only=score_only)
+            experiment_digest = page.digest
+        keys = set(copy.read_keys)
     unpacked = write_answers(records, copy, keys, without_folders)
     versions = {
         answered.question.version
@@ -242,14 +275,19 @@ def _build_files(
     if record.label:
         run["label"] = record.label
     _, run["observer"]["revision"], _, run["run"] = run_path(run)
-    scores = score_records(run, records, copy)
-    files = {
-        RUN_FILE: json_text(run).encode(),
-        PAGE_FILE: text.encode(),
-        ANSWERS_FILE: pack(unpacked),
-        SCORES_FILE: json_text(scores).encode(),
-    }
-    return "/".join(("results", *run_path(run))), files
+    return run, unpacked
+
+
+def _recorded_keys(record: RunRecord) -> set[str]:
+    """Return the keys that the record of a person or of items names; none of another run."""
+    layout = record.layout
+    outcome = record.outcome
+    if "keys" in layout:
+        cases = [key for *_, keys in outcome.get("cases", ()) for key in keys]
+        return {*outcome.get("keys", layout["keys"]), *cases}
+    if observer_kind(record.observer_card) != "person":
+        return set()
+    return {trial["key"] for trial in outcome.get("trials", ())}
 
 
 def _origins(records: Sequence[RunRecord]) -> list[JsonObject]:

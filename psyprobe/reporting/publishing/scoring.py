@@ -102,7 +102,7 @@ def board_entries(score: Score) -> Iterator[JsonObject]:
     metric = next((metric for row in rows for metric in row.entries), SHAPE)
     for row in rows:
         entry = (
-            row.entries.get(metric) or _shape_entry(row) or _printed_entry(row, metric)
+            row.entries.get(metric) or shape_entry(row) or _printed_entry(row, metric)
         )
         if entry is None:
             continue
@@ -127,7 +127,7 @@ def board_entries(score: Score) -> Iterator[JsonObject]:
         yield _finite(values)
 
 
-def _shape_entry(row: Row) -> Entry | None:
+def shape_entry(row: Row) -> Entry | None:
     """Build the entry of a curve's shape, without a value where too few levels are usable."""
     record = row.record
     if SHAPE.name not in record:
