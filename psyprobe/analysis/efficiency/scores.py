@@ -376,13 +376,15 @@ def _protocol_note(stage: JsonMapping) -> str:
     return f"stages were trained {PROTOCOLS[train]} (train = {train!r})"
 
 
-def curve_notes(csf: xr.Dataset) -> list[str]:
+def curve_notes(csf: xr.Dataset, with_lapses: xr.Dataset) -> list[str]:
     """Describe in sentences where psychometric functions of decision stages fall or end low.
 
     Parameters
     ----------
     csf : xarray.Dataset
         Of `psyprobe.analysis.words.csf.chat_csf`; of other observers there is nothing to say.
+    with_lapses : xarray.Dataset
+        The same, fitted with lapses, which thresholds of decision stages leave out.
     """
     if "training" not in csf.attrs:
         return []
@@ -396,11 +398,11 @@ def curve_notes(csf: xr.Dataset) -> list[str]:
             "features saturate, or the stage was trained elsewhere; train 'mixed', or lower the "
             "highest contrast"
         )
-    top = 1 - float(np.nan_to_num(csf["lapse"].values).max())
+    top = 1 - float(np.nan_to_num(with_lapses["lapse"].values).max())
     if top < _LEAST_TOP:
         notes.append(
             f"psychometric functions end at {top:.2f}, below {_LEAST_TOP:g}: right answers are "
-            "lost at any contrast, and fitted as lapses"
+            "lost at any contrast"
         )
     return notes
 

@@ -176,6 +176,8 @@ _KEY_OF_ACUITY = (
 _READOUTS = {"text": "text answers", "p_yes": "P(yes)"}
 #: Resamples where only the values are wanted.
 _FEWEST = 100
+#: Lapse rates of observers that are not decision stages.
+_COMMON_LAPSES = (0.0, 0.1)
 #: Headings of the statistics in tables.
 HEADINGS = dict(
     zip(comparison.STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True)
@@ -505,6 +507,11 @@ def score_chat(
     refuse_features(measure=measure, layer=layer)
     result = trials(result)
     csf = chat_csf(result, confidence=confidence, seed=seed, **options)
+    with_lapses = csf
+    if "training" in result.attrs:
+        with_lapses = chat_csf(
+            result, seed=seed, **{"lapse": _COMMON_LAPSES, **options}
+        )
     (level,) = levels_of(csf)
     page = None if human else comparison.human_of_page(csf)
     curves: dict[str, FloatArray] = {}
@@ -576,7 +583,7 @@ def score_chat(
             sessions=(
                 *session_notes(csf),
                 *training_notes(result),
-                *curve_notes(csf),
+                *curve_notes(csf, with_lapses),
             ),
             spent=describe_result_cost(result.attrs),
             confidence=confidence,
