@@ -202,6 +202,9 @@ def one_step_away(drive: ImagePlanes, card: Card) -> ImagePlanes:
 def at_native_size(name: str, native: Specification, card: Card) -> Specification:
     """Redraw a stimulus at an observer's input size, over the same degrees of visual angle.
 
+    Where the option "fit" of the card is "crop", it is drawn with the same pixels per degree, and
+    has more ground or less around it.
+
     Parameters
     ----------
     name : str
@@ -220,6 +223,8 @@ def at_native_size(name: str, native: Specification, card: Card) -> Specificatio
     if card.input_size is None:
         return native
     rows, columns = card.input_size
+    if card.options.get("fit") == "crop":
+        return native.changed(size=card.input_size)
     if rows * width != columns * height:
         raise InputError(
             f"{name}: the stimulus is {height} x {width} px and {card.name} takes {rows} x "

@@ -335,12 +335,15 @@ def _draw_disc(draw: st.DrawFn, values: JsonObject) -> float:
 
 def _draw_letter(draw: st.DrawFn, values: JsonObject) -> float:
     """Draw a letter's parameters into `values`; return the sign of its contrast."""
-    largest = 0.8 * min(values["size"])
+    rows, columns = values["size"]
+    pixels = draw(_number(5.0, 0.8 * min(rows, columns), 15.0))
     values |= {
-        "letter_size": draw(_number(5.0, largest, 15.0)) / values["ppd"],
+        "letter_size": pixels / values["ppd"],
         "orientation": draw(_number(-180.0, 180.0, 0.0)),
-        **draw(_place(values)),
     }
+    for axis, count in (("x", columns), ("y", rows)):
+        reach = (count - pixels) / 2 / values["ppd"]
+        values[axis] = draw(_number(-reach, reach, 0.0))
     return draw(st.sampled_from([1.0, -1.0]))
 
 

@@ -78,7 +78,6 @@ def test_it_answers_a_page_of_letters_with_a_probability_for_each(
     assert {token for token, _ in answer.first_tokens or ()} == {*SLOAN}
     page = load_experiment("letter_acuity").with_settings(
         {
-            "stimulus.parameters.size": [48, 96],
             "stimulus.parameters.allow_alias": True,
             "levels.logmar": {"from": -0.3, "to": 0.6, "n": 19, "scale": "linear"},
         }
@@ -95,11 +94,57 @@ def test_it_answers_a_page_of_letters_with_a_probability_for_each(
     assert right[height < 4].mean() < 0.7
 
 
+#: Pages that it answers as they are, with the page's easiest levels, and one that needs a `ppd`.
+PAGES = {
+    "letter_acuity": {},
+    "letter_acuity_contrast": {},
+    "letter_csf": {},
+    "letter_contrast": {},
+    "letter_channel": {},
+    "letter_noise": {},
+    "crowding": {},
+    "pelli_robson": {
+        "stimulus.parameters.ppd": 15,
+    },
+}
+
+
+@needs_reader
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_of_letters_are_drawn_at_its_size(name: str) -> None:
+    page = load_experiment(name).with_settings(PAGES[name])
+    axis = page.asking.axis or "contrast"
+    levels = {
+        f"levels.{level}": {
+            "values": sorted(sorted(values, key=abs)[-1 - (level == axis) :])
+        }
+        for level, values in page.levels.items()
+    }
+    asking = {"asking.design": "constant", "asking.options": {}, "asking.repeats": 5}
+    reader = load_observer(
+        "reader:rapidocr", **({"within": 8} if name == "crowding" else {})
+    )
+    result = pp.run(page.with_settings({**levels, **asking}), reader, progress=False)
+    assert result["response"].mean() >= 0.8
+
+
+@needs_reader
+def test_a_letter_that_does_not_fit_is_refused_and_never_cut(
+    reader: LetterRecogniser,
+) -> None:
+    with pytest.raises(InputError, match="must lie within the 96 pixels of the image"):
+        pp.run(load_experiment("pelli_robson"), reader)
+
+
 @needs_reader
 def test_what_it_cannot_read_is_refused(reader: LetterRecogniser) -> None:
     image = letter_image("K", 16, -1)
-    with pytest.raises(InputError, match="48 x 96 px, and this one has 48 x 48 px"):
-        reader.answer([image[:, :48]], "Which letter?", words=SLOAN)
+    for rows, columns in ((48, 48), (96, 192)):
+        other = np.resize(image, (rows, columns, 3))
+        with pytest.raises(InputError, match=f"and this one has {rows} x {columns} px"):
+            reader.answer([other], "Which letter?", words=SLOAN)
+    with pytest.raises(InputError, match="within is 2 px; give 4 or more"):
+        load_observer("reader:rapidocr", within=2)
     with pytest.raises(InputError, match="single characters, and 'yes' is none"):
         reader.answer([image], "Is it a letter?")
     with pytest.raises(UnknownNameError, match="unknown reader 'rapidocrr'"):

@@ -6,7 +6,7 @@ import importlib.util
 import shutil
 from typing import TYPE_CHECKING
 
-from psyprobe.errors import PsyprobeError, check_known
+from psyprobe.errors import InputError, PsyprobeError, check_known
 from psyprobe.observers.readers.tesseract import INSTALL, Tesseract
 from psyprobe.observers.registry import ObserverRow
 
@@ -19,8 +19,15 @@ _SUMMARIES = {
 }
 
 
-def load_reader(name: str) -> Answering:
+def load_reader(name: str, within: float | None = None) -> Answering:
     """Load a reader of letters: "rapidocr" or "tesseract".
+
+    Parameters
+    ----------
+    name : str
+        Which reader.
+    within : float, optional
+        Of "rapidocr"; see `psyprobe.observers.readers.recogniser.LetterRecogniser`.
 
     Raises
     ------
@@ -28,15 +35,19 @@ def load_reader(name: str) -> Answering:
         There is no such reader.
     PsyprobeError
         What it needs is not installed here.
+    InputError
+        The option is another reader's, or too small.
     """
     check_known("reader", [name], _SUMMARIES)
     if obstacle := _obstacle(name):
         raise PsyprobeError(f"reader:{name} {obstacle}")
     if name == "tesseract":
+        if within is not None:
+            raise InputError("reader:tesseract takes no option 'within'")
         return Tesseract()
     from psyprobe.observers.readers.recogniser import LetterRecogniser
 
-    return LetterRecogniser()
+    return LetterRecogniser(within)
 
 
 def reader_rows() -> list[ObserverRow]:

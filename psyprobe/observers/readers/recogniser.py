@@ -23,6 +23,8 @@ from psyprobe.observers.protocol import Card
 
 #: Size of its images, (height, width) in px: width decides too, by the columns beside a letter.
 SIZE = (48, 96)
+#: Columns of an image that a step of the network's answer stands for.
+_STEP = 8
 _TABLE = packaged_toml("psyprobe.observers.readers", "recogniser.toml")
 
 
@@ -30,7 +32,14 @@ class LetterRecogniser(Answering):
     """An observer that names a letter by a network that was trained to read lines of text.
 
     The probability of a letter is that of all paths (connectionist temporal classification) that
-    spell it and nothing else. The words of a question do not count, only its alternatives.
+    spell it and nothing else. The words of a question do not count, only its alternatives. Pages
+    are drawn at its size, with their own pixels per degree.
+
+    Parameters
+    ----------
+    within : float, optional
+        Only steps whose columns lie so near the middle column count, px: for a letter between
+        others, half their distance.
 
     Raises
     ------
@@ -40,7 +49,13 @@ class LetterRecogniser(Answering):
 
     fewest_images = images_at_once = 1
 
-    def __init__(self) -> None:
+    def __init__(self, within: float | None = None) -> None:
+        if within is not None and not within >= _STEP / 2:
+            raise InputError(
+                f"reader:rapidocr: within is {within!r} px; give {_STEP / 2:g} or more, since a "
+                f"step of the network stands for {_STEP} columns"
+            )
+        self._within = within
         path = _find_file()
         import onnxruntime
 
@@ -63,7 +78,12 @@ class LetterRecogniser(Answering):
             weights_digest=_TABLE["sha256"],
             licence=_TABLE["licence"],
             paper=_TABLE["paper"],
-            options={"rule": "ctc_paths", "aliases": _TABLE["aliases"]},
+            options={
+                "rule": "ctc_paths",
+                "fit": "crop",
+                "aliases": _TABLE["aliases"],
+                **({} if within is None else {"within": within}),
+            },
             software={
                 package: version(package) for package in ("rapidocr", "onnxruntime")
             },
@@ -104,6 +124,9 @@ class LetterRecogniser(Answering):
         message = f"{self.card.name}: onnxruntime cannot run it"
         with explained(message, Exception, error=PsyprobeError):
             steps = self._session.run(None, {"x": batch})[0][0].astype(np.float64)
+        if self._within is not None:
+            columns = (np.arange(len(steps)) + 0.5) * _STEP
+            steps = steps[np.abs(columns - SIZE[1] / 2) <= self._within]
         blank = steps[:, 0]
         return {
             letter: _log(

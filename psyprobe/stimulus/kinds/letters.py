@@ -57,6 +57,9 @@ _SIDES = ((-1, 0), (1, 0), (0, 1), (0, -1))
 #: Fewest pixels a stroke at which every position shows full ink and full ground.
 _CLEAR_STROKE = 2.0
 
+#: Share by which a letter may reach beyond the image, by rounding.
+_ROUNDING = 1e-9
+
 #: Most of the ink that letters share where they only touch.
 _TOUCH = 1e-8
 
@@ -222,6 +225,16 @@ class _Letter(Modulation):
         )
         visible = np.asarray(self.letter_size) * self.ppd >= _STROKES * (1 - 1e-9)
         self._require("letter_size", self.allow_alias | visible, allowed)
+        half = np.asarray(self.letter_size) / 2
+        for axis, pixels in (("x", self.shape[1]), ("y", self.shape[0])):
+            reach = np.abs(getattr(self, axis)) + half
+            allowed = (
+                f"with {axis} beside it the letter must lie within the {pixels} pixels of the "
+                f"image, up to {pixels / 2 / self.ppd:.4g} deg from its middle; enlarge size, or "
+                "lower ppd"
+            )
+            inside = reach * self.ppd <= pixels / 2 * (1 + _ROUNDING)
+            self._require("letter_size", np.all(inside), allowed)
 
     def _check_contrast(self) -> None:
         """Allow contrasts from -1 (black) to many times the background."""
