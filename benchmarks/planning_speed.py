@@ -116,6 +116,25 @@ def shared_fit() -> list[Row]:
     ]
 
 
+def many_frequencies() -> list[Row]:
+    """`pp.score` of one wording at 50 and at 100 frequencies, whose curves share their rates, after
+    one of 40 that loads all."""
+    os.environ["PSYPROBE_CACHE"] = ""
+    seconds = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for curves in (40, 50, 100):
+            page = page_of("words", 10 * curves, Path(folder))
+            result = pp.run(page, OBSERVERS["words"], progress=False)
+            # Once: the fits of a second time are cached.
+            seconds[curves] = _seconds(lambda result=result: pp.score(result), 1)
+    del os.environ["PSYPROBE_CACHE"]
+    work = "score of words, one wording"
+    return [
+        (work, "100 frequencies, s", seconds[100], 3.5),
+        (work, "100 / 50 frequencies", seconds[100] / seconds[50], 2.5),
+    ]
+
+
 def kept_fits() -> list[Row]:
     """`psyprobe score` of 150 text curves for the second time, by another process, beside the first
     time."""
@@ -205,7 +224,16 @@ def _seconds(work: Callable[[], object], rounds: int) -> float:
     return float(np.median(spent))
 
 
-TABLE = (plans, finished_plan, cold_plan, single_fit, shared_fit, kept_fits, looks)
+TABLE = (
+    plans,
+    finished_plan,
+    cold_plan,
+    single_fit,
+    shared_fit,
+    many_frequencies,
+    kept_fits,
+    looks,
+)
 
 
 def main() -> None:

@@ -432,6 +432,7 @@ ROWS: dict[str, Callable[[], list[Row]]] = {
         *listed(planning_speed.single_fit),
         *listed(planning_speed.shared_fit),
     ],
+    "frequencies": lambda: listed(planning_speed.many_frequencies),
     "kept": lambda: listed(planning_speed.kept_fits),
     "looks": lambda: listed(planning_speed.looks),
     "store": lambda: [

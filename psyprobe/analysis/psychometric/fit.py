@@ -37,6 +37,7 @@ from psyprobe.analysis.psychometric.isotonic import (
     spearman_karber,
 )
 from psyprobe.analysis.psychometric.search import Maxima, add_overdispersion, search
+from psyprobe.analysis.psychometric.separation import separate_groups
 from psyprobe.analysis.psychometric.statuses import (
     WITH_THRESHOLD,
     Estimates,
@@ -291,7 +292,7 @@ def _intervals(
     is_slope = np.repeat([False, True], [threshold_curves.size, width_curves.size])
     parameters = Parameters(np.concatenate([threshold_curves, width_curves]), is_slope)
     if is_slope.size:
-        profile = Profile(problem.search_problem, maxima)
+        profile = Profile(*separate_groups(problem.search_problem, maxima))
         centre = parameters.select(estimates.threshold, maxima.point.slope)
         quantile = parameters.select(*quantiles)
         interval = np.stack(profile.interval(parameters, quantile, centre))

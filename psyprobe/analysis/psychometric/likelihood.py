@@ -18,6 +18,7 @@ from scipy.special import betaln, digamma, polygamma
 
 from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.psychometric.counts import Counts, Groups, Index, Point
+from psyprobe.analysis.psychometric.rate_answers import RateAnswers
 from psyprobe.analysis.psychometric.sigmoids import Sigmoid, log_sum
 from psyprobe.errors import check_known
 
@@ -331,6 +332,8 @@ class SearchProblem:
     #: Whether the lapse rate is the guess rate.
     equal_rates: bool = False
     priors: LogPriors = LogPriors()
+    #: Further answers that tell the rates.
+    rest: RateAnswers | None = None
 
     def __getitem__(self, index: Index | BoolArray) -> SearchProblem:
         """Select groups."""
@@ -339,6 +342,7 @@ class SearchProblem:
             counts=self.counts[index],
             lower=self.lower[index],
             upper=self.upper[index],
+            rest=None if self.rest is None else self.rest[index],
         )
 
     @cached_property
@@ -377,6 +381,8 @@ class SearchProblem:
         priors = self.priors
         value = curve_log_likelihood(counts, point, levels).sum(axis=-1)
         value = value + catch_log_likelihood(counts, point.guess, point.eta)
+        if self.rest is not None:
+            value = value + self.rest.value(point.guess, point.lapse)
         if not priors.by_name:
             return np.asarray(value)
         curves = priors.curve_log_densities(point.threshold, point.slope, counts)
@@ -449,6 +455,8 @@ class SearchProblem:
         corner[1] = -np.vecdot(rate_bends[:, 0], ratios[:, 2]).sum(axis=(0, -1))
         derivatives = Derivatives(curve, rates, blocks, across, corner)
         _add_catch_trials(counts, point, derivatives)
+        if self.rest is not None:
+            _add_rest(point, self.rest, derivatives)
         if self.priors.by_name:
             _add_priors(counts, point, self.priors, derivatives)
         return derivatives
@@ -469,6 +477,14 @@ def _add_catch_trials(counts: Counts, point: Point, derivatives: Derivatives) ->
     )
     derivatives.rates[0] += first[0] / p - first[1] / q
     derivatives.corner[0] += second[0] / p**2 + second[1] / q**2
+
+
+def _add_rest(point: Point, rest: RateAnswers, derivatives: Derivatives) -> None:
+    """Add the derivatives by the rates of the log-likelihood of further answers."""
+    gradient, curvature = rest.derivatives(point.guess, point.lapse)
+    derivatives.rates[:] += gradient
+    derivatives.corner[::2] += curvature[:, None]
+    derivatives.corner[1, 0] -= rest.mixed
 
 
 def _add_priors(

@@ -176,6 +176,27 @@ def _newton_step(
     )
 
 
+def rate_information(
+    problem: SearchProblem, point: Point
+) -> tuple[FloatArray, FloatArray]:
+    """Compute what single curves tell of the rates: gradient (2, P), minus curvature (3, P).
+
+    Threshold and slope follow the rates.
+    """
+    derivatives = problem.differentiate(point, problem.levels_at(point))
+    curve = np.array([point.threshold, point.slope])
+    free = _free(problem.curve_bounds, curve, derivatives.curve)
+    across = np.where(free[:, None, None], derivatives.across, 0.0)
+    inverse, sound = _damp(derivatives.blocks, free, np.zeros((1, 1))).invert()
+    response = inverse.apply(across)
+    complement = (across[:, :, None] * response[:, None]).sum(axis=(0, -1))
+    corner = derivatives.corner - np.stack(
+        [complement[0, 0], complement[0, 1], complement[1, 1]]
+    )
+    exact = sound[0, :, 0]
+    return derivatives.rates, np.where(exact, corner[:, 0], corner[:, 1])
+
+
 class _Matrix(NamedTuple):
     """Symmetric 2 x 2 matrices: both entries of the diagonal, and the one beside it."""
 
@@ -532,6 +553,8 @@ def _score_candidates(
         choice = by_candidate.argmax(axis=-1)
         score = pick(by_candidate, choice).sum(axis=-1)
         score = score + likelihood.catch_log_likelihood(counts, guess, eta)
+        if problem.rest is not None:
+            score = score + problem.rest.value(guess, lapse)
         score = score + priors.log_density("guess", guess, counts)
         score = score + priors.log_density("lapse", lapse, counts)
         scores.append(score)

@@ -22,6 +22,7 @@ from psyprobe.analysis.psychometric.likelihood import (
     curve_log_likelihood,
 )
 from psyprobe.analysis.psychometric.search import Maxima, search
+from psyprobe.analysis.psychometric.separation import separate_groups
 from psyprobe.analysis.psychometric.sigmoids import sigmoid
 
 StatusArray = npt.NDArray[np.str_]
@@ -320,7 +321,7 @@ def _limit_losses(problem: FitProblem, maxima: Maxima) -> FloatArray:
     threshold = np.repeat([_FARTHEST, -_FARTHEST, _FARTHEST, -_FARTHEST], size)
     steep = np.repeat([True, True, False, False], size)
     thresholds = Parameters(np.tile(np.arange(size), 4), np.zeros(4 * size, bool))
-    profile = Profile(problem.search_problem, maxima)
+    profile = Profile(*separate_groups(problem.search_problem, maxima))
     losses = profile.evaluate(thresholds, threshold, steep=steep).loss
     return losses.reshape(4, *shape)
 

@@ -1,0 +1,55 @@
+"""Curves of a large group that shares its rates: fitted in linear time, with intervals as before."""
+
+import numpy as np
+import pytest
+
+from psyprobe.analysis.psychometric import (
+    PsychometricFit,
+    fit_psychometric,
+    psychometric_function,
+    separation,
+)
+from psyprobe.analysis.psychometric.likelihood import SearchProblem
+
+
+def fit_group(curves: int) -> PsychometricFit:
+    """Fit curves of 20 trials at ten contrasts, with one guess and one lapse rate."""
+    x = np.linspace(-2.5, 0, 10)
+    thresholds = np.linspace(-2.0, -0.5, curves)[:, None]
+    rate = psychometric_function(x, thresholds, 0.8, 0.05, 0.02)
+    yes = np.random.default_rng(0).binomial(20, rate)
+    return fit_psychometric(
+        10**x, yes, 20, guess=(0, 0.5), lapse=(0, 0.1), shared=(-1,)
+    )
+
+
+def test_intervals_are_those_of_a_fit_of_all_curves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    separate = fit_group(36)
+    monkeypatch.setattr(separation, "_FEWEST_CURVES", 37)
+    joint = fit_group(36)
+    np.testing.assert_array_equal(separate.status, joint.status)
+    for name in ("log10_threshold", "log10_width"):
+        np.testing.assert_array_equal(getattr(separate, name), getattr(joint, name))
+        for end in ("low", "high"):
+            ends = [getattr(fit, f"{name}_{end}") for fit in (separate, joint)]
+            np.testing.assert_allclose(*ends, atol=1e-3)
+
+
+def test_twice_the_curves_take_twice_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = 0
+    differentiate = SearchProblem.differentiate
+
+    def count(problem: SearchProblem, *arguments: object) -> object:
+        nonlocal work
+        work += problem.counts.x.size
+        return differentiate(problem, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SearchProblem, "differentiate", count)
+    amounts = []
+    for curves in (36, 72):
+        work = 0
+        fit_group(curves)
+        amounts.append(work)
+    assert amounts[1] < 2.5 * amounts[0]
