@@ -1,23 +1,38 @@
 """Runs of decisions for docs/results.md: thresholds in noise, equivalent noise and layers.
 
-    python benchmarks/decision_results.py STORE [HH:MM]
+    python benchmarks/decision_results.py STORE [HH:MM]    # run until then, by default all
+    python benchmarks/decision_results.py STORE page       # tables, figure and digests
 
-Jobs stand in the order of their use and stop at the time, by default when all are done; the same call
-resumes. `results_page.py` draws what the store holds.
+Jobs stand in the order of their use; the same call resumes. `page` writes what the store holds, the
+words of the page are written by hand.
 """
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import sys
 import time
+import tomllib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from results_page import DOCS, markdown, put, save
+
 import psyprobe as pp
+from psyprobe.analysis.efficiency.noise_masking import noise_masking
+from psyprobe.analysis.score import csv_text, encoder_name
+from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.errors import PsyprobeError
+from psyprobe.observers.protocol import Card
 
 FREQUENCIES = [0.5, 1, 2, 4, 8, 16]  # cpd
 #: deg²: that of the page, and a quarter, which halves the standard deviation.
@@ -25,6 +40,12 @@ DENSITIES = (2.78e-6, 2.78e-6 / 4)
 ENCODERS = ("efficientnet_lite2", "efficientnet_lite0", "efficientnet_lite1")
 #: An early and a middle layer; the last is `embedding`, the default.
 LAYERS = ("blocks.1", "blocks.3")
+PAGES = ("gabor_in_noise", "equivalent_noise")
+#: Efficiency of people by task, with its range.
+PEOPLE = {
+    "people, amplitude of a grating (Burgess et al. 1981)": (0.63, 0.77),
+    "people, objects (Tjan et al. 1995)": (0.03, 0.08),
+}
 
 
 def main(store: str, until: str = "99:99") -> None:
@@ -80,6 +101,223 @@ def decided_layer(name: str, layer: str) -> pp.Observer:
     return pp.decide(pp.load_observer(f"packaged:{name}", layers=[layer]))
 
 
+class Curve:
+    """Thresholds of one run over frequency or density, with what they were measured by."""
+
+    def __init__(self, result: xr.Dataset, layers: dict[str, str]) -> None:
+        self.csf = chat_csf(result).isel(prompt=0)
+        self.page = str(result.attrs["experiment"])
+        self.observer = str(result.attrs["observer"])
+        self.card = Card.from_dict(json.loads(result.attrs["observer_card"]))
+        self.page_digest = str(result.attrs["experiment_digest"])
+        page = tomllib.loads(result.attrs["experiment_toml"])
+        self.density = float(page["noise"]["density"])
+        self.layer = layers.get(str(self.card.options["encoder"]), "")
+
+    @property
+    def name(self) -> str:
+        """The encoder, without the prefixes of a decision stage and of a package."""
+        return encoder_name(self.observer).removeprefix("packaged:")
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, {self.layer}" if self.layer else self.name
+
+    def ends(self, variable: str) -> np.ndarray:
+        """Values with their intervals, shape (levels, 3)."""
+        names = (variable, f"{variable}_low", f"{variable}_high")
+        return np.stack([self.csf[name].values for name in names], axis=-1)
+
+    def mean_efficiency(self) -> float:
+        """The geometric mean over the levels that have a threshold."""
+        values = self.csf["efficiency"].values
+        return float(np.exp(np.nanmean(np.log(values))))
+
+
+def write_page(store: str) -> None:
+    """Write tables, figure and digests of all that a store holds."""
+    # A card has the digest of its encoder, in which the layer is.
+    layers = {
+        str(decided_layer(name, layer).card.options["encoder"]): layer
+        for name in ENCODERS[:2]
+        for layer in LAYERS
+    }
+    curves = [Curve(result, layers) for result in pp.load_results(store)]
+    noisy = [curve for curve in curves if curve.page == PAGES[0]]
+    path = DOCS / "results.md"
+    page = path.read_text(encoding="utf-8")
+    tables = {
+        "S_ac and decisions": means(noisy),
+        "decisions": table(noisy, "sensitivity", 3),
+        "efficiency": table(noisy, "efficiency", 2),
+        "equivalent noise": amplifiers(curves),
+    }
+    for name, rows in tables.items():
+        if f"<!-- table: {name} -->" in page:
+            page = put(page, name, rows)
+    path.write_text(page, encoding="utf-8")
+    save(figure(noisy, curves), "results_decisions", 85)
+    write_digests(curves)
+
+
+def table(curves: Sequence[Curve], variable: str, digits: int) -> str:
+    """One row a run, with a variable and its interval at each frequency."""
+    rows = []
+    for curve in curves:
+        cells = [
+            "{:.{n}g} [{:.{n}g}, {:.{n}g}]".format(*ends, n=digits)
+            for ends in curve.ends(variable)
+        ]
+        rows.append([f"`{curve.label}`", f"{curve.density:.3g}", *cells])
+    head = [f"{frequency:g} cpd" for frequency in FREQUENCIES]
+    return markdown(["encoder, layer", "density (deg²)", *head], rows)
+
+
+def means(curves: Sequence[Curve]) -> str:
+    """Set the mean efficiency at each density beside S_ac's alignment with people."""
+    alignment = alignments()
+    cells: dict[str, dict[float, str]] = {}
+    for curve in curves:
+        mean = f"{curve.mean_efficiency():.2g}"
+        cells.setdefault(curve.label, {})[curve.density] = mean
+    rows = [
+        [f"`{label}`", alignment.get(label, ""), *(means.get(n, "") for n in DENSITIES)]
+        for label, means in cells.items()
+    ]
+    head = [f"efficiency at {density:.3g} deg²" for density in DENSITIES]
+    return markdown(["encoder, layer", "S_ac, r_s of Gabor ach", *head], rows)
+
+
+def alignments() -> dict[str, str]:
+    """Read the alignment of S_ac with people on achromatic Gabors, by encoder."""
+    with (DOCS / "results.csv").open(encoding="utf-8") as file:
+        return {
+            row["observer"].removeprefix("packaged:"): f"{float(row['alignment']):.2f}"
+            for row in csv.DictReader(file)
+            if row["experiment"] == "gabor_achromatic" and row["observer"]
+        }
+
+
+def amplifiers(curves: Sequence[Curve]) -> str:
+    """Equivalent noise and efficiency in strong noise, one row an encoder."""
+    rows = []
+    for curve in curves:
+        fit = noise_masking(curve.csf) if curve.page == PAGES[1] else None
+        if fit is not None:
+            rows.append((f"`{curve.label}`", fit.cells()))
+    names = list(dict.fromkeys(name for _, cells in rows for name in cells))
+    return markdown(
+        ["encoder", *names],
+        [[label, *(cells.get(name, "") for name in names)] for label, cells in rows],
+    )
+
+
+def figure(noisy: Sequence[Curve], curves: Sequence[Curve]) -> Figure:
+    """Sensitivity and efficiency over frequency, and energy over the density of noise."""
+    amplified = [curve for curve in curves if curve.page == PAGES[1]]
+    count = 3 if amplified else 2
+    drawn = Figure(figsize=(4.6 * count, 4.6), layout="constrained")
+    panels = drawn.subplots(1, count)
+    names = list(dict.fromkeys(curve.name for curve in noisy))
+    for panel, variable in zip(panels, ("sensitivity", "efficiency"), strict=False):
+        for curve in noisy:
+            thick = curve.density == DENSITIES[0]
+            style = {"linestyle": "-" if thick else "--"}
+            if curve.layer:
+                style = {"linestyle": ":"}
+            label = f"{curve.label}, {curve.density:.3g} deg²"
+            colour = f"C{names.index(curve.name)}"
+            draw_ends(panel, curve, variable, label=label, color=colour, **style)
+        panel.set(xscale="log", yscale="log", xlabel="Spatial frequency (cpd)")
+        panel.set_xticks(FREQUENCIES, labels=[f"{f:g}" for f in FREQUENCIES])
+        panel.minorticks_off()
+    for density, style in zip(DENSITIES, ("-", "--"), strict=True):
+        for curve in [curve for curve in noisy if curve.density == density][:1]:
+            ideal = 1 / curve.csf["ideal_threshold"].values
+            label = f"ideal observer, {density:.3g} deg²"
+            panels[0].plot(
+                FREQUENCIES, ideal, color="k", linestyle=style, label=label, lw=0.8
+            )
+    panels[0].set_ylabel("Sensitivity (1 / threshold contrast)")
+    for (label, (low, high)), shade in zip(
+        PEOPLE.items(), ("0.75", "0.87"), strict=True
+    ):
+        panels[1].axhspan(low, high, color=shade, label=label, zorder=0)
+    panels[1].axhline(1, color="k", lw=0.8)
+    panels[1].set_ylabel("Efficiency")
+    if amplified:
+        draw_amplifiers(panels[2], amplified)
+    panels[0].legend(fontsize="x-small", loc="upper left")
+    panels[0].set_ylim(8, 1e4)
+    panels[1].legend(
+        *zip(*people_handles(panels[1]), strict=True),
+        fontsize="x-small",
+        loc="lower left",
+    )
+    return drawn
+
+
+def people_handles(panel: Axes) -> list[tuple[Any, str]]:
+    """Keep of a legend's entries those of people; the rest stands in the first panel."""
+    pairs = zip(*panel.get_legend_handles_labels(), strict=True)
+    return [(handle, label) for handle, label in pairs if label in PEOPLE]
+
+
+def draw_ends(panel: Axes, curve: Curve, variable: str, **style: Any) -> None:
+    """Draw values over the level with their intervals."""
+    (level,) = (
+        name for name in ("frequency", "noise_density") if name in curve.csf.dims
+    )
+    value, low, high = curve.ends(variable).T
+    x = curve.csf[level].values
+    error = np.maximum([value - low, high - value], 0)
+    panel.errorbar(x, value, error, marker="o", markersize=3, capsize=2, **style)
+
+
+def draw_amplifiers(panel: Axes, curves: Sequence[Curve]) -> None:
+    """Draw the energy of thresholds over the density of noise."""
+    for curve in curves:
+        draw_ends(panel, curve, "threshold_energy", label=curve.label)
+    panel.set(
+        xlabel="Density of the noise (deg²)", ylabel="Energy of the threshold (deg²)"
+    )
+    panel.set_xscale("symlog", linthresh=1e-8)
+    panel.set_yscale("log")
+    panel.legend(fontsize="x-small")
+
+
+def write_digests(curves: Sequence[Curve]) -> None:
+    """Put a row for each threshold into results.csv, with the digests of page and observer."""
+    path = DOCS / "results.csv"
+    with path.open(encoding="utf-8") as file:
+        rows: list[dict[str, Any]] = [
+            row for row in csv.DictReader(file) if row["experiment"] not in PAGES
+        ]
+    for curve in curves:
+        (level,) = (
+            name for name in ("frequency", "noise_density") if name in curve.csf.dims
+        )
+        ends = {name: curve.ends(name) for name in ("sensitivity", "efficiency")}
+        for i, value in enumerate(curve.csf[level].values):
+            row = {
+                "experiment": curve.page,
+                "observer": curve.observer,
+                "layer": curve.layer or "embedding",
+                "noise_density_deg2": value if level != "frequency" else curve.density,
+                "frequency_cpd": value if level == "frequency" else "",
+                "page_sha256": curve.page_digest,
+                "observer_sha256": curve.card.digest,
+            }
+            for name, values in ends.items():
+                for end, number_ in zip(("", "_low", "_high"), values[i], strict=True):
+                    row[name + end] = number_ if np.isfinite(number_) else ""
+            rows.append(row)
+    path.write_text(csv_text(rows) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    main(*sys.argv[1:])
+    if sys.argv[2:] == ["page"]:
+        write_page(sys.argv[1])
+    else:
+        main(*sys.argv[1:])

@@ -10,6 +10,7 @@ written by hand.
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
@@ -93,9 +94,12 @@ def main(stores: Sequence[str]) -> None:
         pages[path] = put(pages[path], name, table)
     for path, page in pages.items():
         path.write_text(page, encoding="utf-8")
-    (DOCS / "results.csv").write_text(
-        csv_text(list(records(results, scores))) + "\n", encoding="utf-8"
-    )
+    path = DOCS / "results.csv"
+    with path.open(encoding="utf-8") as file:
+        # Those of decision_results.py.
+        others = [row for row in csv.DictReader(file) if row["experiment"] not in TESTS]
+    rows = [*records(results, scores), *others]
+    path.write_text(csv_text(rows) + "\n", encoding="utf-8")
     save(heat_map(board), "results_scores", 90)
     bars = bar_panels(board)
     # Room for the names of all observers above the panels.
