@@ -344,10 +344,12 @@ def staircases(tmp_path: Path) -> Path:
 
 def test_a_staircase_becomes_the_curve_that_was_put_in(staircases: Path) -> None:
     trials = read_trials(staircases)
-    assert trials.total.sum(axis=1).tolist() == [120] * 5
+    assert trials["trials"].sum("contrast_level").values.tolist() == [120] * 5
     fit = fit_trials(trials)
     truth = np.log10(
-        castle_csf(trials.values, luminance=100.0, area=np.pi, direction="achromatic")
+        castle_csf(
+            trials["frequency"], luminance=100.0, area=np.pi, direction="achromatic"
+        )
     )
     inside = (-fit.log10_threshold_high <= truth + 0.03) & (
         truth - 0.03 <= -fit.log10_threshold_low
@@ -419,8 +421,9 @@ def test_trials_of_several_people_are_not_pooled(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"trials of 2 people \(observer: anna, ben\)"):
         read_trials(path)
     trials = read_trials(path, by="observer")
-    assert list(trials) == ["anna", "ben"]
-    assert [int(person.yes.sum()) for person in trials.values()] == [5, 3]
+    assert trials["observer"].values.tolist() == ["anna", "ben"]
+    yes = trials["yes"].sum(["frequency", "contrast_level"])
+    assert yes.values.tolist() == [5, 3]
     with pytest.raises(InputError, match="has no column subject; it has observer"):
         read_trials(path, by="subject")
 

@@ -21,7 +21,7 @@ from psyprobe.files.netcdf import write_netcdf
 from psyprobe.files.output import file_stem, make_folder, write_whole
 from psyprobe.files.terminal import say, show, tell
 from psyprobe.probes.experiments import load_results, load_runs, merge_results
-from psyprobe.probes.export import export
+from psyprobe.probes.export import export, export_trials
 from psyprobe.probes.harnesses import harness_names
 from psyprobe.probes.results import (
     all_scores,
@@ -208,6 +208,7 @@ _WRITING = ("merge", "export", "import")
 _STORE_OPTIONS = {
     "-o FILE": ("output", _WRITING),
     "--keep": ("keep", ("merge",)),
+    "--tidy": ("tidy", ("export",)),
     "--as": ("harness", ("export", "import")),
     "--experiment": ("experiment", ("import",)),
     "--observer": ("observer", ("import",)),
@@ -253,8 +254,10 @@ def _check_options_of_store(arguments: Namespace) -> None:
     """Refuse options that a store action does not take, or lacks."""
     action = arguments.what
     for option, (name, actions) in _STORE_OPTIONS.items():
-        if vars(arguments)[name] is not None and action not in actions:
+        if vars(arguments)[name] not in (None, False) and action not in actions:
             raise InputError(f"store {action} takes no {option}")
+    if arguments.tidy and arguments.harness is not None:
+        raise InputError("--tidy writes a table, and --as files of a harness; give one")
     if arguments.output is None and action in _WRITING:
         raise InputError(f"store {action} needs -o FILE")
     if action == "import" and arguments.harness is None:
@@ -276,9 +279,10 @@ def _work_on(store: Store, path: str, arguments: Namespace) -> tuple[JsonObject,
             return sizes, f"{path}: {before:,} bytes before, {after:,} now"
         case "export":
             file = arguments.output
-            answers = export(store, file)
-            record = {"store": path, "file": file, "answers": answers}
-            return record, f"{file}: {answers:,} answers of {path}"
+            kind = "trials" if arguments.tidy else "answers"
+            count = (export_trials if arguments.tidy else export)(store, file)
+            record = {"store": path, "file": file, kind: count}
+            return record, f"{file}: {count:,} {kind} of {path}"
     contents = summary(store)
     return contents, "\n".join(_summary_lines(contents))
 

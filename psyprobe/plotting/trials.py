@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,11 @@ from psyprobe.analysis.words.fit import STEPS
 from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.human.castle import castle_csf
-from psyprobe.human.points import Conditions
+from psyprobe.human.points import Conditions, Level
 from psyprobe.plotting import axes
 from psyprobe.plotting.people import (
     Human,
+    HumanChoice,
     draw_curve,
     draw_people,
     people_legend,
@@ -28,6 +30,7 @@ from psyprobe.plotting.people import (
 )
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.axes import Axes
 
 _LABELS = {
@@ -177,6 +180,10 @@ def plot_trials(
     direction: str = "achromatic",
     human: Human = "both",
     title: str = "",
+    columns: Mapping[str, str] | None = None,
+    by: str | Sequence[str] = (),
+    where: Mapping[str, object] | None = None,
+    width: float | None = None,
     **options: Option,
 ) -> Axes:
     """Draw the contrast sensitivity measured by a file of trials over the human CSF.
@@ -196,6 +203,10 @@ def plot_trials(
         both.
     title : str, optional
         Title of the axes.
+    columns, by, where : optional
+        As for `psyprobe.analysis.psychometric.read_trials`; each group of `by` has a colour.
+    width : float, optional
+        Of a new figure in mm, with type as journals print it: 85 for one column, 178 for two.
     **options
         As for `psyprobe.analysis.psychometric.fit_trials`, such as ``guess=0.25`` of four
         alternatives.
@@ -210,41 +221,71 @@ def plot_trials(
     Raises
     ------
     InputError
-        The file holds no trials, or a condition is missing.
+        The file holds no trials, their level is another one, or a condition is missing.
     """
-    trials = read_trials(path)
+    axes.check_new(width, ax)
+    trials = read_trials(path, columns=columns, by=by, where=where)
     levels: JsonObject = {"frequency": frequency, "luminance": luminance, "area": area}
-    _check_levels(trials.level, levels)
+    (level,) = json.loads(trials.attrs["levels"])
+    if level not in levels or trials.attrs["axis"] != "contrast":
+        raise InputError(
+            f"{path} has trials over {level} and {trials.attrs['axis']}; give those over "
+            f"{', '.join(levels)} and contrast, or draw fit_trials with plot_psychometric"
+        )
+    _check_levels(level, levels)
     fit = fit_trials(trials, **options)
-    ax = ax or axes.new_axes()
-    x = trials.values
+    with axes.typeset(width):
+        ax = ax or axes.new_axes()
+        _draw_trials(ax, trials, level, fit, levels, direction, read_choice(human))
+        axes.label(
+            ax, _LABELS[level], "Sensitivity (1 / contrast)", title, framed=False
+        )
+        axes.fit_width(ax, width)
+    return ax
+
+
+def _draw_trials(
+    ax: Axes,
+    trials: xr.Dataset,
+    level: Level,
+    fit: PsychometricFit,
+    levels: JsonMapping,
+    direction: str,
+    choice: HumanChoice,
+) -> None:
+    """Draw people, the thresholds of each group of trials, and axes that hold both."""
+    x = trials[level].to_numpy()
     low = float(x[0]) / 1.25
     high = float(x[-1]) * 1.25
-    choice = read_choice(human)
     heights = []
     group = None
     if choice.model:
         curve_x = np.geomspace(low, high, 121)
-        sensitivity = castle_csf(
-            direction=direction, **(levels | {trials.level: curve_x})
-        )
+        sensitivity = castle_csf(direction=direction, **{**levels, level: curve_x})
         name = "Human (castleCSF)"
         draw_curve(ax, curve_x, sensitivity, name, linewidth=axes.scaled(1.6))
         heights.append(sensitivity)
     if choice.measured:
-        group = points_under(Conditions(trials.level, (low, high), direction, **levels))
+        group = points_under(Conditions(level, (low, high), direction, **levels))
     if group is not None:
         draw_people(ax, group.points)
         heights += [data_set.sensitivity for data_set in group.points]
-    heights.append(_draw_thresholds(ax, x, fit))
+    groups = list(np.ndindex(fit.status.shape[:-1]))
+    for group_index, colour in zip(groups, _colours(len(groups)), strict=True):
+        name = ", ".join(
+            axes.printable(str(trials[dim].values[place]))
+            for dim, place in zip(trials["trials"].dims, group_index, strict=False)
+        )
+        heights.append(_draw_thresholds(ax, x, fit, group_index, name, colour))
     axes.level_axis(ax.xaxis, x, margin=1.25)
     finite = np.concatenate([height[np.isfinite(height)] for height in heights])
     axes.log_axis(ax.yaxis, finite, 2)
-    axes.label(
-        ax, _LABELS[trials.level], "Sensitivity (1 / contrast)", title, framed=False
-    )
     people_legend(ax, group)
-    return ax
+
+
+def _colours(count: int) -> Sequence[Any]:
+    """Pick a colour for each group of trials."""
+    return axes.COLOURS[:count] if count <= len(axes.COLOURS) else axes.shades(count)
 
 
 def _check_levels(file_level: str, levels: Mapping[str, float | None]) -> None:
@@ -256,23 +297,31 @@ def _check_levels(file_level: str, levels: Mapping[str, float | None]) -> None:
             raise InputError(f"{name} is the same in all trials; give {name}=")
 
 
-def _draw_thresholds(ax: Axes, x: FloatArray, fit: PsychometricFit) -> FloatArray:
-    """Draw sensitivities with intervals, or arrows, and list heights that the axis must hold."""
-    colour = axes.COLOURS[0]
-    fitted = np.isfinite(fit.log10_threshold)
-    step = fitted & np.isin(fit.status, STEPS)
-    mean = fit.sensitivity
-    low = 10.0**-fit.log10_threshold_high
-    high = 10.0**-fit.log10_threshold_low
+def _draw_thresholds(
+    ax: Axes,
+    x: FloatArray,
+    fit: PsychometricFit,
+    group: tuple[int, ...],
+    name: str,
+    colour: Any,
+) -> FloatArray:
+    """Draw a group's sensitivities with intervals, or arrows, and list heights to be held."""
+    status = fit.status[group]
+    mean = fit.sensitivity[group]
+    fitted = np.isfinite(mean)
+    step = fitted & np.isin(status, STEPS)
+    low = 10.0 ** -fit.log10_threshold_high[group]
+    high = 10.0 ** -fit.log10_threshold_low[group]
     reach = np.stack(
         [mean - np.maximum(low, mean * 1e-2), np.minimum(high, mean * 1e2) - mean]
     )
     ax.plot(
         x[fitted], mean[fitted], color=colour, linewidth=axes.scaled(1.4), zorder=3.6
     )
+    step_label = f"{name}: steps" if name else "steps between two contrasts"
     for selection, fill, label in (
-        (fitted & ~step, colour, "thresholds"),
-        (step, "white", "steps between two contrasts"),
+        (fitted & ~step, colour, name or "thresholds"),
+        (step, "white", step_label),
     ):
         if selection.any():
             ax.errorbar(
@@ -288,7 +337,7 @@ def _draw_thresholds(ax: Axes, x: FloatArray, fit: PsychometricFit) -> FloatArra
                 zorder=4,
                 label=label,
             )
-    above = fit.status == "censored_above"
+    above = status == "censored_above"
     bound = np.where(above, high, low)
     end = np.where(above, bound / _ARROW, bound * _ARROW)
     bounds: list[float] = []

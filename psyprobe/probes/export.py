@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
@@ -112,6 +112,43 @@ def answer_rows(store: Store, count: int) -> Iterator[JsonObject]:
             yield row | _flatten("answer", answered.answer)
 
 
+def export_trials(store: Store, path: str | Path) -> int:
+    """Write the trials of all finished runs in words as CSV, one row a question.
+
+    Parameters
+    ----------
+    store : Store
+        An open store.
+    path : str or Path
+        ``.csv``; `psyprobe.probes.words.tidy.iterate_rows` says what the columns hold.
+
+    Returns
+    -------
+    int
+        Trials written.
+
+    Raises
+    ------
+    InputError
+        The ending is another one, or no finished run has trials.
+    """
+    from psyprobe.probes.words.tidy import count_rows, iterate_rows
+
+    file = Path(path)
+    if file.suffix != ".csv":
+        raise InputError(f"{file} is to be a table of trials; give a name in .csv")
+    records = [record for record in store.runs() if count_rows(record)]
+    if not records:
+        raise InputError(
+            f"{store.name} has no finished run in words, and answers in numbers are no trials; "
+            "export it without --tidy"
+        )
+    views = ((record, store.with_label(record.label)) for record in records)
+    rows = chain.from_iterable(iterate_rows(*view) for view in views)
+    write_whole(file, partial(_write_rows, rows))
+    return sum(map(count_rows, records))
+
+
 def _build_table(store: Store, count: int) -> pd.DataFrame:
     """Build a table of the first `count` answers of a store, with times as dates."""
     import pandas as pd
@@ -166,12 +203,17 @@ def _flatten(prefix: str, value: Any) -> JsonObject:
 
 def _write_csv(store: Store, count: int, path: Path) -> None:
     """Write the first answers of a store as CSV, row by row."""
+    _write_rows(answer_rows(store, count), path)
+
+
+def _write_rows(rows: Iterable[JsonObject], path: Path) -> None:
+    """Write rows with a time as CSV, one by one; their columns need not be the same."""
     columns: dict[str, None] = {}
     with (
         TemporaryFile("w+", encoding="utf-8", dir=path.parent) as body,
         path.open("w", newline="", encoding="utf-8") as file,
     ):
-        for row in answer_rows(store, count):
+        for row in rows:
             time = _EPOCH + timedelta(milliseconds=row["time"])
             row["time"] = time.isoformat(" ", "milliseconds")
             columns |= dict.fromkeys(row)

@@ -147,10 +147,23 @@ class Store:
         StoreError
             A question has none.
         """
+        for answer, _ in self.iterate_timed(keys):
+            yield answer
+
+    def iterate_timed(self, keys: Sequence[str]) -> Iterator[tuple[JsonObject, int]]:
+        """Iterate over answers as `iterate_answers` does, each with its time: milliseconds since
+        1970, UTC.
+        """
         self._check_answered(keys, len(self.missing(keys)))
         for chunk in chunks(keys):
-            answers = self.require_answers(chunk)
-            yield from map(answers.__getitem__, chunk)
+            names = self._stored_names(chunk)
+            rows = self.database.select("answer", "question", names)
+            timed = {
+                names[row[0]]: (self._decode("answer", row, "answer"), row[-1])
+                for row in rows
+            }
+            self._check_answered(chunk, len(set(chunk) - set(timed)))
+            yield from map(timed.__getitem__, chunk)
 
     def add(self, answered: Iterable[Answered]) -> None:
         """Write answers and what their digests stand for, all or nothing.

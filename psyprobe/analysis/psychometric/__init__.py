@@ -14,13 +14,12 @@ from psyprobe.analysis.psychometric.sigmoids import (
     threshold_at,
 )
 from psyprobe.analysis.psychometric.statuses import STATUSES, WITH_THRESHOLD
-from psyprobe.analysis.psychometric.trials import Trials, fit_trials, read_trials
+from psyprobe.analysis.psychometric.trials import fit_trials, read_trials
 
 __all__ = [
     "STATUSES",
     "WITH_THRESHOLD",
     "PsychometricFit",
-    "Trials",
     "fit_psychometric",
     "fit_trials",
     "isotonic_fit",

@@ -9,9 +9,9 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -322,29 +322,68 @@ def _label_logs(reply: Answer, prompt: Prompt) -> dict[str, float]:
     return logs
 
 
+class TrialReply(NamedTuple):
+    """One question of a run, with its answer as it was read."""
+
+    #: As the schedule logged the trial, and the stored answer with its time: milliseconds since
+    #: 1970, UTC.
+    trial: JsonObject
+    answer: JsonObject
+    milliseconds: int
+    #: The prompt, and the same in the order of this question.
+    prompt: Prompt
+    variant: Prompt
+    polarity: int
+    reply: Answer
+    reading: Read
+
+
+def iterate_replies(record: RunRecord, store: Store) -> Iterator[TrialReply]:
+    """Iterate over the questions of a run in the order of asking, and read their answers."""
+    layout = record.layout
+    trials = record.outcome["trials"]
+    alternatives = Task.from_dict(layout["task"]).alternatives
+    prompts = {prompt.id: prompt for prompt in map(Prompt.from_dict, layout["prompts"])}
+    answers = store.iterate_timed([trial["key"] for trial in trials])
+    for trial, (answer, milliseconds) in zip(trials, answers, strict=True):
+        prompt = prompts[trial["prompt"]]
+        variant, polarity = prompt.interpret(trial["order"], alternatives)
+        answered = answer["reply"] is not None
+        reply = Answer.from_dict(answer["reply"]) if answered else _NO_ANSWER
+        reading = read_answer(reply, variant) if answered else Read("")
+        yield TrialReply(
+            trial, answer, milliseconds, prompt, variant, polarity, reply, reading
+        )
+
+
+def choose_readouts(
+    record: RunRecord, readings: Iterable[tuple[str, Read]]
+) -> dict[str, Readout]:
+    """Choose for each prompt which reading of its answers counts, by (prompt, reading)."""
+    readings_by_prompt: defaultdict[str, list[Read]] = defaultdict(list)
+    for prompt, reading in readings:
+        if reading.text:
+            readings_by_prompt[prompt].append(reading)
+    setting = record.layout["asking"]["readout"]
+    names = [prompt["id"] for prompt in record.layout["prompts"]]
+    return {name: choose_readout(readings_by_prompt[name], setting) for name in names}
+
+
 def _read_rows(
     record: RunRecord, store: Store
 ) -> tuple[list[JsonObject], TotalCost, Counter[str]]:
     """Read every answer of a run as table rows, with its cost and replaced settings."""
-    layout = record.layout
-    trials = record.outcome["trials"]
-    (level,) = layout["levels"]
-    task = Task.from_dict(layout["task"])
-    axis = task.axis
+    (level,) = record.layout["levels"]
+    axis = Task.from_dict(record.layout["task"]).axis
     assert axis is not None
-    prompts = {prompt.id: prompt for prompt in map(Prompt.from_dict, layout["prompts"])}
     rows: list[JsonObject] = []
     readings: list[Read] = []
     polarities: list[int] = []
     substitutions: Counter[str] = Counter()
     total_cost = TotalCost()
-    answers = store.iterate_answers([trial["key"] for trial in trials])
-    for trial, answer in zip(trials, answers, strict=True):
-        prompt = prompts[trial["prompt"]]
-        variant, polarity = prompt.interpret(trial["order"], task.alternatives)
+    for entry in iterate_replies(record, store):
+        trial, answer, _, prompt, variant, polarity, reply, reading = entry
         answered = answer["reply"] is not None
-        reply = Answer.from_dict(answer["reply"]) if answered else _NO_ANSWER
-        reading = read_answer(reply, variant) if answered else Read("")
         readings.append(reading)
         polarities.append(polarity)
         substitutions.update(
@@ -384,14 +423,8 @@ def _read_rows(
         if reply.first_tokens:
             row["first_tokens"] = json.dumps(reply.first_tokens, ensure_ascii=False)
         rows.append(row)
-    readings_by_prompt: defaultdict[str, list[Read]] = defaultdict(list)
-    for row, reading in zip(rows, readings, strict=True):
-        if reading.text:
-            readings_by_prompt[row["prompt"]].append(reading)
-    setting = layout["asking"]["readout"]
-    readouts = {
-        name: choose_readout(readings_by_prompt[name], setting) for name in prompts
-    }
+    prompts = [row["prompt"] for row in rows]
+    readouts = choose_readouts(record, zip(prompts, readings, strict=True))
     for row, reading, polarity in zip(rows, readings, polarities, strict=True):
         row["readout"] = readout = readouts[row["prompt"]]
         row["response"] = response_value(reading, readout, polarity)

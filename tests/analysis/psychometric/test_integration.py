@@ -182,15 +182,18 @@ def test_few_trials_of_a_file_are_integrated_by_person(tmp_path: Path) -> None:
             lines += [f"{person},4,{contrast[level]},{answer:d}" for answer in answers]
     path = tmp_path / "trials.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
-    fits = [fit_trials(trials) for trials in read_trials(path, by="observer").values()]
-    thresholds, low, high = np.array(
-        [
-            (fit.log10_threshold, fit.log10_threshold_low, fit.log10_threshold_high)
-            for fit in fits
-        ]
-    )[..., 0].T
+    fit = fit_trials(read_trials(path, by="observer"))
+    assert fit.status.shape == (len(truth), 1)
+    thresholds, low, high = (
+        ends[:, 0]
+        for ends in (
+            fit.log10_threshold,
+            fit.log10_threshold_low,
+            fit.log10_threshold_high,
+        )
+    )
     assert ((low <= truth) & (truth <= high)).all()
-    assert max(fit.log10_width[0] for fit in fits) < 1.0
+    assert fit.log10_width.max() < 1.0
     mean = group_mean(thresholds, (high - low) / 3.92)
     assert mean.low < -1.7 < mean.high
     assert mean.tau == pytest.approx(0.4, abs=0.2)
