@@ -31,8 +31,9 @@ from psyprobe.plotting import (
     plot_psychometric,
     plot_trials,
     save_figure,
+    share_legend,
 )
-from psyprobe.plotting.axes import short_name, tick_texts, title_of
+from psyprobe.plotting.axes import short_name, tick_texts, title_of, typeset
 from psyprobe.plotting.feature_parts import contour_parts
 from psyprobe.probes.results import plot
 
@@ -426,6 +427,71 @@ def test_trials_of_several_people_are_not_pooled(tmp_path: Path) -> None:
     assert yes.values.tolist() == [5, 3]
     with pytest.raises(InputError, match="has no column subject; it has observer"):
         read_trials(path, by="subject")
+
+
+def test_groups_of_trials_fit_a_column(staircases: Path) -> None:
+    """Two people at 85 mm, each with a colour, and columns of another name."""
+    lines = staircases.read_text(encoding="utf-8").splitlines()[2:]
+    rows = [f"{'ben' if i % 2 else 'anna'},{line}" for i, line in enumerate(lines)]
+    path = staircases.with_name("groups.csv")
+    path.write_text("who,sf,contrast,correct\n" + "\n".join(rows), encoding="utf-8")
+    ax = plot_trials(
+        path,
+        luminance=100.0,
+        area=np.pi,
+        human="model",
+        columns={"sf": "frequency"},
+        by="who",
+        width=85,
+    )
+    assert ax.figure.get_size_inches()[0] == pytest.approx(85 / 25.4)
+    assert {"anna", "ben"} <= {str(line.get_label()) for line in ax.containers}
+    check_texts(ax.figure)
+
+
+def test_panels_at_178_mm_share_a_legend(staircases: Path) -> None:
+    contrast, yes = np.geomspace(0.01, 0.1, 6), [0, 1, 4, 7, 9, 10]
+    fit = fit_psychometric(contrast, yes, 10)
+    with typeset(178):
+        figure = plt.figure(figsize=(178 / 25.4, 140 / 25.4), layout="constrained")
+        panels = figure.subplots(2, 2).flat
+        contour(of_page("gabor_achromatic"), panels[0])
+        contour(of_page("noise_achromatic"), panels[1])
+        plot_trials(staircases, panels[2], luminance=100.0, area=np.pi)
+        plot_psychometric(fit, panels[3], answers=(contrast, yes, 10), values=["mine"])
+        share_legend(figure)
+    assert not any(ax.get_legend() for ax in figure.axes)
+    (legend,) = figure.legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert {"Human (castleCSF)", "thresholds", "mine"} <= set(names)
+    assert len(names) == len(set(names))
+    check_texts(figure)
+
+
+def check_texts(figure: Figure) -> None:
+    """Check that no text is cut by the figure's edge, and none lies on another."""
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    hidden = set()
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            ticks = {*axis.get_major_ticks(), *axis.get_minor_ticks()}
+            for tick in ticks - {*axis._update_ticks()}:
+                hidden |= {tick.label1, tick.label2}
+    boxes = [
+        (text.get_text(), text.get_window_extent(renderer))
+        for text in figure.findobj(matplotlib.text.Text)
+        if text.get_visible() and text.get_text().strip() and text not in hidden
+    ]
+    edge = figure.bbox
+    for name, box in boxes:
+        assert box.x0 >= -2 and box.x1 <= edge.x1 + 2, f"{name!r} is cut"
+        assert box.y0 >= -2 and box.y1 <= edge.y1 + 2, f"{name!r} is cut"
+    for i, (name, box) in enumerate(boxes):
+        for other, beside in boxes[i + 1 :]:
+            wide = min(box.x1, beside.x1) - max(box.x0, beside.x0)
+            high = min(box.y1, beside.y1) - max(box.y0, beside.y0)
+            assert wide <= 2 or high <= 2, f"{name!r} lies on {other!r}"
 
 
 def test_a_condition_that_is_missing_is_asked_for(staircases: Path) -> None:

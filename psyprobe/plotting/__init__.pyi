@@ -1,4 +1,5 @@
 from psyprobe.plotting.axes import save_figure as save_figure
+from psyprobe.plotting.axes import share_legend as share_legend
 from psyprobe.plotting.features import contour as contour
 from psyprobe.plotting.features import contours as contours
 from psyprobe.plotting.features import matched_contrast as matched_contrast

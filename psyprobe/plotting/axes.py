@@ -285,6 +285,28 @@ def legend_below(canvas: Any, handles: Sequence[Any], title: str) -> None:
         canvas.legend(**style, loc="outside lower center")
 
 
+def share_legend(figure: Figure, title: str = "") -> None:
+    """Replace the legends of all axes of a figure by one below them.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        With a constrained layout, on whose axes figures were drawn by ``ax=``.
+    title : str, optional
+        Of the legend.
+    """
+    handles: dict[str, Any] = {}
+    for ax in figure.axes:
+        legend = ax.get_legend()
+        if legend is not None:
+            names = [text.get_text() for text in legend.get_texts()]
+            handles = dict(zip(names, legend.legend_handles, strict=True)) | handles
+            legend.remove()
+    for name, handle in handles.items():
+        handle.set_label(name)
+    legend_below(figure, [*handles.values()], title)
+
+
 def _width_in_inches(canvas: Any) -> float:
     """Measure the width of a figure, or of the grid cell that holds axes."""
     width = float(canvas.get_figure(root=True).get_size_inches()[0])
