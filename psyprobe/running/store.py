@@ -156,7 +156,7 @@ class Store:
         """
         self._check_answered(keys, len(self.missing(keys)))
         for chunk in chunks(keys):
-            names = self._stored_names(chunk)
+            names = self.stored_names(chunk)
             rows = self.database.select("answer", "question", names)
             timed = {
                 names[row[0]]: (self._decode("answer", row, "answer"), row[-1])
