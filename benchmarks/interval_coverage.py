@@ -31,7 +31,11 @@ from psyprobe.analysis.psychometric import (
     fit_psychometric,
     psychometric_function,
 )
-from psyprobe.analysis.psychometric.csf_posterior import log_parabola
+from psyprobe.analysis.psychometric.csf_posterior import (
+    CONTRADICTION,
+    CsfGrid,
+    log_parabola,
+)
 from psyprobe.analysis.words.csf import prompt_mean
 from psyprobe.analysis.words.fit import ChatFit
 from psyprobe.probes.designs import QuestPlus, QuickCSF
@@ -321,6 +325,55 @@ def posteriors(rng: np.random.Generator, size: int) -> Iterator[Row]:
         )
 
 
+def off_parabola(rng: np.random.Generator, size: int) -> Iterator[Row]:
+    """Thresholds by qCSF in two intervals, of curves that deviate from a log-parabola."""
+    frequencies = (0.5, *FREQUENCIES)
+    contrasts = np.geomspace(0.001, 1.0, 61)
+    for spread in (0.0, 0.12, 0.2):
+        for name, csf in (("learned", CsfGrid()), ("0.07", CsfGrid(deviation=0.07))):
+            held = []
+            length = []
+            odds = []
+            for seed in range(max(6, size // 10)):
+                curve = log_parabola(
+                    np.array(frequencies),
+                    rng.uniform(1.8, 2.4),
+                    rng.uniform(0.3, 0.6),
+                    rng.uniform(0.4, 0.6),
+                    rng.uniform(0.4, 0.8),
+                )
+                true = curve + rng.normal(0, spread, curve.size)
+                asking = QuickCSF(
+                    frequencies,
+                    contrasts,
+                    chance=0.5,
+                    stop=0.0,
+                    n_max=180,
+                    csf=csf,
+                    seed=seed,
+                )
+                while not asking.finished:
+                    (level,) = asking.ask(1)
+                    threshold = -true[frequencies.index(level.value)]
+                    x = np.log10(level.contrast)
+                    right = psychometric_function(
+                        x, threshold, 0.6, 0.5, 0.02, function="logistic"
+                    )
+                    asking.tell(level, float(rng.random() < right))
+                found = asking.estimate()
+                held.append((found.low <= true) & (true <= found.high))
+                length.append(found.high - found.low)
+                odds.append(found.misfit.bayes_factor)
+            told = np.mean(np.array(odds) > CONTRADICTION)
+            yield Row(
+                "posterior, qCSF",
+                f"2 intervals, 6 frequencies, 30 questions each, {spread:g} off a parabola; "
+                f"deviation {name}; Bayes factor above 3 in {100 * told:.0f} %",
+                np.concatenate(held),
+                np.concatenate(length),
+            )
+
+
 def choices(rng: np.random.Generator, size: int) -> Iterator[Row]:
     """Thresholds by QUEST+ in two intervals, each trial in both orders, that ends where they look
     narrow enough."""
@@ -547,6 +600,7 @@ KINDS = {
     "psychometric": psychometric,
     "words": words,
     "posteriors": posteriors,
+    "off_parabola": off_parabola,
     "alignment": alignment,
     "matching": matching,
     "proportions": proportions,

@@ -8,7 +8,7 @@ deviate from the truncated log-parabola.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -21,8 +21,9 @@ from psyprobe.analysis.psychometric.posterior import (
     Posterior,
     csf_width_and_rates,
     detection_probability,
+    normalised_weights,
 )
-from psyprobe.errors import unknown_name
+from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -81,16 +82,56 @@ class CsfGrid:
     ----------
     gain, peak, bandwidth, truncation : ndarray
         See `log_parabola`.
-    deviation : float
+    deviation : float or tuple of float
         Standard deviation in log10 units by which frequencies deviate from the parabola; 0 for the
-        parabola itself, as qCSF was published. It also bridges the steps of the grid.
+        parabola itself, as qCSF was published. Of several, ascending, the answers choose.
+    deviation_prior : tuple of float, optional
+        Prior weight of each deviation; equal unless given.
+
+    Raises
+    ------
+    InputError
+        Deviations are not ascending from 0 up, or have another number of weights.
+
+    Examples
+    --------
+    >>> CsfGrid(deviation=0.07).deviations, len(CsfGrid().deviations)
+    ((0.07,), 7)
     """
 
     gain: FloatArray = field(default_factory=lambda: np.linspace(0.5, 3.2, 19))
     peak: FloatArray = field(default_factory=lambda: np.linspace(-0.3, 1.3, 9))
     bandwidth: FloatArray = field(default_factory=lambda: np.linspace(0.0, 1.2, 7))
     truncation: FloatArray = field(default_factory=lambda: np.linspace(0.02, 1.6, 6))
-    deviation: float = 0.07
+    deviation: float | tuple[float, ...] = (0.02, 0.05, 0.1, 0.15, 0.22, 0.33, 0.5)
+    deviation_prior: tuple[float, ...] = (1.0,)
+
+    def __post_init__(self) -> None:
+        steps = np.diff((0.0, *self.deviations))
+        if not ((steps[1:] > 0).all() and steps[0] >= 0):
+            raise InputError(
+                f"deviations from the parabola are {self.deviation} log10; give ascending values "
+                "of at least 0"
+            )
+        self.deviation_weights()
+
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """List the standard deviations from the parabola, log10."""
+        deviation = self.deviation
+        return deviation if isinstance(deviation, tuple) else (deviation,)
+
+    def deviation_weights(self) -> FloatArray:
+        """Scale the prior weights of the deviations to sum to 1."""
+        deviations = np.array(self.deviations)
+        return normalised_weights(deviations, np.array(self.deviation_prior))
+
+    def fewer_deviations(self) -> CsfGrid:
+        """Keep one in three of many deviations: enough to choose questions by."""
+        if len(self.deviations) < 4:
+            return self
+        weights = tuple(self.deviation_weights()[1::3].tolist())
+        return replace(self, deviation=self.deviations[1::3], deviation_prior=weights)
 
     def parameters(self) -> FloatArray:
         """List every combination of the parameters, shape (P, 4)."""
@@ -124,19 +165,41 @@ def people_prior(grid: Grid) -> tuple[Grid, CsfGrid]:
         peak=np.linspace(-0.2, 0.9, 9),
         bandwidth=np.linspace(0.2, 0.9, 8),
         truncation=np.linspace(0.05, 0.9, 6),
+        # Curves of ordinary eyes lie near a parabola.
+        deviation_prior=(1.0, 2.0, 3.0, 2.0, 1.0, 0.5, 0.25),
     )
     return people_grid, csf
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """How far answers deviate from every log-parabola."""
+
+    #: Posterior mean of the standard deviation of frequencies from it, and its interval, log10.
+    deviation: float
+    low: float
+    high: float
+    #: Odds of any deviation above the smallest on the grid against that one, by the answers alone;
+    #: 1 where the grid has but one.
+    bayes_factor: float
+
+
+#: How often the dispersion of many answers told at once is estimated anew.
+_DISPERSION_STEPS = 3
+#: A Bayes factor above it contradicts the parabola; so do 5 to 11 % of true ones, by chance.
+CONTRADICTION = 3.0
 
 
 class CsfPosterior(Posterior):
     """Posterior of a contrast sensitivity function that may deviate from a truncated log-parabola.
 
     log10 sensitivity at each tested frequency is that of the parabola plus a deviation, normal with
-    mean 0. So answers at one frequency inform others through the parabola, while a curve that is no
-    parabola still comes out right at tested frequencies: intervals hold the truth of observers that
-    the model does not fit. Given the parabola, the width and the rates of guess and lapse, which
-    all frequencies share, frequencies are independent; so the joint posterior is exactly one table
-    of thresholds for each frequency and one over the parabolas.
+    mean 0 and a standard deviation that is learned. So answers at one frequency inform others
+    through the parabola, while a curve that is no parabola still comes out right at tested
+    frequencies: intervals hold the truth of observers that the model does not fit. Given the
+    parabola, the standard deviation, the width and the rates of guess and lapse, which all
+    frequencies share, frequencies are independent; so the joint posterior is exactly one table of
+    thresholds for each frequency and one over what they share.
 
     Parameters
     ----------
@@ -180,18 +243,108 @@ class CsfPosterior(Posterior):
             csr_array((np.ones(count), (cells, np.arange(count))), shape=(t, count))
             for cells in self._cell
         ]
-        self._spread = _spread(grid.threshold, csf.deviation)
+        self.csf = csf
+        # Rows of tables are thresholds or parabolas; columns are deviations x widths x rates.
+        self._spreads = np.stack(
+            [_spread(grid.threshold, deviation) for deviation in csf.deviations]
+        )
+        columns = len(self._spreads) * w * g * l
         self._likelihood = [np.ones((t, w * g * l)) for _ in frequencies]
-        self._smooth = [np.ones((t, w * g * l)) for _ in frequencies]
+        self._smooth = [np.ones((t, columns)) for _ in frequencies]
         prior = (
             grid.width_prior[:, None, None]
             * grid.guess_prior[:, None]
             * grid.lapse_prior
         )
         with np.errstate(divide="ignore"):
-            self._log_prior = np.log(prior).reshape(-1)
-        self._log = np.zeros((count, w * g * l))
+            self._log_prior = np.log(
+                np.multiply.outer(csf.deviation_weights(), prior)
+            ).reshape(-1)
+        self._log = np.zeros((count, columns))
         self._update_shared_mass()
+
+    def with_grid(self, csf: CsfGrid) -> CsfPosterior:
+        """Compute the posterior that the same answers give on another grid of curves."""
+        other = CsfPosterior(tuple(self._frequencies.tolist()), self.grid, csf)
+        other.dispersion = self.dispersion
+        other._answers = self._answers
+        other._catch = self._catch
+        other._log_likelihoods = self._log_likelihoods
+        other._update_all()
+        return other
+
+    def tell_all(self, answers: Iterable[tuple[int | None, float, float]]) -> None:
+        """Update the posterior by many answers at once; each as `tell` takes it."""
+        for answer in answers:
+            self._take(*answer)
+        self._update_all()
+        if any(answer.soft for row in self._answers for answer in row):
+            # The dispersion is about a function that itself depends on it.
+            for _ in range(_DISPERSION_STEPS):
+                self._update_dispersion()
+
+    def _update_all(self) -> None:
+        """Update the evidence at all frequencies, and then what they share."""
+        for place in range(len(self._cell)):
+            self._update_evidence(place)
+        self._update_shared_mass()
+
+    def misfit(self, level: float = 0.95) -> Misfit:
+        """Compute how far the answers deviate from any parabola, and the odds that they do.
+
+        Parameters
+        ----------
+        level : float
+            Posterior probability that the interval of the deviation holds.
+
+        Examples
+        --------
+        Without answers, all of the grid is as likely as before:
+
+        >>> misfit = csf_posterior((1.0, 4.0), (0.002, 0.95)).misfit()
+        >>> round(misfit.deviation, 3), round(misfit.bayes_factor, 3)
+        (0.196, 1.0)
+        """
+        deviations = np.array(self.csf.deviations)
+        prior = self.csf.deviation_weights()
+        mass = self._mass.reshape(-1, deviations.size, self._likelihood[0].shape[1])
+        mass = mass.sum(axis=(0, 2))
+        # A deviation stands for those up to halfway to its neighbours.
+        edges = np.interp(
+            np.arange(deviations.size + 1) - 0.5, np.arange(deviations.size), deviations
+        )
+        ends = np.interp(
+            [(1 - level) / 2, (1 + level) / 2], np.append(0.0, mass.cumsum()), edges
+        )
+        odds = 1.0
+        if deviations.size > 1:
+            odds = float(
+                mass[1:].sum() / prior[1:].sum() / max(mass[0] / prior[0], 1e-300)
+            )
+        low, high = ends.tolist()
+        return Misfit(float(mass @ deviations), low, high, odds)
+
+    def deviations(self) -> tuple[FloatArray, FloatArray]:
+        """Compute by how much log10 sensitivity lies above the parabola at each frequency.
+
+        Returns
+        -------
+        mean, sd : ndarray, shape (F,)
+            Of the posterior.
+        """
+        moments = np.empty((2, len(self._cell)))
+        values = self.grid.threshold
+        above = values - values[:, None]
+        for place, likelihood in enumerate(self._likelihood):
+            parabola = self._gather[place] @ self._mass / self._smooth[place]
+            parts = np.split(parabola, len(self._spreads), axis=1)
+            joint = np.zeros_like(above)
+            for spread, part in zip(self._spreads, parts, strict=True):
+                joint += spread * (likelihood @ part.T)
+            joint /= joint.sum()
+            mean = (joint * above).sum()
+            moments[:, place] = mean, np.sqrt((joint * (above - mean) ** 2).sum())
+        return moments[0], moments[1]
 
     def mean_parameters(self) -> dict[str, float]:
         """Compute the posterior means of the log-parabola's four parameters."""
@@ -209,7 +362,9 @@ class CsfPosterior(Posterior):
         row, column = np.unravel_index(flat, self._mass.shape)
         draws = np.empty((n, len(self._cell)))
         for place, cells in enumerate(self._cell):
-            density = self._spread[:, cells[row]] * self._likelihood[place][:, column]
+            deviation, rates = np.divmod(column, self._likelihood[place].shape[1])
+            spread = self._spreads[deviation, :, cells[row]].T
+            density = spread * self._likelihood[place][:, rates]
             cumulative = np.cumsum(density, axis=0)
             u = rng.random(n) * cumulative[-1]
             cell = (cumulative < u).sum(axis=0)
@@ -233,7 +388,12 @@ class CsfPosterior(Posterior):
         # The parabola by the answers at other frequencies, the deviation from it, and the answers
         # at this frequency.
         parabola = self._gather[place] @ self._mass / self._smooth[place]
-        joint = (self._spread @ parabola) * self._likelihood[place]
+        by_deviation = np.split(parabola, len(self._spreads), axis=1)
+        threshold = sum(
+            spread @ part
+            for spread, part in zip(self._spreads, by_deviation, strict=True)
+        )
+        joint = threshold * self._likelihood[place]
         joint = (joint / joint.sum()).reshape(self.grid.shape)
         g = self.grid.guess[:, None]
         l = self.grid.lapse
@@ -257,20 +417,21 @@ class CsfPosterior(Posterior):
         before = self._smooth[place]
         # Relative to the highest of all rates: these differ in evidence, which must not be lost.
         self._likelihood[place] = np.exp(log - log.max())
-        self._smooth[place] = np.maximum(
-            self._spread.T @ self._likelihood[place], 1e-200
-        )
+        smooth = [spread.T @ self._likelihood[place] for spread in self._spreads]
+        self._smooth[place] = np.maximum(np.concatenate(smooth, axis=1), 1e-200)
         self._log += (np.log(self._smooth[place]) - np.log(before))[self._cell[place]]
 
     def _update_shared_mass(self) -> None:
         """Update the posterior mass of the parabola and rates from all answers."""
         catch = self._catch[0] + self._catch[1] / self.dispersion
-        catch = np.broadcast_to(catch, self.grid.shape[1:]).reshape(-1)
+        shape = (len(self._spreads), *self.grid.shape[1:])
+        catch = np.broadcast_to(catch, shape).reshape(-1)
         self._mass = self._normalised(self._log + (self._log_prior + catch))
 
     def _shared_mass(self) -> FloatArray:
         """Sum the posterior mass over parabolas: what is left is over width and rates."""
-        return np.asarray(self._mass.sum(axis=0).reshape(self.grid.shape[1:]))
+        mass = self._mass.sum(axis=0).reshape(-1, *self.grid.shape[1:])
+        return np.asarray(mass.sum(axis=0))
 
 
 def _spread(threshold: FloatArray, deviation: float) -> FloatArray:

@@ -20,7 +20,7 @@ lapse a value, and one table of common width x guess x lapse that ties them toge
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -71,7 +71,7 @@ def detection_probability(
     return np.asarray(expit(z) if function == "logistic" else ndtr(z))
 
 
-def _normalised_weights(values: FloatArray, prior: FloatArray) -> FloatArray:
+def normalised_weights(values: FloatArray, prior: FloatArray) -> FloatArray:
     """Scale prior weights to sum to 1; a single weight stands for all values."""
     weights = np.asarray(prior, dtype=np.float64)
     if weights.size == 1:
@@ -128,7 +128,7 @@ class Grid:
             values = np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64))
             object.__setattr__(self, name, values)
             if name != "threshold":
-                weights = _normalised_weights(values, getattr(self, f"{name}_prior"))
+                weights = normalised_weights(values, getattr(self, f"{name}_prior"))
                 object.__setattr__(self, f"{name}_prior", weights)
         if self.function not in _REACH:
             raise unknown_name(
@@ -450,6 +450,20 @@ class Posterior(ABC):
         response : float
             1 yes, 0 no, or a probability of yes.
         """
+        self._take(place, x, response)
+        if place is not None:
+            self._update_evidence(place)
+        self._update_shared_mass()
+        if 0 < response < 1:
+            self._update_dispersion()
+
+    def tell_all(self, answers: Iterable[tuple[int | None, float, float]]) -> None:
+        """Update the posterior by many answers, in order; each as `tell` takes it."""
+        for answer in answers:
+            self.tell(*answer)
+
+    def _take(self, place: int | None, x: float, response: float) -> None:
+        """Multiply the likelihood of an answer into what the posterior is made of."""
         answer = Answer(x, response)
         if place is None:
             guess = self.grid.guess[:, None]
@@ -457,10 +471,6 @@ class Posterior(ABC):
         else:
             self._answers[place].append(answer)
             self._add(place, answer)
-            self._update_evidence(place)
-        self._update_shared_mass()
-        if answer.soft:
-            self._update_dispersion()
 
     def expected(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Compute one value's posterior of threshold and width, and the expected rates with it.

@@ -49,6 +49,8 @@ METHODS = ("counts", "logits", "posterior")
 FEW = 3
 #: Endings of the names of a value and of the ends of its interval.
 _ENDS = ("", "_low", "_high")
+#: How far a curve of qCSF deviates from the log-parabola.
+_MISFIT = ("misfit", "misfit_low", "misfit_high", "misfit_bayes_factor")
 _THRESHOLDS = ("threshold", "threshold_low", "threshold_high")
 
 _COPIED = (
@@ -134,7 +136,9 @@ def chat_csf(
 
         In noise of a stated density also what
         `psyprobe.analysis.efficiency.scores.add_efficiency` adds; of decision stages what
-        `psyprobe.analysis.efficiency.learning.add_learning` adds.
+        `psyprobe.analysis.efficiency.learning.add_learning` adds. After qCSF: `misfit`, the
+        standard deviation of frequencies from the log-parabola, with its interval and Bayes factor,
+        and `deviation` of each.
 
     Raises
     ------
@@ -326,7 +330,7 @@ def _joined(
     """Join the fits of different prompts."""
     values: JsonObject = {}
     for name, first in vars(parts[0][1]).items():
-        if name != "samples":
+        if name not in ("samples", "misfit", "deviations"):
             values[name] = np.empty(shape, dtype=first.dtype)
             for rows, part in parts:
                 values[name][rows] = getattr(part, name)
@@ -529,6 +533,10 @@ def _dataset(
         "n_usable": usable.sum(axis=0),
         "log10_threshold_samples": chat_fit.samples,
     }
+    if chat_fit.misfit is not None and chat_fit.deviations is not None:
+        values |= zip(_MISFIT, chat_fit.misfit.T, strict=True)
+        values["deviation"] = chat_fit.deviations[:, 0]
+        values["deviation_sd"] = chat_fit.deviations[:, 1]
     for end, mean in zip(_ENDS, means, strict=True):
         values[f"mean_sensitivity{end}"] = 10.0**mean
     for name in (*_THRESHOLDS, "raw_threshold", "dprime_threshold"):

@@ -14,7 +14,7 @@ import json
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -366,6 +366,10 @@ class ChatFit:
     p_value: FloatArray
     #: Thresholds of fits to resampled images, shape (B, P, F).
     samples: FloatArray | None = None
+    #: Of posteriors of whole curves: `Misfit` of each prompt, shape (P, 4), and mean and standard
+    #: deviation of how far log10 sensitivity lies above the parabola, shape (P, 2, F).
+    misfit: FloatArray | None = None
+    deviations: FloatArray | None = None
 
 
 def fit_counts(
@@ -467,7 +471,7 @@ def _count_fields(
     values: JsonObject = {
         field.name: np.array(getattr(fit, field.name))
         for field in fields(ChatFit)
-        if field.name != "samples"
+        if field.default is MISSING
     }
     values["status"] = values["status"].astype("<U16")
     if resampled_sums is not None:

@@ -13,6 +13,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -171,14 +172,22 @@ def update_posteriors(
     session : int, optional
         Told is this one alone.
     """
-    posteriors = {int(prompt): _prior_of(cells) for prompt in prompt_indices}
+    answers: dict[int, list[tuple[int | None, float, float]]] = {
+        int(prompt): [] for prompt in prompt_indices
+    }
     for answer in answers_of_trials(cells):
-        posterior = posteriors.get(answer.prompt)
-        if posterior is not None and session in (None, answer.session):
+        if answer.prompt in answers and session in (None, answer.session):
             shift = 0.0 if offsets is None else float(offsets[answer.session])
-            for response in answer.answers:
-                posterior.tell(answer.value_index, answer.x - shift, response)
-    return list(posteriors.values())
+            answers[answer.prompt] += [
+                (answer.value_index, answer.x - shift, response)
+                for response in answer.answers
+            ]
+    posteriors = []
+    for answers_of_prompt in answers.values():
+        posterior = _prior_of(cells)
+        posterior.tell_all(answers_of_prompt)
+        posteriors.append(posterior)
+    return posteriors
 
 
 def _prior_of(cells: fit.TrialCells) -> Posterior:
@@ -291,11 +300,17 @@ def _posterior_fields(
     status[has_trials & (threshold > high)] = "censored_above"
     status[has_trials & (threshold < low)] = "censored_below"
     measured = status == "ok"
-    curves = [
-        posterior.draw(settings.resamples, settings.seed)
-        for posterior in posteriors
-        if isinstance(posterior, CsfPosterior)
-    ]
+    of_curves = [p for p in posteriors if isinstance(p, CsfPosterior)]
+    of_csf: dict[str, AnyArray] = {}
+    if of_curves:
+        draws = [p.draw(settings.resamples, settings.seed) for p in of_curves]
+        misfits = [astuple(p.misfit(confidence)) for p in of_curves]
+        deviations = np.array([p.deviations() for p in of_curves])
+        of_csf = {
+            "samples": -np.stack(draws, axis=1),
+            "misfit": np.array(misfits),
+            "deviations": deviations,
+        }
     raw = threshold_at(0.5, threshold, width, guess, lapse, function=settings.function)
     return {
         "status": status,
@@ -307,7 +322,7 @@ def _posterior_fields(
         "lapse": lapse,
         "log10_raw_threshold": np.where(measured, raw, np.nan),
         "p_value": np.full(threshold.shape, np.nan),
-        **({"samples": -np.stack(curves, axis=1)} if curves else {}),
+        **of_csf,
     }
 
 

@@ -29,6 +29,7 @@ from psyprobe.analysis.efficiency.scores import (
     mean_entries,
     training_notes,
 )
+from psyprobe.analysis.psychometric.csf_posterior import CONTRADICTION
 from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import (
     OBSERVER,
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
 UNSURE = "contrast below 0.03 on a screen that nobody measured"
 #: Below this agreement, text should count and not the first token.
 ENOUGH = 0.95
+#: Posterior standard deviations of a frequency off its parabola that are named.
+_LARGE_DEVIATION = 3.0
 
 
 @dataclass(frozen=True)
@@ -578,6 +581,7 @@ def score_chat(
                 *fit_notes(
                     *(str(result.attrs.get(name, "")) for name in _FIT_ATTRIBUTES)
                 ),
+                *misfit_notes(csf),
             ),
             refusals=describe_refusals(result.attrs),
             sessions=(
@@ -623,6 +627,44 @@ def session_notes(csf: xr.Dataset) -> tuple[str, ...]:
     if is_guessed and not experiment_table(csf, "noise").get("density"):
         note += " and 0.15 below a contrast of 0.03 on one that nobody measured"
     return (*notes, note)
+
+
+def misfit_notes(csf: xr.Dataset) -> tuple[str, ...]:
+    """Describe how far curves measured by qCSF deviate from its log-parabola.
+
+    None for other designs.
+    """
+    if "misfit" not in csf:
+        return ()
+    odds = csf["misfit_bayes_factor"].values
+    contradictions = int((odds > CONTRADICTION).sum())
+    if odds.size > 1 and contradictions:
+        return (
+            f"{contradictions} of {odds.size} wordings deviate from the log-parabola of qCSF "
+            f"(Bayes factor above {CONTRADICTION:g}); intervals allow for it",
+        )
+    if not contradictions:
+        return (
+            "no sign of a deviation from the log-parabola of qCSF: Bayes factor "
+            f"{odds.max():.1f}; one of 0.12 log10 shows in a fifth of cases at 30 questions a "
+            "frequency",
+        )
+    deviation, low, high = (
+        float(csf[f"misfit{end}"].values[0]) for end in ("", "_low", "_high")
+    )
+    note = (
+        f"deviates from the log-parabola of qCSF: SD {deviation:.2f} [{low:.2f}, {high:.2f}] "
+        f"log10, Bayes factor {odds[0]:.0f}; intervals allow for it"
+    )
+    (level,) = levels_of(csf)
+    means = csf["deviation"].values[0]
+    sizes = np.abs(means) / csf["deviation_sd"].values[0]
+    if sizes.max() > _LARGE_DEVIATION:
+        place = int(sizes.argmax())
+        direction = "above" if means[place] > 0 else "below"
+        value = f"{csf[level].values[place]:g} {unit_symbol(csf[level].attrs)}"
+        note += f"; at {value} {abs(means[place]):.2f} {direction}"
+    return (note,)
 
 
 def replaced_settings(result: xr.Dataset) -> tuple[str, ...]:

@@ -415,9 +415,12 @@ class QuickCSF(Adaptive[CsfPosterior]):
         if len(self.values) < 2:
             raise InputError("qCSF needs at least two frequencies; use QUEST+ for one")
         self._seed = seed
-        self.posterior = csf_posterior(
+        posterior = csf_posterior(
             self.values, self.contrasts, chance, function, prior, grid, csf
         )
+        self._csf = posterior.csf
+        # Which question tells most depends little on steps of the deviation.
+        self.posterior = posterior.with_grid(self._csf.fewer_deviations())
         grid = self.posterior.grid
         self._visible = detection_probability(
             np.log10(self.contrasts),
@@ -427,9 +430,10 @@ class QuickCSF(Adaptive[CsfPosterior]):
         )
 
     def estimate(self) -> DesignEstimate:
-        """Estimate thresholds so far, and the area under the log CSF between the frequencies."""
-        estimate = super().estimate()
-        areas = self.posterior.areas(_DRAWS, self._seed)
+        """Estimate thresholds, the area under the log CSF, and deviations from the parabola."""
+        posterior = self.posterior.with_grid(self._csf)
+        estimate = self._describe(posterior)
+        areas = posterior.areas(_DRAWS, self._seed)
         low, high = np.quantile(
             areas, [(1 - estimate.level) / 2, (1 + estimate.level) / 2]
         )
@@ -438,6 +442,7 @@ class QuickCSF(Adaptive[CsfPosterior]):
             aulcsf=float(areas.mean()),
             aulcsf_low=float(low),
             aulcsf_high=float(high),
+            misfit=posterior.misfit(estimate.level),
         )
 
     def _open_places(self) -> list[int]:

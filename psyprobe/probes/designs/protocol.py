@@ -14,6 +14,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.csf_posterior import Misfit
 from psyprobe.analysis.psychometric.posterior import Posterior
 from psyprobe.errors import InputError
 
@@ -82,6 +83,8 @@ class DesignEstimate:
     aulcsf, aulcsf_low, aulcsf_high : float or None
         Area under the log CSF, log10 sensitivity (not below 0) over log10 cpd, with its interval;
         where the design models the CSF as a whole.
+    misfit : Misfit or None
+        How far the answers deviate from the log-parabola of such a design.
     """
 
     values: FloatArray
@@ -97,6 +100,7 @@ class DesignEstimate:
     aulcsf: float | None = None
     aulcsf_low: float | None = None
     aulcsf_high: float | None = None
+    misfit: Misfit | None = None
 
 
 @runtime_checkable
@@ -264,18 +268,20 @@ class PosteriorDesign(Generic[P]):
 
     def estimate(self) -> DesignEstimate:
         """Estimate thresholds from the responses so far."""
+        return self._describe(self.posterior)
+
+    def _describe(self, posterior: Posterior) -> DesignEstimate:
+        """Describe a posterior of the responses so far."""
         places = range(len(self.values))
-        ends = np.array([self.posterior.interval(place, INTERVAL) for place in places])
+        ends = np.array([posterior.interval(place, INTERVAL) for place in places])
         return DesignEstimate(
             values=np.array(self.values),
-            log10_sensitivity=-np.array(
-                [self.posterior.mean(place) for place in places]
-            ),
+            log10_sensitivity=-np.array([posterior.mean(place) for place in places]),
             low=-ends[:, 1],
             high=-ends[:, 0],
-            width=np.array([self.posterior.mean_width(place) for place in places]),
-            guess=self.posterior.mean_guess(),
-            lapse=self.posterior.mean_lapse(),
+            width=np.array([posterior.mean_width(place) for place in places]),
+            guess=posterior.mean_guess(),
+            lapse=posterior.mean_lapse(),
             asked=self._responses,
             excluded=self._excluded,
             level=INTERVAL,
