@@ -214,7 +214,10 @@ def test_a_bridge_shows_both_ways_of_asking(csf: xr.Dataset) -> None:
     assert any("cosine" in text.get_text() for text in cosine.get_legend().get_texts())
 
 
-def test_plot_chooses_the_figure(result: xr.Dataset) -> None:
+def test_plot_chooses_the_figure() -> None:
+    result = chat_result(
+        log_thresholds(), readout="p_yes", repeats=1, catch=10, contrast=TEN
+    )
     assert isinstance(plot(result), Axes)
     other = result.copy()
     other.attrs = result.attrs | {"experiment": "mine"}

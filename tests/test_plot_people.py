@@ -30,7 +30,6 @@ from psyprobe.plotting import (
     contours,
     plot_psychometric,
     plot_trials,
-    save_figure,
     share_legend,
 )
 from psyprobe.plotting.axes import short_name, tick_texts, title_of, typeset
@@ -280,18 +279,6 @@ def test_width_is_for_new_figures_and_within_reason() -> None:
         contour(of_page("gabor_achromatic"), bare_axes(), width=85)
     with pytest.raises(InputError, match=r"width is 8\.5 mm; give 40 to 400"):
         contours([of_page("gabor_achromatic")] * 2, width=8.5)
-
-
-def test_an_eps_is_written_without_its_date(tmp_path: Path) -> None:
-    path = save_figure(
-        contour(of_page("gabor_achromatic"), bare_axes()), tmp_path / "figure.eps"
-    )
-    text = path.read_bytes()
-    assert (
-        text.startswith(b"%!PS-Adobe-3.0 EPSF")
-        and b"CreationDate" not in text
-        and b"/FontType 42" in text
-    )
 
 
 def test_short_names_tell_observers_apart() -> None:

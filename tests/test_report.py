@@ -188,7 +188,7 @@ def test_ten_observers_on_nine_tests_are_under_a_megabyte(
 ) -> None:
     # Intervals of fewer resamples are as many characters.
     monkeypatch.setattr(
-        "psyprobe.reporting.report.score_layers", partial(score_layers, resamples=100)
+        "psyprobe.reporting.report.score_layers", partial(score_layers, resamples=5)
     )
     pp.report(ten_on_nine(), tmp_path / "report.html")
     size = (tmp_path / "report.html").stat().st_size

@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import xarray
 from small_experiment import write_experiment
 from small_questions import write_questions
 
+from psyprobe import cli
 from psyprobe.cli import main
 from psyprobe.errors import PsyprobeError, StoreError
 from psyprobe.files.output import digest
@@ -122,6 +124,11 @@ def test_every_edit_is_one_line_or_changes_no_number(
     path, page = Path("edited.sqlite"), str(store.parent / "small.toml")
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.chdir(tmp_path)
+        # Parsers take as long to build as the commands here to run, and each would be built a
+        # hundred times.
+        parser = cache(lambda words: cli_parser(list(words)))
+        cli_parser = cli._parser
+        monkeypatch.setattr(cli, "_parser", lambda words: parser(tuple(words)))
         shutil.copy(store, path)
         capsys.readouterr()
         commands = (
