@@ -41,6 +41,8 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 8,
     "show_toc_level": 2,
+    # A quarter of the build is the tree of all 600 pages beside each of them; open it where one is.
+    "collapse_navigation": True,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],

@@ -24,6 +24,7 @@ from psyprobe.stimulus.catalogue import (
     catalogue_names,
     load_stimulus,
 )
+from psyprobe.stimulus.certificate import Certificate
 
 #: Whom experiments in words are shown with.
 _ANSWERS = "simulated:watson-malo"
@@ -69,7 +70,7 @@ asking   = { prompts = "two_image", repeats = 2 }
 observer = pp.load_observer("simulated:watson-malo", logit_sd=0.5)
 result = pp.run("which_image.toml", observer, progress=False)
 pp.plot(result)
-save_figure(plt.gcf(), "two_interval.png")
+save_figure(plt.gcf(), "two_interval.png", dpi=120)
 """
 #: Commands that draw a probe's figure from files that do not come with psyprobe.
 _COMMANDS = {
@@ -211,8 +212,9 @@ labels = [
 ]
 images = [display.encode(spec{still}.draw()) for spec in specs]
 figure = stimulus_strip(images, ppd=specs[0].ppd, labels=labels)
-save_figure(figure, "{name}.png")
-print(specs[{middle}].draw().measure(display))
+save_figure(figure, "{name}.png", dpi=120)
+certificate = specs[{middle}].draw().measure(display)
+print(certificate)
 """
 
 
@@ -252,7 +254,7 @@ def _stimulus(folder: Path, name: str) -> tuple[str, str]:
         f"`{name}`, a stimulus of kind `{found.kind}`.{source}",
         _differences(found.differences),
         f"![{found.title}]({image})",
-        _certificate(made["specs"][len(shown) // 2], display),
+        _certificate(made["specs"][len(shown) // 2], display, made["certificate"]),
         section,
         f"As a file, with its certificate beside it:\n\n```bash\npsyprobe render {name} -o "
         f"{name}.png\n```"
@@ -285,13 +287,15 @@ def _arguments(found: StimulusSet, spec: Specification) -> str:
     return ", ".join(f"{name}={spec.value(name):.4g}" for name in found.levels)
 
 
-def _certificate(spec: Specification, display: pp.Display) -> str:
+def _certificate(
+    spec: Specification, display: pp.Display, certificate: Certificate | None = None
+) -> str:
     """Requested against delivered, as a table."""
     rows = [
         ["quantity", "requested", "delivered", "error", "tolerance", "passed"],
         ["---"] * 6,
     ]
-    for row in spec.draw().measure(display):
+    for row in certificate or spec.draw().measure(display):
         told = [
             "" if row.requested is None else f"{row.requested:.6g} {row.unit}",
             f"{row.delivered:.6g} {row.unit}",
@@ -334,20 +338,20 @@ from psyprobe.experiment import load_experiment
 from psyprobe.plotting import save_figure
 
 
-def fewer(values, n=7):
+def fewer(values, n={n}):
     \"\"\"At most n of the values, from the first to the last.\"\"\"
     places = sorted({{round(i * (len(values) - 1) / (n - 1)) for i in range(n)}})
     return values if len(values) <= n else tuple(values[i] for i in places)
 
 
 experiment = load_experiment("{name}")
-# Seven values of each level draw in seconds. To draw them all, go straight on to pp.run.
+# Few values of each level draw in seconds. To draw them all, go straight on to pp.run.
 levels = {{name: {kept}fewer(values) for name, values in experiment.levels.items()}}
 experiment = experiment.model_copy(update={{"levels": levels}})
 {changes}
 result = pp.run(experiment, {observer}, progress=False)
 pp.plot(result)
-save_figure(plt.gcf(), "{name}.png")
+save_figure(plt.gcf(), "{name}.png", dpi=120)
 """
 
 
@@ -427,7 +431,7 @@ def _experiment_code(name: str, experiment: Experiment) -> str:
         changes.append("fewer_questions = {'prompts': experiment.asking.prompts[:1]}")
         if experiment.asking.design == "quest_plus":
             changes.append(
-                "fewer_questions['options'] = {**experiment.asking.options, 'n_max': 20}"
+                "fewer_questions['options'] = {**experiment.asking.options, 'n_max': 10}"
             )
         changes += [
             "asking = experiment.asking.model_copy(update=fewer_questions)",
@@ -435,6 +439,8 @@ def _experiment_code(name: str, experiment: Experiment) -> str:
         ]
     return _EXPERIMENT.format(
         name=name,
+        # Each question in words costs pixels that are drawn, and measured; a film has 60 frames.
+        n=(4 if "temporal_frequency" in experiment.levels else 5) if words else 7,
         # People matched at frequencies of their own, all of which are needed.
         kept='values if name == "frequency" else '
         if experiment.probe == "matching"
