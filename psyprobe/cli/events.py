@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psyprobe import __version__
 from psyprobe.errors import (
@@ -19,8 +19,9 @@ from psyprobe.errors import (
 )
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import plain_value
-from psyprobe.reporting.publishing.derive import RecordingStore
-from psyprobe.reporting.publishing.scoring import main_scores
+
+if TYPE_CHECKING:
+    from psyprobe.reporting.publishing.derive import RecordingStore
 
 #: What a server's status says of a failure.
 _STATUS_KINDS = {0: "unreachable", 401: "refused", 403: "refused", 404: "not_found"}
@@ -112,6 +113,8 @@ class Events:
 
 def report_details(report: JsonObject, scores: Any) -> JsonObject:
     """Select what an event tells of a pair that is done."""
+    from psyprobe.reporting.publishing.scoring import main_scores
+
     return {
         "revision": report["revision"],
         "main": [entry for score in scores for entry in main_scores(score)],

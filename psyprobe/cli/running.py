@@ -55,7 +55,6 @@ from psyprobe.probes.experiments import (
     vary,
 )
 from psyprobe.probes.results import plot, score_layers
-from psyprobe.reporting.publishing.derive import RecordingStore
 from psyprobe.reporting.publishing.identity import revision
 from psyprobe.running.protocol import check_label, labelled
 
@@ -249,6 +248,8 @@ def _run_pair(
     """Run one experiment with one observer, write its files, and return report and scores."""
     start = monotonic()
     if events.is_on:
+        from psyprobe.reporting.publishing.derive import RecordingStore
+
         events.store = RecordingStore(options["store"])
     counted = {**options, "store": events.store or options["store"]}
     result = run_experiment(experiment, observer, **counted)
@@ -346,7 +347,8 @@ def _try_each(
         try:
             report, pair_scores = action(experiment, load())
             scores += pair_scores
-            events.pair("done", names, **report_details(report, pair_scores))
+            details = report_details(report, pair_scores) if events.is_on else {}
+            events.pair("done", names, **details)
         except UnfinishedError as stop:
             # Batches of others can be written meanwhile; a budget is everyone's.
             unfinished += 1
