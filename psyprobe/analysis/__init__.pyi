@@ -4,6 +4,8 @@ from psyprobe.analysis.alignment import align as align
 from psyprobe.analysis.alignment import alignment_score as alignment_score
 from psyprobe.analysis.alignment import attainable_alignment as attainable_alignment
 from psyprobe.analysis.alignment import score_slices as score_slices
+from psyprobe.analysis.comparison.conditions import PeopleDifference as PeopleDifference
+from psyprobe.analysis.comparison.conditions import compare_people as compare_people
 from psyprobe.analysis.comparison.level_process import LevelProcess as LevelProcess
 from psyprobe.analysis.comparison.level_process import (
     fit_level_process as fit_level_process,
@@ -33,6 +35,9 @@ from psyprobe.analysis.comparison.posteriors import (
 from psyprobe.analysis.comparison.posteriors import (
     threshold_difference as threshold_difference,
 )
+from psyprobe.analysis.comparison.ppd import PpdCurve as PpdCurve
+from psyprobe.analysis.comparison.ppd import PpdScores as PpdScores
+from psyprobe.analysis.comparison.ppd import score_over_ppd as score_over_ppd
 from psyprobe.analysis.comparison.sample import Sample as Sample
 from psyprobe.analysis.comparison.table import Comparison as Comparison
 from psyprobe.analysis.comparison.table import compare as compare

@@ -40,7 +40,7 @@ def student_reach(samples: FloatArray, size: int, confidence: float) -> float:
     return float(student_quantile(size, confidence) * spread)
 
 
-def student_quantile(size: int, confidence: float) -> float:
+def student_quantile(size: float, confidence: float) -> float:
     """Compute the quantile of Student's t for a symmetric interval of a mean of `size` items."""
     from scipy.special import stdtrit
 

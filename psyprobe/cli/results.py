@@ -11,6 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from psyprobe.analysis.comparison.conditions import is_people
+from psyprobe.analysis.comparison.ppd import score_over_ppd
+from psyprobe.analysis.psychometric.trials import read_trials
 from psyprobe.analysis.published import replay
 from psyprobe.analysis.score import FailedScore, score_table
 from psyprobe.analysis.scoreboards import Scoreboard
@@ -49,6 +52,11 @@ def score_command(arguments: Namespace) -> int:
         say(board.table("json" if arguments.json else arguments.format))
         return _tell_failures([*failures, *unscored])
     _check_options(arguments, "--scoreboard")
+    if arguments.over is not None:
+        results, failures = _load_results(arguments.results)
+        over_ppd = score_over_ppd(results, measure=arguments.measure)
+        show(over_ppd.to_dict(), over_ppd.table(arguments.format), arguments)
+        return _tell_failures(failures)
     if arguments.judge is None:
         results, failures = _load_results(arguments.results)
     else:
@@ -64,7 +72,13 @@ def score_command(arguments: Namespace) -> int:
 
 
 def compare_command(arguments: Namespace) -> int:
-    """Print the differences of all finished runs from a baseline."""
+    """Print the differences of all finished runs from a baseline, or of people by person."""
+    if arguments.by is not None:
+        compared = compare(
+            *_groups_of_people(arguments), confidence=arguments.confidence
+        )
+        show(compared.to_dict(), compared.table(arguments.format), arguments)
+        return 0
     results, failures = _load_results(arguments.results)
     answered = list(filter(has_thresholds, results))
     others = [result for result in results if not has_thresholds(result)]
@@ -74,6 +88,26 @@ def compare_command(arguments: Namespace) -> int:
     compared = compare(answered, scores, **options)
     show(compared.to_dict(), compared.table(arguments.format), arguments)
     return _tell_failures([*failures, *unscored])
+
+
+def _groups_of_people(arguments: Namespace) -> list[Any]:
+    """Read two groups of people: a store or a table of trials each, or two pages of one store."""
+    paths = arguments.results
+    if Path(paths[0]).suffix == ".csv":
+        groups: list[Any] = [read_trials(path, by=arguments.by) for path in paths]
+    else:
+        groups = [load_results(path) for path in paths]
+    if len(groups) == 1 and isinstance(groups[0], list):
+        pages: dict[str, list[xarray.Dataset]] = {}
+        for result in groups[0]:
+            pages.setdefault(result.attrs["experiment"], []).append(result)
+        groups = list(pages.values())
+    if len(groups) != 2 or not all(map(is_people, groups)):
+        raise InputError(
+            f"--by compares two groups of people, and {', '.join(paths)} hold {len(groups)}; give "
+            "two stores of people's runs, one store of two pages, or two tables of trials (.csv)"
+        )
+    return groups
 
 
 def _judge(arguments: Namespace) -> list[xarray.Dataset]:
@@ -94,12 +128,18 @@ def plot_command(arguments: Namespace) -> int:
     import matplotlib as mpl
 
     from psyprobe.plotting.axes import fit_width, save_figure, typeset
-    from psyprobe.plotting.scores import bar_panels, heat_map
+    from psyprobe.plotting.scores import bar_panels, heat_map, ppd_curves
 
     mpl.use("agg")
     results, failures = _load_results(arguments.results)
     figure: Any
-    if arguments.scoreboard is None:
+    if arguments.over is not None:
+        with typeset(arguments.width):
+            figure = ppd_curves(
+                score_over_ppd(results, measure=arguments.measure)
+            ).figure
+        fit_width(figure, arguments.width)
+    elif arguments.scoreboard is None:
         _check_options(arguments, "--scoreboard heat-map or bars")
         names = ("measure", "layer", "levels", "human", "cmap", "width")
         options = {name: getattr(arguments, name) for name in names}

@@ -11,6 +11,7 @@ from psyprobe.plotting.psychometric_curves import plot_psychometric as plot_psyc
 from psyprobe.plotting.scores import bar_panels as bar_panels
 from psyprobe.plotting.scores import depth_curve as depth_curve
 from psyprobe.plotting.scores import heat_map as heat_map
+from psyprobe.plotting.scores import ppd_curves as ppd_curves
 from psyprobe.plotting.scores import score_bars as score_bars
 from psyprobe.plotting.strip import stimulus_strip as stimulus_strip
 from psyprobe.plotting.trials import plot_trials as plot_trials

@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.comparison.ppd import PpdScores
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Score
 from psyprobe.analysis.scoreboards import BoardRow, Scoreboard, Test
 from psyprobe.errors import InputError
@@ -382,3 +383,44 @@ def _legend(figure: Figure, board: Scoreboard) -> None:
     figure.legend(
         handles=all_handles, loc="outside upper center", ncols=6, fontsize="small"
     )
+
+
+def ppd_curves(scores: PpdScores, ax: Axes | None = None) -> Axes:
+    """Draw r_s over pixels per degree, a line an observer, with the convention marked.
+
+    Parameters
+    ----------
+    scores : psyprobe.analysis.PpdScores
+        As `psyprobe.analysis.score_over_ppd` gave them.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+    """
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    ax = ax or new_axes()
+    tests = {curve.experiment for curve in scores.curves}
+    layered = len({curve.layer for curve in scores.curves}) > 1
+    for place, curve in enumerate(scores.curves):
+        colour = COLOURS[place % len(COLOURS)]
+        names = [curve.observer, *[curve.layer] * layered]
+        names += [curve.experiment] * (len(tests) > 1)
+        name = printable(" · ".join(names))
+        ax.plot(curve.ppd, curve.scores, color=colour, label=name)
+        best = int(np.argmax(curve.scores))
+        ax.plot(curve.ppd[best], curve.scores[best], "o", color=colour, markersize=5)
+    for convention in {curve.convention for curve in scores.curves}:
+        ax.axvline(convention, color="0.3", linestyle=":", linewidth=1)
+    ax.plot([], [], color="0.3", linestyle=":", label="convention for people")
+    ax.set_xscale("log", base=2)
+    ends = np.concatenate([curve.ppd for curve in scores.curves])
+    first = scores.curves[0].convention
+    steps = np.arange(
+        np.floor(np.log2(ends.min() / first)), np.ceil(np.log2(ends.max() / first)) + 1
+    )
+    ax.xaxis.set_major_locator(FixedLocator((first * 2.0**steps).tolist()))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_locator(NullLocator())
+    title = printable(tests.pop()) if len(tests) == 1 else ""
+    label(ax, "Pixels per degree", "Alignment $r_s$", title, framed=False)
+    ax.legend(fontsize="small", framealpha=0.9)
+    return ax

@@ -8,13 +8,14 @@ subfigure that it draws on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from psyprobe._typing import Option
 from psyprobe.analysis.efficiency.side_by_side import side_by_side
 from psyprobe.analysis.score import NO_SCORE, FailedScore, Score, Scores
+from psyprobe.analysis.words.trial_table import is_in_words
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.json_types import JsonObject
 from psyprobe.plotting.axes import check_new, fit_width, legend_lines, title_of, typeset
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
     from psyprobe.analysis.comparison.table import Comparison
+    from psyprobe.analysis.psychometric.trials import Trials
     from psyprobe.analysis.scoreboards import Scoreboard
 
 
@@ -181,7 +183,10 @@ def scoreboard(
 
 
 def compare(
-    *results_or_scores: Dataset | Score | Iterable[Dataset | Score],
+    *results_or_scores: Dataset
+    | Score
+    | Iterable[Dataset | Score]
+    | Mapping[str, Trials],
     baseline: str | None = None,
     margin: float = 0.05,
     confidence: float = 0.95,
@@ -192,13 +197,16 @@ def compare(
     Of answers to questions (of chat models, people or decision stages), the curves of sensitivity
     are compared at each level, with a band that holds all levels at once.
 
+    Two groups of people, each a list of their runs or what ``read_trials(path, by="observer")``
+    gave, are compared by person, paired where the same people did both.
+
     Printed intervals of two scores that overlap say little about their difference: what both saw
     alike cancels in it.
 
     Parameters
     ----------
     *results_or_scores : xarray.Dataset, Score, or iterable of these
-        Results or scores of observers, in the same experiments.
+        Results or scores of observers, in the same experiments; or two groups of people.
     baseline : str, optional
         "pixels", or the name of an observer, whom all others are compared with; without it the
         second of two observers, else the pixels.
@@ -233,10 +241,17 @@ def compare(
     """
     from xarray import Dataset
 
+    from psyprobe.analysis.comparison.conditions import compare_people, is_people
     from psyprobe.analysis.comparison.table import Comparison as ComparisonTable
     from psyprobe.analysis.comparison.table import compare as compare_scores
     from psyprobe.analysis.words.difference import compare_curves
 
+    if len(results_or_scores) == 2 and all(map(is_people, results_or_scores)):
+        first, second = cast("tuple[Any, Any]", results_or_scores)
+        people, notes = compare_people(first, second, confidence)
+        return ComparisonTable(
+            "the second", (), tuple(notes), confidence, margin, people=tuple(people)
+        )
     scores: list[Score] = []
     answered: list[Dataset] = []
     for argument in results_or_scores:
@@ -271,7 +286,7 @@ def compare(
 
 def has_thresholds(result: Dataset) -> bool:
     """Tell whether a result holds answers to trials, from which thresholds are fitted."""
-    return {"prompt", "response", "catch"} <= set(result.variables)
+    return {"prompt", "response"} <= set(result.variables) and is_in_words(result)
 
 
 def plot(

@@ -145,7 +145,7 @@ def paired_difference(
     )
 
 
-def t_probability(t: float, units: int) -> float:
+def t_probability(t: float, units: float) -> float:
     """Compute the two-sided p-value of Student's t of a mean of so many units."""
     from scipy.special import stdtr
 

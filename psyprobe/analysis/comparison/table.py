@@ -37,6 +37,7 @@ from psyprobe.files.terminal import lay_out
 if TYPE_CHECKING:
     import pandas as pd
 
+    from psyprobe.analysis.comparison.conditions import PeopleDifference
     from psyprobe.analysis.words.difference import LevelDifference
 
 #: Level of all tests, after Holm's correction.
@@ -147,6 +148,16 @@ _LEVEL_KEY = (
     "band: if the same observers had answered other trials, or other prompts where several were "
     "asked; with {confidence} % it holds all levels of all comparisons of an experiment at once."
 )
+_PEOPLE_KEY = (
+    "difference: mean log10 sensitivity of the first less the second, with its {confidence} % "
+    "interval if other people had been measured, at this level alone. {design}",
+    "p: adjusted by Holm over {levels} levels; that of the mean over levels stands by itself.",
+)
+_PAIRED = "The same people did both (Hartung and Knapp)."
+_GROUPS = (
+    "Two groups of people (Hartung and Knapp's means, Welch's degrees of freedom)."
+)
+_PEOPLE_HEADINGS = ("difference [interval]", "p (Holm)", "people", "verdict")
 _LEVEL_HEADINGS = ("difference of log10 sensitivity [band]", "verdict")
 
 
@@ -163,6 +174,8 @@ class Comparison:
     margin: float
     #: Differences of curves that were measured by answers, level by level.
     levels: tuple[LevelDifference, ...] = ()
+    #: Differences of people between two conditions or groups, level by level.
+    people: tuple[PeopleDifference, ...] = ()
 
     def table(self, format: str = "text") -> str:
         """Lay out all differences as text, Markdown, LaTeX, CSV or JSON.
@@ -184,6 +197,11 @@ class Comparison:
         for experiment in dict.fromkeys(row.experiment for row in self.levels):
             cells = [row.cells() for row in self.levels if row.experiment == experiment]
             blocks.append(lay_out(format, [[experiment, *_LEVEL_HEADINGS], *cells]))
+        if self.people:
+            cells = [row.cells() for row in self.people]
+            blocks.append(
+                lay_out(format, [[self.people[0].level, *_PEOPLE_HEADINGS], *cells])
+            )
         return tables.document(format, blocks, self._lines())
 
     def to_dict(self) -> JsonObject:
@@ -194,6 +212,7 @@ class Comparison:
             "margin": self.margin,
             "rows": [row.record() for row in self.rows],
             "levels": [row.record() for row in self.levels],
+            "people": [row.record() for row in self.people],
             "notes": list(self.notes),
         }
 
@@ -202,6 +221,7 @@ class Comparison:
         return [
             *(row.record() for row in self.rows),
             *(row.record() for row in self.levels),
+            *(row.record() for row in self.people),
         ]
 
     def to_frame(self) -> pd.DataFrame:
@@ -219,6 +239,9 @@ class Comparison:
         if self.levels:
             body = [[row.experiment, *row.cells()] for row in self.levels]
             tables += html.table([["test", "", *_LEVEL_HEADINGS], *body])
+        if self.people:
+            body = [row.cells() for row in self.people]
+            tables += html.table([[self.people[0].level, *_PEOPLE_HEADINGS], *body])
         return tables + html.folded(
             "what the columns mean", html.paragraphs("\n".join(self._lines()))
         )
@@ -228,8 +251,16 @@ class Comparison:
 
     def _lines(self) -> list[str]:
         """Write what the columns mean, and notes, as sentences below the table."""
-        key = [_LEVEL_KEY.format(confidence=f"{100 * self.confidence:g}")]
-        notes = [*key * bool(self.levels), *self.notes]
+        percent = f"{100 * self.confidence:g}"
+        key = [_LEVEL_KEY.format(confidence=percent)] * bool(self.levels)
+        if self.people:
+            design = _PAIRED if self.people[0].paired else _GROUPS
+            levels = sum(row.value is not None for row in self.people)
+            key += [
+                line.format(confidence=percent, design=design, levels=levels)
+                for line in _PEOPLE_KEY
+            ]
+        notes = [*key, *self.notes]
         if not self.rows:
             return notes
         populations = dict.fromkeys(
@@ -239,7 +270,7 @@ class Comparison:
         counts = " or ".join(map(str, families))
         facts = {
             "baseline": self.baseline,
-            "confidence": f"{100 * self.confidence:g}",
+            "confidence": percent,
             "population": " or ".join(populations),
             "family": f"{counts} comparison{'s' * (families != [1])}",
             "margin": f"{self.margin:g}",

@@ -103,7 +103,7 @@ def compare_curves(
         for name in names:
             if name != reference:
                 try:
-                    rows += _level_differences(
+                    compared, omitted = _level_differences(
                         experiment,
                         (name, reference),
                         (group[name], group[reference]),
@@ -111,6 +111,8 @@ def compare_curves(
                         confidence,
                         seed,
                     )
+                    rows += compared
+                    notes += [f"{experiment}, {name}: {note}" for note in omitted]
                 except InputError as problem:
                     notes.append(f"{experiment}, {name}: {problem}")
     return rows, notes
@@ -123,8 +125,8 @@ def _level_differences(
     family: int,
     confidence: float,
     seed: int,
-) -> list[LevelDifference]:
-    """Compare two curves at the levels at which both are measured."""
+) -> tuple[list[LevelDifference], list[str]]:
+    """Compare two curves at the levels at which both are measured; also note what is left out."""
     csfs = [chat_csf(result, resamples=_DRAWS, seed=seed) for result in results]
     level, level_of_other = (levels_of(csf)[0] for csf in csfs)
     if level != level_of_other:
@@ -154,7 +156,20 @@ def _level_differences(
         draws[0][:, first_places] - draws[1][:, second_places],
         1 - (1 - confidence) / family,
     )
-    return [
+    notes = []
+    for name, levels, places in zip(names, values, np.array(shared).T, strict=True):
+        if alone := np.delete(levels, places).tolist():
+            notes.append(f"left out {_listed(level, alone)}, which {name} alone did")
+    open_levels = [
+        float(values[0][first])
+        for first, second in shared
+        if (first, second) not in measured
+    ]
+    if open_levels:
+        notes.append(
+            f"left out {_listed(level, open_levels)}, where a sensitivity has no closed interval"
+        )
+    differences = [
         LevelDifference(
             experiment,
             names[0],
@@ -170,6 +185,12 @@ def _level_differences(
         )
         for row, place in enumerate(first_places)
     ]
+    return differences, notes
+
+
+def _listed(level: str, values: Sequence[float]) -> str:
+    """List values of a level in words, as "frequency 1, 2"."""
+    return f"{level} {', '.join(f'{value:.3g}' for value in values)}"
 
 
 def curve_draws(csf: xr.Dataset, seed: int = 0) -> FloatArray:
