@@ -8,7 +8,7 @@ subfigure that it draws on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
     from psyprobe.analysis.comparison.table import Comparison
-    from psyprobe.analysis.psychometric.trials import Trials
     from psyprobe.analysis.scoreboards import Scoreboard
 
 
@@ -183,10 +182,7 @@ def scoreboard(
 
 
 def compare(
-    *results_or_scores: Dataset
-    | Score
-    | Iterable[Dataset | Score]
-    | Mapping[str, Trials],
+    *results_or_scores: Dataset | Score | Iterable[Dataset | Score],
     baseline: str | None = None,
     margin: float = 0.05,
     confidence: float = 0.95,

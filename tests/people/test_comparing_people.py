@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from chat_results import chat_result
 from scipy import stats
 from seated import seated
@@ -57,7 +58,7 @@ def planted(
 
 def of_people(trials, value: float) -> tuple[np.ndarray, np.ndarray]:
     """log10 sensitivity of each person at a frequency, and its standard error."""
-    fits = [fit_trials(of_person) for of_person in trials.values()]
+    fits = [fit_trials(trials.sel(observer=name)) for name in trials.observer.values]
     place = 0 if value == 1.0 else 1
     sensitivity = np.array([-fit.log10_threshold[place] for fit in fits])
     width = [
@@ -136,9 +137,10 @@ def test_other_people_are_two_groups_and_what_is_left_out_is_named(
         "left out frequency 1, which fewer than two on a side did",
     )
     with pytest.raises(InputError, match="ANNA alone did both"):
-        pp.compare(first, {"ANNA": first["ANNA"], "EVE": others["EVE"]})
+        mixed = [first.sel(observer=["ANNA"]), others.sel(observer=["EVE"])]
+        pp.compare(first, xr.concat(mixed, "observer", combine_attrs="override"))
     with pytest.raises(InputError, match="1 people tell nothing of others"):
-        pp.compare(first, {"ANNA": first["ANNA"]})
+        pp.compare(first, first.sel(observer=["ANNA"]))
 
 
 def test_people_s_runs_are_compared_by_person_and_curves_by_qcsf_with_others() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from psyprobe.analysis.comparison.family import holm
 from psyprobe.analysis.comparison.paired import t_probability
@@ -17,23 +18,20 @@ from psyprobe.analysis.intervals import (
     normal_quantile,
     student_quantile,
 )
-from psyprobe.analysis.psychometric.trials import Trials, fit_trials
+from psyprobe.analysis.psychometric.trials import fit_trials
 from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import Recorded, ends_text, number
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.sessions import person_of
 from psyprobe.errors import InputError
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 #: Level of all tests, after Holm's correction.
 _ALPHA = 0.05
 #: Columns of estimates: value of the level, log10 sensitivity, its standard error.
 _ESTIMATE = ["value", "sensitivity", "error"]
 
-#: People of one condition or group: their trials by name, or their runs.
-PeopleSource: TypeAlias = "Mapping[str, Trials] | Iterable[xr.Dataset]"
+#: People of one condition or group: their trials over a dimension, or their runs.
+PeopleSource: TypeAlias = xr.Dataset | Iterable[xr.Dataset]
 
 
 @dataclass(frozen=True)
@@ -83,9 +81,9 @@ class PeopleDifference(Recorded):
 
 
 def is_people(source: object) -> bool:
-    """Tell whether something holds people's trials by name, or runs of people alone."""
-    if isinstance(source, Mapping):
-        return bool(source) and all(isinstance(t, Trials) for t in source.values())
+    """Tell whether something holds trials of several people, or runs of people alone."""
+    if isinstance(source, xr.Dataset):
+        return "trials" in source and len(source["trials"].dims) == 3
     return (
         isinstance(source, list | tuple)
         and bool(source)
@@ -100,7 +98,7 @@ def compare_people(
 
     Parameters
     ----------
-    first, second : dict of str to Trials, or iterable of xarray.Dataset
+    first, second : xarray.Dataset or iterable of xarray.Dataset
         People of each condition or group: as ``read_trials(path, by="observer")`` gives them, or
         their runs, one a person.
     confidence : float, optional
@@ -171,13 +169,16 @@ def _estimates(source: PeopleSource) -> pd.DataFrame:
     parts = []
     level = ""
     half = normal_quantile(0.95)
-    if isinstance(source, Mapping):
-        for name, trials in source.items():
+    if isinstance(source, xr.Dataset):
+        people, level, _ = map(str, source["trials"].dims)
+        for name in source[people].values:
+            trials = source.sel({people: name})
+            has_trials = trials["trials"].sum("contrast_level") > 0
+            trials = trials.isel({level: has_trials.to_numpy()})
             fit = fit_trials(trials)
             width = fit.log10_threshold_high - fit.log10_threshold_low
-            values = (trials.values, -fit.log10_threshold, width / (2 * half))
-            parts.append((name, values))
-            level = trials.level
+            values = (trials[level].values, -fit.log10_threshold, width / (2 * half))
+            parts.append((str(name), values))
     else:
         for run in source:
             csf = chat_csf(run)
