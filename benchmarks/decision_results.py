@@ -76,6 +76,7 @@ def jobs() -> Iterator[tuple[pp.Experiment, pp.Observer]]:
     yield thick, first
     yield thick, second
     yield thin, second
+    yield thin, pixels
     yield thick, decided_layer(ENCODERS[1], LAYERS[1])
     yield amplifier, second
     yield thick, decided_layer(ENCODERS[1], LAYERS[0])
@@ -85,7 +86,6 @@ def jobs() -> Iterator[tuple[pp.Experiment, pp.Observer]]:
         yield page, third
     for layer in LAYERS:
         yield thick, decided_layer(ENCODERS[0], layer)
-    yield thin, pixels
     yield amplifier, pixels
 
 
