@@ -23,6 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import xarray as xr
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from results_page import DOCS, markdown, put, save
@@ -216,27 +217,26 @@ def figure(noisy: Sequence[Curve], curves: Sequence[Curve]) -> Figure:
     """Sensitivity and efficiency over frequency, and energy over the density of noise."""
     amplified = [curve for curve in curves if curve.page == PAGES[1]]
     count = 3 if amplified else 2
-    drawn = Figure(figsize=(4.6 * count, 4.6), layout="constrained")
+    drawn = Figure(figsize=(4.6 * count, 5.2), layout="constrained")
     panels = drawn.subplots(1, count)
-    names = list(dict.fromkeys(curve.name for curve in noisy))
+    labels = list(dict.fromkeys(curve.label for curve in noisy))
+    colours = style.library["tableau-colorblind10"]["axes.prop_cycle"].by_key()["color"]
     for panel, variable in zip(panels, ("sensitivity", "efficiency"), strict=False):
         for curve in noisy:
             thick = curve.density == DENSITIES[0]
-            style = {"linestyle": "-" if thick else "--"}
-            if curve.layer:
-                style = {"linestyle": ":"}
             label = f"{curve.label}, {curve.density:.3g} deg²"
-            colour = f"C{names.index(curve.name)}"
-            draw_ends(panel, curve, variable, label=label, color=colour, **style)
+            colour = colours[labels.index(curve.label)]
+            line = "-" if thick else "--"
+            draw_ends(panel, curve, variable, label=label, color=colour, linestyle=line)
         panel.set(xscale="log", yscale="log", xlabel="Spatial frequency (cpd)")
         panel.set_xticks(FREQUENCIES, labels=[f"{f:g}" for f in FREQUENCIES])
         panel.minorticks_off()
-    for density, style in zip(DENSITIES, ("-", "--"), strict=True):
+    for density, line in zip(DENSITIES, ("-", "--"), strict=True):
         for curve in [curve for curve in noisy if curve.density == density][:1]:
             ideal = 1 / curve.csf["ideal_threshold"].values
             label = f"ideal observer, {density:.3g} deg²"
             panels[0].plot(
-                FREQUENCIES, ideal, color="k", linestyle=style, label=label, lw=0.8
+                FREQUENCIES, ideal, color="k", linestyle=line, label=label, lw=0.8
             )
     panels[0].set_ylabel("Sensitivity (1 / threshold contrast)")
     for (label, (low, high)), shade in zip(
@@ -247,8 +247,13 @@ def figure(noisy: Sequence[Curve], curves: Sequence[Curve]) -> Figure:
     panels[1].set_ylabel("Efficiency")
     if amplified:
         draw_amplifiers(panels[2], amplified)
-    panels[0].legend(fontsize="x-small", loc="upper left")
-    panels[0].set_ylim(8, 1e4)
+    drawn.legend(
+        *panels[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=4,
+        fontsize="x-small",
+    )
+    panels[0].set_ylim(8, 2e3)
     panels[1].legend(
         *zip(*people_handles(panels[1]), strict=True),
         fontsize="x-small",
