@@ -77,7 +77,7 @@ def files_entered(program: str) -> list[str]:
 # A command goes from its options to table and figure. Files since: the population of intervals, the
 # events of a run, the revision of its observer, and functions of thresholds.
 @pytest.mark.parametrize(
-    ("observer", "most"), [("pixels", 79), ("packaged:efficientnet_lite0", 84)]
+    ("observer", "most"), [("pixels", 80), ("packaged:efficientnet_lite0", 85)]
 )
 def test_files_of_an_encoder_run(tmp_path: Path, observer: str, most: int) -> None:
     page = write_experiment(tmp_path)
