@@ -192,7 +192,8 @@ def test_a_command_runs_and_a_broken_one_is_told_beside_the_others(
     told = psyprobe(installed, tmp_path, "--help")
     assert "count-runs" in told and "count the runs in a store" in told
     assert "commands of broken_commands cannot be used: no_such_module:THING" in told
-    psyprobe(installed, tmp_path, "run", "area", "--score-only", "--observer", "pixels")
+    once = ("--variants", "none", "--score-only")
+    psyprobe(installed, tmp_path, "run", "area", *once, "--observer", "pixels")
     store = tmp_path / "psyprobe-results" / "runs.sqlite"
     assert int(psyprobe(installed, tmp_path, "count-runs", str(store))) == 1
 

@@ -257,8 +257,9 @@ def build_result(record: RunRecord, store: Store) -> Dataset:
     >>> import psyprobe as pp
     >>> from psyprobe.running.store import open_store
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     result = pp.run("area", "pixels", store=f"{folder}/runs.sqlite", score_only=True)
-    ...     with open_store(f"{folder}/runs.sqlite") as store:
+    ...     path = f"{folder}/runs.sqlite"
+    ...     result = pp.run("area", "pixels", store=path, score_only=True, variants={})
+    ...     with open_store(path) as store:
     ...         build_result(store.runs()[0], store).equals(result)
     True
     """

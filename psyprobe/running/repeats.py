@@ -169,7 +169,12 @@ def _describe_change(before: JsonMapping, after: JsonMapping, card: Any) -> str:
         current = np.array(others, dtype=np.float64)
         if stored.shape != current.shape:
             return "its answers have another form than those"
-        scale = _scale(name, stored, has_features="lengths" in before[keys[0]])
+        has_features = "lengths" in before[keys[0]]
+        if name == "values" and has_features:
+            # The angle has one scale for all features; a length of differences has none.
+            stored = stored[..., :1]
+            current = current[..., :1]
+        scale = _scale(name, stored, has_features=has_features)
         share = np.max(np.abs(current - stored) / np.where(scale > 0, scale, 1.0))
         if share > rounding:
             return f"it now gives {name} that differ by {share:.2g} of the largest from those"

@@ -266,17 +266,20 @@ class CsfPosterior(Posterior):
     def with_grid(self, csf: CsfGrid) -> CsfPosterior:
         """Compute the posterior that the same answers give on another grid of curves."""
         other = CsfPosterior(tuple(self._frequencies.tolist()), self.grid, csf)
-        other.dispersion = self.dispersion
         other._answers = self._answers
         other._catch = self._catch
         other._log_likelihoods = self._log_likelihoods
-        other._update_all()
+        other._update_from_answers()
         return other
 
     def tell_all(self, answers: Iterable[tuple[int | None, float, float]]) -> None:
         """Update the posterior by many answers at once; each as `tell` takes it."""
         for answer in answers:
             self._take(*answer)
+        self._update_from_answers()
+
+    def _update_from_answers(self) -> None:
+        """Update all, and the dispersion of soft answers, from the answers so far."""
         self._update_all()
         if any(answer.soft for row in self._answers for answer in row):
             # The dispersion is about a function that itself depends on it.

@@ -7,7 +7,6 @@ from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
-from scipy import special
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, check_known
@@ -77,6 +76,8 @@ class CategoryClassifier(Answering):
         InputError
             A name is none of the 16.
         """
+        from scipy import special
+
         unknown = [name for name in categories if name not in CATEGORIES]
         if unknown:
             raise InputError(
