@@ -243,7 +243,7 @@ def _stimulus(folder: Path, name: str) -> tuple[str, str]:
         labels="\n".join(
             f"    {_label(spec, list(found.levels))!r}," for spec in shown
         ).replace("'", '"'),
-        still=".picture()" if isinstance(shown[0], Clip) else "",
+        still=".still_frame()" if isinstance(shown[0], Clip) else "",
         middle=len(shown) // 2,
     )
     made, image, section = _figure(folder, "stimuli", name, code)

@@ -294,6 +294,17 @@ def share_legend(figure: Figure, title: str = "") -> None:
         With a constrained layout, on whose axes figures were drawn by ``ax=``.
     title : str, optional
         Of the legend.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> figure = Figure(layout="constrained")
+    >>> for ax in figure.subplots(1, 2):
+    ...     _ = ax.plot([1, 2], label="pixels")
+    ...     _ = ax.legend()
+    >>> share_legend(figure)
+    >>> [ax.get_legend() for ax in figure.axes], len(figure.legends)
+    ([None, None], 1)
     """
     handles: dict[str, Any] = {}
     for ax in figure.axes:

@@ -143,7 +143,7 @@ def strongest(
 
 def _codes(display: Display, specification: Specification) -> ByteArray:
     """Encode a stimulus, or a clip's representative frame, as 8-bit sRGB."""
-    still = specification.picture().draw()
+    still = specification.still_frame().draw()
     drive = np.asarray(display.encode(still), dtype=np.float64)
     return np.rint(255 * drive).astype(np.uint8)
 

@@ -94,7 +94,7 @@ class Clip(Specification):
             )
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), "cautions", "chunks", "picture"})
+        return sorted({*super().__dir__(), "cautions", "chunks", "still_frame"})
 
     @property
     def extent(self) -> Shape:
@@ -136,7 +136,7 @@ class Clip(Specification):
 
     def reference(self) -> Specification:
         """Return the uniform clip of the same length and colour, without the pattern."""
-        field = self.picture().reference()
+        field = self.still_frame().reference()
         if not isinstance(field, Uniform):
             raise InputError(
                 f"a frame of {self.kind!r} is told apart from {field!r}, which is not uniform; "
@@ -153,7 +153,7 @@ class Clip(Specification):
             observer=field.observer,
         )
 
-    def picture(self) -> Specification:
+    def still_frame(self) -> Specification:
         """Return the clip's middle frame as a still.
 
         It stands for the clip where there is room for one image.
@@ -161,7 +161,7 @@ class Clip(Specification):
         Examples
         --------
         >>> from psyprobe.stimulus import Flicker
-        >>> Flicker(contrast=0.2, temporal_frequency=5, frames=31).picture().kind
+        >>> Flicker(contrast=0.2, temporal_frequency=5, frames=31).still_frame().kind
         'disc'
         """
         middle = self.frames // 2

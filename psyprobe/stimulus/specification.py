@@ -74,7 +74,7 @@ _MACHINERY = {
     "paint",
     "patterns",
     "per_image",
-    "picture",
+    "still_frame",
     "select",
     "single",
     "still",
@@ -387,7 +387,7 @@ class Specification(_Frozen):
         """Return frames `start` to `stop` of a clip as stills; a still is its only frame."""
         return self
 
-    def picture(self) -> Specification:
+    def still_frame(self) -> Specification:
         """Return the still that represents the stimulus where one image fits."""
         return self
 

@@ -29,7 +29,7 @@ from psyprobe.analysis.score import Score, score_table
 from psyprobe.analysis.scoreboards import Scoreboard
 from psyprobe.errors import InputError
 from psyprobe.experiment import load_experiment
-from psyprobe.files.images import decode_png
+from psyprobe.files.images import decode_png, encode_png
 from psyprobe.observers import list_observers, load_observer
 from psyprobe.observers.registry import observer_kind, takes_option
 from psyprobe.observers.simulated.serving import SimulatedServer
@@ -251,6 +251,7 @@ SUBJECTS: dict[str, Subject] = {
     "pixels": ("pixels", {}),
     "reader": ("reader:rapidocr", {}),
     "reader:tesseract": ("reader:tesseract", {}),
+    "classifier": ("classifier:efficientnet_lite0", {}),
     "castlecsf": ("castlecsf", {}),
     "cvvdp": ("cvvdp", CPU),
     "packaged": ("packaged:efficientnet_lite0", RANDOM),
@@ -384,6 +385,23 @@ def vlmevalkit_subject(monkeypatch: pytest.MonkeyPatch) -> Subject:
     return "vlmevalkit:kit", {}
 
 
+def pictures_to_name(folder: Path) -> dict[str, Any]:
+    """Write two pictures, and set a page on which their categories are named."""
+    rng = np.random.default_rng(1)
+    for number in range(2):
+        picture = rng.integers(0, 256, (224, 224, 3), dtype=np.uint8)
+        (folder / f"{number}.png").write_bytes(encode_png(picture))
+    parameters = {"file": str(folder), "contrast": 0.2, "radius": 4.0, "luminance": 100}
+    parameters |= {"ppd": 32, "size": 224}
+    return {
+        "probe": "identify",
+        "stimulus": {"kind": "image", "parameters": parameters},
+        "options": {"label": "picture", "values": [0, 1], "names": ["cat", "truck"]},
+        "levels": {"contrast": {"values": [0.02, 0.3]}},
+        "asking": {"prompts": "identify", "readout": "text", "repeats": 2},
+    }
+
+
 # inspect-ai's retries call tenacity in a way that tenacity would rather not be called.
 @pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated")
 @pytest.mark.parametrize("subject_name", [*KINDS, "reader:tesseract"])
@@ -400,10 +418,12 @@ def test_an_observer(
     asking = {"asking.prompts": "base", "asking.repeats": 2}
     settings = {"levels.contrast.n": 3, **SHORT}
     settings |= asking if kind.ability == "answer" else {}
-    if prefix == "reader":
-        (row,) = list_observers(name)
+    if prefix in ("reader", "classifier"):
+        weights = name.replace("classifier:", "packaged:")
+        (row,) = list_observers(weights)
         if row.obstacle:
             pytest.skip(row.obstacle)
+    if prefix == "reader":
         page = "letter_acuity"
         settings = {
             "stimulus.parameters.size": [48, 96],
@@ -411,6 +431,8 @@ def test_an_observer(
             "levels.logmar": {"from": -0.3, "to": 0.6, "n": 10, "scale": "linear"},
             "asking.options.n_max": 12,
         }
+    if prefix == "classifier":
+        page, settings = "photograph_contrast", pictures_to_name(tmp_path)
     experiment = load_experiment(page).with_settings(settings)
     results = [
         pp.run(experiment, load_observer(full_name, **options), progress=False)

@@ -64,7 +64,7 @@ def test_it_is_drawn_and_compared_with_a_uniform_clip(stimulus: Path) -> None:
         luminance=50.0, ppd=clip.ppd, size=32, fps=clip.fps, frames=5
     )
     assert clip.reference() == expected
-    assert clip.picture().draw().pixels.shape == (32, 32)
+    assert clip.still_frame().draw().pixels.shape == (32, 32)
 
 
 def test_every_frame_is_certified(

@@ -175,6 +175,7 @@ def test_the_script_for_r_finds_the_same_thresholds(
         capture_output=True,
         text=True,
         check=True,
+        timeout=120,
     )
     printed = [float(number) for number in run.stdout.split()[2:]]
     fit = fit_trials(read_trials(path), lapse=0.01, interval="profile")
