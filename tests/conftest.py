@@ -85,15 +85,15 @@ def one_showing(
         return
     from psyprobe.experiment import experiment
 
-    read_page = experiment.read_page
+    make_experiment = experiment._make_experiment
 
-    def read_once(kind: str, name: str | Path) -> tuple[Path, dict[str, Any]]:
-        path, values = read_page(kind, name)
+    # All pages come through here: those that are read, changed by settings, or stored in a result.
+    def make_once(values: dict[str, Any], *rest: Any) -> experiment.Experiment:
         if values.get("variants") == {"draw": 8}:
             values = {key: values[key] for key in values if key != "variants"}
-        return path, values
+        return make_experiment(values, *rest)
 
-    monkeypatch.setattr(experiment, "read_page", read_once)
+    monkeypatch.setattr(experiment, "_make_experiment", make_once)
 
 
 @pytest.fixture(scope="session")

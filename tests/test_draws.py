@@ -123,3 +123,9 @@ def test_corrected_pages_draw_eight_and_published_ones_are_as_printed() -> None:
         assert page.variants == {"draw": tuple(range(1, 9))}, page.name
     for page in load_suite("cai2025_published"):
         assert page.variants == {}, page.name
+
+
+def test_tests_show_pages_once_whatever_they_set() -> None:
+    page = load_experiment("area")
+    short = page.with_settings({"levels.contrast.n": 5})
+    assert page.variants == short.variants == {}
