@@ -26,9 +26,9 @@ VOID = ("frames", "hidden", "resized", "too early", "too late", "paused")
 #: With so many wrong answers among the last clear patterns, the page asks whether to go on.
 _WRONG_CLEAR = 2
 _LAST_CLEAR = 5
-#: Lowest and highest value of each number that the page reports of an attempt.
-#: Kinds whose pixels a page is given.
+#: Kinds that are the noise about a pattern.
 _NOISE_KINDS = ("white_noise", "coloured_noise", "band_noise")
+#: Lowest and highest value of each number that the page reports of an attempt.
 _REPORT_RANGES = {
     "reaction_ms": (0.0, 600_000.0),
     "frames_shown": (0.0, 100_000.0),
