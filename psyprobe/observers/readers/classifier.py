@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from time import perf_counter
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, check_known
 from psyprobe.files.parsing import packaged_toml
-from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.encoders.network import EncoderOptions
 from psyprobe.observers.encoders.packaged import PACKAGES, load_head, load_packaged
+from psyprobe.observers.readers.labels import LabelObserver
 from psyprobe.observers.registry import ObserverRow
 
 _TABLE = packaged_toml("psyprobe.observers.readers", "categories.toml")
@@ -27,7 +26,7 @@ _NAMES = tuple(
 )
 
 
-class CategoryClassifier(Answering):
+class CategoryClassifier(LabelObserver):
     """An observer that names one of 16 categories by the 1,000 classes that a network was taught.
 
     The probability of a category is the mean over its classes (Geirhos et al. 2018). The words of a
@@ -38,8 +37,6 @@ class CategoryClassifier(Answering):
     name : str
         A packaged network with its classifier, such as "efficientnet_lite0".
     """
-
-    fewest_images = images_at_once = 1
 
     def __init__(self, name: str) -> None:
         full = f"classifier:{name}"
@@ -60,7 +57,7 @@ class CategoryClassifier(Answering):
         )
 
     def log_probabilities(
-        self, image: FloatArray, categories: tuple[str, ...]
+        self, image: FloatArray, labels: tuple[str, ...]
     ) -> dict[str, float]:
         """Compute the natural logarithm of the mean probability of the classes of categories.
 
@@ -68,7 +65,7 @@ class CategoryClassifier(Answering):
         ----------
         image : ndarray (H, W, 3)
             Display drive in [0, 1], of the size of the card.
-        categories : tuple of str
+        labels : tuple of str
             Of the 16 names.
 
         Raises
@@ -78,7 +75,7 @@ class CategoryClassifier(Answering):
         """
         from scipy import special
 
-        unknown = [name for name in categories if name not in CATEGORIES]
+        unknown = [name for name in labels if name not in CATEGORIES]
         if unknown:
             raise InputError(
                 f"{self.card.name} names {', '.join(CATEGORIES)}, and {unknown[0]!r} is none of "
@@ -93,21 +90,8 @@ class CategoryClassifier(Answering):
                 special.logsumexp(logs[CATEGORIES[name]])
                 - math.log(len(CATEGORIES[name]))
             )
-            for name in categories
+            for name in labels
         }
-
-    def _reply(self, inquiry: Inquiry) -> Answer:
-        """Name the likeliest of the alternatives, and give the log-probability of each."""
-        start = perf_counter()
-        values = self.log_probabilities(inquiry.images[0], inquiry.words)
-        ranked = sorted(values.items(), key=lambda item: -item[1])
-        return Answer(
-            ranked[0][0],
-            tuple(ranked),
-            complete=True,
-            latency=perf_counter() - start,
-            model=self.card.name,
-        )
 
 
 def classifier_rows() -> list[ObserverRow]:

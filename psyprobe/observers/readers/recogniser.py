@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from importlib.metadata import files, version
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import file_digest
 from psyprobe.files.parsing import packaged_toml
-from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.encoders.network import explained
 from psyprobe.observers.protocol import Card
+from psyprobe.observers.readers.labels import LabelObserver
 
 #: Size of its images, (height, width) in px: width decides too, by the columns beside a letter.
 SIZE = (48, 96)
@@ -28,7 +27,7 @@ _STEP = 8
 _TABLE = packaged_toml("psyprobe.observers.readers", "recogniser.toml")
 
 
-class LetterRecogniser(Answering):
+class LetterRecogniser(LabelObserver):
     """An observer that names a letter by a network that was trained to read lines of text.
 
     The probability of a letter is that of all paths (connectionist temporal classification) that
@@ -46,8 +45,6 @@ class LetterRecogniser(Answering):
     PsyprobeError
         The installed version of the package has not the file that this was checked with.
     """
-
-    fewest_images = images_at_once = 1
 
     def __init__(self, within: float | None = None) -> None:
         if within is not None and not within >= _STEP / 2:
@@ -90,7 +87,7 @@ class LetterRecogniser(Answering):
         )
 
     def log_probabilities(
-        self, image: FloatArray, letters: tuple[str, ...]
+        self, image: FloatArray, labels: tuple[str, ...]
     ) -> dict[str, float]:
         """Compute the natural log-probability that an image spells each letter alone.
 
@@ -98,7 +95,7 @@ class LetterRecogniser(Answering):
         ----------
         image : ndarray (48, 96, 3)
             Display drive in [0, 1].
-        letters : tuple of str
+        labels : tuple of str
             Single characters.
 
         Raises
@@ -112,7 +109,7 @@ class LetterRecogniser(Answering):
                 f"{self.card.name} looks at images of 48 x 96 px, and this one has {height} x "
                 f"{width} px; draw it at that size, since resizing changes what is read"
             )
-        for letter in letters:
+        for letter in labels:
             if letter not in self._index or not letter.strip():
                 raise InputError(
                     f"{self.card.name} names single characters, and {letter!r} is none that it "
@@ -137,21 +134,8 @@ class LetterRecogniser(Answering):
                     )
                 )
             )
-            for letter in letters
+            for letter in labels
         }
-
-    def _reply(self, inquiry: Inquiry) -> Answer:
-        """Name the likeliest of the alternatives, and give the log-probability of each."""
-        start = perf_counter()
-        values = self.log_probabilities(inquiry.images[0], inquiry.words)
-        ranked = sorted(values.items(), key=lambda item: -item[1])
-        return Answer(
-            ranked[0][0],
-            tuple(ranked),
-            complete=True,
-            latency=perf_counter() - start,
-            model=self.card.name,
-        )
 
 
 def _find_file() -> Path:
