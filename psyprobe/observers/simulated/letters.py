@@ -21,8 +21,7 @@ from psyprobe.errors import InputError
 from psyprobe.light.transfer import checked_eotf, light_of_drive
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.planes import ImagePlanes
-from psyprobe.observers.protocol import Card
-from psyprobe.observers.simulated.mind import uniform
+from psyprobe.observers.simulated.mind import simulated_card, uniform
 from psyprobe.observers.simulated.speech import (
     cut,
     draw_answer,
@@ -189,15 +188,7 @@ class LetterReader(Answering):
     def __init__(self, name: str, mind: LetterMind = LetterMind()) -> None:
         self.mind = mind
         self._eotf = checked_eotf(mind.eotf)
-        options = {"version": 1, **asdict(mind)}
-        encoding = str(options.pop("eotf")).replace("srgb", "sRGB")
-        self.card = Card(
-            f"simulated:{name}",
-            "answer",
-            encoding=encoding,
-            dtype="float64",
-            options=options,
-        )
+        self.card = simulated_card(name, asdict(mind))
 
     def __repr__(self) -> str:
         return f"LetterReader({self.mind})"

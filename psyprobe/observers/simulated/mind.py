@@ -9,7 +9,9 @@ from statistics import NormalDist
 from typing import Any
 
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.light.colour import DIRECTIONS as COLOURS
+from psyprobe.observers.protocol import Card
 from psyprobe.observers.simulated.speech import REVERSED_WORDS
 
 FUNCTIONS = ("logistic", "normal", "weibull")
@@ -129,6 +131,27 @@ class Mind:
             raise InputError(
                 "guess + lapse, and refusal + unparsed, must each stay below 1"
             )
+
+
+def simulated_card(name: str, truth: JsonMapping) -> Card:
+    """Build the card of an observer of known truth.
+
+    Parameters
+    ----------
+    name : str
+        What follows "simulated:" in its name.
+    truth : mapping
+        The parameters of its mind, of which "eotf" is the encoding of its images.
+    """
+    options = {"version": 1, **truth}
+    encoding = str(options.pop("eotf")).replace("srgb", "sRGB")
+    return Card(
+        f"simulated:{name}",
+        "answer",
+        encoding=encoding,
+        dtype="float64",
+        options=options,
+    )
 
 
 def psychometric(x: float, width: float, function: str) -> float:

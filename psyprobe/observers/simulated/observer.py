@@ -28,7 +28,6 @@ from psyprobe.light.primaries import SRGB_PRIMARIES
 from psyprobe.light.transfer import checked_eotf, light_of_drive
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.planes import ImagePlanes
-from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import ObserverRow
 from psyprobe.observers.simulated.comparing import (
     Wave,
@@ -46,6 +45,7 @@ from psyprobe.observers.simulated.mind import (
     normal,
     psychometric,
     sigmoid,
+    simulated_card,
     uniform,
 )
 from psyprobe.observers.simulated.speech import (
@@ -147,23 +147,12 @@ class SimulatedObserver(Answering):
         self._gains: dict[tuple[tuple[int, ...], float | None], FloatArray] = {}
         # A luminance that the CSF does not cover fails here, and not at the first question.
         self.sensitivity([1.0])
-        options = {
-            "version": 1,
-            **asdict(mind),
-            "reversed_words": list(mind.reversed_words),
-        }
-        encoding = str(options.pop("eotf")).replace("srgb", "sRGB")
+        options = {**asdict(mind), "reversed_words": list(mind.reversed_words)}
         for option in (*COMPARING, "direction"):
             # The card leaves out defaults that matter only where images are compared, or in colour.
             if options[option] == getattr(_IDEAL, option):
                 del options[option]
-        self.card = Card(
-            f"simulated:{name}",
-            "answer",
-            encoding=encoding,
-            dtype="float64",
-            options=options,
-        )
+        self.card = simulated_card(name, options)
 
     def __repr__(self) -> str:
         return f"SimulatedObserver({self.name!r}, {self.mind})"
