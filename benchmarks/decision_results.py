@@ -27,6 +27,7 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from results_page import DOCS, markdown, put, save
+from results_page import PAGES as PAGES_WITH_TABLES
 
 import psyprobe as pp
 from psyprobe.analysis.efficiency.noise_masking import noise_masking
@@ -145,18 +146,17 @@ def write_page(store: str) -> None:
     }
     curves = [Curve(result, layers) for result in pp.load_results(store)]
     noisy = [curve for curve in curves if curve.page == PAGES[0]]
-    path = DOCS / "results.md"
-    page = path.read_text(encoding="utf-8")
     tables = {
         "S_ac and decisions": means(noisy),
         "decisions": table(noisy, "sensitivity", 3),
         "efficiency": table(noisy, "efficiency", 2),
         "equivalent noise": amplifiers(curves),
     }
-    for name, rows in tables.items():
-        if f"<!-- table: {name} -->" in page:
+    for path in PAGES_WITH_TABLES:
+        page = path.read_text(encoding="utf-8")
+        for name, rows in tables.items():
             page = put(page, name, rows)
-    path.write_text(page, encoding="utf-8")
+        path.write_text(page, encoding="utf-8")
     save(figure(noisy, curves), "results_decisions", 85)
     write_digests(curves)
 
