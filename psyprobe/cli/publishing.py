@@ -58,6 +58,8 @@ def registry_command(arguments: Namespace) -> int:
     rewritten: list[str] = []
     if arguments.changed_since is not None:
         folders, rewritten = changed_runs(arguments.registry, arguments.changed_since)
+    elif arguments.append_only:
+        raise InputError("--append-only compares with a revision; give --changed-since")
     rewritten = rewritten if arguments.append_only else []
     repeats = Repeats(
         arguments.redraw, arguments.rerun, os.environ.get("GITHUB_RUN_NUMBER", "")

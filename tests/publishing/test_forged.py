@@ -186,6 +186,21 @@ def test_only_what_changed_is_checked_and_nothing_is_rewritten(
     shutil.copytree(new, registry.joinpath(*new.parts[-5:]))
     assert main([*check, "--append-only"]) == 0
     assert "1 runs, 0 not sound" in capsys.readouterr().out
+    assert main([*check[:3], "--append-only"]) == 2
+    assert "--changed-since" in capsys.readouterr().err
+    # A run is looked at whatever its name is, and if it is a link.
+    odd = registry / "results" / "a\tb" / "w" / "area-0"
+    odd.mkdir(parents=True)
+    (odd / "linked").symlink_to(new)
+    assert main(check) == 1
+    assert "2 runs, 1 not sound" in capsys.readouterr().out
+    git(registry, "add", ".")
+    git(registry, "commit", "-qm", "two")
+    git(registry, "branch", "later")
+    git(registry, "reset", "-q", "--hard", "HEAD~")
+    # What others added since is not taken away here.
+    assert main([*check[:-1], "later", "--append-only"]) == 0
+    assert "0 runs" in capsys.readouterr().out
     page = find_run("valid_encoder", "pixels").relative_to(REGISTRIES / "valid_encoder")
     (registry / page / "page.toml").write_text("title = 'x'")
     assert main([*check, "--append-only"]) == 1

@@ -6,10 +6,7 @@ import subprocess
 from pathlib import Path
 
 from psyprobe.errors import InputError
-from psyprobe.running.registry_run import SCORES_FILE
-
-#: Parts of the path of a run's file: results, observer, revision, experiment, run, name.
-_PARTS = 6
+from psyprobe.running.registry_run import SCORES_FILE, run_folders
 
 
 def changed_runs(registry: str | Path, reference: str) -> tuple[list[Path], list[str]]:
@@ -20,7 +17,8 @@ def changed_runs(registry: str | Path, reference: str) -> tuple[list[Path], list
     registry : str or Path
         The folder of the registry, in a repository of git.
     reference : str
-        A revision, such as "origin/main"; new files need not be committed.
+        A revision, such as "origin/main"; new files need not be committed. What became of it since
+        the two parted is no change.
 
     Returns
     -------
@@ -32,42 +30,36 @@ def changed_runs(registry: str | Path, reference: str) -> tuple[list[Path], list
     Raises
     ------
     InputError
-        Git is missing, or knows no such revision.
+        Git is missing, or knows no such revision or nothing that led to both.
     """
     root = Path(registry)
-    lines = _git(
-        root, "diff", "--name-status", "--no-renames", reference, "--", "results"
-    )
-    changes = [line.split("\t", 1) for line in lines]
-    new = _git(root, "ls-files", "--others", "--exclude-standard", "results")
-    changes += [["A", name] for name in new]
-    folders: dict[Path, None] = {}
-    rewritten = []
-    for status, name in changes:
-        parts = Path(name).parts
-        if status != "A" and parts[-1] != SCORES_FILE:
-            rewritten.append(name)
-        folder = root.joinpath(*parts[: _PARTS - 1])
-        if len(parts) >= _PARTS and folder.exists():
-            folders[folder] = None
-    return list(folders), rewritten
+    if reference.startswith("-"):
+        raise InputError(
+            f"{reference!r:.60} is no revision; give for example origin/main"
+        )
+    words = ["diff", "--relative", "--no-renames", "--merge-base", "-z", "--name-only"]
+    new = _git(root, "ls-files", "-z", "--others", "--exclude-standard", "results")
+    new += _git(root, *words, "--diff-filter=A", reference, "--", "results")
+    present = _git(root, *words, "--diff-filter=a", reference, "--", "results")
+    changed = {root / name for name in (*new, *present)}
+    changed |= {parent for path in changed for parent in path.parents}
+    folders = [folder for folder in run_folders(root) if folder in changed]
+    return folders, [name for name in present if Path(name).name != SCORES_FILE]
 
 
 def _git(root: Path, *words: str) -> list[str]:
-    """Run git in the registry, and return its lines, paths relative to the registry."""
-    relative = ["--relative"] if words[0] == "diff" else []
-    command = ["git", "-C", str(root), "-c", "core.quotePath=off", words[0], *relative]
-    if any(word.startswith("-") for word in words[3:4]):
-        raise InputError(
-            f"{words[3]!r:.60} is no revision; give for example origin/main"
-        )
+    """Run git in the registry, and return the names that it lists, relative to the registry."""
     try:
         done = subprocess.run(
-            [*command, *words[1:]], capture_output=True, text=True, check=False
+            ["git", "-C", str(root), *words],
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
+            errors="surrogateescape",
         )
     except OSError as error:
         raise InputError(f"--changed-since needs git ({error})") from None
     if done.returncode:
         reason = " ".join(done.stderr.split())[:160]
         raise InputError(f"git cannot compare {root}: {reason}")
-    return done.stdout.splitlines()
+    return done.stdout.split("\0")[:-1]
