@@ -48,14 +48,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(browser: Browser, page: Path) -> Iterator[Browser]:
-    browser.command("Network.enable")
-    browser.command(
-        "Network.emulateNetworkConditions",
-        offline=True,
-        latency=0,
-        downloadThroughput=0,
-        uploadThroughput=0,
-    )
     browser.command(
         "Emulation.setDeviceMetricsOverride",
         width=1200,
@@ -63,22 +55,16 @@ def opened(browser: Browser, page: Path) -> Iterator[Browser]:
         deviceScaleFactor=1,
         mobile=False,
     )
-    browser.forget()
-    browser.open(page.as_uri())
-    browser.wait("document.documentElement.dataset.drawn", "yes")
-    yield browser
-    assert browser.complaints() == []
-    assert browser.run("performance.getEntriesByType('resource').length") == 0
-    assert browser.run("document.title").startswith("</script>")
+    with browser.without_network():
+        browser.forget()
+        browser.open(page.as_uri())
+        browser.wait("document.documentElement.dataset.drawn", "yes")
+        yield browser
+        assert browser.complaints() == []
+        assert browser.run("performance.getEntriesByType('resource').length") == 0
+        assert browser.run("document.title").startswith("</script>")
     browser.command("Emulation.clearDeviceMetricsOverride")
     browser.command("Emulation.setEmulatedMedia", media="", features=[])
-    browser.command(
-        "Network.emulateNetworkConditions",
-        offline=False,
-        latency=0,
-        downloadThroughput=-1,
-        uploadThroughput=-1,
-    )
 
 
 def drawn(opened: Browser, figure: str = FIRST, panels: int = 2) -> None:

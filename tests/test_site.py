@@ -174,23 +174,9 @@ def test_every_figure_of_the_gallery_comes_with_the_code_that_drew_it(
 
 @pytest.fixture(scope="module")
 def opened(site: Path, browser: webdriver.Browser) -> Iterator[webdriver.Browser]:
-    browser.command("Network.enable")
-    browser.command(
-        "Network.emulateNetworkConditions",
-        offline=True,
-        latency=0,
-        downloadThroughput=0,
-        uploadThroughput=0,
-    )
-    browser.forget()
-    yield browser
-    browser.command(
-        "Network.emulateNetworkConditions",
-        offline=False,
-        latency=0,
-        downloadThroughput=-1,
-        uploadThroughput=-1,
-    )
+    with browser.without_network():
+        browser.forget()
+        yield browser
 
 
 @pytest.mark.parametrize("name", OPENED)

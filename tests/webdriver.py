@@ -129,6 +129,26 @@ class Browser:
             f"{self._session}/goog/cdp/execute", {"cmd": name, "params": values}
         )
 
+    @contextmanager
+    def without_network(self) -> Iterator[None]:
+        """Cut the window off from every server, and connect it again afterwards."""
+        self.command("Network.enable")
+        self._limit_network(offline=True, throughput=0)
+        try:
+            yield
+        finally:
+            self._limit_network(offline=False, throughput=-1)
+
+    def _limit_network(self, *, offline: bool, throughput: int) -> None:
+        """Set how much goes over the network, bytes a second; -1 is no limit."""
+        self.command(
+            "Network.emulateNetworkConditions",
+            offline=offline,
+            latency=0,
+            downloadThroughput=throughput,
+            uploadThroughput=throughput,
+        )
+
     def screenshot(self, path: Path) -> None:
         path.write_bytes(
             base64.b64decode(self._call(f"{self._session}/screenshot", method="GET"))

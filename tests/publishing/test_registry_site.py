@@ -188,15 +188,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(browser: Browser, shown: Path) -> Iterator[Browser]:
-    browser.command("Network.enable")
-    browser.command(
-        "Network.emulateNetworkConditions",
-        offline=True,
-        latency=0,
-        downloadThroughput=0,
-        uploadThroughput=0,
-    )
-    yield browser
+    with browser.without_network():
+        yield browser
     assert browser.complaints() == []
     assert browser.run("performance.getEntriesByType('resource').length") == 0
     browser.command("Emulation.clearDeviceMetricsOverride")
