@@ -159,7 +159,11 @@ def test_every_kind_of_result_of_a_store_is_a_valid_record(
     store = tmp_path / "runs.sqlite"
     pp.run("area", "pixels", store=store, score_only=True, progress=False)
     words_page = load_experiment("hernandez2025").with_settings(
-        {"asking.prompts": "base", "asking.repeats.p_yes": 1}
+        {
+            "asking.prompts": "base",
+            "asking.repeats.p_yes": 1,
+            "asking.max_tokens": 7,
+        }
     )
     pp.run(words_page, "simulated:watson-malo", store=store, progress=False)
     for build in (mvp_page, r_bench_page):
@@ -174,16 +178,19 @@ def test_every_kind_of_result_of_a_store_is_a_valid_record(
         pitch=0.265, distance=1000.0, display=display, light="guess", size=(1920, 1080)
     )
     person = PersonObserver("ANNA", "first", screen, say_first)
-    pp.run(short, person, store=store, progress=False)
+    people = tmp_path / "people.sqlite"
+    pp.run(short, person, store=people, progress=False)
     output = tmp_path / "records"
-    words = ["registry", "export", str(store), "-o", str(output)]
-    assert main(words) == 2 and "--contributor" in capsys.readouterr().err
-    words += ["--contributor", "Example Laboratory"]
-    assert main(words) == 4
+    export = ["registry", "export", "-o", str(output)]
+    assert main([*export, str(store)]) == 2
+    assert "--contributor" in capsys.readouterr().err
+    export += ["--contributor", "Example Laboratory"]
+    assert main([*export, str(store)]) == 0
+    assert main([*export, str(people)]) == 4
     assert "person:ANNA: left out: Every Eval Ever has models" in (
         capsys.readouterr().out
     )
-    assert main([*words, "--people"]) == 0
+    assert main([*export, str(people), "--people"]) == 0
     records, samples = check(output)
     kinds = {
         record["evaluation_results"][0]["evaluation_name"]: record for record in records
@@ -199,6 +206,15 @@ def test_every_kind_of_result_of_a_store_is_a_valid_record(
     assert {sample["model_id"] for sample in samples} == {
         "psyprobe-simulated/watson-malo"
     }
+    # Each tells of its own requests, whatever else its store holds.
+    longest = {
+        name: result["generation_config"]["generation_args"]["max_tokens"]
+        for name, record in kinds.items()
+        for result in record["evaluation_results"]
+        if "generation_config" in result
+    }
+    assert longest["hernandez2025"] == 7
+    assert longest["mvp"] == 64 and longest["r_bench"] == 32
     for result in kinds["mvp"]["evaluation_results"]:
         assert result["metric_config"]["metric_kind"] == "accuracy"
         assert result["metric_config"]["max_score"] == 100.0

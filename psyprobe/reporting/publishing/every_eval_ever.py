@@ -76,8 +76,8 @@ class _Source:
 
     run: JsonMapping
     records: Sequence[RunRecord]
-    #: Holds the answers, without the run.
-    store: RecordingStore
+    #: Holds the answers of this run alone, without the run.
+    store: Store
     #: Name of the registry or file that it comes from.
     name: str
 
@@ -137,10 +137,8 @@ def _export_registry(registry: Path, root: Path, people: bool) -> Iterator[Publi
                 raise InputError(f"it failed: {run['failure']['message']}")
             if number in retractions:
                 raise InputError(f"it was retracted: {retractions[number]}")
-            with RecordingStore() as store:
-                text = files[PAGE_FILE].decode()
-                records = load_run(run, text, unpack(files[ANSWERS_FILE]), store)
-                path = _export(_Source(run, records, store, name), root, people)
+            text = files[PAGE_FILE].decode()
+            path = _export(run, text, unpack(files[ANSWERS_FILE]), name, root, people)
             yield Published(experiment, observer, path)
         except PsyprobeError as error:
             yield Published(experiment, observer, reason=str(error))
@@ -157,28 +155,32 @@ def _export_store(
             names = (first.experiment, labelled(first.observer, first.label))
             try:
                 refuse_random_weights(first, terms)
-                run, _ = describe_run(records, copy, terms, terms.licence)
-                exported = _export(_Source(run, records, copy, path.name), root, people)
+                run, unpacked = describe_run(records, copy, terms, terms.licence)
+                text = first.experiment_toml
+                exported = _export(run, text, unpacked, path.name, root, people)
                 yield Published(*names, exported)
             except PsyprobeError as error:
                 yield Published(*names, reason=str(error))
 
 
-def _export(source: _Source, root: Path, people: bool) -> str:
+def _export(
+    run: JsonMapping, page: str, unpacked: bytes, name: str, root: Path, people: bool
+) -> str:
     """Write the record of a run, and those of its answers, and return the path of the first."""
-    run = source.run
     is_person = run["observer"]["kind"].startswith("person")
     if is_person and not people:
         raise InputError(
             "Every Eval Ever has models and no people; to export them under the name of a model, "
             "give --people"
         )
-    record, folder = _build_record(source)
+    with Store(None) as store:
+        source = _Source(run, load_run(run, page, unpacked, store), store, name)
+        record, folder = _build_record(source)
+        # Replies of people may hold more than an answer, and items of benchmarks have owners.
+        rows = [] if is_person else list(_build_rows(source, record))
     identity = UUID(
         bytes=sha256(run["answers"]["sha256"].encode()).digest()[:16], version=4
     )
-    # Replies of people may hold more than an answer, and items of benchmarks have owners.
-    rows = [] if is_person else list(_build_rows(source, record))
     make_folder(root / folder)
     if rows:
         content = "".join(f"{_line(row)}\n" for row in rows)
@@ -425,17 +427,17 @@ def _build_judge(judge: JsonMapping) -> JsonObject:
 
 def _build_generation(source: _Source) -> JsonObject:
     """Build what a record says of how replies were generated; nothing of numbers."""
-    request = next(
-        (
-            value
-            for _, kind, value in source.store.all_contents()
-            if kind == "request" and "decoding" in value
-        ),
-        None,
-    )
-    layout = source.records[0].layout
-    if request is None or source.records[0].observer_card["ability"] != "answer":
+    record = source.records[0]
+    layout = record.layout
+    if record.observer_card["ability"] != "answer":
         return {}
+    # A judge has requests of its own.
+    name = next(
+        answered.question.request
+        for answered, _ in source.store.all_answers()
+        if answered.question.observer == record.observer_digest[:DIGEST_DIGITS]
+    )
+    request = source.store.contents([name])[name]
     decoding = layout.get("asking") or request["decoding"]
     arguments = {
         "temperature": decoding.get("temperature"),
@@ -457,22 +459,22 @@ def _build_generation(source: _Source) -> JsonObject:
 
 def _build_rows(source: _Source, record: JsonMapping) -> Iterator[JsonObject]:
     """Iterate over the answers of a run in words, each as a record of its own."""
-    for own in source.records:
-        layout = own.layout
-        if "prompts" not in layout or "trials" not in own.outcome:
+    requests = {
+        replace(answered.question, label="").key: answered.question.request
+        for answered, _ in source.store.all_answers()
+    }
+    contents = source.store.contents(requests.values())
+    for part in source.records:
+        layout = part.layout
+        if "prompts" not in layout or "trials" not in part.outcome:
             continue
         task = Task.from_dict(layout["task"])
         prompts = {
             prompt.id: prompt for prompt in map(Prompt.from_dict, layout["prompts"])
         }
-        store = source.store.with_label(own.label)
-        trials = own.outcome["trials"]
+        store = source.store.with_label(part.label)
+        trials = part.outcome["trials"]
         answers = store.iterate_answers([trial["key"] for trial in trials])
-        requests = {
-            replace(answered.question, label="").key: answered.question.request
-            for answered, _ in source.store.all_answers()
-        }
-        contents = source.store.contents(requests.values())
         for trial, answer in zip(trials, answers, strict=True):
             prompt, polarity = prompts[trial["prompt"]].interpret(
                 trial["order"], task.alternatives
