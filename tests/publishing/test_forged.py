@@ -16,6 +16,7 @@ import pytest
 
 from psyprobe.cli import main
 from psyprobe.files.output import json_text
+from psyprobe.reporting.publishing import repeat
 from psyprobe.reporting.publishing.check import (
     Findings,
     Repeats,
@@ -139,8 +140,12 @@ def test_an_angle_that_contradicts_its_cosine_is_found() -> None:
     assert code == "values-inconsistent" and "cosine" in words
 
 
-def test_what_is_consistent_and_wrong_is_found_by_asking_again(tmp_path: Path) -> None:
+def test_what_is_consistent_and_wrong_is_found_by_asking_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("torch", reason="the encoders extra is not installed")
+    # Three questions are enough to find it, where all are wrong.
+    monkeypatch.setattr(repeat, "_FEWEST", 3)
     source = find_run("valid_encoder", "packaged")
     forged = forge(source, tmp_path, turn_features)
     # Nothing else finds it: every number fits every other.
@@ -162,6 +167,10 @@ def test_dates_and_probabilities_that_cannot_be_are_found() -> None:
     with RecordingStore() as other:
         other.add_timed([(odd, milliseconds)])
         assert [code for code, _ in implausible(other, run)] == ["values-inconsistent"]
+    with RecordingStore() as other:
+        other.add_timed([(answered, 0)])
+        ((code, words),) = implausible(other, run)
+    assert code == "when" and "1970-01-01 00:00:00, before" in words
 
 
 def git(folder: Path, *words: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import urllib.error
 import urllib.parse
 import urllib.request
 import warnings
@@ -12,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -240,7 +240,7 @@ def _fetch_index(address: str, folder: Path, offline: bool) -> list[JsonObject]:
             make_folder(folder)
             write_file(stored, content)
             return runs
-        except (OSError, urllib.error.URLError) as error:
+        except (OSError, HTTPException) as error:
             if not stored.exists():
                 raise InputError(
                     f"{address} cannot be read ({error}); give the address of a site that "

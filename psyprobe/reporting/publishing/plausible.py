@@ -40,6 +40,7 @@ def implausible(
     """
     finished = datetime.fromisoformat(run["when"]["finished"]).timestamp() * 1000
     tomorrow = (now or datetime.now(UTC)) + timedelta(days=1)
+    latest = min(finished + _SECOND, tomorrow.timestamp() * 1000)
     codes: set[str] = set()
     for answered, milliseconds in store.all_answers():
         answer = answered.answer
@@ -48,14 +49,11 @@ def implausible(
             *_reply_faults(answer),
         ]
         faults = [("values-inconsistent", words) for words in words_of_faults]
-        if (
-            not _EARLIEST
-            <= milliseconds
-            <= min(finished + _SECOND, tomorrow.timestamp() * 1000)
-        ):
+        if not _EARLIEST <= milliseconds <= latest:
+            place = "after its run" if milliseconds > latest else "before psyprobe was"
             date = datetime.fromtimestamp(milliseconds / 1000, UTC)
             faults.append(
-                ("when", f"an answer is of {date:%Y-%m-%d %H:%M:%S}, after its run")
+                ("when", f"an answer is of {date:%Y-%m-%d %H:%M:%S}, {place}")
             )
         for code, words in faults:
             if code not in codes:
