@@ -157,7 +157,8 @@ def test_every_kind_of_result_of_a_store_is_a_valid_record(
     tmp_path: Path, capsys: Output
 ) -> None:
     store = tmp_path / "runs.sqlite"
-    pp.run("area", "pixels", store=store, score_only=True, progress=False)
+    area = load_experiment("area").with_variants({})
+    pp.run(area, "pixels", store=store, score_only=True, progress=False)
     words_page = load_experiment("hernandez2025").with_settings(
         {
             "asking.prompts": "base",

@@ -151,8 +151,9 @@ def test_files_are_named_alike_whichever_way_the_observer_was_given(
 
 def test_published_nights_keep_their_labels(tmp_path: Path, capsys: Output) -> None:
     store, registry = tmp_path / "runs.sqlite", tmp_path / "registry"
+    single = load_experiment("area").with_variants({})
     for label in ("a", "b"):
-        pp.run("area", "pixels", store=store, score_only=True, label=label)
+        pp.run(single, "pixels", store=store, score_only=True, label=label)
     assert main(["publish", str(store), "-o", str(registry), "--contributor", "E"]) == 0
     runs = [
         json.loads((folder / "run.json").read_text(encoding="utf-8"))
@@ -166,11 +167,12 @@ def test_published_nights_keep_their_labels(tmp_path: Path, capsys: Output) -> N
 def test_a_program_is_told_what_happens(tmp_path: Path, capsys: Output) -> None:
     words = ["run", "area", "--observer", "pixels", "no-such:observer", "--jsonl"]
     words += ["--score-only", "--label", "a", "--output", str(tmp_path)]
-    told = []
+    words += ["--variants", "none"]
+    runs = []
     for _ in range(2):
         assert main(words) == 4
-        told.append([*map(json.loads, capsys.readouterr().out.splitlines())])
-    first, again = told
+        runs.append([*map(json.loads, capsys.readouterr().out.splitlines())])
+    first, again = runs
     assert [line["event"] for line in first] == ["start", "pair", "pair", "end"]
     start, done, failed, end = first
     assert start["pairs"] == 2 and start["label"] == "a"
