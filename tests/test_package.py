@@ -72,9 +72,17 @@ print(*sorted({{name.split('.')[0] for name in sys.modules}}), file=sys.stderr)"
     } & set(loaded)
 
 
-def test_scoring_words_waits_for_no_optimiser() -> None:
-    # They take as long to load as kept fits to score; only ideal observers need them.
-    code = "import sys, psyprobe.analysis.words.score; print(*sys.modules)"
+@pytest.mark.parametrize(
+    ("module", "late"),
+    [
+        # They take as long to load as kept fits to score; only ideal observers need them.
+        ("psyprobe.analysis.words.score", {"scipy.stats", "scipy.optimize"}),
+        ("psyprobe.probes", {"numpy"}),
+        ("psyprobe.stimulus", {"PIL"}),
+    ],
+)
+def test_what_few_need_is_loaded_late(module: str, late: set[str]) -> None:
+    code = f"import sys, {module}; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -82,7 +90,7 @@ def test_scoring_words_waits_for_no_optimiser() -> None:
         check=True,
         timeout=1200,
     ).stdout.split()
-    assert not {"scipy.stats", "scipy.optimize"} & set(loaded)
+    assert not late & set(loaded)
 
 
 def test_every_public_name_is_there() -> None:

@@ -13,8 +13,6 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-import numpy as np
-
 from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.programs import run_file
 from psyprobe.running.protocol import labelled
@@ -288,7 +286,7 @@ def name_run(result: Dataset, label: str, started: str | None) -> Dataset:
     name = labelled(result.attrs["observer"], label)
     named = result.assign_attrs(observer=name, label=label, started=started or "")
     if "observer" in named.coords:
-        named["observer"] = named["observer"].copy(data=np.asarray(name))
+        named["observer"] = ((), name, named["observer"].attrs)
     return named
 
 

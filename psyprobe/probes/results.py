@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 from psyprobe._typing import Option
 from psyprobe.analysis.efficiency.side_by_side import side_by_side
 from psyprobe.analysis.score import NO_SCORE, FailedScore, Score, Scores
-from psyprobe.analysis.words.trial_table import is_in_words
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.json_types import JsonObject
 from psyprobe.plotting.axes import check_new, fit_width, legend_lines, title_of, typeset
@@ -282,6 +281,8 @@ def compare(
 
 def has_thresholds(result: Dataset) -> bool:
     """Tell whether a result holds answers to trials, from which thresholds are fitted."""
+    from psyprobe.analysis.words.trial_table import is_in_words
+
     return {"prompt", "response"} <= set(result.variables) and is_in_words(result)
 
 

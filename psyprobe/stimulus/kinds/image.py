@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from PIL import Image as Picture
 
 from psyprobe._typing import Array, FloatArray, Levels, Size
 from psyprobe.errors import InputError, unknown_name
@@ -127,6 +126,8 @@ def _resample(light: FloatArray, shape: Size, scale: float) -> FloatArray:
     """Resample the middle of light to a field, smoothing where pixels are left out."""
     if scale == 1:
         return light
+    from PIL import Image as Picture
+
     height, width = light.shape
     margin = np.maximum(np.subtract(light.shape, np.divide(shape, scale)) / 2, 0)
     box = (margin[1], margin[0], width - margin[1], height - margin[0])
