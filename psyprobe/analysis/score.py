@@ -117,6 +117,17 @@ class Metric:
         return first > second if self.more_is_better else first < second
 
 
+def without_mathematics(label: str) -> str:
+    """Take the marks of mathematics out of the label of an axis.
+
+    Examples
+    --------
+    >>> without_mathematics("$r_{s}$")
+    'r_s'
+    """
+    return label.translate(str.maketrans("", "", "${}"))
+
+
 @dataclass(frozen=True)
 class Entry:
     """One score on the scoreboard."""

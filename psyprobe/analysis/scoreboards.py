@@ -27,6 +27,7 @@ from psyprobe.analysis.score import (
     many,
     percent,
     telling_digits,
+    without_mathematics,
 )
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.json_types import JsonObject
@@ -639,7 +640,7 @@ def _published_rows(tests: Sequence[Test]) -> list[BoardRow]:
 
 def _legend(metric: Metric) -> str:
     """Describe what the cells under a metric's heading are, in plain characters."""
-    label = metric.label.translate(str.maketrans("", "", "${}_"))
+    label = without_mathematics(metric.label).replace("_", "")
     direction = "larger" if metric.more_is_better else "smaller"
     return f"{metric.suffix}: {label} ({direction} is better)."
 

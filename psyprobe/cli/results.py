@@ -238,7 +238,7 @@ def replay_command(arguments: Namespace) -> int:
 
 
 #: What merge says of answers that contradict each other.
-_KEPT = {
+_CONFLICTS = {
     "first": "the first is kept",
     "last": "the last is kept",
     "both": "both are kept, the later under a label of when its store began",
@@ -275,7 +275,7 @@ def store_command(arguments: Namespace) -> int:
         if merged.conflicts:
             line += (
                 f"; of {merged.conflicts:,} questions with two answers "
-                f"{_KEPT[arguments.keep]}"
+                f"{_CONFLICTS[arguments.keep]}"
             )
         show({"store": arguments.output, **asdict(merged)}, line, arguments)
         return 0

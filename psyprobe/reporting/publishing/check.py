@@ -181,8 +181,8 @@ def check_registry(
                 raise UnsoundError(
                     "path", "another folder has this name but for its case"
                 )
-            own = replace(repeats, rerun=int(number in rerun))
-            answers = check_run(folder, page, findings, own)
+            share = replace(repeats, rerun=int(number in rerun))
+            answers = check_run(folder, page, findings, share)
             if answers in digests:
                 raise UnsoundError("duplicate", f"{digests[answers]} has these answers")
             digests[answers] = path

@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from psyprobe.analysis.score import OBSERVER, Entry, Metric, Score
+from psyprobe.analysis.score import (
+    OBSERVER,
+    Entry,
+    Metric,
+    Score,
+    without_mathematics,
+)
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.json_types import JsonMapping, JsonObject
@@ -395,7 +401,7 @@ def _build_metric(metric: Metric, entry: Entry) -> JsonObject:
         unit = "log10" if "log" in metric.label else "1"
     return {
         "metric_id": f"psyprobe.{metric.name}",
-        "metric_name": metric.label.replace("$", ""),
+        "metric_name": without_mathematics(metric.label),
         "metric_kind": kind,
         "metric_unit": unit,
         "lower_is_better": not metric.more_is_better,

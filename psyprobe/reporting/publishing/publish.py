@@ -23,7 +23,7 @@ from psyprobe.reporting.publishing.identity import (
 )
 from psyprobe.reporting.publishing.scoring import load_records, score_records
 from psyprobe.running.database import chunks
-from psyprobe.running.protocol import RunRecord, labelled
+from psyprobe.running.protocol import DIGEST_DIGITS, RunRecord, labelled
 from psyprobe.running.registry_run import (
     ANSWERS_FILE,
     PAGE_FILE,
@@ -232,7 +232,7 @@ def describe_run(
         answered.question.version
         for answered, _ in copy.all_answers()
         if answered.question.key in keys
-        and answered.question.observer == record.observer_digest[:32]
+        and answered.question.observer == record.observer_digest[:DIGEST_DIGITS]
     }
     card = without_folders(dict(record.observer_card))
     run: JsonObject = {

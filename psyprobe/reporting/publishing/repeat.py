@@ -16,7 +16,7 @@ from psyprobe.observers import load_observer
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.protocol import Card
 from psyprobe.reporting.publishing.derive import RecordingStore, StandIn, unanswered
-from psyprobe.running.protocol import Answered, RunRecord
+from psyprobe.running.protocol import DIGEST_DIGITS, Answered, RunRecord
 
 #: What psyprobe measures of a shown image, and keeps with the reply.
 _MEASURED = ("delivered_contrast", "coherent_gain", "total_contrast")
@@ -65,7 +65,7 @@ class Repeater:
             replace(answered.question, label="").key: answered
             for answered, _ in store.all_answers()
         }
-        self._asked_digest = record.observer_digest[:32]
+        self._asked_digest = record.observer_digest[:DIGEST_DIGITS]
         is_exact = record.observer.startswith("simulated:")
         self._tolerance = _EXACT if is_exact or observer is None else _ROUNDING
         self.count = 0

@@ -64,12 +64,12 @@ def score_records(
 
 def load_records(records: Sequence[RunRecord], store: Store) -> list[Dataset]:
     """Load the result of a run, of which a store holds the answers alone."""
-    with Store(None) as own:
-        own.add_contents(store.all_contents())
-        own.add_timed(store.all_answers())
+    with Store(None) as copy:
+        copy.add_contents(store.all_contents())
+        copy.add_timed(store.all_answers())
         for record in records:
-            own.adopt_run(record)
-        return load_results(own)
+            copy.adopt_run(record)
+        return load_results(copy)
 
 
 def main_scores(score: Score) -> Iterator[JsonObject]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from psyprobe.analysis.score import OBSERVER, csv_text
+from psyprobe.analysis.score import OBSERVER, csv_text, without_mathematics
 from psyprobe.analysis.scoreboards import FLAGS
 from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonMapping, JsonObject
@@ -180,10 +180,7 @@ def _rank_experiment(
         if run["retracted"] is not None:
             aside += _lines_of(run, reason=f"retracted: {run['retracted']}")
         elif run["status"] == "failed":
-            reason = f"failed: {run['failure']}"
-            unranked.append(
-                BoardLine("observer", run["observer"], {}, run, None, 1, reason)
-            )
+            unranked.append(_line_without_number(run, f"failed: {run['failure']}"))
         else:
             nights[run["observer"], run["revision"]].append(run)
     candidates: list[BoardLine] = []
@@ -205,17 +202,13 @@ def _rank_experiment(
         for line in lines:
             (unranked if line.reason else candidates).append(line)
         if not lines:
-            unranked.append(
-                BoardLine(
-                    "observer", latest["observer"], {}, latest, None, 1, "no number"
-                )
-            )
-    first = candidates[0].entry if candidates else next(_entries(runs), {})
+            unranked.append(_line_without_number(latest, "no number"))
+    entries = (entry for run in runs for entry in run["board"])
+    first = candidates[0].entry if candidates else next(entries, {})
     lower_is_better = bool(first.get("lower_is_better", False))
     ranks = rank([line.entry for line in candidates], lower_is_better=lower_is_better)
     ranked = [
-        BoardLine(line.kind, line.name, line.entry, line.run, pair, line.nights)
-        for line, pair in zip(candidates, ranks, strict=True)
+        replace(line, ranks=pair) for line, pair in zip(candidates, ranks, strict=True)
     ]
     lines = sorted(
         [*ranked, *trivial.values()],
@@ -224,7 +217,7 @@ def _rank_experiment(
     return Ranking(
         runs[-1]["experiment"],
         name,
-        _plain(first.get("text", "number")),
+        without_mathematics(first.get("text", "number")),
         lower_is_better,
         lines,
         aside,
@@ -234,28 +227,23 @@ def _rank_experiment(
     )
 
 
+def _line_without_number(run: JsonMapping, reason: str) -> BoardLine:
+    """Build the line of a run that has no number to be ranked by."""
+    return BoardLine(OBSERVER, run["observer"], {}, run, reason=reason)
+
+
 def _lines_of(
     run: JsonMapping, nights: int = 1, reason: str = ""
 ) -> Iterator[BoardLine]:
     """Iterate over the lines of a run's observer, one a layer."""
-    own = [entry for entry in run["board"] if entry["responder"] == OBSERVER]
-    for entry in own:
-        name = (
-            f"{run['observer']} / {entry['layer']}" if len(own) > 1 else run["observer"]
-        )
+    entries = [entry for entry in run["board"] if entry["responder"] == OBSERVER]
+    for entry in entries:
+        layer = f" / {entry['layer']}" * (len(entries) > 1)
+        name = f"{run['observer']}{layer}"
         missing = "" if entry["value"] is not None else entry["note"] or "no value"
-        yield BoardLine("observer", name, entry, run, None, nights, reason or missing)
-
-
-def _entries(runs: Sequence[JsonMapping]) -> Iterator[JsonMapping]:
-    """Iterate over all entries of runs."""
-    for run in runs:
-        yield from run["board"]
-
-
-def _plain(label: str) -> str:
-    """Take the marks of mathematics out of the label of a figure."""
-    return label.replace("$", "").replace("{", "").replace("}", "")
+        yield BoardLine(
+            OBSERVER, name, entry, run, nights=nights, reason=reason or missing
+        )
 
 
 def _differing_keys(root: Path, name: str, groups: JsonMapping) -> Iterator[str]:
@@ -389,7 +377,7 @@ def history_figures(runs: Sequence[JsonMapping]) -> Iterator[Figure]:
         yield Figure(
             name,
             Axis("Run", names=dates),
-            Axis(_plain(measured[0]["text"])),
+            Axis(without_mathematics(measured[0]["text"])),
             [Panel("", {"": {"": lines}})],
             "A line is a revision: the same weights or the same served model. "
             "A gap is a run that failed or was retracted.",
