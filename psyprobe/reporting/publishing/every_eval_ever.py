@@ -329,8 +329,9 @@ def _build_results(source: _Source, experiment: str) -> Iterator[JsonObject]:
     judge = source.records[0].layout.get("judge")
     for result in load_records(source.records, source.store):
         for score in score_layers(result):
+            readout = [name for name in (score.layer, score.measure) if name]
+            curve = score.to_dict().get("curve")
             for metric, entry, record in _entries(score):
-                readout = [name for name in (score.layer, score.measure) if name]
                 config = _build_metric(metric, entry)
                 if judge:
                     config["llm_scoring"] = _build_judge(judge)
@@ -340,7 +341,7 @@ def _build_results(source: _Source, experiment: str) -> Iterator[JsonObject]:
                     "note": entry.note,
                     "layer": score.layer,
                     "measure": score.measure,
-                    "curve": score.to_dict().get("curve"),
+                    "curve": curve,
                 }
                 details: JsonObject = {
                     "score": entry.value,
