@@ -177,27 +177,14 @@ def train_stage(
     -------
     TrainedStage
     """
-    low, high = contrasts
     every_field = range(recipe.pairs)
+    trained_at: list[float] = []
     reached = True
-    if recipe.train == "near":
-        ladder = np.geomspace(low, high, PILOT_CONTRASTS).tolist()
-        near, reached = _near_threshold(recipe, rows, ladder)
-        trained_at = [near, *(min(near * factor, high) for factor in _ABOVE)]
-        counts = [recipe.pairs, *[recipe.pairs // 2] * len(_ABOVE)]
-    elif recipe.train == "mixed":
-        trained_at = np.geomspace(low ** (1 / 3) * high ** (2 / 3), high, 3).tolist()
-        counts = [recipe.pairs] * 3
-    elif recipe.train == "natural":
-        trained_at = []
-        counts = []
-    else:
-        trained_at = [high]
-        counts = [recipe.pairs]
     if recipe.train == "natural":
         greater, blanks = picture_rows(every_field)
         signals = [greater[None]]
     else:
+        trained_at, counts, reached = _training_contrasts(recipe, rows, contrasts)
         blanks = rows(0.0, every_field)[0]
         signals = [
             rows(contrast, range(count))
@@ -224,6 +211,23 @@ def train_stage(
         tuple(learning),
         _swapped_d_prime(recipe, signals[0], blanks),
     )
+
+
+def _training_contrasts(
+    recipe: Recipe, rows: Rows, contrasts: tuple[float, float]
+) -> tuple[list[float], list[int], bool]:
+    """Choose contrasts to train at, fields for each, and tell whether the pilot found threshold."""
+    low, high = contrasts
+    count = recipe.pairs
+    if recipe.train == "near":
+        ladder = np.geomspace(low, high, PILOT_CONTRASTS).tolist()
+        near, reached = _near_threshold(recipe, rows, ladder)
+        above = [min(near * factor, high) for factor in _ABOVE]
+        return [near, *above], [count, *[count // 2] * len(_ABOVE)], reached
+    if recipe.train == "mixed":
+        upper = np.geomspace(low ** (1 / 3) * high ** (2 / 3), high, 3)
+        return upper.tolist(), [count] * 3, True
+    return [high], [count], True
 
 
 def _fit(recipe: Recipe, signals: Sequence[FloatArray], blanks: FloatArray) -> Stage:
