@@ -15,7 +15,7 @@ from psyprobe.observers import list_observers, load_observer
 from psyprobe.observers.readers.classifier import CATEGORIES, CategoryClassifier
 
 NAME = "classifier:efficientnet_lite0"
-(ROW,) = list_observers("packaged:efficientnet_lite0")
+(ROW,) = list_observers(NAME)
 needs_weights = pytest.mark.skipif(bool(ROW.obstacle), reason=ROW.obstacle)
 
 
@@ -27,6 +27,16 @@ def test_sixteen_categories_share_no_class_and_hold_what_their_names_say() -> No
         for number in CATEGORIES[name]:
             text = info.index_to_description(number).replace("throne", "chair")
             assert name in text, (number, text)
+
+
+def test_a_classifier_without_its_weights_is_listed_with_what_it_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for package in ("torch", "timm"):
+        pytest.importorskip(package)
+    monkeypatch.setattr("psyprobe.observers.encoders.packaged._find", lambda _: None)
+    (row,) = list_observers(NAME)
+    assert "needs the weights" in row.obstacle
 
 
 @needs_weights

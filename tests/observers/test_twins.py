@@ -419,8 +419,7 @@ def test_an_observer(
     settings = {"levels.contrast.n": 3, **SHORT}
     settings |= asking if kind.ability == "answer" else {}
     if prefix in ("reader", "classifier"):
-        weights = name.replace("classifier:", "packaged:")
-        (row,) = list_observers(weights)
+        (row,) = list_observers(name)
         if row.obstacle:
             pytest.skip(row.obstacle)
     if prefix == "reader":

@@ -11,7 +11,12 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, check_known
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.observers.encoders.network import EncoderOptions
-from psyprobe.observers.encoders.packaged import PACKAGES, load_head, load_packaged
+from psyprobe.observers.encoders.packaged import (
+    PACKAGES,
+    load_head,
+    load_packaged,
+    packaged_rows,
+)
 from psyprobe.observers.readers.labels import LabelObserver
 from psyprobe.observers.registry import ObserverRow
 
@@ -95,12 +100,14 @@ class CategoryClassifier(LabelObserver):
 
 
 def classifier_rows() -> list[ObserverRow]:
-    """List the networks whose classifiers come with their packages."""
+    """List the networks whose classifiers come with their packages, with what is missing here."""
+    encoders = {row.name.partition(":")[2]: row for row in packaged_rows()}
     return [
-        ObserverRow(
-            f"classifier:{name}",
-            f"{PACKAGES[name].summary}: names 16 categories by its classes",
-            "answer",
+        replace(
+            encoders[name],
+            name=f"classifier:{name}",
+            summary=f"{encoders[name].summary}: names 16 categories by its classes",
+            ability="answer",
         )
         for name in _NAMES
     ]
