@@ -108,12 +108,7 @@ class ObserverKind:
         """What is missing to run observers of this kind, and how to get it; "" if nothing."""
         if self.problem:
             return self.problem
-        missing = [
-            package
-            for package in self.requires
-            if importlib.util.find_spec(package) is None
-        ]
-        return f"needs {' and '.join(missing)}: {self.install}" if missing else ""
+        return describe_missing(self.requires, self.install)
 
     def listing(self) -> list[ObserverRow]:
         """List the observers of this kind, a row each, with what is missing to run."""
@@ -125,6 +120,14 @@ class ObserverKind:
             dataclasses.replace(row, obstacle=obstacle or row.obstacle)
             for row in rows()
         ]
+
+
+def describe_missing(packages: Iterable[str], install: str) -> str:
+    """Describe which of some packages are missing, and how to get them; "" if none."""
+    missing = [
+        package for package in packages if importlib.util.find_spec(package) is None
+    ]
+    return f"needs {' and '.join(missing)}: {install}" if missing else ""
 
 
 def register_observer(prefix: str, **fields: Option) -> Callable[[Loader], Loader]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 from typing import TYPE_CHECKING
 
 from psyprobe.errors import InputError, PsyprobeError, check_known
 from psyprobe.observers.readers.tesseract import INSTALL, Tesseract
-from psyprobe.observers.registry import ObserverRow
+from psyprobe.observers.registry import ObserverRow, describe_missing
 
 if TYPE_CHECKING:
     from psyprobe.observers.chat.protocol import Answering
@@ -62,12 +61,7 @@ def _obstacle(name: str) -> str:
     """Say what is missing to run a reader, and how to get it; "" if nothing."""
     if name == "tesseract":
         return "" if shutil.which("tesseract") else f"needs tesseract: {INSTALL}"
-    missing = [
-        package
-        for package in ("onnxruntime", "rapidocr")
-        if importlib.util.find_spec(package) is None
-    ]
-    install = (
-        "pip install 'psyprobe[readers]' and pip install --no-deps rapidocr==3.10.0"
+    return describe_missing(
+        ("onnxruntime", "rapidocr"),
+        "pip install 'psyprobe[readers]' and pip install --no-deps rapidocr==3.10.0",
     )
-    return f"needs {' and '.join(missing)}: {install}" if missing else ""
