@@ -16,7 +16,6 @@ import pytest
 
 from psyprobe.cli import main
 from psyprobe.files.output import json_text
-from psyprobe.reporting.publishing import repeat
 from psyprobe.reporting.publishing.check import (
     Findings,
     Repeats,
@@ -140,12 +139,8 @@ def test_an_angle_that_contradicts_its_cosine_is_found() -> None:
     assert code == "values-inconsistent" and "cosine" in words
 
 
-def test_what_is_consistent_and_wrong_is_found_by_asking_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_consistent_and_wrong_is_found_by_asking_again(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the encoders extra is not installed")
-    # Three questions are enough to find it, where all are wrong.
-    monkeypatch.setattr(repeat, "_FEWEST", 3)
     source = find_run("valid_encoder", "packaged")
     forged = forge(source, tmp_path, turn_features)
     # Nothing else finds it: every number fits every other.
