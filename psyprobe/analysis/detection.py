@@ -508,13 +508,12 @@ def _human_at(
 def _format_fraction(score: Fraction) -> dict[str, str]:
     """Format a score as a fraction of a person's and its gain over a flat CSF, as cells."""
     undetermined = score.in_range is not None and score.fraction is None
-    # The pixels may do as a flat CSF does but for rounding, which is no minus 0.
-    above = None if score.above_flat is None else round(score.above_flat, 2) + 0.0
-    gain = number(above) + open_ends_text(score.above_flat_low, score.above_flat_high)
+    gain_ends = open_ends_text(score.above_flat_low, score.above_flat_high)
+    gain = number(score.above_flat) + gain_ends
     return {
         "in range": number(score.in_range),
         "of a person [interval]": "not determined" if undetermined else score.text(),
-        "above flat [interval]": "-" if above is None else gain,
+        "above flat [interval]": "-" if score.above_flat is None else gain,
     }
 
 

@@ -50,6 +50,7 @@ POPULATIONS = {
     "photographs": "if other photographs had been shown",
     "variants and people": "if other phases, positions or noise samples had been shown, and other "
     "people measured (MOVER)",
+    "trials": "if the same questions had been asked of other images",
     "range of people": "no interval but the smallest and largest value of people",
 }
 
@@ -257,7 +258,7 @@ def many(share: float | None, flag: str) -> str:
 
 def number(value: float | None, digits: int = 2, sign: bool = False) -> str:
     """Format a value with so many decimals, or a missing one as "-"."""
-    return "-" if value is None else f"{value:{'+' if sign else ''}.{digits}f}"
+    return "-" if value is None else f"{value:{'+' if sign else ''}z.{digits}f}"
 
 
 def interval_text(

@@ -74,7 +74,8 @@ class NoiseMasking:
         if self.fit is None:
             return {}
         low, high = self.fit.efficiency_interval
-        return {EFFICIENCY: Entry(self.fit.efficiency, low, _finite_or_none(high))}
+        ends = (low, _finite_or_none(high))
+        return {EFFICIENCY: Entry(self.fit.efficiency, *ends, over="trials")}
 
     def cells(self) -> dict[str, str]:
         """Format the fitted equivalent noise and efficiency as table cells."""

@@ -271,6 +271,7 @@ def mean_entries(scores: Sequence[Efficiency], *, limited: bool) -> dict[Metric,
             10 ** (centre - half) if math.isfinite(half) else None,
             10 ** (centre + half) if math.isfinite(half) else None,
             flags="l" * limited,
+            over="trials" if math.isfinite(half) else "",
             note=note,
         )
         # The threshold is the root of the energy.
