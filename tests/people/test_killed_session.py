@@ -24,6 +24,8 @@ from psyprobe.running.store import open_store
 
 def test_sigkill_at_a_trial_loses_and_doubles_nothing(tmp_path: Path) -> None:
     store = tmp_path / "runs.sqlite"
+    # A server that is killed while it makes its store leaves this.
+    store.touch()
     command = [
         sys.executable,
         "-um",

@@ -188,6 +188,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(browser: Browser, shown: Path) -> Iterator[Browser]:
+    # A page of another test may still call its server, which has gone.
+    browser.forget()
     with browser.without_network():
         yield browser
     assert browser.complaints() == []

@@ -69,14 +69,13 @@ def test_a_report_has_both_in_one_row(results: list[Any], tmp_path: Path) -> Non
     assert "noisy efficiency" in page and "noisy threshold" in page
 
 
-def test_the_example_of_the_docs_prints_both(
+def test_the_example_of_the_measurements_prints_both(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    docs = Path(pp.__file__).parents[1] / "docs" / "decisions.md"
-    text = docs.read_text(encoding="utf-8")
-    code = (
-        text.split("```python (needs the weights")[1].split("\n", 1)[1].split("```")[0]
-    )
+    page = Path(pp.__file__).parents[1] / "benchmarks" / "README.md"
+    text = page.read_text(encoding="utf-8")
+    code = text.split("```python\nimport psyprobe as pp\nfrom scipy.stats", 1)[1]
+    code = "import psyprobe as pp\nfrom scipy.stats" + code.split("```")[0]
     for old, new in (
         ("packaged:efficientnet_lite2", "pixels"),
         ('"asking.repeats": 100', '"asking.repeats": 1'),
@@ -85,7 +84,7 @@ def test_the_example_of_the_docs_prints_both(
     ):
         assert old in code
         code = code.replace(old, new)
-    exec(compile(code, "decisions.md", "exec"), {})
+    exec(compile(code, "README.md", "exec"), {})
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [(line[0], line[1]) for line in lines] == [("1", "0.05"), ("16", "0.02")]
 

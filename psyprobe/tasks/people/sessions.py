@@ -139,7 +139,8 @@ class ParticipantSession(ABC):
         """Return the person's unfinished run, if any, and its number of answers."""
         if not self.store.exists():
             return None, 0
-        with open_store(self.store, create=False) as store:
+        # A process that is killed while it makes the store leaves an empty file.
+        with open_store(self.store) as store:
             records = [
                 record
                 for record in store.runs()
