@@ -537,6 +537,16 @@ def test_ctrl_c_ends_cleanly(simulated: SimulatedObserver) -> None:
         "except KeyboardInterrupt:\n"
         "    sys.exit(130)\n"
     )
+    # Python itself ignores an interrupt that falls into a destructor, and says so.
+    for _ in range(3):
+        code, err = _interrupt(program, simulated)
+        if "Exception ignored" not in err:
+            break
+    assert (code, err) == (130, "")
+
+
+def _interrupt(program: str, simulated: SimulatedObserver) -> tuple[int, str]:
+    """Interrupt a program after its first answer; return its exit code and error text."""
     with OddServer(simulated, latency=0.05) as server:
         environment = {**os.environ, "OPENAI_BASE_URL": server.base_url}
         with child(
@@ -550,7 +560,7 @@ def test_ctrl_c_ends_cleanly(simulated: SimulatedObserver) -> None:
             assert process.stdout.readline() == "answered\n"
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=1200)
-    assert (process.returncode, err) == (130, "")
+        return process.returncode, err
 
 
 def test_one_place_for_loopback_and_another_for_each_server() -> None:
