@@ -432,8 +432,9 @@ def load_runs(path: str | Path | Store) -> tuple[list[Dataset], list[FailedScore
         records = store.runs()
         finished, failures = _finished_results(store, records)
     if not finished:
+        name = path.name if isinstance(path, Store) else path
         raise InputError(
-            f"{path} has no finished run ({len(records)} unfinished); run the experiment again "
+            f"{name} has no finished run ({len(records)} unfinished); run the experiment again "
             "to go on with it"
         )
     return merge_results(finished), failures
@@ -451,12 +452,15 @@ def _load_registry(
             with open_run(folder) as store:
                 records = store.runs()
                 run_results = _finished_results(store, records)[0]
+                if not run_results:
+                    raise InputError("its run.json says no end; publish it again")
                 runs.append((records[0].started, run_results))
         except PsyprobeError as problem:
             observer, _, experiment, _ = folder.parts[-4:]
             failures.append(FailedScore(experiment, observer, str(problem)))
     if not runs:
-        raise InputError(f"{registry} has no run that can be read")
+        reasons = "".join(f": {failure.failure}" for failure in failures[:1])
+        raise InputError(f"{registry} has no run that can be read{reasons}")
     counts = Counter(
         _night_name(result) for _, results in runs for result in results[:1]
     )

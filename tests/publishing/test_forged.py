@@ -15,22 +15,27 @@ from typing import Any
 import pytest
 
 from psyprobe.cli import main
+from psyprobe.errors import InputError
 from psyprobe.files.output import json_text
+from psyprobe.probes.experiments import load_results
 from psyprobe.reporting.publishing.check import (
     Findings,
     Repeats,
     check_files,
     check_run,
+    differences,
 )
 from psyprobe.reporting.publishing.derive import RecordingStore, derive, page_alone
 from psyprobe.reporting.publishing.identity import run_path, without_folders
 from psyprobe.reporting.publishing.plausible import implausible
 from psyprobe.reporting.publishing.scoring import score_records
+from psyprobe.running.protocol import RunRecord
 from psyprobe.running.registry_run import (
     ANSWERS_FILE,
     PAGE_FILE,
     RUN_FILE,
     SCORES_FILE,
+    UnsoundError,
     answers_digest,
     load_run,
     pack,
@@ -71,15 +76,27 @@ def forge(source: Path, registry: Path, change: Change) -> Path:
     with page_alone(text, record.experiment, {}) as page:
         (derived,) = derive(page, record, forged, score_only=score_only)
     kept = replace(record, outcome=derived.outcome)
-    unpacked = write_answers([kept], forged, forged.read_keys, without_folders)
+    return write_run(run, files[PAGE_FILE], kept, forged, forged.read_keys, registry)
+
+
+def write_run(
+    run: dict[str, Any],
+    page: bytes,
+    record: RunRecord,
+    store: RecordingStore,
+    keys: set[str],
+    registry: Path,
+) -> Path:
+    """Write a run whose digests, path and scores fit its answers and record."""
+    unpacked = write_answers([record], store, keys, without_folders)
     run["answers"] |= {"sha256": answers_digest(unpacked), "bytes": len(unpacked)}
     run["run"] = run_path(run)[-1]
     empty = RecordingStore()
-    records = load_run(run, text, unpacked, empty)
+    records = load_run(run, page.decode(), unpacked, empty)
     folder = registry.joinpath("results", *run_path(run))
     folder.mkdir(parents=True)
     (folder / RUN_FILE).write_text(json_text(run), encoding="utf-8")
-    (folder / PAGE_FILE).write_bytes(files[PAGE_FILE])
+    (folder / PAGE_FILE).write_bytes(page)
     (folder / ANSWERS_FILE).write_bytes(pack(unpacked))
     scores = score_records(run, records, empty)
     (folder / SCORES_FILE).write_text(json_text(scores), encoding="utf-8")
@@ -114,6 +131,61 @@ def triple_angle(answer: dict[str, Any]) -> None:
     """Triple each angle, which moves no rank correlation."""
     for layer in answer["values"]:
         layer[0] *= 3
+
+
+def raise_curve(record: RunRecord) -> None:
+    """Make people twice as sensitive at one level."""
+    record.layout["curve"]["sensitivity"][0] *= 2
+
+
+def exchange_trials(record: RunRecord) -> None:
+    """Say that the reply to one contrast was the reply to another."""
+    first, second = record.outcome["trials"][:2]
+    first["key"], second["key"] = second["key"], first["key"]
+
+
+@pytest.mark.parametrize(
+    ("case", "observer", "edit"),
+    [
+        ("valid_encoder", "pixels", raise_curve),
+        ("valid_two_nights", "openai", exchange_trials),
+    ],
+)
+def test_an_edited_record_is_found_though_its_scores_fit(
+    case: str, observer: str, edit: Callable[[RunRecord], None], tmp_path: Path
+) -> None:
+    run, files = check_files(find_run(case, observer), {})
+    store = RecordingStore()
+    page = files[PAGE_FILE]
+    (record,) = load_run(run, page.decode(), unpack(files[ANSWERS_FILE]), store)
+    keys = {answered.question.key for answered, _ in store.all_answers()}
+    edit(record)
+    forged = write_run(run, page, record, store, keys, tmp_path)
+    assert codes_of(forged, redraw=0.0) == ["record"]
+
+
+def test_a_score_may_differ_by_rounding_alone() -> None:
+    text = (find_run("valid_encoder", "packaged") / SCORES_FILE).read_bytes()
+    ours = json.loads(text)["main"]
+    for error, places in ((1e-6, ["main[0].value"]), (1e-12, [])):
+        theirs = json.loads(text)["main"]
+        theirs[0]["value"] += error
+        assert list(differences(theirs, ours, "main")) == places
+
+
+def test_a_run_that_never_finished_is_no_finished_run(tmp_path: Path) -> None:
+    source = find_run("valid_two_nights", "openai")
+    run = shutil.copytree(source, tmp_path.joinpath(*source.parts[-5:]))
+    (tmp_path / "registry.toml").write_text('schema = "psyprobe-registry/1"\n')
+    table = json.loads((run / RUN_FILE).read_text(encoding="utf-8"))
+    table["when"]["finished"] = None
+    (run / RUN_FILE).write_text(json.dumps(table), encoding="utf-8")
+    with pytest.raises(UnsoundError, match=r"when\.finished"):
+        codes_of(run)
+    with pytest.raises(InputError, match=r"can be read: .* no end"):
+        load_results(tmp_path)
+    with RecordingStore() as store, pytest.raises(InputError, match="store in memory"):
+        load_results(store)
 
 
 def test_a_halved_contrast_is_found_by_drawing(tmp_path: Path) -> None:

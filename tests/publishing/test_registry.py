@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError
+from psyprobe.experiment import load_experiment
 from psyprobe.files.output import json_text
+from psyprobe.reporting.publishing import publish as publishing
 from psyprobe.reporting.publishing.check import check_registry
-from psyprobe.reporting.publishing.identity import run_path
+from psyprobe.reporting.publishing.identity import revision, run_path
 from psyprobe.reporting.publishing.publish import Terms, check_terms, publish
 from psyprobe.reporting.publishing.schema import run_schema, schema_errors
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.registry_run import (
     UnsoundError,
-    pack,
     parse_json,
     run_folders,
     unpack,
@@ -39,20 +43,53 @@ def test_a_planted_fault_is_found(
     case: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     registry = REGISTRIES / case["case"]
-    codes = [code for run in check_registry(registry) for code, _ in run.problems]
-    assert codes[:1] == [case["code"]] * bool(case["code"])
-    if not case["code"]:
-        return
     assert main(["registry", "check", str(registry)]) == int(case["exit"])
-    assert f": {case['code']}: " in capsys.readouterr().out
+    *lines, _ = capsys.readouterr().out.splitlines()
+    codes = [line.split(": ")[1] for line in lines]
+    assert codes[:1] == [case["code"]] * bool(case["code"])
 
 
-def test_a_bad_neighbour_leaves_the_others_sound(tmp_path: Path) -> None:
-    registry = shutil.copytree(REGISTRIES / "valid_encoder", tmp_path / "registry")
-    bad = run_folders(registry)[0]
-    (bad / "answers.jsonl.gz").write_bytes(pack(b"{}"))
-    unsound, sound = check_registry(registry)
-    assert unsound.problems and not sound.problems
+def test_faults_of_one_registry_are_named_and_the_others_sound(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry = shutil.copytree(REGISTRIES / "valid_two_nights", tmp_path / "registry")
+    night, other_night = run_folders(registry)
+    shutil.rmtree(other_night)
+    codes: dict[str, list[str]] = {night.relative_to(registry).as_posix(): []}
+    for case in CASES:
+        if case["code"]:
+            (run,) = run_folders(REGISTRIES / case["case"])
+            place = run.parts[-4:]
+            # What another run's place is gets one of its own.
+            if registry.joinpath("results", *place).exists():
+                place = (case["case"], *place[1:])
+            shutil.copytree(run, registry.joinpath("results", *place))
+            codes["/".join(("results", *place))] = [case["code"]]
+    assert main(["registry", "check", str(registry), "--json"]) == 1
+    *lines, summary = map(json.loads, capsys.readouterr().out.splitlines())
+    assert {line["path"]: line["codes"][:1] for line in lines} == codes
+    assert summary["unsound"] == len(codes) - 1
+
+
+def test_paths_and_digests_are_those_of_the_answers_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "runs.sqlite"
+    single = load_experiment("area").with_variants({})
+    pp.run(single, "pixels", store=store, score_only=True)
+    (first,) = publish(store, tmp_path / "registry", TERMS)
+    copy = shutil.copy(store, tmp_path / "copy.sqlite")
+    # Another version of zlib packs otherwise.
+    monkeypatch.setattr(publishing, "pack", lambda text: gzip.compress(text, 1))
+    (again,) = publish(copy, tmp_path / "other", TERMS)
+    assert first.path == again.path
+    texts = [
+        tmp_path.joinpath(name, first.path, "run.json").read_text(encoding="utf-8")
+        for name in ("registry", "other")
+    ]
+    assert texts[0] == texts[1]
+    (present,) = publish(copy, tmp_path / "registry", TERMS)
+    assert present.present
 
 
 def test_what_is_published_scores_as_the_store(tmp_path: Path) -> None:
@@ -129,6 +166,36 @@ def test_links_and_other_files_are_refused(tmp_path: Path) -> None:
     (first / "page.toml").symlink_to(second / "page.toml")
     (second / "evil.py").write_text("raise SystemExit")
     assert [run.problems[0][0] for run in check_registry(registry)] == ["path", "path"]
+
+
+def test_twins_of_another_case_and_thousands_of_files_are_a_line_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry = shutil.copytree(REGISTRIES / "valid_encoder", tmp_path / "registry")
+    first, second = run_folders(registry)
+    for number in range(2000):
+        (second / f"{number}.txt").touch()
+    observer = first.parents[2]
+    twin = observer.with_name(observer.name.upper())
+    if twin.exists():
+        pytest.skip("names of this disk have no case")
+    shutil.copytree(observer, twin)
+    assert main(["registry", "check", str(registry)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4 and all(": path: " in line for line in lines[:3])
+
+
+def test_a_revision_is_of_weights_or_of_what_the_server_lists() -> None:
+    def served(**said: str) -> list[dict[str, Any]]:
+        return [{"served": {"listed": "m3", "model": "m3", **said}}]
+
+    card = {"name": "openai:m3"}
+    nights = [served(fingerprint="fp_1"), served(fingerprint="fp_2")]
+    assert len({revision(card, "ca2d", origins) for origins in nights}) == 1
+    nights.append(served(listed="m4"))
+    assert len({revision(card, "ca2d", origins) for origins in nights}) == 2
+    weights = [{"name": "torch:n", "weights_digest": digit * 64} for digit in "ab"]
+    assert len({revision(table, "ca2d", []) for table in weights}) == 2
 
 
 def test_the_schema_names_the_place_of_each_fault() -> None:

@@ -22,7 +22,7 @@ from psyprobe.reporting.publishing.site import build_site, history_figures
 from psyprobe.running.registry_run import run_folders
 
 REGISTRIES = Path(__file__).resolve().parents[1] / "data" / "registry"
-HOSTILE = "lab:</script><script>alert(1)</script>\u202e=cmd()"
+HOSTILE = "=cmd():</script><script>alert(1)</script>\u202e"
 
 
 def entry(value: float | None, responder: str = "observer") -> dict[str, Any]:
@@ -157,6 +157,46 @@ def test_history_has_a_line_a_revision_and_a_gap_for_a_failure() -> None:
     assert list(first.x) == [0, 1, 2] and list(second.x) == [3]
 
 
+def test_two_weights_of_one_name_are_two_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [run_facts(1, 1), run_facts(1, 1, 1, revision="w-other0000000-89abcdef")]
+    text = (build(tmp_path, runs, monkeypatch) / "index.html").read_text("utf-8")
+    assert text.count('<a href="observer-observer1.html">') == 2
+    assert "weights seen" in text and "no weights" in text
+
+
+def test_the_rows_of_a_page_without_script_are_sorted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [run_facts(number, 1) for number in range(9)]
+    text = (build(tmp_path, runs, monkeypatch) / "index.html").read_text("utf-8")
+    places = [
+        text.index(f">{run['observer']}<")
+        for run in sorted(runs, key=lambda run: -run["board"][0]["value"])
+    ]
+    assert places == sorted(places)
+
+
+def test_a_retraction_takes_a_run_out_of_the_ranking_and_leaves_its_page(
+    tmp_path: Path,
+) -> None:
+    registry = shutil.copytree(REGISTRIES / "valid_encoder", tmp_path / "registry")
+    run = run_folders(registry)[0].name
+    folder = registry / "retractions"
+    folder.mkdir()
+    retraction = {"run": run, "reason": "a wrong <b>display</b>"}
+    (folder / f"{run}.json").write_text(json.dumps(retraction), encoding="utf-8")
+    site = tmp_path / "site"
+    build_site(registry, site)
+    text = (site / "index.html").read_text(encoding="utf-8")
+    ranking, _, aside = text.partition("<details>")
+    observer = "packaged:efficientnet_lite0"
+    assert observer not in ranking and observer in aside
+    page = (site / f"run-{run}.html").read_text(encoding="utf-8")
+    assert "Retracted: a wrong &lt;b&gt;display" in page
+
+
 def test_what_is_simulated_random_or_retracted_is_ranked_with_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,7 +216,7 @@ def test_what_is_simulated_random_or_retracted_is_ranked_with_nobody(
         assert name in rest
     assert "<script>alert" not in text and r"\u202e" in text
     cells = (site / "scores.csv").read_text(encoding="utf-8")
-    assert "\u202e" not in cells
+    assert "\u202e" not in cells and "'=cmd()" in cells
 
 
 @pytest.fixture(scope="module")
