@@ -279,10 +279,15 @@ def takes_option(name: str, option: str) -> bool:
 def _prefix_and_rest(name: str) -> tuple[str, str]:
     """Split an observer's name into its kind's prefix and the rest."""
     prefix, _, rest = name.partition(":")
-    if name in _TABLES and rest:
-        # A kind of its own among those of one prefix.
-        return name, rest
-    return (_FILE, name) if prefix.endswith(".py") else (prefix, rest)
+    if prefix.endswith(".py"):
+        return _FILE, name
+    if prefix in _TABLES:
+        kinds = {*_TABLES}
+    else:
+        points = importlib.metadata.entry_points(group=ENTRY_POINTS)
+        kinds = {*_KINDS, *(point.name for point in points)}
+    # Some are a kind of their own among those of one prefix.
+    return (name if name in kinds and rest else prefix), rest
 
 
 def _option_parameters(kind: ObserverKind) -> list[inspect.Parameter]:

@@ -31,7 +31,7 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import load_experiment
 from psyprobe.files.images import decode_png, encode_png
 from psyprobe.observers import list_observers, load_observer
-from psyprobe.observers.registry import observer_kind, takes_option
+from psyprobe.observers.registry import ObserverRow, observer_kind, takes_option
 from psyprobe.observers.simulated.serving import SimulatedServer
 from psyprobe.plotting.scores import bar_panels
 from psyprobe.probes import load_probe, probe_summary
@@ -43,7 +43,7 @@ PAGES = tomllib.loads(
 #: All that come with psyprobe: those of the core, but that of files, whose name is the file, and
 #: those that its optional rooms register (``psyprobe.observers`` in setup.cfg).
 KINDS = [
-    *(prefix for prefix in PAGES if prefix.isidentifier()),
+    *(prefix for prefix in PAGES if re.fullmatch(r"\w+(:\w+)?", prefix)),
     *(
         point.name
         for point in entry_points(group="psyprobe.observers")
@@ -68,7 +68,8 @@ from dataclasses import replace
 
 from psyprobe.observers.registry import observer_kind
 
-def __getattr__(prefix):
+def __getattr__(name):
+    prefix = name.replace("__", ":")
     kind = observer_kind(prefix)
     rows = kind.rows and (lambda: [replace(row, name=f"twinof{row.name}") for row in kind.rows()])
     twin = replace(kind, prefix=f"twinof{prefix}", form=f"twinof{kind.form}", rows=rows)
@@ -147,7 +148,9 @@ def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "\n".join(["from psyprobe.probes import ProbeKind", *lines, ""])
     (site / "twin_probes.py").write_text(text, encoding="utf-8")
     probes = "".join(f"twinof{name} = twin_probes:{name}\n" for name in PROBES)
-    kinds = "".join(f"twinof{prefix} = twin_kinds:{prefix}\n" for prefix in KINDS)
+    kinds = "".join(
+        f"twinof{prefix} = twin_kinds:{prefix.replace(':', '__')}\n" for prefix in KINDS
+    )
     points = f"[psyprobe.probes]\n{probes}[psyprobe.observers]\n{kinds}"
     (about / "entry_points.txt").write_text(points, encoding="utf-8")
     monkeypatch.syspath_prepend(site)
@@ -258,6 +261,7 @@ SUBJECTS: dict[str, Subject] = {
     "timm": ("timm:mobilenetv3_small_050", RANDOM),
     "torchvision": ("torchvision:mobilenet_v3_small", RANDOM),
     "simulated": ("simulated:watson-malo", {}),
+    "simulated:letters": ("simulated:letters", {}),
     "decided": ("decided:pixels", {"pairs": 16}),
     "zoo": ("zoo:no_encoder", {}),
 }
@@ -422,7 +426,7 @@ def test_an_observer(
         (row,) = list_observers(name)
         if row.obstacle:
             pytest.skip(row.obstacle)
-    if prefix == "reader":
+    if prefix == "reader" or subject_name == "simulated:letters":
         page = "letter_acuity"
         settings = {
             "stimulus.parameters.size": [48, 96],
@@ -445,16 +449,17 @@ def test_an_observer(
     check_alike(*results, tmp_path)
 
 
+def kind_of(row: ObserverRow) -> str:
+    return observer_kind(row.name.partition("?")[0]).prefix
+
+
 @pytest.mark.parametrize("prefix", KINDS)
 def test_a_kind_is_listed_and_takes_options_as_its_twin_does(prefix: str) -> None:
     rows, twin_rows = (
         list_observers(f"{name}*") for name in (prefix, f"twinof{prefix}")
     )
-    own = [row for row in rows if re.split(r"[:?]", row.name)[0] == prefix]
-    own = [row for row in own if row.name not in PAGES or row.name == prefix]
-    theirs = [
-        row for row in twin_rows if re.split(r"[:?]", row.name)[0] == f"twinof{prefix}"
-    ]
+    own = [row for row in rows if kind_of(row) == prefix]
+    theirs = [row for row in twin_rows if kind_of(row) == f"twinof{prefix}"]
     assert [replace(row, name=plain(row.name)) for row in theirs] == own and own
     for option in ("layers", "input", "device", "dtype", "weights", "seed", "base_url"):
         assert takes_option(f"twinof{prefix}:x", option) == takes_option(

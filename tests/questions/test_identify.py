@@ -234,19 +234,37 @@ def test_the_ideal_observer_of_letters_in_white_noise(
     wanted = float(row["p_correct"])
     error = (wanted * (1 - wanted) / 200) ** 0.5
     assert abs(share - wanted) < 4 * error
-    # And its threshold is known exactly.
-    signals = np.array(
-        [
-            spec.draw().luminance / 40 - 1
-            for spec in (
-                experiment.spec(contrast=-contrast, **{task.parameter: value})
-                for task in [task_of(result)]
-                for value in task.values
-            )
-        ]
+
+
+@pytest.mark.parametrize("letters", ["sloan", "tumbling_e", "landolt_4", "landolt_8"])
+def test_the_ideal_observer_is_right_as_often_as_the_reference_says(
+    letters: str, oracle_data: Path
+) -> None:
+    """Exactly, in place of by the trials of a run."""
+    field = {
+        "luminance": 1,
+        "contrast": 1,
+        "letter_size": 20 / 60,
+        "ppd": 60,
+        "size": 32,
+    }
+    shapes = (
+        pp.optotype(letter=list("CDHKNORSVZ"), **field)
+        if letters == "sloan"
+        else pp.tumbling_e(orientation=[0, 90, 180, 270], **field)
+        if letters == "tumbling_e"
+        else pp.landolt(orientation=np.arange(0, 360, 360 // int(letters[-1])), **field)
     )
-    exact = ideal_identification(signals, (sigma / 60) ** 2, 60)
-    assert exact == pytest.approx(wanted, abs=4 * float(row["standard_error"]) + 1e-5)
+    coverage = np.asarray(shapes.luminance) - 1
+    with (oracle_data / "letters" / "ideal.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["letters"] == letters]
+    for row in rows:
+        energy = (coverage**2).sum(axis=(1, 2)).mean()
+        assert energy == pytest.approx(float(row["mean_energy_px"]), rel=1e-8)
+        signals = float(row["contrast_over_sigma"]) * coverage
+        share = ideal_identification(signals, 1 / 60**2, 60)
+        bound = 4 * float(row["standard_error"]) + 1e-5
+        assert share == pytest.approx(float(row["p_correct"]), abs=bound)
 
 
 def test_first_tokens_tell_the_probability_of_the_label_shown() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -137,6 +139,25 @@ def test_charts_are_scored_by_letter(
     found = score_by_letter(more)
     assert found is not None and abs(found - expected) < 0.05
     assert "as on a chart, by letter" in " ".join(str(pp.score(result)).split())
+
+
+def test_charts_give_the_scores_of_the_reference(
+    oracle_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So many letters right, whichever they are."""
+    with (oracle_data / "letters" / "charts.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for name, offset, sign in (("etdrs", np.log10(12), 1), ("pelli_robson", 0, -1)):
+        table = trials(run_planted(load_experiment(name), lambda *_: 1.0, monkeypatch))
+        for row in (row for row in rows if row["chart"] == name):
+            right = np.arange(table.sizes["trial"]) < int(row["letters_correct"])
+            scored = table.assign(response=table["response"].copy(data=right * 1.0))
+            score = score_by_letter(scored)
+            assert score is not None
+            # The page's contrasts have three digits.
+            assert sign * (score + offset) == pytest.approx(
+                float(row["value"]), abs=1e-9 if name == "etdrs" else 3e-4
+            )
 
 
 def test_a_planted_channel_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
