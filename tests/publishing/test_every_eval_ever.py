@@ -21,6 +21,8 @@ from psyprobe.observers.chat.protocol import Answer, Inquiry
 from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.protocol import Card
+from psyprobe.reporting.publishing.every_eval_ever import export_records
+from psyprobe.reporting.publishing.publish import Published, Terms
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -151,6 +153,32 @@ def test_a_registry_becomes_records_the_same_at_each_export(
     assert sample["evaluation"] == {"score": 1.0, "is_correct": True}
     assert sample["metadata"]["psychometric"] == "1"
     assert 0 < float(sample["metadata"]["p_yes"]) <= 1
+
+
+def test_every_kind_of_result_that_is_ranked_is_a_valid_record(
+    tmp_path: Path, published_kinds: tuple[Path, Path, list[Published]]
+) -> None:
+    _, registry, outcomes = published_kinds
+    exported = export_records(registry, tmp_path, Terms(""))
+    left_out = {
+        entry.experiment.rpartition("-")[0] for entry in exported if entry.reason
+    }
+    # No response falls to that of the anchor; no people are compared with.
+    assert left_out == {
+        "acuity_achromatic",
+        "letter_acuity",
+        "gabor_in_noise",
+        "orientation_csf",
+        "orientation_in_noise",
+    }
+    records, _ = check(tmp_path)
+    assert len(records) == len(outcomes) - len(left_out)
+    metrics = {
+        result["metric_config"]["metric_id"]
+        for record in records
+        for result in record["evaluation_results"]
+    }
+    assert {"psyprobe.alignment", "psyprobe.jnd_rmse"} <= metrics
 
 
 def test_every_kind_of_result_of_a_store_is_a_valid_record(

@@ -16,10 +16,16 @@ from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.experiment import load_experiment
 from psyprobe.files.output import json_text
+from psyprobe.probes.results import score_layers
 from psyprobe.reporting.publishing import publish as publishing
 from psyprobe.reporting.publishing.check import check_registry
 from psyprobe.reporting.publishing.identity import revision, run_path
-from psyprobe.reporting.publishing.publish import Terms, check_terms, publish
+from psyprobe.reporting.publishing.publish import (
+    Published,
+    Terms,
+    check_terms,
+    publish,
+)
 from psyprobe.reporting.publishing.schema import run_schema, schema_errors
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.registry_run import (
@@ -102,6 +108,28 @@ def test_what_is_published_scores_as_the_store(tmp_path: Path) -> None:
     assert json_text(pp.score(published).to_dict()) == json_text(
         pp.score(result).to_dict()
     )
+
+
+def test_every_kind_of_result_scores_as_its_store(
+    published_kinds: tuple[Path, Path, list[Published]],
+) -> None:
+    store, registry, outcomes = published_kinds
+    assert [outcome.reason for outcome in outcomes if outcome.reason] == []
+    stored, published = (
+        sorted(
+            json_text(score.to_dict())
+            for result in pp.load_results(source)
+            for score in score_layers(result)
+        )
+        for source in (store, registry)
+    )
+    assert published == stored and len(stored) == 11
+    # An adaptive design is gone through again; training is not.
+    names = ("decided-coarse", "simulated-letters")
+    chosen = [run for run in run_folders(registry) if run.parts[-4].startswith(names)]
+    decided, adaptive = check_registry(registry, chosen)
+    assert (adaptive.problems, adaptive.notes, decided.problems) == ((), (), ())
+    assert "not derived again" in decided.notes[0]
 
 
 def test_score_and_report_take_a_registry(

@@ -24,6 +24,7 @@ from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.terminal import printable_line
 from psyprobe.observers.protocol import card_digest
 from psyprobe.reporting.publishing.derive import (
+    NOT_DERIVED,
     RecordingStore,
     derive,
     page_alone,
@@ -203,6 +204,8 @@ def check_run(
     registry_page: JsonMapping,
     findings: Findings,
     repeats: Repeats | None = None,
+    *,
+    is_fresh: bool = False,
 ) -> str:
     """Check one run, and return the digest of its answers.
 
@@ -216,6 +219,9 @@ def check_run(
         Collects notes, and problems that do not end the check.
     repeats : Repeats, optional
         How much is put again.
+    is_fresh : bool, optional
+        Whether this process has just scored the run and derived it from its page, which is then
+        not done again.
 
     Raises
     ------
@@ -232,9 +238,8 @@ def check_run(
     _check_code(text)
     unpacked = unpack(files[ANSWERS_FILE])
     with RecordingStore() as store:
-        _check_answers(
-            run, folder, text, unpacked, store, findings, repeats or Repeats()
-        )
+        share = None if is_fresh else repeats or Repeats()
+        _check_answers(run, folder, text, unpacked, store, findings, share)
     return str(run["answers"]["sha256"])
 
 
@@ -367,9 +372,11 @@ def _check_answers(
     unpacked: bytes,
     store: RecordingStore,
     findings: Findings,
-    repeats: Repeats,
+    repeats: Repeats | None,
 ) -> None:
-    """Check what the answers are of, their scores, and that the page leads to them."""
+    """Check what the answers are of, and unless `repeats` is None their scores, and that the page
+    leads to them.
+    """
     experiment = run["experiment"]
     variants = experiment["variants"]
     with page_alone(text, experiment["name"], variants) as page:
@@ -391,11 +398,13 @@ def _check_answers(
                 "answers-missing",
                 f"it holds {count:,} answers, and {RUN_FILE} says {run['answers']['count']:,}",
             )
-        _check_scores(run, folder, records, store, findings)
+        if repeats is not None:
+            _check_scores(run, folder, records, store, findings)
         findings.problems += implausible(
             store, run, records[0].layout.get("measures", ())
         )
-        _check_derivation(run, page, records, store, findings, repeats)
+        if repeats is not None:
+            _check_derivation(run, page, records, store, findings, repeats)
 
 
 def _check_scores(
@@ -469,7 +478,7 @@ def _check_derivation(
 ) -> None:
     """Run the page over the answers again: it must read all, ask nothing, and end alike."""
     name = run["observer"]["name"]
-    if name.startswith(("decided:", "person:", "replay:")):
+    if name.startswith(NOT_DERIVED):
         findings.notes.append(f"not derived again: {name} needs what is not stored")
         return
     score_only = run["experiment"]["score_only"]

@@ -18,6 +18,9 @@ from psyprobe.running.protocol import Answered, RunRecord
 from psyprobe.running.registry_run import UnsoundError
 from psyprobe.running.store import Store
 
+#: Observers whose runs need what no answer holds: training, a person, or a file of responses.
+NOT_DERIVED = ("decided:", "person:", "replay:")
+
 
 class RecordingStore(Store):
     """A store, by default in memory, that records which questions a run reads and lacks."""

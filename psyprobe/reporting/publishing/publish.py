@@ -15,7 +15,12 @@ from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import json_text, make_folder, toml_text, write_text
 from psyprobe.probes.reproduce import is_score_only
 from psyprobe.reporting.publishing.check import Findings, check_run, read_registry_page
-from psyprobe.reporting.publishing.derive import RecordingStore, derive, page_alone
+from psyprobe.reporting.publishing.derive import (
+    NOT_DERIVED,
+    RecordingStore,
+    derive,
+    page_alone,
+)
 from psyprobe.reporting.publishing.identity import (
     observer_kind,
     run_path,
@@ -32,6 +37,7 @@ from psyprobe.running.registry_run import (
     SCORES_FILE,
     UnsoundError,
     answers_digest,
+    load_run,
     pack,
     write_answers,
 )
@@ -193,12 +199,14 @@ def refuse_random_weights(record: RunRecord, terms: Terms) -> None:
 def _build_files(
     records: Sequence[RunRecord], copy: RecordingStore, terms: Terms, licence: str
 ) -> tuple[str, dict[str, bytes]]:
-    """Build the path and the four files of a run."""
+    """Build the path and the four files of a run, scored from what the files hold."""
     run, unpacked = describe_run(records, copy, terms, licence)
-    scores = score_records(run, records, copy)
+    text = records[0].experiment_toml
+    with RecordingStore() as alone:
+        scores = score_records(run, load_run(run, text, unpacked, alone), alone)
     files = {
         RUN_FILE: json_text(run).encode(),
-        PAGE_FILE: records[0].experiment_toml.encode(),
+        PAGE_FILE: text.encode(),
         ANSWERS_FILE: pack(unpacked),
         SCORES_FILE: json_text(scores).encode(),
     }
@@ -279,13 +287,16 @@ def describe_run(
 
 
 def _recorded_keys(record: RunRecord) -> set[str]:
-    """Return the keys that the record of a person or of items names; none of another run."""
+    """Return the keys that the record of a person, of an encoder that decides, or of items names.
+
+    None of another run.
+    """
     layout = record.layout
     outcome = record.outcome
     if "keys" in layout:
         cases = [key for *_, keys in outcome.get("cases", ()) for key in keys]
         return {*outcome.get("keys", layout["keys"]), *cases}
-    if observer_kind(record.observer_card) != "person":
+    if not record.observer.startswith(NOT_DERIVED):
         return set()
     return {trial["key"] for trial in outcome.get("trials", ())}
 
@@ -314,7 +325,7 @@ def _write(
         for name, content in files.items():
             (partial / name).write_bytes(content)
         findings = Findings()
-        check_run(partial, registry_page, findings)
+        check_run(partial, registry_page, findings, is_fresh=True)
         for code, words in findings.problems:
             raise UnsoundError(code, words)
         make_folder(folder.parent)
