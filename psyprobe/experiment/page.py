@@ -446,7 +446,7 @@ def _load_display(value: Any, info: ValidationInfo) -> Display:
 
 
 def _read_sentences(value: Any, info: ValidationInfo) -> Any:
-    """Convert a list of sentences to a tuple, or refuse what is none."""
+    """Convert a list of sentences to a tuple, refusing any other value."""
     if not isinstance(value, list) or not all(
         isinstance(entry, str) for entry in value
     ):

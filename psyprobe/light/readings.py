@@ -215,7 +215,7 @@ def _readings_of_table(
 
 
 def _xyz_of_xyy(xyy: FloatArray, name: str) -> FloatArray:
-    """Convert chromaticities and luminance (x, y, Y) to XYZ, refusing what no light has."""
+    """Convert chromaticities and luminance (x, y, Y) to XYZ, refusing impossible ones."""
     x, y, luminance = xyy.T
     if not ((x >= 0) & (y > 0) & (x + y <= 1)).all():
         raise InputError(

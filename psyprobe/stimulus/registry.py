@@ -160,7 +160,7 @@ def specification_from_dict(
 
 
 def _register_foreign(name: str, kind: Any) -> type[Specification]:
-    """Register what a package or file offers as a stimulus kind, refusing what is none."""
+    """Register an object of a package or file as a stimulus kind, refusing one that is none."""
     if not (isinstance(kind, type) and hasattr(kind, "from_dict")):
         raise InputError(
             f"{name!r} is {kind!r}; a kind is a class that inherits psyprobe.stimulus.Specification"

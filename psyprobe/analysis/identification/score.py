@@ -60,7 +60,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class LabelScore:
-    """What is known of one label."""
+    """Answers, bias and thresholds of one label."""
 
     label: str
     #: Questions that showed it and were answered, and the share of right answers.
@@ -394,5 +394,5 @@ def _uneven_p(confusions: Confusions) -> float | None:
 
 
 def _finite_or_none(value: float) -> float | None:
-    """Convert to a float, and to None what is not finite."""
+    """Convert to a float, or to None if it is not finite."""
     return float(value) if np.isfinite(value) else None

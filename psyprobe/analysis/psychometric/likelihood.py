@@ -513,6 +513,6 @@ def _add_priors(
 
 
 def _add_curvature(versions: FloatArray, curvature: FloatArray) -> None:
-    """Add curvature to the exact matrix, and what is not negative of it to the convex one."""
+    """Add curvature to the exact matrix, and its non-negative part to the convex one."""
     versions[0] += curvature
     versions[1] += np.maximum(curvature, 0.0)

@@ -463,7 +463,7 @@ class Posterior(ABC):
             self.tell(*answer)
 
     def _take(self, place: int | None, x: float, response: float) -> None:
-        """Multiply the likelihood of an answer into what the posterior is made of."""
+        """Update the posterior's factors by the likelihood of an answer."""
         answer = Answer(x, response)
         if place is None:
             guess = self.grid.guess[:, None]

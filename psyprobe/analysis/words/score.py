@@ -753,7 +753,7 @@ def _values(scores: comparison.CsfScores) -> dict[str, float | None]:
 
 
 def _finite_or_none(value: Any) -> float | None:
-    """Convert to a float, and to None what is not finite."""
+    """Convert to a float, or to None if it is not finite."""
     return float(value) if np.isfinite(value) else None
 
 

@@ -241,9 +241,9 @@ def _price(table: Any, source: str, currency: str) -> Price:
 
 
 class Budget:
-    """An amount that may be spent: a question is sent only while it fits beside those under way.
+    """An amount that may be spent; each question under way counts as much as the dearest so far.
 
-    Each is taken to cost as much as the dearest so far. So the budget is exceeded only if questions
+    So the budget is exceeded only if questions
     under way cost more than any before them.
 
     Parameters

@@ -280,7 +280,7 @@ def check_files(
 
 
 def _text_of(run: JsonMapping) -> str:
-    """Return as text what of ``run.json`` must hold nothing private: all but the contributor."""
+    """Return the text of ``run.json`` without its contributor, who may be named."""
     return repr({name: entry for name, entry in run.items() if name != "contributor"})
 
 
@@ -302,7 +302,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _check_schema(run: Any, registry_page: JsonMapping) -> None:
-    """Refuse a ``run.json`` of another form, without licence, or of what is not taken."""
+    """Refuse a ``run.json`` of another form, without a licence, or of an observer not accepted."""
     errors = list(schema_errors(run, run_schema()))
     if errors:
         place, reason = errors[0]
@@ -374,9 +374,7 @@ def _check_answers(
     findings: Findings,
     repeats: Repeats | None,
 ) -> None:
-    """Check what the answers are of, and unless `repeats` is None their scores, and that the page
-    leads to them.
-    """
+    """Check the answers and, unless `repeats` is None, their scores and their derivation."""
     experiment = run["experiment"]
     variants = experiment["variants"]
     with page_alone(text, experiment["name"], variants) as page:

@@ -167,7 +167,7 @@ def same_record(records: Sequence[RunRecord], others: Sequence[RunRecord]) -> bo
 
 
 def _forms(records: Sequence[RunRecord]) -> list[JsonObject]:
-    """List what of runs must come out alike, in an order of their own."""
+    """List the keys and outcomes of runs, sorted: two derivations must agree in them."""
     return sorted(
         ({"key": record.key, "outcome": record.outcome_digest} for record in records),
         key=lambda form: form["key"],

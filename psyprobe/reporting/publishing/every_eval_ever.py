@@ -433,7 +433,7 @@ def _build_judge(judge: JsonMapping) -> JsonObject:
 
 
 def _build_generation(source: _Source) -> JsonObject:
-    """Build what a record says of how replies were generated; nothing of numbers."""
+    """Build the part of a record on how replies were generated; empty for numbers."""
     record = source.records[0]
     layout = record.layout
     if record.observer_card["ability"] != "answer":

@@ -113,7 +113,7 @@ def without_folders(value: Any) -> Any:
 
 
 def find_private(text: str) -> str:
-    """Return the first thing in a text that is nobody's business, such as a key; "" if none.
+    """Return the first private thing in a text, such as a key or a path; "" if none.
 
     Examples
     --------

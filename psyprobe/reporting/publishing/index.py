@@ -258,7 +258,7 @@ def _fetch_index(address: str, folder: Path, offline: bool) -> list[JsonObject]:
 
 
 def _parse_index(content: bytes, address: str) -> list[JsonObject]:
-    """Parse an index that comes from elsewhere, refusing what is none."""
+    """Parse an index from elsewhere, refusing a text that is no index."""
     table = parse_json(content, INDEX_FILE)
     if not isinstance(table, dict) or table.get("schema") != _SCHEMA:
         raise InputError(f"{address}/{INDEX_FILE} is no {_SCHEMA}")

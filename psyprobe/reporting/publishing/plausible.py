@@ -62,7 +62,7 @@ def implausible(
 
 
 def _pair_faults(answer: JsonMapping, measures: Sequence[str]) -> Iterator[str]:
-    """Iterate over what cannot be of the distances of one pair of features."""
+    """Iterate over impossible values among the distances of one pair of features."""
     lengths = answer.get("lengths")
     if not lengths or not measures or "values" not in answer:
         return
@@ -88,7 +88,7 @@ def _pair_faults(answer: JsonMapping, measures: Sequence[str]) -> Iterator[str]:
 
 
 def _reply_faults(answer: JsonMapping) -> Iterator[str]:
-    """Iterate over what cannot be of a reply: probabilities, their order, its duration."""
+    """Iterate over impossible values in a reply: probabilities, their order, its duration."""
     reply = answer.get("reply")
     if not isinstance(reply, dict):
         return

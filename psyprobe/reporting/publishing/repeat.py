@@ -119,7 +119,7 @@ class Repeater:
         return _Mute(observer.card) if self._observer is None else self._observer
 
     def _differences(self, answer: JsonMapping, stored: JsonMapping) -> Iterator[str]:
-        """Iterate over the entries of an answer that are not those stored."""
+        """Iterate over the entries in which an answer differs from the stored one."""
         for name in (*_MEASURED, "values", "lengths"):
             if not self._agree(_numbers(answer.get(name)), _numbers(stored.get(name))):
                 yield name
@@ -141,7 +141,7 @@ class Repeater:
 
 
 def _numbers(value: Any) -> list[float]:
-    """List the numbers of nested lists; none of what is missing."""
+    """List the numbers in nested lists, skipping missing values."""
     if isinstance(value, list):
         return [number for entry in value for number in _numbers(entry)]
     return [] if value is None else [float(value)]

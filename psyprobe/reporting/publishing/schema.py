@@ -37,7 +37,7 @@ def run_schema() -> JsonMapping:
 def schema_errors(
     value: Any, schema: JsonMapping, place: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Iterate over what a schema refuses in a value: the place and what is wrong there.
+    """Iterate over the violations of a schema in a value: the place and what is wrong there.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def _has_type(value: Any, name: Any) -> bool:
 def _size_errors(
     value: Any, schema: JsonMapping, place: str
 ) -> Iterator[tuple[str, str]]:
-    """Iterate over what is too long, too large, or of another pattern."""
+    """Iterate over values that are too long, too large, or of another pattern."""
     if isinstance(value, str):
         if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", 1e9):
             yield place, f"its length is {len(value)}"

@@ -155,7 +155,7 @@ def _printed_entry(row: Row, metric: Metric) -> Entry | None:
 
 
 def _finite(value: Any) -> Any:
-    """Make a value what JSON can hold, with None for a number that is none."""
+    """Convert a value to JSON, with None for numbers that are not finite."""
     text = json.dumps(value, default=plain_value)
     return json.loads(text, parse_constant=lambda _: None, parse_float=_number)
 
