@@ -38,7 +38,7 @@ Settings = Mapping[str, Any]
 #: Smaller letters than people can be shown.
 TINY: Settings = {
     "stimulus.parameters.allow_alias": True,
-    "levels.logmar": {"from": -0.4, "to": 0.9, "n": 27, "scale": "linear"},
+    "levels.logmar": {"from": -0.7, "to": 0.6, "n": 27, "scale": "linear"},
 }
 #: Pages of readers, and what is changed of them: the charts fill 48 rows.
 OF_READERS: dict[str, Settings] = {
@@ -71,7 +71,7 @@ def constant(axis: str, values: list[float], repeats: int) -> dict[str, Any]:
 OF_ENCODERS: dict[str, Settings] = {
     "letter_acuity": {
         "stimulus.parameters.allow_alias": True,
-        **constant("logmar", [float(np.log10(px / 5)) for px in HEIGHTS], 20),
+        **constant("logmar", [float(np.log10(px / 10)) for px in HEIGHTS], 20),
     },
     "contour": constant("path_angle", [5, 15, 30, 45, 60], 40),
     "motion_coherence": constant("coherence", [0.05, 0.1, 0.2, 0.4, 0.8], 20),

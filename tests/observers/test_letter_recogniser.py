@@ -79,7 +79,7 @@ def test_it_answers_a_page_of_letters_with_a_probability_for_each(
     page = load_experiment("letter_acuity").with_settings(
         {
             "stimulus.parameters.allow_alias": True,
-            "levels.logmar": {"from": -0.3, "to": 0.6, "n": 19, "scale": "linear"},
+            "levels.logmar": {"from": -0.6, "to": 0.3, "n": 19, "scale": "linear"},
         }
     )
     result = pp.run(page, reader, progress=False)
@@ -87,7 +87,7 @@ def test_it_answers_a_page_of_letters_with_a_probability_for_each(
     logs = np.array([table[f"logprob_{name}"].values for name in SLOAN])
     likeliest = [SLOAN[i] for i in logs.argmax(axis=0)]
     assert likeliest == table["answer"].values.tolist()
-    height = 60 * result["letter_size"].values.ravel()
+    height = 120 * result["letter_size"].values.ravel()
     right = (result["shown"].values == result["answer"].values).ravel()
     # The reference: from 14 px on it reads every letter, and at 6.1 px two in three.
     assert right[height > 8].mean() > 0.9

@@ -106,7 +106,7 @@ def test_planted_acuity_comes_back_by_identify() -> None:
         page = load_experiment("letter_acuity").with_settings({"asking.seed": seed})
         observer = reader(letter_px=11.0, seed=seed)
         csf = chat_csf(pp.run(page, observer, progress=False))
-        found.append(np.log10(float(csf["threshold"].squeeze()) * 60 / 11))
+        found.append(np.log10(float(csf["threshold"].squeeze()) * 120 / 11))
     assert np.sqrt(np.mean(np.square(found))) < 0.06
 
 
@@ -116,7 +116,7 @@ def test_planted_bias_and_similarity_come_back_by_identify() -> None:
             "asking.design": "constant",
             "asking.repeats": 100,
             "asking.options": {},
-            "levels.logmar": {"values": [0.2, 0.3]},
+            "levels.logmar": {"values": [-0.1, 0.0]},
             "options.values": ["C", "O", "K"],
         }
     )

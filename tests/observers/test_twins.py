@@ -431,7 +431,7 @@ def test_an_observer(
         settings = {
             "stimulus.parameters.size": [48, 96],
             "stimulus.parameters.allow_alias": True,
-            "levels.logmar": {"from": -0.3, "to": 0.6, "n": 10, "scale": "linear"},
+            "levels.logmar": {"from": -0.6, "to": 0.3, "n": 10, "scale": "linear"},
             "asking.options.n_max": 12,
         }
     if prefix == "decided":

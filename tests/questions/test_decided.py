@@ -384,7 +384,7 @@ SMALL = {"stimulus.parameters.size": 64, "stimulus.parameters.ppd": 16}
 #: Pages of tasks, at a few levels of a small image.
 TASKS: dict[str, dict[str, Any]] = {
     "contrast_discrimination": {"levels.contrast.values": [0.05], **SMALL},
-    "landolt_4": {"levels.logmar.values": [0.6, 0.9]},
+    "landolt_4": {"levels.logmar.values": [0.3, 0.6]},
 }
 
 
