@@ -77,7 +77,8 @@ def test_what_a_screen_cannot_show_is_refused() -> None:
     page = load_experiment("letter_acuity")
     smallest, largest = page.spec(logmar=-0.3), page.spec(logmar=0.7)
     with pytest.raises(
-        InputError, match=r"logMAR -0.3 needs 2 pixels a stroke.*0\.55; sit 3640 mm away"
+        InputError,
+        match=r"logMAR -0.3 needs 2 pixels a stroke.*0\.55; sit 3640 mm away",
     ):
         screen(distance=1000.0).drawn(smallest, largest)
     bright = Screen(pitch=0.265, distance=4000, display=Display(peak=200, black=20))
