@@ -62,7 +62,10 @@ def registry_command(arguments: Namespace) -> int:
         raise InputError("--append-only compares with a revision; give --changed-since")
     rewritten = rewritten if arguments.append_only else []
     repeats = Repeats(
-        arguments.redraw, arguments.rerun, os.environ.get("GITHUB_RUN_NUMBER", "")
+        arguments.redraw,
+        arguments.rerun,
+        os.environ.get("GITHUB_RUN_NUMBER", ""),
+        arguments.rescore,
     )
     for name in rewritten:
         problem = Checked(name, (("rewritten", "a published file is never changed"),))
@@ -72,7 +75,7 @@ def registry_command(arguments: Namespace) -> int:
     run_count = 0
     problem_count = 0
     note_count = 0
-    for checked in check_registry(arguments.registry, folders, repeats):
+    for checked in check_registry(arguments.registry, folders, repeats, arguments.jobs):
         run_count += 1
         problem_count += bool(checked.problems)
         note_count += bool(checked.notes)

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import load_experiment
 from psyprobe.files.output import json_text
 from psyprobe.probes.results import score_layers
+from psyprobe.reporting.publishing import check as checking
 from psyprobe.reporting.publishing import publish as publishing
 from psyprobe.reporting.publishing.check import check_registry
 from psyprobe.reporting.publishing.identity import revision, run_path
@@ -211,6 +213,47 @@ def test_twins_of_another_case_and_thousands_of_files_are_a_line_each(
     assert main(["registry", "check", str(registry)]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4 and all(": path: " in line for line in lines[:3])
+
+
+def test_many_workers_find_what_one_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Processes take seconds to start; benchmarks/many_runs.py has them.
+    def open_pool(jobs: int, mp_context: Any) -> ThreadPoolExecutor:
+        assert mp_context.get_start_method() == "spawn"
+        return ThreadPoolExecutor(jobs)
+
+    monkeypatch.setattr(checking, "ProcessPoolExecutor", open_pool)
+    registry = shutil.copytree(REGISTRIES / "licence_missing", tmp_path / "registry")
+    (observer,) = (registry / "results").iterdir()
+    for number in range(19):
+        shutil.copytree(observer, observer.with_name(f"pixels{number}"))
+    alone, together = (list(check_registry(registry, jobs=jobs)) for jobs in (1, 2))
+    assert [run.path for run in alone] == [run.path for run in together]
+    assert {run.problems[0][0] for run in together} == {"licence"}
+    with pytest.raises(InputError, match="at least 1"):
+        next(check_registry(registry, jobs=0))
+
+
+def test_a_scoring_change_is_noted_and_scores_alone_are_written_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry = shutil.copytree(REGISTRIES / "valid_encoder", tmp_path / "registry")
+    (run,) = registry.glob("results/pixels/*/*/*")
+    scores = json.loads((run / "scores.json").read_text(encoding="utf-8"))
+    number = scores["main"][0]["value"]
+    scores["main"][0]["value"] = 0.99
+    scores["scored_by"]["psyprobe"] = "0.0.1"
+    (run / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    check = ["registry", "check", str(registry), str(run)]
+    assert main(check) == 3
+    assert "note: main[0].value" in capsys.readouterr().out
+    assert main([*check, "--rescore"]) == 3
+    after = {path.name: path.read_bytes() for path in run.iterdir()}
+    assert [name for name in after if after[name] != before[name]] == ["scores.json"]
+    assert json.loads(after["scores.json"])["main"][0]["value"] == number
+    assert main(check) == 0
 
 
 def test_a_revision_is_of_weights_or_of_what_the_server_lists() -> None:

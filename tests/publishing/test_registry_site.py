@@ -147,13 +147,13 @@ def test_history_has_a_line_a_revision_and_a_gap_for_a_failure() -> None:
     runs = [
         run_facts(1, 1, 0, fingerprint="fp_1"),
         run_facts(1, 1, 1, status="failed", failure="no server answers", board=[]),
-        run_facts(1, 1, 2, fingerprint="fp_2"),
+        run_facts(1, 1, 2, fingerprint="fp_2", scored_by="0.2.0"),
         run_facts(1, 1, 3, revision="n-other000"),
     ]
     (figure,) = history_figures(runs)
     first, second = figure.panels[0].views[""][""]
     assert np.isnan(first.y[1]) and "no server answers" in first.notes[1]
-    assert "fingerprint fp_2" in first.notes[2]
+    assert "fingerprint fp_2; scored by 0.2.0" in first.notes[2]
     assert list(first.x) == [0, 1, 2] and list(second.x) == [3]
 
 

@@ -6,6 +6,7 @@ Nothing of a stranger's is executed: pages that name code are refused before the
 from __future__ import annotations
 
 import math
+import multiprocessing
 import random
 import re
 import stat
@@ -13,7 +14,10 @@ import tomllib
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import process_time
@@ -21,6 +25,7 @@ from typing import Any
 
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.files.json_types import JsonMapping, JsonObject
+from psyprobe.files.output import json_text, write_text
 from psyprobe.files.terminal import printable_line
 from psyprobe.observers.protocol import card_digest
 from psyprobe.reporting.publishing.derive import (
@@ -63,6 +68,8 @@ _FILE_NAME = re.compile(
     r"\.(py|toml|csv|npy|npz|png|json|mat)(:\w+)?$|^[^\s]*\\[^\s]*$|^[./~]"
 )
 _NAMED_ERRORS = 3
+#: Fewest runs for which a process is started, as it loads psyprobe first.
+_RUNS_A_PROCESS = 10
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Repeats:
-    """How much of each run is put again."""
+    """How much of each run is put again, and whether it is scored anew."""
 
     #: Share of images that are drawn again, in [0, 1]; at least 20.
     redraw: float = 0.1
@@ -96,6 +103,8 @@ class Repeats:
     rerun: int = 0
     #: Chooses which, with the digest of the answers.
     seed: str = ""
+    #: Whether scores that another psyprobe computed otherwise are written anew.
+    rescore: bool = False
 
 
 @dataclass
@@ -141,6 +150,7 @@ def check_registry(
     registry: str | Path,
     folders: Sequence[Path] | None = None,
     repeats: Repeats | None = None,
+    jobs: int = 1,
 ) -> Iterator[Checked]:
     """Check the runs of a registry one by one.
 
@@ -152,12 +162,16 @@ def check_registry(
         The runs to check, by default all.
     repeats : Repeats, optional
         How much is put again.
+    jobs : int, optional
+        Number of processes; each checks at least ten runs.
 
     Yields
     ------
     Checked
         Of each run.
     """
+    if jobs < 1:
+        raise InputError(f"jobs is {jobs}; give at least 1 process")
     page = read_registry_page(registry)
     root = Path(registry)
     runs = run_folders(root)
@@ -170,33 +184,64 @@ def check_registry(
     chosen = runs if folders is None else folders
     count = min(repeats.rerun, len(chosen))
     rerun = {*random.Random(repeats.seed).sample(range(len(chosen)), count)}
-    for number, folder in enumerate(chosen):
+    shares = [
+        replace(repeats, rerun=int(number in rerun)) for number in range(len(chosen))
+    ]
+    for folder, (answers, checked) in zip(
+        chosen, _check_all(chosen, page, shares, jobs), strict=True
+    ):
         path = folder.relative_to(root).as_posix()
-        begun = process_time()
-        findings = Findings()
-        try:
-            if any(
-                spellings[str(part).lower()] > 1
-                for part in (folder, *folder.parents[:3])
-            ):
-                raise UnsoundError(
-                    "path", "another folder has this name but for its case"
-                )
-            share = replace(repeats, rerun=int(number in rerun))
-            answers = check_run(folder, page, findings, share)
-            if answers in digests:
-                raise UnsoundError("duplicate", f"{digests[answers]} has these answers")
+        problems = checked.problems
+        if any(
+            spellings[str(part).lower()] > 1 for part in (folder, *folder.parents[:3])
+        ):
+            problems = (("path", "another folder has this name but for its case"),)
+        elif answers in digests:
+            words = f"{digests[answers]} has these answers"
+            problems = (*problems, ("duplicate", words))
+        elif answers:
             digests[answers] = path
-        except UnsoundError as error:
-            findings.problems.append((error.code, str(error)))
-        except (PsyprobeError, ValueError) as error:
-            findings.problems.append(("record", str(error)))
-        yield Checked(
-            path,
-            tuple(findings.problems),
-            tuple(findings.notes),
-            process_time() - begun,
-        )
+        yield replace(checked, path=path, problems=problems)
+
+
+def _check_all(
+    folders: Sequence[Path],
+    page: JsonMapping,
+    repeats: Sequence[Repeats],
+    jobs: int,
+) -> Iterator[tuple[str, Checked]]:
+    """Check runs in turn, or by processes of their own where each has enough of them."""
+    jobs = min(jobs, len(folders) // _RUNS_A_PROCESS)
+    check = partial(_check_safely, page)
+    if jobs < 2:
+        yield from map(check, folders, repeats)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context) as executor:
+        try:
+            yield from executor.map(check, folders, repeats)
+        except BrokenProcessPool:
+            raise PsyprobeError(
+                "a process that checked runs was ended from outside, as when memory runs out; "
+                "give fewer --jobs"
+            ) from None
+
+
+def _check_safely(
+    page: JsonMapping, folder: Path, repeats: Repeats
+) -> tuple[str, Checked]:
+    """Check one run; return the digest of its answers, "" where it ended early, and the outcome."""
+    begun = process_time()
+    findings = Findings()
+    answers = ""
+    try:
+        answers = check_run(folder, page, findings, repeats)
+    except UnsoundError as error:
+        findings.problems.append((error.code, str(error)))
+    except (PsyprobeError, ValueError) as error:
+        findings.problems.append(("record", str(error)))
+    outcome = (tuple(findings.problems), tuple(findings.notes))
+    return answers, Checked(folder.name, *outcome, process_time() - begun)
 
 
 def check_run(
@@ -397,7 +442,9 @@ def _check_answers(
                 f"it holds {count:,} answers, and {RUN_FILE} says {run['answers']['count']:,}",
             )
         if repeats is not None:
-            _check_scores(run, folder, records, store, findings)
+            _check_scores(
+                run, folder, records, store, findings, rescore=repeats.rescore
+            )
         findings.problems += implausible(
             store, run, records[0].layout.get("measures", ())
         )
@@ -411,8 +458,10 @@ def _check_scores(
     records: Sequence[RunRecord],
     store: RecordingStore,
     findings: Findings,
+    *,
+    rescore: bool,
 ) -> None:
-    """Compare the submitted scores with those of the answers."""
+    """Compare the submitted scores with those of the answers, and write these where allowed."""
     submitted = parse_json(read_file(folder / SCORES_FILE), SCORES_FILE)
     if not isinstance(submitted, dict) or (
         submitted.get("schema") != "psyprobe-scores/1"
@@ -439,10 +488,13 @@ def _check_scores(
     if not places:
         return
     words = f"{', '.join(places[:_NAMED_ERRORS])}: not what the answers give"
-    if submitted.get("scored_by") != ours["scored_by"]:
-        findings.notes.append(f"{words} with this psyprobe; ours replaces it")
-    else:
+    if submitted.get("scored_by") == ours["scored_by"]:
         findings.problems.append(("score", words))
+    elif rescore:
+        write_text(folder / SCORES_FILE, json_text(ours))
+        findings.notes.append(f"{words} with this psyprobe; ours is written")
+    else:
+        findings.notes.append(f"{words} with this psyprobe; --rescore writes ours")
 
 
 def differences(value: Any, ours: Any, place: str) -> Iterator[str]:
