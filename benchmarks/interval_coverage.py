@@ -38,6 +38,7 @@ from psyprobe.analysis.psychometric.csf_posterior import (
 )
 from psyprobe.analysis.words.csf import prompt_mean
 from psyprobe.analysis.words.fit import ChatFit
+from psyprobe.analysis.words.logit_fit import fit_logits, threshold_interval
 from psyprobe.probes.designs import QuestPlus, QuickCSF
 
 LEVELS = np.linspace(-3.0, -1.0, 9)
@@ -283,6 +284,41 @@ def words(rng: np.random.Generator, size: int) -> Iterator[Row]:
             held[told],
             (high - low)[told],
             1 - told.mean(),
+        )
+
+
+def p_yes(rng: np.random.Generator, size: int) -> Iterator[Row]:
+    """Thresholds of log-odds of yes, six curves a prompt, at ten levels and 20 blanks."""
+    levels = np.linspace(-3.0, -0.6, 10)
+    for images, width, guess, lapse, scatter in (
+        (3, 0.8, 0.0, 0.0, 0.5),
+        (3, 0.8, 0.0, 0.0, 1.0),
+        (3, 0.8, 0.25, 0.0, 0.5),
+        (3, 0.3, 0.0, 0.0, 0.5),
+        (3, 0.6, 0.02, 0.02, 0.5),
+        (1, 0.8, 0.0, 0.0, 0.5),
+        (1, 0.8, 0.0, 0.0, 1.0),
+        (1, 0.6, 0.02, 0.02, 0.5),
+        (1, 0.8, 0.25, 0.02, 1.0),
+    ):
+        prompts = max(20, int(0.4 * size))
+        threshold = rng.uniform(-2.3, -1.3, (prompts, 6))
+        x = np.broadcast_to(levels, (*threshold.shape, levels.size))
+        rate = psychometric_function(
+            x, threshold[..., None], width, guess, lapse, function="logistic"
+        ).clip(1e-6, 1 - 1e-6)
+        floor = max(guess, 1e-4)
+        logit = np.log(rate / (1 - rate))[..., None]
+        logit = logit + rng.normal(0, scatter, (*x.shape, images))
+        blank = np.log(floor / (1 - floor)) + rng.normal(0, scatter, (prompts, 20))
+        fit = fit_logits(x, logit, blank)
+        low, high = threshold_interval(fit, logit, blank, 0.95)
+        yield Row(
+            "threshold of P(yes)",
+            f"{images} {'images' if images > 1 else 'image'} a level, width {width:g}, guess {guess:g}, lapse {lapse:g}, "
+            f"logit SD {scatter:g}",
+            ((low <= threshold) & (threshold <= high)).ravel(),
+            (high - low).ravel(),
         )
 
 
@@ -607,6 +643,7 @@ KINDS = {
     "directions": directions,
     "choices": choices,
     "staircases": short_staircases,
+    "p_yes": p_yes,
 }
 
 

@@ -8,7 +8,13 @@ import pytest
 from scipy.optimize import isotonic_regression, least_squares
 
 from psyprobe.analysis.psychometric.isotonic import rising_means
-from psyprobe.analysis.words.logit_fit import fit_logits, logit_status, wild_replicates
+from psyprobe.analysis.words.logit_fit import (
+    fit_logits,
+    logit_status,
+    threshold_interval,
+    threshold_variance,
+    wild_replicates,
+)
 
 SLOPE = 2 * np.log(19)
 X = np.linspace(-3, -0.6, 10)
@@ -76,15 +82,41 @@ def test_it_finds_what_a_general_optimiser_finds() -> None:
     np.testing.assert_allclose(found.threshold[0], other.x[:2], atol=1e-4)
 
 
-def test_intervals_cover_the_truth() -> None:
+@pytest.mark.parametrize("images", [1, 3])
+def test_intervals_cover_the_truth(images: int) -> None:
     rng = np.random.default_rng(1)
-    t = rng.uniform(-2.4, -1.2, (40, 4))
-    x, z, blank = logits(t, sd=0.5, seed=2)
+    t = rng.uniform(-2.4, -1.2, (100, 4))
+    x, z, blank = logits(t, w=0.8, guess=0.001, sd=0.5, images=images, seed=2)
+    low, high = threshold_interval(fitted(x, z, blank), z, blank, 0.95)
+    assert 0.93 <= ((low <= t) & (t <= high)).mean() <= 0.985
+
+
+def test_replicates_scatter_as_thresholds_do() -> None:
+    t = np.tile([-2.0, -1.5], (150, 1))
+    x, z, blank = logits(t, sd=0.2, seed=3)
     found = fitted(x, z, blank)
-    again = wild_replicates(found, z, blank, resamples=100, seed=0)
-    error, spread = found.threshold - t, again.std(axis=0, ddof=1)
-    assert np.sqrt((error**2).mean()) < 0.025
-    assert 0.90 <= (np.abs(error) < 1.96 * spread).mean() <= 0.99
+    again = wild_replicates(found, z, blank, resamples=30, seed=0)
+    spread = np.sqrt(again.var(axis=0, ddof=1).mean(axis=0))
+    np.testing.assert_allclose(spread, found.threshold.std(axis=0), rtol=0.15)
+
+
+def test_the_variance_and_its_freedom_are_those_of_many_draws() -> None:
+    """Where noise is small a fit is linear, and its variance a sum of squares of normal numbers."""
+    t = np.tile([-2.0, -1.5], (600, 1))
+    x, z, blank = logits(t, sd=0.01, images=2, seed=4)
+    found = fitted(x, z, blank)
+    variance, freedom = threshold_variance(found, z, blank)
+    np.testing.assert_allclose(variance.mean(0), found.threshold.var(0), rtol=0.15)
+    drawn = 2 * variance.mean(0) ** 2 / variance.var(0, ddof=1)
+    np.testing.assert_allclose(freedom.mean(0), drawn, rtol=0.25)
+
+
+def test_a_step_may_stand_anywhere_between_two_levels() -> None:
+    z = np.where(X < -1.9, -4.0, 4.0)[None, None, :, None] + np.array([-0.1, 0.1])
+    x = np.broadcast_to(X, (1, 1, len(X)))
+    blank = np.full((1, 20), -4.0)
+    ((low,),), ((high,),) = threshold_interval(fitted(x, z, blank), z, blank, 0.95)
+    assert low <= X[X < -1.9].max() and high >= X[X > -1.9].min()
 
 
 def test_levels_without_images_count_nothing() -> None:

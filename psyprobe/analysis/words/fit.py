@@ -24,12 +24,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from psyprobe._typing import AnyArray, BoolArray, FloatArray, IntArray, StrArray
-from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.logit_fit import (
     averaged,
     fit_logits,
     logit_status,
+    satterthwaite,
+    student_reach,
+    threshold_interval,
     wild_replicates,
 )
 from psyprobe.analysis.words.trial_table import trials
@@ -480,12 +482,9 @@ def _count_fields(
         resampled_thresholds = fit_psychometric(
             fitted_contrast, resampled_counts, trials, interval=None, **options
         ).log10_threshold
-        finite = np.isfinite(resampled_thresholds)
-        n = np.maximum(finite.sum(axis=0), 1)
-        mean = np.where(finite, resampled_thresholds, 0.0).sum(axis=0) / n
-        squares = np.where(finite, (resampled_thresholds - mean) ** 2, 0.0).sum(axis=0)
-        spread = np.sqrt(squares / np.maximum(n - 1, 1))
-        reach = normal_quantile(settings.confidence) * spread
+        reach = _reach_over_images(
+            resampled_thresholds, resampled_counts, trials, settings.confidence
+        )
         values["log10_threshold_low"] = fit.log10_threshold - reach
         values["log10_threshold_high"] = fit.log10_threshold + reach
     thresholds = [name for name in values if "threshold" in name]
@@ -500,6 +499,37 @@ def _count_fields(
         usable = has_number & np.isfinite(values[name])
         values[name] = np.where(usable, values[name], np.nan)
     return values
+
+
+def _reach_over_images(
+    thresholds: FloatArray, yes: FloatArray, trials: FloatArray, confidence: float
+) -> FloatArray:
+    """Compute how far Student's t intervals reach over resampled images, shape (P, F).
+
+    What each contrast adds to the variance of a threshold comes from how the two move together;
+    each is known with the degrees of freedom of its own images.
+
+    Parameters
+    ----------
+    thresholds : ndarray, shape (B, P, F)
+        Of fits to resampled images; NaN where one has none.
+    yes : ndarray, shape (B, P, F, L)
+        The sums that were fitted.
+    trials : ndarray, shape (P, F, L)
+    confidence : float
+    """
+    finite = np.isfinite(thresholds)
+    n = np.maximum(finite.sum(axis=0), 1)
+    mean = np.where(finite, thresholds, 0.0).sum(axis=0) / n
+    off = np.where(finite, thresholds - mean, 0.0)
+    variance = (off**2).sum(axis=0) / np.maximum(n - 1, 1)
+    moved = (yes - yes.mean(axis=0)) * finite[..., None]
+    squares = (moved**2).sum(axis=0) * n[..., None]
+    covariance = np.einsum("bpf,bpfl->pfl", off, moved)
+    part = np.where(squares > 0, covariance**2 / np.where(squares > 0, squares, 1.0), 0)
+    doubt = (part**2 / np.maximum(trials - 1, 1)).sum(axis=-1)
+    freedom = satterthwaite(part.sum(axis=-1), doubt)
+    return student_reach(np.sqrt(variance), freedom, confidence)
 
 
 def resampled_yes(
@@ -565,8 +595,6 @@ def fit_p_yes(
     ChatFit
         Of these prompts, with samples.
     """
-    from scipy.special import stdtrit
-
     from psyprobe.analysis.psychometric.sigmoids import threshold_at
 
     guess = (0.0, 1.0) if isinstance(settings.guess, tuple) else (settings.guess,) * 2
@@ -574,20 +602,20 @@ def fit_p_yes(
         v[prompt_indices] for v in by_image(cells, _logit_of_seeing(cells))
     )
     images = np.isfinite(logit).sum(axis=-1)
-    catch_images = np.isfinite(catch_logit).sum(axis=-1)
     x = np.log10(np.where(images > 0, contrast[prompt_indices], 1.0))
     fit = fit_logits(x, logit, catch_logit, guess, bounds_of(settings.lapse))
     samples = wild_replicates(
         fit, logit, catch_logit, resamples=settings.resamples, seed=settings.seed
     )
     status = logit_status(fit, logit)
-    freedom = np.maximum(
-        images.sum(axis=(1, 2)) + catch_images - 2 * x.shape[1] - 2, 1
-    )[:, None]
-    reach = stdtrit(freedom, (1 + settings.confidence) / 2) * samples.std(
-        axis=0, ddof=1
+    has_number = np.isin(status, _WITH_NUMBER)
+    threshold, low, high = (
+        np.where(has_number, value, np.nan)
+        for value in (
+            fit.threshold,
+            *threshold_interval(fit, logit, catch_logit, settings.confidence),
+        )
     )
-    threshold = np.where(np.isin(status, _WITH_NUMBER), fit.threshold, np.nan)
     width = np.where(np.isnan(threshold), np.nan, fit.width)
     guesses, lapses = (
         np.tile(rate[:, None], x.shape[1]) for rate in (fit.guess, fit.lapse)
@@ -595,8 +623,8 @@ def fit_p_yes(
     return ChatFit(
         status=status,
         log10_threshold=threshold,
-        log10_threshold_low=threshold - reach,
-        log10_threshold_high=threshold + reach,
+        log10_threshold_low=low,
+        log10_threshold_high=high,
         log10_width=width,
         guess=guesses,
         lapse=lapses,

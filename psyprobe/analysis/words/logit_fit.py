@@ -50,6 +50,12 @@ class LogitFit:
     #: Weighted sum of squared residuals, shape (G,).
     cost: FloatArray
 
+    @property
+    def parameters(self) -> FloatArray:
+        """Thresholds, log widths and logits of both rates, shape (G, 2 F + 2)."""
+        rates = [_logit(self.guess)[:, None], _logit(self.lapse)[:, None]]
+        return np.concatenate([self.threshold, np.log(self.width), *rates], axis=1)
+
 
 def fit_logits(
     x: FloatArray,
@@ -117,10 +123,6 @@ def wild_replicates(
     random and for all prompts alike, since these showed the same image. Unlike drawing images with
     replacement, this works with one image a level.
 
-    What the logits of an image differ from the fit is turned around or left, at random and for all
-    prompts alike, since these looked at the same image. Unlike drawing images with replacement, it
-    works with one image a level.
-
     Parameters
     ----------
     fit : LogitFit
@@ -147,20 +149,14 @@ def wild_replicates(
     catch_off = np.where(
         np.isfinite(catch_logit), catch_logit - fit.fitted_catch[:, None], 0.0
     )
-    parameters = np.concatenate(
-        [
-            fit.threshold,
-            np.log(fit.width),
-            _logit(fit.guess)[:, None],
-            _logit(fit.lapse)[:, None],
-        ],
-        axis=1,
-    )
+    parameters = fit.parameters
     original = _problem(fit.x, (mean, images), (catch_mean, catch_images), fit.bounds)
-    leverage, catch_leverage = original.leverage(parameters)
-    # Residuals are smaller than errors by what the fit followed (the jackknife's correction, HC3).
-    off /= (1 - leverage / np.maximum(images, 1)).clip(0.1)[..., None]
-    catch_off /= (1 - catch_leverage / np.maximum(catch_images, 1)).clip(0.1)[:, None]
+    _, hat = original.response(parameters)
+    # Residuals are smaller than errors by what the fit followed (HC2: right on average where
+    # images scatter alike).
+    kept = _kept(hat, np.maximum(_cells(images, catch_images), 1))
+    off /= np.sqrt(kept[:, :-1]).reshape(mean.shape)[..., None]
+    catch_off /= np.sqrt(kept[:, -1:])
     out = np.empty((resamples, *fit.threshold.shape))
     for b in range(resamples):
         sign = rng.choice((-1.0, 1.0), size=logit.shape[1:])
@@ -175,6 +171,121 @@ def wild_replicates(
         )
         out[b] = problem.fit(parameters, _STEPS_AGAIN)[0][:, : fit.x.shape[1]]
     return out
+
+
+def threshold_interval(
+    fit: LogitFit, logit: FloatArray, catch_logit: FloatArray, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Compute the interval of each threshold over images, by Student's t.
+
+    A curve that rises between two levels may do so anywhere between them, whatever residuals say:
+    one narrower than half their distance has an interval that holds both.
+
+    Parameters
+    ----------
+    fit, logit, catch_logit
+        As for `wild_replicates`.
+    confidence : float
+
+    Returns
+    -------
+    low, high : ndarray of float64, shape (G, F)
+        Log10 contrast.
+    """
+    variance, freedom = threshold_variance(fit, logit, catch_logit)
+    reach = student_reach(np.sqrt(variance), freedom, confidence)
+    has_images = np.isfinite(logit).any(axis=-1)
+    offset = fit.x - fit.threshold[..., None]
+    _, below = _range(offset, has_images & (offset <= 0))
+    above, _ = _range(offset, has_images & (offset > 0))
+    gap = above - below
+    step = np.isfinite(gap) & (fit.width < gap / 2)
+    low = np.where(step, np.minimum(below, -reach), -reach)
+    high = np.where(step, np.maximum(above, reach), reach)
+    return fit.threshold + low, fit.threshold + high
+
+
+def threshold_variance(
+    fit: LogitFit, logit: FloatArray, catch_logit: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Compute the variance of each threshold over images, and its degrees of freedom.
+
+    The variance is a weighted sum of squared residuals. Few of them count much where few images
+    tell a threshold, and then it is far off by chance, so that a normal interval is too short.
+
+    Parameters
+    ----------
+    fit, logit, catch_logit
+        As for `wild_replicates`.
+
+    Returns
+    -------
+    variance : ndarray of float64, shape (G, F)
+        To first order, of HC2 (right on average where images scatter alike).
+    freedom : ndarray of float64, shape (G, F)
+        Satterthwaite's, for images that scatter alike; 0 where nothing tells a variance.
+
+    References
+    ----------
+    Bell, McCaffrey (2002). Bias reduction in standard errors for linear regression with multi-stage
+    samples. Survey Methodology 28(2), 169-181.
+    """
+    problem = _problem(fit.x, averaged(logit), averaged(catch_logit), fit.bounds)
+    estimator, hat = problem.response(fit.parameters)
+    off = logit - fit.fitted[..., None]
+    catch_off = catch_logit - fit.fitted_catch[:, None]
+    count = _cells(np.isfinite(off).sum(axis=-1), np.isfinite(catch_off).sum(axis=-1))
+    squares = _cells(np.nansum(off**2, axis=-1), np.nansum(catch_off**2, axis=-1))
+    n = np.maximum(count, 1)
+    weight = estimator[:, : fit.x.shape[1]] ** 2 / (n**2 * _kept(hat, n))[:, None]
+    variance = (weight * squares[:, None]).sum(axis=-1)
+    left = np.eye(hat.shape[-1]) - hat
+    covariance = (left / n[:, None]) @ left.transpose(0, 2, 1)
+    of_means = weight * n[:, None]
+    within = (n - 1)[:, None]
+    expected = (weight * within).sum(axis=-1)
+    expected += np.einsum("gfn,gnn->gf", of_means, covariance)
+    doubt = (weight**2 * within).sum(axis=-1)
+    doubt += ((of_means @ covariance**2) * of_means).sum(axis=-1)
+    return variance, satterthwaite(expected, doubt)
+
+
+def student_reach(
+    spread: FloatArray, freedom: FloatArray, confidence: float
+) -> FloatArray:
+    """Compute how far Student's t interval reaches to each side of a threshold.
+
+    Where its spread has no degree of freedom the interval is open.
+    """
+    from scipy.special import stdtrit
+
+    some = freedom > 0
+    quantile = stdtrit(np.where(some, freedom, 1.0), (1 + confidence) / 2)
+    return np.where(some, quantile * spread, np.inf)
+
+
+def satterthwaite(expected: FloatArray, doubt: FloatArray) -> FloatArray:
+    """Compute degrees of freedom from a variance and from half the square of its standard error.
+
+    Where nothing tells the variance they are 0.
+    """
+    some = doubt > 0
+    return np.where(some, expected**2 / np.where(some, doubt, 1.0), 0.0)
+
+
+def _cells(values: FloatArray, catch_value: FloatArray) -> FloatArray:
+    """Line up values of each curve and contrast, and that of catch trials, shape (G, F L + 1)."""
+    return np.concatenate(
+        [values.reshape(len(values), -1), catch_value[:, None]], axis=1
+    )
+
+
+def _kept(hat: FloatArray, images: FloatArray) -> FloatArray:
+    """Compute which share of an image's squared error is left in its residual, at least 0.1.
+
+    Of all cells, shape (G, F L + 1), with their numbers of images, at least 1.
+    """
+    return np.asarray((1 - np.einsum("gnn->gn", hat) / images).clip(0.1))
 
 
 def _problem(
@@ -326,16 +437,27 @@ class _Problem:
         values, _ = bare.linear(parameters)
         return values[:, :-1].reshape(self.x.shape)
 
-    def leverage(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Compute the leverage (0 to 1) of each mean log-odds and of catch trials."""
+    def response(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Compute how parameters and fitted log-odds move with the mean log-odds of each cell.
+
+        Returns
+        -------
+        estimator : ndarray, shape (G, 2 F + 2, F L + 1)
+            Derivatives of parameters; of such as stand at a bound 0.
+        hat : ndarray, shape (G, F L + 1, F L + 1)
+            Of fitted log-odds; leverages are its diagonal.
+        """
         _, jacobian = self.linear(parameters)
-        inverse = np.linalg.pinv(
-            np.einsum("gnp,gnq->gpq", jacobian, jacobian), hermitian=True
-        )
-        followed = np.einsum(
-            "gnp,gpq,gnq->gn", jacobian, inverse, jacobian, optimize=True
-        )
-        return followed[:, :-1].reshape(self.x.shape), followed[:, -1]
+        low, high = self.limits()
+        # Rates went through a probability and back.
+        free = (parameters > low + 1e-9) & (parameters < high - 1e-9)
+        jacobian *= free[:, None]
+        transposed = jacobian.transpose(0, 2, 1)
+        root = np.sqrt(_cells(self.weight, self.catch_weight))
+        inverse = np.linalg.pinv(transposed @ jacobian, hermitian=True)
+        estimator = inverse @ transposed * root[:, None]
+        slope = jacobian / np.where(root > 0, root, 1.0)[..., None]
+        return estimator, slope @ estimator
 
 
 def _expit_and_complement(logit: FloatArray) -> tuple[FloatArray, FloatArray]:
