@@ -53,7 +53,7 @@ frequency = { values = [2, 4] }
 contrast = { from = 0.004, to = 0.06, n = 5, scale = "log" }
 [asking]
 prompts = "two_image"
-repeats = 20
+repeats = 40
 catch = 0
 seed = 3
 [display]
@@ -163,7 +163,7 @@ def test_a_frequency_that_cannot_be_shown_is_not_trained(tmp_path: Path) -> None
     page = write(
         tmp_path,
         ("values = [2, 4]", "values = [2, 9]"),
-        ("repeats = 20", "repeats = 1"),
+        ("repeats = 40", "repeats = 2"),
     )
     result = pp.run(page, pp.decide("pixels", stage="template", pairs=16))
     assert [stage["value"] for stage in json.loads(result.attrs["training"])] == [2]
@@ -175,7 +175,7 @@ def test_yes_has_the_rate_of_false_alarms_that_was_asked_for(tmp_path: Path) -> 
         ('"two_interval"', '"yes_no"'),
         ('"two_image"', '["base"]'),
         ("catch = 0", "catch = 0.4"),
-        ("repeats = 20", "repeats = 60"),
+        ("repeats = 40", "repeats = 60"),
     )
     result = pp.run(page, pp.decide("pixels", stage="template", false_alarms=0.2))
     csf = pp.analysis.words.csf.chat_csf(result)
@@ -187,7 +187,7 @@ def test_yes_has_the_rate_of_false_alarms_that_was_asked_for(tmp_path: Path) -> 
 
 
 def test_workers_and_resumption_give_the_same_bytes(tmp_path: Path) -> None:
-    page = write(tmp_path, ("repeats = 20", "repeats = 3"))
+    page = write(tmp_path, ("repeats = 40", "repeats = 6"))
     observer = pp.load_observer("decided:pixels?pairs=16")
     alone = pp.run(page, observer, store=tmp_path / "one.sqlite")
     with WorkerPool(2) as pool:
@@ -218,7 +218,7 @@ pp.run(sys.argv[1], pp.decide(encoder, pairs=16), store=sys.argv[2])
 def test_a_run_killed_in_training_and_after_goes_on_to_the_same_bytes(
     tmp_path: Path,
 ) -> None:
-    page = write(tmp_path, ("repeats = 20", "repeats = 2"))
+    page = write(tmp_path, ("repeats = 40", "repeats = 4"))
     calls = 0
 
     def encode(images: Any) -> Any:
@@ -228,7 +228,7 @@ def test_a_run_killed_in_training_and_after_goes_on_to_the_same_bytes(
 
     observer = pp.decide(pp.observer(encode, name="dying", version="1"), pairs=16)
     whole = pp.run(page, observer)
-    trials = 2 * 5 * 2 * 2
+    trials = 2 * 5 * 4
     training = calls - trials
     store = tmp_path / "killed.sqlite"
     # In the second stage's training, which is done anew, and in trials.
@@ -257,9 +257,9 @@ def test_no_trial_shows_a_field_of_noise_that_trained_a_stage(tmp_path: Path) ->
         return right_half(images)
 
     observer = pp.decide(pp.observer(seen, name="seen", version="1"), pairs=16)
-    pp.run(write(tmp_path, ("repeats = 20", "repeats = 4")), observer)
-    # Two frequencies at five contrasts, four times in two orders, each time in fresh noise.
-    assert len(trial_images) >= 2 * 5 * 4 * 2 * 2
+    pp.run(write(tmp_path, ("repeats = 40", "repeats = 8")), observer)
+    # Two frequencies at five contrasts, eight times, each time in fresh noise.
+    assert len(trial_images) >= 2 * 5 * 8 * 2
     # Fields without a signal are common to both frequencies.
     assert len(training_images) >= 16
     assert not trial_images & training_images
@@ -268,7 +268,7 @@ def test_no_trial_shows_a_field_of_noise_that_trained_a_stage(tmp_path: Path) ->
 def test_a_stage_is_stored_and_trained_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = write(tmp_path, ("repeats = 20", "repeats = 3"))
+    page = write(tmp_path, ("repeats = 40", "repeats = 6"))
     store = tmp_path / "one.sqlite"
     pp.run(page, pp.decide("pixels", pairs=16), store=store)
     with open_store(store) as opened:
@@ -276,7 +276,7 @@ def test_a_stage_is_stored_and_trained_once(
     stages = record.outcome["training"]
     assert [stage["value"] for stage in stages] == [2, 4]
     assert all(stage["reached"] for stage in stages)
-    more = write(tmp_path, ("repeats = 20", "repeats = 5"))
+    more = write(tmp_path, ("repeats = 40", "repeats = 10"))
     monkeypatch.setattr(
         "psyprobe.probes.words.training.train_stage",
         lambda *_, **__: pytest.fail("a stage was trained anew"),
@@ -292,7 +292,7 @@ def test_two_intervals_have_two_fields_of_noise(tmp_path: Path) -> None:
         return right_half(images)
 
     observer = pp.decide(pp.observer(seen, name="seen", version="1"), pairs=16)
-    pp.run(write(tmp_path, ("repeats = 20", "repeats = 1")), observer)
+    pp.run(write(tmp_path, ("repeats = 40", "repeats = 2")), observer)
     pairs = [images for images in shown if len(images) == 2]
     assert pairs
     for first, second in pairs:
@@ -300,7 +300,9 @@ def test_two_intervals_have_two_fields_of_noise(tmp_path: Path) -> None:
 
 
 def test_without_noise_efficiency_is_not_defined(tmp_path: Path) -> None:
-    page = write(tmp_path, ("[noise]\ndensity = 1e-5\n", ""), ("= 20", "= 2"))
+    page = write(
+        tmp_path, ("[noise]\ndensity = 1e-5\n", ""), ("repeats = 40", "repeats = 4")
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         score = pp.score(pp.run(page, pp.decide("pixels", pairs=16)))
@@ -322,7 +324,7 @@ def test_a_page_says_how_stages_are_trained_and_options_count_before(
     page = write(
         tmp_path,
         ("[levels]", '[decision]\nstage = "template"\npairs = 16\n[levels]'),
-        ("repeats = 20", "repeats = 1"),
+        ("repeats = 40", "repeats = 2"),
     )
     result = pp.run(page, "decided:pixels")
     assert json.loads(result.attrs["training"])[0]["learning"][-1][0] == 13
@@ -415,3 +417,24 @@ def test_endless_training_is_told_only_near_it() -> None:
     assert extrapolated_d_prime(truth) == pytest.approx(2)
     assert extrapolated_d_prime([(32, 1.2), (64, 1.1), (128, 1.1)]) == 1.1
     assert extrapolated_d_prime([(32, 0.5), (64, 0.7), (128, 0.9)]) is None
+
+
+def test_a_trial_is_asked_in_one_order_drawn_by_its_seed(tmp_path: Path) -> None:
+    """The same images in the other order would be the same answer of a stage, counted twice."""
+    shown: list[Any] = []
+
+    def seen(images: Any) -> Any:
+        shown.append(np.array(images))
+        return right_half(images)
+
+    # Without external noise both orders would show the same images.
+    page = write(
+        tmp_path, ("density = 1e-5", "density = 0"), ("repeats = 40", "repeats = 8")
+    )
+    observer = pp.decide(pp.observer(seen, name="seen", version="1"), pairs=16)
+    assert pp.plan(page, observer).questions == 2 * 5 * 8
+    result = pp.run(page, observer)
+    assert result["response"].size == 2 * 5 * 8
+    assert set(result["order"].values.ravel().tolist()) == {0, 1}
+    again = pp.run(page, observer, store=tmp_path / "again.sqlite")
+    assert (again["order"].values == result["order"].values).all()

@@ -39,7 +39,7 @@ class Counting:
     ("probe", "prompts", "questions"),
     [
         ("two_interval", '"two_image"', 2 * 2 * 5 * 2),
-        ("yes_no", '["base"]', 2 * 5),
+        ("yes_no", '["base"]', 2 * 2 * 5),
         ("orientation", '"orientation"', 2 * 2 * 5),
     ],
 )
@@ -50,7 +50,7 @@ def test_no_image_is_encoded_twice_and_the_plan_counts_them(
         tmp_path,
         ('"two_interval"', f'"{probe}"'),
         ('"two_image"', prompts),
-        ("repeats = 20", "repeats = 1"),
+        ("repeats = 40", "repeats = 2"),
         # Where contrasts above threshold would end at the highest, their images are shared.
         ("to = 0.06", "to = 0.2"),
     )
@@ -68,7 +68,7 @@ def test_a_threshold_that_is_not_reached_costs_no_image_twice(tmp_path: Path) ->
     page = write(
         tmp_path,
         ("from = 0.004, to = 0.06", "from = 0.0004, to = 0.0006"),
-        ("repeats = 20", "repeats = 1"),
+        ("repeats = 40", "repeats = 2"),
     )
     counting = Counting()
     observer = pp.decide(pp.observer(counting, name="counting", version="1"), pairs=48)
@@ -82,7 +82,7 @@ def test_the_plan_tells_how_long_the_encoder_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a clock that only the encoder moves, the plan is right to the trial."""
-    page = write(tmp_path, ("repeats = 20", "repeats = 2"), ("to = 0.06", "to = 0.2"))
+    page = write(tmp_path, ("repeats = 40", "repeats = 4"), ("to = 0.06", "to = 0.2"))
     counting = Counting(seconds=0.02)
     for module in ("plan", "training"):
         monkeypatch.setattr(

@@ -20,7 +20,7 @@ from psyprobe.observers.decisions.stages import area_d_prime
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> xr.Dataset:
     """Two stages, asked so often that each level has a threshold."""
-    page = write(tmp_path_factory.mktemp("page"), ("repeats = 20", "repeats = 5"))
+    page = write(tmp_path_factory.mktemp("page"), ("repeats = 40", "repeats = 10"))
     return pp.run(page, pp.decide("pixels", stage="template", pairs=20))
 
 
@@ -73,7 +73,7 @@ def test_the_learning_curve_is_drawn_with_its_end(result: xr.Dataset) -> None:
 
 
 def test_without_training_there_is_nothing_to_draw(tmp_path: Path) -> None:
-    page = write(tmp_path, ("repeats = 20", "repeats = 1"))
+    page = write(tmp_path, ("repeats = 40", "repeats = 2"))
     ideal = pp.run(page, pp.decide("pixels", stage="ideal"))
     with pytest.raises(InputError, match="no decision stage was trained"):
         pp.plot(ideal, measure="learning")

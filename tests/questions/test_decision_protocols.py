@@ -33,7 +33,7 @@ def test_half_of_the_pixels_transfer_half_of_the_energy_and_pictures_less(
     """What tells pictures of more contrast in general is a poor template of a Gabor."""
     half = pp.observer(right_half, name="right half", version="1")
     observer = pp.decide(half, stage="template", train=train, pairs=16)
-    page = write(tmp_path, ONE_FREQUENCY, ("repeats = 20", "repeats = 12"))
+    page = write(tmp_path, ONE_FREQUENCY, ("repeats = 40", "repeats = 24"))
     result = pp.run(page, observer)
     text = sentence(result)
     assert PROTOCOLS[train] in text
@@ -55,7 +55,7 @@ def test_half_of_the_pixels_transfer_half_of_the_energy_and_pictures_less(
 def test_a_stage_that_knows_the_contrast_serves_no_adaptive_design(
     tmp_path: Path,
 ) -> None:
-    page = write(tmp_path, ("repeats = 20", 'design = "quest_plus"'))
+    page = write(tmp_path, ("repeats = 40", 'design = "quest_plus"'))
     with pytest.raises(InputError, match="which that design has yet to find"):
         pp.run(page, pp.decide("pixels", train="each", pairs=16))
 
@@ -150,7 +150,7 @@ def test_right_answers_that_fall_with_contrast_have_no_threshold(
     page = write(tmp_path, ONE_FREQUENCY, ("to = 0.06, n = 5", "to = 0.4, n = 7"))
     page.write_text(page.read_text().replace("1e-5", "1e-6"))
     result = pp.run(page, pp.decide(folding(0.0774), stage="template", pairs=16))
-    shares = result["response"].mean(["prompt", "repeat", "order"]).squeeze()
+    shares = result["response"].mean(["prompt", "repeat"]).squeeze()
     assert shares.max() > 0.95 and float(shares[-1]) < 0.6, shares.values
     csf = pp.analysis.words.csf.chat_csf(result)
     assert np.isnan(csf["threshold"].values).all()
@@ -180,7 +180,7 @@ class Backwards:
 
 
 def test_any_order_of_batches_gives_the_same_bytes(tmp_path: Path) -> None:
-    page = write(tmp_path, ONE_FREQUENCY, ("repeats = 20", "repeats = 1"))
+    page = write(tmp_path, ONE_FREQUENCY, ("repeats = 40", "repeats = 2"))
     observer = pp.decide("pixels", stage="template", pairs=16)
     alone = pp.run(page, observer)
     assert same_bytes(alone, pp.run(page, observer, executor=Backwards()), tmp_path)
@@ -193,7 +193,7 @@ def test_two_intervals_of_the_same_field_have_no_efficiency(tmp_path: Path) -> N
         tmp_path,
         ONE_FREQUENCY,
         ("[noise]\ndensity = 1e-5\n", band),
-        ("repeats = 20", "repeats = 4"),
+        ("repeats = 40", "repeats = 8"),
     )
     observer = pp.decide("pixels", stage="template", pairs=16)
     with pytest.warns(ConditionWarning, match="both intervals show the same noise"):

@@ -32,7 +32,7 @@ noise_density = { values = [0, 1e-6, 1e-5, 1e-4] }
 contrast = { from = 0.006, to = 0.12, n = 5, scale = "log" }
 [asking]
 prompts = "two_image"
-repeats = 16
+repeats = 32
 catch = 0
 seed = 3
 [delivery]

@@ -38,7 +38,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     small = folder / "small.toml"
     small.write_text(ANGLES, encoding="utf-8")
     decided = pp.decide(encoder, stage="template", pairs=16)
-    noisy = write(folder, ("repeats = 20", "repeats = 10"))
+    noisy = write(folder, ("repeats = 40", "repeats = 20"))
     return [pp.run(small, encoder), pp.run(noisy, decided)]
 
 
@@ -78,7 +78,7 @@ def test_the_example_of_the_measurements_prints_both(
     code = "import psyprobe as pp\nfrom scipy.stats" + code.split("```")[0]
     for old, new in (
         ("packaged:efficientnet_lite2", "pixels"),
-        ('"asking.repeats": 100', '"asking.repeats": 1'),
+        ('"asking.repeats": 200', '"asking.repeats": 2'),
         ("pairs=128", 'pairs=16, stage="ideal"'),
         ("range(8)", "range(2)"),
     ):

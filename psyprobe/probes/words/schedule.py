@@ -182,7 +182,16 @@ class WordsSchedule(ExperimentSchedule):
     @property
     def questions_per_trial(self) -> int:
         """The number of questions in a trial: one in each order, or about the one label shown."""
-        return 1 if self.probe.labels else len(self.probe.orders)
+        return 1 if self.probe.labels or self._one_order else len(self.probe.orders)
+
+    @property
+    def _one_order(self) -> bool:
+        """Whether a trial is asked in one order, drawn by its seed.
+
+        People would remember the other order; to a decision stage it is the same images, and its
+        answer no new information.
+        """
+        return self._one_at_a_time or self.training is not None
 
     def layout(self) -> JsonObject:
         """Return what the result needs: level, prompts, delivery, display and task."""
@@ -637,7 +646,7 @@ class WordsSchedule(ExperimentSchedule):
             if adaptive(self.asking.design):
                 deck = deck[:1]
             return (card_of_deck(self.asking.seed, len(orders), deck, trial.repeat),)
-        if not self._one_at_a_time:
+        if not self._one_order:
             return orders
         seed = derived_seed(self.asking.seed, "side", *trial.place)
         return (orders[seed % len(orders)],)
@@ -773,7 +782,7 @@ class WordsProbe:
     version: str
     #: Images in a question: 1, or 2 of which one is the reference.
     intervals: int
-    #: Orders of the images; every trial is asked in each.
+    #: Orders of the images; every trial is asked in each, of people and stages in one of them.
     orders: tuple[int, ...]
     #: The answers, and the set of prompts that ask for them; of more than two, each is right in one
     #: of the orders.
