@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -227,6 +227,38 @@ def default_grid(
     )
 
 
+def noise_grid(
+    contrasts: Sequence[float],
+    chance: float | None = None,
+    function: Function = "logistic",
+    *,
+    lapse: float = 0.1,
+) -> Grid:
+    """Build the grid for answers in external noise, to find thresholds from.
+
+    As the default one, but the median width is 1.36, where d' grows in proportion to contrast in a
+    choice between two; it is 0.7 where uncertainty makes d' accelerate. Lapse rates are Beta(1/2,
+    30): an efficiency is of the threshold alone, which rates that are believed without evidence
+    lower.
+
+    Parameters
+    ----------
+    contrasts, chance, function
+        As for `default_grid`.
+    lapse : float
+        Largest rate of lapses.
+
+    Examples
+    --------
+    >>> noise_grid((0.001, 1.0), chance=0.5, lapse=0.005).lapse.tolist()
+    [0.0025]
+    """
+    grid = default_grid(contrasts, chance, function)
+    rates, prior = _rates(_edges(_LAPSE_EDGES, 0.0, lapse), 30.0)
+    width_prior = _width_prior(grid.width, 1.36)
+    return replace(grid, width_prior=width_prior, lapse=rates, lapse_prior=prior)
+
+
 def _threshold_ends(contrasts: Sequence[float]) -> tuple[float, float]:
     """Return the range of log10 thresholds: half a decade beyond the contrasts at each end."""
     return np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
@@ -310,18 +342,22 @@ def _build_grid(
         guess = np.array([chance])
         guess_prior = np.ones(1)
     lapse, lapse_prior = _rates(lapses, 10.0)
-    width_prior = np.exp(-0.5 * (np.log10(width / 0.7) / 0.25) ** 2)
     return Grid(
         threshold,
         width,
         guess,
         lapse,
-        width_prior,
+        _width_prior(width, 0.7),
         guess_prior,
         lapse_prior,
         spread,
         form,
     )
+
+
+def _width_prior(width: FloatArray, median: float) -> FloatArray:
+    """Compute the log-normal prior weights of widths, whose standard deviation is 0.25 log10."""
+    return np.asarray(np.exp(-0.5 * (np.log10(width / median) / 0.25) ** 2))
 
 
 def _rates(edges: Edges, b: float) -> tuple[FloatArray, FloatArray]:

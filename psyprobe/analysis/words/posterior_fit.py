@@ -26,6 +26,7 @@ from psyprobe.analysis.psychometric.posterior import (
     Posterior,
     ThresholdPosterior,
     default_grid,
+    noise_grid,
 )
 from psyprobe.analysis.psychometric.sigmoids import threshold_at
 from psyprobe.analysis.words import fit
@@ -198,9 +199,15 @@ def _prior_of(cells: fit.TrialCells) -> Posterior:
     options: JsonObject = design_options(result)
     if adaptive_design(result) == "quick_csf":
         return csf_posterior(tuple(cells.values.tolist()), contrasts, chance, **options)
-    return ThresholdPosterior(
-        len(cells.values), default_grid(contrasts, chance, **options)
-    )
+    noise = fit.experiment_table(result, "noise")
+    # Noise of a band is silent where a signal may lie, so no efficiency is told.
+    if noise.get("density") and noise.get("frequency") is None:
+        # A decision stage has no lapses.
+        lapse = 0.005 if json.loads(result.attrs.get("training", "[]")) else 0.1
+        grid = noise_grid(contrasts, chance, **options, lapse=lapse)
+    else:
+        grid = default_grid(contrasts, chance, **options)
+    return ThresholdPosterior(len(cells.values), grid)
 
 
 class SessionCurves(NamedTuple):

@@ -23,6 +23,7 @@ from psyprobe.analysis.psychometric.posterior import (
     default_grid,
     detection_probability,
     dispersion,
+    noise_grid,
 )
 from psyprobe.errors import InputError
 from psyprobe.probes.designs import CsfGrid, Grid
@@ -161,6 +162,22 @@ def test_without_deviation_the_csf_is_a_parabola() -> None:
     means = posterior.mean_parameters()
     assert set(means) == {"gain", "peak", "bandwidth", "truncation"}
     assert means["gain"] == pytest.approx(2.3, abs=0.6)
+
+
+def test_the_prior_in_noise_is_of_a_choice_by_a_d_prime_in_proportion_to_contrast() -> (
+    None
+):
+    contrast = np.geomspace(0.1, 3, 91)
+    right = stats.norm.cdf(contrast * 0.9539 / 2**0.5)
+    grid = noise_grid((0.001, 1.0), chance=0.5, function="weibull")
+    median = 10 ** np.average(np.log10(grid.width), weights=grid.width_prior)
+    x = np.log10(contrast)
+    seen = detection_probability(x, np.array(0.0), np.array(median), "weibull")
+    assert 0.5 + 0.5 * seen == pytest.approx(right, abs=0.035)
+    usual = default_grid((0.001, 1.0), chance=0.5, function="weibull")
+    assert grid.lapse @ grid.lapse_prior < usual.lapse @ usual.lapse_prior
+    stage = noise_grid((0.001, 1.0), chance=0.5, lapse=0.005)
+    assert stage.lapse.tolist() == [0.0025]
 
 
 def test_a_finer_grid_gives_what_a_fine_grid_gives_at_once() -> None:
