@@ -3,8 +3,9 @@
     python benchmarks/decision_results.py STORE [HH:MM]    # run until then, by default all
     python benchmarks/decision_results.py STORE page       # tables, figure and digests
 
-Jobs stand in the order of their use; the same call resumes. `page` writes what the store holds, the
-words of the page are written by hand.
+Jobs stand in the order of their use; the same call resumes. `page` writes what the store holds in
+place of what docs/results.csv had of the same page, encoder, layer and density, and keeps the
+rest; the words of the page are written by hand.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import time
 import tomllib
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from matplotlib import style
 from matplotlib.axes import Axes
@@ -30,6 +33,7 @@ from results_page import DOCS, markdown, put, save
 from results_page import PAGES as PAGES_WITH_TABLES
 
 import psyprobe as pp
+from psyprobe.analysis.efficiency.ideal_observer import d_prime_at
 from psyprobe.analysis.efficiency.noise_masking import noise_masking
 from psyprobe.analysis.score import csv_text, encoder_name
 from psyprobe.analysis.words.csf import chat_csf
@@ -39,10 +43,23 @@ from psyprobe.observers.protocol import Card
 FREQUENCIES = [0.5, 1, 2, 4, 8, 16]  # cpd
 #: deg²: that of the page, and a quarter, which halves the standard deviation.
 DENSITIES = (2.78e-6, 2.78e-6 / 4)
-ENCODERS = ("efficientnet_lite2", "efficientnet_lite0", "efficientnet_lite1")
-#: An early and a middle layer; the last is `embedding`, the default.
-LAYERS = ("blocks.1", "blocks.3")
+#: An early and a middle layer of each; the last is `embedding`, the default.
+LAYERS = {
+    "efficientnet_lite2": ("blocks.1", "blocks.3"),
+    "efficientnet_lite0": ("blocks.1", "blocks.3"),
+    "mobilenetv2": ("blocks.1", "blocks.4"),
+    "resnet50_augnet": ("layer1", "layer3"),
+    "vit_small_dinov2_saliency": ("blocks.2", "blocks.7"),
+    "efficientnet_lite1": ("blocks.1", "blocks.3"),
+    "hed": ("block1", "block3"),
+}
 PAGES = ("gabor_in_noise", "equivalent_noise")
+#: Columns of docs/results.csv that are measured.
+MEASURED = [
+    name + end
+    for name in ("sensitivity", "efficiency")
+    for end in ("", "_low", "_high")
+]
 #: Efficiency of people by task, with its range.
 PEOPLE = {
     "people, amplitude of a grating (Burgess et al. 1981)": (0.63, 0.77),
@@ -73,21 +90,18 @@ def jobs() -> Iterator[tuple[pp.Experiment, pp.Observer]]:
     thick, thin = (in_noise(density) for density in DENSITIES)
     amplifier = pp.load_experiment("equivalent_noise")
     pixels = pp.decide("pixels", stage="template")
-    first, second, third = (pp.decide(f"packaged:{name}") for name in ENCODERS)
+    encoders = {name: pp.decide(f"packaged:{name}") for name in LAYERS}
     yield thick, pixels
-    yield thick, first
-    yield thick, second
-    yield thin, second
     yield thin, pixels
-    yield thick, decided_layer(ENCODERS[1], LAYERS[1])
-    yield amplifier, second
-    yield thick, decided_layer(ENCODERS[1], LAYERS[0])
-    yield thin, first
-    yield amplifier, first
-    for page in (thick, thin, amplifier):
-        yield page, third
-    for layer in LAYERS:
-        yield thick, decided_layer(ENCODERS[0], layer)
+    for layer in LAYERS["efficientnet_lite2"]:
+        yield thick, decided_layer("efficientnet_lite2", layer)
+    for page in (thick, thin):
+        for observer in encoders.values():
+            yield page, observer
+    for name, layers in LAYERS.items():
+        yield amplifier, encoders[name]
+        for layer in layers:
+            yield thick, decided_layer(name, layer)
     yield amplifier, pixels
 
 
@@ -103,18 +117,27 @@ def decided_layer(name: str, layer: str) -> pp.Observer:
     return pp.decide(pp.load_observer(f"packaged:{name}", layers=[layer]))
 
 
+@dataclass(frozen=True)
 class Curve:
     """Thresholds of one run over frequency or density, with what they were measured by."""
 
-    def __init__(self, result: xr.Dataset, layers: dict[str, str]) -> None:
-        self.csf = chat_csf(result).isel(prompt=0)
-        self.page = str(result.attrs["experiment"])
-        self.observer = str(result.attrs["observer"])
-        self.card = Card.from_dict(json.loads(result.attrs["observer_card"]))
-        self.page_digest = str(result.attrs["experiment_digest"])
-        page = tomllib.loads(result.attrs["experiment_toml"])
-        self.density = float(page["noise"]["density"])
-        self.layer = layers.get(str(self.card.options["encoder"]), "")
+    csf: xr.Dataset
+    page: str
+    observer: str
+    layer: str
+    #: Of the noise, deg².
+    density: float
+    page_digest: str
+    observer_digest: str
+
+    @property
+    def level(self) -> str:
+        return "noise_density" if self.page == PAGES[1] else "frequency"
+
+    @property
+    def key(self) -> tuple[str, str, str, float]:
+        """What a run of today takes the place of."""
+        return self.page, self.observer, self.layer, self.density
 
     @property
     def name(self) -> str:
@@ -136,15 +159,91 @@ class Curve:
         return float(np.exp(np.nanmean(np.log(values))))
 
 
-def write_page(store: str) -> None:
-    """Write tables, figure and digests of all that a store holds."""
+def stored_curves(store: str) -> list[Curve]:
+    """Measure the thresholds of all runs of a store."""
     # A card has the digest of its encoder, in which the layer is.
     layers = {
         str(decided_layer(name, layer).card.options["encoder"]): layer
-        for name in ENCODERS[:2]
-        for layer in LAYERS
+        for name, names in LAYERS.items()
+        for layer in names
     }
-    curves = [Curve(result, layers) for result in pp.load_results(store)]
+    curves = []
+    for result in pp.load_results(store):
+        card = Card.from_dict(json.loads(result.attrs["observer_card"]))
+        page = tomllib.loads(result.attrs["experiment_toml"])
+        curves.append(
+            Curve(
+                chat_csf(result).isel(prompt=0),
+                str(result.attrs["experiment"]),
+                str(result.attrs["observer"]),
+                layers.get(str(card.options["encoder"]), ""),
+                float(page["noise"]["density"]),
+                str(result.attrs["experiment_digest"]),
+                card.digest,
+            )
+        )
+    return curves
+
+
+def earlier_curves() -> list[Curve]:
+    """Read the thresholds that docs/results.csv holds, of stores of other days."""
+    rows = pd.read_csv(DOCS / "results.csv", float_precision="round_trip")
+    rows = rows[rows["experiment"].isin(PAGES)]
+    noise = pp.load_experiment(PAGES[1]).noise
+    assert noise is not None
+    is_amplifier = rows["experiment"] == PAGES[1]
+    rows["density"] = rows["noise_density_deg2"].where(~is_amplifier, noise.density)
+    curves = []
+    for _, run in rows.groupby(
+        ["experiment", "observer", "layer", "density"], sort=False
+    ):
+        first = run.iloc[0]
+        curves.append(
+            Curve(
+                read_csf(run, first["experiment"]),
+                first["experiment"],
+                first["observer"],
+                first["layer"].replace("embedding", ""),
+                float(first["density"]),
+                first["page_sha256"],
+                first["observer_sha256"],
+            )
+        )
+    return curves
+
+
+def read_csf(rows: pd.DataFrame, page: str) -> xr.Dataset:
+    """Rebuild the thresholds of a run and what follows from them."""
+    level = "noise_density" if page == PAGES[1] else "frequency"
+    columns = {name: rows[name].to_numpy() for name in MEASURED}
+    density = rows["noise_density_deg2"].to_numpy()
+    ideal = np.sqrt(columns["efficiency"]) / columns["sensitivity"]
+    # Of a contrast of 1, deg²; without noise as in the strongest.
+    energy = d_prime_at(0.75, 2) ** 2 * density / ideal**2
+    energy = np.where(density > 0, energy, energy[-1])
+    columns |= {
+        "ideal_threshold": ideal,
+        "external_noise_density": density,
+        "threshold_energy": energy / columns["sensitivity"] ** 2,
+        "threshold_energy_low": energy / columns["sensitivity_high"] ** 2,
+        "threshold_energy_high": energy / columns["sensitivity_low"] ** 2,
+    }
+    return xr.Dataset(
+        {name: (level, values) for name, values in columns.items()},
+        {
+            level: density
+            if level == "noise_density"
+            else rows["frequency_cpd"].to_numpy()
+        },
+        {"confidence": 0.95, "levels": json.dumps([level])},
+    )
+
+
+def write_page(store: str) -> None:
+    """Write tables, figure and digests of all that a store holds, and of earlier runs."""
+    today = stored_curves(store)
+    newest = {curve.key: curve for curve in [*earlier_curves(), *today]}
+    curves = list(newest.values())
     noisy = [curve for curve in curves if curve.page == PAGES[0]]
     tables = {
         "S_ac and decisions": means(noisy),
@@ -270,11 +369,8 @@ def people_handles(panel: Axes) -> list[tuple[Any, str]]:
 
 def draw_ends(panel: Axes, curve: Curve, variable: str, **style: Any) -> None:
     """Draw values over the level with their intervals."""
-    (level,) = (
-        name for name in ("frequency", "noise_density") if name in curve.csf.dims
-    )
     value, low, high = curve.ends(variable).T
-    x = curve.csf[level].values
+    x = curve.csf[curve.level].values
     error = np.maximum([value - low, high - value], 0)
     panel.errorbar(x, value, error, marker="o", markersize=3, capsize=2, **style)
 
@@ -299,9 +395,7 @@ def write_digests(curves: Sequence[Curve]) -> None:
             row for row in csv.DictReader(file) if row["experiment"] not in PAGES
         ]
     for curve in curves:
-        (level,) = (
-            name for name in ("frequency", "noise_density") if name in curve.csf.dims
-        )
+        level = curve.level
         ends = {name: curve.ends(name) for name in ("sensitivity", "efficiency")}
         for i, value in enumerate(curve.csf[level].values):
             row = {
@@ -311,7 +405,7 @@ def write_digests(curves: Sequence[Curve]) -> None:
                 "noise_density_deg2": value if level != "frequency" else curve.density,
                 "frequency_cpd": value if level == "frequency" else "",
                 "page_sha256": curve.page_digest,
-                "observer_sha256": curve.card.digest,
+                "observer_sha256": curve.observer_digest,
             }
             for name, values in ends.items():
                 for end, number_ in zip(("", "_low", "_high"), values[i], strict=True):
