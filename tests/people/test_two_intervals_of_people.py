@@ -94,8 +94,8 @@ def test_the_efficiency_of_a_person_comes_back() -> None:
         for seed in range(4)
     ]
     mean = np.exp(np.mean([np.log(entry.value) for entry in entries]))
-    # Sixty trials leave an error of 0.31 log10 in an efficiency (100 seeds), and their 95 %
-    # intervals held the truth in 89: by chance two of four miss it once in 16 times.
+    # Sixty trials leave an error of 0.28 log10 in an efficiency (240 seeds), and their 95 %
+    # intervals held the truth in 225: by chance two of four miss it once in 47 times.
     assert 0.5 < mean / TRUE < 2
     assert sum(entry.low < TRUE < entry.high for entry in entries) >= 3
 
@@ -107,7 +107,7 @@ def test_sessions_at_two_distances_have_one_efficiency() -> None:
     ]
     (merged,) = merge_results(results)
     entry = entry_of(merged)
-    # As above, about one interval in nine would miss.
+    # As above, about one interval in 16 would miss.
     assert entry.low < TRUE < entry.high
 
 

@@ -36,7 +36,7 @@ def page(**settings: Any) -> Experiment:
             "levels.contrast": {"from": 0.00001, "to": 0.02, "n": 3, "scale": "log"},
             "asking.design": "constant",
             "asking.options": {},
-            "asking.repeats": 10,
+            "asking.repeats": 20,
             "asking.catch": 0,
             "delivery.bits": 8,
             "delivery.refuse": False,
@@ -48,7 +48,7 @@ def page(**settings: Any) -> Experiment:
 def shares(observer: Any, experiment: Experiment) -> list[float]:
     """Return shares of right answers by contrast."""
     result: xr.Dataset = pp.run(experiment, observer)
-    means = result["response"].mean(["prompt", "repeat", "order"])
+    means = result["response"].mean(["prompt", "repeat"])
     return [float(share) for share in means.values.ravel()]
 
 
@@ -85,7 +85,7 @@ def test_films_without_noise_are_encoded_once_a_contrast() -> None:
     observer = pp.decide(
         pp.observer(encode, name="counted", version="1"), stage="template", pairs=16
     )
-    experiment = page(**{"asking.repeats": 1, "delivery.bits": "float"})
+    experiment = page(**{"asking.repeats": 2, "delivery.bits": "float"})
     planned = pp.plan(experiment, observer)
     pp.run(experiment, observer)
     trials = 3 * 2
