@@ -95,7 +95,7 @@ def test_the_efficiency_of_a_person_comes_back() -> None:
     ]
     mean = np.exp(np.mean([np.log(entry.value) for entry in entries]))
     # Sixty trials leave an error of 0.28 log10 in an efficiency (240 seeds), and their 95 %
-    # intervals held the truth in 225: by chance two of four miss it once in 47 times.
+    # intervals held the truth in 225: by chance two of four miss it once in 46 times.
     assert 0.5 < mean / TRUE < 2
     assert sum(entry.low < TRUE < entry.high for entry in entries) >= 3
 
