@@ -148,15 +148,16 @@ def chat_csf(
     Notes
     -----
     A run by qCSF (``design = "quick_csf"``) puts few questions at each frequency, all near the
-    threshold that it expects there; one by QUEST+ ends where the threshold looks narrow enough.
-    In a forced choice with fewer than 400 trials a level, thresholds and intervals are those of a
+    threshold that it expects there; one by QUEST+ ends where the threshold looks narrow enough. In
+    a forced choice with fewer than 400 trials a level, thresholds and intervals are those of a
     posterior too, integrated over widths and lapses (`fit_psychometric`, ``interval="posterior"``).
     Their thresholds are those of the design: means of its posterior with central credible
     intervals, told the answers as they are read here; of QUEST+ where these are drawn ones, and not
-    probabilities, in white or coloured noise of a stated density with the prior of `noise_grid`. Where `guess`, `lapse`, `function` or `axis` is given, or the user's page has a
-    [fit], each level is fitted by itself, as in all other runs; such fits of a run by qCSF are
-    biased, and many are open; of their 95 % intervals after QUEST+ in text 82 to 88 % held the
-    truth of simulated observers.
+    probabilities, in white or coloured noise of a stated density with the prior of `noise_grid`.
+    Where `guess`, `lapse`, `function` or `axis` is given, or the user's page has a [fit], each
+    level is fitted by itself, as in all other runs; such fits of a run by qCSF are biased, and many
+    are open; of their 95 % intervals after QUEST+ in text 82 to 88 % held the truth of simulated
+    observers.
 
     Replies that are ambiguous, refusals or unreadable are left out and counted: above 10 % a curve
     is flagged (`low_validity`), above 50 % its status is "unreadable" and it has no threshold. The
