@@ -35,6 +35,20 @@ start()
 from psyprobe.cli import main
 assert main({arguments!r}) == 0
 stop()
+unasked = {{"dask", "distributed", "scipy.stats"}} & set(sys.modules)
+assert not unasked, unasked
+"""
+
+DASK = """
+import sys, xarray
+from psyprobe.cli import main
+main(["list", "probes"])
+xarray.Dataset({"x": ("level", [1.0, 2.0])}, {"level": [3, 4]}).mean()
+assert "dask" not in sys.modules
+import dask.array
+chunked = xarray.DataArray(dask.array.ones(4, chunks=2), dims="x")
+assert chunked.chunks == ((2, 2),)
+assert chunked.mean().chunks == () and chunked.mean().compute().item() == 1
 """
 
 RUN = """
@@ -92,6 +106,11 @@ def test_files_of_an_encoder_run(tmp_path: Path, observer: str, most: int) -> No
     entered = files_entered(COMMAND.format(arguments=arguments))
     assert "running/loop.py" in entered and "plotting/features.py" in entered
     assert len(entered) <= most, "\n".join(entered)
+
+
+def test_xarray_knows_dask_once_it_is_imported() -> None:
+    pytest.importorskip("dask.array")
+    subprocess.run([sys.executable, "-c", DASK], check=True, stdout=subprocess.DEVNULL)
 
 
 def test_files_of_a_chat_run(tmp_path: Path) -> None:

@@ -127,12 +127,10 @@ def attainable_alignment(multiplier: ArrayLike) -> float:
     >>> round(attainable_alignment(np.tile(np.logspace(-0.3, 0.3, 10), 20)), 4)
     0.995
     """
-    from scipy.stats import rankdata
-
     m = np.asarray(multiplier, dtype=np.float64).ravel()
     pooled, _ = _pooled(m, np.zeros(m.shape))
-    order = rankdata(pooled, method="ordinal")
-    return spearman(pooled, order)
+    order = np.arange(pooled.size, dtype=np.float64)
+    return spearman(np.sort(pooled), order)
 
 
 def align(
@@ -192,8 +190,6 @@ def align(
     >>> round(score.neighbours, 2)
     1.0
     """
-    from scipy.stats import rankdata
-
     m, r = _pooled(multiplier, response)
     if r.ndim != 2:
         raise InputError(
@@ -226,7 +222,7 @@ def align(
     if high - low < 1e-9:
         note = "all slices are alike and tell no interval"
         return Alignment(value, None, None, confidence, attainable, note)
-    ranks = rankdata(r).reshape(r.shape)
+    ranks = midranks(r.ravel(), np.ones((1, r.size))).reshape(r.shape)
     neighbours = neighbour_correlation(ranks.mean(axis=1))
     return Alignment(
         value, low, high, confidence, attainable, note, neighbours, "levels"

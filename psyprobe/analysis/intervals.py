@@ -47,6 +47,16 @@ def student_quantile(size: float, confidence: float) -> float:
     return float(stdtrit(size - 1, (1 + confidence) / 2))
 
 
+def quantiles(
+    values: FloatArray, mass: FloatArray, probability: FloatArray
+) -> FloatArray:
+    """Compute quantiles of a distribution on evenly spaced values, each the centre of its cell."""
+    step = values[1] - values[0] if values.size > 1 else 0.0
+    edges = np.concatenate([values - step / 2, [values[-1] + step / 2]])
+    cumulative = np.concatenate([[0.0], np.cumsum(mass / mass.sum())])
+    return np.asarray(np.interp(probability, cumulative, edges))
+
+
 def fisher(r: Any) -> Any:
     """Transform correlations by Fisher's z, kept finite at -1 and 1."""
     return np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))

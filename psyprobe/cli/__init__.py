@@ -122,9 +122,38 @@ def _run(parsed: argparse.Namespace) -> int:
         if code is not None:
             return code
     function = load_function(all_commands().commands[parsed.command]["function"])
+    defer_dask()
     code = function(parsed)
     assert code is not None
     return code
+
+
+class _DeferredDask:
+    """Stand for dask in xarray's table of array libraries until somebody imports dask."""
+
+    @property
+    def type(self) -> tuple[type, ...]:
+        core = sys.modules.get("dask.array.core")
+        return () if core is None else (core.Array,)
+
+
+def defer_dask() -> None:
+    """Keep xarray, where it is imported, from importing dask to test the type of an array.
+
+    While nobody has imported dask, no array is dask's, and its import takes a fifth of a small run.
+    Another version of xarray, without these names, imports dask as it likes.
+    """
+    library_table = getattr(
+        sys.modules.get("xarray.namedarray.pycompat"), "_cached_duck_array_modules", None
+    )
+    utils = sys.modules.get("xarray.namedarray.utils")
+    is_collection = getattr(utils, "is_dask_collection", None)
+    if library_table is None or is_collection is None:
+        return
+    library_table.setdefault("dask", _DeferredDask())
+    utils.is_dask_collection = lambda value: (
+        "dask.base" in sys.modules and is_collection(value)
+    )
 
 
 def _sentence(error: BaseException) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.comparison.sample import Sample
-from psyprobe.analysis.psychometric.posterior import quantiles
+from psyprobe.analysis.intervals import quantiles
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 

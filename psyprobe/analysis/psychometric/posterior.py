@@ -27,6 +27,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.intervals import quantiles
 from psyprobe.errors import InputError, unknown_name
 
 Function: TypeAlias = Literal["logistic", "normal", "weibull"]
@@ -382,16 +383,6 @@ def log_probability(p: FloatArray, response: float) -> FloatArray:
         if 0 < response < 1:
             return np.asarray(response * np.log(p) + (1 - response) * np.log1p(-p))
         return np.asarray(np.log(p) if response else np.log1p(-p))
-
-
-def quantiles(
-    values: FloatArray, mass: FloatArray, probability: FloatArray
-) -> FloatArray:
-    """Compute quantiles of a distribution on evenly spaced values, each the centre of its cell."""
-    step = values[1] - values[0] if values.size > 1 else 0.0
-    edges = np.concatenate([values - step / 2, [values[-1] + step / 2]])
-    cumulative = np.concatenate([[0.0], np.cumsum(mass / mass.sum())])
-    return np.asarray(np.interp(probability, cumulative, edges))
 
 
 @dataclass(frozen=True)
