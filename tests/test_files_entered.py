@@ -110,7 +110,8 @@ def test_files_of_an_encoder_run(tmp_path: Path, observer: str, most: int) -> No
 
 def test_xarray_knows_dask_once_it_is_imported() -> None:
     pytest.importorskip("dask.array")
-    subprocess.run([sys.executable, "-c", DASK], check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-c", DASK]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=240)
 
 
 def test_files_of_a_chat_run(tmp_path: Path) -> None:

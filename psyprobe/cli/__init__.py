@@ -16,7 +16,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from importlib.metadata import entry_points
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from psyprobe import __version__
 from psyprobe.cli.commands import Commands, all_commands, extensions_of, load_function
@@ -144,13 +144,15 @@ def defer_dask() -> None:
     Another version of xarray, without these names, imports dask as it likes.
     """
     library_table = getattr(
-        sys.modules.get("xarray.namedarray.pycompat"), "_cached_duck_array_modules", None
+        sys.modules.get("xarray.namedarray.pycompat"),
+        "_cached_duck_array_modules",
+        None,
     )
-    utils = sys.modules.get("xarray.namedarray.utils")
+    utils: Any = sys.modules.get("xarray.namedarray.utils")
     is_collection = getattr(utils, "is_dask_collection", None)
-    if library_table is None or is_collection is None:
+    if library_table is None or is_collection is None or "dask" in library_table:
         return
-    library_table.setdefault("dask", _DeferredDask())
+    library_table["dask"] = _DeferredDask()
     utils.is_dask_collection = lambda value: (
         "dask.base" in sys.modules and is_collection(value)
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
+from sys import intern
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _EPOCH = datetime(1970, 1, 1)
+#: Rows of a Parquet file that are in memory at once.
+_PART = 5000
 
 
 def export(store: Store, path: str | Path) -> int:
@@ -87,6 +91,13 @@ def answer_rows(store: Store, count: int) -> Iterator[JsonObject]:
             digests |= {question.observer, question.request, question.stimulus}
             digests.update(pairs.get(question.stimulus, ()))
         contents = store.contents(digests)
+        # Many answers share a request, a reference and an origin.
+        columns = cache(partial(_content_columns, contents))
+        origins = {id(answered.origin): answered.origin for answered, _ in chunk}
+        origin_texts = {
+            key: json.dumps(vars(origin), sort_keys=True)
+            for key, origin in origins.items()
+        }
         for answered, milliseconds in chunk:
             question = answered.question
             card = contents.get(question.observer, {})
@@ -96,14 +107,14 @@ def answer_rows(store: Store, count: int) -> Iterator[JsonObject]:
                 "observer": card.get("name", question.observer),
                 "version": question.version,
                 "time": milliseconds,
-                "origin": json.dumps(vars(answered.origin), sort_keys=True),
+                "origin": origin_texts[id(answered.origin)],
                 **_flatten("levels", answered.levels),
-                **_flatten("request", contents.get(question.request, {})),
-                **_flatten("stimulus", contents.get(question.stimulus, {})),
+                **columns("request", question.request),
+                **columns("stimulus", question.stimulus),
             }
             pair = pairs.get(question.stimulus, ())
             for name, spec in zip(("test", "reference"), pair, strict=False):
-                row |= _flatten(name, contents.get(spec[:DIGEST_DIGITS], {}))
+                row |= columns(name, spec)
             row |= _label_values(
                 answered.answer.get("values"),
                 card.get("features") or ["difference"],
@@ -153,18 +164,23 @@ def _build_table(store: Store, count: int) -> pd.DataFrame:
     """Build a table of the first `count` answers of a store, with times as dates."""
     import pandas as pd
 
-    table = pd.DataFrame(answer_rows(store, count))
+    table = pd.DataFrame(_columns_of(list(answer_rows(store, count))))
     table["time"] = pd.to_datetime(table["time"], unit="ms")
     return table
 
 
+def _content_columns(contents: dict[str, Any], prefix: str, digest: str) -> JsonObject:
+    """Flatten what is stored under a digest to columns; none if nothing is."""
+    return _flatten(prefix, contents.get(digest, {}))
+
+
 def _read_pair_runs(
     store: Store,
-) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]]]:
     """Read test, reference and measures of questions about pairs, by digest."""
     from psyprobe.probes.pair_batches import request_digest, stimulus_digests
 
-    pairs: dict[str, list[str]] = {}
+    pairs: dict[str, tuple[str, ...]] = {}
     measures: dict[str, list[str]] = {}
     for run in store.runs():
         layout = run.layout
@@ -172,7 +188,12 @@ def _read_pair_runs(
             stimuli = [
                 stimulus[:DIGEST_DIGITS] for stimulus in stimulus_digests(layout)
             ]
-            pairs |= zip(stimuli, layout["pairs"], strict=True)
+            # All pairs of a run may share one reference, whose digest is then one text.
+            specs = (
+                tuple(intern(spec[:DIGEST_DIGITS]) for spec in pair)
+                for pair in layout["pairs"]
+            )
+            pairs |= zip(stimuli, specs, strict=True)
             measures[request_digest(layout)[:DIGEST_DIGITS]] = layout["measures"]
     return pairs, measures
 
@@ -197,7 +218,10 @@ def _flatten(prefix: str, value: Any) -> JsonObject:
         return {prefix: json.dumps(value) if isinstance(value, list) else value}
     entries: JsonObject = {}
     for key, element in value.items():
-        entries |= _flatten(f"{prefix}.{key}", element)
+        if isinstance(element, dict | list):
+            entries |= _flatten(f"{prefix}.{key}", element)
+        else:
+            entries[f"{prefix}.{key}"] = element
     return entries
 
 
@@ -210,32 +234,59 @@ def _write_rows(rows: Iterable[JsonObject], path: Path) -> None:
     """Write rows with a time as CSV, one by one; their columns need not be the same."""
     columns: dict[str, None] = {}
     with (
-        TemporaryFile("w+", encoding="utf-8", dir=path.parent) as body,
+        TemporaryFile(dir=path.parent) as body,
         path.open("w", newline="", encoding="utf-8") as file,
     ):
+        count = 0
         for row in rows:
             time = _EPOCH + timedelta(milliseconds=row["time"])
             row["time"] = time.isoformat(" ", "milliseconds")
             columns |= dict.fromkeys(row)
-            body.write(json.dumps([row.get(name) for name in columns]) + "\n")
+            pickle.dump([row.get(name) for name in columns], body)
+            count += 1
         body.seek(0)
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
-        for line in body:
-            cells = json.loads(line)
+        for _ in range(count):
+            cells = pickle.load(body)
             cells += [None] * (len(columns) - len(cells))
             writer.writerow(map(harmless, cells))
 
 
 def _write_parquet(store: Store, count: int, path: Path) -> None:
-    """Write the first `count` answers of a store as a Parquet file."""
-    table = _build_table(store, count)
+    """Write the first answers of a store as a Parquet file, some thousand at a time."""
     try:
-        table.to_parquet(path, engine="pyarrow", index=False)
+        import pyarrow
+        from pyarrow import parquet
     except ImportError:
         raise PsyprobeError(
             "Parquet needs pyarrow; pip install psyprobe[parquet], or write .csv or .nc"
         ) from None
+    rows = answer_rows(store, count)
+    schemas = []
+    with TemporaryFile(dir=path.parent) as parts:
+        # Which columns there are is known at the end, as later answers may have others.
+        while part := list(islice(rows, _PART)):
+            table = pyarrow.table(_columns_of(part))
+            schemas.append(table.schema)
+            with pyarrow.ipc.new_stream(parts, table.schema) as stream:
+                stream.write_table(table)
+        schema = pyarrow.unify_schemas(schemas, promote_options="permissive")
+        time = pyarrow.field("time", pyarrow.timestamp("ms"))
+        schema = schema.set(schema.get_field_index("time"), time)
+        parts.seek(0)
+        with parquet.ParquetWriter(path, schema) as writer:
+            for _ in schemas:
+                table = pyarrow.ipc.open_stream(parts).read_all()
+                for name in set(schema.names) - set(table.column_names):
+                    table = table.append_column(name, pyarrow.nulls(len(table)))
+                writer.write_table(table.select(schema.names).cast(schema))
+
+
+def _columns_of(rows: Sequence[JsonObject]) -> dict[str, list[Any]]:
+    """Turn rows into columns, with None where a row has no such column."""
+    names = dict.fromkeys(chain.from_iterable(rows))
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def _write_netcdf(store: Store, count: int, path: Path) -> None:
