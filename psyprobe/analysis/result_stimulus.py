@@ -21,6 +21,7 @@ from psyprobe.human.points import Conditions, Level, matched_thresholds
 from psyprobe.human.reference import human_inputs, is_number
 from psyprobe.stimulus.catalogue import (
     StimulusSet,
+    catalogue_folder,
     load_stimulus,
     read_page,
     stimulus_set,
@@ -56,9 +57,10 @@ def page_of(result: xr.Dataset) -> JsonMapping:
 
 
 def stimulus_on(page: JsonMapping) -> StimulusSet | None:
-    """Load the stimulus that a TOML page names, with its noise; None where a file defines it.
+    """Load the stimulus that a TOML page names, with its noise.
 
-    A store from elsewhere could name any code there.
+    None where a file defines it, since a store from elsewhere could name any code there, and where
+    its photographs are not here.
     """
     entry = page.get("stimulus")
     if isinstance(entry, str):
@@ -68,7 +70,16 @@ def stimulus_on(page: JsonMapping) -> StimulusSet | None:
     elif not isinstance(entry, Mapping) or ".py" in json.dumps(entry):
         return None
     else:
-        stimulus = stimulus_set({"title": "stimulus", **entry}, "stimulus", Path())
+        described = {"title": "stimulus", **entry}
+        try:
+            stimulus = stimulus_set(described, "stimulus", Path())
+        except InputError:
+            # Paths of the catalogue's pages are relative to their folder.
+            try:
+                folder = catalogue_folder("experiments")
+                stimulus = stimulus_set(described, "stimulus", folder)
+            except InputError:
+                return None
     noise = page.get("noise")
     return stimulus.with_noise(noise) if isinstance(noise, Mapping) else stimulus
 

@@ -9,12 +9,21 @@ import pytest
 from PIL import Image
 
 import psyprobe as pp
+from psyprobe.cli import main
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.experiment import load_experiment
 from psyprobe.observers import list_observers, load_observer
 from psyprobe.observers.readers.classifier import CATEGORIES, CategoryClassifier
+from psyprobe.probes.words.identification import read_alternatives
 
 NAME = "classifier:efficientnet_lite0"
+#: Of two contrasts.
+FEW = {
+    "asking.design": "constant",
+    "asking.options": {},
+    "asking.repeats": 4,
+    "levels.contrast.values": [0.002, 0.2],
+}
 (ROW,) = list_observers(NAME)
 needs_weights = pytest.mark.skipif(bool(ROW.obstacle), reason=ROW.obstacle)
 
@@ -40,44 +49,49 @@ def test_a_classifier_without_its_weights_is_listed_with_what_it_lacks(
 
 
 @needs_weights
-def test_a_photograph_of_a_cat_is_named_until_its_contrast_is_gone(
-    tmp_path: Path,
-) -> None:
-    data = pytest.importorskip("skimage.data")
-    for number, name in enumerate(("chelsea", "rocket")):
-        Image.fromarray(getattr(data, name)()).save(tmp_path / f"{number}.png")
-    observer = load_observer(NAME)
-    assert isinstance(observer, CategoryClassifier)
-    page = load_experiment("photograph_contrast").with_settings(
-        {
-            "probe": "identify",
-            "stimulus": {
-                "kind": "image",
-                "parameters": {
-                    "file": str(tmp_path),
-                    "contrast": 0.2,
-                    "radius": 4.0,
-                    "luminance": 100,
-                    "ppd": 32,
-                    "size": 224,
-                },
-            },
-            "options": {
-                "label": "picture",
-                "values": [0, 1],
-                "names": ["cat", "truck"],
-            },
-            "levels": {"contrast": {"values": [0.002, 0.3]}},
-            "asking": {"prompts": "identify", "readout": "text", "repeats": 4},
-        }
-    )
-    result = pp.run(page, observer, progress=False)
-    table = pp.analysis.trials(result)
-    shown = table["shown"].values == "cat"
+def test_photographs_are_named_by_their_files_until_their_contrast_is_gone() -> None:
+    page = load_experiment("photograph_categories").with_settings(FEW)
+    table = pp.analysis.trials(pp.run(page, NAME, progress=False))
     strong = table["contrast"].values > 0.1
-    assert (table["answer"].values[shown & strong] == "cat").all()
-    margin = table["logprob_cat"].values - table["logprob_truck"].values
-    assert margin[shown & strong].min() > margin[~shown & strong].max()
+    shown = table["shown"].values
+    assert {*shown[strong]} == {"cat", "clock"}
+    assert (table["answer"].values[strong] == shown[strong]).all()
+    margin = table["logprob_cat"].values - table["logprob_clock"].values
+    cat = shown == "cat"
+    assert margin[cat & strong].min() > margin[~cat & strong].max()
+    # Most of what it sees at 0.2 is gone at 0.002.
+    faint = margin[cat & ~strong].mean() - margin[~cat & ~strong].mean()
+    clear = margin[cat & strong].mean() - margin[~cat & strong].mean()
+    assert abs(faint) < 0.1 * clear
+
+
+@needs_weights
+def test_a_folder_of_sixteen_is_asked_in_one_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of noise: there are no photographs of all sixteen here that may be passed on."""
+    rng = np.random.default_rng(1)
+    for name in CATEGORIES:
+        codes = rng.integers(0, 256, (224, 224), dtype=np.uint8)
+        Image.fromarray(codes).save(tmp_path / f"{name}.png")
+    command = ["run", "photograph_categories", "--observer", NAME, "--output"]
+    file = f"stimulus.parameters.file={tmp_path}"
+    out = tmp_path / "out"
+    assert main([*command, str(out), "--set", file, "asking.options.n_max=16"]) == 0
+    assert "16 alternatives" in " ".join(capsys.readouterr().out.split())
+    (result,) = pp.load_results(out / "runs.sqlite")
+    table = pp.analysis.trials(result)
+    assert sorted(table["shown"].values) == sorted(CATEGORIES)
+
+
+def test_files_of_one_name_have_no_words(tmp_path: Path) -> None:
+    for suffix in ("png", "jpg"):
+        Image.new("L", (224, 224)).save(tmp_path / f"cat.{suffix}")
+    page = load_experiment("photograph_categories").with_settings(
+        {"stimulus.parameters.file": str(tmp_path)}
+    )
+    with pytest.raises(InputError, match="whose values have no words"):
+        read_alternatives(page)
 
 
 @needs_weights

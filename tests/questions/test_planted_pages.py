@@ -15,12 +15,20 @@ from psyprobe.analysis import chat_csf, trials
 from psyprobe.analysis.identification.charts import score_by_letter
 from psyprobe.analysis.identification.score import score_identification
 from psyprobe.experiment import load_experiment
+from psyprobe.probes.results import score_layers
 
 #: Page, settings, slope, threshold on the stimulus axis at each value of the level, and the
 #: largest RMS error of its log10: that of the number of trials.
 THRESHOLDS: dict[str, tuple[dict[str, Any], float, dict[float, float], float]] = {
     "letter_csf": ({}, 3.5, {0.1334: 0.11, 0.2: 0.035, 0.4: 0.02, 0.7333: 0.02}, 0.06),
     "letter_acuity_contrast": ({}, 3.5, {-1: 0.1, -0.3: 0.13, -0.03: 0.4}, 0.06),
+    "letter_acuity_luminance": (
+        {"asking.options.n_max": 60},
+        3.5,
+        {1: 0.2, 100: 0.1},
+        0.06,
+    ),
+    "alphabet_26": ({}, 3.5, {0.4: 0.02}, 0.06),
     "pelli_robson": ({"asking.repeats": 12}, 3.5, {2.8: 0.02}, 0.06),
     "etdrs": ({"asking.repeats": 10}, 3.5, {-1: 0.09}, 0.06),
     "contour": ({"asking.repeats": 40}, 2, {5: 1 / 25}, 0.15),
@@ -55,6 +63,10 @@ def test_planted_thresholds_come_back(
     )
     assert np.sqrt(np.mean(np.log10(found / truth) ** 2)) < bound
     assert np.mean((low < truth) & (truth < high)) > 0.6
+    # Dots in even steps are no letters.
+    (score,) = score_layers(result)
+    charted = name in ("pelli_robson", "etdrs", "alphabet_26")
+    assert (getattr(score, "chart", None) is not None) == charted
 
 
 def test_a_critical_spacing_comes_back_and_without_crowding_there_is_none(

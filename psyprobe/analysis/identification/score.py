@@ -293,6 +293,7 @@ def score_identification(
 
     c_for_o: tuple[Threshold, ...] = ()
     chart_c_for_o = None
+    height = _letter_height(result)
     if {*_ALIKE} <= {*confusions.labels}:
         forgiven = forgive(table, _ALIKE)
         c_for_o = fit(forgiven)
@@ -313,10 +314,10 @@ def score_identification(
             evenness=_evenness(confusions.shares),
             uneven_p=_uneven_p(confusions),
             c_for_o=c_for_o,
-            chart=score_by_letter(table),
+            chart=None if height is None else score_by_letter(table),
             chart_c_for_o=chart_c_for_o,
             channel=channel,
-            height=_letter_height(result),
+            height=height,
             axis=axis,
             unit=unit_symbol(table[axis].attrs),
             ppd=_finite_or_none(float(result.attrs.get("ppd", np.nan))),

@@ -10,8 +10,8 @@ Frazor & Geisler (2006), Vision Research 46:1585: RMS contrast in a window.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +32,7 @@ from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.kinds.gratings import WindowedWave
 from psyprobe.stimulus.measuring import Planes
 from psyprobe.stimulus.parameters import (
+    Parameter,
     check_keywords,
     common,
     file_parameter,
@@ -87,6 +88,12 @@ class Pictures:
     def array(self) -> bool:
         """Tell whether the pictures come from an array in a `.npy` file."""
         return self.path.endswith(".npy")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the files of a folder, without what follows a point; () of one file."""
+        names = [Path(stamp.path).stem for stamp in self.stamps]
+        return tuple(names) if 1 < len({*names}) == len(names) else ()
 
     def __len__(self) -> int:
         if self.array:
@@ -319,6 +326,12 @@ class Image(Photographic):
         count = len(Pictures(self.file))
         allowed = f"{self.file} has {count}, and the first is 0"
         self._require("picture", self.picture < count, allowed)
+
+    def levels(self) -> Mapping[str, Parameter]:
+        """Describe all that can be a level; the pictures of a folder are called as their files."""
+        levels = super().levels()
+        names = Pictures(self.file).names
+        return {**levels, "picture": replace(levels["picture"], labels=names)}
 
     def unit(self) -> FloatArray:
         """Draw the photographs with mean 0 and RMS contrast 1 in the window, shape (n, H, W)."""
