@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 #: Pages whose source is a picture or a font, which no paper published.
 NOT_PAPERS = {
-    "experiments": [],
+    "experiments": ["alphabet_26"],
     "stimuli": ["film_pan", "glyph_capitals", "photograph"],
 }
 
