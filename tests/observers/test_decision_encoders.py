@@ -41,7 +41,7 @@ ROWS = {
         "questions/test_decided.py::test_the_pixels_are_as_right_as_the_ideal_observer"
     ],
     3: [
-        "observers/test_decision_encoders.py::test_encoders_have_the_d_prime_of_the_table"
+        "observers/test_decision_encoders.py::test_drive_loses_of_the_energy_what_the_table_says"
     ],
     4: [
         "questions/test_decided.py::test_half_of_the_pixels_have_half_of_the_energy",
@@ -260,6 +260,21 @@ def test_trained_templates_keep_the_energy_of_the_table(
     assert ideal == pytest.approx(float(row["dprime_ideal"]), rel=1e-9)
     efficiency = (d_prime / ideal) ** 2
     assert efficiency == pytest.approx(float(row["efficiency"]), rel=1e-5, abs=1e-9)
+
+
+def test_drive_loses_of_the_energy_what_the_table_says(noise: np.ndarray) -> None:
+    """Row 3: what a stage on drive shares with the matched filter of light, field by field."""
+    row = next(row for row in rows() if "mean 100" in row["what"])
+    function = encoder(row)
+    signal = (float(row["contrast"]) * gabor(row)).astype(np.float32)
+    fields = float(row["noise_sd"]) * noise
+    trained = fields[:PAIRS]
+    stage = train_detector("template", [function(trained + signal)], function(trained))
+    tested = fields[PAIRS:]
+    ideal = np.tensordot(tested, signal, 2)
+    shared = np.corrcoef(stage.variables(function(tested))[:, 0], ideal)[0, 1]
+    assert shared**2 == pytest.approx(float(row["efficiency"]), abs=1e-3)
+    assert 0.995 < shared**2 < 1
 
 
 def test_the_mirrored_half_has_the_same_energy() -> None:

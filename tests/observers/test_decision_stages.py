@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,12 @@ def test_constant_and_rare_features_do_no_harm() -> None:
         return np.column_stack([rows, np.full(len(rows), 3.0), fires])
 
     plain = train_detector("lda", [signals], blanks)
+    with_constant = [
+        np.column_stack([r, np.full(len(r), 3.0)]) for r in (signals, blanks, test)
+    ]
+    same = train_detector("lda", [with_constant[0]], with_constant[1])
+    decisions = plain.variables(test)
+    assert np.array_equal(same.variables(with_constant[2]) > 0, decisions > 0)
     wide = train_detector("lda", [widened(signals, 7)], widened(blanks, 7))
     alone = area_d_prime(plain.variables(test), plain.variables(empty))
     beside = area_d_prime(
@@ -285,7 +292,11 @@ def test_the_identifier_is_right_as_often_as_theory_says() -> None:
 def test_wide_features_take_no_square_matrix() -> None:
     """50,176 features of 64 pairs; a matrix of features by features would take 20 GB."""
     signals, blanks = pairs(1, 64, 50_176, 30.0)
+    tracemalloc.start()
     stage = train_detector("lda", [signals], blanks)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1e9
     assert stage.weights.shape == (1, 50_176)
     assert int(np.argmax(stage.weights)) == 0
 
