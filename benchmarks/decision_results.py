@@ -345,7 +345,7 @@ def figure(noisy: Sequence[Curve], curves: Sequence[Curve]) -> Figure:
     panels[1].axhline(1, color="k", lw=0.8)
     panels[1].set_ylabel("Efficiency")
     if amplified:
-        draw_amplifiers(panels[2], amplified)
+        draw_amplifiers(panels[2], amplified, dict(zip(labels, colours, strict=False)))
     drawn.legend(
         *panels[0].get_legend_handles_labels(),
         loc="outside lower center",
@@ -353,6 +353,8 @@ def figure(noisy: Sequence[Curve], curves: Sequence[Curve]) -> Figure:
         fontsize="x-small",
     )
     panels[0].set_ylim(8, 2e3)
+    # The legend stands below the points.
+    panels[1].set_ylim(2e-4, 5)
     panels[1].legend(
         *zip(*people_handles(panels[1]), strict=True),
         fontsize="x-small",
@@ -375,10 +377,13 @@ def draw_ends(panel: Axes, curve: Curve, variable: str, **style: Any) -> None:
     panel.errorbar(x, value, error, marker="o", markersize=3, capsize=2, **style)
 
 
-def draw_amplifiers(panel: Axes, curves: Sequence[Curve]) -> None:
-    """Draw the energy of thresholds over the density of noise."""
+def draw_amplifiers(
+    panel: Axes, curves: Sequence[Curve], colours: dict[str, str]
+) -> None:
+    """Draw the energy of thresholds over the density of noise, in each encoder's colour."""
     for curve in curves:
-        draw_ends(panel, curve, "threshold_energy", label=curve.label)
+        colour = colours.get(curve.label, "k")
+        draw_ends(panel, curve, "threshold_energy", label=curve.label, color=colour)
     panel.set(
         xlabel="Density of the noise (deg²)", ylabel="Energy of the threshold (deg²)"
     )
