@@ -562,8 +562,11 @@ class Sender:
                 f"no answer after {failures} attempts, the last of which ended so: {problem}; what "
                 "was answered stays, so run it again later, or with a lower concurrency or rate"
             )
-        error = LeftOutError if others_answered else PsyprobeError
-        return error(f"openai:{self.endpoint.model}: {reason}")
+        kind = LeftOutError if others_answered else PsyprobeError
+        error = kind(f"openai:{self.endpoint.model}: {reason}")
+        # By its status a failure is named: a server that is down, a key, a quota.
+        error.__cause__ = problem
+        return error
 
 
 def data_url(image: FloatArray) -> bytes:
