@@ -2,6 +2,7 @@
 
     python benchmarks/letter_results.py ask STORE      # 20 minutes on one thread
     python benchmarks/letter_results.py show STORE     # the table of docs/results.md
+    python benchmarks/letter_results.py draw STORE     # docs/images/results_letters.png
 
 Encoders are asked few levels, since a stage is trained for each.
 """
@@ -13,17 +14,27 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import matplotlib as mpl
 import numpy as np
+import xarray as xr
+
+mpl.use("agg")
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
 
 import psyprobe as pp
-from psyprobe.analysis import chat_csf
+from psyprobe.analysis import chat_csf, trials
 from psyprobe.analysis.identification.score import score_identification
 from psyprobe.analysis.responses import levels_of
 from psyprobe.errors import PsyprobeError
+from psyprobe.plotting.axes import log_axis, typeset
 from psyprobe.probes.experiments import load_results
 
 READERS = ("reader:rapidocr", "reader:tesseract")
@@ -40,6 +51,18 @@ TINY: Settings = {
     "stimulus.parameters.allow_alias": True,
     "levels.logmar": {"from": -0.7, "to": 0.6, "n": 27, "scale": "linear"},
 }
+
+
+def constant(axis: str, values: list[float], repeats: int) -> dict[str, Any]:
+    """Ask all values of the stimulus axis equally often."""
+    return {
+        f"levels.{axis}": {"values": values},
+        "asking.design": "constant",
+        "asking.options": {},
+        "asking.repeats": repeats,
+    }
+
+
 #: Pages of readers, and what is changed of them: the charts fill 48 rows.
 OF_READERS: dict[str, Settings] = {
     "letter_acuity": TINY,
@@ -54,20 +77,8 @@ OF_READERS: dict[str, Settings] = {
         "stimulus.parameters.ppd": 15,
         "options.jitter": {"x": 0.133, "y": 0.133},
     },
-    "crowding": {},
+    "crowding": constant("spacing", [0.2, 0.25, 0.3, 0.4, 0.6], 20),
 }
-
-
-def constant(axis: str, values: list[float], repeats: int) -> dict[str, Any]:
-    """Ask all values of the stimulus axis equally often."""
-    return {
-        f"levels.{axis}": {"values": values},
-        "asking.design": "constant",
-        "asking.options": {},
-        "asking.repeats": repeats,
-    }
-
-
 OF_ENCODERS: dict[str, Settings] = {
     "letter_acuity": {
         "stimulus.parameters.allow_alias": True,
@@ -93,7 +104,7 @@ def ask(store: str) -> None:
 
 def ask_reader(store: str, name: str, page: str, settings: Settings) -> None:
     """Ask a reader one page, as often as it is quick; of crowding it reads the middle columns."""
-    experiment = pp.load_experiment(page)
+    experiment = pp.load_experiment(page).with_settings(settings)
     options = {"within": 8} if page == "crowding" else {}
     if experiment.asking and experiment.asking.design == "quest_plus":
         settings = {**settings, "asking.options.n_max": QUESTIONS[name]}
@@ -150,6 +161,107 @@ def show(store: str) -> None:
         print(f"| {' | '.join(map(str, row))} |")
 
 
+FIGURE = Path(__file__).parents[1] / "docs" / "images" / "results_letters.png"
+#: Panels of shares of right answers: page, what is varied, its name on the axis, chance, and where
+#: people's threshold is.
+SHARES: dict[str, tuple[str, str, float, float | None]] = {
+    "letter_acuity": ("letter_size", "Height of letters (px)", 0.1, None),
+    "crowding": ("spacing", "Spacing (letter widths)", 0.1, None),
+    "contour": ("inverse_path_angle", "Bend of the path (deg)", 0.5, 60),
+    "motion_coherence": ("coherence", "Coherence of dots", 0.25, None),
+}
+#: Panels of thresholds: page, the level, and its name on the axis.
+CONTRASTS: dict[str, tuple[str, str]] = {
+    "letter_csf": ("letter_size", "Height of letters (px)"),
+    "letter_channel": ("noise_frequency", "Noise (cycles a letter)"),
+}
+#: The order of the panels.
+DRAWN = ("letter_acuity", *CONTRASTS, "crowding", "contour", "motion_coherence")
+COLOURS = {
+    "reader:rapidocr": "C0",
+    "decided:pixels": "C1",
+    "decided:packaged:efficientnet_lite0": "C2",
+}
+
+
+def draw(store: str) -> None:
+    """Draw acuity, contrast sensitivity, channel, crowding, paths and motion, side by side."""
+    results = load_results(store)
+    with typeset(178):
+        figure = Figure(figsize=(7.0, 4.6), layout="constrained")
+        axes = figure.subplots(2, 3).ravel()
+        for ax, page in zip(axes, DRAWN, strict=True):
+            for result in results:
+                if result.attrs["experiment"] != page:
+                    continue
+                panel = draw_thresholds if page in CONTRASTS else draw_shares
+                panel(ax, result, page)
+            ax.set_title(page)
+            points = [line for line in ax.lines if line.get_marker() == "o"]
+            levels = np.concatenate([line.get_xdata() for line in points])
+            log_axis(ax.xaxis, levels, 1.1)
+            if page in CONTRASTS:
+                contrasts = np.concatenate([line.get_ydata() for line in points])
+                log_axis(ax.yaxis, contrasts, 1.3)
+        seen = {}
+        for ax in axes:
+            for line, name in zip(*ax.get_legend_handles_labels(), strict=True):
+                seen.setdefault(name, line)
+        figure.legend(seen.values(), seen, loc="outside lower center", ncols=4)
+        figure.savefig(FIGURE, dpi=200)
+    # Few colours, since a true-colour file is three times as large.
+    Image.open(FIGURE).convert("RGB").quantize(64).save(FIGURE, optimize=True)
+
+
+def draw_shares(ax: Axes, result: xr.Dataset, page: str) -> None:
+    """Draw the share of right answers at each level that was asked at least four times."""
+    axis, label, chance, people = SHARES[page]
+    table = trials(result)
+    kept = ~np.isnan(table["response"].values)
+    if page == "crowding":
+        kept &= table["flankers"].values == 2
+    levels = table[axis].values[kept]
+    right = table["response"].values[kept]
+    shown = [level for level in np.unique(levels) if (levels == level).sum() >= 4]
+    shares = [right[levels == level].mean() for level in shown]
+    places = np.array(shown) * scale_of(result, page)
+    if axis.startswith("inverse"):
+        places = 1 / places
+    name = str(result.attrs["observer"])
+    ax.plot(places, shares, "o-", color=COLOURS[name], label=name, markersize=3)
+    ax.axhline(chance, color="0.7", linestyle=":", label="guessing")
+    if people is not None:
+        ax.axvline(people, color="0.4", linestyle="--", label="people's threshold")
+    ax.set(xlabel=label, ylabel="Right answers", ylim=(0, 1.03))
+
+
+def draw_thresholds(ax: Axes, result: xr.Dataset, page: str) -> None:
+    """Draw threshold contrasts with their intervals over the level of a page."""
+    level, label = CONTRASTS[page]
+    csf = chat_csf(result).squeeze()
+    value, low, high = (csf[f"threshold{end}"].values for end in ("", "_low", "_high"))
+    places = csf[level].values * scale_of(result, page)
+    name = str(result.attrs["observer"])
+    ends = np.nan_to_num([value - low, high - value])
+    ax.errorbar(
+        places, value, ends, fmt="o-", color=COLOURS[name], label=name, markersize=3
+    )
+    if page == "letter_channel":
+        ax.axvline(3, color="0.4", linestyle="--", label="people's peak")
+    else:
+        ax.axhline(
+            10**-1.84, color="0.4", linestyle="-.", label="people, letters of 2.8 deg"
+        )
+    ax.set(xlabel=label, ylabel="Threshold contrast")
+
+
+def scale_of(result: xr.Dataset, page: str) -> float:
+    """Return by what a level is multiplied for its axis: pixels, widths or cycles a letter."""
+    if page in ("letter_acuity", "letter_csf"):
+        return float(result.attrs["ppd"])
+    return {"crowding": 1 / 0.2, "letter_channel": 0.4}.get(page, 1.0)
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    {"ask": ask, "show": show}[sys.argv[1]](sys.argv[2])
+    {"ask": ask, "show": show, "draw": draw}[sys.argv[1]](sys.argv[2])

@@ -57,8 +57,8 @@ def fit_channel(
     Returns
     -------
     Channel or None
-        None where fewer than six bands have a threshold, or thresholds have no peak within the
-        bands.
+        None where fewer than six bands have a threshold, or the peak with its interval does not lie
+        within the bands.
 
     Examples
     --------
@@ -91,11 +91,11 @@ def fit_channel(
     ]
     fit = optimize.least_squares(residuals, start)
     _, _, peak, log_width = fit.x
-    if not octave.min() < peak < octave.max():
-        return None
     variance = 2 * fit.cost / max(len(octave) - len(start), 1)
     covariance = variance * np.linalg.pinv(fit.jac.T @ fit.jac)
     reach = normal_quantile(confidence) * np.sqrt(np.diag(covariance))[2:]
+    if not octave.min() < peak - reach[0] <= peak + reach[0] < octave.max():
+        return None
     ends = [-1, 0, 1]
     peaks = [float(2 ** (peak + end * reach[0])) for end in ends]
     widths = [float(np.exp(log_width + end * reach[1])) for end in ends]
