@@ -165,7 +165,7 @@ FIGURE = Path(__file__).parents[1] / "docs" / "images" / "results_letters.png"
 #: Panels of shares of right answers: page, what is varied, its name on the axis, chance, and where
 #: people's threshold is.
 SHARES: dict[str, tuple[str, str, float, float | None]] = {
-    "letter_acuity": ("letter_size", "Height of letters (px)", 0.1, None),
+    "letter_acuity": ("letter_size", "Height (px of the image seen)", 0.1, None),
     "crowding": ("spacing", "Spacing (letter widths)", 0.1, None),
     "contour": ("inverse_path_angle", "Bend of the path (deg)", 0.5, 60),
     "motion_coherence": ("coherence", "Coherence of dots", 0.25, None),
