@@ -256,7 +256,13 @@ class Sum(Specification):
         level = np.asarray(target.luminance)[..., None, None]
         luminance = backend.array(level)
         if grey:
-            pixels = luminance * (1 + total)
+            # In place, since memory for a batch takes longer to get than to fill.
+            total += 1
+            if level.size == 1:
+                total *= luminance
+                pixels = total
+            else:
+                pixels = luminance * total
             space = "luminance"
         else:
             background = backend.array(target.background_lms[:, None, None])
