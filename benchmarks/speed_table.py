@@ -227,6 +227,42 @@ def red_green_certificate() -> Row:
     )
 
 
+def batch_of_certificates() -> Row:
+    def draw() -> pp.Stimulus:
+        return pp.gabor(frequency=FREQUENCY, contrast=0.1, dtype="float32")
+
+    return Row(
+        "certificates of 100 Gabors",
+        "batch of 100, float32, over drawing them",
+        ratio(draw().measure, draw, rounds=3),
+        15.0,
+    )
+
+
+def plaids() -> Row:
+    envelope = np.exp(-(PLACES**2) / 2)
+
+    def fused() -> np.ndarray:
+        light = np.empty((BATCH, SIDE, SIDE))
+        for image, frequency in zip(light, FREQUENCY, strict=True):
+            wave = envelope * np.cos(2 * np.pi * frequency * PLACES)
+            down = 10 * np.stack([envelope, wave], axis=1)
+            np.matmul(down, np.stack([wave, envelope]), out=image)
+            image += 100
+        return light
+
+    def ours() -> object:
+        upright = pp.gabor(frequency=FREQUENCY, contrast=0.1)
+        return upright + pp.gabor(frequency=FREQUENCY, contrast=0.1, orientation=90)
+
+    return Row(
+        "plaids of two Gabors",
+        "batch of 100, float64, over one product of H x 2 and 2 x W an image",
+        ratio(ours, fused),
+        1.5,
+    )
+
+
 # -- runs
 # ------------------------------------------------------------------------------------------
 
@@ -420,6 +456,8 @@ ROWS: dict[str, Callable[[], list[Row]]] = {
     "noise": lambda: [one_noise(), bands_of_noise()],
     "dither": lambda: [dither()],
     "certificate": lambda: [certificate(), red_green_certificate()],
+    "certificates": lambda: [batch_of_certificates()],
+    "plaids": lambda: [plaids()],
     "vit": lambda: [vit_experiment()],
     "lite0": lite0_experiment,
     "small": small_experiment,

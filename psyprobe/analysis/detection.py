@@ -51,7 +51,7 @@ from psyprobe.analysis.score import (
     takes_levels,
     telling_digits,
 )
-from psyprobe.analysis.variants import variant_sample
+from psyprobe.analysis.variants import iterate_variants, sample_of
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.units import unit_symbol
 
@@ -400,9 +400,8 @@ def _score_layer(
         return np.empty(0) if at is None else at.response
 
     def statistic(
-        of: xr.Dataset, responder: str, dataset: People | None = None
+        at: Scored | None, responder: str, dataset: People | None = None
     ) -> float | None:
-        at = select(of, measure=selected.measure, layer=selected.layer).scored
         response = None if at is None else getattr(at, responder)
         if response is None or len(np.unique(response)) < 2:
             return None
@@ -413,19 +412,29 @@ def _score_layer(
             return score_in_range(dataset, levels, multiplier, response)
         return statistics.alignment_score(multiplier, response)
 
+    # Selecting costs more than any statistic, and many are computed of each variant.
+    variants = [
+        select(variant, measure=selected.measure, layer=selected.layer).scored
+        for variant in iterate_variants(result)
+    ]
+
+    def sample_variants(responder: str, dataset: People | None = None) -> Sample | None:
+        values = (statistic(variant, responder, dataset) for variant in variants)
+        return sample_of(result, values, "z")
+
     def in_ranges(responder: str) -> list[Sample | None]:
         samples = []
         for dataset in persons:
-            in_range = partial(statistic, responder=responder, dataset=dataset)
-            sample = variant_sample(result, in_range, "z")
-            if sample is None and (value := in_range(result)) is not None:
-                sample = Sample("variants", ("shown",), (value,), "z")
+            sample = sample_variants(responder, dataset)
+            if sample is None:
+                value = statistic(points, responder, dataset)
+                if value is not None:
+                    sample = Sample("variants", ("shown",), (value,), "z")
             samples.append(sample)
         return samples
 
-    sample, pixels_sample, contrast_sample = (
-        variant_sample(result, partial(statistic, responder=name), "z")
-        for name in ("response", "pixels", "difference")
+    sample, pixels_sample, contrast_sample = map(
+        sample_variants, ("response", "pixels", "difference")
     )
     grid = selected.grid
     stimulus_axis = np.broadcast_to(selected.difference, grid.shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -129,16 +129,21 @@ def variant_sample(
     Combinations of several parameters are no independent draws: what shares a phase is alike. Their
     scores are averaged over each value of the parameter with the fewest, which are the units then.
     """
-    result = join_measures(result)
-    if "variant" not in result.dims:
-        return None
-    labels = [str(label) for label in result["variant"].values]
+    return sample_of(result, map(statistic, iterate_variants(result)), scale)
+
+
+def sample_of(
+    result: xr.Dataset, statistics: Iterable[float | None], scale: Scale
+) -> Sample | None:
+    """Collect a statistic of each variant, in their order, as `variant_sample` does."""
     values = []
-    for place in range(len(labels)):
-        value = statistic(_one_variant(result, place))
+    for value in statistics:
         if value is None:
             return None
         values.append(value)
+    if not values:
+        return None
+    labels = [str(label) for label in result["variant"].values]
     transform, inverse = TRANSFORMS[scale]
     groups = _independent_groups(result, labels)
     means = {
@@ -148,17 +153,22 @@ def variant_sample(
     return Sample("variants", tuple(means), tuple(means.values()), scale)
 
 
-def _one_variant(result: xr.Dataset, place: int) -> xr.Dataset:
-    """Replace a result's mean responses by those to one variant."""
-    return result.assign(
-        {
-            str(name).removesuffix(_BY_VARIANT): result[name].isel(
-                variant=place, drop=True
-            )
-            for name in result.data_vars
-            if str(name).endswith(_BY_VARIANT)
-        }
-    )
+def iterate_variants(result: xr.Dataset) -> Iterator[xr.Dataset]:
+    """Iterate over the variants of a result, the responses to each in place of the mean ones.
+
+    A result without variants has none.
+    """
+    result = join_measures(result)
+    names = [str(name) for name in result.data_vars if str(name).endswith(_BY_VARIANT)]
+    for place in range(result.sizes.get("variant", 0)):
+        yield result.assign(
+            {
+                name.removesuffix(_BY_VARIANT): result[name].isel(
+                    variant=place, drop=True
+                )
+                for name in names
+            }
+        )
 
 
 def _independent_groups(

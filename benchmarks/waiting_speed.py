@@ -1,0 +1,196 @@
+"""What a user waits for at a terminal: whole commands, in processor time of their processes.
+
+    OMP_NUM_THREADS=1 python benchmarks/waiting_speed.py [ROW ...]
+
+Each function gives rows (work, condition, value, bar); a value is the least of three processes.
+Rows: nine_images, scores (of ten observers on nine tests, for which it asks them first, half an
+hour), exports (of 100,000 conditions), inspect_logs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from growth import OBSERVERS, page_of
+
+import psyprobe as pp
+
+Row = tuple[str, str, float, float]
+NINE = """
+title = "Nine images"
+probe = "detection"
+stimulus = { kind = "gabor", parameters = { frequency = 2.0, contrast = 0.5, radius = 0.3, ppd = 16, size = 16 } }
+[human]
+model = "castle_csf"
+[levels]
+frequency = { from = 1, to = 4, n = 3, scale = "log" }
+contrast = { from = 0.01, to = 1, n = 3, scale = "log" }
+[score]
+multiplier = { from = 0.5, to = 2, n = 2, scale = "log" }
+[display]
+peak = 400
+"""
+WORDS = """
+title = "Images of 224 px"
+probe = "yes_no"
+stimulus = { kind = "annulus_noise", parameters = { frequency = 4, contrast = 0.1, luminance = 40, ppd = 60, size = 224 } }
+[levels]
+frequency = { from = 1, to = 16, n = 5, scale = "log" }
+contrast = { from = 0.01, to = 0.3, n = 10, scale = "log" }
+[asking]
+prompts = "base"
+repeats = { text = 16, p_yes = 8 }
+seed = 3
+[display]
+peak = 185.3
+"""
+#: Ten observers of different pooling and compression.
+POOLED = """
+import numpy as np
+def pooled(images, side, exponent):
+    count, height, width, _ = images.shape
+    blocks = np.asarray(images, float).reshape(count, height // side, side, width // side, side, 3)
+    return (blocks.mean(axis=(2, 4)) ** exponent).reshape(count, -1)
+""" + "".join(
+    f"def pooled_{k}(images): return pooled(images, {8 + 6 * (k % 2)}, {1 + k / 5})\n"
+    for k in range(10)
+)
+#: Writes the finished run of a store as a log; its imports are not counted.
+INSPECT_LOG = """
+import time
+from inspect_ai import log, model, scorer
+from psyprobe.running.store import Store
+from psyprobe.tasks.bridges.inspect_logs import write_inspect_log
+with Store("words.sqlite", create=False) as store:
+    (record,) = store.runs()
+    start = time.process_time()
+    samples = write_inspect_log(record, store, "words.eval")
+    print((time.process_time() - start) / samples)
+"""
+
+
+class Used(NamedTuple):
+    """What a process took."""
+
+    #: Processor time, s.
+    seconds: float
+    #: Largest memory, MB.
+    megabytes: float
+    output: str
+
+
+def run(arguments: list[str], folder: Path) -> Used:
+    """Run Python with arguments in a folder, as an installed psyprobe runs: with byte code."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment["PYTHONPYCACHEPREFIX"] = str(folder / "byte_code")
+    with subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdout and child.stderr
+        output = child.stdout.read()
+        errors = child.stderr.read()
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = status
+    if status:
+        raise RuntimeError(errors[-500:])
+    return Used(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, output)
+
+
+def least(arguments: list[str], folder: Path) -> Used:
+    """Run a command four times, and return what the cheapest run but the first took."""
+    return min([run(arguments, folder) for _ in range(4)][1:])
+
+
+def command(*words: str) -> list[str]:
+    return ["-m", "psyprobe", *words]
+
+
+def nine_images() -> list[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "nine.toml").write_text(NINE, encoding="utf-8")
+        # Without a store, each run asks anew.
+        code = (
+            "import shutil, sys; shutil.rmtree('out', ignore_errors=True); "
+            "from psyprobe.cli import main; sys.exit(main(sys.argv[1:]))"
+        )
+        words = ["run", "nine.toml", "--observer", "pixels", "--output", "out"]
+        used = least(["-c", code, *words], folder)
+    return [("psyprobe run", "nine images, score and figure, s", used.seconds, 1.5)]
+
+
+def scores() -> list[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "ten.py").write_text(POOLED, encoding="utf-8")
+        observers = [f"ten.py:pooled_{k}" for k in range(10)]
+        words = ["cai2025", "--score-only", "--output", "out", "--observer"]
+        run(command("run", *words, *observers), folder)
+        used = least(command("score", "out/runs.sqlite"), folder)
+    condition = "ten observers on nine tests of eight variants, s"
+    return [("psyprobe score", condition, used.seconds, 6.0)]
+
+
+def exports() -> list[Row]:
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        page = page_of("pixels", 100_000, folder)
+        store = folder / "runs.sqlite"
+        pp.run(page, OBSERVERS["pixels"], store=store, progress=False)
+        for ending in ("parquet", "csv"):
+            words = ["store", "export", str(store), "-o", f"table.{ending}"]
+            used = least(command(*words), folder)
+            condition = f"100,000 conditions to .{ending}"
+            rows += [
+                ("psyprobe store export", f"{condition}, s", used.seconds, 5.0),
+                ("psyprobe store export", f"{condition}, MB", used.megabytes, 200.0),
+            ]
+    return rows
+
+
+def inspect_logs() -> list[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "words.toml").write_text(WORDS, encoding="utf-8")
+        pp.run(
+            folder / "words.toml",
+            "simulated:watson-malo",
+            store=folder / "words.sqlite",
+            progress=False,
+        )
+        outputs = [run(["-c", INSPECT_LOG], folder).output for _ in range(3)]
+    condition = "445 questions, an image of 224 px each, ms a question"
+    value = 1000 * min(map(float, outputs))
+    return [("export to an inspect log", condition, value, 5.0)]
+
+
+ROWS: dict[str, Callable[[], list[Row]]] = {
+    "nine_images": nine_images,
+    "scores": scores,
+    "exports": exports,
+    "inspect_logs": inspect_logs,
+}
+
+
+def main() -> None:
+    for name in sys.argv[1:] or ROWS:
+        for work, condition, value, bar in ROWS[name]():
+            met = "met" if value <= bar else "NOT met"
+            print(f"{work:26}{condition:58}{value:9.2f}{bar:8g}  {met}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
