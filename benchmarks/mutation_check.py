@@ -297,8 +297,8 @@ FAULTS = (
     Fault(
         "parts of a sum 0.1 % too faint",
         "stimulus/kinds/sums.py",
-        "luminance * (1 + total)",
-        "luminance * (1 + 0.999 * total)",
+        "total += 1\n",
+        "total = 0.999 * total + 1\n",
     ),
     Fault(
         "a part of a sum counted twice",
