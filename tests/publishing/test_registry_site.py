@@ -98,7 +98,7 @@ def build(folder: Path, runs: list[Any], monkeypatch: pytest.MonkeyPatch) -> Pat
 def test_many_runs_make_small_pages_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # PSYPROBE_RUNS=1000 for the size of the acceptance table.
+    # PSYPROBE_RUNS=1000 and 10000 for the sizes of the acceptance table.
     observers = int(os.environ.get("PSYPROBE_RUNS", "200")) // 10
     runs = [run_facts(i, j) for i in range(observers) for j in range(10)]
     begun = process_time()
@@ -108,9 +108,9 @@ def test_many_runs_make_small_pages_soon(
     size = (site / "index.html").stat().st_size
     print(f"{len(runs)} runs: {seconds:.1f} s, index.html {size:,} bytes")
     assert seconds < 20 * share
-    assert size < 60_000 + 540_000 * share
+    assert size < min(60_000 + 540_000 * share, 2_000_000)
     others = [path for path in site.glob("*.html") if path.name != "index.html"]
-    assert max(path.stat().st_size for path in others) < 200_000
+    assert max(path.stat().st_size for path in others) < 200_000 * max(1, share)
 
 
 def test_the_site_of_a_registry_ranks_and_keeps_its_files(
