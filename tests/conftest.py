@@ -64,6 +64,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Choose one process more than cores, as some wait for browsers and servers."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONGEST)
     for item in items:
