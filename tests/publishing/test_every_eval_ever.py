@@ -19,7 +19,6 @@ from psyprobe.experiment import load_experiment
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.protocol import Answer, Inquiry
 from psyprobe.observers.human_screen import Screen
-from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.protocol import Card
 from psyprobe.reporting.publishing.every_eval_ever import export_records
 from psyprobe.reporting.publishing.publish import Published, Terms
@@ -181,9 +180,14 @@ def test_every_kind_of_result_that_is_ranked_is_a_valid_record(
     assert {"psyprobe.alignment", "psyprobe.jnd_rmse"} <= metrics
 
 
+@pytest.mark.needs("observers/people")
+@pytest.mark.needs("tasks/mvp_bench")
+@pytest.mark.needs("tasks/r_bench")
 def test_every_kind_of_result_of_a_store_is_a_valid_record(
     tmp_path: Path, capsys: Output
 ) -> None:
+    from psyprobe.observers.people.observer import PersonObserver
+
     store = tmp_path / "runs.sqlite"
     area = load_experiment("area").with_variants({})
     pp.run(area, "pixels", store=store, score_only=True, progress=False)
