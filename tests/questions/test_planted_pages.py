@@ -87,6 +87,22 @@ def test_a_critical_spacing_comes_back_and_without_crowding_there_is_none(
     assert abs(np.log10(float(csf["threshold"][1]) / 0.35)) < 0.05
 
 
+def test_the_ideal_stage_reaches_the_ideal_observer_on_letters() -> None:
+    # Letters differ in ink, so the best criterion between them depends on the contrast.
+    page = load_experiment("letter_noise").with_settings(
+        {
+            "asking.options.n_max": 100,
+            "options.values": ["C", "H", "O", "V"],
+            "stimulus.parameters.size": 48,
+            "stimulus.parameters.ppd": 12,
+        }
+    )
+    result = pp.run(page, pp.decide("pixels", stage="ideal"), progress=False)
+    csf = chat_csf(result)
+    assert np.all(csf["efficiency_low"] < 1)
+    assert np.all(csf["efficiency_high"] > 1)
+
+
 @pytest.mark.parametrize("efficiency", [1.0, 0.5])
 def test_a_planted_efficiency_comes_back(
     efficiency: float, monkeypatch: pytest.MonkeyPatch

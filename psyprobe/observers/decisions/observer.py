@@ -204,7 +204,15 @@ class DecidedObserver(Answering):
 @lru_cache(maxsize=64)
 def _restore(decision: Decision) -> TrainedStage:
     """Rebuild a trained decision stage, once for all trials that it decides."""
-    return TrainedStage.from_dict(decision.stage)
+    trained = TrainedStage.from_dict(decision.stage)
+    if decision.relative_contrast == 1:
+        return trained
+    # Known signals differ in energy, as letters do: the best criterion between them follows the
+    # contrast.
+    stage = trained.stage
+    energies = np.sum(stage.weights**2, axis=1)
+    offsets = stage.offsets + (decision.relative_contrast - 1) * energies / 2
+    return replace(trained, stage=replace(stage, offsets=offsets))
 
 
 def decide(observer: str | Observer, /, **options: Option) -> DecidedObserver:

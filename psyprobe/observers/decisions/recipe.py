@@ -149,3 +149,5 @@ class Decision:
     #: Frames of each clip, 1 for stills, and how many are shown a second.
     frames: int = 1
     fps: float = 0.0
+    #: Contrast of the trial over that of the signals which stage "ideal" knows.
+    relative_contrast: float = 1.0

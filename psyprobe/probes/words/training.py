@@ -337,6 +337,10 @@ class Training:
             self._check_protocol(experiment, scene, task)
         #: Whether each level on the stimulus axis has a stage of its own.
         self._by_level = self.recipe.train == "each"
+        #: Whether known signals, such as letters, are scaled to the contrast of each trial.
+        self._follows_contrast = (
+            self.recipe.stage == "ideal" and scene.scales and bool(scene.label_values)
+        )
         ends = [(contrasts[0], contrasts[-1])]
         if self._by_level:
             ends = [(contrast, contrast) for contrast in contrasts]
@@ -440,7 +444,11 @@ class Training:
         For another value it is that of the first.
         """
         first = next(iter(self._decisions.values()))
-        return self._decisions.get(self._condition(value, contrast), first)
+        decision = self._decisions.get(self._condition(value, contrast), first)
+        if not self._follows_contrast:
+            return decision
+        (signal_contrast,) = decision.stage["contrasts"]
+        return replace(decision, relative_contrast=contrast / signal_contrast)
 
     def key(self, value: float, contrast: float) -> str:
         """Return the key of the question that trains the stage of `decision`."""
