@@ -6,6 +6,7 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -71,15 +72,13 @@ def stimulus_on(page: JsonMapping) -> StimulusSet | None:
         return None
     else:
         described = {"title": "stimulus", **entry}
-        try:
-            stimulus = stimulus_set(described, "stimulus", Path())
-        except InputError:
-            # Paths of the catalogue's pages are relative to their folder.
-            try:
-                folder = catalogue_folder("experiments")
+        # Paths of the catalogue's pages are relative to their folder.
+        for folder in (Path(), catalogue_folder("experiments")):
+            with suppress(InputError):
                 stimulus = stimulus_set(described, "stimulus", folder)
-            except InputError:
-                return None
+                break
+        else:
+            return None
     noise = page.get("noise")
     return stimulus.with_noise(noise) if isinstance(noise, Mapping) else stimulus
 

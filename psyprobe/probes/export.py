@@ -254,7 +254,7 @@ def _write_rows(rows: Iterable[JsonObject], path: Path) -> None:
 
 
 def _write_parquet(store: Store, count: int, path: Path) -> None:
-    """Write the first answers of a store as a Parquet file, some thousand at a time."""
+    """Write the first answers of a store as a Parquet file, part by part."""
     try:
         import pyarrow
         from pyarrow import parquet

@@ -521,14 +521,16 @@ def _reach_over_images(
     finite = np.isfinite(thresholds)
     n = np.maximum(finite.sum(axis=0), 1)
     mean = np.where(finite, thresholds, 0.0).sum(axis=0) / n
-    off = np.where(finite, thresholds - mean, 0.0)
-    variance = (off**2).sum(axis=0) / np.maximum(n - 1, 1)
-    moved = (yes - yes.mean(axis=0)) * finite[..., None]
-    squares = (moved**2).sum(axis=0) * n[..., None]
-    covariance = np.einsum("bpf,bpfl->pfl", off, moved)
-    part = np.where(squares > 0, covariance**2 / np.where(squares > 0, squares, 1.0), 0)
-    doubt = (part**2 / np.maximum(trials - 1, 1)).sum(axis=-1)
-    freedom = satterthwaite(part.sum(axis=-1), doubt)
+    deviations = np.where(finite, thresholds - mean, 0.0)
+    variance = (deviations**2).sum(axis=0) / np.maximum(n - 1, 1)
+    yes_deviations = (yes - yes.mean(axis=0)) * finite[..., None]
+    squares = (yes_deviations**2).sum(axis=0) * n[..., None]
+    covariance = np.einsum("bpf,bpfl->pfl", deviations, yes_deviations)
+    parts = np.where(
+        squares > 0, covariance**2 / np.where(squares > 0, squares, 1.0), 0
+    )
+    half_square = (parts**2 / np.maximum(trials - 1, 1)).sum(axis=-1)
+    freedom = satterthwaite(parts.sum(axis=-1), half_square)
     return student_reach(np.sqrt(variance), freedom, confidence)
 
 

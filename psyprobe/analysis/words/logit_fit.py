@@ -154,9 +154,9 @@ def wild_replicates(
     _, hat = original.response(parameters)
     # Residuals are smaller than errors by what the fit followed (HC2: right on average where
     # images scatter alike).
-    kept = _kept(hat, np.maximum(_cells(images, catch_images), 1))
-    off /= np.sqrt(kept[:, :-1]).reshape(mean.shape)[..., None]
-    catch_off /= np.sqrt(kept[:, -1:])
+    share = _residual_share(hat, np.maximum(_cells(images, catch_images), 1))
+    off /= np.sqrt(share[:, :-1]).reshape(mean.shape)[..., None]
+    catch_off /= np.sqrt(share[:, -1:])
     out = np.empty((resamples, *fit.threshold.shape))
     for b in range(resamples):
         sign = rng.choice((-1.0, 1.0), size=logit.shape[1:])
@@ -232,22 +232,28 @@ def threshold_variance(
     """
     problem = _problem(fit.x, averaged(logit), averaged(catch_logit), fit.bounds)
     estimator, hat = problem.response(fit.parameters)
-    off = logit - fit.fitted[..., None]
-    catch_off = catch_logit - fit.fitted_catch[:, None]
-    count = _cells(np.isfinite(off).sum(axis=-1), np.isfinite(catch_off).sum(axis=-1))
-    squares = _cells(np.nansum(off**2, axis=-1), np.nansum(catch_off**2, axis=-1))
+    residuals = logit - fit.fitted[..., None]
+    catch_residuals = catch_logit - fit.fitted_catch[:, None]
+    count = _cells(
+        np.isfinite(residuals).sum(axis=-1), np.isfinite(catch_residuals).sum(axis=-1)
+    )
+    squares = _cells(
+        np.nansum(residuals**2, axis=-1), np.nansum(catch_residuals**2, axis=-1)
+    )
     n = np.maximum(count, 1)
-    weight = estimator[:, : fit.x.shape[1]] ** 2 / (n**2 * _kept(hat, n))[:, None]
+    weight = (
+        estimator[:, : fit.x.shape[1]] ** 2 / (n**2 * _residual_share(hat, n))[:, None]
+    )
     variance = (weight * squares[:, None]).sum(axis=-1)
-    left = np.eye(hat.shape[-1]) - hat
-    covariance = (left / n[:, None]) @ left.transpose(0, 2, 1)
+    residual_maker = np.eye(hat.shape[-1]) - hat
+    covariance = (residual_maker / n[:, None]) @ residual_maker.transpose(0, 2, 1)
     of_means = weight * n[:, None]
     within = (n - 1)[:, None]
     expected = (weight * within).sum(axis=-1)
     expected += np.einsum("gfn,gnn->gf", of_means, covariance)
-    doubt = (weight**2 * within).sum(axis=-1)
-    doubt += ((of_means @ covariance**2) * of_means).sum(axis=-1)
-    return variance, satterthwaite(expected, doubt)
+    half_square = (weight**2 * within).sum(axis=-1)
+    half_square += ((of_means @ covariance**2) * of_means).sum(axis=-1)
+    return variance, satterthwaite(expected, half_square)
 
 
 def student_reach(
@@ -259,18 +265,18 @@ def student_reach(
     """
     from scipy.special import stdtrit
 
-    some = freedom > 0
-    quantile = stdtrit(np.where(some, freedom, 1.0), (1 + confidence) / 2)
-    return np.where(some, quantile * spread, np.inf)
+    is_closed = freedom > 0
+    quantile = stdtrit(np.where(is_closed, freedom, 1.0), (1 + confidence) / 2)
+    return np.where(is_closed, quantile * spread, np.inf)
 
 
-def satterthwaite(expected: FloatArray, doubt: FloatArray) -> FloatArray:
+def satterthwaite(expected: FloatArray, half_square: FloatArray) -> FloatArray:
     """Compute degrees of freedom from a variance and from half the square of its standard error.
 
     Where nothing tells the variance they are 0.
     """
-    some = doubt > 0
-    return np.where(some, expected**2 / np.where(some, doubt, 1.0), 0.0)
+    is_known = half_square > 0
+    return np.where(is_known, expected**2 / np.where(is_known, half_square, 1.0), 0.0)
 
 
 def _cells(values: FloatArray, catch_value: FloatArray) -> FloatArray:
@@ -280,7 +286,7 @@ def _cells(values: FloatArray, catch_value: FloatArray) -> FloatArray:
     )
 
 
-def _kept(hat: FloatArray, images: FloatArray) -> FloatArray:
+def _residual_share(hat: FloatArray, images: FloatArray) -> FloatArray:
     """Compute which share of an image's squared error is left in its residual, at least 0.1.
 
     Of all cells, shape (G, F L + 1), with their numbers of images, at least 1.

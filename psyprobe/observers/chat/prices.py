@@ -243,8 +243,7 @@ def _price(table: Any, source: str, currency: str) -> Price:
 class Budget:
     """An amount that may be spent; each question under way counts as much as the dearest so far.
 
-    So the budget is exceeded only if questions
-    under way cost more than any before them.
+    So the budget is exceeded only if questions under way cost more than any before them.
 
     Parameters
     ----------

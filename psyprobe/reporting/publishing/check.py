@@ -240,8 +240,12 @@ def _check_safely(
         findings.problems.append((error.code, str(error)))
     except (PsyprobeError, ValueError) as error:
         findings.problems.append(("record", str(error)))
-    outcome = (tuple(findings.problems), tuple(findings.notes))
-    return answers, Checked(folder.name, *outcome, process_time() - begun)
+    return answers, Checked(
+        folder.name,
+        tuple(findings.problems),
+        tuple(findings.notes),
+        process_time() - begun,
+    )
 
 
 def check_run(
