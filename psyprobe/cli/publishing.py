@@ -31,6 +31,9 @@ def publish_command(arguments: Namespace) -> int:
         arguments.relation,
         arguments.licence,
         arguments.also_random,
+        arguments.consent,
+        arguments.codes,
+        arguments.yes,
     )
     outcomes = publish(arguments.store, arguments.output, terms)
     records = [vars(outcome) for outcome in outcomes]

@@ -36,6 +36,7 @@ from psyprobe.reporting.publishing.derive import (
     same_record,
 )
 from psyprobe.reporting.publishing.identity import find_private, observer_kind, run_path
+from psyprobe.reporting.publishing.people import identity_faults
 from psyprobe.reporting.publishing.plausible import implausible
 from psyprobe.reporting.publishing.repeat import Repeater, load_here
 from psyprobe.reporting.publishing.schema import run_schema, schema_errors
@@ -240,6 +241,8 @@ def _check_safely(
         findings.problems.append((error.code, str(error)))
     except (PsyprobeError, ValueError) as error:
         findings.problems.append(("record", str(error)))
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        findings.problems.append(("record", f"it has another form: {error!r:.80}"))
     return answers, Checked(
         folder.name,
         tuple(findings.problems),
@@ -362,9 +365,10 @@ def _check_schema(run: Any, registry_page: JsonMapping) -> None:
         raise UnsoundError(code, f"{RUN_FILE}: {place or 'the whole'}: {reason}")
     kind = run["observer"]["kind"]
     taken = registry_page.get("takes")
-    if kind.startswith("person") and "person" not in (taken or ()):
+    is_person = kind.startswith("person")
+    if is_person and "person" not in (taken or ()):
         raise UnsoundError("person", "this registry takes no people")
-    if taken is not None and kind not in taken:
+    if taken is not None and kind not in taken and not is_person:
         raise UnsoundError("kind", f"this registry takes no {kind}")
     card = run["observer"]["card"]
     if not isinstance(card.get("name"), str) or card["name"] != run["observer"]["name"]:
@@ -445,6 +449,9 @@ def _check_answers(
                 "answers-missing",
                 f"it holds {count:,} answers, and {RUN_FILE} says {run['answers']['count']:,}",
             )
+        if run["observer"]["kind"].startswith("person"):
+            for words in identity_faults(run, store):
+                raise UnsoundError("person", words)
         if repeats is not None:
             _check_scores(
                 run, folder, records, store, findings, rescore=repeats.rescore

@@ -75,8 +75,11 @@ def observer_kind(card: JsonMapping) -> str:
     """Tell by its card what an observer is: model, metric, baseline, simulated or a person."""
     name = card["name"].removeprefix("decided:")
     prefix = name.partition(":")[0]
-    if prefix in ("simulated", "person"):
-        return str(prefix)
+    if prefix == "person":
+        screen = card.get("options", {}).get("screen", {})
+        return "person_remote" if screen.get("light") == "remote" else "person"
+    if prefix == "simulated":
+        return "simulated"
     if prefix == "replay":
         return "replayed"
     if name == "pixels":

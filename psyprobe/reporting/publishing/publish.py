@@ -24,8 +24,10 @@ from psyprobe.reporting.publishing.derive import (
 from psyprobe.reporting.publishing.identity import (
     observer_kind,
     run_path,
+    slug,
     without_folders,
 )
+from psyprobe.reporting.publishing.people import Codes, with_codes
 from psyprobe.reporting.publishing.scoring import load_records, score_records
 from psyprobe.running.database import chunks
 from psyprobe.running.protocol import DIGEST_DIGITS, RunRecord, labelled
@@ -42,6 +44,9 @@ from psyprobe.running.registry_run import (
     write_answers,
 )
 from psyprobe.running.store import Store
+
+#: With fewer people of an experiment it is easier to tell who is who.
+_FEWEST_PEOPLE = 5
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,12 @@ class Terms:
     relation: str = ""
     licence: str = ""
     also_random: bool = False
+    #: What people agreed to, in words; without it they are left out.
+    consent: str = ""
+    #: File of their codes; by default one beside the store.
+    codes: str = ""
+    #: Whether fewer than five people of an experiment are published too.
+    few_people: bool = False
 
     def contributor_table(self) -> JsonObject:
         """Return what ``run.json`` says of the contributor."""
@@ -114,12 +125,18 @@ def publish(store: str | Path, registry: str | Path, terms: Terms) -> list[Publi
         groups = list(grouped_runs(source))
         if not groups:
             raise InputError(f"{store} has no finished run; go on with psyprobe run")
+        codes = Codes(Path(terms.codes or f"{store}.codes.json"))
         for records in groups:
             first = records[0]
             names = (first.experiment, labelled(first.observer, first.label))
             try:
                 check_terms(first, page, terms)
-                path, files = _build_files(records, copy, terms, licence)
+                if observer_kind(first.observer_card).startswith("person"):
+                    refuse_few_people(first, groups, root, terms)
+                    published, answers = with_codes(records, copy, codes)
+                else:
+                    published, answers = records, copy
+                path, files = _build_files(published, answers, terms, licence)
                 present = _write(root, page, path, files)
                 outcomes.append(Published(*names, path, present))
             except PsyprobeError as error:
@@ -178,14 +195,39 @@ def check_terms(record: RunRecord, page: JsonMapping, terms: Terms) -> None:
     card = record.observer_card
     kind = observer_kind(card)
     taken = page.get("takes")
-    if kind == "person":
-        raise InputError(
-            "answers of people need their consent and a code of the registry's own, and psyprobe "
-            "publish gives neither yet; export them with psyprobe store export"
-        )
+    if kind.startswith("person"):
+        if not terms.consent:
+            raise InputError(
+                "answers of people need their consent; give --consent with the words in which "
+                "they agreed that their answers are published"
+            )
+        if "person" not in (taken or ()):
+            raise InputError(
+                'the registry takes no people; "person" in takes of registry.toml changes that'
+            )
+        return
     refuse_random_weights(record, terms)
     if taken is not None and kind not in taken:
         raise InputError(f"it is {kind}, and the registry takes {', '.join(taken)}")
+
+
+def refuse_few_people(
+    record: RunRecord, groups: Sequence[Sequence[RunRecord]], root: Path, terms: Terms
+) -> None:
+    """Refuse people of an experiment of whom there are so few that one may tell who is who."""
+    here = {
+        others[0].observer
+        for others in groups
+        if others[0].experiment == record.experiment
+        and observer_kind(others[0].observer_card).startswith("person")
+    }
+    pattern = f"results/person-*/*/{slug(record.experiment)}-????????"
+    count = max(len(here), len({path.parts[-3] for path in root.glob(pattern)}))
+    if count < _FEWEST_PEOPLE and not terms.few_people:
+        raise InputError(
+            f"{count} people of this experiment are so few that others may tell who is who; "
+            "publish them with --yes"
+        )
 
 
 def refuse_random_weights(record: RunRecord, terms: Terms) -> None:
@@ -282,6 +324,8 @@ def describe_run(
     }
     if record.label:
         run["label"] = record.label
+    if run["observer"]["kind"].startswith("person"):
+        run["consent"] = {"open_data": True, "statement": terms.consent}
     _, run["observer"]["revision"], _, run["run"] = run_path(run)
     return run, unpacked
 
