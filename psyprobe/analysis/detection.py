@@ -54,6 +54,7 @@ from psyprobe.analysis.score import (
 from psyprobe.analysis.variants import iterate_variants, sample_of
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.units import unit_symbol
+from psyprobe.human.leave_one_out import fitted_studies
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -261,9 +262,14 @@ class DetectionScore(LayerScore):
         }
         worst = number(min(noise_ceiling.scores))
         best = number(max(noise_ceiling.scores))
+        refit = ""
+        if first.dataset in fitted_studies():
+            published = number(first.published.value)
+            refit = f" with castleCSF refitted without them ({published} as published)"
         note = (
             f"{noise_ceiling.persons} people of {first.dataset}, {low:.3g} to {high:.3g} "
-            f"{self.unit}, from {worst} to {best}; a flat CSF scores {number(first.flat)} there"
+            f"{self.unit}, from {worst} to {best}{refit}; a flat CSF scores {number(first.flat)} "
+            "there"
         )
         if not first.determined:
             note += ", as people do, so that a fraction says nothing"
@@ -273,6 +279,7 @@ class DetectionScore(LayerScore):
             "in_range": noise_ceiling.value,
             "in_range_low": noise_ceiling.low,
             "in_range_high": noise_ceiling.high,
+            "in_range_published": first.published.value,
             "confidence": self.confidence,
             "note": note,
         }

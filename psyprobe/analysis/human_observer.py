@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +31,11 @@ from psyprobe.analysis.intervals import (
 from psyprobe.analysis.iso_response import within
 from psyprobe.analysis.score import Recorded, number, open_ends_text
 from psyprobe.human.castle import castle_csf
+from psyprobe.human.leave_one_out import castle_csf_without, fitted_studies
 from psyprobe.human.points import Conditions, matched_thresholds
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Fewest persons of whom there is a noise ceiling.
 FEWEST = 3
@@ -147,9 +151,12 @@ class Person:
     #: Ends of the range of levels at which the person was measured.
     low: float
     high: float
-    #: Alignment at the levels of the experiment within this range, and that of a flat contrast
-    #: sensitivity function there.
+    #: Alignment at the levels of the experiment within this range, with castleCSF as refitted
+    #: without the person's study where it was fitted to it.
     alignment: float
+    #: The same with castleCSF as published.
+    published: float
+    #: Alignment of a flat contrast sensitivity function there, with castleCSF as published.
     flat: float
 
 
@@ -169,17 +176,19 @@ def persons(conditions: Conditions, levels: tuple[float, ...]) -> tuple[Person, 
     >>> conditions = Conditions("luminance", (0.1, 200.0), frequency=2.0, area=np.pi)
     >>> all_persons = persons(conditions, tuple(np.geomspace(0.1, 200, 20)))
     >>> person = all_persons[0]
-    >>> len(all_persons), person.dataset, round(person.alignment, 3)
-    (17, 'hdr_csf', 0.973)
+    >>> len(all_persons), person.dataset, round(person.alignment, 3), round(person.published, 3)
+    (17, 'hdr_csf', 0.958, 0.973)
     """
     table = matched_thresholds(conditions)
     table = table[table["observer"] != "mean"]
     table = table.assign(
         x=table["x"].map(lambda x: float(f"{x:.5g}")),
         log_ratio=np.log10(table["sensitivity"] / table["castle"]),
+        log_refit=_refit_change(table, conditions.direction),
     )
     keys = ["dataset", "observer"]
-    means = table.groupby([*keys, "x"], as_index=False)["log_ratio"].mean()
+    ratios = ["log_ratio", "log_refit"]
+    means = table.groupby([*keys, "x"], as_index=False)[ratios].mean()
     grid = np.array(levels)
     flat = -np.log10(_castle_sensitivity(conditions, grid))
     scored_persons = []
@@ -187,17 +196,39 @@ def persons(conditions: Conditions, levels: tuple[float, ...]) -> tuple[Person, 
         x = rows["x"].to_numpy()
         inside = within(grid, x[0], x[-1])
         if len(x) >= _LEVELS[conditions.level] and inside.any():
-            log_ratio = np.interp(np.log(grid[inside]), np.log(x), rows["log_ratio"])
+            log_ratio, log_refit = (
+                np.interp(np.log(grid[inside]), np.log(x), rows[name])
+                for name in ratios
+            )
             person = Person(
                 dataset,
                 observer,
                 low=float(x[0]),
                 high=float(x[-1]),
-                alignment=shape_alignment(log_ratio),
+                alignment=shape_alignment(log_ratio - log_refit),
+                published=shape_alignment(log_ratio),
                 flat=shape_alignment(flat[inside]),
             )
             scored_persons.append(person)
     return tuple(scored_persons)
+
+
+def _refit_change(table: pd.DataFrame, direction: str) -> FloatArray:
+    """Compute log10 of castleCSF without each row's study over castleCSF, in the mechanism shown.
+
+    It is 0 where castleCSF was not fitted to the study.
+    """
+    change = np.zeros(len(table))
+    dataset = table["dataset"].to_numpy()
+    for study in set(fitted_studies()) & set(dataset):
+        rows = dataset == study
+        condition = {name: table[name].to_numpy()[rows] for name in _LEVELS}
+        sensitivities = [
+            model(direction=direction, **condition)
+            for model in (castle_csf_without(study), castle_csf)
+        ]
+        change[rows] = np.log10(sensitivities[0] / sensitivities[1])
+    return change
 
 
 def _castle_sensitivity(conditions: Conditions, grid: FloatArray) -> FloatArray:
@@ -215,8 +246,11 @@ class People(Recorded):
     dataset: str
     #: Ends of the range of levels of each person.
     ranges: tuple[tuple[float, float], ...]
-    #: Mean alignment at the levels of the experiment within the range of each person.
+    #: Mean alignment at the levels of the experiment within the range of each person, with
+    #: castleCSF as refitted without these people where it was fitted to them.
     ceiling: Ceiling
+    #: The same with castleCSF as published.
+    published: Ceiling
     #: Mean alignment of a flat contrast sensitivity function at the same levels.
     flat: float
 
@@ -267,11 +301,15 @@ def people(
     for name, group in groupby(all_persons, key=attrgetter("dataset")):
         members = list(group)
         if len(members) >= FEWEST:
-            scores = np.array([person.alignment for person in members])
+            refitted, published = (
+                ceiling(np.array(scores), error=False, **interval)
+                for scores in zip(
+                    *((p.alignment, p.published) for p in members), strict=True
+                )
+            )
             flat = float(np.mean([person.flat for person in members]))
             ranges = tuple((person.low, person.high) for person in members)
-            mean = ceiling(scores, error=False, **interval)
-            datasets.append(People(name, ranges, mean, flat))
+            datasets.append(People(name, ranges, refitted, published, flat))
     return tuple(sorted(datasets, key=_preference))
 
 

@@ -12,6 +12,7 @@ from psyprobe.human.castle import CastleMechanisms, castle_csf, castle_mechanism
 from psyprobe.human.datasets import observers, thresholds
 from psyprobe.human.evaluation import CsfEvaluation, evaluate_csf
 from psyprobe.human.flicker import ela_tcsf, flicker_thresholds
+from psyprobe.human.leave_one_out import castle_csf_without
 from psyprobe.human.matched import noise_matched_csf
 from psyprobe.human.measured import (
     MaskingData,
@@ -45,6 +46,7 @@ __all__ = [
     "Reference",
     "barten_csf",
     "castle_csf",
+    "castle_csf_without",
     "castle_mechanisms",
     "csf",
     "ela_tcsf",

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.json_types import JsonObject
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.human import signature
 from psyprobe.human.signature import QUANTITIES
@@ -260,20 +260,66 @@ Mechanism = TypeVar("Mechanism", AchromaticMechanism, ChromaticMechanism)
 _CONSTANTS = packaged_toml("psyprobe.human", "mechanisms.toml")
 
 
-def _mechanism(kind: type[Mechanism], name: str) -> Mechanism:
-    """Build a mechanism from its table of ``mechanisms.toml``, a channel from each table in it."""
+def _mechanism(kind: type[Mechanism], table: JsonMapping) -> Mechanism:
+    """Build a mechanism from a table of ``mechanisms.toml``, a channel from each table in it."""
     constants: JsonObject = {
         key: SpatialChannel(**value) if isinstance(value, dict) else value
-        for key, value in _CONSTANTS[name].items()
+        for key, value in table.items()
     }
     return kind(**constants)
 
 
-ACHROMATIC = _mechanism(AchromaticMechanism, "castle_achromatic")
-RED_GREEN = _mechanism(ChromaticMechanism, "castle_red_green")
-YELLOW_VIOLET = _mechanism(ChromaticMechanism, "castle_yellow_violet")
 #: The achromatic mechanism of stelaCSF.
-STELA = _mechanism(AchromaticMechanism, "stela_achromatic")
+STELA = _mechanism(AchromaticMechanism, _CONSTANTS["stela_achromatic"])
+
+
+@dataclass(frozen=True)
+class Mechanisms:
+    """Constants of all three mechanisms of castleCSF."""
+
+    achromatic: AchromaticMechanism
+    red_green: ChromaticMechanism
+    yellow_violet: ChromaticMechanism
+
+
+def mechanisms(factors: Mapping[str, float]) -> Mechanisms:
+    """Build castleCSF's mechanisms from its published constants times factors.
+
+    Parameters
+    ----------
+    factors : mapping of str to float
+        By the constant's place in ``mechanisms.toml``, as "castle_achromatic.sustained_peak.0"; a
+        constant without one stays as published.
+
+    Examples
+    --------
+    >>> mechanisms({"castle_red_green.peak_frequency": 2.0}).red_green.peak_frequency
+    0.0356728
+    """
+    tables = {name: _scale(_CONSTANTS[name], name, factors) for name in _CONSTANTS}
+    return Mechanisms(
+        _mechanism(AchromaticMechanism, tables["castle_achromatic"]),
+        _mechanism(ChromaticMechanism, tables["castle_red_green"]),
+        _mechanism(ChromaticMechanism, tables["castle_yellow_violet"]),
+    )
+
+
+def _scale(constant: Any, name: str, factors: Mapping[str, float]) -> Any:
+    """Multiply constants by factors of their names, through tables and lists."""
+    if isinstance(constant, dict):
+        return {
+            key: _scale(value, f"{name}.{key}", factors)
+            for key, value in constant.items()
+        }
+    if isinstance(constant, list):
+        return [
+            _scale(value, f"{name}.{place}", factors)
+            for place, value in enumerate(constant)
+        ]
+    return constant * factors.get(name, 1.0)
+
+
+PUBLISHED = mechanisms({})
 
 #: LMS to the responses of the achromatic, red-green and yellow-violet mechanism.
 _LMS_TO_MECHANISMS = np.array(
@@ -391,6 +437,34 @@ def castle_csf(
     Traceback (most recent call last):
     psyprobe.errors.InputError: neither luminance nor background is given; ...
     """
+    return mechanisms_csf(
+        PUBLISHED,
+        frequency,
+        luminance=luminance,
+        background=background,
+        direction=direction,
+        area=area,
+        disc_radius=disc_radius,
+        temporal_frequency=temporal_frequency,
+        eccentricity=eccentricity,
+        visual_field=visual_field,
+    )
+
+
+def mechanisms_csf(
+    mechanisms: Mechanisms,
+    frequency: ArrayLike | None = None,
+    *,
+    luminance: ArrayLike | None = None,
+    background: ArrayLike | None = None,
+    direction: ArrayLike | None = None,
+    area: ArrayLike | None = None,
+    disc_radius: ArrayLike | None = None,
+    temporal_frequency: ArrayLike = 0.0,
+    eccentricity: ArrayLike = 0.0,
+    visual_field: ArrayLike = 180.0,
+) -> FloatArray:
+    """Compute the sensitivity of `castle_csf` with other constants, from the same inputs."""
     _check_exactly_one(luminance=luminance, background=background)
     _check_exactly_one(area=area, disc_radius=disc_radius)
     if disc_radius is None and frequency is None:
@@ -435,9 +509,9 @@ def castle_csf(
         shape = signature.common_shape(shapes)
         weights = _mechanism_weights(modulation, surround, dtype)
         if disc_radius is None:
-            sensitivity = _pooled_sensitivity(condition, weights)
+            sensitivity = _pooled_sensitivity(mechanisms, condition, weights)
         else:
-            best = np.broadcast_to(_best_gabor(condition, weights), shape)
+            best = np.broadcast_to(_best_gabor(mechanisms, condition, weights), shape)
             sensitivity = np.power(radius, _DISC_EXPONENT) * best
     result: FloatArray = sensitivity.astype(dtype, copy=False)[()]
     return result
@@ -475,15 +549,15 @@ def castle_mechanisms(
     condition = Condition.read(dtype, *inputs)
     signature.common_shape(condition.shapes())
     with np.errstate(under="ignore", over="ignore"):
-        sustained, transient = ACHROMATIC.temporal_responses(condition)
+        sustained, transient = PUBLISHED.achromatic.temporal_responses(condition)
         values = (
-            ACHROMATIC.sensitivity(condition),
-            RED_GREEN.sensitivity(condition),
-            YELLOW_VIOLET.sensitivity(condition),
+            PUBLISHED.achromatic.sensitivity(condition),
+            PUBLISHED.red_green.sensitivity(condition),
+            PUBLISHED.yellow_violet.sensitivity(condition),
             sustained,
             transient,
-            RED_GREEN.temporal_response(condition),
-            YELLOW_VIOLET.temporal_response(condition),
+            PUBLISHED.red_green.temporal_response(condition),
+            PUBLISHED.yellow_violet.temporal_response(condition),
         )
     return CastleMechanisms(*(value.astype(dtype, copy=False)[()] for value in values))
 
@@ -514,7 +588,7 @@ def castle_shares(
     light, surround = _read_background(None, background, dtype)
     condition = Condition.read(dtype, frequency, light, area, 0.0, 0.0, 180.0)
     weights = _mechanism_weights(_read_direction(direction, dtype), surround, dtype)
-    responses = [response**2 for response in _responses(condition, weights)]
+    responses = [response**2 for response in _responses(PUBLISHED, condition, weights)]
     shares = np.stack(np.broadcast_arrays(*responses), axis=-1)
     return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
@@ -585,28 +659,32 @@ def _mechanism_weights(
 
 
 def _responses(
-    condition: Condition, weights: tuple[FloatArray, ...]
+    mechanisms: Mechanisms, condition: Condition, weights: tuple[FloatArray, ...]
 ) -> tuple[FloatArray, ...]:
     """Compute the weighted sensitivity of each mechanism."""
     achromatic, red_green, yellow_violet = weights
     return (
-        achromatic * ACHROMATIC.sensitivity(condition),
-        red_green * RED_GREEN.sensitivity(condition),
-        yellow_violet * YELLOW_VIOLET.sensitivity(condition),
+        achromatic * mechanisms.achromatic.sensitivity(condition),
+        red_green * mechanisms.red_green.sensitivity(condition),
+        yellow_violet * mechanisms.yellow_violet.sensitivity(condition),
     )
 
 
 def _pooled_sensitivity(
-    condition: Condition, weights: tuple[FloatArray, ...]
+    mechanisms: Mechanisms, condition: Condition, weights: tuple[FloatArray, ...]
 ) -> FloatArray:
     """Compute the root of summed squares of the three channels' sensitivities."""
-    achromatic, red_green, yellow_violet = _responses(condition, weights)
+    achromatic, red_green, yellow_violet = _responses(mechanisms, condition, weights)
     return np.hypot(achromatic, np.hypot(red_green, yellow_violet))
 
 
-def _best_gabor(condition: Condition, weights: tuple[FloatArray, ...]) -> FloatArray:
+def _best_gabor(
+    mechanisms: Mechanisms, condition: Condition, weights: tuple[FloatArray, ...]
+) -> FloatArray:
     """Find the highest sensitivity over the condition's frequencies."""
     columns = {name: value[..., None] for name, value in vars(condition).items()}
     grid = Condition(**columns | {"frequency": condition.frequency})
     weight_columns = tuple(weight[..., None] for weight in weights)
-    return np.asarray(_pooled_sensitivity(grid, weight_columns).max(axis=-1))
+    return np.asarray(
+        _pooled_sensitivity(mechanisms, grid, weight_columns).max(axis=-1)
+    )

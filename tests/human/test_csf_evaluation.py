@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psyprobe.errors import InputError
-from psyprobe.human import castle_csf, evaluate_csf, thresholds
+from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.human import castle_csf, castle_csf_without, evaluate_csf, thresholds
 from psyprobe.human.evaluation import COLUMNS
+from psyprobe.human.leave_one_out import fitted_studies
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +79,35 @@ def test_bad_tables_are_refused(table: pd.DataFrame) -> None:
         evaluate_csf(few, lambda *args, **kwargs: np.zeros(3))
     with pytest.raises(InputError, match="has no rows"):
         evaluate_csf({name: value[:0] for name, value in few.items()})
+
+
+#: RMS error in dB of all studies to which castleCSF was fitted, of some without the study, and of
+#: all without each: the reference's (statistics, section 3a).
+WITHOUT = {
+    "modelfest": 2.95,
+    "colorfest": 2.93,
+    "hdr_csf": 4.49,
+    "kim2013": 4.40,
+    "hdrvdp_csf": 5.60,
+}
+
+
+def test_castle_csf_without_a_study_errs_there_as_the_reference_says(
+    table: pd.DataFrame,
+) -> None:
+    assert set(fitted_studies()) == set(table["dataset"])
+    refitted = evaluate_csf(table, castle_csf_without("all"))
+    assert refitted.rmse_db == pytest.approx(3.99, abs=0.005)
+    errors = {}
+    for study in fitted_studies():
+        rows = table[table["dataset"] == study]
+        errors[study] = evaluate_csf(rows, castle_csf_without(study)).rmse_db
+    assert {name: errors[name] for name in WITHOUT} == pytest.approx(WITHOUT, abs=0.005)
+    counts = table["dataset"].value_counts()
+    square = sum(counts[name] * error**2 for name, error in errors.items())
+    assert np.sqrt(square / len(table)) == pytest.approx(6.36, abs=0.005)
+
+
+def test_castle_csf_without_an_unknown_study_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="study of castleCSF 'modelfst'"):
+        castle_csf_without("modelfst")
