@@ -15,6 +15,7 @@ from psyprobe.analysis.comparison.conditions import is_people
 from psyprobe.analysis.comparison.ppd import score_over_ppd
 from psyprobe.analysis.psychometric.trials import read_trials
 from psyprobe.analysis.published import replay
+from psyprobe.analysis.run_names import name_apart
 from psyprobe.analysis.score import FailedScore, score_table
 from psyprobe.analysis.scoreboards import Scoreboard
 from psyprobe.cli.exchanging import export_runs, import_answers
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 def score_command(arguments: Namespace) -> int:
     """Print the scores of all finished runs, in a table for each experiment or a scoreboard."""
     if arguments.scoreboard:
-        results, failures = _load_results(arguments.results)
+        results, failures = _load_named_results(arguments.results)
         board, unscored = _make_scoreboard(arguments, results)
         say(board.table("json" if arguments.json else arguments.format))
         return _tell_failures([*failures, *unscored])
@@ -58,7 +59,7 @@ def score_command(arguments: Namespace) -> int:
         show(over_ppd.to_dict(), over_ppd.table(arguments.format), arguments)
         return _tell_failures(failures)
     if arguments.judge is None:
-        results, failures = _load_results(arguments.results)
+        results, failures = _load_named_results(arguments.results)
     else:
         results = _judge(arguments)
         failures = []
@@ -79,7 +80,7 @@ def compare_command(arguments: Namespace) -> int:
         )
         show(compared.to_dict(), compared.table(arguments.format), arguments)
         return 0
-    results, failures = _load_results(arguments.results)
+    results, failures = _load_named_results(arguments.results)
     answered = list(filter(has_thresholds, results))
     others = [result for result in results if not has_thresholds(result)]
     _, scores, unscored = scores_and_failures(others, measure=arguments.measure)
@@ -131,7 +132,8 @@ def plot_command(arguments: Namespace) -> int:
     from psyprobe.plotting.scores import bar_panels, heat_map, ppd_curves
 
     mpl.use("agg")
-    results, failures = _load_results(arguments.results)
+    load = _load_named_results if arguments.over is None else _load_results
+    results, failures = load(arguments.results)
     figure: Any
     if arguments.over is not None:
         with typeset(arguments.width):
@@ -373,6 +375,14 @@ def _check_options(arguments: Namespace, option: str) -> None:
     """Refuse --published and --sort where no scoreboard is asked for."""
     if arguments.published or arguments.sort is not None:
         raise InputError(f"--published and --sort are for the scoreboard; add {option}")
+
+
+def _load_named_results(
+    paths: list[str],
+) -> tuple[list[xarray.Dataset], list[FailedScore]]:
+    """Load results as `_load_results` does, and name those of one observer apart."""
+    results, failures = _load_results(paths)
+    return name_apart(results), failures
 
 
 def _load_results(paths: list[str]) -> tuple[list[xarray.Dataset], list[FailedScore]]:

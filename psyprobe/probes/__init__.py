@@ -13,6 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from psyprobe.analysis.run_names import rename_observer
 from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.programs import run_file
 from psyprobe.running.protocol import labelled
@@ -283,11 +284,8 @@ def name_run(result: Dataset, label: str, started: str | None) -> Dataset:
     """
     if not label:
         return result
-    name = labelled(result.attrs["observer"], label)
-    named = result.assign_attrs(observer=name, label=label, started=started or "")
-    if "observer" in named.coords:
-        named["observer"] = ((), name, named["observer"].attrs)
-    return named
+    named = rename_observer(result, labelled(result.attrs["observer"], label))
+    return named.assign_attrs(label=label, started=started or "")
 
 
 def _entry_points() -> Mapping[str, EntryPoint]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from psyprobe.analysis.result_stimulus import page_of
+from psyprobe.analysis.run_names import name_apart
 from psyprobe.analysis.score import (
     OBSERVER,
     Score,
@@ -222,7 +223,7 @@ def _load(
                 )
                 for run in unfinished
             ]
-    return merge_results(results), failures
+    return name_apart(merge_results(results)), failures
 
 
 def _sections(results: Sequence[xr.Dataset]) -> list[_Section]:
