@@ -51,12 +51,15 @@ class Observer:
     guess: float
     lapse: float
 
-    def says(self, level: Level, rng: np.random.Generator) -> float:
+    def respond(self, level: Level, rng: np.random.Generator) -> float:
         x = np.log10(level.contrast) if level.contrast else -np.inf
-        seen = 1 / (
+        detection_probability = 1 / (
             1 + np.exp(-2 * np.log(19) * (x - self.threshold[level.value]) / self.width)
         )
-        return float(rng.random() < self.guess + (1 - self.guess - self.lapse) * seen)
+        return float(
+            rng.random()
+            < self.guess + (1 - self.guess - self.lapse) * detection_probability
+        )
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Outcome:
 
     @property
     def standard_error(self) -> float:
-        """Of `rmse`, over observers."""
+        """Return the standard error of `rmse` over observers."""
         square = (self.error**2).mean(axis=1)
         return float(square.std() / np.sqrt(square.size) / (2 * self.rmse))
 
@@ -92,21 +95,27 @@ def simulate(
     rng = np.random.default_rng(seed)
     rows: dict[int, list[np.ndarray]] = {mark: [] for mark in marks}
     for i in range(observers):
-        who = observer(rng)
+        simulated_observer = observer(rng)
         asking = design(i)
-        asked = 0
+        query_count = 0
         for mark in sorted(marks):
-            while asked < mark:
-                levels = asking.ask(min(at_once, mark - asked))
-                asked += len(levels)
+            while query_count < mark:
+                levels = asking.ask(min(at_once, mark - query_count))
+                query_count += len(levels)
                 for level in levels:
-                    asking.tell(level, who.says(level, rng))
-            found = asking.estimate()
-            truth = -np.array([who.threshold[f] for f in found.values])
-            inside = (found.low <= truth) & (truth <= found.high)
+                    asking.tell(level, simulated_observer.respond(level, rng))
+            estimate = asking.estimate()
+            truth = -np.array(
+                [simulated_observer.threshold[f] for f in estimate.values]
+            )
+            inside = (estimate.low <= truth) & (truth <= estimate.high)
             rows[mark].append(
                 np.stack(
-                    [truth - found.log10_sensitivity, found.high - found.low, inside]
+                    [
+                        truth - estimate.log10_sensitivity,
+                        estimate.high - estimate.low,
+                        inside,
+                    ]
                 )
             )
     stacked = {mark: np.array(values) for mark, values in rows.items()}
@@ -176,9 +185,9 @@ def quick_csf(**options: object) -> Callable[[int], QuickCSF]:
     )  # type: ignore
 
 
-def show(what: str, queries: int, outcome: Outcome, page: str) -> None:
+def show(label: str, queries: int, outcome: Outcome, page: str) -> None:
     print(
-        f"{what:<52} {queries:>7} {outcome.rmse:8.3f} ±{outcome.standard_error:.3f} "
+        f"{label:<52} {queries:>7} {outcome.rmse:8.3f} ±{outcome.standard_error:.3f} "
         f"{outcome.width.mean():9.2f} "
         f"{100 * outcome.covered.mean():7.1f} %   {page}",
         flush=True,
@@ -202,15 +211,15 @@ def quest_plus_table(observers: int, seeds: Sequence[int]) -> None:
         head(f"QUEST+, queries a frequency, seed {seed}, {observers} observers")
         for (width, guess), (page, n) in pages.items():
             label = f"width {width:g}, guess {guess:g}, lapse 0.02"
-            one = thresholds_of_the_page((4.0,), width, guess)
+            draw_observer = thresholds_of_the_page((4.0,), width, guess)
             for options, note in (
                 ({"catch": 0.0, "top": 0.0}, "no catch trials"),
                 ({}, "all counted"),
             ):
-                found = simulate(
-                    quest_plus((4.0,), **options), one, (n,), observers, seed
+                outcomes = simulate(
+                    quest_plus((4.0,), **options), draw_observer, (n,), observers, seed
                 )
-                show(f"{label}; 1 frequency, {note}", n, found[n], page)
+                show(f"{label}; 1 frequency, {note}", n, outcomes[n], page)
             six = thresholds_of_the_page(FREQUENCIES, width, guess)
             marks = [6 * n, 6 * 25] if guess > 0.1 else [6 * n]
             for mark, outcome in simulate(
@@ -226,14 +235,14 @@ def quest_plus_table(observers: int, seeds: Sequence[int]) -> None:
             12,
         )
         show("width 0.8, guess 0.02; 6 frequencies, 12 at once", 17, batch[102], "")
-        many = simulate(
+        outcomes = simulate(
             quest_plus(FREQUENCIES),
             population(FREQUENCIES),
             (102, 180),
             observers,
             seed,
         )
-        for mark, outcome in many.items():
+        for mark, outcome in outcomes.items():
             show(
                 "observers of all sorts; 6 frequencies, all counted",
                 mark // 6,
@@ -249,10 +258,10 @@ def quick_csf_table(observers: int, seeds: Sequence[int]) -> None:
             ("Watson-Malo", WATSON_MALO, {50: ".110", 60: ".099"}),
             ("flat, then rising", RISING, {50: ".098", 60: ".093"}),
         ):
-            found = simulate(
+            outcomes = simulate(
                 quick_csf(), curve(truth, 0.8, 0.02), (50, 60), observers, seed
             )
-            for mark, outcome in found.items():
+            for mark, outcome in outcomes.items():
                 show(
                     f"{name}; width 0.8, guess 0.02, lapse 0.02",
                     mark,
@@ -269,16 +278,18 @@ def speed_table() -> None:
     """Milliseconds a query, and those of the package questplus on the same grid and levels."""
     grid = default_grid(tuple(CONTRASTS))
     rng = np.random.default_rng(0)
-    who = thresholds_of_the_page((4.0,), 0.8, 0.02)(rng)
+    simulated_observer = thresholds_of_the_page((4.0,), 0.8, 0.02)(rng)
     print(
         f"\nTime a query, {int(np.prod(grid.shape))} parameter values, {CONTRASTS.size} "
         "contrasts, 1 frequency"
     )
     times = {}
-    for about in ("threshold", "all"):
-        asking = quest_plus((4.0,), about=about)(0)
-        times[f"QuestPlus(about={about!r})"] = milliseconds(
-            lambda asking=asking: asking.tell(*answered(asking, who, rng))
+    for target in ("threshold", "all"):
+        asking = quest_plus((4.0,), about=target)(0)
+        times[f"QuestPlus(about={target!r})"] = milliseconds(
+            lambda asking=asking: asking.tell(
+                *answered(asking, simulated_observer, rng)
+            )
         )
     asking = quick_csf()(0)
     six = curve(WATSON_MALO, 0.8, 0.02)(rng)
@@ -306,8 +317,12 @@ def speed_table() -> None:
 
         def ask_theirs() -> None:
             stimulus = theirs.next_stim
-            said = who.says(Level(4.0, 10 ** stimulus["intensity"]), rng)
-            theirs.update(stim=stimulus, outcome={"response": "yes" if said else "no"})
+            response = simulated_observer.respond(
+                Level(4.0, 10 ** stimulus["intensity"]), rng
+            )
+            theirs.update(
+                stim=stimulus, outcome={"response": "yes" if response else "no"}
+            )
 
         times["questplus, same grid"] = milliseconds(ask_theirs, 5)
     for name, value in times.items():
@@ -316,10 +331,10 @@ def speed_table() -> None:
 
 
 def answered(
-    asking: QuestPlus | QuickCSF, who: Observer, rng: np.random.Generator
+    asking: QuestPlus | QuickCSF, simulated_observer: Observer, rng: np.random.Generator
 ) -> tuple[Level, float]:
     (level,) = asking.ask(1)
-    return level, who.says(level, rng)
+    return level, simulated_observer.respond(level, rng)
 
 
 def milliseconds(step: Callable[[], None], rounds: int = 60) -> float:
@@ -345,12 +360,12 @@ def plan_table() -> None:
         (0.4, 0.02): {20: 0.734, 40: 0.449, 100: 0.244, 200: 0.149},
     }.items():
         for n, value in measured.items():
-            who = AssumedObserver(width, guess, 0.02)
-            found = expected_interval_width(
-                "constant", n, values=1, observer=who, catch=0.0
+            assumed_observer = AssumedObserver(width, guess, 0.02)
+            expected_width = expected_interval_width(
+                "constant", n, values=1, observer=assumed_observer, catch=0.0
             )
             print(
-                f"  width {width}, guess {guess:<4}  {n:>4} queries: expected {found:.3f}, "
+                f"  width {width}, guess {guess:<4}  {n:>4} queries: expected {expected_width:.3f}, "
                 f"measured {value:.3f}"
             )
 
@@ -360,12 +375,12 @@ if __name__ == "__main__":
     parser.add_argument("--observers", type=int, default=200)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--only", choices=("quest_plus", "quick_csf", "speed", "plan"))
-    asked = parser.parse_args()
-    if asked.only in (None, "speed"):
+    options = parser.parse_args()
+    if options.only in (None, "speed"):
         speed_table()
-    if asked.only in (None, "plan"):
+    if options.only in (None, "plan"):
         plan_table()
-    if asked.only in (None, "quest_plus"):
-        quest_plus_table(asked.observers, asked.seeds)
-    if asked.only in (None, "quick_csf"):
-        quick_csf_table(asked.observers, asked.seeds)
+    if options.only in (None, "quest_plus"):
+        quest_plus_table(options.observers, options.seeds)
+    if options.only in (None, "quick_csf"):
+        quick_csf_table(options.observers, options.seeds)

@@ -36,7 +36,7 @@ display  = { peak = 186.8805 }
 """
 
 
-def asked(readout: str, **mind: Any) -> Any:
+def run_every_prompt(readout: str, **mind: Any) -> Any:
     """A run of `hernandez2025`, every prompt."""
     experiment = load_experiment("hernandez2025")
     assert experiment.asking is not None
@@ -60,8 +60,8 @@ def main(folder: Path) -> None:
         plt.close("all")
 
     biased = {"guess": 0.25, "prompt_sd": 0.08}
-    text = asked("text", **biased)
-    likely = asked("p_yes", logit_sd=0.5, **biased)
+    text = run_every_prompt("text", **biased)
+    likely = run_every_prompt("p_yes", logit_sd=0.5, **biased)
     fitted = chat_csf(text)
     keep(
         "bias",

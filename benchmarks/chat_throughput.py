@@ -116,18 +116,21 @@ def questions(count: int) -> list[Inquiry]:
     ][:count]
 
 
-def requests(asked: list[Inquiry]) -> list[dict[str, Any]]:
+def requests(inquiries: list[Inquiry]) -> list[dict[str, Any]]:
     """What the bare client sends, encoded as far as memory allows."""
     urls: dict[int, str] = {}
-    for each in asked:
-        (image,) = each.images
+    for inquiry in inquiries:
+        (image,) = inquiry.images
         if id(image) not in urls:
             png = encode_png(eight_bit(image), noise=True)
             urls[id(image)] = f"data:image/png;base64,{base64.b64encode(png).decode()}"
     return [
-        {"model": MODEL, "messages": messages(each, [urls[id(each.images[0])]], "high")}
-        | settings(each.decoding, Dialect())
-        for each in asked
+        {
+            "model": MODEL,
+            "messages": messages(inquiry, [urls[id(inquiry.images[0])]], "high"),
+        }
+        | settings(inquiry.decoding, Dialect())
+        for inquiry in inquiries
     ]
 
 
@@ -141,7 +144,7 @@ def bare(url: str, ready: list[dict[str, Any]]) -> Spent:
             connector=aiohttp.TCPConnector(limit=0)
         ) as client:
 
-            async def one(request: dict[str, Any]) -> str:
+            async def post(request: dict[str, Any]) -> str:
                 async with (
                     slots,
                     client.post(f"{url}/chat/completions", json=request) as reply,
@@ -149,7 +152,7 @@ def bare(url: str, ready: list[dict[str, Any]]) -> Spent:
                     return str((await reply.json())["choices"][0]["message"]["content"])
 
             start = Spent.now()
-            await asyncio.gather(*(one(request) for request in ready))
+            await asyncio.gather(*(post(request) for request in ready))
             return Spent.now() - start
 
     return asyncio.run(everything())
@@ -158,19 +161,21 @@ def bare(url: str, ready: list[dict[str, Any]]) -> Spent:
 def put(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
     """Put inquiries as probes do."""
     (observer,) = observers.values()
-    asked: dict[int, Question] = {}
+    pending_questions: dict[int, Question] = {}
 
     def inquiries() -> Iterator[Inquiry]:
         for batch in batches:
-            asked[id(batch.work)] = batch.questions[0]
+            pending_questions[id(batch.work)] = batch.questions[0]
             yield batch.work
 
     for inquiry, answer in ask_all(observer, inquiries()):
-        yield Answered(asked.pop(id(inquiry)), {"reply": answer.to_dict()}, ())
+        yield Answered(
+            pending_questions.pop(id(inquiry)), {"reply": answer.to_dict()}, ()
+        )
 
 
 def ours(
-    observer: Any, asked: list[Inquiry], truth: Mapping[int, str]
+    observer: Any, inquiries: list[Inquiry], truth: Mapping[int, str]
 ) -> tuple[Spent, int]:
     """What psyprobe takes, a new store included, and how often the questions were sent."""
     me = observer.card.digest
@@ -178,7 +183,7 @@ def ours(
         Batch(
             (Question(f"{i // 25:032x}" * 2, f"{i % 25:032x}" * 2, me, "1"),), inquiry
         )
-        for i, inquiry in enumerate(asked)
+        for i, inquiry in enumerate(inquiries)
     ]
     start = Spent.now()
     with (
@@ -198,16 +203,16 @@ def ours(
                 writer,
             )
         spent = Spent.now() - start
-        assert len(keys) == len(asked), "a question was not answered exactly once"
-        sent = 0
+        assert len(keys) == len(inquiries), "a question was not answered exactly once"
+        attempts = 0
         answers = store.iterate_answers([batch.questions[0].key for batch in batches])
-        for inquiry, answer in zip(asked, answers, strict=True):
-            told = answer["reply"]["text"]
-            assert truth.get(id(inquiry), told) == told, (
+        for inquiry, answer in zip(inquiries, answers, strict=True):
+            text = answer["reply"]["text"]
+            assert truth.get(id(inquiry), text) == text, (
                 "an answer is not that question's"
             )
-            sent += answer["reply"]["attempts"]
-    return spent, sent
+            attempts += answer["reply"]["attempts"]
+    return spent, attempts
 
 
 def memory(count: int) -> None:
@@ -219,16 +224,20 @@ def memory(count: int) -> None:
             f"openai:{MODEL}", base_url=sound, concurrency=CONCURRENCY
         ) as observer,
     ):
-        few = questions(2500)
+        inquiries = questions(2500)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         spent, _ = ours(
             observer,
-            [replace(each) for _ in range(-(-count // 2500)) for each in few][:count],
+            [
+                replace(inquiry)
+                for _ in range(-(-count // 2500))
+                for inquiry in inquiries
+            ][:count],
             {},
         )
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"{count} questions in {spent.clock:.0f} s: {most / 1024:.0f} MB at most (at most 400 MB), ",
+        f"{count} questions in {spent.clock:.0f} s: {peak_memory / 1024:.0f} MB at most (at most 400 MB), ",
         end="",
     )
     print(f"{before / 1024:.0f} MB of them before the first, its images among them")
@@ -239,12 +248,12 @@ def main() -> None:
     if sys.argv[3:] == ["memory"]:
         memory(count)
         return
-    asked = questions(count)
-    ready = requests(asked)
+    inquiries = questions(count)
+    ready = requests(inquiries)
     in_process = load_observer(MODEL)
     truth = {
         id(q): in_process.answer(q.images, q.prompt, decoding=q.decoding).text
-        for q in asked
+        for q in inquiries
     }
     spent: dict[str, list[Spent]] = {"bare": [], "psyprobe": [], "psyprobe, faults": []}
     with server() as sound, server(*FAULTS) as faulty:
@@ -255,21 +264,26 @@ def main() -> None:
             f"openai:{MODEL}", base_url=faulty, concurrency=CONCURRENCY
         )
         bare(sound, ready[:50])
-        ours(to_sound, asked[:50], truth)
+        ours(to_sound, inquiries[:50], truth)
         for first in range(0, count, ROUND):
             part = slice(first, first + ROUND)
             spent["bare"].append(bare(sound, ready[part]))
-            spent["psyprobe"].append(ours(to_sound, asked[part], truth)[0])
-        around = [ours(to_sound, asked, truth)[0]]
-        took, sent = ours(to_faulty, asked, truth)
-        around.append(ours(to_sound, asked, truth)[0])
+            spent["psyprobe"].append(ours(to_sound, inquiries[part], truth)[0])
+        around = [ours(to_sound, inquiries, truth)[0]]
+        took, attempts = ours(to_faulty, inquiries, truth)
+        around.append(ours(to_sound, inquiries, truth)[0])
         spent["psyprobe, faults"].append(took)
         to_sound.close()
         to_faulty.close()
-    total = {name: sum(each.clock for each in some) for name, some in spent.items()}
-    for name, some in spent.items():
-        rounds = ", ".join(f"{each.clock:.1f}" for each in some)
-        processor = 1e3 * sum(each.processor for each in some) / count
+    total = {
+        name: sum(measurement.clock for measurement in measurements)
+        for name, measurements in spent.items()
+    }
+    for name, measurements in spent.items():
+        rounds = ", ".join(f"{measurement.clock:.1f}" for measurement in measurements)
+        processor = (
+            1e3 * sum(measurement.processor for measurement in measurements) / count
+        )
         print(
             f"{name:17} {total[name]:6.1f} s ({rounds}), {count / total[name]:6.1f} questions/s",
             end="; ",
@@ -288,13 +302,13 @@ def main() -> None:
     )
     print(f"median of the rounds {median:.2f} (at least {bar})")
     print(f"processor beyond the bare client's: {beyond:.2f} ms a question (at most 1)")
-    without = statistics.mean(each.clock for each in around)
+    without = statistics.mean(measurement.clock for measurement in around)
     print(
         f"time with faults: {took.clock / without:.2f} times the {without:.1f} s without (at "
         "most 1.6)"
     )
     print(
-        f"each of {count} questions answered once; with faults they were sent {sent} times"
+        f"each of {count} questions answered once; with faults they were sent {attempts} times"
     )
 
 

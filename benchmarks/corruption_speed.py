@@ -35,7 +35,7 @@ ROUNDS = 9
 
 def peers() -> dict[str, dict[str, Callable[[Any], Any]]]:
     """What each peer has, by dimension, at mid strength."""
-    found: dict[str, dict[str, Callable[[Any], Any]]] = {
+    functions_by_package: dict[str, dict[str, Callable[[Any], Any]]] = {
         "imagecorruptions": {},
         "albumentations": {},
     }
@@ -57,7 +57,7 @@ def peers() -> dict[str, dict[str, Callable[[Any], Any]]]:
             "contrast_change": "contrast",
         }
         for ours, theirs in names.items():
-            found["imagecorruptions"][ours] = lambda image, name=theirs: (
+            functions_by_package["imagecorruptions"][ours] = lambda image, name=theirs: (
                 imagecorruptions.corrupt(image, corruption_name=name, severity=3)
             )
     except ImportError as error:
@@ -110,12 +110,12 @@ def peers() -> dict[str, dict[str, Callable[[Any], Any]]]:
             "color_shift": a.ChromaticAberration(p=1),
         }
         for ours, transform in transforms.items():
-            found["albumentations"][ours] = lambda image, do=transform: do(image=image)[
-                "image"
-            ]
+            functions_by_package["albumentations"][ours] = lambda image, do=transform: (
+                do(image=image)["image"]
+            )
     except (ImportError, TypeError, ValueError) as error:
         print(f"albumentations is left out: {error}")
-    return found
+    return functions_by_package
 
 
 def former(image: Any) -> dict[str, Callable[[], Any]]:
@@ -150,17 +150,17 @@ def former(image: Any) -> dict[str, Callable[[], Any]]:
 def measured(image: Any) -> dict[str, dict[str, float]]:
     """The least processor time of each dimension in ms, by whose it is; all take turns."""
     cv2.setNumThreads(1)
-    others = peers()
+    functions_by_package = peers()
     before = former(image)
-    found = {}
+    timings = {}
     for name in dimensions():
         works: dict[str, Callable[[], Any]] = {
             "psyprobe": lambda name=name: corrupt(image, name, "mid")
         }
         works |= {
-            package: lambda do=known[name]: do(image)
-            for package, known in others.items()
-            if name in known
+            package: lambda do=functions[name]: do(image)
+            for package, functions in functions_by_package.items()
+            if name in functions
         }
         works |= {"before": before[name]} if name in before else {}
         slowest = max(clock(work) for work in [*works.values(), *works.values()])
@@ -169,8 +169,8 @@ def measured(image: Any) -> dict[str, dict[str, float]]:
         turns = [
             {key: clock(work) for key, work in works.items()} for _ in range(rounds)
         ]
-        found[name] = {key: min(turn[key] for turn in turns) for key in works}
-    return found
+        timings[name] = {key: min(turn[key] for turn in turns) for key in works}
+    return timings
 
 
 def photograph() -> Any:
@@ -184,32 +184,32 @@ def rows() -> list[tuple[str, str, float, float]]:
         "8-bit photograph of 512 x 384 px, mid strength, one image, one thread, "
         "processor time, best of rounds in turn"
     )
-    found = measured(photograph())
-    beside = [
-        each["albumentations"] / each["psyprobe"]
-        for each in found.values()
-        if "albumentations" in each
+    timings = measured(photograph())
+    speed_ratios = [
+        milliseconds["albumentations"] / milliseconds["psyprobe"]
+        for milliseconds in timings.values()
+        if "albumentations" in milliseconds
     ]
     listed = [
         (
-            f"corruptions at least as fast as albumentations, share of {len(beside)}",
+            f"corruptions at least as fast as albumentations, share of {len(speed_ratios)}",
             condition,
-            float(np.mean(np.array(beside) >= 1)),
+            float(np.mean(np.array(speed_ratios) >= 1)),
             14 / 17,
         )
     ]
-    for name, each in found.items():
-        if "albumentations" in each:
-            times = each["albumentations"] / each["psyprobe"]
+    for name, milliseconds in timings.items():
+        if "albumentations" in milliseconds:
+            times = milliseconds["albumentations"] / milliseconds["psyprobe"]
             listed.append(
                 (f"{name}, times as fast as albumentations", condition, times, 1.0)
             )
-        if "before" in each:
+        if "before" in milliseconds:
             listed.append(
                 (
                     f"{name}, times as fast as before",
                     condition,
-                    each["before"] / each["psyprobe"],
+                    milliseconds["before"] / milliseconds["psyprobe"],
                     2.0,
                 )
             )
@@ -228,24 +228,25 @@ def main() -> None:
         f"{'ms, 512 x 384, one thread':26} {'psyprobe':>9} "
         + " ".join(f"{package:>18}" for package in packages)
     )
-    found = measured(photograph())
-    for name, each in found.items():
+    timings = measured(photograph())
+    for name, milliseconds in timings.items():
         cells = [
-            f"{each[package]:.2f} ({each[package] / each['psyprobe']:.2f} x)"
-            if package in each
+            f"{milliseconds[package]:.2f} ({milliseconds[package] / milliseconds['psyprobe']:.2f} x)"
+            if package in milliseconds
             else "-"
             for package in packages
         ]
         print(
-            f"{name:26} {each['psyprobe']:9.2f} "
+            f"{name:26} {milliseconds['psyprobe']:9.2f} "
             + " ".join(f"{cell:>18}" for cell in cells),
             flush=True,
         )
     for package in packages:
         slower = [
             name
-            for name, each in found.items()
-            if package in each and each[package] < each["psyprobe"]
+            for name, milliseconds in timings.items()
+            if package in milliseconds
+            and milliseconds[package] < milliseconds["psyprobe"]
         ]
         print(f"slower than {package}: {', '.join(slower) or 'none'}")
 

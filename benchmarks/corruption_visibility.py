@@ -55,11 +55,11 @@ def main() -> None:
         f"{'':24} {'JOD at low':>10} {'mid':>6} {'high':>6}   parameter at 1 JOD (low)"
     )
     for name, dimension in dimensions().items():
-        found = [
+        photograph_losses = [
             visible_loss(photograph, name, STRENGTHS, metric=metric)
             for photograph in photographs
         ]
-        losses[name] = np.mean(found, axis=0)
+        losses[name] = np.mean(photograph_losses, axis=0)
         parameter = parameter_of_one_jod(photographs[1], name, metric)
         quality = " ".join(f"{10 - loss:6.2f}" for loss in losses[name])
         print(

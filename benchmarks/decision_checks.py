@@ -81,8 +81,8 @@ class Encoder:
     def features(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Draw the features of fields of noise."""
         noise = SD * rng.normal(size=(*shape, SIZE * SIZE))
-        own = rng.normal(size=(*shape, len(self.weights)))
-        return noise @ self.weights.T + self.late_sd * own
+        late_noise = rng.normal(size=(*shape, len(self.weights)))
+        return noise @ self.weights.T + self.late_sd * late_noise
 
     def right(self, contrasts: np.ndarray, seed: int) -> np.ndarray:
         """Train a stage, and count its right answers of two intervals at each contrast."""

@@ -125,7 +125,7 @@ class Curve:
     page: str
     observer: str
     layer: str
-    #: Of the noise, deg².
+    #: Noise power density, deg².
     density: float
     page_digest: str
     observer_digest: str
@@ -218,7 +218,7 @@ def read_csf(rows: pd.DataFrame, page: str) -> xr.Dataset:
     columns = {name: rows[name].to_numpy() for name in MEASURED}
     density = rows["noise_density_deg2"].to_numpy()
     ideal = np.sqrt(columns["efficiency"]) / columns["sensitivity"]
-    # Of a contrast of 1, deg²; without noise as in the strongest.
+    # Energy at a contrast of 1, deg²; without noise, that in the strongest noise.
     energy = d_prime_at(0.75, 2) ** 2 * density / ideal**2
     energy = np.where(density > 0, energy, energy[-1])
     columns |= {
@@ -316,8 +316,8 @@ def figure(noisy: Sequence[Curve], curves: Sequence[Curve]) -> Figure:
     """Sensitivity and efficiency over frequency, and energy over the density of noise."""
     amplified = [curve for curve in curves if curve.page == PAGES[1]]
     count = 3 if amplified else 2
-    drawn = Figure(figsize=(4.6 * count, 5.2), layout="constrained")
-    panels = drawn.subplots(1, count)
+    figure = Figure(figsize=(4.6 * count, 5.2), layout="constrained")
+    panels = figure.subplots(1, count)
     labels = list(dict.fromkeys(curve.label for curve in noisy))
     colours = style.library["tableau-colorblind10"]["axes.prop_cycle"].by_key()["color"]
     for panel, variable in zip(panels, ("sensitivity", "efficiency"), strict=False):
@@ -346,7 +346,7 @@ def figure(noisy: Sequence[Curve], curves: Sequence[Curve]) -> Figure:
     panels[1].set_ylabel("Efficiency")
     if amplified:
         draw_amplifiers(panels[2], amplified, dict(zip(labels, colours, strict=False)))
-    drawn.legend(
+    figure.legend(
         *panels[0].get_legend_handles_labels(),
         loc="outside lower center",
         ncols=4,
@@ -360,7 +360,7 @@ def figure(noisy: Sequence[Curve], curves: Sequence[Curve]) -> Figure:
         fontsize="x-small",
         loc="lower left",
     )
-    return drawn
+    return figure
 
 
 def people_handles(panel: Axes) -> list[tuple[Any, str]]:

@@ -46,11 +46,11 @@ from tests.testing.planted import (
 
 
 def judge(
-    image: Image, asked: Specification, space: str, scene: Scene
+    image: Image, specification: Specification, space: str, scene: Scene
 ) -> tuple[str, ...] | None:
     """Names of the causes; None if it passes."""
     try:
-        assert_calibrated(image, asked, space=space, display=scene.display)
+        assert_calibrated(image, specification, space=space, display=scene.display)
     except CalibrationError as error:
         return tuple(cause.name for cause in error.causes)
     except InputError as error:
@@ -63,55 +63,55 @@ def judge(
 def right_cases(count: int, seed: int) -> Counter[str]:
     """What is said of right images."""
     rng = np.random.default_rng(seed)
-    said = Counter[str]()
+    verdicts = Counter[str]()
     for index in range(count):
         scene = any_scene(rng)
         kind = ("gabor", "grating", "disc")[index % 3]
         form = FORMS[index % len(FORMS)]
-        light, asked = right(scene, kind)
+        light, specification = right(scene, kind)
         image, space = handed_over(light, form, scene)
-        causes = judge(image, asked, space, scene)
+        causes = judge(image, specification, space, scene)
         if causes is None:
-            said["passed"] += 1
+            verdicts["passed"] += 1
         elif "bits" in form and causes == (f"{form.split()[0]}-bit rounding",):
-            said[f"{form}: rounding named"] += 1
+            verdicts[f"{form}: rounding named"] += 1
         else:
-            said["FALSE ALARM"] += 1
-            print(f"{form} {asked!r} on {scene.display}: {causes}", flush=True)
-    return said
+            verdicts["FALSE ALARM"] += 1
+            print(f"{form} {specification!r} on {scene.display}: {causes}", flush=True)
+    return verdicts
 
 
 def faulty_cases(count: int, seed: int) -> dict[str, Counter[str]]:
     """What is said of images with each fault."""
     rng = np.random.default_rng(seed)
-    said: dict[str, Counter[str]] = defaultdict(Counter)
+    verdicts: dict[str, Counter[str]] = defaultdict(Counter)
     for index in range(count):
         fault = PLANTED[index % len(PLANTED)]
         scene = with_room(fault, any_scene(rng))
         try:
-            image, asked, space = fault.make(scene)
+            image, specification, space = fault.make(scene)
         except InputError:
             continue
-        causes = judge(image, asked, space, scene)
-        said[fault.what][_verdict(fault, causes)] += 1
-    return said
+        causes = judge(image, specification, space, scene)
+        verdicts[fault.description][_verdict(fault, causes)] += 1
+    return verdicts
 
 
 def encoded_cases(count: int, seed: int) -> dict[str, Counter[str]]:
     """What is said of each fault of encoding on each kind of screen."""
     rng = np.random.default_rng(seed)
-    said: dict[str, Counter[str]] = defaultdict(Counter)
+    verdicts: dict[str, Counter[str]] = defaultdict(Counter)
     for screen in SCREENS:
         faults = ENCODED + ENCODED_BY_GUN * screen.startswith("three guns")
         for index in range(count):
             fault = faults[index % len(faults)]
             scene = replace(with_room(fault, any_scene(rng)), screen=screen)
-            image, asked, space = fault.make(scene)
+            image, specification, space = fault.make(scene)
             if index // len(faults) % 2:
                 image = np.rint(255 * np.clip(image, 0, 1)).astype(np.uint8)
-            causes = judge(image, asked, space, scene)
-            said[f"{screen}: {fault.what}"][_verdict(fault, causes)] += 1
-    return said
+            causes = judge(image, specification, space, scene)
+            verdicts[f"{screen}: {fault.description}"][_verdict(fault, causes)] += 1
+    return verdicts
 
 
 def _verdict(fault: Planted, causes: tuple[str, ...] | None) -> str:
@@ -136,12 +136,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     begun = time.process_time()
-    for what, number in right_cases(arguments.right, arguments.seed).items():
-        print(f"right: {what}: {number}")
-    for what, said in faulty_cases(arguments.faulty, arguments.seed).items():
-        print(f"{what}: {dict(said)}")
-    for what, said in encoded_cases(arguments.encoded, arguments.seed).items():
-        print(f"{what}: {dict(said)}")
+    for label, number in right_cases(arguments.right, arguments.seed).items():
+        print(f"right: {label}: {number}")
+    for label, verdicts in faulty_cases(arguments.faulty, arguments.seed).items():
+        print(f"{label}: {dict(verdicts)}")
+    for label, verdicts in encoded_cases(arguments.encoded, arguments.seed).items():
+        print(f"{label}: {dict(verdicts)}")
     print(f"{time.process_time() - begun:.0f} s of processor time")
 
 

@@ -112,8 +112,8 @@ class Reader:
 
     #: File name.
     name: str
-    #: What it reads in a whole file.
-    whole: Callable[[Path], bytes]
+    #: Writes a valid file into a folder, and returns its content.
+    write_whole: Callable[[Path], bytes]
     #: Reads the file of this path.
     read: Callable[[Path], Any]
 
@@ -165,17 +165,17 @@ def rendered(name: str) -> Callable[[Path], bytes]:
 
 def run_command(*arguments: str) -> None:
     """A command, whose one line is raised as what it says; a line that confesses is a fault."""
-    said = io.StringIO()
-    with redirect_stdout(io.StringIO()), redirect_stderr(said):
+    error_output = io.StringIO()
+    with redirect_stdout(io.StringIO()), redirect_stderr(error_output):
         code = command(arguments)
     if (
-        "did not foresee" in said.getvalue()
+        "did not foresee" in error_output.getvalue()
         or code not in (0, 1, 2)
-        or (code == 2 and said.getvalue().count("\n") != 1)
+        or (code == 2 and error_output.getvalue().count("\n") != 1)
     ):
-        raise FaultError(said.getvalue())
+        raise FaultError(error_output.getvalue())
     if code == 2:
-        raise PsyprobeError(said.getvalue())
+        raise PsyprobeError(error_output.getvalue())
 
 
 def checked(path: Path) -> None:
@@ -227,12 +227,12 @@ READERS = {
     "store": Reader(
         "a.sqlite",
         stored("a.sqlite"),
-        lambda path: [score_layers(one) for one in load_results(path)],
+        lambda path: [score_layers(result) for result in load_results(path)],
     ),
     "result": Reader(
         "a.nc",
         stored("a.nc"),
-        lambda path: [score_layers(one) for one in load_results(path)],
+        lambda path: [score_layers(result) for result in load_results(path)],
     ),
     "png": Reader("a.png", rendered("a.png"), checked),
     "npy": Reader("a.npy", rendered("a.npy"), checked),
@@ -266,37 +266,39 @@ READERS = {
 }
 
 
-def edited(whole: bytes) -> st.SearchStrategy[bytes]:
+def edited(content: bytes) -> st.SearchStrategy[bytes]:
     """The file after a few edits."""
     piece = st.binary(max_size=8) | st.sampled_from(TOKENS)
     kind = st.sampled_from(["cut", "overwrite", "insert", "remove", "double"])
-    edit = st.tuples(kind, st.integers(0, len(whole)), piece, st.integers(0, 64))
-    return st.lists(edit, min_size=1, max_size=6).map(lambda edits: after(whole, edits))
+    edit = st.tuples(kind, st.integers(0, len(content)), piece, st.integers(0, 64))
+    return st.lists(edit, min_size=1, max_size=6).map(
+        lambda edits: after(content, edits)
+    )
 
 
-def after(whole: bytes, edits: list[tuple[str, int, bytes, int]]) -> bytes:
+def after(content: bytes, edits: list[tuple[str, int, bytes, int]]) -> bytes:
     for kind, at, piece, length in edits:
         end = {
-            "cut": len(whole),
+            "cut": len(content),
             "overwrite": at + len(piece),
             "insert": at,
             "remove": at + length,
             "double": at,
         }[kind]
-        put = {
+        replacement = {
             "cut": b"",
             "overwrite": piece,
             "insert": piece,
             "remove": b"",
-            "double": whole[at : at + length],
+            "double": content[at : at + length],
         }[kind]
-        whole = whole[:at] + put + whole[end:]
-    return whole
+        content = content[:at] + replacement + content[end:]
+    return content
 
 
 def fault(reader: Reader, folder: Path, content: bytes) -> str | None:
-    """Where and how a reader fails on a file other than by saying what is wrong; None where it does
-    not."""
+    """Say where and how a reader fails on a file, other than by saying what is wrong with it; None
+    if it does not."""
     path = folder / reader.name
     path.write_bytes(content)
     signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
@@ -310,9 +312,9 @@ def fault(reader: Reader, folder: Path, content: bytes) -> str | None:
         return f"no end within {MOST_SECONDS} s"
     except Exception as error:
         frames = [
-            each
-            for each in traceback.extract_tb(error.__traceback__)
-            if "psyprobe" in Path(each.filename).parts
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if "psyprobe" in Path(frame.filename).parts
         ]
         place = (
             f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: "
@@ -329,7 +331,7 @@ def fuzz(name: str, seconds: float, output: Path) -> int:
     """Try a reader for some time; the number of its faults, each of which is told and kept."""
     reader = READERS[name]
     ends = time.monotonic() + seconds
-    found: set[str] = set()
+    fault_keys: set[str] = set()
     smallest: dict[str, bytes] = {}
     tried = rounds = 0
 
@@ -339,14 +341,14 @@ def fuzz(name: str, seconds: float, output: Path) -> int:
             return
         tried += 1
         where = fault(reader, folder, content)
-        if where is not None and key_of(where) not in found:
+        if where is not None and key_of(where) not in fault_keys:
             smallest[where] = min(smallest.get(where, content), content, key=len)
             raise FaultError(where)
 
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        whole = reader.whole(folder)
-        assert (why := fault(reader, folder, whole)) is None, (
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        valid_content = reader.write_whole(folder)
+        assert (why := fault(reader, folder, valid_content)) is None, (
             f"{name}: the whole file cannot be read: {why}"
         )
         tries = settings(
@@ -363,22 +365,22 @@ def fuzz(name: str, seconds: float, output: Path) -> int:
             with suppress(FaultError, Flaky):
                 seed(rounds)(
                     tries(
-                        given(content=edited(whole))(
+                        given(content=edited(valid_content))(
                             lambda content: attempt(folder, content)
                         )
                     )
                 )()
             rounds += 1
             for where, content in smallest.items():
-                if key_of(where) not in found:
-                    found.add(key_of(where))
+                if key_of(where) not in fault_keys:
+                    fault_keys.add(key_of(where))
                     output.mkdir(parents=True, exist_ok=True)
-                    kept = output / f"{name}-{len(found)}-{reader.name}"
-                    kept.write_bytes(content)
-                    print(f"  {name}: {where} ({kept})", flush=True)
+                    case_path = output / f"{name}-{len(fault_keys)}-{reader.name}"
+                    case_path.write_bytes(content)
+                    print(f"  {name}: {where} ({case_path})", flush=True)
             smallest.clear()
-    print(f"{name}: {tried} files, {len(found)} faults", flush=True)
-    return len(found)
+    print(f"{name}: {tried} files, {len(fault_keys)} faults", flush=True)
+    return len(fault_keys)
 
 
 def key_of(where: str) -> str:
@@ -407,14 +409,14 @@ def main() -> int:
         default=Path("fuzz-faults"),
         help="folder (default %(default)s)",
     )
-    given_ = parser.parse_args()
+    options = parser.parse_args()
 
     def hung(*_: object) -> None:
         raise HungError
 
     signal.signal(signal.SIGALRM, hung)
     return int(
-        sum(fuzz(name, given_.seconds, given_.output) for name in given_.readers) > 0
+        sum(fuzz(name, options.seconds, options.output) for name in options.readers) > 0
     )
 
 

@@ -72,7 +72,7 @@ def page_of(kind: str, conditions: int, folder: Path) -> Path:
 def measured(work: str, conditions: int, folder: Path) -> dict[str, Any]:
     """One measurement in a process of its own: processor seconds, largest memory, bytes of the
     store."""
-    what, kind, *_ = work.split()
+    action, kind, *_ = work.split()
     page = page_of(kind, conditions, folder)
     store = folder / f"{kind}_{conditions}.sqlite"
     code = (
@@ -89,7 +89,7 @@ def measured(work: str, conditions: int, folder: Path) -> dict[str, Any]:
         sys.executable,
         "-c",
         code,
-        what,
+        action,
         str(page),
         OBSERVERS[kind],
         str(store),
@@ -98,7 +98,7 @@ def measured(work: str, conditions: int, folder: Path) -> dict[str, Any]:
     with subprocess.Popen(
         arguments, env=environment, stdout=subprocess.PIPE, text=True
     ) as child:
-        told = child.stdout.read() if child.stdout else ""
+        output = child.stdout.read() if child.stdout else ""
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = status
     if status:
@@ -107,25 +107,25 @@ def measured(work: str, conditions: int, folder: Path) -> dict[str, Any]:
         "work": work,
         "conditions": conditions,
         "seconds": round(used.ru_utime + used.ru_stime, 2),
-        "megabytes": int(told.split()[-1]) // 1024,
+        "megabytes": int(output.split()[-1]) // 1024,
         "store_bytes": store.stat().st_size if store.exists() else 0,
     }
 
 
-def grown(most: int, plans: int) -> list[dict[str, Any]]:
-    """All measurements; `most` conditions are run, and `plans` planned."""
-    found = []
+def grown(run_limit: int, plans: int) -> list[dict[str, Any]]:
+    """Return all measurements; `run_limit` conditions are run, and `plans` planned."""
+    measurements = []
     with tempfile.TemporaryDirectory() as folder:
         for conditions in (1000, 10_000, 100_000, 1_000_000):
             for work in WORK:
-                asked = work.startswith("run") or work.endswith("again")
-                if conditions <= (most if asked else plans):
-                    found.append(measured(work, conditions, Path(folder)))
-                    print(json.dumps(found[-1]), flush=True)
-    return found
+                is_run = work.startswith("run") or work.endswith("again")
+                if conditions <= (run_limit if is_run else plans):
+                    measurements.append(measured(work, conditions, Path(folder)))
+                    print(json.dumps(measurements[-1]), flush=True)
+    return measurements
 
 
-def draw(found: list[dict[str, Any]], path: Path) -> None:
+def draw(measurements: list[dict[str, Any]], path: Path) -> None:
     """Processor time, memory and store over the number of questions."""
     import matplotlib.pyplot as plt
 
@@ -135,7 +135,7 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
         axes, ("seconds", "megabytes", "store_bytes"), titles, strict=True
     ):
         for i, work in enumerate(WORK):
-            rows = [row for row in found if row["work"] == work]
+            rows = [row for row in measurements if row["work"] == work]
             if name == "store_bytes":
                 if not work.startswith("run") or work.endswith("again"):
                     continue
@@ -181,14 +181,14 @@ def main() -> None:
     )
     parser.add_argument("-o", "--output", type=Path, default=Path())
     options = parser.parse_args()
-    found = (
+    measurements = (
         json.loads(options.draw.read_text())
         if options.draw
         else grown(options.most, options.plans)
     )
     if not options.draw:
-        (options.output / "growth.json").write_text(json.dumps(found, indent=1))
-    draw(found, options.output / "scaling.png")
+        (options.output / "growth.json").write_text(json.dumps(measurements, indent=1))
+    draw(measurements, options.output / "scaling.png")
     print(
         "largest memory of this process: "
         f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB"

@@ -53,14 +53,14 @@ class Row:
 
     kind: str
     case: str
-    held: np.ndarray
+    covered: np.ndarray
     length: np.ndarray
-    #: Of all, those without a number.
+    #: Share of all intervals without a number.
     lost: float = 0.0
 
     def __str__(self) -> str:
-        n = self.held.size
-        share = self.held.mean()
+        n = self.covered.size
+        share = self.covered.mean()
         length = np.median(self.length)
         return (
             f"| {self.kind} | {self.case} | {n} | {100 * share:.1f} ± "
@@ -80,9 +80,10 @@ def drawn_curves(
     threshold = rng.uniform(-2.3, -1.7, size)
     width = rng.uniform(*widths, size)
     guess, lapse = (
-        rng.uniform(0, most, size) if rates else np.zeros(size) for most in (0.2, 0.06)
+        rng.uniform(0, maximum, size) if rates else np.zeros(size)
+        for maximum in (0.2, 0.06)
     )
-    true = (each[:, None] for each in (threshold, width, guess, lapse))
+    true = (parameter[:, None] for parameter in (threshold, width, guess, lapse))
     return (
         threshold,
         width,
@@ -94,21 +95,25 @@ def of_fit(
     kind: str, case: str, fit, threshold: np.ndarray, width: np.ndarray
 ) -> Iterator[Row]:
     """Rows of threshold and width; of a step's threshold beside them."""
-    told = np.isin(fit.status, WITH_THRESHOLD)
+    has_threshold = np.isin(fit.status, WITH_THRESHOLD)
     for name, truth, low, high in (
         ("threshold", threshold, fit.log10_threshold_low, fit.log10_threshold_high),
         ("width", width, fit.log10_width_low, fit.log10_width_high),
     ):
-        held = (low <= truth) & (truth <= high)
+        covered = (low <= truth) & (truth <= high)
         yield Row(
-            f"{name}, {kind}", case, held[told], (high - low)[told], 1 - told.mean()
+            f"{name}, {kind}",
+            case,
+            covered[has_threshold],
+            (high - low)[has_threshold],
+            1 - has_threshold.mean(),
         )
         step = np.isin(fit.status, ("separable", "quasi_separable"))
         if name == "threshold" and step.sum() >= 20:
             yield Row(
                 f"{name}, {kind}",
                 f"{case}: steps alone",
-                held[step],
+                covered[step],
                 (high - low)[step],
             )
 
@@ -131,23 +136,23 @@ def psychometric(rng: np.random.Generator, size: int) -> Iterator[Row]:
             width,
         )
         if trials == 10 and widths is BROAD:
-            some = slice(size // 4)
+            subset = slice(size // 4)
             fit = fit_psychometric(
                 10**LEVELS,
-                yes[some],
+                yes[subset],
                 trials,
                 interval="bootstrap",
                 resamples=199,
                 **how,
             )
-            yield from of_fit("bootstrap", name, fit, threshold[some], width[some])
+            yield from of_fit("bootstrap", name, fit, threshold[subset], width[subset])
     threshold = rng.uniform(-2.3, -1.7, size)
     width = rng.uniform(*BROAD, size)
-    yes, asked, levels = staircase(rng, threshold, width, 100)
+    yes, trial_counts, levels = staircase(rng, threshold, width, 100)
     yield from of_fit(
         "profile",
         "staircase, 100 trials",
-        fit_psychometric(10**levels, yes, asked),
+        fit_psychometric(10**levels, yes, trial_counts),
         threshold,
         width,
     )
@@ -159,22 +164,22 @@ def staircase(
     """Two yes down, one no up, in steps of 0.1 log10: counts, shape (observers, levels)."""
     levels = np.arange(-35, -4) / 10
     size = threshold.size
-    yes, asked = np.zeros((2, size, levels.size))
+    yes, trial_counts = np.zeros((2, size, levels.size))
     place = np.full(size, levels.size - 1)
     run = np.zeros(size, dtype=int)
-    each = np.arange(size)
+    curves = np.arange(size)
     for _ in range(trials):
         rate = psychometric_function(
             levels[place], threshold, width, function="logistic"
         )
-        said = rng.random(size) < rate
-        asked[each, place] += 1
-        yes[each, place] += said
-        run = np.where(said, run + 1, 0)
-        step = np.where(~said, 1, np.where(run == 2, -1, 0))
+        responses = rng.random(size) < rate
+        trial_counts[curves, place] += 1
+        yes[curves, place] += responses
+        run = np.where(responses, run + 1, 0)
+        step = np.where(~responses, 1, np.where(run == 2, -1, 0))
         run[run == 2] = 0
         place = np.clip(place + step, 0, levels.size - 1)
-    return yes, asked, levels
+    return yes, trial_counts, levels
 
 
 def short_staircases(rng: np.random.Generator, size: int) -> Iterator[Row]:
@@ -195,13 +200,15 @@ def short_staircases(rng: np.random.Generator, size: int) -> Iterator[Row]:
         for _ in range(max(1, size // conditions)):
             threshold = rng.uniform(-2.2, -0.9, conditions)
             width = 10 ** rng.normal(np.log10(median), spread, conditions)
-            right, asked, levels = choices_by_staircase(rng, threshold, width, trials)
+            right, trial_counts, levels = choices_by_staircase(
+                rng, threshold, width, trials
+            )
             truth.append(threshold)
             for kind in kinds:
                 fit = fit_psychometric(
                     10**levels,
                     right,
-                    asked,
+                    trial_counts,
                     guess=0.5,
                     lapse="fit",
                     shared=(-1,),
@@ -211,15 +218,15 @@ def short_staircases(rng: np.random.Generator, size: int) -> Iterator[Row]:
         true = np.concatenate(truth)
         for kind in kinds:
             low, high = np.concatenate(ends[kind], axis=-1)
-            told = ~np.isnan(low)
-            is_open = np.isinf(high[told]).mean()
+            has_interval = ~np.isnan(low)
+            is_open = np.isinf(high[has_interval]).mean()
             yield Row(
                 f"threshold, {kind}",
                 f"staircase, two intervals, {trials} trials, {conditions} conditions, widths "
                 f"{median:g} × 10^±{spread:g}; {100 * is_open:.0f} % open above",
-                ((low <= true) & (true <= high))[told],
-                (high - low)[told],
-                1 - told.mean(),
+                ((low <= true) & (true <= high))[has_interval],
+                (high - low)[has_interval],
+                1 - has_interval.mean(),
             )
 
 
@@ -230,7 +237,7 @@ def choices_by_staircase(
     levels = np.arange(-40, 1) / 10
     place = np.rint((threshold + 4.5) * 10).astype(int)
     size = threshold.size
-    right, asked = np.zeros((2, size, levels.size))
+    right, trial_counts = np.zeros((2, size, levels.size))
     run = np.zeros(size, dtype=int)
     curves = np.arange(size)
     for _ in range(trials):
@@ -238,13 +245,13 @@ def choices_by_staircase(
             levels[place], threshold, width, 0.5, 0.02, function="logistic"
         )
         is_right = rng.random(size) < rate
-        asked[curves, place] += 1
+        trial_counts[curves, place] += 1
         right[curves, place] += is_right
         run = np.where(is_right, run + 1, 0)
         step = np.where(~is_right, 1, np.where(run == 3, -1, 0))
         run[run == 3] = 0
         place = np.clip(place + step, 0, levels.size - 1)
-    return right, asked, levels
+    return right, trial_counts, levels
 
 
 def words(rng: np.random.Generator, size: int) -> Iterator[Row]:
@@ -264,7 +271,7 @@ def words(rng: np.random.Generator, size: int) -> Iterator[Row]:
         )
         fit = fit_psychometric(10**LEVELS, rng.binomial(10, rate), 10)
         nothing = np.full(fit.status.shape, np.nan)
-        found = ChatFit(
+        chat_fit = ChatFit(
             fit.status,
             fit.log10_threshold,
             fit.log10_threshold_low,
@@ -275,15 +282,15 @@ def words(rng: np.random.Generator, size: int) -> Iterator[Row]:
             nothing,
             nothing,
         )
-        mean, low, high, _ = prompt_mean(found, 0.95)
-        told = np.isfinite(mean)
-        held = (low <= -centre) & (-centre <= high)
+        mean, low, high, _ = prompt_mean(chat_fit, 0.95)
+        is_finite = np.isfinite(mean)
+        covered = (low <= -centre) & (-centre <= high)
         yield Row(
             "mean sensitivity of words",
             name,
-            held[told],
-            (high - low)[told],
-            1 - told.mean(),
+            covered[is_finite],
+            (high - low)[is_finite],
+            1 - is_finite.mean(),
         )
 
 
@@ -326,7 +333,7 @@ def posteriors(rng: np.random.Generator, size: int) -> Iterator[Row]:
     """Thresholds by QUEST+ and qCSF, of observers from a population."""
     contrasts = np.geomspace(0.001, 1.0, 41)
     for name, make, queries in (("QUEST+", QuestPlus, 50), ("qCSF", QuickCSF, 30)):
-        held = []
+        covered = []
         length = []
         for seed in range(max(6, size // 10)):
             guess = 0.2 * rng.random()
@@ -342,22 +349,26 @@ def posteriors(rng: np.random.Generator, size: int) -> Iterator[Row]:
             for _ in range(queries * len(FREQUENCIES)):
                 (level,) = asking.ask(1)
                 x = np.log10(level.contrast) if level.contrast else -np.inf
-                seen = 1 / (
+                detection_probability = 1 / (
                     1
                     + np.exp(
                         -2 * np.log(19) * (x - truth.get(level.value, 0.0)) / width
                     )
                 )
                 asking.tell(
-                    level, float(rng.random() < guess + (1 - guess - lapse) * seen)
+                    level,
+                    float(
+                        rng.random()
+                        < guess + (1 - guess - lapse) * detection_probability
+                    ),
                 )
-            found = asking.estimate()
-            true = -np.array([truth[value] for value in found.values])
-            held.append((found.low <= true) & (true <= found.high))
-            length.append(found.high - found.low)
+            estimate = asking.estimate()
+            true = -np.array([truth[value] for value in estimate.values])
+            covered.append((estimate.low <= true) & (true <= estimate.high))
+            length.append(estimate.high - estimate.low)
         case = f"5 frequencies, {queries} questions each"
         yield Row(
-            f"posterior, {name}", case, np.concatenate(held), np.concatenate(length)
+            f"posterior, {name}", case, np.concatenate(covered), np.concatenate(length)
         )
 
 
@@ -367,7 +378,7 @@ def off_parabola(rng: np.random.Generator, size: int) -> Iterator[Row]:
     contrasts = np.geomspace(0.001, 1.0, 61)
     for spread in (0.0, 0.12, 0.2):
         for name, csf in (("learned", CsfGrid()), ("0.07", CsfGrid(deviation=0.07))):
-            held = []
+            covered = []
             length = []
             odds = []
             for seed in range(max(6, size // 10)):
@@ -396,16 +407,16 @@ def off_parabola(rng: np.random.Generator, size: int) -> Iterator[Row]:
                         x, threshold, 0.6, 0.5, 0.02, function="logistic"
                     )
                     asking.tell(level, float(rng.random() < right))
-                found = asking.estimate()
-                held.append((found.low <= true) & (true <= found.high))
-                length.append(found.high - found.low)
-                odds.append(found.misfit.bayes_factor)
-            told = np.mean(np.array(odds) > CONTRADICTION)
+                estimate = asking.estimate()
+                covered.append((estimate.low <= true) & (true <= estimate.high))
+                length.append(estimate.high - estimate.low)
+                odds.append(estimate.misfit.bayes_factor)
+            contradicted_share = np.mean(np.array(odds) > CONTRADICTION)
             yield Row(
                 "posterior, qCSF",
                 f"2 intervals, 6 frequencies, 30 questions each, {spread:g} off a parabola; "
-                f"deviation {name}; Bayes factor above 3 in {100 * told:.0f} %",
-                np.concatenate(held),
+                f"deviation {name}; Bayes factor above 3 in {100 * contradicted_share:.0f} %",
+                np.concatenate(covered),
                 np.concatenate(length),
             )
 
@@ -423,40 +434,42 @@ def choices(rng: np.random.Generator, size: int) -> Iterator[Row]:
         threshold = rng.uniform(-2, -1, len(FREQUENCIES))
         width = rng.uniform(*BROAD)
         asking = QuestPlus(FREQUENCIES, contrasts, chance=0.5, seed=seed)
-        yes, asked = np.zeros((2, len(FREQUENCIES), contrasts.size))
+        yes, trial_counts = np.zeros((2, len(FREQUENCIES), contrasts.size))
         while not asking.finished:
             for level in asking.ask(12):
                 place = FREQUENCIES.index(level.value)
                 step = int(np.searchsorted(contrasts, level.contrast))
-                seen = psychometric_function(
+                detection_probability = psychometric_function(
                     np.log10(level.contrast),
                     threshold[place],
                     width,
                     function="logistic",
                 )
-                said = (rng.random(2) < 0.5 + 0.5 * seen).astype(float)
-                asking.tell(level, said.tolist())
-                yes[place, step] += said.sum()
-                asked[place, step] += 2
-        found = asking.estimate()
-        ends = {"posterior, QUEST+": (-found.high, -found.low)}
+                responses = (rng.random(2) < 0.5 + 0.5 * detection_probability).astype(
+                    float
+                )
+                asking.tell(level, responses.tolist())
+                yes[place, step] += responses.sum()
+                trial_counts[place, step] += 2
+        estimate = asking.estimate()
+        ends = {"posterior, QUEST+": (-estimate.high, -estimate.low)}
         fit = fit_psychometric(
-            contrasts, yes, asked, guess=0.5, lapse=(0.0, 0.1), shared=(-1,)
+            contrasts, yes, trial_counts, guess=0.5, lapse=(0.0, 0.1), shared=(-1,)
         )
-        known = np.isin(fit.status, WITH_THRESHOLD)
-        lost.append(~known)
+        has_threshold = np.isin(fit.status, WITH_THRESHOLD)
+        lost.append(~has_threshold)
         ends["profile"] = (
-            fit.log10_threshold_low[known],
-            fit.log10_threshold_high[known],
+            fit.log10_threshold_low[has_threshold],
+            fit.log10_threshold_high[has_threshold],
         )
         for name, (low, high) in ends.items():
-            true = threshold[known] if name == "profile" else threshold
+            true = threshold[has_threshold] if name == "profile" else threshold
             rows[name][0].append((low <= true) & (true <= high))
             rows[name][1].append(high - low)
-    for name, (held, length) in rows.items():
+    for name, (covered, length) in rows.items():
         share = float(np.concatenate(lost).mean()) if name == "profile" else 0.0
         case = "2 intervals, both orders drawn, ends at 0.3"
-        yield Row(name, case, np.concatenate(held), np.concatenate(length), share)
+        yield Row(name, case, np.concatenate(covered), np.concatenate(length), share)
 
 
 def directions(rng: np.random.Generator, size: int) -> Iterator[Row]:
@@ -464,7 +477,7 @@ def directions(rng: np.random.Generator, size: int) -> Iterator[Row]:
     the width do."""
     contrasts = np.geomspace(0.002, 0.95, 55)
     for prior, width in itertools.product(("people", "any"), (0.5, 0.8)):
-        held = []
+        covered = []
         length = []
         for seed in range(max(6, size // 10)):
             peak = rng.uniform(1.6, 2.2)
@@ -488,24 +501,26 @@ def directions(rng: np.random.Generator, size: int) -> Iterator[Row]:
                 z = (np.log10(level.contrast) - truth[level.value]) / width
                 right = 0.25 + 0.73 / (1 + np.exp(-2 * np.log(19) * z))
                 asking.tell(level, (rng.random(4) < right).astype(float).tolist())
-            found = asking.estimate()
-            true = -np.array([truth[value] for value in found.values])
-            held.append((found.low <= true) & (true <= found.high))
-            length.append(found.high - found.low)
+            estimate = asking.estimate()
+            true = -np.array([truth[value] for value in estimate.values])
+            covered.append((estimate.low <= true) & (true <= estimate.high))
+            length.append(estimate.high - estimate.low)
         case = (
             f'4 directions, 45 levels in each, prior "{prior}", curves {width:g} wide'
         )
-        yield Row("posterior, qCSF", case, np.concatenate(held), np.concatenate(length))
+        yield Row(
+            "posterior, qCSF", case, np.concatenate(covered), np.concatenate(length)
+        )
 
 
 def neighbours(
     rng: np.random.Generator, shape: tuple[int, int], alike: float
 ) -> np.ndarray:
     """Standard normal values along the last axis, of which neighbours correlate."""
-    found = rng.normal(size=shape)
+    noise = rng.normal(size=shape)
     for k in range(1, shape[1]):
-        found[:, k] = alike * found[:, k - 1] + np.sqrt(1 - alike**2) * found[:, k]
-    return found
+        noise[:, k] = alike * noise[:, k - 1] + np.sqrt(1 - alike**2) * noise[:, k]
+    return noise
 
 
 def alignment(rng: np.random.Generator, size: int) -> Iterator[Row]:
@@ -520,18 +535,18 @@ def alignment(rng: np.random.Generator, size: int) -> Iterator[Row]:
             ("neighbours correlate 0.5", 0.5),
             ("0.8", 0.8),
         ):
-            held = []
+            covered = []
             length = []
             for offset in neighbours(rng, (size // 2, 12), alike):
-                found = align(
+                alignment = align(
                     multiplier, log_m + spread * offset[:, None], resamples=300
                 )
-                held.append(found.low <= truth <= found.high)
-                length.append(found.high - found.low)
+                covered.append(alignment.low <= truth <= alignment.high)
+                length.append(alignment.high - alignment.low)
             yield Row(
                 "alignment score",
                 f"12 slices {spread:g} log10 off, {name}",
-                np.array(held),
+                np.array(covered),
                 np.array(length),
             )
 
@@ -543,28 +558,28 @@ def matching(rng: np.random.Generator, size: int) -> Iterator[Row]:
         squares = ((scale * rng.normal(size=(200_000, 5))) ** 2).mean(axis=1)
         truth = {"mean": np.sqrt(squares).mean(), "pooled": np.sqrt(squares.mean())}
         for name, alike in (("independent", 0.0), ("neighbours correlate 0.5", 0.5)):
-            found = []
+            errors = []
             for scales in 0.2 * np.exp(
                 np.log(factor) * neighbours(rng, (size, 9), alike)
             ):
-                found.append(
+                errors.append(
                     matching_error(
                         10 ** (scales * rng.normal(size=(5, 9))),
                         np.ones((5, 9)),
                         resamples=300,
                     )
                 )
-            for which, true in truth.items():
+            for measure, true in truth.items():
                 ends = np.array(
                     [
-                        (getattr(one, which).low, getattr(one, which).high)
-                        for one in found
+                        (getattr(error, measure).low, getattr(error, measure).high)
+                        for error in errors
                     ]
                 )
-                held = (ends[:, 0] <= true) & (true <= ends[:, 1])
+                covered = (ends[:, 0] <= true) & (true <= ends[:, 1])
                 case = f"9 frequencies, factor {factor:g}, {name}"
                 yield Row(
-                    f"matching error, {which}", case, held, ends[:, 1] - ends[:, 0]
+                    f"matching error, {measure}", case, covered, ends[:, 1] - ends[:, 0]
                 )
 
 
@@ -613,19 +628,19 @@ def psignifit_rows(rng: np.random.Generator, curves: int) -> Iterator[Row]:
             data = np.stack([LEVELS, yes, np.full(yes.size, 10)], axis=-1)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = psignifit.psignifit(
+                psignifit_fit = psignifit.psignifit(
                     data,
                     sigmoid="logistic",
                     experiment_type="yes/no",
                     fixed_parameters={"gamma": 0.0, "lambda": 0.0},
                 )
             for row, parameter in enumerate(("threshold", "width")):
-                ends[row, :, i] = found.confidence_intervals[parameter]["0.95"]
-        for (low, high), truth, what in zip(
+                ends[row, :, i] = psignifit_fit.confidence_intervals[parameter]["0.95"]
+        for (low, high), truth, quantity in zip(
             ends, (threshold, width), ("threshold", "width"), strict=True
         ):
             yield Row(
-                f"{what}, psignifit 4",
+                f"{quantity}, psignifit 4",
                 name,
                 (low <= truth) & (truth <= high),
                 high - low,

@@ -20,7 +20,7 @@ import numpy as np
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "questions")]
 
-from killed_runs import KEY, MODEL, Witness, asked_again, run_and_kill
+from killed_runs import KEY, MODEL, Witness, repeated_requests, run_and_kill
 
 import psyprobe as pp
 from psyprobe.analysis import trials
@@ -108,19 +108,21 @@ def killed(path: Path, folder: Path) -> None:
     assert all(
         before.items() <= after.items() for before, after in pairwise(course.stored)
     )
-    again = len(asked_again(course, folder / "runs.sqlite", local, witness))
+    repeat_count = len(
+        repeated_requests(course, folder / "runs.sqlite", local, witness)
+    )
     leaked = any(KEY.encode() in file.read_bytes() for file in folder.iterdir())
     print(
         f"killed at {', '.join(str(len(stored)) for stored in course.stored[:-1])} of {total} "
         "stored answers:"
     )
     print(
-        f"  {len(course.stored[-1])} answered at the end, {again} of the stored ones asked "
+        f"  {len(course.stored[-1])} answered at the end, {repeat_count} of the stored ones asked "
         f"again, key leaked: {leaked}"
     )
-    print(f"  the server answered {len(witness.seen)} times")
-    assert len(set(local.seen)) == total, "two questions are the same for a server"
-    assert again == 0 and not leaked
+    print(f"  the server answered {len(witness.requests)} times")
+    assert len(set(local.requests)) == total, "two questions are the same for a server"
+    assert repeat_count == 0 and not leaked
 
 
 def main() -> None:

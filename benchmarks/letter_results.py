@@ -99,7 +99,7 @@ def ask(store: str) -> None:
     for name in DECIDED:
         observer = pp.decide(name.removeprefix("decided:"), pairs=PAIRS)
         for page, settings in OF_ENCODERS.items():
-            put(store, page, settings, observer)
+            run_page(store, page, settings, observer)
 
 
 def ask_reader(store: str, name: str, page: str, settings: Settings) -> None:
@@ -108,11 +108,11 @@ def ask_reader(store: str, name: str, page: str, settings: Settings) -> None:
     options = {"within": 8} if page == "crowding" else {}
     if experiment.asking and experiment.asking.design == "quest_plus":
         settings = {**settings, "asking.options.n_max": QUESTIONS[name]}
-    put(store, page, settings, pp.load_observer(name, **options))
+    run_page(store, page, settings, pp.load_observer(name, **options))
 
 
-def put(store: str, page: str, settings: Settings, observer: Any) -> None:
-    """Run one page, and say what it took."""
+def run_page(store: str, page: str, settings: Settings, observer: Any) -> None:
+    """Run one page, and print the time that it took."""
     start = time.process_time()
     experiment = pp.load_experiment(page).with_settings(settings)
     try:
@@ -203,11 +203,13 @@ def draw(store: str) -> None:
             if page in CONTRASTS:
                 contrasts = np.concatenate([line.get_ydata() for line in points])
                 log_axis(ax.yaxis, contrasts, 1.3)
-        seen = {}
+        lines_by_name = {}
         for ax in axes:
             for line, name in zip(*ax.get_legend_handles_labels(), strict=True):
-                seen.setdefault(name, line)
-        figure.legend(seen.values(), seen, loc="outside lower center", ncols=4)
+                lines_by_name.setdefault(name, line)
+        figure.legend(
+            lines_by_name.values(), lines_by_name, loc="outside lower center", ncols=4
+        )
         figure.savefig(FIGURE, dpi=200)
     # Few colours, since a true-colour file is three times as large.
     Image.open(FIGURE).convert("RGB").quantize(64).save(FIGURE, optimize=True)
@@ -217,14 +219,16 @@ def draw_shares(ax: Axes, result: xr.Dataset, page: str) -> None:
     """Draw the share of right answers at each level that was asked at least four times."""
     axis, label, chance, people = SHARES[page]
     table = trials(result)
-    kept = ~np.isnan(table["response"].values)
+    selection = ~np.isnan(table["response"].values)
     if page == "crowding":
-        kept &= table["flankers"].values == 2
-    levels = table[axis].values[kept]
-    right = table["response"].values[kept]
-    shown = [level for level in np.unique(levels) if (levels == level).sum() >= 4]
-    shares = [right[levels == level].mean() for level in shown]
-    places = np.array(shown) * scale_of(result, page)
+        selection &= table["flankers"].values == 2
+    levels = table[axis].values[selection]
+    right = table["response"].values[selection]
+    counted_levels = [
+        level for level in np.unique(levels) if (levels == level).sum() >= 4
+    ]
+    shares = [right[levels == level].mean() for level in counted_levels]
+    places = np.array(counted_levels) * scale_of(result, page)
     if axis.startswith("inverse"):
         places = 1 / places
     name = str(result.attrs["observer"])

@@ -125,14 +125,14 @@ def main() -> None:
         pages = sorted((path.stat().st_size, path.name) for path in site.glob("*.html"))
         index = (site / "index.html").stat().st_size
         downloads = {*site.glob("results/**/*")}
-        whole = sum(
+        site_bytes = sum(
             path.stat().st_size
             for path in site.rglob("*")
             if path.is_file() and path not in downloads
         )
         print(
             f"build: {cpu:.1f} s ({wall:.1f} s), {peak:.0f} MB; index.html {index:,} bytes, "
-            f"largest page {pages[-1]}, without runs' files {whole / 1e6:.1f} MB",
+            f"largest page {pages[-1]}, without runs' files {site_bytes / 1e6:.1f} MB",
             flush=True,
         )
         for jobs in arguments.jobs:

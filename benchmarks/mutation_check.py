@@ -40,7 +40,7 @@ TESTS = (
 
 @dataclass(frozen=True)
 class Fault:
-    what: str
+    description: str
     file: str
     old: str
     new: str
@@ -461,7 +461,7 @@ def run(fault: Fault | None) -> tuple[bool, str, float]:
             *TESTS,
         ]
         environment = os.environ | {"PYTHONPATH": folder, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             cwd=folder,
             env=environment,
@@ -469,16 +469,16 @@ def run(fault: Fault | None) -> tuple[bool, str, float]:
             text=True,
             check=False,
         )
-    found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-    if done.returncode not in (0, 1, 2) or (done.returncode and not found):
+    failure = re.search(r"^(?:FAILED|ERROR) (\S+)", process.stdout, re.MULTILINE)
+    if process.returncode not in (0, 1, 2) or (process.returncode and not failure):
         return (
             False,
-            f"BROKEN: {done.stdout[-300:]}{done.stderr[-300:]}",
+            f"BROKEN: {process.stdout[-300:]}{process.stderr[-300:]}",
             time.perf_counter() - begun,
         )
     return (
-        done.returncode != 0,
-        found.group(1).rpartition("/")[2] if found else "",
+        process.returncode != 0,
+        failure.group(1).rpartition("/")[2] if failure else "",
         time.perf_counter() - begun,
     )
 
@@ -492,7 +492,7 @@ def main() -> int:
     )
     parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()
-    chosen = [fault for fault in FAULTS if arguments.only in fault.what]
+    faults = [fault for fault in FAULTS if arguments.only in fault.description]
     failing, where, seconds = run(None)
     if failing:
         print(f"the tests fail without a fault, in {where}")
@@ -501,12 +501,15 @@ def main() -> int:
     missed = 0
     with ThreadPoolExecutor(arguments.jobs) as pool:
         for fault, (caught, where, seconds) in zip(
-            chosen, pool.map(run, chosen), strict=True
+            faults, pool.map(run, faults), strict=True
         ):
             missed += not caught
             verdict = "caught" if caught else "MISSED"
-            print(f"{verdict}  {fault.what:<45}  {seconds:4.0f} s  {where}", flush=True)
-    print(f"{len(chosen) - missed} of {len(chosen)} faults caught")
+            print(
+                f"{verdict}  {fault.description:<45}  {seconds:4.0f} s  {where}",
+                flush=True,
+            )
+    print(f"{len(faults) - missed} of {len(faults)} faults caught")
     return missed
 
 

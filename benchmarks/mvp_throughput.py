@@ -29,7 +29,7 @@ from psyprobe.files.images import read_image
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.protocol import Decoding, Inquiry
 
-#: Of the benchmark: each is asked about seven times.
+#: Images of the benchmark; there are about seven questions about each.
 IMAGES = 884
 SIDE = 320
 #: Longer rounds than the chat's: what is left to the end of a round costs more where there are

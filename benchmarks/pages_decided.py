@@ -31,10 +31,10 @@ def main(observer: str = "packaged:efficientnet_lite2") -> None:
         start = time.process_time()
         try:
             result = pp.run(smallest(name), decided, progress=False)
-            told = str(int(result["response"].count()))
+            outcome = str(int(result["response"].count()))
         except PsyprobeError as problem:
-            told = str(problem)
-        print(f"| {name} | {told} | {time.process_time() - start:.1f} |", flush=True)
+            outcome = str(problem)
+        print(f"| {name} | {outcome} | {time.process_time() - start:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

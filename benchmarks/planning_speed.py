@@ -38,21 +38,26 @@ def plans() -> list[Row]:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for kind in OBSERVERS:
-            few, many = (
+            small_plan, large_plan = (
                 measured(f"plan {kind}", count, Path(folder))
                 for count in (10_000, 100_000)
             )
             rows.append(
-                (f"plan, {kind}", "100,000 conditions, s", many["seconds"], 5.0)
+                (f"plan, {kind}", "100,000 conditions, s", large_plan["seconds"], 5.0)
             )
             rows.append(
-                (f"plan, {kind}", "100,000 conditions, MB", many["megabytes"], 300.0)
+                (
+                    f"plan, {kind}",
+                    "100,000 conditions, MB",
+                    large_plan["megabytes"],
+                    300.0,
+                )
             )
             rows.append(
                 (
                     f"plan, {kind}",
                     "100,000 / 10,000 conditions",
-                    many["seconds"] / few["seconds"],
+                    large_plan["seconds"] / small_plan["seconds"],
                     10.0,
                 )
             )
@@ -82,10 +87,10 @@ def cold_plan() -> list[Row]:
 def single_fit() -> list[Row]:
     """A fit of one curve with its profile intervals: 9 levels, 40 trials each, guess and lapse rate
     free."""
-    one = _seconds(
+    seconds = _seconds(
         lambda: fit_psychometric(CONTRAST, YES, 40, guess="fit", lapse="fit"), 9
     )
-    return [("psychometric fit", "one curve with intervals, ms", 1000 * one, 50.0)]
+    return [("psychometric fit", "one curve with intervals, ms", 1000 * seconds, 50.0)]
 
 
 def shared_fit() -> list[Row]:
@@ -135,7 +140,7 @@ def many_frequencies() -> list[Row]:
     ]
 
 
-def kept_fits() -> list[Row]:
+def repeated_score() -> list[Row]:
     """`psyprobe score` of 150 text curves for the second time, by another process, beside the first
     time."""
     with tempfile.TemporaryDirectory() as name:
@@ -148,7 +153,7 @@ def kept_fits() -> list[Row]:
         page.write_text(text, encoding="utf-8")
         pp.run(page, OBSERVERS["words"], store=store, progress=False)
         os.environ["PSYPROBE_CACHE"] = name
-        first, again = (
+        first, second = (
             spent_by("-m", "psyprobe", "score", str(store)) for _ in range(2)
         )
         started = spent_by(
@@ -157,8 +162,8 @@ def kept_fits() -> list[Row]:
             "psyprobe.analysis.psychometric",
         )
         del os.environ["PSYPROBE_CACHE"]
-    told = f"in another process, s, beside {first - started:.3g} s the first time"
-    return [("150 text curves, scored again", told, again - started, 0.7)]
+    condition = f"in another process, s, beside {first - started:.3g} s the first time"
+    return [("150 text curves, scored again", condition, second - started, 0.7)]
 
 
 def spent_by(*arguments: str) -> float:
@@ -231,7 +236,7 @@ TABLE = (
     single_fit,
     shared_fit,
     many_frequencies,
-    kept_fits,
+    repeated_score,
     looks,
 )
 

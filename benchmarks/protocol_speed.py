@@ -95,10 +95,12 @@ def main(share: float) -> None:
             for test, reference in conditions.pairs
         ]
         passes = sum(PASSES[experiment.name])
-        drawn = rng.choice(
+        sample = rng.choice(
             len(points), max(2, round(share * passes / len(points[0]))), replace=False
         )
-        first, second = ([points[i] for i in half] for half in np.array_split(drawn, 2))
+        first, second = (
+            [points[i] for i in half] for half in np.array_split(sample, 2)
+        )
         scored, images = (
             pp.plan(experiment, observer, score_only=only).images
             for only in (True, False)
@@ -107,11 +109,11 @@ def main(share: float) -> None:
             store = Path(folder) / "runs.sqlite"
             one_by_one(network, experiment.display, first[:1])
             peer = timed(one_by_one, network, experiment.display, first)
-            scores = timed(whole, experiment, observer, store, True)
+            scores = timed(score_run, experiment, observer, store, True)
             peer += timed(one_by_one, network, experiment.display, second)
             # What the store holds is not asked again, so this is what is left.
-            rest = timed(whole, experiment, observer, store, False)
-        peer *= passes / (len(drawn) * len(points[0]))
+            rest = timed(score_run, experiment, observer, store, False)
+        peer *= passes / (len(sample) * len(points[0]))
         protocol += peer
         ours[0] += [scored, *scores]
         ours[2 if matching else 1] += [images - scored, *rest]
@@ -135,7 +137,9 @@ def main(share: float) -> None:
         print(f"{name:40s}{images:10.0f}{wall:22.2f}{processor:13.2f}")
 
 
-def whole(experiment: object, observer: object, store: Path, score_only: bool) -> None:
+def score_run(
+    experiment: object, observer: object, store: Path, score_only: bool
+) -> None:
     pp.score(
         pp.run(experiment, observer, store=store, score_only=score_only, progress=False)
     )

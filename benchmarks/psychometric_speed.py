@@ -59,13 +59,13 @@ def time_psignifit(yes: np.ndarray) -> tuple[float, list[float], list[list[float
         begin = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = psignifit.psignifit(
+            psignifit_fit = psignifit.psignifit(
                 data, sigmoid="logistic", experiment_type="yes/no"
             )
         spent += time.process_time() - begin
-        thresholds.append(float(found.parameter_estimate_MAP["threshold"]))
+        thresholds.append(float(psignifit_fit.parameter_estimate_MAP["threshold"]))
         intervals.append(
-            [float(v) for v in found.confidence_intervals["threshold"]["0.95"]]
+            [float(v) for v in psignifit_fit.confidence_intervals["threshold"]["0.95"]]
         )
     return spent / len(yes), thresholds, intervals
 
@@ -83,7 +83,7 @@ def main() -> int:
     fit = fit_psychometric(contrast, yes, TRIALS, guess="fit", lapse="fit")
     ours = (time.process_time() - begin) / options.curves
     wall = time.perf_counter() - wall
-    told = np.isin(fit.status, WITH_THRESHOLD)
+    has_threshold = np.isin(fit.status, WITH_THRESHOLD)
     covered = (fit.log10_threshold_low <= threshold) & (
         threshold <= fit.log10_threshold_high
     )
@@ -115,10 +115,13 @@ def main() -> int:
         "largest_threshold_difference_same_priors_log10": round(
             float(np.nanmax(apart_map)), 4
         ),
-        "coverage_threshold_95": round(float(covered[told].mean()), 4),
-        "coverage_width_95": round(float(covered_width[told].mean()), 4),
+        "coverage_threshold_95": round(float(covered[has_threshold].mean()), 4),
+        "coverage_width_95": round(float(covered_width[has_threshold].mean()), 4),
         "rmse_threshold_log10": round(
-            float(np.sqrt(np.mean((fit.log10_threshold - threshold)[told] ** 2))), 4
+            float(
+                np.sqrt(np.mean((fit.log10_threshold - threshold)[has_threshold] ** 2))
+            ),
+            4,
         ),
     }
     print(json.dumps(report, indent=2))

@@ -58,7 +58,7 @@ from psyprobe.running.repeats import _QUESTIONS
 Command = Callable[[Path], list[str]]
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 KEY = {**os.environ, "OPENAI_API_KEY": "sk-of-nobody"}
-#: Of the kills, so many come before the process writes anything.
+#: Share of the kills that come before the process writes anything.
 EARLY = 0.2
 
 
@@ -66,7 +66,7 @@ class Notes(Protocol):
     """What was asked, one entry a question, in the order in which it was."""
 
     @property
-    def seen(self) -> list[Any]: ...
+    def requests(self) -> list[Any]: ...
 
 
 class Noted:
@@ -74,10 +74,10 @@ class Noted:
 
     def __init__(self, say: Callable[[list[Any], str], str]) -> None:
         self.say = say
-        self.seen: list[Any] = []
+        self.requests: list[Any] = []
 
     def __call__(self, images: list[Any], prompt: str, system: str = "") -> str:
-        self.seen.append(("".join(map(image_digest, images)), prompt, system))
+        self.requests.append(("".join(map(image_digest, images)), prompt, system))
         time.sleep(0.05)
         return self.say(images, prompt)
 
@@ -89,12 +89,12 @@ class NotedInFile:
         self.path = path
 
     @property
-    def seen(self) -> list[Any]:
+    def requests(self) -> list[Any]:
         return self.path.read_text().split() if self.path.exists() else []
 
 
 @contextmanager
-def asked(say: Callable[[list[Any], str], str]) -> Iterator[tuple[str, Noted]]:
+def noting_server(say: Callable[[list[Any], str], str]) -> Iterator[tuple[str, Noted]]:
     noted = Noted(say)
     with SimulatedServer(pp.observer(noted, name="m", bits=8)) as server:
         yield server.base_url, noted
@@ -129,12 +129,12 @@ def acknowledged(folder: Path) -> dict[Any, Any]:
 def files(folder: Path) -> dict[str, bytes]:
     """What lies in an output folder; of a store, which tells when each answer came, only that it is
     there."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return {
         str(path.relative_to(folder)): b""
         if ".sqlite" in path.name
         else path.read_bytes()
-        for path in found
+        for path in paths
     }
 
 
@@ -159,17 +159,16 @@ def first_writing(process: subprocess.Popen[Any], folder: Path) -> float:
 
 
 def settled(noted: Notes | None) -> int:
-    """How often was asked, once what was under way when a process died has reached the server."""
+    """Count the requests once those under way when a process died have reached the server."""
     count = -1
-    while noted is not None and count != len(noted.seen):
-        count = len(noted.seen)
+    while noted is not None and count != len(noted.requests):
+        count = len(noted.requests)
         time.sleep(0.3)
     return count
 
 
 def complete(answers: dict[Any, Any], observers: int) -> int:
-    """Of how many of the things shown all answers are there; where only one is asked, how many
-    answers are."""
+    """Count the displayed things that every observer answered; with one observer, the answers."""
     if observers == 1:
         return len(answers)
     return sum(
@@ -181,29 +180,35 @@ def complete(answers: dict[Any, Any], observers: int) -> int:
 
 def checked_after(
     folder: Path,
-    whole: Path,
+    reference_folder: Path,
     course: list[tuple[dict[Any, Any], int]],
     noted: Notes | None,
     observers: int,
 ) -> None:
     """Compare what a killed command has left at its end with what an unbroken one has."""
-    left = files(folder)
-    wanted = files(whole)
-    assert sorted(left) == sorted(wanted), sorted(set(left) ^ set(wanted))
-    differing = [path for path in wanted if left[path] != wanted[path]]
+    current_files = files(folder)
+    expected_files = files(reference_folder)
+    assert sorted(current_files) == sorted(expected_files), sorted(
+        set(current_files) ^ set(expected_files)
+    )
+    differing = [
+        path for path in expected_files if current_files[path] != expected_files[path]
+    ]
     assert not differing, differing
     final = acknowledged(folder)
-    for number, (kept, start) in enumerate(course):
-        assert kept.items() <= final.items(), (
+    for number, (stored, start) in enumerate(course):
+        assert stored.items() <= final.items(), (
             "what was acknowledged is not there as it was"
         )
         if noted is not None:
-            again = len(set(noted.seen[start:]))
-            left_to_ask = complete(final, observers) - complete(kept, observers)
+            repeat_count = len(set(noted.requests[start:]))
+            left_to_ask = complete(final, observers) - complete(stored, observers)
             if observers > 1:
                 # An observer in the process of the run is asked a few stored questions again.
                 left_to_ask += _QUESTIONS * (len(course) - number)
-            assert again <= left_to_ask, f"{again} asked where {left_to_ask} were left"
+            assert repeat_count <= left_to_ask, (
+                f"{repeat_count} asked where {left_to_ask} were left"
+            )
 
 
 def tell(text: str) -> None:
@@ -222,20 +227,21 @@ def broken(
 ) -> None:
     """Kill a command that asks so many observers, and compare what it leaves with what an unbroken
     one does."""
-    whole = place / f"{name}-whole"
+    reference_folder = place / f"{name}-whole"
     folder = place / f"{name}-broken"
     rng = np.random.default_rng(12)
     options: dict[str, Any] = {"seconds": 600, "env": {**KEY, **env}, **QUIET}
     begun = time.monotonic()
-    with child(command(whole), **options) as process:
-        early = first_writing(process, whole) - begun
-        assert process.wait() == 0, command(whole)
+    with child(command(reference_folder), **options) as process:
+        early = first_writing(process, reference_folder) - begun
+        assert process.wait() == 0, command(reference_folder)
     late = time.monotonic() - begun - early
-    answers = len(acknowledged(whole))
+    answers = len(acknowledged(reference_folder))
     if noted is not None:
         assert (
-            len(set(noted.seen)) == complete(acknowledged(whole), observers) - unnoted
-        ), len(set(noted.seen))
+            len(set(noted.requests))
+            == complete(acknowledged(reference_folder), observers) - unnoted
+        ), len(set(noted.requests))
     course: list[tuple[dict[Any, Any], int]] = []
     moments = []
     ends = 0
@@ -260,7 +266,7 @@ def broken(
             )
             continue
         assert code == 0, command(folder)
-        checked_after(folder, whole, course, noted, observers)
+        checked_after(folder, reference_folder, course, noted, observers)
         ends += 1
         tell(f"{name}: end {ends}")
         if len(moments) == kills:
@@ -268,12 +274,12 @@ def broken(
         shutil.rmtree(folder)
         course = []
     amid = sum(0 < moment < answers for moment in moments)
-    kind = "answers" if (whole / "runs.sqlite").exists() else "files"
+    kind = "answers" if (reference_folder / "runs.sqlite").exists() else "files"
     print(
         f"{name}: {kills} kills, {sum(map(bool, moments))} after the first of {answers} {kind}, "
         f"{amid} of these before "
         f"the last; {halves} left a half-written file; {ends} ends, each with the same "
-        f"{len(files(whole))} files"
+        f"{len(files(reference_folder))} files"
         + (
             "; nothing acknowledged was asked again" if noted and observers == 1 else ""
         ),
@@ -285,7 +291,7 @@ def program(*words: object) -> list[str]:
     return [sys.executable, "-m", "psyprobe", *map(str, words)]
 
 
-def few(url: str) -> list[str]:
+def server_options(url: str) -> list[str]:
     """A server, and so few questions at once that a good part of the time goes by in asking."""
     return ["--observer-option", f"base_url={url}", "concurrency=2"]
 
@@ -314,12 +320,12 @@ KIND = ObserverKind("noting", load, form="noting:NAME", summary="notes what it i
 
 
 def encoder(place: Path, kills: int) -> None:
-    about = place / "noting-0.1.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(
+    dist_info = place / "noting-0.1.dist-info"
+    dist_info.mkdir()
+    (dist_info / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: noting\nVersion: 0.1\n"
     )
-    (about / "entry_points.txt").write_text(
+    (dist_info / "entry_points.txt").write_text(
         "[psyprobe.observers]\nnoting = noting:KIND\n"
     )
     (place / "noting.py").write_text(NOTING)
@@ -347,7 +353,7 @@ def encoder(place: Path, kills: int) -> None:
 
 
 def chat(place: Path, kills: int) -> None:
-    with asked(
+    with noting_server(
         lambda images, prompt: "yes" if np.asarray(images[0]).std() > 0.02 else "no"
     ) as (
         url,
@@ -355,7 +361,7 @@ def chat(place: Path, kills: int) -> None:
     ):
         run = [
             *program("run", write_questions(place), "--observer", "openai:m"),
-            *few(url),
+            *server_options(url),
         ]
         broken(
             "chat", lambda folder: [*run, "--output", str(folder)], place, kills, noted
@@ -376,10 +382,10 @@ def items(place: Path, kills: int) -> None:
     def say(images: list[Any], prompt: str) -> str:
         return f"thing {int(np.asarray(images[0]).mean() * 255)}" if images else "2"
 
-    with asked(say) as (url, noted):
+    with noting_server(say) as (url, noted):
         judge = {"observer": "openai:m", "options": {"base_url": url, "concurrency": 2}}
         page = write_page(place / "items.toml", "r_bench", place / "set", judge)
-        run = [*program("run", page, "--observer", "openai:m"), *few(url)]
+        run = [*program("run", page, "--observer", "openai:m"), *server_options(url)]
         broken(
             "items", lambda folder: [*run, "--output", str(folder)], place, kills, noted
         )
@@ -387,16 +393,21 @@ def items(place: Path, kills: int) -> None:
 
 def mvp_build(place: Path, kills: int) -> None:
     models = Asked()
-    shown = photographs(place / "photographs", longest=64)
+    photograph_folder = photographs(place / "photographs", longest=64)
 
     def say(images: list[Any], prompt: str) -> str:
         return str(
             (models.captioner if images else models.chat).answer(images, prompt).text
         )
 
-    with asked(say) as (url, noted):
+    with noting_server(say) as (url, noted):
         run = program(
-            "mvp-build", shown, "--chat", "openai:m", "--chat-option", f"base_url={url}"
+            "mvp-build",
+            photograph_folder,
+            "--chat",
+            "openai:m",
+            "--chat-option",
+            f"base_url={url}",
         )
         run += ["--segmenter-option", "scale=100", "min_size=50"]
         broken(
@@ -450,13 +461,13 @@ def review(place: Path, kills: int) -> None:
     ]
     journal = folder / "people" / "label-ann.jsonl"
     before = files(folder)
-    said: dict[str, int] = {}  # text of each decision to its task
+    decisions: dict[str, int] = {}  # text of each decision to its task
     lost: dict[str, int] = {}  # those that were under way
 
     def decide(address: str) -> None:
         while True:
             task = int(rng.integers(10))
-            text = f"decision {len(said) + len(lost)}"
+            text = f"decision {len(decisions) + len(lost)}"
             try:
                 assert (
                     call(
@@ -467,7 +478,7 @@ def review(place: Path, kills: int) -> None:
             except (OSError, http.client.HTTPException):
                 lost[text] = task
                 return
-            said[text] = task
+            decisions[text] = task
 
     moments = []
     for kill in range(kills + 1):
@@ -489,28 +500,31 @@ def review(place: Path, kills: int) -> None:
                 if journal.exists()
                 else []
             )
-            told = [json.loads(line)["text"] for line in lines]
-            assert [text for text in told if text not in lost] == list(said), (
-                told,
-                said,
+            texts = [json.loads(line)["text"] for line in lines]
+            assert [text for text in texts if text not in lost] == list(decisions), (
+                texts,
+                decisions,
             )
-            assert len(set(told)) == len(told) and set(told) <= {*said, *lost}, told
-            shown = call(address, "state")[1]["decided"]
-            assert {task for task, each in enumerate(shown) if each} == {
-                {**said, **lost}[text] for text in told
-            }
+            assert len(set(texts)) == len(texts) and set(texts) <= {
+                *decisions,
+                *lost,
+            }, texts
+            decided_tasks = call(address, "state")[1]["decided"]
+            assert {
+                task for task, is_decided in enumerate(decided_tasks) if is_decided
+            } == {{**decisions, **lost}[text] for text in texts}
             if kill < kills:
                 person = threading.Thread(target=decide, args=(address,), daemon=True)
                 person.start()
                 time.sleep(rng.uniform(0, 0.5))
                 process.kill()
                 person.join()
-                moments.append(len(said))
+                moments.append(len(decisions))
     assert sorted(files(folder)) == sorted([*before, str(journal.relative_to(folder))])
-    arrived = len(told) - len(said)
+    arrived = len(texts) - len(decisions)
     print(
         f"review: {kills} kills, {sum(map(bool, moments))} after the first decision; all "
-        f"{len(said)} acknowledged "
+        f"{len(decisions)} acknowledged "
         f"decisions there each time, once and in order, and {arrived} of {len(lost)} that were "
         "under way",
         flush=True,
@@ -546,8 +560,8 @@ class Sitter:
     def _answer(self, person: SimulatedPerson, state: dict[str, Any]) -> dict[str, Any]:
         # The dither's seed is of the session.
         draw = {**state.get("draw", {}), "seed": 0}
-        shown = json.dumps([state["number"], draw])
-        choice = state["words"][sum(shown.encode()) % len(state["words"])]
+        display_key = json.dumps([state["number"], draw])
+        choice = state["words"][sum(display_key.encode()) % len(state["words"])]
         number = state["number"]
         self.under_way[number] = choice
         reply = {"number": number, "attempt": state["attempt"], "choice": choice}
@@ -574,11 +588,11 @@ def observe(place: Path, kills: int) -> None:
         "patterns": ["orientation_csf", "--set", *constant],
         "pictures": [str(pictures_page(place))],
     }
-    for shown, page in pages.items():
+    for label, page in pages.items():
         command = program("observe", *page, "--person", "ANNA", "--store")
-        whole = sat_down(command, place / f"{shown}-whole", Sitter(), None)
-        assert whole
-        folder = place / f"{shown}-broken"
+        reference_answers = sat_down(command, place / f"{label}-whole", Sitter(), None)
+        assert reference_answers
+        folder = place / f"{label}-broken"
         sitter = Sitter()
         moments: list[int] = []
         ends = 0
@@ -590,8 +604,8 @@ def observe(place: Path, kills: int) -> None:
             assert numbers == list(range(1, len(numbers) + 1)), numbers
             assert sitter.acknowledged.items() <= dict(answers).items()
             assert dict(answers).items() <= sitter.under_way.items()
-            if len(answers) == len(whole):
-                assert answers == whole
+            if len(answers) == len(reference_answers):
+                assert answers == reference_answers
                 ends += 1
                 shutil.rmtree(folder)
                 sitter = Sitter()
@@ -600,12 +614,12 @@ def observe(place: Path, kills: int) -> None:
                 continue
             moments.append(len(answers))
             tell(
-                f"observe {shown}: kill {len(moments)} after {len(answers)} of {len(whole)}"
+                f"observe {label}: kill {len(moments)} after {len(answers)} of {len(reference_answers)}"
             )
         print(
-            f"observe {shown}: {kills} kills, {sum(map(bool, moments))} after the first answer; "
+            f"observe {label}: {kills} kills, {sum(map(bool, moments))} after the first answer; "
             f"all acknowledged answers there each time, once and in order; {ends} ends, each with "
-            f"the same {len(whole)} answers",
+            f"the same {len(reference_answers)} answers",
             flush=True,
         )
 

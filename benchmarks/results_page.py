@@ -60,15 +60,15 @@ METRICS = ("cvvdp", "castlecsf")
 #: With a figure of all nine tests.
 NINE_PANELS = ("packaged:mobilenetv2", "packaged:efficientnet_lite0")
 
-Found = Mapping[tuple[str, str], Any]
+PerTest = Mapping[tuple[str, str], Any]
 
 
 def main(stores: Sequence[str]) -> None:
-    results = found_in(stores)
-    scores = {place: score_layers(one)[0] for place, one in results.items()}
-    board = scoreboard(one for (test, _), one in scores.items() if test in NINE).sort(
-        "gabor_achromatic"
-    )
+    results = results_of(stores)
+    scores = {place: score_layers(result)[0] for place, result in results.items()}
+    board = scoreboard(
+        score for (test, _), score in scores.items() if test in NINE
+    ).sort("gabor_achromatic")
     pages = {path: path.read_text(encoding="utf-8") for path in PAGES}
     tables = {
         "nine tests": without_counts_of_matches(board.table("markdown")),
@@ -97,8 +97,10 @@ def main(stores: Sequence[str]) -> None:
     path = DOCS / "results.csv"
     with path.open(encoding="utf-8") as file:
         # Those of decision_results.py.
-        others = [row for row in csv.DictReader(file) if row["experiment"] not in TESTS]
-    rows = [*records(results, scores), *others]
+        other_rows = [
+            row for row in csv.DictReader(file) if row["experiment"] not in TESTS
+        ]
+    rows = [*records(results, scores), *other_rows]
     path.write_text(csv_text(rows) + "\n", encoding="utf-8")
     save(heat_map(board), "results_scores", 90)
     bars = bar_panels(board)
@@ -115,36 +117,39 @@ def without_counts_of_matches(table: str) -> str:
     )
 
 
-def found_in(stores: Sequence[str]) -> Found:
+def results_of(stores: Sequence[str]) -> PerTest:
     """Results by test and observer, in the order of the page; of several that with the most
     responses."""
-    found: dict[tuple[str, str], Any] = {}
-    for one in (result for store in stores for result in load_results(store)):
-        place = one.attrs["experiment"], one.attrs["observer"]
+    results: dict[tuple[str, str], Any] = {}
+    for result in (result for store in stores for result in load_results(store)):
+        place = result.attrs["experiment"], result.attrs["observer"]
         if (
             place[0] in TESTS
-            and one.attrs["observer"] != "pixels"
-            and not found.get(place, one).nbytes > one.nbytes
+            and result.attrs["observer"] != "pixels"
+            and not results.get(place, result).nbytes > result.nbytes
         ):
-            found[place] = one
-    names = sorted({who for _, who in found}, key=lambda who: (who in METRICS, who))
+            results[place] = result
+    names = sorted(
+        {observer for _, observer in results},
+        key=lambda observer: (observer in METRICS, observer),
+    )
     return {
-        (test, name): found[test, name]
+        (test, name): results[test, name]
         for test in TESTS
         for name in names
-        if (test, name) in found
+        if (test, name) in results
     }
 
 
-def figures(results: Found) -> None:
+def figures(results: PerTest) -> None:
     gridded = {
-        place: one
-        for place, one in results.items()
-        if place[1].startswith("packaged:") and "response" in one
+        place: result
+        for place, result in results.items()
+        if place[1].startswith("packaged:") and "response" in result
     }
 
-    def of(test: str, among: Found) -> list[Any]:
-        return [one for (name, _), one in among.items() if name == test]
+    def of(test: str, among: PerTest) -> list[Any]:
+        return [result for (name, _), result in among.items() if name == test]
 
     save(plot(of("gabor_achromatic", gridded), human="both"), "results_contours", 75)
     for observer in NINE_PANELS:
@@ -157,9 +162,9 @@ def figures(results: Found) -> None:
     matching = of("contrast_matching", gridded)
     figure = Figure(figsize=(10.5, 4 * -(-len(matching) // 2)), layout="constrained")
     grid = figure.add_gridspec(-(-len(matching) // 2), 2)
-    for i, one in enumerate(matching):
+    for i, result in enumerate(matching):
         panel = figure.add_subplot(grid[divmod(i, 2)])
-        matched_contrast(one, panel)
+        matched_contrast(result, panel)
         panel.set_ylim(3e-4)
     save(figure, "results_matching", 80)
     for test in JND:
@@ -167,7 +172,7 @@ def figures(results: Found) -> None:
     save(in_time(results), "results_time", 80)
 
 
-#: Of the panels over temporal frequency.
+#: Titles of the panels over temporal frequency.
 PANELS = {
     "temporal_drift": "A drifting Gabor, 4 cpd",
     "temporal_drift_coarse": "A drifting Gabor, 0.5 cpd",
@@ -176,11 +181,13 @@ PANELS = {
 }
 
 
-def in_time(results: Found) -> Figure:
+def in_time(results: PerTest) -> Figure:
     """Responses at the contrast nearest 0.1, and people's sensitivity, over those at 1 Hz."""
     figure = Figure(figsize=(10, 8), layout="constrained")
     panels = figure.subplots(2, 2, sharey=True)
-    names = list(dict.fromkeys(who for test, who in results if test in PANELS))
+    names = list(
+        dict.fromkeys(observer for test, observer in results if test in PANELS)
+    )
     for panel, (test, title) in zip(panels.flat, PANELS.items(), strict=True):
         gridded = {
             name: results[test, name]
@@ -188,9 +195,9 @@ def in_time(results: Found) -> Figure:
             if (test, name) in results
             and "response" in join_measures(results[test, name])
         }
-        for who, one in gridded.items():
+        for observer, result in gridded.items():
             near = (
-                join_measures(one)["response"]
+                join_measures(result)["response"]
                 .isel(layer=0, measure=0)
                 .sel(contrast=0.1, method="nearest")
             )
@@ -201,21 +208,21 @@ def in_time(results: Found) -> Figure:
                 y / y[0],
                 marker="o",
                 markersize=4,
-                color=f"C{names.index(who)}",
-                label=who,
+                color=f"C{names.index(observer)}",
+                label=observer,
             )
-        one = next(iter(gridded.values()))
+        result = next(iter(gridded.values()))
         flat = (
-            join_measures(one)["pixels_response"]
+            join_measures(result)["pixels_response"]
             .isel(measure=0)
             .sel(contrast=0.1, method="nearest")
             .values
         )
         panel.plot(x, flat / flat[0], color="0.6", label="pixels (no encoder)")
-        human = one["human_sensitivity"].values
-        label = f"people ({human_label(str(one.attrs['human_model']))})"
+        human = result["human_sensitivity"].values
+        label = f"people ({human_label(str(result.attrs['human_model']))})"
         panel.plot(
-            one["scored_temporal_frequency"].values,
+            result["scored_temporal_frequency"].values,
             human / human[0],
             "k--",
             label=label,
@@ -234,8 +241,8 @@ def in_time(results: Found) -> Figure:
     return figure
 
 
-def save(drawn: Figure | Axes, name: str, dpi: float) -> None:
-    figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
+def save(plot: Figure | Axes, name: str, dpi: float) -> None:
+    figure = plot if isinstance(plot, Figure) else plot.get_figure(root=True)
     path = DOCS / "images" / f"{name}.png"
     with io.BytesIO() as stream:
         figure.savefig(stream, dpi=dpi, format="png", metadata={"Software": None})
@@ -274,47 +281,60 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, stimulus_axis, *rows))
 
 
-def by_test(scores: Found, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
+def by_test(scores: PerTest, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Scores by observer and test."""
-    found: dict[str, dict[str, Any]] = {}
-    for (test, who), score in scores.items():
+    scores_by_observer: dict[str, dict[str, Any]] = {}
+    for (test, observer), score in scores.items():
         if test in tests:
-            found.setdefault(who, {})[test] = score
-    return found
+            scores_by_observer.setdefault(observer, {})[test] = score
+    return scores_by_observer
 
 
-def own_table(scores: Found, test: str, columns: Sequence[str]) -> str:
-    """Of one test, what its own table says of each observer, of the pixels and of people."""
-    asked = {who: score for (name, who), score in scores.items() if name == test}
-    told = {f"`{who}`": score.rows()[0].cells for who, score in asked.items()}
-    for score in list(asked.values())[:1]:
-        first, *others = score.rows()
-        told |= {
+def own_table(scores: PerTest, test: str, columns: Sequence[str]) -> str:
+    """Tabulate each observer, the pixels and people in the columns of one test."""
+    scores_by_observer = {
+        observer: score for (name, observer), score in scores.items() if name == test
+    }
+    cells_by_responder = {
+        f"`{observer}`": score.rows()[0].cells
+        for observer, score in scores_by_observer.items()
+    }
+    for score in list(scores_by_observer.values())[:1]:
+        first, *other_rows = score.rows()
+        cells_by_responder |= {
             row.label or row.responder: row.cells
-            for row in others
+            for row in other_rows
             if row.table == first.table
         }
     rows = [
-        [who, *(cells.get(column, "") for column in columns)]
-        for who, cells in told.items()
+        [responder, *(cells.get(column, "") for column in columns)]
+        for responder, cells in cells_by_responder.items()
     ]
     return markdown(["observer", *columns], rows)
 
 
-def limits(scores: Found) -> str:
+def limits(scores: PerTest) -> str:
     """The finest stripes that are told from uniform, at the lower and the higher contrast of each
     test."""
-    found = by_test(scores, ACUITY)
+    scores_by_observer = by_test(scores, ACUITY)
     rows = [
-        [f"`{who}`", *(limit(tests.get(test), "score") for test in ACUITY)]
-        for who, tests in found.items()
+        [f"`{observer}`", *(limit(tests.get(test), "score") for test in ACUITY)]
+        for observer, tests in scores_by_observer.items()
     ]
-    some = next(tests for tests in found.values() if len(tests) == len(ACUITY))
-    rows.append(
-        ["pixels (no encoder)", *(limit(some[test], "pixels") for test in ACUITY)]
+    complete_scores = next(
+        tests for tests in scores_by_observer.values() if len(tests) == len(ACUITY)
     )
     rows.append(
-        ["people (cpd)", *(limit(some[test], "people", 1.0) for test in ACUITY)]
+        [
+            "pixels (no encoder)",
+            *(limit(complete_scores[test], "pixels") for test in ACUITY),
+        ]
+    )
+    rows.append(
+        [
+            "people (cpd)",
+            *(limit(complete_scores[test], "people", 1.0) for test in ACUITY),
+        ]
     )
     return markdown(
         ["cycles a pixel", "black and white", "red and green", "yellow and violet"],
@@ -325,34 +345,34 @@ def limits(scores: Found) -> str:
 def limit(score: Any, whose: str, ppd: float | None = None) -> str:
     if score is None:
         return ""
-    found = getattr(score, whose)
+    measure = getattr(score, whose)
     per = score.ppd if ppd is None else ppd
     return ", ".join(
         status if value is None else number(1 / (value * per), 2 if ppd is None else 1)
         for value, status in zip(
-            found.values,
-            ({"above": "never falls"}.get(each, each) for each in found.status),
+            measure.values,
+            ({"above": "never falls"}.get(status, status) for status in measure.status),
             strict=True,
         )
     )
 
 
-def aligned_in_time(scores: Found) -> str:
-    """Of each page of clips the alignment with people, as its own table has it."""
-    found = by_test(scores, TIME)
-    told = {
-        f"`{who}`": {test: score.rows()[0].cells for test, score in tests.items()}
-        for who, tests in found.items()
+def aligned_in_time(scores: PerTest) -> str:
+    """Tabulate the alignment with people on each page of clips."""
+    scores_by_observer = by_test(scores, TIME)
+    cells_by_responder = {
+        f"`{observer}`": {test: score.rows()[0].cells for test, score in tests.items()}
+        for observer, tests in scores_by_observer.items()
     }
-    for tests in found.values():
+    for tests in scores_by_observer.values():
         for test, score in tests.items():
             for row in score.rows()[1:]:
-                told.setdefault(row.label or row.responder, {}).setdefault(
-                    test, row.cells
-                )
+                cells_by_responder.setdefault(
+                    row.label or row.responder, {}
+                ).setdefault(test, row.cells)
     rows = [
-        [who, *(tests.get(test, {}).get("r_s [interval]", "") for test in TIME)]
-        for who, tests in told.items()
+        [responder, *(tests.get(test, {}).get("r_s [interval]", "") for test in TIME)]
+        for responder, tests in cells_by_responder.items()
     ]
     return markdown(["r_s", *TIME], rows)
 
@@ -361,18 +381,18 @@ def responses_at(result: xr.Dataset, frequency: float) -> dict[str, np.ndarray]:
     """Responses at one temporal frequency, and the sensitivity of people there."""
     result = join_measures(result)
     measure = str(result.attrs.get("score_measure", "angular"))
-    # Of an encoder of images the frames one after another; its second layer is their mean.
+    # The first layer of an encoder of images has the frames in a row, its second layer their mean.
     at = result.isel(layer=0).sel(temporal_frequency=frequency, method="nearest")
     of_pixels = measure if measure in result["measure"] else result["measure"].values[0]
-    found = {
+    responses = {
         "response": at["response"].sel(measure=measure).values,
         "pixels_response": at["pixels_response"].sel(measure=of_pixels).values,
     }
     place = "scored_temporal_frequency"
     if place in result and np.isclose(result[place], frequency, rtol=1e-9).any():
         human = result["human_sensitivity"].sel({place: frequency}, method="nearest")
-        found["human_sensitivity"] = human.values
-    return found
+        responses["human_sensitivity"] = human.values
+    return responses
 
 
 def ratios(
@@ -391,42 +411,53 @@ def band_pass(result: xr.Dataset) -> dict[str, float]:
     return ratios(responses_at(result, 8.0), responses_at(result, 1.0))
 
 
-def over_time(results: Found) -> str:
+def over_time(results: PerTest) -> str:
     """Response at 8 Hz over that at 1 Hz, and to a drifting wave over that to a reversing one."""
     bands = [test for test in TIME if test != "temporal_counterphase"]
-    told: dict[str, list[str]] = {}
-    for who in dict.fromkeys(who for test, who in results if test in TIME):
-        here = {
-            test: results[test, who]
+    cells_by_responder: dict[str, list[str]] = {}
+    for observer in dict.fromkeys(
+        observer for test, observer in results if test in TIME
+    ):
+        observer_results = {
+            test: results[test, observer]
             for test in TIME
-            if "response" in results.get((test, who), ())
+            if "response" in results.get((test, observer), ())
         }
-        found = [band_pass(here[test]) if test in here else {} for test in bands]
-        both = [responses_at(here[test], 8.0) for test in TIME[:2] if test in here]
-        found.append(ratios(*both) if len(both) == 2 else {})
-        told[f"`{who}`"] = [number(one["response"]) if one else "" for one in found]
-        for place, one in enumerate(found):
+        response_ratios = [
+            band_pass(observer_results[test]) if test in observer_results else {}
+            for test in bands
+        ]
+        gratings = [
+            responses_at(observer_results[test], 8.0)
+            for test in TIME[:2]
+            if test in observer_results
+        ]
+        response_ratios.append(ratios(*gratings) if len(gratings) == 2 else {})
+        cells_by_responder[f"`{observer}`"] = [
+            number(ratio["response"]) if ratio else "" for ratio in response_ratios
+        ]
+        for place, ratio in enumerate(response_ratios):
             for name, value in {
-                "pixels (no encoder)": one.get("pixels_response"),
-                "people": one.get("human_sensitivity"),
+                "pixels (no encoder)": ratio.get("pixels_response"),
+                "people": ratio.get("human_sensitivity"),
             }.items():
-                row = told.setdefault(name, [""] * len(found))
+                row = cells_by_responder.setdefault(name, [""] * len(response_ratios))
                 row[place] = row[place] or ("" if value is None else number(value))
     last = ("pixels (no encoder)", "people")
-    ordered = [*(name for name in told if name not in last), *last]
+    ordered = [*(name for name in cells_by_responder if name not in last), *last]
     head = [
         "observer",
         *(f"8 over 1 Hz, {test}" for test in bands),
         "drift over counterphase, 8 Hz",
     ]
-    return markdown(head, [[name, *told[name]] for name in ordered])
+    return markdown(head, [[name, *cells_by_responder[name]] for name in ordered])
 
 
-def floors(scores: Found) -> str:
+def floors(scores: PerTest) -> str:
     rows = [
-        [f"`{who}`", *(share(tests.get(test)) for test in NINE)]
-        for who, tests in by_test(scores, NINE).items()
-        if who not in METRICS
+        [f"`{observer}`", *(share(tests.get(test)) for test in NINE)]
+        for observer, tests in by_test(scores, NINE).items()
+        if observer not in METRICS
     ]
     return markdown(["share at the float32 floor", *NINE], rows)
 
@@ -435,24 +466,26 @@ def share(score: Any) -> str:
     return "" if score is None else f"{100 * score.float32_floor:.1f} %"
 
 
-def records(results: Found, scores: Found) -> Iterator[dict[str, Any]]:
+def records(results: PerTest, scores: PerTest) -> Iterator[dict[str, Any]]:
     """Every score with what it was measured by; of trivial responders and people once a test."""
-    seen = set()
+    recorded = set()
     for place, score in scores.items():
-        about = results[place].attrs
+        attributes = results[place].attrs
         digests = {
-            "page_sha256": about["experiment_digest"],
+            "page_sha256": attributes["experiment_digest"],
             "observer_sha256": Card.from_dict(
-                json.loads(about["observer_card"])
+                json.loads(attributes["observer_card"])
             ).digest,
         }
         for row in score.rows():
-            own = row.responder == "observer"
-            if row.record and (own or (place[0], row.responder) not in seen):
-                seen.add((place[0], row.responder))
-                blank = {} if own else {"observer": "", "layer": ""}
+            is_observer = row.responder == "observer"
+            if row.record and (
+                is_observer or (place[0], row.responder) not in recorded
+            ):
+                recorded.add((place[0], row.responder))
+                blank = {} if is_observer else {"observer": "", "layer": ""}
                 yield {**row.record, **blank, "page_sha256": digests["page_sha256"]} | (
-                    digests if own else {}
+                    digests if is_observer else {}
                 )
 
 

@@ -57,11 +57,13 @@ def main(seeds: int = 1) -> None:
                     observer: Any = pp.load_observer(
                         f"openai:{server.model}", base_url=server.base_url
                     )
-                    found = measure_served_size(observer, seed=seed, progress=False)
-                text = found.finding
-                if found.limit and limit:
-                    error = 100 * (found.limit / limit - 1)
-                    text = f"{found.limit:.0f} ({found.low:.0f} to {found.high:.0f}), {error:+.1f} %"
+                    measurement = measure_served_size(
+                        observer, seed=seed, progress=False
+                    )
+                text = measurement.finding
+                if measurement.limit and limit:
+                    error = 100 * (measurement.limit / limit - 1)
+                    text = f"{measurement.limit:.0f} ({measurement.low:.0f} to {measurement.high:.0f}), {error:+.1f} %"
                 print(
                     f"limit {limit or 'none'} {name.lower()} seed {seed}: {text}",
                     flush=True,

@@ -32,7 +32,7 @@ from psyprobe.observers.people.server import PersonServer
 from psyprobe.tasks.people.patterns import PatternSession
 
 sys.path[:0] = [
-    str(Path(__file__).parent.parent / "tests" / each) for each in ("people", ".")
+    str(Path(__file__).parent.parent / "tests" / folder) for folder in ("people", ".")
 ]
 import webdriver
 from person_at_page import PersonAtPage
@@ -69,9 +69,9 @@ def sat(experiment: Experiment, seed: int, store: Path | None) -> Sat:
             state = person.begin()
             waits = []
             while state["phase"] == "trial":
-                told = person.account(state)
+                answer = person.account(state)
                 start = time.perf_counter()
-                state = person.send("answer", **told)
+                state = person.send("answer", **answer)
                 while state["phase"] == "wait":
                     state = person.send("state")
                 waits.append(1000 * (time.perf_counter() - start))
@@ -114,51 +114,51 @@ def main() -> None:
     parser.add_argument("--exponent", type=float)
     parser.add_argument("--store", type=Path)
     options = parser.parse_args()
-    asked = {
+    settings = {
         "probe": options.probe,
         "asking.design": options.design,
         "asking.catch": 0.1,
     }
-    asked["asking.prompts"] = "base" if options.probe == "yes_no" else options.probe
+    settings["asking.prompts"] = "base" if options.probe == "yes_no" else options.probe
     if options.design == "quick_csf":
-        asked |= {
+        settings |= {
             "asking.options.n_max": options.trials,
             "asking.options.prior": options.prior,
         }
     else:
-        asked["asking.options"] = {
+        settings["asking.options"] = {
             "stop": 0,
             "n_max": options.trials // len(FREQUENCIES),
         }
-    experiment = load_experiment("orientation_csf").with_settings(asked)
+    experiment = load_experiment("orientation_csf").with_settings(settings)
     errors = []
-    held = []
+    covered = []
     waits = []
     for seed in range(options.seed, options.seed + options.people):
-        one = (
+        session = (
             sat_at_page(experiment, seed, options.exponent)
             if options.pixels
             else sat(experiment, seed, options.store)
         )
-        found = np.array([row["mean"] for row in one.curve])
-        held += [
+        means = np.array([row["mean"] for row in session.curve])
+        covered += [
             row["low"] <= value <= row["high"]
-            for row, value in zip(one.curve, one.true, strict=True)
+            for row, value in zip(session.curve, session.true, strict=True)
         ]
-        errors.append(found - one.true)
-        waits += one.waits
-        clock = f", {one.minutes:.1f} min" if options.pixels else ""
+        errors.append(means - session.true)
+        waits += session.waits
+        clock = f", {session.minutes:.1f} min" if options.pixels else ""
         print(
             f"person {seed}: RMSE {np.sqrt(np.mean(errors[-1] ** 2)):.3f}{clock}",
             flush=True,
         )
-    every = np.array(errors)
-    rmse = np.sqrt(np.mean(every**2))
+    all_errors = np.array(errors)
+    rmse = np.sqrt(np.mean(all_errors**2))
     print(
-        f"RMSE {rmse:.3f}, bias {every.mean():+.3f} log10, {len(every)} people, "
+        f"RMSE {rmse:.3f}, bias {all_errors.mean():+.3f} log10, {len(all_errors)} people, "
         f"{options.trials} trials each"
     )
-    print(f"95 % intervals that hold the truth: {100 * np.mean(held):.0f} %")
+    print(f"95 % intervals that hold the truth: {100 * np.mean(covered):.0f} %")
     if waits:
         print(
             f"answer to next trial: median {statistics.median(waits):.0f} ms, 95 % "

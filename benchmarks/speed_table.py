@@ -79,8 +79,10 @@ def ratio(
 ) -> float:
     """Median of our time over the other's, in turn; the first round, which warms up, is left
     out."""
-    found = [(seconds(ours, times), seconds(other, times)) for _ in range(rounds + 1)]
-    return statistics.median(mine / theirs for mine, theirs in found[1:])
+    second_pairs = [
+        (seconds(ours, times), seconds(other, times)) for _ in range(rounds + 1)
+    ]
+    return statistics.median(mine / theirs for mine, theirs in second_pairs[1:])
 
 
 # -- drawing
@@ -193,13 +195,13 @@ def bands_of_noise() -> Row:
 
 def dither() -> Row:
     drive = DISPLAY.encode(pp.gabor(frequency=4, contrast=0.5))
-    found = [
+    times = [
         seconds(lambda: png_bytes(deliver(drive, seed=1)), 10) for _ in range(ROUNDS)
     ]
     return Row(
         "dither and PNG at 8 bits",
         "single, ms an image, best of nine rounds",
-        1000 * min(found),
+        1000 * min(times),
         4.0,
     )
 
@@ -290,18 +292,20 @@ def network_of_2_ms() -> Any:
     torch.set_num_threads(1)
     images = torch.rand(8, 3, SIDE, SIDE)
     networks = {width: small_network(width) for width in range(64, 641, 32)}
-    found: dict[int, list[float]] = {width: [] for width in networks}
+    times_by_width: dict[int, list[float]] = {width: [] for width in networks}
     # In turn, so that a slow second of the machine meets all of them; the first round warms up.
     for _ in range(3 * ROUNDS):
         for width, network in networks.items():
             with torch.inference_mode():
-                found[width].append(
+                times_by_width[width].append(
                     1000
                     * seconds(lambda network=network: network(images))
                     / len(images)
                 )
     return networks[
-        next((width for width in networks if min(found[width][1:]) >= 2.0), 640)
+        next(
+            (width for width in networks if min(times_by_width[width][1:]) >= 2.0), 640
+        )
     ]
 
 
@@ -316,13 +320,13 @@ def experiment_over_passes(
     with tempfile.TemporaryDirectory() as folder:
         plan = pp.plan(EXPERIMENT, observer)
         images = torch.rand(plan.batch_size, 3, SIDE, SIDE)
-        whole = plan.images // plan.batch_size
+        full_batches = plan.images // plan.batch_size
         sizes = plan.images % plan.batch_size
         stores = iter(range(100))
 
         def passes() -> None:
             with torch.inference_mode():
-                for size in [plan.batch_size] * whole + [sizes] * bool(sizes):
+                for size in [plan.batch_size] * full_batches + [sizes] * bool(sizes):
                     network(images[:size])
 
         def run() -> None:
@@ -347,10 +351,10 @@ def overhead(name: str, rounds: int, bar: float, *, channels_last: bool = False)
         network = network.to(memory_format=torch.channels_last)
         order = "channels last, as psyprobe runs it"
     observer = pp.load_observer(f"timm:{name}", random_weights=True)
-    value, each = experiment_over_passes(observer, network, rounds)
+    value, pass_milliseconds = experiment_over_passes(observer, network, rounds)
     return Row(
         f"experiment, {name}",
-        f"random weights, over bare passes of {each:.3g} ms, {order}",
+        f"random weights, over bare passes of {pass_milliseconds:.3g} ms, {order}",
         value,
         bar,
     )
@@ -362,23 +366,23 @@ def vit_experiment() -> Row:
 
 def lite0_experiment() -> list[Row]:
     return [
-        overhead("tf_efficientnet_lite0", 3, 1.05, channels_last=each)
-        for each in (False, True)
+        overhead("tf_efficientnet_lite0", 3, 1.05, channels_last=channels_last)
+        for channels_last in (False, True)
     ]
 
 
 def small_experiment() -> list[Row]:
     network = network_of_2_ms()
     observer = pp.observer(network, input_size=SIDE, mean=(0.5,) * 3, std=(0.5,) * 3)
-    value, each = experiment_over_passes(observer, network, 5)
-    condition = f"over bare forward passes of {each:.3g} ms"
-    least = images_over_passes(observer, network)
+    value, pass_milliseconds = experiment_over_passes(observer, network, 5)
+    condition = f"over bare forward passes of {pass_milliseconds:.3g} ms"
+    lowest_ratio = images_over_passes(observer, network)
     return [
         Row("experiment, a small network", condition, value, 1.3),
         Row(
             "its images alone",
             f"drawn, encoded, normalised, passed and compared as pixels, {condition}",
-            least,
+            lowest_ratio,
             1.3,
         ),
     ]
@@ -397,13 +401,13 @@ def images_over_passes(observer: Any, network: Any) -> float:
     images = torch.rand(8, 3, SIDE, SIDE)
 
     def ours() -> None:
-        shown = show(specs, DISPLAY)
+        displayed = show(specs, DISPLAY)
         distances(
-            shown.planes[..., 0].reshape(len(specs), -1),
+            displayed.planes[..., 0].reshape(len(specs), -1),
             reference.planes[..., 0].reshape(1, -1),
         )
         for start in range(0, len(specs), len(images)):
-            observer.features(shown[start : start + len(images)].rgb)
+            observer.features(displayed[start : start + len(images)].rgb)
 
     def bare() -> None:
         with torch.inference_mode():
@@ -423,14 +427,14 @@ def decided_csf() -> list[Row]:
     observer = pp.load_observer("decided:packaged:efficientnet_lite2")
     plan.perf_counter = training.perf_counter = time.process_time
     planned = pp.plan(page, observer, timed=True).seconds
-    taken = seconds(lambda: pp.run(page, observer, progress=False))
+    duration = seconds(lambda: pp.run(page, observer, progress=False))
     work = "CSF in noise of an encoder that decides"
     return [
-        Row(work, "six frequencies, EfficientNet-Lite2, s", taken, 300),
+        Row(work, "six frequencies, EfficientNet-Lite2, s", duration, 300),
         Row(
             work,
             "larger over smaller of planned and taken",
-            max(planned / taken, taken / planned),
+            max(planned / duration, duration / planned),
             1.3,
         ),
     ]
@@ -471,7 +475,7 @@ ROWS: dict[str, Callable[[], list[Row]]] = {
         *listed(planning_speed.shared_fit),
     ],
     "frequencies": lambda: listed(planning_speed.many_frequencies),
-    "kept": lambda: listed(planning_speed.kept_fits),
+    "kept": lambda: listed(planning_speed.repeated_score),
     "looks": lambda: listed(planning_speed.looks),
     "store": lambda: [
         *listed(store_speed.bytes_a_question),
@@ -494,7 +498,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.rows) - set(ROWS):
         parser.error(f"there is no row {', '.join(sorted(unknown))}")
-    found = (
+    stored_rows = (
         json.loads(options.json.read_text(encoding="utf-8"))
         if options.json and options.json.exists()
         else {}
@@ -506,14 +510,16 @@ def main() -> None:
     for row in (row for name in options.rows or ROWS for row in ROWS[name]()):
         key = f"{row.work}: {row.condition}"
         bar = f"{'>=' if row.at_least else '<='} {row.bar:g}{'' if row.holds else ' !'}"
-        before = f"{found[key]['value']:.4g}" if key in found else "-"
+        before = f"{stored_rows[key]['value']:.4g}" if key in stored_rows else "-"
         print(
             f"| {row.work:46} | {row.condition:58} | {row.value:<8.4g} | {bar:10} | {before:8} |",
             flush=True,
         )
-        found[key] = asdict(row)
+        stored_rows[key] = asdict(row)
     if options.json:
-        options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        options.json.write_text(
+            json.dumps(stored_rows, indent=2) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ def of_pairs(
 ) -> Iterator[Answered]:
     """Answers of an encoder with four measures, each about a stimulus of its own."""
     draw = np.random.default_rng(1)
-    asked = digest("measures")
-    named = digest(observer)
+    question_digest = digest("measures")
+    observer_digest = digest(observer)
     for i in range(count):
         spec = {
             "kind": "gabor",
@@ -54,9 +54,12 @@ def of_pairs(
             "aspect": 1.0,
         }
         answer = {"values": [numbers(draw, 4)], "lengths": [numbers(draw, 3)]}
-        told = ((digest(spec), "stimulus", spec),) if contents else ()
+        stimulus_contents = ((digest(spec), "stimulus", spec),) if contents else ()
         yield Answered(
-            Question(digest(i), asked, named, "detection 2"), answer, told, ORIGIN
+            Question(digest(i), question_digest, observer_digest, "detection 2"),
+            answer,
+            stimulus_contents,
+            ORIGIN,
         )
 
 
@@ -67,10 +70,10 @@ def of_words(count: int, *, logprobs: type | None) -> Iterator[Answered]:
     Servers compute them in float32, and tell them by its own digits or widened to float64.
     """
     draw = np.random.default_rng(2)
-    asked = digest("prompt")
-    named = digest("chat")
+    prompt_digest = digest("prompt")
+    observer_digest = digest("chat")
     for i in range(count):
-        shown = {
+        display_record = {
             "stimuli": [
                 {
                     "kind": "annulus_noise",
@@ -112,9 +115,9 @@ def of_words(count: int, *, logprobs: type | None) -> Iterator[Answered]:
             "reply": reply,
         }
         yield Answered(
-            Question(digest(i), asked, named, "yes_no 1"),
+            Question(digest(i), prompt_digest, observer_digest, "yes_no 1"),
             answer,
-            ((digest(i), "shown", shown),),
+            ((digest(i), "shown", display_record),),
             ORIGIN,
         )
 
@@ -122,10 +125,10 @@ def of_words(count: int, *, logprobs: type | None) -> Iterator[Answered]:
 def of_items(count: int) -> Iterator[Answered]:
     """Answers about items, each with a prompt of some 60 characters of its own."""
     draw = np.random.default_rng(3)
-    named = digest("chat")
+    observer_digest = digest("chat")
     for i in range(count):
         words = " ".join(f"{value:x}" for value in draw.integers(1 << 20, size=8))
-        asked = {
+        prompt = {
             "prompt": f"What is {words}?",
             "system": "",
             "decoding": {"temperature": 0.0, "max_tokens": 32},
@@ -136,11 +139,14 @@ def of_items(count: int) -> Iterator[Answered]:
             "finish": "stop",
             "latency": 0.25,
         }
-        told = ((digest(asked), "asked", asked), (digest(i), "shown", [digest(i)]))
+        contents = (
+            (digest(prompt), "asked", prompt),
+            (digest(i), "shown", [digest(i)]),
+        )
         yield Answered(
-            Question(digest(i), digest(asked), named, "r_bench 1"),
+            Question(digest(i), digest(prompt), observer_digest, "r_bench 1"),
             {"reply": reply},
-            told,
+            contents,
             ORIGIN,
         )
 
@@ -190,8 +196,8 @@ def bytes_a_question(pairs: int = 2000) -> list[Row]:
             with Store(path) as store:
                 store.add_contents(
                     content
-                    for each in answered
-                    for content in each.contents
+                    for answer in answered
+                    for content in answer.contents
                     if content[1] == "stimulus"
                 )
                 if ("alone" in kind and "pixels" in kind) or "encoder" in kind:
@@ -242,7 +248,7 @@ def commits_a_second(seconds: float = 3.0) -> list[Row]:
     ):
         add = store.add
         start = time.monotonic()
-        store.add = lambda some: (commits.append(1), add(some))[1]  # type: ignore[method-assign,func-returns-value]
+        store.add = lambda rows: (commits.append(1), add(rows))[1]  # type: ignore[method-assign,func-returns-value]
         with Writer(store) as writer:
             while time.monotonic() - start < seconds:
                 for _ in range(8):

@@ -28,9 +28,9 @@ KINDS = ("uniforms", "gabors", "gratings", "noises", "discs", "sums")
 @st.composite
 def cases(draw: st.DrawFn, kind: str) -> tuple[Specification, Display, str, str | None]:
     display = draw(strategies.displays())
-    asked = draw(getattr(strategies, kind)(display))
+    specification = draw(getattr(strategies, kind)(display))
     return (
-        asked,
+        specification,
         display,
         draw(st.sampled_from(["float64", "float32"])),
         draw(st.sampled_from([None, "cpu"])),
@@ -42,8 +42,10 @@ def _check(kind: str, count: int, start: int, counts: Counter[str]) -> None:
     @settings(max_examples=count, deadline=None, database=None)
     @given(cases(kind))
     def check(case: tuple[Any, ...]) -> None:
-        asked, display, dtype, device = case
-        assert_calibrated(asked.draw(dtype=dtype, device=device), display=display)
+        specification, display, dtype, device = case
+        assert_calibrated(
+            specification.draw(dtype=dtype, device=device), display=display
+        )
         counts[kind] += 1
 
     check()
@@ -56,11 +58,11 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    each = -(-arguments.cases // len(KINDS))
+    cases_per_kind = -(-arguments.cases // len(KINDS))
     begun = time.perf_counter()
     counts = Counter[str]()
     for kind in KINDS:
-        _check(kind, each, arguments.seed, counts)
+        _check(kind, cases_per_kind, arguments.seed, counts)
         print(f"{kind}: {counts[kind]} cases", flush=True)
     print(
         f"{sum(counts.values())} cases without a false alarm, in "

@@ -108,7 +108,7 @@ def run(arguments: list[str], folder: Path) -> Used:
     return Used(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, output)
 
 
-def least(arguments: list[str], folder: Path) -> Used:
+def measure_cheapest(arguments: list[str], folder: Path) -> Used:
     """Run a command four times, and return what the cheapest run but the first took."""
     return min([run(arguments, folder) for _ in range(4)][1:])
 
@@ -127,7 +127,7 @@ def nine_images() -> list[Row]:
             "from psyprobe.cli import main; sys.exit(main(sys.argv[1:]))"
         )
         words = ["run", "nine.toml", "--observer", "pixels", "--output", "out"]
-        used = least(["-c", code, *words], folder)
+        used = measure_cheapest(["-c", code, *words], folder)
     return [("psyprobe run", "nine images, score and figure, s", used.seconds, 1.5)]
 
 
@@ -138,7 +138,7 @@ def scores() -> list[Row]:
         observers = [f"ten.py:pooled_{k}" for k in range(10)]
         words = ["cai2025", "--score-only", "--output", "out", "--observer"]
         run(command("run", *words, *observers), folder)
-        used = least(command("score", "out/runs.sqlite"), folder)
+        used = measure_cheapest(command("score", "out/runs.sqlite"), folder)
     condition = "ten observers on nine tests of eight variants, s"
     return [("psyprobe score", condition, used.seconds, 6.0)]
 
@@ -152,7 +152,7 @@ def exports() -> list[Row]:
         pp.run(page, OBSERVERS["pixels"], store=store, progress=False)
         for ending in ("parquet", "csv"):
             words = ["store", "export", str(store), "-o", f"table.{ending}"]
-            used = least(command(*words), folder)
+            used = measure_cheapest(command(*words), folder)
             condition = f"100,000 conditions to .{ending}"
             rows += [
                 ("psyprobe store export", f"{condition}, s", used.seconds, 5.0),

@@ -49,7 +49,7 @@ from psyprobe.running.workers import WorkerPool
 
 
 def wait(observers: Any, batches: Any) -> Any:
-    """As `Probe.answer`: each batch takes the seconds that it names."""
+    """Answer like `Probe.answer`, after the seconds that each batch names."""
     for batch in batches:
         time.sleep(batch.work)
         for question in batch.questions:
@@ -61,20 +61,20 @@ def waited(executor: Any, count: int, seconds: float) -> float:
     observer = pp.load_observer("pixels")
     with Store(None) as store, Writer(store) as writer:
         for units in (200, count):
-            shown = [
+            digests = [
                 hashlib.sha256(f"{units} {i}".encode()).hexdigest()
                 for i in range(units)
             ]
             batches = [
-                Batch((Question(each, "asked", observer.card.digest, "1"),), seconds)
-                for each in shown
+                Batch((Question(digest, "asked", observer.card.digest, "1"),), seconds)
+                for digest in digests
             ]
             if units != count:
                 batches = [Batch(batch.questions, 0.01) for batch in batches]
             agenda = Agenda(store, batches, writer)
             start = time.monotonic()
-            found = list(executor.put(wait, {observer.card.digest: observer}, agenda))
-            assert len({each.question.key for each in found}) == units
+            answers = list(executor.put(wait, {observer.card.digest: observer}, agenda))
+            assert len({answer.question.key for answer in answers}) == units
     return time.monotonic() - start
 
 
@@ -98,10 +98,10 @@ def cluster() -> dict[str, float]:
 def twice(observer: Any, pages: list[Any], rounds: int = 3) -> dict[str, float]:
     """One process against two that are ready, by turns; the median of each."""
     alone: list[float] = []
-    both: list[float] = []
+    seconds_of_two: list[float] = []
     with WorkerPool(2) as pool, tempfile.TemporaryDirectory() as folder:
         for turn in range(rounds + 1):
-            for times, executor in ((alone, None), (both, pool)):
+            for times, executor in ((alone, None), (seconds_of_two, pool)):
                 start = time.monotonic()
                 for page in pages:
                     pp.run(
@@ -112,17 +112,17 @@ def twice(observer: Any, pages: list[Any], rounds: int = 3) -> dict[str, float]:
                     )
                 if turn:  # the first warms up
                     times.append(time.monotonic() - start)
-    return worth(alone, both)
+    return worth(alone, seconds_of_two)
 
 
-def worth(alone: list[float], both: list[float]) -> dict[str, float]:
+def worth(alone: list[float], seconds_of_two: list[float]) -> dict[str, float]:
     """How many times one process two are, by the medians of their seconds."""
-    one = np.median(alone)
-    two = np.median(both)
+    median_alone = np.median(alone)
+    two = np.median(seconds_of_two)
     return {
-        "one": float(one),
+        "one": float(median_alone),
         "two": float(two),
-        "times": float(one / two),
+        "times": float(median_alone / two),
         "wanted": 1.7,
     }
 
@@ -154,9 +154,8 @@ def encoder() -> dict[str, float]:
     )
 
 
-def run_when_told(connection: Connection) -> None:
-    """Run the encoder's page with the store that somebody names, and tell that it is done; end at
-    none."""
+def run_on_request(connection: Connection) -> None:
+    """Run the encoder's page with each store that is sent, and report its end; stop at None."""
     observer = pp.load_observer("packaged:efficientnet_lite0")
     while path := connection.recv():
         pp.run("gabor_achromatic", observer, store=path)
@@ -164,22 +163,25 @@ def run_when_told(connection: Connection) -> None:
 
 
 def shared() -> dict[str, float]:
-    ends = two_processes(run_when_told)
+    ends = two_processes(run_on_request)
     alone = []
-    both = []
+    seconds_of_two = []
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(4):
-            for times, who in ((alone, [ends[turn % 2]]), (both, ends)):
+            for times, connections in (
+                (alone, [ends[turn % 2]]),
+                (seconds_of_two, ends),
+            ):
                 start = time.monotonic()
-                for end in who:
-                    end.send(f"{folder}/{turn}{len(who)}.sqlite")
-                for end in who:
+                for end in connections:
+                    end.send(f"{folder}/{turn}{len(connections)}.sqlite")
+                for end in connections:
                     end.recv()
                 if turn:  # the first warms up
                     times.append(time.monotonic() - start)
     for end in ends:
         end.send("")
-    return worth(alone, both)
+    return worth(alone, seconds_of_two)
 
 
 def two_processes(target: Callable[[Connection], None]) -> list[Connection]:
@@ -187,14 +189,14 @@ def two_processes(target: Callable[[Connection], None]) -> list[Connection]:
     spawn = get_context("spawn")
     ends = []
     for _ in range(2):
-        here, there = spawn.Pipe()
-        spawn.Process(target=target, args=(there,), daemon=True).start()
-        ends.append(here)
+        parent_end, child_end = spawn.Pipe()
+        spawn.Process(target=target, args=(child_end,), daemon=True).start()
+        ends.append(parent_end)
     return ends
 
 
-def draw_when_told(connection: Connection) -> None:
-    """Draw, encode and compare as many batches as somebody says, and tell the seconds; end at 0."""
+def draw_on_request(connection: Connection) -> None:
+    """Draw, encode and compare as many batches as are sent, and report the seconds; stop at 0."""
     display = pp.Display(peak=400)
     specs = [
         pp.stimulus.Gabor(frequency=frequency, contrast=0.5)
@@ -212,28 +214,32 @@ def draw_when_told(connection: Connection) -> None:
 
 
 def bare() -> dict[str, float]:
-    ends = two_processes(draw_when_told)
-    found = []
+    ends = two_processes(draw_on_request)
+    ratios = []
     for turn in range(13):
-        one = 0.0
+        alone_seconds = 0.0
         for end in ends:
             end.send(150)
-            one += end.recv()
+            alone_seconds += end.recv()
         for end in ends:
             end.send(150)
-        both = max(end.recv() for end in ends)
+        slowest_of_two = max(end.recv() for end in ends)
         if turn:  # the first warms up
-            found.append(one / both)
+            ratios.append(alone_seconds / slowest_of_two)
     for end in ends:
         end.send(0)
-    return {"least": min(found), "times": float(np.median(found)), "most": max(found)}
+    return {
+        "least": min(ratios),
+        "times": float(np.median(ratios)),
+        "most": max(ratios),
+    }
 
 
 def kill_now_and_then(
-    pool: WorkerPool, dead: list[int], most: int, over: threading.Event
+    pool: WorkerPool, dead: list[int], kill_limit: int, over: threading.Event
 ) -> None:
-    rng = np.random.default_rng(most)
-    while not over.wait(rng.uniform(0.5, 3.0)) and len(dead) < most:
+    rng = np.random.default_rng(kill_limit)
+    while not over.wait(rng.uniform(0.5, 3.0)) and len(dead) < kill_limit:
         if pids := pool.pids:
             dead.append(int(rng.choice(pids)))
             os.kill(dead[-1], signal.SIGKILL)
@@ -247,9 +253,9 @@ def kills() -> dict[str, float]:
         notes = Path(name) / "shown.txt"
         os.environ[noting.VARIABLE] = str(notes)
         page = write_experiment(folder, *changes)
-        who = noting.observer()
-        alone = pp.run(page, who, batch_size=2)
-        whole = {digest for _, digest in noting.notes(notes)}
+        observer = noting.observer()
+        alone = pp.run(page, observer, batch_size=2)
+        reference_digests = {digest for _, digest in noting.notes(notes)}
         while count < 20:
             notes.unlink()
             dead: list[int] = []
@@ -261,15 +267,15 @@ def kills() -> dict[str, float]:
                     daemon=True,
                 )
                 thread.start()
-                result = pp.run(page, who, batch_size=2, executor=pool)
+                result = pp.run(page, observer, batch_size=2, executor=pool)
                 over.set()
                 thread.join()
             assert noting.same_bytes(alone, result, folder)
-            assert {digest for _, digest in noting.notes(notes)} == whole
-            assert all(pids & set(dead) for pids in noting.shown_twice(notes))
+            assert {digest for _, digest in noting.notes(notes)} == reference_digests
+            assert all(pids & set(dead) for pids in noting.repeated_batches(notes))
             count += len(dead)
             print(
-                f"  {len(dead)} workers killed, {len(noting.shown_twice(notes))} batches shown "
+                f"  {len(dead)} workers killed, {len(noting.repeated_batches(notes))} batches shown "
                 "again",
                 flush=True,
             )

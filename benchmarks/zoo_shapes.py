@@ -16,7 +16,7 @@ from psyprobe.observers.encoders.libraries import sam2_config, vit_mae_config
 from psyprobe.observers.zoo.models import ZooModel, zoo_models
 
 
-def found_shape(model: ZooModel) -> tuple[int, ...]:
+def measured_shape(model: ZooModel) -> tuple[int, ...]:
     prefix, _, name = model.observer.partition(":")
     if prefix == "timm":
         import timm
@@ -42,12 +42,12 @@ def found_shape(model: ZooModel) -> tuple[int, ...]:
                         module.forward_features(images), pre_logits=True
                     ).shape[1:]
                 )
-            seen = []
+            outputs = []
             module.get_submodule(layer).register_forward_hook(
-                lambda _, __, output: seen.append(output)
+                lambda _, __, output: outputs.append(output)
             )
             module(images)
-            return tuple(seen[0].shape[1:])
+            return tuple(outputs[0].shape[1:])
     if prefix == "open_clip":
         import open_clip
 
@@ -84,7 +84,7 @@ if __name__ == "__main__":
     wrong = 0
     for model in zoo_models().values():
         try:
-            shape = found_shape(model)
+            shape = measured_shape(model)
         except LookupError as why:
             print(f"{model.name:45} {why}")
             continue

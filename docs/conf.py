@@ -68,7 +68,7 @@ BESIDE = {
 }
 
 
-def _made(app: Any) -> None:
+def _make_pages(app: Any) -> None:
     """Pages that are made at each build lie in folders that git passes over."""
     for name in ("api", "gallery", "notebooks", "beside"):
         shutil.rmtree(HERE / name, ignore_errors=True)
@@ -96,8 +96,8 @@ def _on_the_site(app: Any, page: str, source: list[str]) -> None:
         .replace("](../notebooks/", "](notebooks/")
         .replace("](../docs/", "](../")
     )
-    for name, beside in BESIDE.items():
-        text = text.replace(f"](../{name}", f"](beside/{beside}")
+    for name, copy in BESIDE.items():
+        text = text.replace(f"](../{name}", f"](beside/{copy}")
     # A block that stands for a file, or needs something, says so above it.
     source[0] = re.sub(
         r"^```(\w+) \(([^)\n]+)\)$", _captioned, text, flags=re.MULTILINE
@@ -119,5 +119,5 @@ def setup(app: Any) -> None:
     from pygments.lexers.special import TextLexer
 
     app.add_lexer("csv", TextLexer)
-    app.connect("builder-inited", _made)
+    app.connect("builder-inited", _make_pages)
     app.connect("source-read", _on_the_site)

@@ -146,10 +146,10 @@ def _toctree(pages: Sequence[str]) -> str:
     return "\n".join(["```{toctree}", ":hidden:", "", *pages, "```"])
 
 
-def _cards(shown: Sequence[tuple[str, str, str, str]]) -> str:
+def _cards(entries: Sequence[tuple[str, str, str, str]]) -> str:
     """Heading, page, picture and words of each, as cards beside each other."""
     items = []
-    for heading, page, image, words in shown:
+    for heading, page, image, words in entries:
         picture = [f":img-top: {image}"] if image else []
         items += [
             ":::{grid-item-card} " + heading,
@@ -166,12 +166,17 @@ def _cards(shown: Sequence[tuple[str, str, str, str]]) -> str:
 
 def _section(title: str, cards: Mapping[str, tuple[str, str]]) -> str:
     """An index with a picture a page."""
-    shown = [
+    entries = [
         (heading, f"{title.lower()}-{name}", image, f"`{name}`")
         for name, (heading, image) in cards.items()
     ]
     return "\n\n".join(
-        [f"# {title}", _cards(shown), _toctree([page for _, page, _, _ in shown]), ""]
+        [
+            f"# {title}",
+            _cards(entries),
+            _toctree([page for _, page, _, _ in entries]),
+            "",
+        ]
     )
 
 
@@ -182,18 +187,18 @@ def _figure(
     as a section.
     """
     stem = f"{kind}-{name}"
-    made: dict[str, Any] = {"__name__": stem}
+    namespace: dict[str, Any] = {"__name__": stem}
     with chdir(folder), redirect_stdout(StringIO()):
-        exec(compile(code, f"{stem}.py", "exec", dont_inherit=True), made)
+        exec(compile(code, f"{stem}.py", "exec", dont_inherit=True), namespace)
     plt.close("all")
     (folder / f"{name}.png").rename(folder / f"{stem}.png")
     (folder / f"{stem}.py").write_text(code, encoding="utf-8")
-    return made, f"{stem}.png", _code(stem, code)
+    return namespace, f"{stem}.png", _code(stem, code)
 
 
 def _code(stem: str, code: str) -> str:
-    about = f"This code drew the figure above. Copy it, or {{download}}`download it <{stem}.py>`."
-    return f"## The code\n\n{about}\n\n```python\n{code.rstrip()}\n```"
+    introduction = f"This code drew the figure above. Copy it, or {{download}}`download it <{stem}.py>`."
+    return f"## The code\n\n{introduction}\n\n```python\n{code.rstrip()}\n```"
 
 
 # -- stimuli
@@ -219,42 +224,54 @@ print(certificate)
 
 
 def _stimulus(folder: Path, name: str) -> tuple[str, str]:
-    found = load_stimulus(name)
+    stimulus_set = load_stimulus(name)
     display = (
         pp.Display.preset(_DISPLAYS[name])
         if name in _DISPLAYS
         else pp.Display(peak=400.0)
     )
-    contrasts = [_plain(each) for each in found.levels.get("contrast", ())]
+    contrasts = [
+        _plain(contrast) for contrast in stimulus_set.levels.get("contrast", ())
+    ]
     places = [
         {level: _plain(value) for level, value in at.items()}
-        for at in sample_levels(found.levels)
+        for at in sample_levels(stimulus_set.levels)
     ]
-    tried = [strongest(found, at, contrasts, display) for at in places]
-    shown = [spec for spec in tried if spec is not None]
+    tried = [strongest(stimulus_set, at, contrasts, display) for at in places]
+    specifications = [spec for spec in tried if spec is not None]
     code = _STIMULUS.format(
         name=name,
         display=f'.preset("{_DISPLAYS[name]}")'
         if name in _DISPLAYS
         else "(peak=400)  # cd/m²",
         specs="\n".join(
-            f"    stimuli.spec({_arguments(found, spec)})," for spec in shown
+            f"    stimuli.spec({_arguments(stimulus_set, spec)}),"
+            for spec in specifications
         ),
         labels="\n".join(
-            f"    {_label(spec, list(found.levels))!r}," for spec in shown
+            f"    {_label(spec, list(stimulus_set.levels))!r},"
+            for spec in specifications
         ).replace("'", '"'),
-        still=".still_frame()" if isinstance(shown[0], Clip) else "",
-        middle=len(shown) // 2,
+        still=".still_frame()" if isinstance(specifications[0], Clip) else "",
+        middle=len(specifications) // 2,
     )
-    made, image, section = _figure(folder, "stimuli", name, code)
-    source = f" Source: {found.source}." if found.source not in ("", "psyprobe") else ""
+    namespace, image, section = _figure(folder, "stimuli", name, code)
+    source = (
+        f" Source: {stimulus_set.source}."
+        if stimulus_set.source not in ("", "psyprobe")
+        else ""
+    )
     _write(
         folder / f"stimuli-{name}.md",
-        f"# {found.title}",
-        f"`{name}`, a stimulus of kind `{found.kind}`.{source}",
-        _differences(found.differences),
-        f"![{found.title}]({image})",
-        _certificate(made["specs"][len(shown) // 2], display, made["certificate"]),
+        f"# {stimulus_set.title}",
+        f"`{name}`, a stimulus of kind `{stimulus_set.kind}`.{source}",
+        _differences(stimulus_set.differences),
+        f"![{stimulus_set.title}]({image})",
+        _certificate(
+            namespace["specs"][len(specifications) // 2],
+            display,
+            namespace["certificate"],
+        ),
         section,
         f"As a file, with its certificate beside it:\n\n```bash\npsyprobe render {name} -o "
         f"{name}.png\n```"
@@ -263,7 +280,7 @@ def _stimulus(folder: Path, name: str) -> tuple[str, str]:
         "## The stimulus file",
         f"```toml\n{(catalogue_folder('stimuli') / f'{name}.toml').read_text(encoding='utf-8').rstrip()}\n```",
     )
-    return found.title, image
+    return stimulus_set.title, image
 
 
 def _plain(value: float) -> float:
@@ -272,19 +289,19 @@ def _plain(value: float) -> float:
 
 
 def _label(spec: Specification, levels: Sequence[str]) -> str:
-    told = []
+    parts = []
     for name in levels:
         level = level_of(spec, name)
         value = f"{spec.value(name):.3g}"
         if level.labels:
             value = level.labels[int(spec.value(name))]
         unit = "" if level.unit in ("1", "logMAR") else f" {level.unit}"
-        told.append(f"{name.replace('_', ' ')} {value}{unit}")
-    return "\n".join(told[:2])
+        parts.append(f"{name.replace('_', ' ')} {value}{unit}")
+    return "\n".join(parts[:2])
 
 
-def _arguments(found: StimulusSet, spec: Specification) -> str:
-    return ", ".join(f"{name}={spec.value(name):.4g}" for name in found.levels)
+def _arguments(stimulus_set: StimulusSet, spec: Specification) -> str:
+    return ", ".join(f"{name}={spec.value(name):.4g}" for name in stimulus_set.levels)
 
 
 def _certificate(
@@ -296,7 +313,7 @@ def _certificate(
         ["---"] * 6,
     ]
     for row in certificate or spec.draw().measure(display):
-        told = [
+        cells = [
             "" if row.requested is None else f"{row.requested:.6g} {row.unit}",
             f"{row.delivered:.6g} {row.unit}",
             "" if row.error is None else f"{row.error:+.1e}",
@@ -305,16 +322,16 @@ def _certificate(
         rows.append(
             [
                 row.quantity,
-                *told,
+                *cells,
                 _PASSED[row.passed] if row.tolerance is not None else "",
             ]
         )
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    about = (
+    introduction = (
         f"Measured from the pixels of `{spec!r}`, on a display of {display.peak:g} cd/m². "
         "Rows without a tolerance are for information."
     )
-    return f"## Requested against delivered\n\n{about}\n\n{table}"
+    return f"## Requested against delivered\n\n{introduction}\n\n{table}"
 
 
 def _differences(
@@ -360,7 +377,7 @@ def _experiment(folder: Path, name: str) -> tuple[str, str]:
         encoding="utf-8"
     )
     page = tomllib.loads(text)
-    about = (
+    introduction = (
         f"`{name}`. Source: {page['source']}."
         if page.get("source", "psyprobe") != "psyprobe"
         else f"`{name}`."
@@ -373,18 +390,27 @@ def _experiment(folder: Path, name: str) -> tuple[str, str]:
     ]
     path = folder / f"experiments-{name}.md"
     if "experiments" in page:
-        listed = [f"- [{each}](experiments-{each}.md)" for each in page["experiments"]]
-        told = (
+        listed = [
+            f"- [{member}](experiments-{member}.md)" for member in page["experiments"]
+        ]
+        summary = (
             "A suite: one name for several experiments, each with a figure of its own."
         )
-        _write(path, f"# {page['title']}", about, told, "\n".join(listed), *ending)
+        _write(
+            path,
+            f"# {page['title']}",
+            introduction,
+            summary,
+            "\n".join(listed),
+            *ending,
+        )
         return str(page["title"]), ""
     experiment = load_experiment(name)
     if experiment.probe == "identify":
         _write(
             path,
             f"# {page['title']}",
-            about,
+            introduction,
             _differences(page.get("differences", ())),
             _differences(page.get("people", ()), "What people reach"),
             "No simulated observer names what is shown: there is no figure of responses.",
@@ -392,19 +418,19 @@ def _experiment(folder: Path, name: str) -> tuple[str, str]:
             *ending,
         )
         return str(page["title"]), ""
-    made, image, section = _figure(
+    namespace, image, section = _figure(
         folder, "experiments", name, _experiment_code(name, experiment)
     )
     spec = experiment.spec(**_middle(experiment))
     _write(
         path,
         f"# {page['title']}",
-        about,
+        introduction,
         _differences(page.get("differences", ())),
         _differences(page.get("assumed", ()), "What the source does not say"),
         _differences(page.get("people", ()), "What people reach"),
         f"![{page['title']}]({image})",
-        f"Responses of `{made['result'].attrs['observer']}`, at fewer levels and by fewer "
+        f"Responses of `{namespace['result'].attrs['observer']}`, at fewer levels and by fewer "
         "questions than the experiment file has.",
         section,
         _certificate(spec, experiment.display),
@@ -464,14 +490,14 @@ def _middle(experiment: Experiment) -> dict[str, float]:
 
 
 def _probe(folder: Path, name: str) -> tuple[str, str]:
-    more, shown = _PROBES[name]
+    guide, figure = _PROBES[name]
     if name in _COMMANDS:
-        image = f"../{shown}"
+        image = f"../{figure}"
         section = f"## The code\n\nThis draws such a figure from files of yours.\n\n{_COMMANDS[name]}"
-    elif shown:
-        image = f"experiments-{shown}.png"
-        code = (folder / f"experiments-{shown}.py").read_text(encoding="utf-8")
-        section = _code(f"experiments-{shown}", code)
+    elif figure:
+        image = f"experiments-{figure}.png"
+        code = (folder / f"experiments-{figure}.py").read_text(encoding="utf-8")
+        section = _code(f"experiments-{figure}", code)
     else:
         _, image, section = _figure(folder, "probes", name, _TWO_INTERVAL)
     listed = [
@@ -483,7 +509,7 @@ def _probe(folder: Path, name: str) -> tuple[str, str]:
         folder / f"probes-{name}.md",
         f"# {name}",
         f"It asks {probe_summary(name)}. More: "
-        f"[{more.removesuffix('.md').replace('_', ' ')}](../{more}).",
+        f"[{guide.removesuffix('.md').replace('_', ' ')}](../{guide}).",
         f"![What {name} shows]({image})",
         f'In an experiment file:\n\n```toml\nprobe = "{name}"\n```',
         "\n".join(listed) if listed[2:] else "",

@@ -135,8 +135,10 @@ class Name:
     @property
     def summary(self) -> str:
         """The first line of its docstring."""
-        own = self.kind != "data"
-        return (inspect.getdoc(self.value) or "").split("\n")[0] if own else ""
+        has_docstring = self.kind != "data"
+        return (
+            (inspect.getdoc(self.value) or "").split("\n")[0] if has_docstring else ""
+        )
 
 
 @cache
@@ -146,19 +148,19 @@ def public_names() -> tuple[Name, ...]:
 
 
 def _public_names() -> Iterator[Name]:
-    seen: set[tuple[str, str]] = set()
+    identities: set[tuple[str, str]] = set()
     for module, (_, listed) in MODULES.items():
-        found = import_module(module)
-        for name in found.__all__ if listed is None else listed.split():
-            value = getattr(found, name)
+        namespace = import_module(module)
+        for name in namespace.__all__ if listed is None else listed.split():
+            value = getattr(namespace, name)
             if isinstance(value, ModuleType) or name.startswith("__"):
                 continue
-            same = (
+            identity = (
                 getattr(value, "__module__", module),
                 getattr(value, "__qualname__", name),
             )
-            if same not in seen:
-                seen.add(same)
+            if identity not in identities:
+                identities.add(identity)
                 yield Name(module, name, value)
 
 
@@ -167,7 +169,7 @@ _BLOCK = re.compile(r"^```python(?: \(\S+\.py\))?\n(.*?)^```", re.MULTILINE | re
 
 
 @cache
-def _shown_code() -> dict[str, str]:
+def _tested_code() -> dict[str, str]:
     """The Python of each page that the tests run."""
     pages = {
         path.stem: path.read_text(encoding="utf-8")
@@ -176,11 +178,11 @@ def _shown_code() -> dict[str, str]:
     return {name: "\n".join(_BLOCK.findall(text)) for name, text in pages.items()}
 
 
-def shown_in(name: Name) -> list[str]:
+def pages_with(name: Name) -> list[str]:
     """Pages with tested code that uses a name."""
     return [
         page
-        for page, code in _shown_code().items()
+        for page, code in _tested_code().items()
         # The plain search is ten times as fast, and most names are on few pages.
         if name.name in code and re.search(rf"\b{name.name}\b", code)
     ]
@@ -192,11 +194,11 @@ def used_by(name: Name) -> list[Name]:
         return []
     word = re.compile(rf"\b{name.name}\b")
     return [
-        one
-        for one in public_names()
-        if one.value is not name.value
-        and (one.kind == "class" or has_example(one))
-        and word.search(_annotations(one))
+        candidate
+        for candidate in public_names()
+        if candidate.value is not name.value
+        and (candidate.kind == "class" or has_example(candidate))
+        and word.search(_annotations(candidate))
     ]
 
 
@@ -207,16 +209,16 @@ def _annotations(name: Name) -> str:
     if name.kind != "class":
         return ""
     members = [getattr(member, "fget", member) for member in vars(name.value).values()]
-    told = [
+    annotations = [
         vars(name.value).get("__annotations__", {}),
-        *(getattr(each, "__annotations__", {}) for each in members),
+        *(getattr(member, "__annotations__", {}) for member in members),
     ]
-    return str(told)
+    return str(annotations)
 
 
 def has_example(name: Name) -> bool:
     """Whether a docstring holds an example, or tested code of a page uses the name."""
-    return ">>>" in (inspect.getdoc(name.value) or "") or bool(shown_in(name))
+    return ">>>" in (inspect.getdoc(name.value) or "") or bool(pages_with(name))
 
 
 _PAGE = """# {name}
@@ -224,7 +226,7 @@ _PAGE = """# {name}
 ```{{eval-rst}}
 .. currentmodule:: {module}
 
-.. auto{kind}:: {shown}
+.. auto{kind}:: {heading}
 {options}```
 {more}"""
 
@@ -237,27 +239,28 @@ def write(folder: Path) -> None:
         by_module[name.module].append(name)
         options = _class_options(name.value) if name.kind == "class" else ""
         # Nobody calls a protocol.
-        shown = (
+        heading = (
             f"{name.name}()"
             if getattr(name.value, "_is_protocol", False)
             else name.name
         )
         text = _PAGE.format(
             name=name.name,
-            shown=shown,
+            heading=heading,
             module=name.module,
             kind=name.kind,
             options=options,
-            more=_more(name),
+            more=_see_also(name),
         )
         (folder / f"{name.full}.md").write_text(text, encoding="utf-8")
-    shown = {module: names for module, names in by_module.items() if names}
-    for module, names in shown.items():
+    names_by_module = {module: names for module, names in by_module.items() if names}
+    for module, names in names_by_module.items():
         (folder / f"{module}.md").write_text(
             _module_page(module, names), encoding="utf-8"
         )
     rows = "\n".join(
-        f"| [`{module}`]({module}.md) | {MODULES[module][0]} |" for module in shown
+        f"| [`{module}`]({module}.md) | {MODULES[module][0]} |"
+        for module in names_by_module
     )
     text = f"""# API reference
 
@@ -268,7 +271,7 @@ source. Start with [`psyprobe`](psyprobe.md): a script rarely needs more.
 |---|---|
 {rows}
 
-{_toctree(shown)}
+{_toctree(names_by_module)}
 """
     (folder / "index.md").write_text(text, encoding="utf-8")
 
@@ -280,24 +283,24 @@ def _class_options(value: Any) -> str:
         if dataclasses.is_dataclass(value)
         else []
     )
-    named = re.findall(r"^([\w, ]+) : ", inspect.getdoc(value) or "", re.MULTILINE)
-    told = {part for line in named for part in line.split(", ")}
+    entries = re.findall(r"^([\w, ]+) : ", inspect.getdoc(value) or "", re.MULTILINE)
+    described = {part for line in entries for part in line.split(", ")}
     apart = (
-        f"   :exclude-members: {', '.join(sorted(told & set(fields)))}\n"
-        if told & set(fields)
+        f"   :exclude-members: {', '.join(sorted(described & set(fields)))}\n"
+        if described & set(fields)
         else ""
     )
     return f"   :members:\n   :undoc-members:\n{apart}"
 
 
-def _more(name: Name) -> str:
-    """Where else it is seen at work."""
-    pages = [f"[{page.replace('_', ' ')}](../{page}.md)" for page in shown_in(name)]
-    makers = [f"[`{one.name}`]({one.full}.md)" for one in used_by(name)]
-    told = [f"Shown in: {', '.join(pages)}."] * bool(pages) + [
+def _see_also(name: Name) -> str:
+    """Link the pages that use a name and the names that take it."""
+    pages = [f"[{page.replace('_', ' ')}](../{page}.md)" for page in pages_with(name)]
+    makers = [f"[`{user.name}`]({user.full}.md)" for user in used_by(name)]
+    sentences = [f"Shown in: {', '.join(pages)}."] * bool(pages) + [
         f"Used by: {', '.join(makers)}."
     ] * bool(makers)
-    return "".join(f"\n{line}\n" for line in told)
+    return "".join(f"\n{line}\n" for line in sentences)
 
 
 def _module_page(module: str, names: list[Name]) -> str:

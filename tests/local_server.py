@@ -17,19 +17,19 @@ class Local(ThreadingHTTPServer):
 
     def __init__(
         self,
-        says: str,
+        reply: str,
         models: list[dict[str, Any]] | None,
         model: str = "",
         fingerprint: str = "",
     ) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.says, self.models, self.model, self.fingerprint = (
-            says,
+        self.reply, self.models, self.model, self.fingerprint = (
+            reply,
             models,
             model,
             fingerprint,
         )
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     @property
     def url(self) -> str:
@@ -42,14 +42,14 @@ class Handler(BaseHTTPRequestHandler):
     server: Local
 
     def do_GET(self) -> None:
-        self.server.asked.append("models")
+        self.server.requests.append("models")
         if self.server.models is None:
             return self._send(404, {"error": {"message": "nothing here"}})
         return self._send(200, {"object": "list", "data": self.server.models})
 
     def do_POST(self) -> None:
         question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append(question["messages"][-1]["content"][-1]["text"])
+        self.server.requests.append(question["messages"][-1]["content"][-1]["text"])
         told = {
             "model": self.server.model or question["model"],
             "system_fingerprint": self.server.fingerprint,
@@ -59,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
             {
                 **told,
                 "choices": [
-                    {"message": {"content": self.server.says}, "finish_reason": "stop"}
+                    {"message": {"content": self.server.reply}, "finish_reason": "stop"}
                 ],
             },
         )

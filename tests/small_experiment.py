@@ -61,12 +61,12 @@ class Counting:
     """An observer that keeps what it was shown."""
 
     def __init__(self, **options: Any) -> None:
-        self.shown: list[FloatArray] = []
+        self.images: list[FloatArray] = []
         self._inner = pp.observer(_features, name="counting", **options)
         self.card = self._inner.card
 
     def features(self, images: FloatArray) -> Any:
-        self.shown.extend(np.array(image) for image in images)
+        self.images.extend(np.array(image) for image in images)
         return self._inner.features(images)
 
 

@@ -83,7 +83,7 @@ class Seeing:
             input_size=input_size,
             options={"mass": mass, "logprobs": logprobs},
         )
-        self.asked: list[Inquiry] = []
+        self.inquiries: list[Inquiry] = []
         self.logprobs, self.mass, self.reply = logprobs, mass, reply
 
     def delivered(self, image: FloatArray) -> FloatArray:
@@ -124,7 +124,7 @@ class Seeing:
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
         for each in inquiries:
-            self.asked.append(each)
+            self.inquiries.append(each)
             yield (
                 each,
                 self.answer(

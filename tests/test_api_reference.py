@@ -95,7 +95,7 @@ def test_a_name_is_told_about(name: reference.Name) -> None:
     assert "undocumented" not in doc(name)
     if name.kind != "exception" and name.value is not strategies.Patterns:
         shown = (
-            ">>>" in doc(name) or reference.shown_in(name) or reference.used_by(name)
+            ">>>" in doc(name) or reference.pages_with(name) or reference.used_by(name)
         )
         assert shown, (
             "an example in its docstring or on a page, or a function with one that gives or "

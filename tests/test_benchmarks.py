@@ -45,7 +45,7 @@ print(json.dumps(faults))"""
 def test_every_fault_of_the_mutation_check_can_be_put_in() -> None:
     code = """import json, mutation_check as check
 read = lambda fault: (check.ROOT / "psyprobe" / fault.file).read_text(encoding="utf-8")
-print(json.dumps([fault.what for fault in check.FAULTS if fault.old not in read(fault)]))"""
+print(json.dumps([fault.description for fault in check.FAULTS if fault.old not in read(fault)]))"""
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=BENCHMARKS,

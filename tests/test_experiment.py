@@ -106,11 +106,11 @@ def test_each_image_is_shown_once_and_once_more_to_compare(tmp_path: Path) -> No
     path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
     assert plan(path, observer).images == IMAGES
     first = run(path, observer, store=store)
-    assert len(observer.shown) == SHOWN
-    assert len({image.tobytes() for image in observer.shown}) == IMAGES + 1
+    assert len(observer.images) == SHOWN
+    assert len({image.tobytes() for image in observer.images}) == IMAGES + 1
     # The last stored batch, which is the only one, is compared with new answers.
     again = run(path, observer, store=store)
-    assert len(observer.shown) == 2 * SHOWN
+    assert len(observer.images) == 2 * SHOWN
     assert bytes_of(first, tmp_path) == bytes_of(again, tmp_path)
 
 
@@ -125,12 +125,12 @@ def test_experiments_share_answers(tmp_path: Path) -> None:
         ),
         name="wider",
     )
-    observer.shown.clear()
+    observer.images.clear()
     assert plan(wider, observer, store=store).answered == 1 + 9 + 6
     run(wider, observer, store=store)
     # The one new frequency, and the background that they are compared with, which is shown a step
     # away, too; before, the stored batch, to compare it.
-    assert len(observer.shown) == 3 + 2 + 1 + 1 + SHOWN
+    assert len(observer.images) == 3 + 2 + 1 + 1 + SHOWN
 
 
 def test_another_observer_is_asked_anew_but_the_pixels_are_not(
@@ -140,7 +140,7 @@ def test_another_observer_is_asked_anew_but_the_pixels_are_not(
     run(path, "pixels", store=store)
     observer = Counting()
     result = run(path, observer, store=store)
-    assert len(observer.shown) == SHOWN
+    assert len(observer.images) == SHOWN
     np.testing.assert_array_equal(
         result["pixels_response_l1"], load_results(store)[0]["response_l1"].values[0]
     )
@@ -160,7 +160,7 @@ def test_results_come_from_the_store_alone(tmp_path: Path) -> None:
 def test_unfinished_runs_are_no_results(tmp_path: Path) -> None:
     class Tired(Counting):
         def features(self, images):  # type: ignore[no-untyped-def]
-            if len(self.shown) > 6:
+            if len(self.images) > 6:
                 raise KeyboardInterrupt
             return super().features(images)
 
@@ -176,7 +176,7 @@ def test_unfinished_runs_are_no_results(tmp_path: Path) -> None:
     # The batches stay as they were begun, whatever size is asked for now.
     resumed = run(path, rested, store=store, batch_size=7)
     # Both stored batches are shown again, each with its background, and compared.
-    assert len(rested.shown) == SHOWN - 8 + 2 * (4 + 1)
+    assert len(rested.images) == SHOWN - 8 + 2 * (4 + 1)
     assert bytes_of(resumed, tmp_path) == bytes_of(
         run(path, Counting(), batch_size=4), tmp_path
     )
@@ -204,7 +204,7 @@ def test_batches_keep_few_references_at_a_time() -> None:
 def test_encoders_see_images_of_their_own_size(tmp_path: Path) -> None:
     observer = Counting(input_size=24)
     result = run(write_experiment(tmp_path), observer)
-    assert {image.shape for image in observer.shown} == {(24, 24, 3)}
+    assert {image.shape for image in observer.images} == {(24, 24, 3)}
     assert result.attrs["ppd"] == 24.0 and json.loads(result.attrs["size"]) == [24, 24]
 
 
@@ -217,7 +217,7 @@ def test_what_cannot_be_shown_costs_no_pass(tmp_path: Path) -> None:
         run(path, observer, store=tmp_path / "runs.sqlite")
     with pytest.raises(GamutError):
         plan(path, observer)
-    assert not observer.shown
+    assert not observer.images
 
 
 def test_levels_above_nyquist_name_the_file(tmp_path: Path) -> None:

@@ -36,15 +36,15 @@ class Stuck:
 
     bits, images_at_once = None, None
 
-    def __init__(self, name: str, most: int | None = None) -> None:
-        self.card, self.most, self.go = Card(name, "answer"), most, threading.Event()
+    def __init__(self, name: str, limit: int | None = None) -> None:
+        self.card, self.limit, self.go = Card(name, "answer"), limit, threading.Event()
         self.prompts: list[str] = []
 
     def delivered(self, image: Any) -> Any:
         return image
 
     def answer(self, images: Sequence[Any], prompt: str, **_: Any) -> Answer:
-        if self.most is not None and len(self.prompts) >= self.most:
+        if self.limit is not None and len(self.prompts) >= self.limit:
             self.go.wait()
         self.prompts.append(prompt)
         return Answer(f"something {len(images)}")
@@ -109,7 +109,7 @@ def test_items(pair_set: Path, tmp_path: Path) -> None:
         write_page(tmp_path / "page.toml", "r_bench", pair_set),
         tmp_path / "runs.sqlite",
     )
-    stuck = Stuck("stuck", most=20)
+    stuck = Stuck("stuck", limit=20)
     command = [sys.executable, "-c", RUN, str(page), "stuck", str(store)]
     with SimulatedServer(stuck) as server:
         killed_when(command, store, 20, server.base_url)
@@ -122,7 +122,7 @@ def test_items(pair_set: Path, tmp_path: Path) -> None:
 
 @pytest.mark.needs("tasks/r_bench")
 def test_judge(pair_set: Path, tmp_path: Path) -> None:
-    store, stuck = tmp_path / "runs.sqlite", Stuck("judge", most=7)
+    store, stuck = tmp_path / "runs.sqlite", Stuck("judge", limit=7)
     with SimulatedServer(stuck) as judging, SimulatedServer(Stuck("seer")) as server:
         reader = {"observer": "openai:judge", "options": {"base_url": judging.base_url}}
         page = write_page(tmp_path / "page.toml", "r_bench", pair_set, judge=reader)
@@ -149,7 +149,7 @@ def test_construction(tmp_path: Path) -> None:
         "openai:stuck",
     ]
     command += ["--output", str(output)]
-    stuck = Stuck("stuck", most=4)
+    stuck = Stuck("stuck", limit=4)
     with SimulatedServer(stuck) as server:
         killed_when(command, output / "runs.sqlite", 4, server.base_url)
         stuck.go.set()

@@ -36,7 +36,7 @@ class Echo:
         images_at_once: int | None = 1,
     ) -> None:
         self.card = Card(name, "answer")
-        self.asked: list[str] = []
+        self.prompts: list[str] = []
         self.breaks_after, self.images_at_once = breaks_after, images_at_once
 
     def delivered(self, image: FloatArray) -> FloatArray:
@@ -51,9 +51,9 @@ class Echo:
         decoding: Decoding | None = None,
         words: Sequence[str] = (),
     ) -> Answer:
-        if len(self.asked) == self.breaks_after:
+        if len(self.prompts) == self.breaks_after:
             raise KeyboardInterrupt
-        self.asked.append(prompt)
+        self.prompts.append(prompt)
         return Answer(f"{prompt} {len(images)}")
 
 
@@ -83,7 +83,7 @@ def test_each_is_asked_once_and_answered_by_name(images: list[tuple[str, str]]) 
     assert {name: answer.text for name, answer in found.items()} == {
         f"item {i}": f"prompt {i} 1" for i in range(7)
     }
-    assert len(observer.asked) == 7
+    assert len(observer.prompts) == 7
 
 
 def test_a_store_is_asked_first_and_images_are_loaded_once(
@@ -102,8 +102,8 @@ def test_a_store_is_asked_first_and_images_are_loaded_once(
         questions(7, images), observer, version="1", store=store, progress=False
     )
     # A few of the stored ones are asked again before.
-    assert sorted(observer.asked[:4]) == [f"prompt {i}" for i in range(4)]
-    assert sorted(observer.asked[4:]) == ["prompt 4", "prompt 5", "prompt 6"]
+    assert sorted(observer.prompts[:4]) == [f"prompt {i}" for i in range(4)]
+    assert sorted(observer.prompts[4:]) == ["prompt 4", "prompt 5", "prompt 6"]
     assert sorted(loaded[-3:]) == [path for path, _ in images]
     assert len(found) == 7
 
@@ -151,15 +151,15 @@ def test_what_was_answered_before_an_interruption_is_kept(
             questions(9, images), broken, version="1", store=store, progress=False
         )
     ask_items(questions(9, images), again, version="1", store=store, progress=False)
-    assert {*again.asked[:5]} == {*broken.asked}
-    assert len(broken.asked) + len(again.asked[5:]) == 9
+    assert {*again.prompts[:5]} == {*broken.prompts}
+    assert len(broken.prompts) + len(again.prompts[5:]) == 9
 
 
 def test_questions_alike_are_asked_once() -> None:
     observer = Echo()
     alike = [ItemQuestion(f"item {i}", "the same", PLAIN) for i in range(3)]
     found = ask_items(alike, observer, version="1", progress=False)
-    assert observer.asked == ["the same"]
+    assert observer.prompts == ["the same"]
     assert len({id(answer) for answer in found.values()}) == 1
 
 

@@ -48,7 +48,7 @@ class Says:
     bits, images_at_once = None, None
 
     def __init__(self, reply: Any) -> None:
-        self.card, self.reply, self.asked = Card("says", "answer"), reply, 0
+        self.card, self.reply, self.inquiry_count = Card("says", "answer"), reply, 0
 
     def delivered(self, image: Any) -> Any:
         return image
@@ -56,7 +56,7 @@ class Says:
     def answer(
         self, images: Sequence[Any], prompt: str, *, decoding: Any, **_: Any
     ) -> Answer:
-        self.asked += 1
+        self.inquiry_count += 1
         return Answer(self.reply(prompt, decoding.seed))
 
 
@@ -181,10 +181,10 @@ def test_nothing_is_judged_twice(tmp_path: Path) -> None:
     store, observer = tmp_path / "runs.sqlite", Says(lambda prompt, seed: "1")
     cases = [CASE, CASE.__class__("other", "grades", "?", "k", "a")]
     first = judge_cases(cases, Judge(observer), store=store)
-    assert observer.asked == 2
+    assert observer.inquiry_count == 2
     # Both are compared with new verdicts, which are not kept.
     assert judge_cases(cases, Judge(observer), store=store) == first
-    assert observer.asked == 4
+    assert observer.inquiry_count == 4
 
 
 def test_a_judge_without_a_verdict_is_never_a_number() -> None:

@@ -56,7 +56,7 @@ SEEN = (
     ("I notice {0} in the image", "I don't notice {0} in the image"),
     ("{0} can be made out in the image", "{0} can never be made out in the image"),
 )
-#: What denies a whole sentence.
+#: Patterns that deny a whole sentence.
 WHOLE = (
     "I don't think {0}",
     "I do not think that {0}",
@@ -74,7 +74,7 @@ WHOLE = (
     "that {0} is not true",
     "that {0} is false",
 )
-#: What goes before or after and takes no side.
+#: Words before or after a sentence that take no side.
 HEDGES = (
     "{0}",
     "I think {0}",
@@ -90,7 +90,7 @@ HEDGES = (
 class Sentence:
     """A sentence about an image, and one that denies it."""
 
-    said: str
+    affirmed: str
     denied: str
     #: Whether it says that there is a pattern.
     patterned: bool
@@ -105,11 +105,11 @@ def _sentences() -> list[Sentence]:
         Sentence(f"{subject} {verb} {word}", f"{subject} {negated} {word}", True)
         for subject, (verb, negated), word in product(SUBJECTS, HAVING, PATTERNS)
     ]
-    seen = [
+    perceptions = [
         Sentence(plain.format(word), negated.format(word), True)
         for (plain, negated), word in product(SEEN, PATTERNS)
     ]
-    return [*flat, *having, *seen]
+    return [*flat, *having, *perceptions]
 
 
 SENTENCES = _sentences()

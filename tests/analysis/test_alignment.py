@@ -70,8 +70,10 @@ def test_weights_are_copies(responses: np.ndarray, counts: list[int]) -> None:
     assume(len(np.unique(copied_y)) > 1)
     ranks = midranks(y, weights[None].astype(float))[0]
     np.testing.assert_allclose(np.repeat(ranks, weights), rankdata(copied_y), atol=1e-9)
-    found = weighted_spearman(x, y, weights[None].astype(float))
-    assert found[0] == pytest.approx(spearmanr(copied_x, copied_y).statistic, abs=1e-12)
+    correlation = weighted_spearman(x, y, weights[None].astype(float))
+    assert correlation[0] == pytest.approx(
+        spearmanr(copied_x, copied_y).statistic, abs=1e-12
+    )
 
 
 def test_attainable_maximum_has_its_closed_form_and_is_attained() -> None:
@@ -83,8 +85,8 @@ def test_attainable_maximum_has_its_closed_form_and_is_attained() -> None:
     )
     assert round(closed, 3) == 0.995
     nearly_level = MULTIPLIER * (1 + 1e-6 * np.arange(slices)[:, None])
-    found = align(MULTIPLIER, nearly_level)
-    assert found.value == pytest.approx(found.attainable, abs=1e-12)
+    alignment = align(MULTIPLIER, nearly_level)
+    assert alignment.value == pytest.approx(alignment.attainable, abs=1e-12)
 
 
 def test_a_constant_offset_in_sensitivity_cannot_be_seen() -> None:
@@ -107,14 +109,14 @@ def test_the_interval_covers_the_score_of_endless_slices(
         return MULTIPLIER * 10 ** rng.normal(0, spread, (n, 1))
 
     truth = alignment_score(MULTIPLIER, responses(5000))
-    found = [
+    alignments = [
         align(MULTIPLIER, responses(slices), resamples=400, seed=seed)
         for seed in range(200)
     ]
     covered = sum(
-        one.low <= truth <= one.high
-        for one in found
-        if one.low is not None and one.high is not None
+        alignment.low <= truth <= alignment.high
+        for alignment in alignments
+        if alignment.low is not None and alignment.high is not None
     )
     assert covered >= 180
 
@@ -129,10 +131,10 @@ def test_the_interval_belongs_to_its_seed_and_confidence() -> None:
 
 def test_equal_responses_have_no_score_and_say_so() -> None:
     equal = np.full((20, 10), 0.25)
-    found = align(MULTIPLIER, equal)
-    assert (found.value, found.low, found.high) == (None, None, None)
-    assert "equal" in found.note
-    assert found.attainable == pytest.approx(0.995, abs=1e-5)
+    alignment = align(MULTIPLIER, equal)
+    assert (alignment.value, alignment.low, alignment.high) == (None, None, None)
+    assert "equal" in alignment.note
+    assert alignment.attainable == pytest.approx(0.995, abs=1e-5)
     with pytest.raises(InputError, match="equal"):
         alignment_score(MULTIPLIER, equal)
 

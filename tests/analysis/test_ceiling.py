@@ -18,12 +18,12 @@ from psyprobe.analysis.noise_ceiling import (
     noise_ceilings,
 )
 
-#: Of what the reference states for correlations and for errors, relative where a value is above 1.
+#: Tolerance of the reference for correlations and for errors, relative for values above 1.
 EXACT = 1e-4
 
 
 @pytest.fixture(scope="module")
-def found() -> list[Curve]:
+def human_curves() -> list[Curve]:
     return curves()
 
 
@@ -32,68 +32,68 @@ def expected(oracle_data: Path) -> pd.DataFrame:
     return pd.read_csv(oracle_data / "human_measured" / "ceilings_by_curve.csv")
 
 
-def the_curve(found: list[Curve], row: pd.Series) -> Curve:
-    x = np.array([float(each) for each in row["x"].split(";")])
+def the_curve(human_curves: list[Curve], row: pd.Series) -> Curve:
+    x = np.array([float(position) for position in row["x"].split(";")])
     family = row["curve"].split("/")[1]
 
-    def same(one: Curve) -> bool:
-        if (one.dataset, one.family, one.fixed["colour_id"], one.x.size) != (
+    def matches(curve: Curve) -> bool:
+        if (curve.dataset, curve.family, curve.fixed["colour_id"], curve.x.size) != (
             row["dataset"],
             family,
             row["colour_id"],
             x.size,
         ):
             return False
-        named = [
+        parameters = [
             name
             for name in ("frequency", "sigma", "cycles", "temporal_frequency")
-            if name in one.fixed
+            if name in curve.fixed
         ]
         fixed = all(
-            np.isclose(one.fixed[name], row[name], rtol=1e-4)
-            for name in named
+            np.isclose(curve.fixed[name], row[name], rtol=1e-4)
+            for name in parameters
             if pd.notna(row[name])
         )
         light = pd.isna(row["luminance"]) or np.isclose(
-            one.fixed["luminance"], row["luminance"], rtol=1e-4
+            curve.fixed["luminance"], row["luminance"], rtol=1e-4
         )
-        return fixed and bool(light) and np.allclose(one.x, x, rtol=1e-4)
+        return fixed and bool(light) and np.allclose(curve.x, x, rtol=1e-4)
 
-    (the_one,) = [one for one in found if same(one)]
+    (the_one,) = [curve for curve in human_curves if matches(curve)]
     return the_one
 
 
-def test_there_are_166_curves_of_seven_data_sets(found: list[Curve]) -> None:
-    assert len(found) == 166
-    assert len({one.dataset for one in found}) == 7
-    assert min(len(one.persons) for one in found) == 3
+def test_there_are_166_curves_of_seven_data_sets(human_curves: list[Curve]) -> None:
+    assert len(human_curves) == 166
+    assert len({curve.dataset for curve in human_curves}) == 7
+    assert min(len(curve.persons) for curve in human_curves) == 3
 
 
 def test_the_ceilings_of_curves_are_those_of_the_oracle(
-    found: list[Curve], expected: pd.DataFrame
+    human_curves: list[Curve], expected: pd.DataFrame
 ) -> None:
     ends = []
     for _, rows in expected.groupby("curve"):
-        one = the_curve(found, rows.iloc[0])
-        scores = one.scores()
-        mean = one.log_s.mean(axis=0)
+        curve = the_curve(human_curves, rows.iloc[0])
+        scores = curve.scores()
+        mean = curve.log_s.mean(axis=0)
         castle, flat = (
-            curve_scores(one.castle, mean),
+            curve_scores(curve.castle, mean),
             curve_scores(np.zeros_like(mean), mean),
         )
-        assert rows["n_persons"].iloc[0] == len(one.persons)
+        assert rows["n_persons"].iloc[0] == len(curve.persons)
         for row in rows.to_dict("records"):
             name = row["score"]
             top = ceiling(scores[name], error=is_error(name))
-            told = {
+            values = {
                 "ceiling": top.value,
                 "sd_persons": top.sd,
                 "median": np.median(scores[name]),
             }
-            told["castle"] = castle[name]
+            values["castle"] = castle[name]
             if name in ("shape_rmse_log10", "alignment"):
-                told["flat"] = flat[name]
-            for column, value in told.items():
+                values["flat"] = flat[name]
+            for column, value in values.items():
                 assert value == pytest.approx(row[column], rel=EXACT, abs=EXACT), (
                     row["curve"],
                     name,
@@ -112,26 +112,26 @@ def test_the_ceilings_of_data_sets_are_those_of_the_oracle(oracle_data: Path) ->
     rows = pd.read_csv(oracle_data / "human_measured" / "ceilings.csv")
     table = noise_ceilings()
     assert len(table) == 84
-    both = rows.merge(
+    merged = rows.merge(
         table, on=["dataset", "family", "score"], suffixes=("", "_ours"), validate="1:1"
     )
-    assert len(both) == len(rows) == 42
+    assert len(merged) == len(rows) == 42
     for name in ("n_curves", "n_persons"):
-        assert (both[name] == both[f"{name}_ours"]).all()
+        assert (merged[name] == merged[f"{name}_ours"]).all()
     for name in ("ceiling", "sd_persons", "worst", "best"):
         np.testing.assert_allclose(
-            both[f"{name}_ours"], both[name], rtol=EXACT, atol=EXACT, err_msg=name
+            merged[f"{name}_ours"], merged[name], rtol=EXACT, atol=EXACT, err_msg=name
         )
     for name in ("low", "high"):
         np.testing.assert_allclose(
-            both[f"{name}_ours"], both[name], atol=0.02, rtol=0.01, err_msg=name
+            merged[f"{name}_ours"], merged[name], atol=0.02, rtol=0.01, err_msg=name
         )
 
 
 def test_persons_who_differ_in_gain_alone_are_as_one_in_shape() -> None:
     log_s = np.linspace(1, 2, 6) + np.array([[0.0], [0.2], [0.4]])
-    one = Curve("made", "area", {}, np.arange(6.0), ("a", "b", "c"), log_s, log_s[0])
-    scores = one.scores()
+    curve = Curve("made", "area", {}, np.arange(6.0), ("a", "b", "c"), log_s, log_s[0])
+    scores = curve.scores()
     np.testing.assert_allclose(scores["shape_rmse_log10"], 0, atol=1e-12)
     np.testing.assert_allclose(scores["rmse_log10"], [0.3, 0, 0.3], atol=1e-12)
     np.testing.assert_allclose(scores["alignment"], 1)

@@ -107,12 +107,12 @@ def test_levels_stand_in_the_order_in_which_they_arrive() -> None:
 
 
 def test_adaptive_designs_have_other_levels_for_each_wording() -> None:
-    one, other = (
+    first, other = (
         chat_result(contrast=levels, repeats=2) for levels in (TEN, TEN[2:7] * 1.1)
     )
     other["prompt"] = ("trial", np.full(other.sizes["trial"], "p01"))
     counts = count_answers(
-        xr.concat([one, other], dim="trial", combine_attrs="override")
+        xr.concat([first, other], dim="trial", combine_attrs="override")
     )
     np.testing.assert_allclose(counts.contrast[0, 0], TEN)
     np.testing.assert_allclose(counts.contrast[1, 0, :5], TEN[2:7] * 1.1)
@@ -172,9 +172,9 @@ def test_a_question_the_other_way_round_is_turned_round() -> None:
         ("p_yes", 1 - result["p_yes"]),
     ):
         turned[name] = ("trial", np.broadcast_to(value, result.sizes["trial"]).copy())
-    same = chat_csf(result, resamples=20)["log10_threshold"].values
+    upright_threshold = chat_csf(result, resamples=20)["log10_threshold"].values
     np.testing.assert_allclose(
-        chat_csf(turned, resamples=20)["log10_threshold"].values, same
+        chat_csf(turned, resamples=20)["log10_threshold"].values, upright_threshold
     )
 
 
@@ -189,8 +189,8 @@ def test_the_mean_over_wordings_is_geometric_and_its_interval_is_over_wordings()
     assert (csf["mean_sensitivity_low"] < expected).all() and (
         csf["mean_sensitivity_high"] > expected
     ).all()
-    few = chat_csf(p_yes_run(1)[0], resamples=50)
-    assert few.attrs["interval_over"] == "trials"
+    single_prompt_csf = chat_csf(p_yes_run(1)[0], resamples=50)
+    assert single_prompt_csf.attrs["interval_over"] == "trials"
 
 
 def test_a_curve_without_a_threshold_enters_no_mean() -> None:
@@ -211,13 +211,13 @@ def test_a_curve_without_a_threshold_enters_no_mean() -> None:
 
 
 def test_evasive_answers_flag_a_curve_and_then_take_its_threshold() -> None:
-    some = chat_csf(p_yes_run(2, invalid=0.3, repeats=8)[0], resamples=20)
-    assert some["low_validity"].all() and some["usable"].all()
-    most = chat_csf(p_yes_run(2, invalid=0.75, repeats=8)[0], resamples=20)
-    assert (flag_words(most["status"]) == "unreadable").all() and np.isnan(
-        most["log10_threshold"]
+    mostly_valid = chat_csf(p_yes_run(2, invalid=0.3, repeats=8)[0], resamples=20)
+    assert mostly_valid["low_validity"].all() and mostly_valid["usable"].all()
+    mostly_evasive = chat_csf(p_yes_run(2, invalid=0.75, repeats=8)[0], resamples=20)
+    assert (flag_words(mostly_evasive["status"]) == "unreadable").all() and np.isnan(
+        mostly_evasive["log10_threshold"]
     ).all()
-    assert np.isnan(most["guess"]).all()
+    assert np.isnan(mostly_evasive["guess"]).all()
 
 
 def test_dprime_threshold_needs_no_function() -> None:
@@ -257,13 +257,13 @@ def test_a_bias_to_yes_moves_a_plain_fit_and_not_ours() -> None:
 def test_the_raw_threshold_is_where_the_fitted_function_is_one_half(
     function: str,
 ) -> None:
-    few = chat_result(
+    sloping_result = chat_result(
         log_thresholds()[:, 1:4], frequencies=FREQUENCIES[1:4], contrast=TEN, guess=0.2
     )
-    csf = chat_csf(few, function=function)
+    csf = chat_csf(sloping_result, function=function)
     sloping = csf["log10_width"].values > 0
     assert sloping.any()
-    one = {
+    parameters = {
         name: csf[name].values[sloping]
         for name in (
             "log10_threshold",
@@ -274,7 +274,7 @@ def test_the_raw_threshold_is_where_the_fitted_function_is_one_half(
         )
     }
     half = psychometric_function(
-        one.pop("log10_raw_threshold"), *one.values(), function=function
+        parameters.pop("log10_raw_threshold"), *parameters.values(), function=function
     )
     assert half == pytest.approx(0.5)
 
@@ -315,15 +315,17 @@ def test_settings_of_the_experiment_file_are_the_default() -> None:
 
 def test_score_says_how_near_a_human_observer_is_to_people() -> None:
     score = pp.score(p_yes_run(5)[0])
-    found = score.scores[score.human]
-    assert found.rmse_log10.value < 0.2 and found.shape_rmse_log10.value < 0.03
-    assert found.pearson_linear.value > 0.99 and found.n_valid == 5
+    human_score = score.scores[score.human]
+    assert (
+        human_score.rmse_log10.value < 0.2 and human_score.shape_rmse_log10.value < 0.03
+    )
+    assert human_score.pearson_linear.value > 0.99 and human_score.n_valid == 5
     assert score.flat["rmse_log10"] > 0.3 and score.blind["rmse_linear"] > 100
     assert [point.value for point in score.curve] == list(FREQUENCIES)
     assert (
         json.loads(json.dumps(score.to_dict(), allow_nan=False))["human"] == score.human
     )
-    assert [one.human for one in score_layers(p_yes_run(5)[0], measure=None)] == [
+    assert [score.human for score in score_layers(p_yes_run(5)[0], measure=None)] == [
         score.human
     ]
 
@@ -389,15 +391,15 @@ def test_options_of_features_are_refused() -> None:
 def test_agreement_of_first_token_and_text() -> None:
     result, _ = p_yes_run(2)
     assert answer_agreement(result).agreement == 1
-    asked = result["reply_requested"].values == 1
-    turned = np.flatnonzero(asked)[::4]
+    has_text = result["reply_requested"].values == 1
+    turned = np.flatnonzero(has_text)[::4]
     result["reading"].values[turned] = np.where(
         result["reading"].values[turned] == "yes", "no", "yes"
     )
-    found = answer_agreement(result)
-    assert found.n == asked.sum() and not found.enough
-    assert found.agreement == pytest.approx(1 - len(turned) / asked.sum())
-    assert found.kappa == pytest.approx(0.5, abs=0.12)
+    agreement = answer_agreement(result)
+    assert agreement.n == has_text.sum() and not agreement.enough
+    assert agreement.agreement == pytest.approx(1 - len(turned) / has_text.sum())
+    assert agreement.kappa == pytest.approx(0.5, abs=0.12)
     assert answer_agreement(chat_result(repeats=1)) is None
 
 
@@ -416,8 +418,8 @@ def test_a_bridge_finds_the_response_that_answers_stand_for() -> None:
 
     tower = simulated_result(response)
     tower.attrs["contrast_kind"] = "sinusoid_rms"
-    found = bridge(result, tower)
-    assert found.rmse < 0.03 and found.level == pytest.approx(0.02, rel=0.2)
+    bridged = bridge(result, tower)
+    assert bridged.rmse < 0.03 and bridged.level == pytest.approx(0.02, rel=0.2)
     tower.attrs["contrast_kind"] = "michelson"
     with pytest.raises(InputError, match="same stimuli"):
         bridge(result, tower)
@@ -436,8 +438,8 @@ def test_answers_that_did_not_change_are_not_fitted_again(
     )
     first = chat_csf(result)
     first["log10_threshold"].values[...] = 0.0
-    again = chat_csf(result)
-    assert len(fitted) == 1 and (again["log10_threshold"].values != 0).all()
+    second_csf = chat_csf(result)
+    assert len(fitted) == 1 and (second_csf["log10_threshold"].values != 0).all()
     result["response"].values[0] = 1 - result["response"].values[0]
     chat_csf(result)
     chat_csf(result, confidence=0.9)

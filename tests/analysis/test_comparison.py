@@ -110,11 +110,11 @@ def test_a_family_is_corrected_as_statsmodels_does() -> None:
 
 def test_the_smallest_difference_is_that_of_statsmodels() -> None:
     table = pd.read_csv(DATA / "power.csv")
-    # Of 4 units at 0.05 / 9 statsmodels 0.15 ends at 3.42, where the noncentral t of scipy fails;
+    # For 4 units at 0.05 / 9 statsmodels 0.15 ends at 3.42, where the noncentral t of scipy fails;
     # below, that effect is found in 56 % and not in 80 %.
     usual = table[(table["n"] > 4) | (table["alpha"] == 0.05)]
-    found = [smallest_difference(row.n, row.alpha) for row in usual.itertuples()]
-    np.testing.assert_allclose(found, usual["smallest_dz"], atol=1e-6)
+    differences = [smallest_difference(row.n, row.alpha) for row in usual.itertuples()]
+    np.testing.assert_allclose(differences, usual["smallest_dz"], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -189,9 +189,9 @@ def test_equivalence_is_two_one_sided_tests() -> None:
         stats.ttest_rel(first + margin, second, alternative="greater").pvalue,
         stats.ttest_rel(first - margin, second, alternative="less").pvalue,
     ]
-    found = equivalence_probability(difference, margin)
-    assert found == pytest.approx(max(one_sided), rel=1e-6)
-    assert found < 0.05 < equivalence_probability(difference, 1e-4)
+    probability = equivalence_probability(difference, margin)
+    assert probability == pytest.approx(max(one_sided), rel=1e-6)
+    assert probability < 0.05 < equivalence_probability(difference, 1e-4)
 
 
 def test_units_that_differ_alike_tell_no_interval() -> None:
@@ -238,12 +238,12 @@ def planted(
 ) -> Planted:
     """An observer so far above the pixels, with variants that hit both alike."""
     shared = np.random.default_rng(7).normal(0.5, 0.2, units)
-    own = np.random.default_rng(len(observer)).normal(0, 0.02, units)
+    noise = np.random.default_rng(len(observer)).normal(0, 0.02, units)
     return Planted(
         observer,
         experiment,
         {
-            OBSERVER: shared + shift + own,
+            OBSERVER: shared + shift + noise,
             PIXELS: shared,
             CONTRAST: np.full(units, 0.5),
         },
@@ -307,20 +307,20 @@ def test_over_tests_a_small_error_ranks_first_beside_large_correlations() -> Non
 
 
 def test_what_cannot_be_compared_is_said() -> None:
-    one = planted("single", 0.1, units=1)
+    single_variant = planted("single", 0.1, units=1)
     with pytest.raises(
         InputError, match="shown one variant, which tells no difference"
     ):
-        compare([one], baseline="pixels")
+        compare([single_variant], baseline="pixels")
     with pytest.raises(InputError, match="no paired comparison"):
         compare([planted("a", 0, units=6), planted("bb", 0)])
     with pytest.raises(UnknownNameError, match="unknown baseline 'pixel'"):
         compare([planted("a", 0)], baseline="pixel")
     with pytest.raises(InputError, match="no scores to compare"):
         compare([])
-    shown = str(compare([one, planted("many", 0.1), planted("more", 0.2)]))
-    assert "gabor, single: single was shown one variant" in shown
-    assert "not told apart" not in shown
+    text = str(compare([single_variant, planted("many", 0.1), planted("more", 0.2)]))
+    assert "gabor, single: single was shown one variant" in text
+    assert "not told apart" not in text
 
 
 @pytest.mark.parametrize("format", ["text", "markdown", "latex", "csv", "json"])
@@ -342,21 +342,26 @@ def test_a_group_has_the_mean_of_statsmodels_and_its_hartung_knapp_interval() ->
         rows = thresholds[thresholds["set"] == expected.set]
         estimates, errors = rows["log10_threshold"].to_numpy(), rows["se"].to_numpy()
         mean = group_mean(estimates, errors)
-        found = (mean.mean, mean.low, mean.high, mean.tau)
-        wanted = (expected.mean, expected.hk_low, expected.hk_high, expected.tau)
-        assert found == pytest.approx(wanted, abs=1e-6)
+        summary = (mean.mean, mean.low, mean.high, mean.tau)
+        expected_summary = (
+            expected.mean,
+            expected.hk_low,
+            expected.hk_high,
+            expected.tau,
+        )
+        assert summary == pytest.approx(expected_summary, abs=1e-6)
         shrunken = mean.shrunken(estimates, errors)
         assert (np.abs(shrunken - mean.mean) <= np.abs(estimates - mean.mean)).all()
 
 
 def test_the_interval_of_a_group_holds_the_mean_of_people() -> None:
     rng = np.random.default_rng(5)
-    held = 0
+    covered = 0
     for _ in range(400):
         errors = rng.uniform(0.05, 0.12, 5)
         mean = group_mean(rng.normal(rng.normal(0, 0.15, 5), errors), errors)
-        held += mean.low <= 0 <= mean.high
-    assert 0.92 <= held / 400 <= 0.975
+        covered += mean.low <= 0 <= mean.high
+    assert 0.92 <= covered / 400 <= 0.975
 
 
 def test_a_shift_between_conditions_is_that_of_the_mixed_model() -> None:
@@ -368,20 +373,20 @@ def test_a_shift_between_conditions_is_that_of_the_mixed_model() -> None:
         shift = condition_shift(
             rows["log10_threshold"].to_numpy().reshape(people, -1, 2)
         )
-        found = (
+        estimates = (
             shift.shift,
             shift.error,
             shift.variance_person,
             shift.variance_residual,
         )
-        wanted = (
+        expected_estimates = (
             expected.shift,
             expected.se,
             expected.variance_person,
             expected.variance_residual,
         )
         # Variances of statsmodels end where its optimiser does.
-        assert found == pytest.approx(wanted, abs=1e-6)
+        assert estimates == pytest.approx(expected_estimates, abs=1e-6)
 
 
 def test_a_fraction_of_a_person_has_the_interval_of_mover() -> None:
@@ -409,9 +414,9 @@ def test_levels_as_a_process_have_the_posterior_of_the_reference() -> None:
     for expected in table_of("level_expected").itertuples():
         rows = offsets[offsets["set"] == expected.set].sort_values("level")
         process = fit_level_process(rows["offset_log10"].to_numpy())
-        found = [process.sd_quantile(share) for share in (0.025, 0.5, 0.975)]
-        wanted = [expected.sd_low, expected.sd_median, expected.sd_high]
-        assert found == pytest.approx(wanted, abs=1e-3)
+        quantiles = [process.sd_quantile(share) for share in (0.025, 0.5, 0.975)]
+        expected_quantiles = [expected.sd_low, expected.sd_median, expected.sd_high]
+        assert quantiles == pytest.approx(expected_quantiles, abs=1e-3)
         assert process.mean_correlation == pytest.approx(expected.mean_rho, abs=1e-3)
 
 
@@ -420,19 +425,19 @@ def test_correlations_over_models_are_those_of_scipy() -> None:
     for expected in table_of("model_expected").itertuples():
         rows = scores[scores["set"] == expected.set]
         pair = rows["alignment"], rows["robustness"]
-        whole = rank_correlation(*pair)
+        full_correlation = rank_correlation(*pair)
         partial = partial_rank_correlation(*pair, rows["accuracy"])
         family = family_rank_correlation(*pair, rows["family"].tolist())
-        found = (
-            *(whole.r, whole.low, whole.high),
+        statistics = (
+            *(full_correlation.r, full_correlation.low, full_correlation.high),
             *(partial.r, partial.p, family.r, family.p),
         )
-        wanted = (
+        expected_statistics = (
             *(expected.spearman, expected.low, expected.high),
             *(expected.partial_rank, expected.partial_p),
             *(expected.family_means_spearman, expected.family_means_p),
         )
-        assert found == pytest.approx(wanted, abs=1e-6)
+        assert statistics == pytest.approx(expected_statistics, abs=1e-6)
 
 
 def test_bands_hold_all_levels_at_once() -> None:
@@ -462,11 +467,13 @@ def test_a_difference_of_two_thresholds_is_that_of_draws_of_both() -> None:
     difference = threshold_difference(grid, first, second)
     rng = np.random.default_rng(8)
     draws = [rng.choice(grid, 200_000, p=mass / mass.sum()) for mass in (first, second)]
-    drawn = draws[0] - draws[1]
-    assert difference.mean == pytest.approx(drawn.mean(), abs=0.005)
-    ends = np.quantile(drawn, [0.025, 0.975])
+    difference_draws = draws[0] - draws[1]
+    assert difference.mean == pytest.approx(difference_draws.mean(), abs=0.005)
+    ends = np.quantile(difference_draws, [0.025, 0.975])
     assert (difference.low, difference.high) == pytest.approx(ends, abs=0.02)
-    above = (drawn > 1e-9).mean() + (np.abs(drawn) < 1e-9).mean() / 2
+    above = (difference_draws > 1e-9).mean() + (
+        np.abs(difference_draws) < 1e-9
+    ).mean() / 2
     assert difference.above == pytest.approx(above, abs=0.005)
 
 

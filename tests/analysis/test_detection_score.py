@@ -42,16 +42,18 @@ def test_published_results_get_their_published_score(
 ) -> None:
     folder = oracle_data / "encoder_protocol"
     result = published_result(folder, test, model)
-    found = score(result, over="levels", resamples=200)
+    detection_score = score(result, over="levels", resamples=200)
     printed = published_scores(folder)
-    assert found.score.alignment.value == pytest.approx(printed[model, test], abs=5e-5)
-    assert found.pixels.alignment.value == pytest.approx(
+    assert detection_score.score.alignment.value == pytest.approx(
+        printed[model, test], abs=5e-5
+    )
+    assert detection_score.pixels.alignment.value == pytest.approx(
         printed["no_encoder", test], abs=5e-5
     )
     assert (
-        found.score.alignment.low
-        < found.score.alignment.value
-        < found.score.alignment.high
+        detection_score.score.alignment.low
+        < detection_score.score.alignment.value
+        < detection_score.score.alignment.high
     )
 
 
@@ -61,22 +63,24 @@ def test_share_at_the_float32_floor_of_published_responses(oracle_data: Path) ->
         oracle_data / "encoder_protocol", "luminance", "ViT-B-32_openai"
     )
     stored = result["scored_response_angular"].values
-    found = score(result, resamples=100)
-    assert found.float32_floor == pytest.approx((stored <= 1.1e-4).mean())
-    assert found.float32_floor > 0.4
+    detection_score = score(result, resamples=100)
+    assert detection_score.float32_floor == pytest.approx((stored <= 1.1e-4).mean())
+    assert detection_score.float32_floor > 0.4
 
 
 @pytest.mark.parametrize("multiplier_of", ["threshold", "sensitivity"])
 def test_an_observer_with_human_sensitivity_reaches_what_can_be_reached(
     multiplier_of: str,
 ) -> None:
-    found = score(simulated_result(human_observer, multiplier_of=multiplier_of))
-    alignment = found.score.alignment
+    detection_score = score(
+        simulated_result(human_observer, multiplier_of=multiplier_of)
+    )
+    alignment = detection_score.score.alignment
     assert alignment.value == pytest.approx(alignment.attainable, abs=1e-3)
-    assert found.score.slices.monotonicity == pytest.approx(1)
-    assert found.score.slices.unevenness < 1e-6
-    assert found.score.shape.shape_rmse < 0.005
-    assert found.score.absolute.rmse < 0.05
+    assert detection_score.score.slices.monotonicity == pytest.approx(1)
+    assert detection_score.score.slices.unevenness < 1e-6
+    assert detection_score.score.shape.shape_rmse < 0.005
+    assert detection_score.score.absolute.rmse < 0.05
 
 
 def test_shape_level_and_monotonicity_are_told_apart() -> None:
@@ -100,27 +104,27 @@ def test_shape_level_and_monotonicity_are_told_apart() -> None:
 
 
 def test_baselines_are_scored_like_the_observer() -> None:
-    found = score(simulated_result(flat_observer))
+    detection_score = score(simulated_result(flat_observer))
     # The pixels of the simulation, too, respond in proportion to contrast.
     assert (
-        found.score.alignment.value
-        == found.pixels.alignment.value
-        == found.contrast.alignment.value
+        detection_score.score.alignment.value
+        == detection_score.pixels.alignment.value
+        == detection_score.contrast.alignment.value
     )
-    assert found.contrast.slices.slope == pytest.approx(1)
-    assert found.contrast.shape.shape_rmse == pytest.approx(
-        found.score.shape.shape_rmse
+    assert detection_score.contrast.slices.slope == pytest.approx(1)
+    assert detection_score.contrast.shape.shape_rmse == pytest.approx(
+        detection_score.score.shape.shape_rmse
     )
 
 
 @pytest.mark.parametrize("measure", ["angular", "cosine", "l1", "l2"])
 def test_all_measures_of_one_angle_align_alike(measure: str) -> None:
-    found = score(
+    detection_score = score(
         simulated_result(lambda x, c: 0.1 + 0.2 * human_csf(x) * c / 100),
         measure=measure,
     )
-    assert found.measure == measure
-    assert found.score.alignment.value > 0.5
+    assert detection_score.measure == measure
+    assert detection_score.score.alignment.value > 0.5
 
 
 def test_float32_arithmetic_loses_what_lies_near_threshold() -> None:
@@ -153,10 +157,13 @@ def test_layers_are_named_or_all_scored() -> None:
     assert [layer_score.layer for layer_score in score(result)] == ["layer0", "layer1"]
     with pytest.raises(UnknownNameError, match="did you mean 'layer1'"):
         score(result, layer="layer11")
-    both = score_layers(result, resamples=100)
-    assert [one.layer for one in both] == ["layer0", "layer1"]
-    assert both[1].to_dict() == score(result, layer="layer1", resamples=100).to_dict()
-    assert both[0].score.alignment.value < both[1].score.alignment.value
+    layer_scores = score_layers(result, resamples=100)
+    assert [layer_score.layer for layer_score in layer_scores] == ["layer0", "layer1"]
+    assert (
+        layer_scores[1].to_dict()
+        == score(result, layer="layer1", resamples=100).to_dict()
+    )
+    assert layer_scores[0].score.alignment.value < layer_scores[1].score.alignment.value
 
 
 @pytest.mark.parametrize(
@@ -250,7 +257,9 @@ def test_csv_is_one_row_a_responder_with_all_digits(scores: list[Any]) -> None:
 
 
 def test_json_holds_everything(scores: list[Any]) -> None:
-    assert json.loads(score_table(scores, "json")) == [one.to_dict() for one in scores]
+    assert json.loads(score_table(scores, "json")) == [
+        layer_score.to_dict() for layer_score in scores
+    ]
 
 
 def test_markdown_and_latex_escape_names(scores: list[Any]) -> None:

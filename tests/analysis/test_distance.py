@@ -97,9 +97,11 @@ def test_range_symmetry_and_identity(pair: tuple[np.ndarray, np.ndarray]) -> Non
     assert -1 <= forward["cosine"] <= 1
     for measure in MEASURES:
         assert forward[measure] == backward[measure]
-    same = distances(a, a)
-    assert same["angular"] == same["l1"] == same["l2"] == 0
-    assert same["cosine"] == pytest.approx(1, abs=1e-15)
+    self_distances = distances(a, a)
+    assert (
+        self_distances["angular"] == self_distances["l1"] == self_distances["l2"] == 0
+    )
+    assert self_distances["cosine"] == pytest.approx(1, abs=1e-15)
     assert angular_distance(a, -a) == 1
 
 
@@ -117,11 +119,13 @@ def test_measures_agree_with_numpy_and_each_other(
 ) -> None:
     a, b = pair
     assume(np.linalg.norm(a - b) > 0)
-    found = distances(a, b)
-    assert found["l1"] == pytest.approx(np.abs(a - b).sum(), rel=1e-14)
-    assert found["l2"] == pytest.approx(np.linalg.norm(a - b), rel=1e-14)
-    assert found["angular"] == angular_distance(a, b)
-    assert np.cos(np.pi * found["angular"]) == pytest.approx(found["cosine"], abs=2e-15)
+    measures = distances(a, b)
+    assert measures["l1"] == pytest.approx(np.abs(a - b).sum(), rel=1e-14)
+    assert measures["l2"] == pytest.approx(np.linalg.norm(a - b), rel=1e-14)
+    assert measures["angular"] == angular_distance(a, b)
+    assert np.cos(np.pi * measures["angular"]) == pytest.approx(
+        measures["cosine"], abs=2e-15
+    )
 
 
 @given(
@@ -134,13 +138,13 @@ def test_leading_dimensions_broadcast(
 ) -> None:
     rng = np.random.default_rng(seed)
     a, b = (rng.normal(size=(*shape, length)) for shape in shapes.input_shapes)
-    found = distances(a, b)
+    measures = distances(a, b)
     whole_a, whole_b = np.broadcast_arrays(a, b)
     for index in np.ndindex(shapes.result_shape):
         alone = distances(whole_a[index], whole_b[index])
         for measure in MEASURES:
-            assert found[measure].shape == shapes.result_shape
-            assert found[measure][index] == alone[measure]
+            assert measures[measure].shape == shapes.result_shape
+            assert measures[measure][index] == alone[measure]
 
 
 def test_batches_larger_than_a_block_equal_single_calls() -> None:
@@ -149,9 +153,9 @@ def test_batches_larger_than_a_block_equal_single_calls() -> None:
         rng.random((5, 60_000), dtype=np.float32),
         rng.random(60_000, dtype=np.float32),
     )
-    together = distances(test, reference)
+    batch_measures = distances(test, reference)
     for measure in MEASURES:
-        assert list(together[measure]) == [
+        assert list(batch_measures[measure]) == [
             distances(row, reference)[measure] for row in test
         ]
 

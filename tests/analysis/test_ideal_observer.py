@@ -112,7 +112,7 @@ def test_thresholds_of_gabors(row: dict[str, Any]) -> None:
         ([0, 45, 90, 135], 0.625, "contrast_orientation_4_625", 1e-3),
     ):
         turned = signals(row, orientation=orientations)
-        found = ideal_contrast(
+        threshold = ideal_contrast(
             lambda contrast, turned=turned: ideal_identification(
                 contrast * turned, density, ppd
             ),
@@ -120,7 +120,7 @@ def test_thresholds_of_gabors(row: dict[str, Any]) -> None:
             low=row[name] / 3,
             high=row[name] * 3,
         )
-        assert found == pytest.approx(row[name], rel=bound)
+        assert threshold == pytest.approx(row[name], rel=bound)
 
 
 def test_coloured_noise() -> None:
@@ -135,8 +135,8 @@ def test_coloured_noise() -> None:
                 return np.where((frequency >= 2) & (frequency <= 8), 1e-5, 1e-6)
             return np.full_like(frequency, scale)
 
-        found = ideal_d_prime(0.01 * signals(row), density, 60)
-        assert found == pytest.approx(row["dprime_at_contrast_0.01"], rel=1e-9)
+        d_prime = ideal_d_prime(0.01 * signals(row), density, 60)
+        assert d_prime == pytest.approx(row["dprime_at_contrast_0.01"], rel=1e-9)
 
 
 def test_white_noise_as_a_function_is_white_noise_as_a_number() -> None:

@@ -36,10 +36,12 @@ def test_wordings_that_agree_between_two_levels_know_the_threshold_no_better_tha
     )
     assert (low < truth).all() and (truth < high).all()
     np.testing.assert_allclose(high - low, 0.25, atol=1e-3)
-    found = compare_with_human(csf, [100.0, 50.0])
+    comparison = compare_with_human(csf, [100.0, 50.0])
     for name in STATISTICS:
-        one = getattr(found, name)
-        assert one.low is None or one.high - one.low > 1e-3 * abs(one.value), name
+        statistic = getattr(comparison, name)
+        assert statistic.low is None or statistic.high - statistic.low > 1e-3 * abs(
+            statistic.value
+        ), name
 
 
 @pytest.mark.parametrize("prompts", [3, 25])
@@ -48,10 +50,10 @@ def test_wordings_that_answer_alike_are_at_least_as_uncertain_as_their_trials(
 ) -> None:
     level = np.full((prompts, 1), -2.0)
     nothing, ok = np.full(level.shape, np.nan), np.full(level.shape, "ok")
-    found = ChatFit(
+    chat_fit = ChatFit(
         ok, level, level - 0.1, level + 0.2, nothing, nothing, nothing, nothing, nothing
     )
-    mean, low, high, over = prompt_mean(found, 0.95)
+    mean, low, high, over = prompt_mean(chat_fit, 0.95)
     np.testing.assert_allclose(
         [mean - low, high - mean], [[0.2 / np.sqrt(prompts)], [0.1 / np.sqrt(prompts)]]
     )
@@ -78,10 +80,12 @@ def test_an_end_far_beyond_the_levels_shown_is_open() -> None:
 def test_drawn_answers_widen_an_interval_and_never_narrow_it() -> None:
     yes = [[0, 0, 1, 2, 5, 8, 9, 10, 10], [0, 0, 0, 1, 6, 10, 10, 10, 10]]
     profile = fit_psychometric(10**LEVELS, yes, 10)
-    drawn = fit_psychometric(10**LEVELS, yes, 10, interval="bootstrap", resamples=99)
+    bootstrap_fit = fit_psychometric(
+        10**LEVELS, yes, 10, interval="bootstrap", resamples=99
+    )
     for name in ("log10_threshold", "log10_width"):
         low, high = (
-            getattr(drawn, f"{name}_{end}") - getattr(profile, f"{name}_{end}")
+            getattr(bootstrap_fit, f"{name}_{end}") - getattr(profile, f"{name}_{end}")
             for end in ("low", "high")
         )
         assert (low <= 1e-4).all() and (high >= -1e-4).all(), name
@@ -91,19 +95,19 @@ def test_matching_intervals_hold_where_one_frequency_decides() -> None:
     rng = np.random.default_rng(0)
     scale = 0.2 * np.exp(np.log(1.8) * rng.normal(size=(400, 9)))
     truth = 0.2 * np.exp(np.log(1.8) ** 2)
-    human, held = np.ones((5, 9)), 0
-    for each in scale:
+    human, covered = np.ones((5, 9)), 0
+    for noise_scale in scale:
         pooled = matching_error(
-            10 ** (each * rng.normal(size=(5, 9))), human, resamples=100
+            10 ** (noise_scale * rng.normal(size=(5, 9))), human, resamples=100
         ).pooled
-        held += pooled.low <= truth <= pooled.high
-    assert 0.91 <= held / 400 <= 0.99
+        covered += pooled.low <= truth <= pooled.high
+    assert 0.91 <= covered / 400 <= 0.99
 
 
 def test_what_is_alike_throughout_tells_no_interval() -> None:
-    found = matching_error(np.full((2, 4), 0.1), np.full((2, 4), 0.2))
-    assert found.mean.value == pytest.approx(np.log10(2))
-    assert (found.mean.low, found.mean.high, found.pooled.low, found.pooled.high) == (
+    error = matching_error(np.full((2, 4), 0.1), np.full((2, 4), 0.2))
+    assert error.mean.value == pytest.approx(np.log10(2))
+    assert (error.mean.low, error.mean.high, error.pooled.low, error.pooled.high) == (
         None,
     ) * 4
     m = np.geomspace(0.5, 2, 10)
@@ -127,20 +131,24 @@ def test_neighbours_that_are_alike_are_told_from_independent_ones(alike: float) 
     levels = rng.normal(size=(400, 12))
     for k in range(1, 12):
         levels[:, k] = alike * levels[:, k - 1] + np.sqrt(1 - alike**2) * levels[:, k]
-    found = np.array([neighbour_correlation(each) for each in levels])
-    assert abs(found.mean() - {0.0: 0.0, 0.5: 0.44, 0.8: 0.65}[alike]) < 0.03
+    correlations = np.array(
+        [neighbour_correlation(log_levels) for log_levels in levels]
+    )
+    assert abs(correlations.mean() - {0.0: 0.0, 0.5: 0.44, 0.8: 0.65}[alike]) < 0.03
     multiplier = np.geomspace(0.5, 2.0, 10)
-    off = [10 ** (0.1 * each) for each in levels[:40]]
+    off = [10 ** (0.1 * log_levels) for log_levels in levels[:40]]
     by_score = [
-        align(multiplier, each[:, None] * multiplier, resamples=100).neighbours
-        for each in off
+        align(multiplier, log_levels[:, None] * multiplier, resamples=100).neighbours
+        for log_levels in off
     ]
     by_error = [
-        matching_error(10 ** each[None], np.ones((1, 12)), resamples=100).neighbours
-        for each in off
+        matching_error(
+            10 ** log_levels[None], np.ones((1, 12)), resamples=100
+        ).neighbours
+        for log_levels in off
     ]
-    for told in (by_score, by_error):
-        assert abs(np.mean(np.array(told, dtype=float)) - alike) < 0.2
+    for correlations_by_test in (by_score, by_error):
+        assert abs(np.mean(np.array(correlations_by_test, dtype=float)) - alike) < 0.2
     assert (
         neighbour_correlation(np.ones(9)) is None
         and neighbour_correlation(levels[0, :3]) is None

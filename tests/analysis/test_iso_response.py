@@ -51,12 +51,12 @@ def test_human_sensitivity_through_any_rising_function_has_the_human_shape(
     drive = HUMAN[:, None] * CONTRAST
     response = drive**slope / (1 + drive**slope)
     for criterion in ("shape", "absolute"):
-        found = fit_iso_response(X, CONTRAST, response, HUMAN, criterion=criterion)
-        assert found is not None
-        assert found.shape_rmse < 0.005
-        assert found.reached == found.total == 20
-        assert (found.above, found.below, found.recrossed) == (0, 0, 0)
-    assert found.rmse < 0.05
+        iso_fit = fit_iso_response(X, CONTRAST, response, HUMAN, criterion=criterion)
+        assert iso_fit is not None
+        assert iso_fit.shape_rmse < 0.005
+        assert iso_fit.reached == iso_fit.total == 20
+        assert (iso_fit.above, iso_fit.below, iso_fit.recrossed) == (0, 0, 0)
+    assert iso_fit.rmse < 0.05
 
 
 @pytest.mark.parametrize("shift", [-0.7, 0.0, 0.6])
@@ -66,37 +66,39 @@ def test_a_planted_shift_comes_back(shift: float) -> None:
     contrast = np.geomspace(0.0005, 1, 200)
     slope = np.linspace(0.5, 2, 20)[:, None]
     response = (10**shift * HUMAN[:, None] * contrast) ** slope
-    found = fit_iso_response(X, contrast, response, HUMAN)
-    assert found is not None
-    assert found.level == pytest.approx(1, rel=0.05)
-    assert found.shift == pytest.approx(shift, abs=0.02)
-    assert found.shape_rmse < 0.01
-    assert found.rmse == pytest.approx(abs(shift), abs=0.02)
-    assert found.shift_range[0] <= found.shift <= found.shift_range[1]
+    iso_fit = fit_iso_response(X, contrast, response, HUMAN)
+    assert iso_fit is not None
+    assert iso_fit.level == pytest.approx(1, rel=0.05)
+    assert iso_fit.shift == pytest.approx(shift, abs=0.02)
+    assert iso_fit.shape_rmse < 0.01
+    assert iso_fit.rmse == pytest.approx(abs(shift), abs=0.02)
+    assert iso_fit.shift_range[0] <= iso_fit.shift <= iso_fit.shift_range[1]
 
 
 def test_a_flat_observer_misses_by_the_spread_of_human_sensitivity() -> None:
-    found = fit_iso_response(X, CONTRAST, np.broadcast_to(CONTRAST, (20, 20)), HUMAN)
-    assert found is not None
-    assert found.shape_rmse == pytest.approx(np.std(np.log10(HUMAN)))
+    iso_fit = fit_iso_response(X, CONTRAST, np.broadcast_to(CONTRAST, (20, 20)), HUMAN)
+    assert iso_fit is not None
+    assert iso_fit.shape_rmse == pytest.approx(np.std(np.log10(HUMAN)))
     # Every level fits alike, so the shift is not determined, and the range says so.
-    assert found.shift_range[1] - found.shift_range[0] > 2
-    assert abs(found.shift) < 0.16
+    assert iso_fit.shift_range[1] - iso_fit.shift_range[0] > 2
+    assert abs(iso_fit.shift) < 0.16
 
 
 def test_root_mean_squares_add_up_and_the_curve_is_where_it_says() -> None:
     rng = np.random.default_rng(5)
     response = np.cumsum(rng.random((20, 20)), axis=1)
     for criterion in ("shape", "absolute"):
-        found = fit_iso_response(X, CONTRAST, response, HUMAN, criterion=criterion)
-        assert found is not None
-        assert found.rmse**2 == pytest.approx(found.shape_rmse**2 + found.shift**2)
-        at = [np.flatnonzero(x == X)[0] for x in found.at]
-        deviation = np.log10(found.sensitivity) - np.log10(HUMAN[at])
-        assert found.shift == pytest.approx(deviation.mean())
-        assert found.shape_rmse == pytest.approx(deviation.std())
-        assert found.reached == len(found.at) == len(found.sensitivity)
-        assert found.reached + found.above + found.below == found.total
+        iso_fit = fit_iso_response(X, CONTRAST, response, HUMAN, criterion=criterion)
+        assert iso_fit is not None
+        assert iso_fit.rmse**2 == pytest.approx(
+            iso_fit.shape_rmse**2 + iso_fit.shift**2
+        )
+        at = [np.flatnonzero(x == X)[0] for x in iso_fit.at]
+        deviation = np.log10(iso_fit.sensitivity) - np.log10(HUMAN[at])
+        assert iso_fit.shift == pytest.approx(deviation.mean())
+        assert iso_fit.shape_rmse == pytest.approx(deviation.std())
+        assert iso_fit.reached == len(iso_fit.at) == len(iso_fit.sensitivity)
+        assert iso_fit.reached + iso_fit.above + iso_fit.below == iso_fit.total
 
 
 @given(st.integers(0, 50))
@@ -133,16 +135,16 @@ def test_no_curve_where_nothing_rises() -> None:
 def test_an_observer_blind_to_half_of_x_says_how_many_it_reached() -> None:
     response = HUMAN[:, None] * CONTRAST
     response[12:] = 0
-    found = fit_iso_response(X, CONTRAST, response, HUMAN)
-    assert found is not None
-    assert (found.reached, found.below, found.total) == (12, 8, 20)
+    iso_fit = fit_iso_response(X, CONTRAST, response, HUMAN)
+    assert iso_fit is not None
+    assert (iso_fit.reached, iso_fit.below, iso_fit.total) == (12, 8, 20)
 
 
 def test_large_grids_are_thinned_out() -> None:
     contrast = np.geomspace(0.001, 1, 400)
-    found = fit_iso_response(X, contrast, HUMAN[:, None] * contrast, HUMAN)
-    assert found is not None
-    assert found.shape_rmse < 1e-9
+    iso_fit = fit_iso_response(X, contrast, HUMAN[:, None] * contrast, HUMAN)
+    assert iso_fit is not None
+    assert iso_fit.shape_rmse < 1e-9
 
 
 @pytest.mark.parametrize(

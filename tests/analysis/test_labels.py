@@ -74,8 +74,8 @@ def test_words_of_ones_own_are_read_and_no_label_is_made_up() -> None:
 def test_d_prime_of_m_alternatives(oracle_data: Path) -> None:
     for row in rows(oracle_data, "m_alternatives.csv"):
         m, d_prime, share = (float(row[name]) for name in ("m", "d_prime", "p_correct"))
-        found = float(proportion_correct(d_prime, int(m)))
-        assert found == pytest.approx(share, abs=1e-9)
+        proportion = float(proportion_correct(d_prime, int(m)))
+        assert proportion == pytest.approx(share, abs=1e-9)
         if 1.1 / m < share < 0.95:
             # Elsewhere ten digits of the share tell d' less well.
             assert d_prime_at(share, int(m)) == pytest.approx(d_prime, abs=1e-8)
@@ -93,22 +93,24 @@ def test_bias_and_similarity_come_back_from_confusions(oracle_data: Path) -> Non
                 float(row["similarity"]) * float(row["bias_of_said"])
                 for row in row_of_label.values()
             ]
-            found = np.array(strength) / np.sum(strength)
-            wanted = [float(row["p"]) for row in row_of_label.values()]
-            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-8)
+            shares = np.array(strength) / np.sum(strength)
+            expected_shares = [float(row["p"]) for row in row_of_label.values()]
+            np.testing.assert_allclose(shares, expected_shares, rtol=0, atol=1e-8)
         # Only some rows are here: similarity is known among them, and bias up to a factor.
-        known = {
+        expected_values = {
             name: np.array(
                 [
-                    [float(by_label[shown][said][name]) for said in by_label]
-                    for shown in by_label
+                    [float(by_label[stimulus][response][name]) for response in by_label]
+                    for stimulus in by_label
                 ]
             )
             for name in ("p", "similarity", "bias_of_said")
         }
-        model = choice_model(known["p"])
-        np.testing.assert_allclose(model.similarity, known["similarity"], atol=1e-8)
-        bias = known["bias_of_said"][0]
+        model = choice_model(expected_values["p"])
+        np.testing.assert_allclose(
+            model.similarity, expected_values["similarity"], atol=1e-8
+        )
+        bias = expected_values["bias_of_said"][0]
         np.testing.assert_allclose(model.bias, bias / bias.sum(), rtol=1e-7)
 
 
@@ -117,8 +119,8 @@ def test_a_choice_model_is_its_own_inverse() -> None:
     upper = np.triu(random.uniform(0.05, 0.5, (26, 26)), 1)
     bias = random.dirichlet(np.full(26, 5.0))
     model = ChoiceModel(bias, upper + upper.T + np.eye(26))
-    found = choice_model(model.probabilities())
-    np.testing.assert_allclose(found.bias, bias, rtol=1e-10)
-    np.testing.assert_allclose(found.similarity, model.similarity, rtol=1e-10)
+    refitted = choice_model(model.probabilities())
+    np.testing.assert_allclose(refitted.bias, bias, rtol=1e-10)
+    np.testing.assert_allclose(refitted.similarity, model.similarity, rtol=1e-10)
     with pytest.raises(InputError, match="all above 0"):
         choice_model([[1, 0], [0, 1]])

@@ -1,4 +1,5 @@
-"""What cannot be told apart is marked: letters on scoreboard and report, flags by comparison."""
+"""Observers that cannot be told apart are marked: by letters on scoreboard and report, by flags in
+a comparison."""
 
 from __future__ import annotations
 
@@ -102,13 +103,13 @@ def test_a_flag_is_corrected_over_the_observers_of_the_test() -> None:
     p = compare_samples(sample, pixels).p
     assert p is not None and 0.05 / 3 < p < 0.05
 
-    def named(name: str) -> DetectionScore:
+    def score_of(name: str) -> DetectionScore:
         alignment = replace(far.score.alignment, sample=sample, value=sample.mean())
         score = replace(far.score, alignment=alignment)
         return replace(far, observer=name, score=score)
 
     def flags(*observers: str) -> set[str]:
-        board = scoreboard([named(name) for name in observers])
+        board = scoreboard([score_of(name) for name in observers])
         return {
             entry.flags
             for row in board.rows
@@ -116,8 +117,8 @@ def test_a_flag_is_corrected_over_the_observers_of_the_test() -> None:
             for entry in row.entries.values()
         }
 
-    assert all("p" not in found for found in flags("one"))
-    assert all("p" in found for found in flags(*names))
+    assert all("p" not in flag for flag in flags("one"))
+    assert all("p" in flag for flag in flags(*names))
 
 
 def test_one_variant_has_no_letters() -> None:

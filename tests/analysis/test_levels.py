@@ -82,7 +82,7 @@ def result_of(
             "scored_difference": points.tolist(),
             "scored": places[grid.size :].reshape(scored.shape).tolist(),
         }
-    about = {
+    attributes = {
         "experiment": "own",
         "observer": "ideal",
         "probe": "detection",
@@ -90,7 +90,7 @@ def result_of(
     }
     values = values[:, None]
     sound = np.zeros_like(values)
-    gave = Responses(values[:, None], values, sound, sound[:, 0], ("out",), about)
+    gave = Responses(values[:, None], values, sound, sound[:, 0], ("out",), attributes)
     axis = StimulusAxis(
         **{key: layout["difference"][key] for key in ("name", "unit", "label")}
     )
@@ -130,13 +130,19 @@ def test_dimensions_are_named_after_the_levels(two_levels: xr.Dataset) -> None:
 
 
 def test_every_combination_of_scored_levels_is_a_slice(two_levels: xr.Dataset) -> None:
-    found = pp.score(two_levels)
-    assert found.score.slices.total == 10 and found.score.slices.unevenness < 1e-9
-    assert found.score.alignment.value == pytest.approx(
-        found.score.alignment.attainable, abs=0.05
+    detection_score = pp.score(two_levels)
+    assert (
+        detection_score.score.slices.total == 10
+        and detection_score.score.slices.unevenness < 1e-9
     )
-    assert found.score.shape.total == 10 and found.score.shape.shape_rmse < 1e-9
-    flat = found.contrast.slices.unevenness
+    assert detection_score.score.alignment.value == pytest.approx(
+        detection_score.score.alignment.attainable, abs=0.05
+    )
+    assert (
+        detection_score.score.shape.total == 10
+        and detection_score.score.shape.shape_rmse < 1e-9
+    )
+    flat = detection_score.contrast.slices.unevenness
     alone = pp.score(two_levels.sel(luminance=100))
     assert alone.score.slices.total == 5 and alone.score.shape.total == 5
     assert alone.contrast.slices.unevenness < flat
@@ -213,17 +219,17 @@ def test_observers_and_layers_concatenate() -> None:
         for gain in (1, 2)
     )
     second = second.assign_coords(observer="other").assign_attrs(observer="other")
-    both = xr.concat([first, second], "observer")
-    assert both["observer"].values.tolist() == ["ideal", "other"]
+    joined = xr.concat([first, second], "observer")
+    assert joined["observer"].values.tolist() == ["ideal", "other"]
     np.testing.assert_array_equal(
-        both["response_angular"].sel(observer="other"), second["response_angular"]
+        joined["response_angular"].sel(observer="other"), second["response_angular"]
     )
     with pytest.raises(InputError, match="holds 2 observers"):
-        pp.score(both)
+        pp.score(joined)
     with pytest.raises(
         InputError, match="those of other and the attributes those of ideal"
     ):
-        pp.score(both.sel(observer="other"))
+        pp.score(joined.sel(observer="other"))
     layers = xr.concat(
         [first, second.assign_coords(layer=["late"], observer="ideal")],
         "layer",
@@ -231,7 +237,7 @@ def test_observers_and_layers_concatenate() -> None:
         compat="override",
         coords="minimal",
     )
-    assert [one.layer for one in score_layers(layers)] == ["out", "late"]
+    assert [score.layer for score in score_layers(layers)] == ["out", "late"]
     assert select(layers, layer="late").grid.shape == (5, 20)
 
 
@@ -242,12 +248,12 @@ def test_observers_and_layers_concatenate() -> None:
 @pytest.fixture
 def phases() -> xr.Dataset:
     truth = np.array([[-1.5, -1.0, -1.2], [-1.6, -1.1, -1.2], [-1.4, -1.0, -1.3]])
-    asked = chat_result(
+    result = chat_result(
         truth, frequencies=(1.0, 90.0, 180.0), readout="p_yes", repeats=3, catch=10
     )
-    asked = asked.rename(frequency="phase").assign_attrs(levels='["phase"]')
-    asked["phase"].attrs.update(units="deg", long_name="Phase")
-    return asked
+    result = result.rename(frequency="phase").assign_attrs(levels='["phase"]')
+    result["phase"].attrs.update(units="deg", long_name="Phase")
+    return result
 
 
 def test_thresholds_over_any_level_of_a_run_in_words(phases: xr.Dataset) -> None:
@@ -259,26 +265,26 @@ def test_thresholds_over_any_level_of_a_run_in_words(phases: xr.Dataset) -> None
     np.testing.assert_allclose(
         csf["log10_threshold"].mean("prompt"), [-1.5, -1.03, -1.23], atol=0.1
     )
-    found = pp.score(phases)
+    score = pp.score(phases)
     assert (
-        found.human == ""
-        and found.scores == {}
-        and [point.value for point in found.curve] == [1, 90, 180]
+        score.human == ""
+        and score.scores == {}
+        and [point.value for point in score.curve] == [1, 90, 180]
     )
-    assert "phase (deg)" in str(found) and "no human reference" in str(found)
+    assert "phase (deg)" in str(score) and "no human reference" in str(score)
     with pytest.raises(InputError, match="this run varied phase"):
         pp.analysis.compare_with_human(csf)
 
 
 def test_figures_over_any_level_of_a_run_in_words(phases: xr.Dataset) -> None:
     csf = chat_csf(phases, resamples=20)
-    drawn = [
+    axes = [
         draw(csf, Figure(layout="constrained").add_subplot())
         for draw in (plot_csf, plot_yes_map, plot_psychometric)
     ]
-    assert [ax.get_xlabel() for ax in drawn[:2]] == ["Phase (deg)"] * 2
-    assert drawn[0].get_xscale() == "linear" and len(drawn[0].containers) == 1
-    assert "90 deg" in [text.get_text() for text in drawn[2].get_legend().get_texts()]
+    assert [ax.get_xlabel() for ax in axes[:2]] == ["Phase (deg)"] * 2
+    assert axes[0].get_xscale() == "linear" and len(axes[0].containers) == 1
+    assert "90 deg" in [text.get_text() for text in axes[2].get_legend().get_texts()]
     plot_prompts(csf, Figure(layout="constrained").add_subplot())
-    for ax in drawn:
+    for ax in axes:
         ax.figure.canvas.draw()

@@ -55,17 +55,17 @@ def test_an_observer_without_noise_comes_back_exactly(
     guess: float, width: float
 ) -> None:
     t = np.array([[-2.3, -1.9, -1.2], [-1.0, -1.5, -2.5]])
-    found = fitted(*logits(t, width, guess, 0.03))
-    np.testing.assert_allclose(found.threshold, t, atol=2e-4)
-    np.testing.assert_allclose(found.width, width, rtol=2e-3)
-    np.testing.assert_allclose(found.guess, guess, rtol=2e-3)
-    np.testing.assert_allclose(found.lapse, 0.03, rtol=2e-2)
+    logit_fit = fitted(*logits(t, width, guess, 0.03))
+    np.testing.assert_allclose(logit_fit.threshold, t, atol=2e-4)
+    np.testing.assert_allclose(logit_fit.width, width, rtol=2e-3)
+    np.testing.assert_allclose(logit_fit.guess, guess, rtol=2e-3)
+    np.testing.assert_allclose(logit_fit.lapse, 0.03, rtol=2e-2)
 
 
 def test_it_finds_what_a_general_optimiser_finds() -> None:
     t = np.array([[-2.2, -1.6]])
     x, z, blank = logits(t, 0.8, 0.1, 0.02, sd=0.7, seed=3)
-    found = fitted(x, z, blank)
+    logit_fit = fitted(x, z, blank)
     mean, catch = z.mean(-1)[0], blank.mean()
 
     def residual(q: np.ndarray) -> np.ndarray:
@@ -78,8 +78,8 @@ def test_it_finds_what_a_general_optimiser_finds() -> None:
     other = least_squares(
         residual, [-2, -1.5, -0.3, -0.3, -2, -4], xtol=1e-12, ftol=1e-12
     )
-    np.testing.assert_allclose(found.cost[0], 2 * other.cost, rtol=1e-6)
-    np.testing.assert_allclose(found.threshold[0], other.x[:2], atol=1e-4)
+    np.testing.assert_allclose(logit_fit.cost[0], 2 * other.cost, rtol=1e-6)
+    np.testing.assert_allclose(logit_fit.threshold[0], other.x[:2], atol=1e-4)
 
 
 @pytest.mark.parametrize("images", [1, 3])
@@ -94,21 +94,21 @@ def test_intervals_cover_the_truth(images: int) -> None:
 def test_replicates_scatter_as_thresholds_do() -> None:
     t = np.tile([-2.0, -1.5], (150, 1))
     x, z, blank = logits(t, sd=0.2, seed=3)
-    found = fitted(x, z, blank)
-    again = wild_replicates(found, z, blank, resamples=30, seed=0)
-    spread = np.sqrt(again.var(axis=0, ddof=1).mean(axis=0))
-    np.testing.assert_allclose(spread, found.threshold.std(axis=0), rtol=0.15)
+    logit_fit = fitted(x, z, blank)
+    replicates = wild_replicates(logit_fit, z, blank, resamples=30, seed=0)
+    spread = np.sqrt(replicates.var(axis=0, ddof=1).mean(axis=0))
+    np.testing.assert_allclose(spread, logit_fit.threshold.std(axis=0), rtol=0.15)
 
 
 def test_the_variance_and_its_freedom_are_those_of_many_draws() -> None:
-    """Where noise is small a fit is linear, and its variance a sum of squares of normal numbers."""
+    """With little noise a fit is linear, and its variance a sum of squares of normal numbers."""
     t = np.tile([-2.0, -1.5], (600, 1))
     x, z, blank = logits(t, sd=0.01, images=2, seed=4)
-    found = fitted(x, z, blank)
-    variance, freedom = threshold_variance(found, z, blank)
-    np.testing.assert_allclose(variance.mean(0), found.threshold.var(0), rtol=0.15)
-    drawn = 2 * variance.mean(0) ** 2 / variance.var(0, ddof=1)
-    np.testing.assert_allclose(freedom.mean(0), drawn, rtol=0.25)
+    logit_fit = fitted(x, z, blank)
+    variance, freedom = threshold_variance(logit_fit, z, blank)
+    np.testing.assert_allclose(variance.mean(0), logit_fit.threshold.var(0), rtol=0.15)
+    expected_freedom = 2 * variance.mean(0) ** 2 / variance.var(0, ddof=1)
+    np.testing.assert_allclose(freedom.mean(0), expected_freedom, rtol=0.25)
 
 
 def test_a_step_may_stand_anywhere_between_two_levels() -> None:
@@ -123,21 +123,22 @@ def test_levels_without_images_count_nothing() -> None:
     t = np.array([[-2.0, -1.5]])
     x, z, blank = logits(t, sd=0.3)
     z[0, 0, 4] = np.nan
-    found = fit_logits(x, z, blank)
+    logit_fit = fit_logits(x, z, blank)
     keep = np.r_[:4, 5:10]
     first = fit_logits(x[:, :1, keep], z[:, :1, keep], blank)
-    assert np.isfinite(found.threshold).all()
-    assert abs(found.threshold[0, 0] - first.threshold[0, 0]) < 0.02
+    assert np.isfinite(logit_fit.threshold).all()
+    assert abs(logit_fit.threshold[0, 0] - first.threshold[0, 0]) < 0.02
 
 
 def status_of(z: np.ndarray, blank: float) -> str:
-    """Of one curve of logits (L,), seen in two images that differ by 0.2, beside a regular one."""
+    """Return the status of a curve of logits (L,) in two images that differ by 0.2, fitted beside a
+    regular one."""
     regular = SLOPE * (X + 1.8) / 0.6
     floor = np.logaddexp(regular, blank) if blank > -8 else regular
-    both = np.stack([z, floor])[None, ..., None] + np.array([-0.1, 0.1])
+    samples = np.stack([z, floor])[None, ..., None] + np.array([-0.1, 0.1])
     x = np.broadcast_to(X, (1, 2, len(X)))
-    found = fit_logits(x, both, np.full((1, 20), blank))
-    return str(logit_status(found, both)[0, 0])
+    logit_fit = fit_logits(x, samples, np.full((1, 20), blank))
+    return str(logit_status(logit_fit, samples)[0, 0])
 
 
 @pytest.mark.parametrize(

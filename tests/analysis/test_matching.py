@@ -41,58 +41,60 @@ def test_power_laws_match_exactly_or_say_that_they_cannot(
     gain: list[float], power: float, reference: list[float]
 ) -> None:
     curves = (np.array(gain)[:, None] * CONTRAST) ** power
-    found = match_contrast(CONTRAST, curves, np.array(reference) ** power)
-    wanted = np.array(reference)[:, None] / np.array(gain)
-    inside = (wanted > 0.0011) & (wanted < 0.99)
-    np.testing.assert_allclose(found.contrast[inside], wanted[inside], rtol=1e-9)
-    assert (found.saturated[inside] == 0).all()
-    assert (found.saturated[wanted > 1.001] == 1).all()
-    assert (found.contrast[wanted > 1.001] == 1).all()
-    assert (found.saturated[wanted < 0.00099] == -1).all()
-    assert not found.ambiguous.any()
+    matches = match_contrast(CONTRAST, curves, np.array(reference) ** power)
+    expected_contrast = np.array(reference)[:, None] / np.array(gain)
+    inside = (expected_contrast > 0.0011) & (expected_contrast < 0.99)
+    np.testing.assert_allclose(
+        matches.contrast[inside], expected_contrast[inside], rtol=1e-9
+    )
+    assert (matches.saturated[inside] == 0).all()
+    assert (matches.saturated[expected_contrast > 1.001] == 1).all()
+    assert (matches.contrast[expected_contrast > 1.001] == 1).all()
+    assert (matches.saturated[expected_contrast < 0.00099] == -1).all()
+    assert not matches.ambiguous.any()
 
 
 def test_a_curve_that_rises_and_falls_matches_first_and_says_so() -> None:
     bump = np.exp(-((np.log10(CONTRAST) + 1.5) ** 2))
-    found = match_contrast(CONTRAST, [bump], [0.5])
-    assert found.ambiguous.all() and not found.saturated.any()
-    assert np.log10(found.contrast[0, 0]) == pytest.approx(
+    matches = match_contrast(CONTRAST, [bump], [0.5])
+    assert matches.ambiguous.all() and not matches.saturated.any()
+    assert np.log10(matches.contrast[0, 0]) == pytest.approx(
         -1.5 - np.sqrt(np.log(2)), abs=1e-3
     )
 
 
 def test_a_falling_curve_is_saturated_and_ambiguous() -> None:
-    found = match_contrast(CONTRAST, [1 - 0.9 * CONTRAST], [0.5])
-    assert (found.saturated, found.ambiguous) == (-1, True)
+    matches = match_contrast(CONTRAST, [1 - 0.9 * CONTRAST], [0.5])
+    assert (matches.saturated, matches.ambiguous) == (-1, True)
 
 
 def test_a_reference_without_response_is_matched_by_the_lowest_contrast() -> None:
-    found = match_contrast(CONTRAST, [CONTRAST, np.zeros_like(CONTRAST)], [0.0])
-    np.testing.assert_array_equal(found.saturated, [[-1, -1]])
-    np.testing.assert_array_equal(found.contrast, [[0.001, 0.001]])
+    matches = match_contrast(CONTRAST, [CONTRAST, np.zeros_like(CONTRAST)], [0.0])
+    np.testing.assert_array_equal(matches.saturated, [[-1, -1]])
+    np.testing.assert_array_equal(matches.contrast, [[0.001, 0.001]])
 
 
 def test_the_published_bracket_keeps_its_ends_and_finds_the_root() -> None:
     curves = [0.4 * CONTRAST, 0.9 + 0.1 * CONTRAST, 0.01 * CONTRAST]
-    found = match_contrast(CONTRAST, curves, [0.1], method="bracket")
-    np.testing.assert_allclose(found.contrast, [[0.25, 0.001, 1.0]], atol=2e-5)
+    matches = match_contrast(CONTRAST, curves, [0.1], method="bracket")
+    np.testing.assert_allclose(matches.contrast, [[0.25, 0.001, 1.0]], atol=2e-5)
 
 
 @pytest.mark.parametrize("method", ["crossing", "bracket"])
 def test_a_reference_matches_itself(method: str) -> None:
-    found = match_contrast(
+    matches = match_contrast(
         CONTRAST, [CONTRAST**0.7], HUMAN.reference_contrast**0.7, method=method
     )
     np.testing.assert_allclose(
-        found.contrast[:, 0], HUMAN.reference_contrast, atol=2e-5
+        matches.contrast[:, 0], HUMAN.reference_contrast, atol=2e-5
     )
 
 
 def test_normalised_proportional_responses_show_perfect_constancy() -> None:
     curves = normalise_responses(CONTRAST, np.outer([0.1, 0.4, 0.02], CONTRAST))
-    found = match_contrast(CONTRAST, curves, HUMAN.reference_contrast)
+    matches = match_contrast(CONTRAST, curves, HUMAN.reference_contrast)
     np.testing.assert_allclose(
-        found.contrast, np.tile(HUMAN.reference_contrast[:, None], 3), rtol=1e-9
+        matches.contrast, np.tile(HUMAN.reference_contrast[:, None], 3), rtol=1e-9
     )
 
 
@@ -123,9 +125,9 @@ def test_what_cannot_be_matched_is_refused(arguments: tuple, message: str) -> No
 
 def test_perfect_constancy_has_the_errors_of_the_reference_page() -> None:
     constant = np.broadcast_to(HUMAN.reference_contrast[:, None], (8, 9))
-    found = matching_error(constant, HUMAN.matched_contrast)
-    assert found.mean.value == pytest.approx(0.2645, abs=5e-5)
-    assert found.pooled.value == pytest.approx(0.3330, abs=5e-5)
+    error = matching_error(constant, HUMAN.matched_contrast)
+    assert error.mean.value == pytest.approx(0.2645, abs=5e-5)
+    assert error.pooled.value == pytest.approx(0.3330, abs=5e-5)
 
 
 def test_interval_holds_the_value_narrows_with_confidence_and_is_seeded() -> None:
@@ -140,18 +142,18 @@ def test_interval_holds_the_value_narrows_with_confidence_and_is_seeded() -> Non
     assert wide == matching_error(matched, HUMAN.matched_contrast)
     # Nothing varies, so nothing tells how far the error could lie from 0; an interval of zero width
     # would be a claim.
-    same = matching_error(HUMAN.matched_contrast, HUMAN.matched_contrast).pooled
-    assert (same.value, same.low, same.high) == (0, None, None)
+    error = matching_error(HUMAN.matched_contrast, HUMAN.matched_contrast).pooled
+    assert (error.value, error.low, error.high) == (0, None, None)
 
 
 def test_both_definitions_agree_with_sklearns_formulas_on_random_matches() -> None:
     matched = 10 ** np.random.default_rng(3).normal(-1, 0.5, (8, 9))
     squares = np.log10(matched / HUMAN.matched_contrast) ** 2
-    found = matching_error(matched, HUMAN.matched_contrast)
-    assert found.mean.value == pytest.approx(
+    error = matching_error(matched, HUMAN.matched_contrast)
+    assert error.mean.value == pytest.approx(
         np.mean([np.sqrt(np.mean(squares[:, f])) for f in range(9)])
     )
-    assert found.pooled.value == pytest.approx(np.sqrt(squares.sum() / 72))
+    assert error.pooled.value == pytest.approx(np.sqrt(squares.sum() / 72))
 
 
 # -- against the published numbers
@@ -194,15 +196,15 @@ def test_errors_of_published_matches_are_the_published_errors(
     matches = published_matches(folder)
     assert len(matches) == 18
     for model, matched in matches.items():
-        found = matching_error(matched, HUMAN.matched_contrast, resamples=100)
-        assert found.pooled.value == pytest.approx(
+        error = matching_error(matched, HUMAN.matched_contrast, resamples=100)
+        assert error.pooled.value == pytest.approx(
             errors[model, "rmse_log10_pooled"], abs=5.1e-5
         ), model
         published = errors[model, "rmse_log10_mean_over_frequencies"]
         if model in OTHER_RUN:
             assert published == OTHER_RUN[model]
         else:
-            assert found.mean.value == pytest.approx(published, abs=5.1e-5), model
+            assert error.mean.value == pytest.approx(published, abs=5.1e-5), model
 
 
 def test_the_image_itself_reproduces_its_published_and_exact_errors(

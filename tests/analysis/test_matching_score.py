@@ -21,45 +21,55 @@ def proportional(frequency: np.ndarray, contrast: np.ndarray) -> np.ndarray:
 
 
 def test_the_image_itself_scores_as_on_the_reference_page() -> None:
-    found = score(simulated_matching(image_responses))
+    matching_score = score(simulated_matching(image_responses))
     assert (
-        found.score.error.mean.value,
-        found.score.error.pooled.value,
+        matching_score.score.error.mean.value,
+        matching_score.score.error.pooled.value,
     ) == pytest.approx((0.2655, 0.3343), abs=1e-4)
-    assert (found.constancy.mean.value, found.constancy.pooled.value) == pytest.approx(
-        (0.2645, 0.3330), abs=5e-5
+    assert (
+        matching_score.constancy.mean.value,
+        matching_score.constancy.pooled.value,
+    ) == pytest.approx((0.2645, 0.3330), abs=5e-5)
+    assert matching_score.pixels is not None
+    assert matching_score.pixels.error.mean.value == pytest.approx(
+        matching_score.constancy.mean.value
     )
-    assert found.pixels is not None
-    assert found.pixels.error.mean.value == pytest.approx(found.constancy.mean.value)
-    assert found.score.total == 72
+    assert matching_score.score.total == 72
 
 
 def test_saturated_matches_are_counted_and_not_hidden() -> None:
     # At 25 cpd this observer draws 0.2 exp(-2.5): no contrast there matches references of high
     # contrast.
-    (found,) = score_matching(simulated_matching(proportional))
+    (matching_score,) = score_matching(simulated_matching(proportional))
     expected = (
         HUMAN.reference_contrast[:, None] * np.exp((HUMAN.frequency - 5) / 10) > 1
     )
-    assert (found.score.saturated_high, found.score.saturated_low) == (
+    assert (
+        matching_score.score.saturated_high,
+        matching_score.score.saturated_low,
+    ) == (
         expected.sum(),
         0,
     )
-    assert found.score.saturated == expected.sum() > 0
+    assert matching_score.score.saturated == expected.sum() > 0
 
 
 def test_normalised_matching_is_perfect_constancy_for_responses_proportional_to_contrast() -> (
     None
 ):
-    (found,) = score_matching(simulated_matching(proportional), normalised=True)
-    assert found.score.error.mean.value == pytest.approx(found.constancy.mean.value)
-    assert found.score.saturated == 0
+    (matching_score,) = score_matching(
+        simulated_matching(proportional), normalised=True
+    )
+    assert matching_score.score.error.mean.value == pytest.approx(
+        matching_score.constancy.mean.value
+    )
+    assert matching_score.score.saturated == 0
 
 
 def test_the_experiment_names_the_method_and_an_argument_overrides_it() -> None:
     result = simulated_matching(proportional, match_method="bracket")
-    (named,) = score_matching(result)
-    assert named.method == "bracket"
+    (matching_score,) = score_matching(result)
+    assert matching_score.method == "bracket"
     (plain,) = score_matching(result, method="crossing")
     assert plain.method == "crossing"
 
@@ -72,11 +82,11 @@ def test_normalising_needs_the_reference_frequency() -> None:
 
 def test_responses_at_the_float32_floor_and_under_the_noise_are_counted() -> None:
     result = simulated_matching(lambda f, c: 1e-3 * c + 0 * f, noise_floor=1e-4)
-    (found,) = score_matching(result)
-    assert found.float32_floor == pytest.approx(
+    (matching_score,) = score_matching(result)
+    assert matching_score.float32_floor == pytest.approx(
         np.mean(1e-3 * HUMAN.reference_contrast < 1e-4), abs=0.13
     )
-    assert found.below_noise == pytest.approx(
+    assert matching_score.below_noise == pytest.approx(
         np.mean(1e-3 * HUMAN.reference_contrast <= 1e-4)
     )
 
@@ -107,14 +117,14 @@ def test_what_is_no_matching_result_is_refused() -> None:
 
 
 def test_matches_come_at_all_frequencies_and_at_those_of_people() -> None:
-    found = match_result(simulated_matching(proportional))
-    assert found.matches.contrast.shape == (8, 27)
+    match = match_result(simulated_matching(proportional))
+    assert match.matches.contrast.shape == (8, 27)
     np.testing.assert_array_equal(
-        found.measured().contrast[:, found.measured_frequency == 5],
-        found.matches.contrast[:, found.frequency == 5],
+        match.measured().contrast[:, match.measured_frequency == 5],
+        match.matches.contrast[:, match.frequency == 5],
     )
     np.testing.assert_allclose(
-        found.matches.contrast[:, found.frequency == 5][:, 0],
+        match.matches.contrast[:, match.frequency == 5][:, 0],
         HUMAN.reference_contrast,
         rtol=1e-9,
     )

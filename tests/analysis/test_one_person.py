@@ -46,7 +46,7 @@ TESTS = dict(
         strict=True,
     )
 )
-#: Where the oracle looks for measured values; the others 0.5 to 30.5 cpd.
+#: Range in which the oracle looks for measured values; 0.5 to 30.5 cpd for tests not named here.
 SPANS = {
     "noise_achromatic": (0.5, 23.0),
     "luminance": (0.1, 200.0),
@@ -64,7 +64,7 @@ def run_of(
     """A result of an experiment of the catalogue, of an observer whose response is a formula of
     level and contrast."""
     page = load_experiment(name)
-    (level,) = (each for each in page.levels if each != "contrast")
+    (level,) = (axis for axis in page.levels if axis != "contrast")
     x, contrast = np.array(page.levels[level]), np.array(page.levels["contrast"])
     bare = dataset(
         x,
@@ -80,9 +80,9 @@ def run_of(
         experiment=name,
         observer=observer,
     ).assign_attrs(experiment_toml=page.toml)
-    shown = conditions_of(bare)
-    assert shown is not None
-    people_see = castle(shown, x)
+    conditions = conditions_of(bare)
+    assert conditions is not None
+    people_see = castle(conditions, x)
     shown_contrast = MULTIPLIER / people_see[:, None]
     grid, line = (
         np.broadcast_arrays(x[:, None], contrast),
@@ -104,24 +104,26 @@ def run_of(
     ).assign_attrs(experiment_toml=page.toml)
 
 
-def castle(shown: Conditions, x: np.ndarray) -> np.ndarray:
-    fixed = {name: getattr(shown, name) for name in ("frequency", "luminance", "area")}
-    return shown.gain * castle_csf(
-        direction=shown.direction, **{**fixed, shown.level: x}
+def castle(conditions: Conditions, x: np.ndarray) -> np.ndarray:
+    fixed = {
+        name: getattr(conditions, name) for name in ("frequency", "luminance", "area")
+    }
+    return conditions.gain * castle_csf(
+        direction=conditions.direction, **{**fixed, conditions.level: x}
     )
 
 
 def scored(result) -> DetectionScore:  # type: ignore[no-untyped-def]
-    (found,) = score_detection(result, resamples=100)
-    return found
+    (detection_score,) = score_detection(result, resamples=100)
+    return detection_score
 
 
 def shown_in(name: str) -> tuple[Conditions, np.ndarray]:
     result = run_of(name, lambda x, c: c + 0 * x)
-    shown = conditions_of(result)
-    assert shown is not None
-    (level,) = (each for each in load_experiment(name).levels if each != "contrast")
-    return shown, result[level].values
+    conditions = conditions_of(result)
+    assert conditions is not None
+    (level,) = (axis for axis in load_experiment(name).levels if axis != "contrast")
+    return conditions, result[level].values
 
 
 @pytest.fixture(scope="module")
@@ -133,27 +135,29 @@ def test_the_persons_are_those_of_the_oracle(
     oracle_data: Path, everybody: dict[str, tuple[Conditions, np.ndarray]]
 ) -> None:
     table = pd.read_csv(oracle_data / "human_measured" / "detection_persons.csv")
-    held = 0
-    for name, (shown, levels) in everybody.items():
-        found = persons(
-            replace(shown, span=SPANS.get(name, (0.5, 30.5))), tuple(levels)
+    person_count = 0
+    for name, (conditions, levels) in everybody.items():
+        matched_persons = persons(
+            replace(conditions, span=SPANS.get(name, (0.5, 30.5))), tuple(levels)
         )
-        held += len(found)
-        by_name = {(one.dataset, one.observer): one for one in found}
+        person_count += len(matched_persons)
+        by_name = {
+            (person.dataset, person.observer): person for person in matched_persons
+        }
         for row in table[table["experiment"] == name].to_dict("records"):
-            one = by_name[row["dataset"], row["observer"]]
-            told = {
-                "alignment_grid": one.published,
-                "flat_grid": one.flat,
-                "x_low": one.low,
-                "x_high": one.high,
+            person = by_name[row["dataset"], row["observer"]]
+            statistics = {
+                "alignment_grid": person.published,
+                "flat_grid": person.flat,
+                "x_low": person.low,
+                "x_high": person.high,
             }
-            for column, value in told.items():
+            for column, value in statistics.items():
                 assert value == pytest.approx(row[column], rel=EXACT, abs=EXACT), (
                     row["observer"],
                     column,
                 )
-    assert held == 188
+    assert person_count == 188
 
 
 def test_the_ceilings_are_those_of_the_oracle(
@@ -163,27 +167,27 @@ def test_the_ceilings_are_those_of_the_oracle(
     table = table[table["score"] == "alignment_grid"].set_index(
         ["experiment", "dataset"]
     )
-    beside = {
-        (name, one.dataset): one
+    group_by_key = {
+        (name, group.dataset): group
         for name, at in everybody.items()
-        for one in people(*at)
+        for group in people(*at)
     }
     for key, row in table.iterrows():
-        one = beside[key]  # type: ignore[index]
-        published = one.published
-        assert one.ceiling.persons == published.persons == row["n_persons"]
+        group = group_by_key[key]  # type: ignore[index]
+        published = group.published
+        assert group.ceiling.persons == published.persons == row["n_persons"]
         for value, column in (
             (published.value, "ceiling"),
             (published.sd, "sd_persons"),
-            (one.flat, "flat"),
+            (group.flat, "flat"),
         ):
             assert value == pytest.approx(row[column], abs=EXACT)
-        assert one.span == pytest.approx((row["x_low"], row["x_high"]), rel=EXACT)
+        assert group.span == pytest.approx((row["x_low"], row["x_high"]), rel=EXACT)
         half = (np.arctanh(row["high"]) - np.arctanh(row["low"])) / 2
         for value, column in ((published.low, "low"), (published.high, "high")):
             assert abs(np.arctanh(value) - np.arctanh(row[column])) < 0.05 * half
         # Where a flat CSF scores as people do, nothing is divided.
-        assert one.determined == (row["ceiling"] - row["flat"] >= 0.1)
+        assert group.determined == (row["ceiling"] - row["flat"] >= 0.1)
 
 
 #: The reference's ceilings (statistics, section 3a): published, and without the people's study.
@@ -212,15 +216,15 @@ WITHOUT_THEM = {
 def test_the_ceilings_without_the_study_are_those_of_the_reference(
     name: str, everybody: dict[str, tuple[Conditions, np.ndarray]]
 ) -> None:
-    shown, levels = everybody[name]
+    conditions, levels = everybody[name]
     if name == "gabor_yellow_violet":
         levels = np.geomspace(0.5, 16, 16)
-    found = {
-        one.dataset: (one.published.value, one.ceiling.value)
-        for one in people(shown, levels)
+    ceilings = {
+        group.dataset: (group.published.value, group.ceiling.value)
+        for group in people(conditions, levels)
     }
-    assert found.keys() == WITHOUT_THEM[name].keys()
-    for study, values in found.items():
+    assert ceilings.keys() == WITHOUT_THEM[name].keys()
+    for study, values in ceilings.items():
         assert values == pytest.approx(WITHOUT_THEM[name][study], abs=0.001)
 
 
@@ -229,42 +233,46 @@ def test_the_fractions_are_those_of_the_oracle(
 ) -> None:
     table = pd.read_csv(oracle_data / "human_measured" / "fractions.csv")
     along = published_along(oracle_data / "encoder_protocol")
-    beside = {
-        (f"{name}_published", one.dataset): one
+    group_by_key = {
+        (f"{name}_published", group.dataset): group
         for name, at in everybody.items()
-        for one in people(*at)
+        for group in people(*at)
     }
     for row in table.to_dict("records"):
-        one, test = (
-            beside[row["experiment"], row["dataset"]],
+        group, test = (
+            group_by_key[row["experiment"], row["dataset"]],
             TESTS[row["experiment"].removesuffix("_published")],
         )
         rows = along[row["model"], test]
         levels, multiplier = np.unique(rows[:, 0]), 1 / np.round(rows[:10, 1], 12)
         response = rows[:, 3].reshape(len(levels), 10)
-        in_range = score_in_range(one, levels, multiplier, response)
+        in_range = score_in_range(group, levels, multiplier, response)
         # The oracle has castleCSF as published.
-        one = replace(one, ceiling=one.published)
-        found = fraction_of(one, Sample("variants", ("shown",), (in_range,), "z"))
-        assert found.in_range == pytest.approx(row["alignment_in_range"], abs=EXACT)
-        if not one.determined:
+        group = replace(group, ceiling=group.published)
+        fraction = fraction_of(group, Sample("variants", ("shown",), (in_range,), "z"))
+        assert fraction.in_range == pytest.approx(row["alignment_in_range"], abs=EXACT)
+        if not group.determined:
             assert (
-                found.fraction is None
-                and found.above_flat is None
+                fraction.fraction is None
+                and fraction.above_flat is None
                 and np.isnan(row["above_flat"])
             )
             continue
         # The oracle divides by the mean of the people's r_s, and this by that of their z.
-        top = np.tanh(np.arctanh(one.ceiling.scores).mean())
-        expected = row["fraction"] * one.ceiling.value / top
-        assert found.fraction == pytest.approx(expected, abs=2 * EXACT)
-        assert found.fraction_low < found.fraction < found.fraction_high
-        if found.above_flat is None:
-            assert one.sample.interval()[0] <= one.flat
+        top = np.tanh(np.arctanh(group.ceiling.scores).mean())
+        expected = row["fraction"] * group.ceiling.value / top
+        assert fraction.fraction == pytest.approx(expected, abs=2 * EXACT)
+        assert fraction.fraction_low < fraction.fraction < fraction.fraction_high
+        if fraction.above_flat is None:
+            assert group.sample.interval()[0] <= group.flat
             continue
-        gain = row["above_flat"] * (one.ceiling.value - one.flat) / (top - one.flat)
-        assert found.above_flat == pytest.approx(gain, abs=3e-4)
-        assert found.above_flat_low <= found.above_flat <= found.above_flat_high
+        gain = (
+            row["above_flat"] * (group.ceiling.value - group.flat) / (top - group.flat)
+        )
+        assert fraction.above_flat == pytest.approx(gain, abs=3e-4)
+        assert (
+            fraction.above_flat_low <= fraction.above_flat <= fraction.above_flat_high
+        )
     assert len(table) == 216
 
 
@@ -295,18 +303,18 @@ def test_a_person_responds_as_a_model_would(d: list[float]) -> None:
 
 @pytest.mark.parametrize("name", TESTS)
 def test_castle_csf_reaches_the_ceiling_and_a_flat_csf_does_not(name: str) -> None:
-    shown, _ = shown_in(name)
-    human_like = scored(run_of(name, lambda x, c: np.tanh(castle(shown, x) * c)))
+    conditions, _ = shown_in(name)
+    human_like = scored(run_of(name, lambda x, c: np.tanh(castle(conditions, x) * c)))
     flat = scored(run_of(name, lambda x, c: c + 0 * x))
-    for of, beside in zip(human_like.score.fractions, human_like.people, strict=True):
+    for of, group in zip(human_like.score.fractions, human_like.people, strict=True):
         assert of.in_range > 0.994
-        assert of.in_range >= beside.ceiling.value
+        assert of.in_range >= group.ceiling.value
         assert of.fraction is None or of.fraction >= 1
-    for of, beside in zip(flat.score.fractions, flat.people, strict=True):
-        assert of.in_range == pytest.approx(beside.flat, abs=1e-9)
+    for of, group in zip(flat.score.fractions, flat.people, strict=True):
+        assert of.in_range == pytest.approx(group.flat, abs=1e-9)
         assert of.above_flat is None or abs(of.above_flat) < 1e-9
-        if beside.determined:
-            assert of.in_range < beside.ceiling.value - 0.1 and of.fraction < 0.9
+        if group.determined:
+            assert of.in_range < group.ceiling.value - 0.1 and of.fraction < 0.9
         else:
             assert of.fraction is None
     assert flat.people[0].determined
@@ -316,34 +324,39 @@ def test_castle_csf_reaches_the_ceiling_and_a_flat_csf_does_not(name: str) -> No
 def test_a_person_in_the_place_of_a_model_scores_within_the_range_of_persons(
     name: str,
 ) -> None:
-    shown, levels = shown_in(name)
-    first = people(shown, levels)[0]
+    conditions, levels = shown_in(name)
+    first = people(conditions, levels)[0]
     by_range = [
-        one for one in persons(shown, tuple(levels)) if one.dataset == first.dataset
+        person
+        for person in persons(conditions, tuple(levels))
+        if person.dataset == first.dataset
     ]
-    assert [(one.low, one.high) for one in by_range] == list(first.ranges)
+    assert [(person.low, person.high) for person in by_range] == list(first.ranges)
     for place in (0, -1):
         # The thresholds that the data give this person, anew from the tables.
-        one = by_range[place]
-        rows = matched_thresholds(shown)
+        person = by_range[place]
+        rows = matched_thresholds(conditions)
         rows = rows[
-            (rows["dataset"] == one.dataset) & (rows["observer"] == one.observer)
+            (rows["dataset"] == person.dataset) & (rows["observer"] == person.observer)
         ]
         ratio = (
             np.log10(rows["sensitivity"] / rows["castle"])
             .groupby(rows["x"].round(6))
             .mean()
         )
-        own = 10 ** np.interp(
+        sensitivity = 10 ** np.interp(
             np.log(levels), np.log(ratio.index), ratio.to_numpy()
-        ) * castle(shown, levels)
+        ) * castle(conditions, levels)
         result = run_of(
-            name, lambda x, c, own=own: np.tanh(np.interp(x, levels, own) * c / 4)
+            name,
+            lambda x, c, sensitivity=sensitivity: np.tanh(
+                np.interp(x, levels, sensitivity) * c / 4
+            ),
         )  # type: ignore[misc]
         points = result["scored_response_angular"].sel(layer="out").values
-        alone = replace(first, ranges=((one.low, one.high),))
+        alone = replace(first, ranges=((person.low, person.high),))
         in_range = score_in_range(alone, levels, MULTIPLIER, points)
-        assert in_range == pytest.approx(one.published, abs=2e-3)
+        assert in_range == pytest.approx(person.published, abs=2e-3)
         scores = first.published.scores
         assert min(scores) - 2e-3 <= in_range <= max(scores) + 2e-3
 
@@ -365,9 +378,9 @@ def test_the_table_says_who_how_many_and_on_which_range() -> None:
 def test_not_determined_is_said_where_a_flat_csf_does_as_well() -> None:
     result = run_of("gabor_red_green", lambda x, c: c + 0 * x)
     only = result.isel(scored_frequency=slice(0, 12))
-    found = scored(only)
-    assert not found.people[0].determined
-    text = " ".join(str(found).split())
+    detection_score = scored(only)
+    assert not detection_score.people[0].determined
+    text = " ".join(str(detection_score).split())
     assert "not determined" in text
     assert "as people do, so that a fraction says nothing" in text
 
@@ -391,13 +404,15 @@ def test_the_scoreboard_has_a_row_of_one_person() -> None:
 
 
 def scored_of(results: list, experiment: str) -> DetectionScore:  # type: ignore[type-arg]
-    return scored(next(one for one in results if one.attrs["experiment"] == experiment))
+    return scored(
+        next(result for result in results if result.attrs["experiment"] == experiment)
+    )
 
 
 def test_masks_and_matching_say_that_there_is_no_ceiling() -> None:
     masked = pp.run("mask_coherent", "pixels", score_only=True, progress=False)
     matched = pp.run("contrast_matching", "pixels", score_only=True, progress=False)
     for result in (masked, matched):
-        found = pp.score(result, resamples=100)
-        assert NO_PEOPLE in " ".join(str(found).split())
-        assert PERSON not in [row.responder for row in found.rows()]
+        detection_score = pp.score(result, resamples=100)
+        assert NO_PEOPLE in " ".join(str(detection_score).split())
+        assert PERSON not in [row.responder for row in detection_score.rows()]

@@ -36,7 +36,8 @@ def human_at(factor: float, observer: str = "simulated") -> xr.Dataset:
 
 @pytest.mark.parametrize("octaves", [-0.5, 0.0, 1.0])
 def test_a_planted_ppd_is_the_best_within_a_quarter_octave(octaves: float) -> None:
-    """Who responds to 4 cpd, drawn at 60 ppd, as people to 8 cpd sees as people at 120 ppd."""
+    """An observer that responds to 4 cpd at 60 ppd as people do to 8 cpd sees as people do at 120
+    ppd."""
     (curve,) = score_over_ppd(human_at(2.0**octaves)).curves
     assert curve.convention == 60 and len(curve.ppd) == 13
     assert np.log2(curve.ppd[-1] / curve.ppd[0]) == pytest.approx(3)

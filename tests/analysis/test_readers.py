@@ -21,8 +21,8 @@ from psyprobe.tasks.items import Judge
 from psyprobe.tasks.judged_replies import judge_replies
 
 
-def said_otherwise(result: xr.Dataset) -> xr.Dataset:
-    """A fifth of the yeses in bold, and a fifth of the noes in a sentence with both words."""
+def paraphrased(result: xr.Dataset) -> xr.Dataset:
+    """Set a fifth of the yeses in bold, and a fifth of the noes in a sentence with both words."""
     text = result["text"].values.astype(object).copy()
     turn = np.arange(len(text)) % 5 == 0
     text[turn & (text == "Yes")] = "**Yes**"
@@ -49,8 +49,8 @@ def test_of_four_directions_each_reply_is_read_by_the_word_that_is_right() -> No
     np.testing.assert_array_equal(
         result["reading"].values, np.where(right, "yes", "no")
     )
-    again = reread(result, result["reading"].values)
-    np.testing.assert_array_equal(again["response"].values, right)
+    reread_result = reread(result, result["reading"].values)
+    np.testing.assert_array_equal(reread_result["response"].values, right)
 
 
 class Literal(Answering):
@@ -59,10 +59,10 @@ class Literal(Answering):
     card = Card("literal", "answer")
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.prompts: list[str] = []
 
     def _reply(self, inquiry: Inquiry) -> Answer:
-        self.asked.append(inquiry.prompt)
+        self.prompts.append(inquiry.prompt)
         answer = inquiry.prompt.split("Given answer: ")[1].split("\n")[0]
         return Answer(
             "Yes"
@@ -74,25 +74,28 @@ class Literal(Answering):
 
 
 def test_a_judge_is_one_more_reader_and_reads_each_reply_once(tmp_path: Path) -> None:
-    result = said_otherwise(chat_result())
+    result = paraphrased(chat_result())
     observer = Literal()
     judged = judge_replies(
         result, Judge(observer), store=tmp_path / "judge.sqlite", progress=False
     )
-    assert len(observer.asked) == len(np.unique(result["text"].values.astype(str)))
+    assert len(observer.prompts) == len(np.unique(result["text"].values.astype(str)))
     (score,) = score_chat(judged)
-    (found,) = score.readings
+    (reading,) = score.readings
     turned = result["text"].values == "There is none, so no yes from me: no"
-    assert found.reader == "judge"
-    assert found.opposite == found.differ == pytest.approx(float(turned.mean()))
+    assert reading.reader == "judge"
+    assert reading.opposite == reading.differ == pytest.approx(float(turned.mean()))
     # Under the judge the score is that of the run with its readings.
-    (again,) = score_chat(reread(judged, trials(judged)["judge_reading"].values))
-    assert found.score["rmse_log10"] == again.scores[again.human].rmse_log10.value
+    (reread_score,) = score_chat(reread(judged, trials(judged)["judge_reading"].values))
+    assert (
+        reading.score["rmse_log10"]
+        == reread_score.scores[reread_score.human].rmse_log10.value
+    )
     (row,) = (row for row in score.rows() if row.label == "judge")
-    assert row.cells["differs"] == percent(found.differ, 2)
+    assert row.cells["differs"] == percent(reading.differ, 2)
     assert any("the judge takes differently" in note for note in score.notes())
     judge_replies(
         result, Judge(observer), store=tmp_path / "judge.sqlite", progress=False
     )
     # A few stored verdicts are compared with what the judge says now.
-    assert len(observer.asked) <= 2 * 4
+    assert len(observer.prompts) <= 2 * 4

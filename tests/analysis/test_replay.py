@@ -33,12 +33,16 @@ def test_published_responses_replay_to_the_published_scores(oracle_data: Path) -
         if s.metric == "alignment"
     }
     for result in results:
-        found = score(result, resamples=100)
-        published = printed[found.observer, found.experiment]
-        assert found.score.alignment.value == pytest.approx(published.score, abs=5.1e-5)
-        assert found.float32_floor == pytest.approx(published.float32_floor, abs=5e-5)
-        assert found.pixels.alignment.value == pytest.approx(
-            printed["replay:no_encoder", found.experiment].score, abs=5.1e-5
+        detection_score = score(result, resamples=100)
+        published = printed[detection_score.observer, detection_score.experiment]
+        assert detection_score.score.alignment.value == pytest.approx(
+            published.score, abs=5.1e-5
+        )
+        assert detection_score.float32_floor == pytest.approx(
+            published.float32_floor, abs=5e-5
+        )
+        assert detection_score.pixels.alignment.value == pytest.approx(
+            printed["replay:no_encoder", detection_score.experiment].score, abs=5.1e-5
         )
 
 
@@ -72,9 +76,12 @@ def test_a_metric_is_no_angle_and_has_no_float32_floor(oracle_data: Path) -> Non
         models=["cvvdp_hdr"],
         tests=["area"],
     )
-    found = score(result, resamples=100)
-    assert (found.measure, found.float32_floor) == ("difference", None)
-    assert found.score.alignment.value == pytest.approx(0.8937, abs=5.1e-5)
+    detection_score = score(result, resamples=100)
+    assert (detection_score.measure, detection_score.float32_floor) == (
+        "difference",
+        None,
+    )
+    assert detection_score.score.alignment.value == pytest.approx(0.8937, abs=5.1e-5)
 
 
 # -- files of one's own
@@ -134,8 +141,8 @@ def test_a_file_of_ones_own_becomes_a_result_that_is_stored_and_read_again(
     )
     np.testing.assert_allclose(result["human_sensitivity"], 10)
     result.to_netcdf(tmp_path / "mine.nc", engine="scipy")
-    (read,) = load_results(tmp_path / "mine.nc")
-    board = scoreboard([read], published=True)
+    (loaded,) = load_results(tmp_path / "mine.nc")
+    board = scoreboard([loaded], published=True)
     assert board.rows[0].name == "replay:mine"
     assert board.rows[0].entries[board.tests[0]].value == pytest.approx(
         score(result).score.alignment.value

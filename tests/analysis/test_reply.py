@@ -39,14 +39,14 @@ def test_oracle(oracle_data: Path) -> None:
     ) as file:
         rows = list(csv.DictReader(file))
     wrong = [(row["reply"], row["expected"], read_reply(row["reply"])) for row in rows]
-    assert [each for each in wrong if each[1] != each[2]] == []
+    assert [case for case in wrong if case[1] != case[2]] == []
     assert len(rows) >= 40
 
 
 def test_many_ways_of_saying_it() -> None:
     pairs = sayings("replies.txt")
-    found = [(reply, expected, read_reply(reply)) for reply, expected in pairs]
-    assert [each for each in found if each[1] != each[2]] == []
+    readings = [(reply, expected, read_reply(reply)) for reply, expected in pairs]
+    assert [case for case in readings if case[1] != case[2]] == []
     assert {expected for _, expected in pairs} == set(READINGS) and len(pairs) > 500
 
 
@@ -92,7 +92,7 @@ def test_the_corpus_is_read_without_a_wrong_sign() -> None:
     rows = corpus()
     assert [row for row in rows if row[3] in ("yes", "no") and row[3] != row[1]] == []
     assert (
-        sum(meant == read for _, meant, _, read in rows) >= 0.97 * len(rows)
+        sum(meant == reading for _, meant, _, reading in rows) >= 0.97 * len(rows)
         and len(rows) >= 598
     )
     languages = {kind for kind, *_ in rows} & ({*OTHER_WORDS} | {*prompt_sets()})
@@ -103,42 +103,48 @@ def test_the_page_lists_the_classes_of_the_corpus_with_their_counts() -> None:
     rows = corpus()
     root = Path(__file__).parents[2]
     page = (root / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    own = {*OTHER_WORDS} | {*prompt_sets()} - {"reversed"}
-    groups = {kind: "fourteen languages" if kind in own else kind for kind, *_ in rows}
+    languages = {*OTHER_WORDS} | {*prompt_sets()} - {"reversed"}
+    groups = {
+        kind: "fourteen languages" if kind in languages else kind for kind, *_ in rows
+    }
     for group in dict.fromkeys(groups.values()):
-        some = [row for row in rows if groups[row[0]] == group]
-        read = sum(meant == read for _, meant, _, read in some)
-        assert f"| {group} | {len(some)} | {read} |" in page, (group, len(some), read)
-    total = sum(meant == read for _, meant, _, read in rows)
+        group_rows = [row for row in rows if groups[row[0]] == group]
+        right_count = sum(meant == reading for _, meant, _, reading in group_rows)
+        assert f"| {group} | {len(group_rows)} | {right_count} |" in page, (
+            group,
+            len(group_rows),
+            right_count,
+        )
+    total = sum(meant == reading for _, meant, _, reading in rows)
     assert f"| all | {len(rows)} | {total} |" in page
 
 
 def test_denials_and_affirmations_have_the_right_sign() -> None:
     pairs = sayings("denials.txt")
-    found = [(reply, expected, read_reply(reply)) for reply, expected in pairs]
-    assert [each for each in found if each[1] != each[2]] == []
+    readings = [(reply, expected, read_reply(reply)) for reply, expected in pairs]
+    assert [case for case in readings if case[1] != case[2]] == []
     assert len(pairs) > 120
 
 
 @given(
     sentence=st.sampled_from(SENTENCES),
-    whole=st.sampled_from(WHOLE),
+    pattern=st.sampled_from(WHOLE),
     hedge=st.sampled_from(HEDGES),
 )
 @settings(max_examples=200, deadline=None)
 def test_negating_a_sentence_never_keeps_its_sign(
-    sentence: Sentence, whole: str, hedge: str
+    sentence: Sentence, pattern: str, hedge: str
 ) -> None:
-    said, denied = hedge.format(sentence.said), hedge.format(sentence.denied)
+    affirmed, denied = hedge.format(sentence.affirmed), hedge.format(sentence.denied)
     for polarity, signs in ((1, ("no", "yes")), (-1, ("yes", "no"))):
-        reading = read_reply(said, polarity=polarity)
-        assert reading in (signs[sentence.patterned], "ambiguous", "invalid"), said
-        for other in (denied, hedge.format(whole.format(sentence.said))):
+        reading = read_reply(affirmed, polarity=polarity)
+        assert reading in (signs[sentence.patterned], "ambiguous", "invalid"), affirmed
+        for other in (denied, hedge.format(pattern.format(sentence.affirmed))):
             assert read_reply(other, polarity=polarity) in (
                 signs[not sentence.patterned],
                 "ambiguous",
             ), other
-        twice = hedge.format(whole.format(sentence.denied))
+        twice = hedge.format(pattern.format(sentence.denied))
         assert read_reply(twice, polarity=polarity) in (
             reading,
             "ambiguous",
@@ -181,9 +187,9 @@ ANSWERS = (
 @given(
     sentence=st.sampled_from(
         [
-            each
-            for each in SENTENCES
-            if each.said.count(" is ") + each.said.count(" shows ")
+            sentence
+            for sentence in SENTENCES
+            if sentence.affirmed.count(" is ") + sentence.affirmed.count(" shows ")
         ]
     ),
     question=st.sampled_from(QUESTIONS),
@@ -197,7 +203,9 @@ def test_a_question_that_is_denied_says_its_opposite(
     for polarity in (1, -1):
         stated = ("no", "yes")[(sentence.patterned == affirmed) == (polarity == 1)]
         assert (
-            read_reply(f"{question.format(sentence.said)} {text}", polarity=polarity)
+            read_reply(
+                f"{question.format(sentence.affirmed)} {text}", polarity=polarity
+            )
             == stated
         )
 
@@ -211,13 +219,13 @@ def test_a_reply_that_repeats_its_question_is_read_as_the_answer_alone(
             re.findall(r"[^.?!\n]+\?", prompt.text) if "yes" in prompt.yes else ()
         ):
             for answer in ("Yes.", "No."):
-                read = read_reply(
+                reading = read_reply(
                     f"{question.strip()} {answer}",
                     prompt.yes,
                     prompt.no,
                     polarity=prompt.polarity,
                 )
-                assert read == answer[:-1].lower(), question
+                assert reading == answer[:-1].lower(), question
 
 
 @pytest.mark.parametrize(
@@ -396,27 +404,29 @@ def test_spellings_add_up() -> None:
         ("\u2581YES", math.log(0.1)),
         ("\u0120No", math.log(0.2)),
     ]
-    found = read_first_token([*tokens, ("The", math.log(0.05))], complete=False)
-    assert found is not None and not found.censored
-    assert found.p_yes == pytest.approx(0.7 / 0.9)
-    assert found.logit == pytest.approx(math.log(0.7 / 0.2))
-    assert found.mass == pytest.approx(0.9)
+    token_reading = read_first_token([*tokens, ("The", math.log(0.05))], complete=False)
+    assert token_reading is not None and not token_reading.censored
+    assert token_reading.p_yes == pytest.approx(0.7 / 0.9)
+    assert token_reading.logit == pytest.approx(math.log(0.7 / 0.2))
+    assert token_reading.mass == pytest.approx(0.9)
 
 
 def test_an_unlisted_word_is_bounded_by_the_least_likely_token() -> None:
     tokens = [("No", -0.02), ("The", -5.0), ("None", -9.5)]
-    found = read_first_token(tokens, complete=False)
-    assert found is not None and found.censored
-    assert found.logit == pytest.approx(-9.5 + 0.02)
-    assert found.mass == pytest.approx(math.exp(-0.02))
+    token_reading = read_first_token(tokens, complete=False)
+    assert token_reading is not None and token_reading.censored
+    assert token_reading.logit == pytest.approx(-9.5 + 0.02)
+    assert token_reading.mass == pytest.approx(math.exp(-0.02))
     mirrored = read_first_token([("Yes", -0.02), *tokens[1:]], complete=False)
-    assert mirrored is not None and mirrored.logit == pytest.approx(-found.logit)
+    assert mirrored is not None and mirrored.logit == pytest.approx(
+        -token_reading.logit
+    )
 
 
 def test_a_single_token_bounds_the_other_by_what_is_left() -> None:
-    found = read_first_token([("Yes", math.log(0.9))], complete=False)
-    assert found is not None and found.censored
-    assert found.logit == pytest.approx(math.log(0.9 / 0.1))
+    token_reading = read_first_token([("Yes", math.log(0.9))], complete=False)
+    assert token_reading is not None and token_reading.censored
+    assert token_reading.logit == pytest.approx(math.log(0.9 / 0.1))
 
 
 def test_nothing_to_read() -> None:
@@ -428,17 +438,21 @@ def test_nothing_to_read() -> None:
 
 
 def test_words_of_another_language() -> None:
-    found = read_first_token([("Ja", -0.7), ("nein", -0.8)], True, ("ja",), ("nein",))
-    assert found is not None and found.logit == pytest.approx(0.1)
+    token_reading = read_first_token(
+        [("Ja", -0.7), ("nein", -0.8)], True, ("ja",), ("nein",)
+    )
+    assert token_reading is not None and token_reading.logit == pytest.approx(0.1)
 
 
 @given(st.floats(-30, 0), st.floats(-30, 0))
 def test_logit_and_probability_agree(yes: float, no: float) -> None:
-    found = read_first_token([("yes", yes), ("no", no)], complete=True)
-    assert found is not None
-    assert 0 <= found.p_yes <= 1 and found.mass <= 1
-    assert found.logit == pytest.approx(yes - no, abs=1e-9)
-    assert found.p_yes == pytest.approx(1 / (1 + math.exp(-(yes - no))), rel=1e-9)
+    token_reading = read_first_token([("yes", yes), ("no", no)], complete=True)
+    assert token_reading is not None
+    assert 0 <= token_reading.p_yes <= 1 and token_reading.mass <= 1
+    assert token_reading.logit == pytest.approx(yes - no, abs=1e-9)
+    assert token_reading.p_yes == pytest.approx(
+        1 / (1 + math.exp(-(yes - no))), rel=1e-9
+    )
 
 
 def test_patterns_are_compiled_when_they_are_looked_up() -> None:

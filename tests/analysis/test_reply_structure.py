@@ -67,7 +67,7 @@ def test_replies_seen_before_keep_their_sign(
 
 
 @pytest.mark.parametrize(
-    ("name", "read"),
+    ("name", "letter_count"),
     [
         ("letters_60.csv", 50),
         ("letters_first.csv", 54),
@@ -80,7 +80,7 @@ def test_replies_seen_before_keep_their_sign(
     ],
 )
 def test_labelled_replies_get_no_wrong_letter(
-    oracle_data: Path, name: str, read: int
+    oracle_data: Path, name: str, letter_count: int
 ) -> None:
     rows = labelled(oracle_data / "replies" / name)
     readings = []
@@ -90,8 +90,8 @@ def test_labelled_replies_get_no_wrong_letter(
         readings.append((row["reply"], label, read_letter(row["reply"], options)))
     letters = [row for row in readings if row[2]]
     assert [row for row in letters if row[2] != row[1]] == []
-    assert len(rows) == 60 and len(letters) >= read
-    assert read >= 0.9 * sum(label != "" for _, label, _ in readings)
+    assert len(rows) == 60 and len(letters) >= letter_count
+    assert letter_count >= 0.9 * sum(label != "" for _, label, _ in readings)
 
 
 def test_letters_written_to_be_read_wrongly_are_not(oracle_data: Path) -> None:

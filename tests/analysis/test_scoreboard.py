@@ -73,17 +73,19 @@ def test_published_scores_in_the_package_are_the_published_ones(
         encoding="utf-8"
     ) as file:
         rows = list(csv.DictReader(file))
-    wanted = {
+    expected_scores = {
         (r["model"], r["test"], metrics[r["metric"]], r["version"]): float(r["score"])
         for r in rows
     }
-    held = {(s.model, s.test, s.metric, "final"): s.score for s in published_scores()}
-    held |= {
+    package_scores = {
+        (s.model, s.test, s.metric, "final"): s.score for s in published_scores()
+    }
+    package_scores |= {
         (s.model, s.test, s.metric, "submission"): s.submission
         for s in published_scores()
         if s.submission
     }
-    assert held == wanted
+    assert package_scores == expected_scores
     assert len({s.model for s in published_scores()}) == 45
     assert len({(s.test, s.experiment) for s in published_scores()}) == 9
 
@@ -92,21 +94,21 @@ def test_published_shares_at_the_float32_floor_are_those_of_the_stored_responses
     oracle_data: Path,
 ) -> None:
     stored = published_along(oracle_data / "encoder_protocol")
-    known = {
+    published_shares = {
         (s.model, s.test): s.float32_floor
         for s in published_scores()
         if s.float32_floor is not None
     }
     # ColorVideoVDP's responses are no angles.
-    assert set(known) == {key for key in stored if key[0] != "cvvdp_hdr"}
-    for key, share in known.items():
+    assert set(published_shares) == {key for key in stored if key[0] != "cvvdp_hdr"}
+    for key, share in published_shares.items():
         assert share == pytest.approx((stored[key][:, 3] <= 1.1e-4).mean(), abs=5e-5)
 
 
 def test_published_models_stand_beside_own_ones(board: Scoreboard) -> None:
-    both = scoreboard([simulated_result(flat)], published=True)
-    assert len([row for row in both.rows if row.kind == "published"]) == 45
-    assert row(both, "No Encoder")[GABOR].value == 0.4688
+    joint_board = scoreboard([simulated_result(flat)], published=True)
+    assert len([row for row in joint_board.rows if row.kind == "published"]) == 45
+    assert row(joint_board, "No Encoder")[GABOR].value == 0.4688
     alone = scoreboard(published=True)
     assert [test.name for test in alone.tests][-2:] == [
         "contrast_matching mean",
@@ -119,11 +121,11 @@ def test_published_models_stand_beside_own_ones(board: Scoreboard) -> None:
 def test_replayed_models_score_as_published(oracle_data: Path) -> None:
     folder = oracle_data / "encoder_protocol"
     results = [published_result(folder, test, "dinov2_vits14") for test in PUBLISHED]
-    own = scoreboard(results, resamples=100)
+    own_board = scoreboard(results, resamples=100)
     printed = {
         s.test: s.score for s in published_scores() if s.model == "dinov2_vits14"
     }
-    for test, entry in row(own, "dinov2_vits14").items():
+    for test, entry in row(own_board, "dinov2_vits14").items():
         assert entry.value == pytest.approx(printed[test.experiment], abs=5.1e-5)
 
 
@@ -134,15 +136,15 @@ def test_replayed_models_score_as_published(oracle_data: Path) -> None:
 def test_each_score_stands_in_its_place_with_interval_and_baselines(
     board: Scoreboard,
 ) -> None:
-    one = score(simulated_result(flat, observer="ruler"))
+    detection_score = score(simulated_result(flat, observer="ruler"))
     entry = row(board, "ruler")[GABOR]
     assert (entry.value, entry.low, entry.high) == (
-        one.score.alignment.value,
-        one.score.alignment.low,
-        one.score.alignment.high,
+        detection_score.score.alignment.value,
+        detection_score.score.alignment.low,
+        detection_score.score.alignment.high,
     )
-    assert row(board, PIXELS)[GABOR].value == one.pixels.alignment.value
-    assert row(board, CONTRAST)[GABOR].value == one.contrast.alignment.value
+    assert row(board, PIXELS)[GABOR].value == detection_score.pixels.alignment.value
+    assert row(board, CONTRAST)[GABOR].value == detection_score.contrast.alignment.value
     assert row(board, CONTRAST)[
         Test("contrast_matching", ERROR_MEAN)
     ].value == pytest.approx(0.2645, abs=5e-5)
@@ -166,8 +168,8 @@ def test_flags_say_what_is_wrong(board: Scoreboard) -> None:
 def test_every_observer_states_its_share_at_the_float32_floor(
     board: Scoreboard,
 ) -> None:
-    for one in board.rows:
-        assert (one.float32_floor is not None) == (one.kind == "observer")
+    for board_row in board.rows:
+        assert (board_row.float32_floor is not None) == (board_row.kind == "observer")
     assert "f32 floor" in board.table().splitlines()[0]
 
 
@@ -192,18 +194,21 @@ def test_layers_and_random_weights_are_named() -> None:
 
 
 def test_contradictions_are_refused_and_repetitions_are_not() -> None:
-    same = simulated_result(flat)
-    assert len(scoreboard([same, same]).rows) == 3
+    result = simulated_result(flat)
+    assert len(scoreboard([result, result]).rows) == 3
     with pytest.raises(InputError, match="two different scores in gabor_achromatic"):
-        scoreboard([same, simulated_result(like_people)])
+        scoreboard([result, simulated_result(like_people)])
     with pytest.raises(InputError, match="angular and l2"):
         scoreboard(
-            [score(same), score(simulated_result(flat, observer="other"), measure="l2")]
+            [
+                score(result),
+                score(simulated_result(flat, observer="other"), measure="l2"),
+            ]
         )
     with pytest.raises(InputError, match="no results"):
         scoreboard()
     with pytest.raises(InputError, match="no published scores of my_own"):
-        scoreboard([same.assign_attrs(experiment="my_own")], published=True)
+        scoreboard([result.assign_attrs(experiment="my_own")], published=True)
 
 
 def test_observers_of_one_size_share_their_row_of_pixels() -> None:
@@ -218,9 +223,9 @@ def test_observers_of_one_size_share_their_row_of_pixels() -> None:
         for name in ("wide", "W")
     )
     names = [
-        one.name
-        for one in scoreboard([small, wide, also_wide]).rows
-        if one.kind == "baseline"
+        board_row.name
+        for board_row in scoreboard([small, wide, also_wide]).rows
+        if board_row.kind == "baseline"
     ]
     assert names == [PIXELS, CONTRAST, f"{PIXELS}, as shown to wide"]
 
@@ -234,7 +239,7 @@ def test_a_metric_stands_beside_encoders(oracle_data: Path) -> None:
         tests=["area"],
     )
     board = scoreboard(results, resamples=100)
-    assert [one.name for one in board.rows[:2]] == [
+    assert [board_row.name for board_row in board.rows[:2]] == [
         "replay:cvvdp_hdr",
         "replay:dinov2_vits14",
     ]
@@ -276,7 +281,7 @@ def test_csv_and_json_hold_every_digit(board: Scoreboard) -> None:
     assert (
         len(rows)
         == len(parsed["scores"])
-        == sum(len(one.entries) for one in board.rows)
+        == sum(len(board_row.entries) for board_row in board.rows)
     )
     for line, record in zip(rows, parsed["scores"], strict=True):
         assert float(line["value"]) == record["value"]
@@ -288,8 +293,8 @@ def test_csv_and_json_hold_every_digit(board: Scoreboard) -> None:
 @pytest.mark.parametrize("format", ["markdown", "latex"])
 def test_tables_for_papers_hold_each_row(board: Scoreboard, format: str) -> None:
     text = board.table(format)
-    for one in board.rows:
-        assert one.name in text
+    for board_row in board.rows:
+        assert board_row.name in text
 
 
 def test_an_unknown_format_is_an_error(board: Scoreboard) -> None:

@@ -28,7 +28,7 @@ def test_oracle(oracle_data: Path) -> None:
                 float(row[name])
                 for name in ("hits", "n_signal", "false_alarms", "n_noise")
             ]
-            found = detect(*counts)
+            detection = detect(*counts)
             expected = [
                 row[n]
                 for n in (
@@ -39,14 +39,16 @@ def test_oracle(oracle_data: Path) -> None:
                     "ln_beta",
                 )
             ]
-            got = (
-                found.hit_rate,
-                found.false_alarm_rate,
-                found.d_prime,
-                found.criterion,
-                found.log_beta,
+            statistics = (
+                detection.hit_rate,
+                detection.false_alarm_rate,
+                detection.d_prime,
+                detection.criterion,
+                detection.log_beta,
             )
-            np.testing.assert_allclose(got, [float(v) for v in expected], atol=1e-6)
+            np.testing.assert_allclose(
+                statistics, [float(v) for v in expected], atol=1e-6
+            )
         else:
             correct = float(row["note"].split()[-1])
             np.testing.assert_allclose(
@@ -59,18 +61,18 @@ def test_oracle(oracle_data: Path) -> None:
 
 @given(st.integers(0, 40), st.integers(0, 40))
 def test_mirrored_answers_mirror_the_criterion(hits: int, false_alarms: int) -> None:
-    found, mirrored = (
+    detection, mirrored = (
         detect(hits, 40, false_alarms, 40),
         detect(40 - false_alarms, 40, 40 - hits, 40),
     )
-    np.testing.assert_allclose(mirrored.d_prime, found.d_prime, atol=1e-12)
-    np.testing.assert_allclose(mirrored.criterion, -found.criterion, atol=1e-12)
+    np.testing.assert_allclose(mirrored.d_prime, detection.d_prime, atol=1e-12)
+    np.testing.assert_allclose(mirrored.criterion, -detection.criterion, atol=1e-12)
 
 
 def test_one_block_of_blanks_serves_a_batch() -> None:
-    found = detect([[0, 5], [10, 20]], 20, [2, 4], 20)
-    assert found.d_prime.shape == (2, 2)
-    assert found.d_prime[1, 0] == detect(10, 20, 2, 20).d_prime
+    detection = detect([[0, 5], [10, 20]], 20, [2, 4], 20)
+    assert detection.d_prime.shape == (2, 2)
+    assert detection.d_prime[1, 0] == detect(10, 20, 2, 20).d_prime
 
 
 def test_threshold_follows_the_scale_of_contrast() -> None:
@@ -78,11 +80,11 @@ def test_threshold_follows_the_scale_of_contrast() -> None:
         np.array([0.001, 0.003, 0.01, 0.03]),
         np.array([0.1, -0.2, 0.9, 2.0]),
     )
-    found = d_prime_threshold(contrast, d_prime)
-    assert 0.01 < found < 0.03
-    np.testing.assert_allclose(d_prime_threshold(7 * contrast, d_prime), 7 * found)
+    threshold = d_prime_threshold(contrast, d_prime)
+    assert 0.01 < threshold < 0.03
+    np.testing.assert_allclose(d_prime_threshold(7 * contrast, d_prime), 7 * threshold)
     np.testing.assert_allclose(
-        d_prime_threshold(contrast, 2 * d_prime, criterion=2.0), found
+        d_prime_threshold(contrast, 2 * d_prime, criterion=2.0), threshold
     )
     assert np.isnan(d_prime_threshold(contrast, d_prime * 0.3))
     assert np.isnan(d_prime_threshold(contrast, d_prime + 2))

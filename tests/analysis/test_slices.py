@@ -22,34 +22,34 @@ def test_planted_displacements_come_back(
 ) -> None:
     displaced = np.array(offsets)
     response = gain * (MULTIPLIER * 10 ** displaced[:, None]) ** slope
-    found = score_slices(MULTIPLIER, response)
-    assert found.unevenness == pytest.approx(np.std(displaced), rel=1e-6, abs=1e-9)
-    assert found.slope == pytest.approx(slope, rel=1e-6)
-    assert found.monotonicity == found.lowest == pytest.approx(1)
-    assert (found.constant, found.not_positive, found.total) == (0, 0, len(offsets))
+    slices = score_slices(MULTIPLIER, response)
+    assert slices.unevenness == pytest.approx(np.std(displaced), rel=1e-6, abs=1e-9)
+    assert slices.slope == pytest.approx(slope, rel=1e-6)
+    assert slices.monotonicity == slices.lowest == pytest.approx(1)
+    assert (slices.constant, slices.not_positive, slices.total) == (0, 0, len(offsets))
 
 
 def test_one_octave_up_and_down_is_three_tenths() -> None:
-    found = score_slices(MULTIPLIER, [2 * MULTIPLIER, MULTIPLIER / 2])
-    assert found.unevenness == pytest.approx(np.log10(2))
+    slices = score_slices(MULTIPLIER, [2 * MULTIPLIER, MULTIPLIER / 2])
+    assert slices.unevenness == pytest.approx(np.log10(2))
 
 
 def test_monotonicity_is_the_mean_of_the_slices_own_scores() -> None:
     rng = np.random.default_rng(0)
     response = rng.random((6, 10))
     alone = [alignment_score(MULTIPLIER, row) for row in response]
-    found = score_slices(MULTIPLIER, response)
-    assert found.monotonicity == pytest.approx(np.mean(alone), abs=1e-12)
-    assert found.lowest == pytest.approx(min(alone), abs=1e-12)
+    slices = score_slices(MULTIPLIER, response)
+    assert slices.monotonicity == pytest.approx(np.mean(alone), abs=1e-12)
+    assert slices.lowest == pytest.approx(min(alone), abs=1e-12)
 
 
 def test_what_cannot_be_used_is_counted() -> None:
     response = np.stack(
         [MULTIPLIER, 2 * MULTIPLIER, np.zeros(10), MULTIPLIER - MULTIPLIER[0]]
     )
-    found = score_slices(MULTIPLIER, response)
-    assert (found.constant, found.not_positive, found.total) == (1, 2, 4)
-    assert found.unevenness == pytest.approx(np.log10(2) / 2)
+    slices = score_slices(MULTIPLIER, response)
+    assert (slices.constant, slices.not_positive, slices.total) == (1, 2, 4)
+    assert slices.unevenness == pytest.approx(np.log10(2) / 2)
     nothing = score_slices(MULTIPLIER, np.zeros((3, 10)))
     assert (
         nothing.monotonicity,
@@ -60,10 +60,10 @@ def test_what_cannot_be_used_is_counted() -> None:
 
 
 def test_falling_responses_cannot_be_levelled() -> None:
-    found = score_slices(MULTIPLIER, [1 / MULTIPLIER, 2 / MULTIPLIER])
-    assert found.unevenness is None
-    assert found.slope == pytest.approx(-1)
-    assert found.monotonicity == pytest.approx(-1)
+    slices = score_slices(MULTIPLIER, [1 / MULTIPLIER, 2 / MULTIPLIER])
+    assert slices.unevenness is None
+    assert slices.slope == pytest.approx(-1)
+    assert slices.monotonicity == pytest.approx(-1)
 
 
 @pytest.mark.parametrize(

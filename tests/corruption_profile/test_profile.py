@@ -79,9 +79,9 @@ def test_responses_are_kept_and_not_computed_again(
     one = profile_of(folder, first, corruptions=names, store=store)
     other = profile_of(folder, second, corruptions=names, store=store)
     # Each photograph, and its three versions by each corruption.
-    assert len(first.shown) == 2 * (1 + 3 * 2)
+    assert len(first.images) == 2 * (1 + 3 * 2)
     # Stored batches are compared with what the observer says now, and none is shown besides.
-    assert len(second.shown) <= len(first.shown)
+    assert len(second.images) <= len(first.images)
     assert one.identical(other)
 
 

@@ -101,24 +101,29 @@ def tables(bench: Bench) -> Golden:
     varied = names.run(
         "gabor_achromatic", "pixels", score_only=True, variants={"phase": [0, 90]}
     )
-    found: Golden = {
+    golden: Golden = {
         "score only": names.score_table(
-            [one for result in short for one in names.scores(result)]
+            [score for result in short for score in names.scores(result)]
         )
     }
-    for which, results in (("plain", bench.plain), ("published", bench.published)):
-        listed = [one for result in results.values() for one in names.scores(result)]
-        found[f"{which}/scores"] = names.score_table(listed)
+    for page_version, results in (
+        ("plain", bench.plain),
+        ("published", bench.published),
+    ):
+        listed = [
+            score for result in results.values() for score in names.scores(result)
+        ]
+        golden[f"{page_version}/scores"] = names.score_table(listed)
         for format in ("text", "json"):
-            found[f"{which}/scoreboard/{format}"] = names.scoreboard(
+            golden[f"{page_version}/scoreboard/{format}"] = names.scoreboard(
                 results.values(), format
             )
-    found["beside the paper"] = names.scoreboard(
+    golden["beside the paper"] = names.scoreboard(
         bench.published.values(), "text", published=True, sort="area_published"
     )
     (scored,) = names.scores(varied)
-    found["variants/table"] = names.score_table([scored])
-    return found | under(
+    golden["variants/table"] = names.score_table([scored])
+    return golden | under(
         ("variants", names.variables(varied)),
         ("variants/score", names.score_numbers(scored)),
     )
@@ -139,23 +144,23 @@ def certificates(bench: Bench) -> Golden:
 
 def files_and_displays(bench: Bench) -> Golden:
     ramp = np.linspace(0, 1, 257).reshape(1, -1)
-    found = under(("displays", names.displays(ramp)))
+    golden = under(("displays", names.displays(ramp)))
     rng = np.random.default_rng(0)
     for dtype in (np.uint8, np.uint16):
-        most = np.iinfo(dtype).max
+        maximum = np.iinfo(dtype).max
         for kind, values in (
             ("grey ramp", np.outer(np.ones(16), ramp[0])),
             ("colour noise", rng.random((24, 40, 3))),
         ):
-            codes = np.rint(values * most).astype(dtype)
+            codes = np.rint(values * maximum).astype(dtype)
             for noise in (False, True):
                 data = names.png(codes, noise=noise)
                 name = (
                     f"png/{np.dtype(dtype).name}/{kind}/{'noise' if noise else 'plain'}"
                 )
-                found[f"{name}/sha256"] = names.digest(np.frombuffer(data, np.uint8))
-                found[f"{name}/bytes"] = len(data)
-    return found
+                golden[f"{name}/sha256"] = names.digest(np.frombuffer(data, np.uint8))
+                golden[f"{name}/bytes"] = len(data)
+    return golden
 
 
 # -- questions in words
@@ -188,24 +193,26 @@ DESIGNS = {
 
 def words(bench: Bench) -> Golden:
     sure, unsure = _observer(1), _observer(1, answer_mass=0.3)
-    asked = [
+    combinations = [
         (design, readout, sure) for design in DESIGNS for readout in ("text", "p_yes")
     ]
-    asked += [("constant", "auto", sure), ("constant", "auto", unsure)]
-    return _words(bench.folder / "words", asked, ())
+    combinations += [("constant", "auto", sure), ("constant", "auto", unsure)]
+    return _words(bench.folder / "words", combinations, ())
 
 
 def words_two_intervals(bench: Bench) -> Golden:
     # In text these leave every curve an interval with an end, which a score of fewer than three
     # wordings needs.
-    chosen = {
+    readouts = {
         "constant": "text",
         "ladder": "p_yes",
         "quest_plus": "p_yes",
         "quick_csf": "text",
     }
-    asked = [(design, readout, _observer(1)) for design, readout in chosen.items()]
-    return _words(bench.folder / "two intervals", asked, TWO_IMAGES)
+    combinations = [
+        (design, readout, _observer(1)) for design, readout in readouts.items()
+    ]
+    return _words(bench.folder / "two intervals", combinations, TWO_IMAGES)
 
 
 def _observer(seed: int, answer_mass: float = 0.98) -> Any:
@@ -223,17 +230,19 @@ def _observer(seed: int, answer_mass: float = 0.98) -> Any:
 
 
 def _words(
-    folder: Path, asked: list[tuple[str, str, Any]], changes: Sequence[tuple[str, str]]
+    folder: Path,
+    combinations: list[tuple[str, str, Any]],
+    changes: Sequence[tuple[str, str]],
 ) -> Golden:
     """Runs of designs and readouts: what was asked and said, plans and scores."""
     parts = []
-    for i, (design, readout, observer) in enumerate(asked):
-        own = (
+    for i, (design, readout, observer) in enumerate(combinations):
+        changes_of_design = (
             *DESIGNS[design],
             ('"constant"', f'"{design}"'),
             ('"auto"', f'"{readout}"'),
         )
-        page = _page(folder, *changes, *own)
+        page = _page(folder, *changes, *changes_of_design)
         result = names.run(page, observer)
         (scored,) = names.scores(result, resamples=100)
         name = f"{i} {design} {readout}"
@@ -268,15 +277,17 @@ def r_bench(bench: Bench) -> Golden:
     """A set built from photographs; a run without a judge and with two; and its answers as files,
     scored by command."""
     place = names.r_bench_set(*bench.photographs, bench.folder / "set")
-    found: Golden = {"set/items.csv": (place / "items.csv").read_text(encoding="utf-8")}
+    golden: Golden = {
+        "set/items.csv": (place / "items.csv").read_text(encoding="utf-8")
+    }
     for kind in ("ref", "dis"):
         for path in sorted((place / kind).iterdir()):
             with Image.open(path) as opened:
-                found[f"set/{kind}/{path.name}/sha256"] = names.digest(
+                golden[f"set/{kind}/{path.name}/sha256"] = names.digest(
                     np.asarray(opened)
                 )
     observer = names.answering(_sees_brightness, "bright")
-    once = names.judge(
+    judge = names.judge(
         lambda prompt, seed: "cannot say" if "bright" in prompt else "1", "judge"
     )
     often = names.judge(
@@ -287,27 +298,27 @@ def r_bench(bench: Bench) -> Golden:
     )
     runs = {
         "letters": names.r_bench(place, observer),
-        "judged": names.r_bench(place, observer, judge=once),
+        "judged": names.r_bench(place, observer, judge=judge),
         "published": names.r_bench(
             place, observer, judge=often, mcq_rule="published", confidence=0.95
         ),
     }
     files = _r_bench_files(bench.folder, runs["letters"])
     for rule in ("published", "judge"):
-        found[f"printed/{rule}"] = names.r_bench_printed(
+        golden[f"printed/{rule}"] = names.r_bench_printed(
             place / "items.csv", "LLaVA1.5", files, rule
         )
-    return found | under(*runs.items())
+    return golden | under(*runs.items())
 
 
 def _r_bench_files(folder: Path, run: Golden) -> dict[str, Path]:
     """Answers of a run as others write them, and judgements of our own."""
     files = {}
     for kind in ("dis", "ref"):
-        said = zip(run["items/name"], run[f"items/answer_{kind}"], strict=True)
+        replies = zip(run["items/name"], run[f"items/answer_{kind}"], strict=True)
         files[kind] = folder / f"{kind}.jsonl"
         files[kind].write_text(
-            "".join(json.dumps({"name": n, "reply": r}) + "\n" for n, r in said),
+            "".join(json.dumps({"name": n, "reply": r}) + "\n" for n, r in replies),
             encoding="utf-8",
         )
     for i, kind in enumerate(("judged_dis", "judged_ref", "judged_com")):
@@ -386,11 +397,11 @@ def _mvp_questions(folder: Path) -> Path:
         Image.fromarray(np.hstack(planes)).save(
             folder / "Cross_Images" / f"{pair}_concat.png"
         )
-        single, both = f"Single_Images/{pair}", f"Cross_Images/{pair}_concat.png"
+        single, joined = f"Single_Images/{pair}", f"Cross_Images/{pair}_concat.png"
         for level, colour in zip(("low", "high"), colours, strict=True):
             question = f"Is it {colour}?\nPlease answer yes or no."
-            for kind, seen in zip("se", colours, strict=True):
-                answer = "yes" if seen == colour else "no"
+            for kind, shown_colour in zip("se", colours, strict=True):
+                answer = "yes" if shown_colour == colour else "no"
                 rows.append(
                     _mvp_row(
                         f"{single}_{kind}.png",
@@ -405,7 +416,7 @@ def _mvp_questions(folder: Path) -> Path:
         key = "ABC"[list(LIGHT).index(colours[1])]
         rows.append(_mvp_row(f"{single}_e.png", question, key, "mcq-e", "high", pair))
         for level in ("low", "high"):
-            rows.append(_mvp_row(both, question, key, "mcq-cross", level, pair))
+            rows.append(_mvp_row(joined, question, key, "mcq-cross", level, pair))
     path = folder / "questions.json"
     lines = (json.dumps({"question_id": i, **row}) + "\n" for i, row in enumerate(rows))
     path.write_text("".join(lines), encoding="utf-8")
@@ -430,15 +441,15 @@ def _sees_colours(images: list[Any], prompt: str, system: str) -> str:
     hard to read."""
     colours, pair = list(LIGHT), round(float(images[0][0, 0, 0]) * 255)
     halves = images if len(images) == 2 else np.array_split(images[0], 2, axis=1)
-    seen = [colours[int(np.argmax(half.mean(axis=(0, 1))))] for half in halves]
+    colours_seen = [colours[int(np.argmax(half.mean(axis=(0, 1))))] for half in halves]
     lines = prompt.split("\n")
     if len(lines) == 2:
-        right = "Yes" if seen[0] in lines[0] else "No"
+        right = "Yes" if colours_seen[0] in lines[0] else "No"
         hard = {3: "Perhaps, it is." if right == "Yes" else "It might be", 4: "No"}
         return hard.get(pair, f"{right}, I think" if system else right)
-    letter = next(line[0] for line in lines[1:-1] if seen[-1] in line)
+    letter = next(line[0] for line in lines[1:-1] if colours_seen[-1] in line)
     hard = {3: f"({letter})", 4: "B"}
-    return hard.get(pair, f"{letter}. {seen[-1]}" if system else letter)
+    return hard.get(pair, f"{letter}. {colours_seen[-1]}" if system else letter)
 
 
 def judge_verdicts(bench: Bench) -> Golden:
@@ -449,14 +460,14 @@ def judge_verdicts(bench: Bench) -> Golden:
         ("letter", "choice_letter", "Which?\nA. one\nB. two", "", "two"),
         ("open", "yes_no", "Is it a dog?", "", "it barks"),
     ]
-    said = {
+    reply_by_case = {
         "short": "1",
         "choice": "2",
         "caption": "Score: 1.",
         "letter": "(B)",
         "open": "Yes.",
     }
-    replies = list(said.values())
+    replies = list(reply_by_case.values())
 
     def once(prompt: str, seed: int | None) -> str:
         return next(
@@ -482,9 +493,9 @@ def judge_verdicts(bench: Bench) -> Golden:
 
 def robustness(bench: Bench) -> Golden:
     folder, _ = bench.photographs
-    chosen = sorted(folder.iterdir())[:2]
+    images = sorted(folder.iterdir())[:2]
     return names.profile(
-        chosen,
+        images,
         "pixels",
         ["gaussian_filter", "white_noise", "jpeg", "minimum_darken"],
         seed=3,
@@ -493,8 +504,8 @@ def robustness(bench: Bench) -> Golden:
 
 #: Every golden by name: of its files and of its test.
 CASES: dict[str, Callable[[Bench], Golden]] = {
-    each.__name__: each
-    for each in (
+    case.__name__: case
+    for case in (
         nine_tests,
         nine_tests_published,
         tables,

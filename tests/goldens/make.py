@@ -8,17 +8,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.goldens import held
+from tests.goldens import golden_files
 from tests.goldens.cases import CASES, Bench
 
 
-def main(wanted: list[str]) -> None:
+def main(selection: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder))
-        for name in wanted or CASES:
-            held.write(name, CASES[name](bench))
-    held.MACHINE.write_text(
-        json.dumps(held.machine(), indent=1) + "\n", encoding="utf-8"
+        for name in selection or CASES:
+            golden_files.write(name, CASES[name](bench))
+    golden_files.MACHINE.write_text(
+        json.dumps(golden_files.machine(), indent=1) + "\n", encoding="utf-8"
     )
 
 

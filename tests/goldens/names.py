@@ -216,14 +216,14 @@ def suite(name: str) -> list[Any]:
 
 
 def plan(experiment: str | Path, observer: Any) -> Golden:
-    found = pp.plan(experiment, observer)
-    return {"printed": str(found), **flat(found.to_dict())}
+    run_plan = pp.plan(experiment, observer)
+    return {"printed": str(run_plan), **flat(run_plan.to_dict())}
 
 
 def variables(result: xr.Dataset) -> Golden:
     (level,) = json.loads(result.attrs["levels"])
     along = result[level if level in result.coords else f"scored_{level}"].attrs
-    told = {
+    values = {
         "x_name": level,
         "x_unit": unit_symbol(along),
         "x_label": along["long_name"],
@@ -234,18 +234,18 @@ def variables(result: xr.Dataset) -> Golden:
         if result.attrs["probe"] == "matching"
         else {"probe"}
     )
-    named = {
+    variables_by_name = {
         golden: (
             today.replace("LEVEL", level),
             tuple(dim.replace("LEVEL", level) for dim in dims),
         )
         for golden, (today, dims) in VARIABLES.items()
     }
-    told |= _attributes(result, without=new)
+    values |= _attributes(result, without=new)
     if "contrast_label" not in new:
-        told["contrast_label"] = stimulus_axis_of(result).label
-    return _arrays(result, named) | {
-        f"attributes/{name}": value for name, value in told.items()
+        values["contrast_label"] = stimulus_axis_of(result).label
+    return _arrays(result, variables_by_name) | {
+        f"attributes/{name}": value for name, value in values.items()
     }
 
 
@@ -260,19 +260,19 @@ def scores(result: xr.Dataset, **options: Any) -> list[Any]:
 
 
 def score_numbers(score: Any) -> Golden:
-    told = dict(score.to_dict())
+    values = dict(score.to_dict())
     # Scores of words name their level, which could be nothing but frequency then.
-    level = told.pop("level", None)
-    told.pop("unit", None)
+    level = values.pop("level", None)
+    values.pop("unit", None)
     # Since then it is said which angles mean nothing; of the pixels none does.
-    assert not told.pop("undefined", 0) and not told.pop("turned", 0)
+    assert not values.pop("undefined", 0) and not values.pop("turned", 0)
     # Nobody was a person.
-    assert not told.pop("sessions", ()) and not any(
-        row.pop("unsure", False) for row in told.get("curve", ())
+    assert not values.pop("sessions", ()) and not any(
+        row.pop("unsure", False) for row in values.get("curve", ())
     )
-    for row in told.get("curve", ()):
+    for row in values.get("curve", ()):
         row[level] = row.pop("value")
-    return flat(told)
+    return flat(values)
 
 
 def score_table(scores: Iterable[Any]) -> str:
@@ -300,20 +300,23 @@ def certificate(name: str, peak: float, levels: int) -> Golden:
         level: values[np.linspace(0, len(values) - 1, levels).astype(int)]
         for level, values in page.levels.items()
     }
-    one, batch = page.spec().draw(), page.spec(**varied).draw()
+    single, batch = page.spec().draw(), page.spec(**varied).draw()
     measured = {
-        "one": (one, one.measure(pp.Display(peak=peak))),
+        "one": (single, single.measure(pp.Display(peak=peak))),
         "levels": (batch, batch.measure()),
     }
-    found: Golden = {}
-    for which, (drawn, told) in measured.items():
-        found[f"{which}/printed"] = repr(told)
-        found[f"{which}/space"] = drawn.space
-        found[f"{which}/pixels/sha256"] = digest(np.asarray(drawn.pixels, np.float64))
-        found |= {
-            f"{which}/{key}": value for key, value in flat(told.to_dict()).items()
+    golden: Golden = {}
+    for label, (stimulus, certificate) in measured.items():
+        golden[f"{label}/printed"] = repr(certificate)
+        golden[f"{label}/space"] = stimulus.space
+        golden[f"{label}/pixels/sha256"] = digest(
+            np.asarray(stimulus.pixels, np.float64)
+        )
+        golden |= {
+            f"{label}/{key}": value
+            for key, value in flat(certificate.to_dict()).items()
         }
-    return found
+    return golden
 
 
 def png(codes: np.ndarray, **options: Any) -> bytes:
@@ -323,19 +326,21 @@ def png(codes: np.ndarray, **options: Any) -> bytes:
 def displays(ramp: np.ndarray) -> Golden:
     """Drive of a ramp over the whole range of each preset, in both precisions, and the light that
     it makes again."""
-    found: Golden = {}
+    golden: Golden = {}
     for name in sorted(display_presets()):
-        shown = pp.Display.preset(name)
-        light = shown.floor + ramp * (shown.ceiling - shown.floor)
-        found |= {
-            f"{name}/{key}": value for key, value in flat(shown.to_dict()).items()
+        display = pp.Display.preset(name)
+        light = display.floor + ramp * (display.ceiling - display.floor)
+        golden |= {
+            f"{name}/{key}": value for key, value in flat(display.to_dict()).items()
         }
         for dtype in ("float32", "float64"):
-            drive = np.asarray(shown.encode(light, dtype=dtype))[..., 0]
-            found[f"{name}/{dtype}/drive/sha256"] = digest(drive)
-            found[f"{name}/{dtype}/drive"] = drive.astype(np.float64)
-            found[f"{name}/{dtype}/light"] = np.asarray(shown.decode(drive), np.float64)
-    return found
+            drive = np.asarray(display.encode(light, dtype=dtype))[..., 0]
+            golden[f"{name}/{dtype}/drive/sha256"] = digest(drive)
+            golden[f"{name}/{dtype}/drive"] = drive.astype(np.float64)
+            golden[f"{name}/{dtype}/light"] = np.asarray(
+                display.decode(drive), np.float64
+            )
+    return golden
 
 
 # -- observers and judges
@@ -371,19 +376,20 @@ def judge(
 
 def verdicts(cases: Sequence[tuple[str, str, str, str, str]], by: Any) -> Golden:
     """Of cases (name, prompt of the judge, question, key, answer)."""
-    found = judge_cases([Case(*case) for case in cases], by, progress=False)
+    verdicts = judge_cases([Case(*case) for case in cases], by, progress=False)
     return flat(
         {
             name: {
-                "read": list(one.values),
-                "unread": list(one.unread),
-                "failed": one.failed,
-                "majority": one.majority,
-                "mean": one.mean
-                if one.values and all(isinstance(each, float) for each in one.values)
+                "read": list(verdict.values),
+                "unread": list(verdict.unread),
+                "failed": verdict.failed,
+                "majority": verdict.majority,
+                "mean": verdict.mean
+                if verdict.values
+                and all(isinstance(value, float) for value in verdict.values)
                 else None,
             }
-            for name, one in found.items()
+            for name, verdict in verdicts.items()
         }
     )
 
@@ -420,12 +426,12 @@ def r_bench(
     page = write_page(
         folder.parent / f"{folder.name}.toml", "r_bench", folder, **options
     )
-    found = read_r_run(run_page(page, observer, judge=judge), confidence)
+    run = read_r_run(run_page(page, observer, judge=judge), confidence)
     # A quality that nobody rated is NaN today; it was None.
-    quality = found.table["quality"].astype(object)
-    items = found.table.assign(quality=quality.where(quality.notna(), None))
+    quality = run.table["quality"].astype(object)
+    items = run.table.assign(quality=quality.where(quality.notna(), None))
     counted = {
-        name: found.facts[name]
+        name: run.facts[name]
         for name in ("items", "simulated_items", "answers", "verdicts", "unscored")
     }
     # Nothing was told of replies that were cut off.
@@ -435,16 +441,16 @@ def r_bench(
         if name != "cut_replies"
     }
     tables = {
-        format: rbench_table({"observer": found.metrics}, format)
+        format: rbench_table({"observer": run.metrics}, format)
         for format in ("text", "csv")
     }
     return flat(
         {
             "items": _frame(items),
-            "metrics": _frame(found.metrics),
-            "verdicts": _frame(found.verdicts),
+            "metrics": _frame(run.metrics),
+            "verdicts": _frame(run.verdicts),
             "facts": counted,
-            "remarks": remarks(found.facts),
+            "remarks": remarks(run.facts),
             "table": tables,
         }
     )
@@ -469,24 +475,27 @@ def mvp_bench(
     }
     page = write_page(images / f"{cross}.toml", "mvp_bench", images, **options)
     result = run_page(page, observer, judge=judge)
-    asked, read = with_rotations(read_questions(questions)), read_mvp_run(result)
-    judged = read[["question_id", "reply", "judge"]].assign(place=range(len(read)))
+    table, replies = with_rotations(read_questions(questions)), read_mvp_run(result)
+    judged = replies[["question_id", "reply", "judge"]].assign(
+        place=range(len(replies))
+    )
     judged.rename(columns={"reply": "output", "judge": "extracted (GPT)"}).to_json(
         predictions, orient="records", lines=True
     )
     metrics = {
-        parser: mvp_metrics(with_categories(parse_replies(asked, judged, parser)))
+        parser: mvp_metrics(with_categories(parse_replies(table, judged, parser)))
         for parser in ("rule", "rule+judge", "lenient", "lenient+judge")
     }
     return flat(
         {
-            "questions": _frame(asked),
+            "questions": _frame(table),
             "replies": _frame(judged),
             "failed": sum(
-                each.failed for each in read_verdicts(result.attrs["judged"]).values()
+                verdict.failed
+                for verdict in read_verdicts(result.attrs["judged"]).values()
             ),
             "read again": _frame(read_predictions(predictions)),
-            "metrics": {parser: _frame(found) for parser, found in metrics.items()},
+            "metrics": {parser: _frame(frame) for parser, frame in metrics.items()},
             "tables": {
                 format: mvp_tables(metrics, format) for format in ("text", "csv")
             },
@@ -558,25 +567,25 @@ def flat(value: Any, name: str = "") -> Golden:
         parts = {str(i): part for i, part in enumerate(value)} or {"": "empty"}
     else:
         return {name: value.item() if isinstance(value, np.generic) else value}
-    found: Golden = {}
+    golden: Golden = {}
     for key, part in parts.items():
-        found |= flat(part, f"{name}/{key}" if name else key)
-    return found
+        golden |= flat(part, f"{name}/{key}" if name else key)
+    return golden
 
 
 def _arrays(
-    result: xr.Dataset, named: Mapping[str, tuple[str, tuple[str, ...]]]
+    result: xr.Dataset, names: Mapping[str, tuple[str, tuple[str, ...]]]
 ) -> Golden:
     result = join_measures(result)
     return {
         golden: _plain(result[today].transpose(*dims).values)
-        for golden, (today, dims) in named.items()
+        for golden, (today, dims) in names.items()
         if today in result.variables
     }
 
 
 def _attributes(result: xr.Dataset, without: Collection[str] = ()) -> Golden:
-    found: Golden = {}
+    attributes: Golden = {}
     for golden, today in ATTRIBUTES.items():
         value = None if golden in without else result.attrs.get(today)
         if isinstance(value, str) and value[:1] in ("{", "["):
@@ -584,14 +593,14 @@ def _attributes(result: xr.Dataset, without: Collection[str] = ()) -> Golden:
         if golden == "design_estimates" and value:
             value = {
                 prompt: {
-                    "frequencies" if name == "values" else name: each
-                    for name, each in estimate.items()
+                    "frequencies" if name == "values" else name: value
+                    for name, value in estimate.items()
                 }
                 for prompt, estimate in value.items()
             }
         if value is not None:
-            found |= flat(value, golden)
-    return found
+            attributes |= flat(value, golden)
+    return attributes
 
 
 def _frame(table: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -606,7 +615,7 @@ def _plain(values: np.ndarray) -> np.ndarray:
     return (
         values.astype(np.float64)
         if values.dtype.kind in "fiub"
-        else np.array([str(each) for each in values], "U")
+        else np.array([str(value) for value in values], "U")
     )
 
 

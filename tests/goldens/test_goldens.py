@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import psyprobe as pp
-from tests.goldens import held
+from tests.goldens import golden_files
 from tests.goldens.cases import CASES, Bench
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
@@ -25,7 +25,9 @@ pytest.importorskip("skimage", reason="the corruption extra is not installed")
 
 pytestmark = pytest.mark.slow
 
-SAME_MACHINE = held.machine() == json.loads(held.MACHINE.read_text(encoding="utf-8"))
+SAME_MACHINE = golden_files.machine() == json.loads(
+    golden_files.MACHINE.read_text(encoding="utf-8")
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +37,14 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_number_is_as_it_was(bench: Bench, name: str) -> None:
-    found, golden = CASES[name](bench), held.read(name)
-    differing = held.differing(found, golden, exact=SAME_MACHINE)
-    told = [
-        f"{key}: {found.get(key, 'missing')!r}, was {golden.get(key, 'missing')!r}"
+    current, golden = CASES[name](bench), golden_files.read(name)
+    differing = golden_files.differing(current, golden, exact=SAME_MACHINE)
+    differences = [
+        f"{key}: {current.get(key, 'missing')!r}, was {golden.get(key, 'missing')!r}"
         for key in differing[:5]
     ]
     assert not differing, "\n".join(
-        [f"{len(differing)} of {len(golden)} values differ:", *told]
+        [f"{len(differing)} of {len(golden)} values differ:", *differences]
     )
 
 

@@ -287,16 +287,16 @@ def test_another_model_is_noticed_though_all_is_stored(
 
     with local("Yes", listed("m"), **before) as server:
         ask(server)
-        questions = len(server.asked)
+        questions = len(server.requests)
         ask(server)
         # A second look at the list, and one small question.
-        assert len(server.asked) == questions + 2
+        assert len(server.requests) == questions + 2
     with (
         local("No", listed("m"), **after) as other,
         pytest.raises(StoreError, match="server=NAME"),
     ):
         ask(other)
-    assert len(other.asked) == 2
+    assert len(other.requests) == 2
 
 
 def test_a_server_that_names_nothing_is_told_before_answers_mix(tmp_path: Path) -> None:

@@ -45,13 +45,13 @@ class Sighted:
     bits, images_at_once = 8, 2
 
     def __init__(self, say: Any = str) -> None:
-        self.card, self.say, self.asked = Card("sighted", "answer"), say, 0
+        self.card, self.say, self.inquiry_count = Card("sighted", "answer"), say, 0
 
     def delivered(self, image: Any) -> Any:
         return image
 
     def answer(self, images: Any, prompt: str, **_: Any) -> Answer:
-        self.asked += 1
+        self.inquiry_count += 1
         colours = list(LIGHT)
         halves = images if len(images) == 2 else np.array_split(images[0], 2, axis=1)
         seen = [colours[int(np.argmax(half.mean(axis=(0, 1))))] for half in halves]
@@ -174,13 +174,13 @@ def test_nothing_is_asked_twice_and_another_system_text_asks_anew(bench: Path) -
         Sighted(),
     )
     asked(bench, observer, store)
-    assert observer.asked == len(questions) == 18
+    assert observer.inquiry_count == len(questions) == 18
     asked(bench, observer, store)
     # A few stored ones are asked again, to see whether it would answer alike.
-    assert 18 < observer.asked <= 18 + 8
-    before = observer.asked
+    assert 18 < observer.inquiry_count <= 18 + 8
+    before = observer.inquiry_count
     asked(bench, observer, store, system="commonsense")
-    assert observer.asked == before + 18
+    assert observer.inquiry_count == before + 18
 
 
 def test_a_judge_reads_only_what_the_rule_leaves_open(bench: Path) -> None:
@@ -193,18 +193,18 @@ def test_a_judge_reads_only_what_the_rule_leaves_open(bench: Path) -> None:
     assert metrics.loc[("multi", "aAcc"), "numerator"] == 6
 
     class Reader:
-        bits, images_at_once, asked = None, None, 0
+        bits, images_at_once, inquiry_count = None, None, 0
         card = Card("reader", "answer")
 
         def delivered(self, image: Any) -> Any:
             return image
 
         def answer(self, images: Any, prompt: str, **_: Any) -> Answer:
-            type(self).asked += 1
+            type(self).inquiry_count += 1
             return Answer("Yes" if "it is." in prompt else "Unknown")
 
     judged = asked(bench, chatty, judge=Judge(Reader()))
-    assert (Reader.asked, (judged["judge"] == "unknown").sum()) == (
+    assert (Reader.inquiry_count, (judged["judge"] == "unknown").sum()) == (
         3,
         0,
     )  # six replies, of which each two are alike

@@ -53,10 +53,10 @@ def test_log_probabilities_come_likeliest_first() -> None:
 
 
 def test_an_answer_is_passed_on() -> None:
-    given = Answer("Yes", tokens_in=7, cost=0.5, latency=3.0, model="mine")
+    answer = Answer("Yes", tokens_in=7, cost=0.5, latency=3.0, model="mine")
     assert (
-        pp.observer(lambda images, prompt: given, name="whole").answer([FLAT], "?")
-        == given
+        pp.observer(lambda images, prompt: answer, name="whole").answer([FLAT], "?")
+        == answer
     )
 
 
@@ -74,14 +74,14 @@ def test_what_the_function_has_parameters_for_it_gets() -> None:
     assert answer.text == "4 ('A', 'B')"
     with pytest.raises(InputError, match="no parameter 'system'"):
         observer.answer([FLAT], "?", system="Be brief.")
-    heard = pp.observer(lambda images, prompt, system: system, name="hears")
-    assert heard.answer([FLAT], "?", system="Be brief.").text == "Be brief."
+    listener = pp.observer(lambda images, prompt, system: system, name="hears")
+    assert listener.answer([FLAT], "?", system="Be brief.").text == "Be brief."
 
 
 def test_many_questions() -> None:
     observer = pp.observer(lambda images, prompt: prompt.upper(), name="loud")
-    found = ask_all(observer, (Inquiry(prompt, (FLAT,)) for prompt in "abc"))
-    assert [(inquiry.prompt, answer.text) for inquiry, answer in found] == [
+    answers = ask_all(observer, (Inquiry(prompt, (FLAT,)) for prompt in "abc"))
+    assert [(inquiry.prompt, answer.text) for inquiry, answer in answers] == [
         ("a", "A"),
         ("b", "B"),
         ("c", "C"),
@@ -89,11 +89,11 @@ def test_many_questions() -> None:
 
 
 def test_versions_are_told_apart() -> None:
-    one, two = (
+    first, two = (
         pp.observer(lambda images, prompt: "", name="same", version=version)
         for version in "12"
     )
-    assert one.card.digest != two.card.digest
+    assert first.card.digest != two.card.digest
 
 
 @pytest.mark.parametrize(

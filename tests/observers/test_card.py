@@ -69,14 +69,14 @@ def test_digest_is_the_same_elsewhere(change: dict[str, object]) -> None:
 
 def test_digest_is_the_same_in_another_process() -> None:
     program = f"from psyprobe.observers import Card; print(Card.from_dict({CARD.to_dict()!r}).digest)"
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
         check=True,
         timeout=1200,
     ).stdout
-    assert told.strip() == CARD.digest
+    assert output.strip() == CARD.digest
 
 
 def test_can_be_a_key() -> None:

@@ -16,9 +16,7 @@ torch = pytest.importorskip("torch", reason="the encoders extra is not installed
 timm = pytest.importorskip("timm", reason="the encoders extra is not installed")
 
 
-def _told_as_by_the_library(
-    observer: Any, module: Any, images: FloatArray
-) -> FloatArray:
+def _library_features(observer: Any, module: Any, images: FloatArray) -> FloatArray:
     mean, std = np.float32(observer.card.mean), np.float32(observer.card.std)
     with torch.inference_mode():
         maps = module.forward_features(
@@ -34,9 +32,9 @@ def test_features_are_those_of_the_usual_order(name: str, drive: FloatArray) -> 
     )
     assert isinstance(observer, NetworkObserver)
     kernels = [
-        each.weight
-        for each in observer._module.modules()
-        if isinstance(each, torch.nn.Conv2d)
+        convolution.weight
+        for convolution in observer._module.modules()
+        if isinstance(convolution, torch.nn.Conv2d)
     ]
     assert all(
         kernel.is_contiguous(memory_format=torch.channels_last) for kernel in kernels
@@ -44,9 +42,11 @@ def test_features_are_those_of_the_usual_order(name: str, drive: FloatArray) -> 
     with seeded():
         size = {"img_size": drive.shape[1:3]} if "vit" in name else {}
         module = timm.create_model(name, **size).eval()
-    wanted = _told_as_by_the_library(observer, module, drive[:2])
-    found = observer.features(drive[:2])[observer.card.features[-1]]
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+    expected = _library_features(observer, module, drive[:2])
+    features = observer.features(drive[:2])[observer.card.features[-1]]
+    np.testing.assert_allclose(
+        features, expected, rtol=0, atol=1e-5 * np.abs(expected).max()
+    )
 
 
 def test_own_networks_may_take_views_of_their_maps(drive: FloatArray) -> None:

@@ -17,7 +17,7 @@ from psyprobe.observers.readers.classifier import CATEGORIES, CategoryClassifier
 from psyprobe.probes.words.identification import read_alternatives
 
 NAME = "classifier:efficientnet_lite0"
-#: Of two contrasts.
+#: Settings with two contrasts.
 FEW = {
     "asking.design": "constant",
     "asking.options": {},
@@ -53,11 +53,11 @@ def test_photographs_are_named_by_their_files_until_their_contrast_is_gone() -> 
     page = load_experiment("photograph_categories").with_settings(FEW)
     table = pp.analysis.trials(pp.run(page, NAME, progress=False))
     strong = table["contrast"].values > 0.1
-    shown = table["shown"].values
-    assert {*shown[strong]} == {"cat", "clock"}
-    assert (table["answer"].values[strong] == shown[strong]).all()
+    labels = table["shown"].values
+    assert {*labels[strong]} == {"cat", "clock"}
+    assert (table["answer"].values[strong] == labels[strong]).all()
     margin = table["logprob_cat"].values - table["logprob_clock"].values
-    cat = shown == "cat"
+    cat = labels == "cat"
     assert margin[cat & strong].min() > margin[~cat & strong].max()
     # Most of what it sees at 0.2 is gone at 0.002.
     faint = margin[cat & ~strong].mean() - margin[~cat & ~strong].mean()
@@ -69,7 +69,7 @@ def test_photographs_are_named_by_their_files_until_their_contrast_is_gone() -> 
 def test_a_folder_of_sixteen_is_asked_in_one_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of noise: there are no photographs of all sixteen here that may be passed on."""
+    """Noise stands in for photographs: none of all sixteen categories may be passed on."""
     rng = np.random.default_rng(1)
     for name in CATEGORIES:
         codes = rng.integers(0, 256, (224, 224), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""What holds for every encoder, whichever library it comes from."""
+"""Every encoder keeps the protocol, whichever library it comes from."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def test_declares_and_keeps_the_protocol(
 ) -> None:
     assert isinstance(encoder, observers.FeatureObserver)
     assert encoder.card.ability == "features"
-    found = encoder.features(drive)
-    assert tuple(found) == encoder.card.features
-    for rows in found.values():
+    features = encoder.features(drive)
+    assert tuple(features) == encoder.card.features
+    for rows in features.values():
         assert rows.shape[0] == len(drive) and rows.ndim == 2
         assert rows.dtype == np.float32
         assert np.isfinite(rows).all()
@@ -57,11 +57,11 @@ def test_a_batch_is_a_loop(
 def test_the_same_images_give_the_same_bits(
     encoder: observers.NetworkObserver, drive: FloatArray
 ) -> None:
-    (once,), (again,) = (
+    (first,), (second,) = (
         encoder.features(drive).values(),
         encoder.features(drive).values(),
     )
-    np.testing.assert_array_equal(once, again)
+    np.testing.assert_array_equal(first, second)
 
 
 def test_loading_again_gives_the_same_observer(
@@ -74,15 +74,18 @@ def test_loading_again_gives_the_same_observer(
         12345
     )  # what the caller does with the random state must not matter
     state = torch.get_rng_state()
-    again = observers.load_observer(encoder_name, device="cpu", **encoder_options)
+    reloaded = observers.load_observer(encoder_name, device="cpu", **encoder_options)
     if encoder_options:
         assert torch.equal(torch.get_rng_state(), state), (
             "loading disturbed the caller's random state"
         )
-    assert again.card == encoder.card
-    assert again.card.digest == encoder.card.digest
-    (once,), (anew,) = encoder.features(drive).values(), again.features(drive).values()
-    np.testing.assert_array_equal(once, anew)
+    assert reloaded.card == encoder.card
+    assert reloaded.card.digest == encoder.card.digest
+    (first,), (anew,) = (
+        encoder.features(drive).values(),
+        reloaded.features(drive).values(),
+    )
+    np.testing.assert_array_equal(first, anew)
 
 
 def test_a_grey_view_is_three_equal_channels(
@@ -117,7 +120,7 @@ def test_the_card_says_what_the_weights_are(
 
 
 @pytest.mark.parametrize(
-    ("shape", "says"),
+    ("shape", "message"),
     [
         ((224, 224, 3), r"add the batch axis with images\[None\]"),
         ((1, 3, 224, 224), r"shape \(N, H, W, 3\)"),
@@ -126,9 +129,9 @@ def test_the_card_says_what_the_weights_are(
     ],
 )
 def test_refuses_other_shapes(
-    encoder: observers.NetworkObserver, shape: tuple[int, ...], says: str
+    encoder: observers.NetworkObserver, shape: tuple[int, ...], message: str
 ) -> None:
-    with pytest.raises(InputError, match=says):
+    with pytest.raises(InputError, match=message):
         encoder.features(np.zeros(shape, np.float32))
 
 
@@ -147,12 +150,14 @@ def test_refuses_drive_out_of_range(
     encoder_options: dict[str, Any],
     drive: FloatArray,
 ) -> None:
-    for wrong, told in (
+    for wrong, extreme in (
         (drive * 255, "254"),
         (drive + np.float32(0.5), r"1\.(4999|5)"),
         (drive - np.float32(0.25), "-0.2"),
     ):
-        with pytest.raises(InputError, match=f"drive from 0 to 1 and was given {told}"):
+        with pytest.raises(
+            InputError, match=f"drive from 0 to 1 and was given {extreme}"
+        ):
             encoder.features(wrong)
     raw = observers.load_observer(encoder_name, input="raw", **encoder_options)
     assert raw.features(drive * 2), (
@@ -235,7 +240,7 @@ def test_a_feature_that_overflows_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "error", "says"),
+    ("name", "options", "error", "message"),
     [
         (
             "timm:vit_tiny_patch16_22",
@@ -307,9 +312,9 @@ def test_a_feature_that_overflows_is_an_error() -> None:
     ],
 )
 def test_one_clear_line(
-    name: str, options: dict[str, Any], error: type[Exception], says: str
+    name: str, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=says) as caught:
+    with pytest.raises(error, match=message) as caught:
         observers.load_observer(name, random_weights=True, **options)
     assert "\n" not in str(caught.value)
 

@@ -31,7 +31,7 @@ PPD = 60
 PAIRS = 8
 FIELDS = 80
 
-#: What holds each row of the list of the reference on decisions.
+#: The test that holds each row of the list in the reference on decisions.
 ROWS = {
     1: [
         "questions/test_decided.py::test_the_pixels_are_as_right_as_the_ideal_observer",
@@ -136,8 +136,8 @@ def template(row: dict[str, Any]) -> np.ndarray:
         changes = {"phase": float(words[1])}
     elif words[1:2] == ["x"]:
         changes = {words[0]: float(signal[words[0]]) * float(words[2])}
-    drawn = gabor(row, **changes)
-    return np.asarray(drawn / np.linalg.norm(drawn))
+    profile = gabor(row, **changes)
+    return np.asarray(profile / np.linalg.norm(profile))
 
 
 def pooled(images: np.ndarray, width: int) -> np.ndarray:
@@ -280,8 +280,8 @@ def test_drive_loses_of_the_energy_what_the_table_says(noise: np.ndarray) -> Non
 def test_the_mirrored_half_has_the_same_energy() -> None:
     signal = gabor({"frequency_cpd": 4, "radius_deg": 0.5})
     right = signal[:, SIZE // 2 :]
-    left = signal[:, ::-1][:, SIZE // 2 :]
-    assert np.sum(right**2) == pytest.approx(np.sum(left**2), rel=1e-9)
+    left_half = signal[:, ::-1][:, SIZE // 2 :]
+    assert np.sum(right**2) == pytest.approx(np.sum(left_half**2), rel=1e-9)
     assert np.sum(right**2) / np.sum(signal**2) == pytest.approx(0.5, abs=1e-9)
 
 
@@ -309,5 +309,5 @@ def test_intervals_of_thresholds_hold_the_truth_in_90_to_99_of_100_runs() -> Non
     right = np.random.default_rng(7).binomial(40, share, size=(100, 7))
     fit = fit_psychometric(contrast, right, 40, function="weibull", guess=0.5)
     low, high = fit.threshold_low, fit.threshold_high
-    held = np.mean((low <= truth) & (truth <= high))
-    assert 0.90 <= held <= 0.99
+    coverage = np.mean((low <= truth) & (truth <= high))
+    assert 0.90 <= coverage <= 0.99

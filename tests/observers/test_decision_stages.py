@@ -63,8 +63,10 @@ def test_rows_and_features_give_the_same_weights(width: int, n: int) -> None:
     expected = np.linalg.solve(
         (1 - share) * covariance + share * mu * np.eye(width), delta[0]
     )
-    found = shrunk_weights(delta, residuals, n)[0]
-    assert np.allclose(found, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
+    weights = shrunk_weights(delta, residuals, n)[0]
+    assert np.allclose(
+        weights, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max()
+    )
 
 
 def test_the_share_is_that_of_scikit_learn() -> None:
@@ -72,8 +74,8 @@ def test_the_share_is_that_of_scikit_learn() -> None:
     residuals = np.random.default_rng(5).normal(size=(50, 8)) * np.arange(1, 9)
     theirs = covariance.OAS(assume_centered=True).fit(residuals)
     expected = np.linalg.solve(theirs.covariance_, np.ones(8))
-    found = shrunk_weights(np.ones((1, 8)), residuals, 50)[0]
-    assert np.allclose(found, expected, rtol=1e-12)
+    weights = shrunk_weights(np.ones((1, 8)), residuals, 50)[0]
+    assert np.allclose(weights, expected, rtol=1e-12)
 
 
 def simulated_d_primes(row: dict[str, Any], seeds: int) -> np.ndarray:
@@ -149,8 +151,8 @@ def test_features_of_noise_alone_answer_by_chance_in_95_of_100_intervals() -> No
     right = chance_shares(400)
     share = right / 400
     # Wilson's interval holds one half where the share lies within 1.96 errors of one half.
-    held = np.abs(share - 0.5) <= 1.96 * np.sqrt(0.25 / 400)
-    assert 0.93 <= held.mean() <= 0.97
+    is_covered = np.abs(share - 0.5) <= 1.96 * np.sqrt(0.25 / 400)
+    assert 0.93 <= is_covered.mean() <= 0.97
     assert share.mean() == pytest.approx(0.5, abs=3 * np.sqrt(0.25 / 400 / 400))
 
 
@@ -183,9 +185,14 @@ def test_words_are_the_table_s_answers_and_not_its_posteriors(
     noise = np.random.default_rng(2).normal(size=(400_000, 1))
     signals, blanks = noise[:200_000] + row["d"], noise[200_000:]
     stage = Stage(np.array([[1.0]]), np.array([row["d"] / 2]))
-    seen, empty = stage.variables(signals)[:, 0], stage.variables(blanks)[:, 0]
-    assert np.mean(seen > empty) == pytest.approx(row["pc_2afc_answer"], abs=0.0035)
-    yes_no = (np.mean(seen > 0) + np.mean(empty <= 0)) / 2
+    signal_variables, empty = (
+        stage.variables(signals)[:, 0],
+        stage.variables(blanks)[:, 0],
+    )
+    assert np.mean(signal_variables > empty) == pytest.approx(
+        row["pc_2afc_answer"], abs=0.0035
+    )
+    yes_no = (np.mean(signal_variables > 0) + np.mean(empty <= 0)) / 2
     assert yes_no == pytest.approx(row["pc_yes_no_answer"], abs=0.0025)
     assert row["pc_2afc_answer"] - row["pc_2afc_mean_posterior"] > 0.008
 
@@ -240,16 +247,16 @@ def test_constant_and_rare_features_do_no_harm() -> None:
     with_constant = [
         np.column_stack([r, np.full(len(r), 3.0)]) for r in (signals, blanks, test)
     ]
-    same = train_detector("lda", [with_constant[0]], with_constant[1])
+    detector = train_detector("lda", [with_constant[0]], with_constant[1])
     decisions = plain.variables(test)
-    assert np.array_equal(same.variables(with_constant[2]) > 0, decisions > 0)
+    assert np.array_equal(detector.variables(with_constant[2]) > 0, decisions > 0)
     wide = train_detector("lda", [widened(signals, 7)], widened(blanks, 7))
     alone = area_d_prime(plain.variables(test), plain.variables(empty))
-    beside = area_d_prime(
+    wide_d_prime = area_d_prime(
         wide.variables(widened(test, 8)), wide.variables(widened(empty, 9))
     )
     assert np.all(np.isfinite(wide.weights))
-    assert beside == pytest.approx(alone, rel=0.02)
+    assert wide_d_prime == pytest.approx(alone, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -259,8 +266,8 @@ def test_every_stage_finds_a_plain_signal(name: str) -> None:
     signals, blanks = pairs(1, 200, 10, 2.0)
     test, empty = pairs(2, 500, 10, 2.0)
     stage = train_detector(name, [signals], blanks)
-    found = area_d_prime(stage.variables(test), stage.variables(empty))
-    assert 1.75 < found < 2.2
+    d_prime = area_d_prime(stage.variables(test), stage.variables(empty))
+    assert 1.75 < d_prime < 2.2
 
 
 def test_the_quadratic_stage_finds_a_signal_in_the_variance_alone() -> None:
@@ -324,10 +331,10 @@ def test_thresholds_of_known_efficiency_are_held(
     import decision_checks
 
     monkeypatch.setattr(decision_checks.training, "_SWAPS", 2)
-    found = decision_checks.coverage(decision_checks.encoders()[place], 24)
+    coverage = decision_checks.coverage(decision_checks.encoders()[place], 24)
     # Three binomial errors below 95 %, and four errors of a mean.
-    assert found.is_covered.mean() > 0.8
-    mean, low, high = found.efficiency
-    assert np.log(mean / found.encoder.efficiency) == pytest.approx(
+    assert coverage.is_covered.mean() > 0.8
+    mean, low, high = coverage.efficiency
+    assert np.log(mean / coverage.encoder.efficiency) == pytest.approx(
         0, abs=4 * np.log(high / low) / 3.92
     )

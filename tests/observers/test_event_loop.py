@@ -84,17 +84,17 @@ def test_ctrl_c_leaves_nothing_unawaited_wherever_it_comes(loop: EventLoop) -> N
         gc.collect()
     assert future.result(5) == 2
     assert interrupted > 10
-    assert [str(each.message) for each in complaints] == []
+    assert [str(warning.message) for warning in complaints] == []
 
 
 def _begun_until(lines: int, loop: EventLoop) -> Future[int] | None:
-    """What is begun, unless Ctrl-C comes after some lines of that."""
-    left = lines
+    """Begin a coroutine, with Ctrl-C after some lines of it."""
+    lines_left = lines
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal left
-        left -= event == "line"
-        if left < 0:
+        nonlocal lines_left
+        lines_left -= event == "line"
+        if lines_left < 0:
             raise KeyboardInterrupt
         return trace
 

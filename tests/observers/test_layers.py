@@ -24,8 +24,10 @@ def _prepared(drive: FloatArray, observer: NetworkObserver) -> Any:
 
 
 def _close(ours: FloatArray, theirs: Any) -> None:
-    wanted = theirs.flatten(1).numpy()
-    np.testing.assert_allclose(ours, wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
+    expected = theirs.flatten(1).numpy()
+    np.testing.assert_allclose(
+        ours, expected, rtol=0, atol=2e-6 * np.abs(expected).max()
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,12 +42,12 @@ def test_stages_are_those_of_timm(name: str, drive: FloatArray) -> None:
     with torch.inference_mode():
         final, stages = module.forward_intermediates(_prepared(drive, observer))
         embedding = module.forward_head(final, pre_logits=True)
-    found = observer.features(drive)
+    features = observer.features(drive)
     assert (
-        list(found) == list(observer.card.features)
+        list(features) == list(observer.card.features)
         and observer.card.features[-1] == "embedding"
     )
-    for ours, theirs in zip(found.values(), (*stages, embedding), strict=True):
+    for ours, theirs in zip(features.values(), (*stages, embedding), strict=True):
         _close(ours, theirs)
 
 
@@ -63,14 +65,14 @@ def test_tokens_are_those_of_timm(name: str, prefix: int, drive: FloatArray) -> 
         final, stages = module.forward_intermediates(
             _prepared(drive, observer), output_fmt="NLC", return_prefix_tokens=True
         )
-    found = observer.features(drive)
+    features = observer.features(drive)
     patches, tokens = stages[0]
     assert tokens.shape[1] == prefix
-    _close(found["blocks.0:cls"], tokens[:, :1])
-    _close(found["blocks.0:patches"], patches)
-    _close(found["blocks.11"], torch.cat(stages[-1][::-1], dim=1))
-    _close(found["norm"], final)
-    _close(found["embedding"], final[:, 0])
+    _close(features["blocks.0:cls"], tokens[:, :1])
+    _close(features["blocks.0:patches"], patches)
+    _close(features["blocks.11"], torch.cat(stages[-1][::-1], dim=1))
+    _close(features["norm"], final)
+    _close(features["embedding"], final[:, 0])
 
 
 @pytest.mark.parametrize("name", ["open_clip:tiny-ViT", "open_clip:tiny-RN"])
@@ -80,17 +82,17 @@ def test_stages_are_those_of_open_clip(
     observer = load_observer(name, random_weights=True, layers="all", device="cpu")
     tower = observer._network.module
     with torch.inference_mode():
-        told = tower.forward_intermediates(
+        intermediates = tower.forward_intermediates(
             _prepared(drive, observer), output_fmt="NLC" if "ViT" in name else "NCHW"
         )
     *stages, embedding = observer.features(drive).values()
     for ours, theirs in zip(
-        stages, told["image_intermediates"][-len(stages) :], strict=True
+        stages, intermediates["image_intermediates"][-len(stages) :], strict=True
     ):
         _close(
             ours[:, -theirs[0].numel() :], theirs
         )  # open_clip leaves the class token out
-    _close(embedding, told["image_features"])
+    _close(embedding, intermediates["image_features"])
 
 
 def test_all_layers_come_from_one_pass(drive: FloatArray) -> None:
@@ -99,8 +101,8 @@ def test_all_layers_come_from_one_pass(drive: FloatArray) -> None:
     )
     passes = []
     observer._module.patch_embed.register_forward_hook(lambda *_: passes.append(1))
-    found = observer.features(drive)
-    assert len(found) == 13 and len(passes) == 1
+    features = observer.features(drive)
+    assert len(features) == 13 and len(passes) == 1
     observer.features(drive)
     assert len(passes) == 2
     watched = [
@@ -113,10 +115,10 @@ def test_layers_do_not_disturb_the_embedding(drive: FloatArray) -> None:
     alone = load_observer("timm:resnet18", random_weights=True, device="cpu").features(
         drive
     )["embedding"]
-    every = load_observer(
+    all_features = load_observer(
         "timm:resnet18", random_weights=True, layers="all", device="cpu"
     ).features(drive)
-    np.testing.assert_array_equal(every["embedding"], alone)
+    np.testing.assert_array_equal(all_features["embedding"], alone)
 
 
 def test_a_layer_is_kept_before_later_ones_work_in_place() -> None:
@@ -124,10 +126,10 @@ def test_a_layer_is_kept_before_later_ones_work_in_place() -> None:
         torch.nn.Identity(), torch.nn.ReLU(inplace=True), torch.nn.Flatten()
     )
     shifted = Network("in place", module, module, mean=(0.5, 0.5, 0.5))
-    found = NetworkObserver(
+    features = NetworkObserver(
         shifted, NetworkOptions(layers=["0"], device="cpu")
     ).features(np.zeros((1, 2, 2, 3), np.float32))
-    np.testing.assert_array_equal(found["0"], np.full((1, 12), -0.5, np.float32))
+    np.testing.assert_array_equal(features["0"], np.full((1, 12), -0.5, np.float32))
 
 
 def test_order_is_as_asked(drive: FloatArray) -> None:
@@ -139,7 +141,7 @@ def test_order_is_as_asked(drive: FloatArray) -> None:
 
 
 @pytest.mark.parametrize(
-    ("layers", "error", "says"),
+    ("layers", "error", "message"),
     [
         (["layr1"], UnknownNameError, "did you mean 'layer1'"),
         (["layer1:cls"], InputError, "no token 'cls' in 'layer1': it has none"),
@@ -148,14 +150,14 @@ def test_order_is_as_asked(drive: FloatArray) -> None:
     ],
 )
 def test_refuses_layers_that_are_not_there(
-    layers: list[str], error: type[Exception], says: str
+    layers: list[str], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=message):
         load_observer("timm:resnet18", random_weights=True, layers=layers)
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "says"),
+    ("name", "layer", "message"),
     [
         (
             "timm:resnet18",
@@ -184,10 +186,10 @@ def test_refuses_layers_that_are_not_there(
         ),
     ],
 )
-def test_a_typo_lists_the_layers_there_are(name: str, asked: str, says: str) -> None:
+def test_a_typo_lists_the_layers_there_are(name: str, layer: str, message: str) -> None:
     pytest.importorskip("diffusers", reason="the zoo extra is not installed")
-    with pytest.raises(UnknownNameError, match=says) as caught:
-        load_observer(name, random_weights=True, layers=[asked])
+    with pytest.raises(UnknownNameError, match=message) as caught:
+        load_observer(name, random_weights=True, layers=[layer])
     assert "\n" not in str(caught.value)
 
 
@@ -222,17 +224,17 @@ class _Odd(torch.nn.Module):  # type: ignore[misc,name-defined]
 
 
 @pytest.mark.parametrize(
-    ("layer", "says"),
+    ("layer", "message"),
     [
         ("twice", "more than once"),
         ("never", "takes no part"),
         ("pair", "tuple, not one tensor"),
     ],
 )
-def test_refuses_layers_that_say_nothing_clear(layer: str, says: str) -> None:
+def test_refuses_layers_that_say_nothing_clear(layer: str, message: str) -> None:
     module = _Odd()
     observer = NetworkObserver(
         Network("odd", module, module), NetworkOptions(layers=[layer], device="cpu")
     )
-    with pytest.raises(InputError, match=says):
+    with pytest.raises(InputError, match=message):
         observer.features(np.zeros((2, 4, 4, 3), np.float32))

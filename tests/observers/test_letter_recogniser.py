@@ -61,8 +61,10 @@ def test_probabilities_and_choices_are_those_of_the_reference(
         log10 = {letter: value / math.log(10) for letter, value in values.items()}
         first, second = sorted(log10.values(), reverse=True)[:2]
         assert first == pytest.approx(float(row["log10_best"]), abs=2e-3), row
-        shown = log10[row["letter"]]
-        assert shown == pytest.approx(float(row["log10_shown"]), abs=2e-3), row
+        log10_probability = log10[row["letter"]]
+        assert log10_probability == pytest.approx(
+            float(row["log10_shown"]), abs=2e-3
+        ), row
         share = 10**first / sum(10**value for value in log10.values())
         assert share == pytest.approx(float(row["share_of_best"]), abs=5e-3), row
         if first - second > 2e-3:
@@ -164,10 +166,10 @@ def test_another_file_than_the_pinned_one_is_refused(
 def test_one_sentence_says_what_is_missing(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = importlib.util.find_spec
+    find_spec = importlib.util.find_spec
     monkeypatch.setattr(
         "importlib.util.find_spec",
-        lambda name: None if name == package else found(name) or object(),
+        lambda name: None if name == package else find_spec(name) or object(),
     )
     with pytest.raises(PsyprobeError, match=f"reader:rapidocr needs {package}: pip"):
         load_observer("reader:rapidocr")

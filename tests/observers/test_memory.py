@@ -15,20 +15,20 @@ from psyprobe.observers import Network, NetworkObserver, NetworkOptions
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
 
 
-def network(most: int) -> tuple[NetworkObserver, list[int]]:
-    """A network whose memory holds so many images, and how many it was given each time."""
+def network(image_limit: int) -> tuple[NetworkObserver, list[int]]:
+    """Return a network whose memory holds so many images, and the sizes of its batches."""
     mean = torch.nn.Sequential(torch.nn.AvgPool2d(8), torch.nn.Flatten())
-    given: list[int] = []
+    batch_sizes: list[int] = []
 
     def embed(batch: Any) -> Any:
-        given.append(len(batch))
-        if len(batch) > most:
+        batch_sizes.append(len(batch))
+        if len(batch) > image_limit:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         return mean(batch)
 
     return NetworkObserver(
         Network("small", mean, embed), NetworkOptions(device="cpu", layers=None)
-    ), given
+    ), batch_sizes
 
 
 @pytest.fixture
@@ -37,19 +37,19 @@ def images() -> FloatArray:
 
 
 def test_fewer_images_are_taken_at_once_and_it_is_said_once(images: FloatArray) -> None:
-    (full, _), (small, given) = network(11), network(3)
+    (full, _), (small, batch_sizes) = network(11), network(3)
     with pytest.warns(
         ConditionWarning,
         match="memory of cpu ran out with .* images at once; [63] are taken",
-    ) as said:
-        found = small.features(images)
-    assert len(said) == 2  # 11 and 6 are too many
+    ) as warned:
+        features = small.features(images)
+    assert len(warned) == 2  # 11 and 6 are too many
     np.testing.assert_array_equal(
-        found["embedding"], full.features(images)["embedding"]
+        features["embedding"], full.features(images)["embedding"]
     )
-    given.clear()
+    batch_sizes.clear()
     small.features(images)
-    assert given == [3, 3, 3, 2]
+    assert batch_sizes == [3, 3, 3, 2]
 
 
 def test_an_image_that_does_not_fit_alone_is_one_sentence(images: FloatArray) -> None:

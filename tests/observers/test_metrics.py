@@ -63,10 +63,10 @@ def test_equal_images_do_not_differ(metric: Any) -> None:
 def test_more_contrast_differs_more(metric: Any) -> None:
     # ColorVideoVDP says 0 somewhat below threshold
     images = light(contrast=[0.0, 0.003, 0.03, 0.3])
-    found = metric.difference(images, images[[0] * 4], ppd=PPD)
-    assert found.shape == (4,)
-    assert found.dtype == np.float64
-    assert (np.diff(found) > 0).all()
+    differences = metric.difference(images, images[[0] * 4], ppd=PPD)
+    assert differences.shape == (4,)
+    assert differences.dtype == np.float64
+    assert (np.diff(differences) > 0).all()
 
 
 def test_batch_is_what_single_images_are(metric: Any) -> None:
@@ -84,7 +84,7 @@ def test_grey_view_is_what_three_planes_are(metric: Any) -> None:
     images = light(contrast=[0.0, 0.05])
     copied = np.ascontiguousarray(images)
     views, planes = (
-        metric.difference(each, each[[0, 0]], ppd=PPD) for each in (images, copied)
+        metric.difference(view, view[[0, 0]], ppd=PPD) for view in (images, copied)
     )
     np.testing.assert_allclose(views, planes, rtol=1e-6, atol=1e-12)
 
@@ -153,15 +153,15 @@ def test_castlecsf_puts_one_half_at_the_human_threshold(
         **fixed,
     )
     display = Display(peak=1000.0, extended=True, eotf="linear")
-    both = (
+    target_and_reference = (
         presented(
-            ImagePlanes.of(display.encode(each.draw(), dtype="float64")[None]),
+            ImagePlanes.of(display.encode(stimulus.draw(), dtype="float64")[None]),
             display,
             True,
         ).rgb
-        for each in (spec, spec.reference())
+        for stimulus in (spec, spec.reference())
     )
-    response = CastleCsf().difference(*both, ppd=PPD)[0]
+    response = CastleCsf().difference(*target_and_reference, ppd=PPD)[0]
     # a Gabor holds a band of frequencies, of which the curve's formula takes the middle
     assert response / (1 - response) == pytest.approx(1, rel=0.15)
 
@@ -192,9 +192,9 @@ def test_castlecsf_masks() -> None:
     )
     plane = np.broadcast_to(mask[None, ..., None], (1, 64, 64, 3))
     target = light(contrast=[0.0, 0.05])
-    added = target[[1]] - target[[0]]
+    increment = target[[1]] - target[[0]]
     alone = CastleCsf().difference(target[[1]], target[[0]], ppd=PPD)
-    masked = CastleCsf().difference(plane + added, plane, ppd=PPD)
+    masked = CastleCsf().difference(plane + increment, plane, ppd=PPD)
     assert 0 < masked[0] < alone[0]
 
 
@@ -203,14 +203,14 @@ def test_cvvdp_can_be_told_the_resolution_of_the_published_runs() -> None:
         "pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError
     )
     images = light(contrast=[0.0, 0.05])
-    told = load_observer("cvvdp", ppd=75.4, device="cpu")
+    at_published_ppd = load_observer("cvvdp", ppd=75.4, device="cpu")
     true = load_observer("cvvdp", device="cpu")
-    at_60 = told.difference(images[[1]], images[[0]], ppd=60)
+    at_60 = at_published_ppd.difference(images[[1]], images[[0]], ppd=60)
     np.testing.assert_array_equal(
         at_60, true.difference(images[[1]], images[[0]], ppd=75.4)
     )
     assert at_60 != true.difference(images[[1]], images[[0]], ppd=60)
-    assert told.card.digest != true.card.digest
+    assert at_published_ppd.card.digest != true.card.digest
     with pytest.raises(InputError, match="ppd is 0"):
         load_observer("cvvdp", ppd=0)
     with pytest.raises(InputError, match="up to 10000 cd/m²"):
@@ -232,13 +232,15 @@ def test_published_experiments_tell_a_metric_their_resolution(tmp_path: Path) ->
     assert "ppd" not in observer_for(published, "castlecsf").card.options
     result = pp.run(published, "cvvdp", score_only=True, progress=False)
     assert json.loads(result.attrs["observer_card"])["options"]["ppd"] == 75.4
-    own = load_observer("cvvdp")
+    metric = load_observer("cvvdp")
     with pytest.raises(
         InputError,
         match=r"75.4 pixels per degree, .* load it with ppd=75.4, or with the ppd you",
     ):
-        pp.run(published, own, progress=False)
-    assert observer_for(load_experiment("gabor_achromatic"), "cvvdp").card == own.card
+        pp.run(published, metric, progress=False)
+    assert (
+        observer_for(load_experiment("gabor_achromatic"), "cvvdp").card == metric.card
+    )
 
 
 def test_dim_light_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -258,11 +260,13 @@ def test_dim_light_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
 def test_metric_sees_the_light_of_the_display() -> None:
     display = Display(peak=200.0, black=0.5)
     spec = Gabor(frequency=4, contrast=0.3, luminance=50, radius=0.2, ppd=PPD, size=32)
-    shown = show([spec], display)
-    seen = presented(shown, display, True)
-    np.testing.assert_allclose(seen.planes[..., 0], spec.draw().pixels[None], rtol=1e-5)
-    assert seen.is_grey and seen.rgb.strides[-1] == 0
-    assert presented(shown, display, False) is shown
+    displayed = show([spec], display)
+    light = presented(displayed, display, True)
+    np.testing.assert_allclose(
+        light.planes[..., 0], spec.draw().pixels[None], rtol=1e-5
+    )
+    assert light.is_grey and light.rgb.strides[-1] == 0
+    assert presented(displayed, display, False) is displayed
 
 
 def test_detection_with_a_metric(tmp_path: Path) -> None:
@@ -319,6 +323,6 @@ def test_metric_with_a_wrong_answer_is_told(
 def test_castlecsf_scores_what_can_be_reached(experiment: str, level: str) -> None:
     page = load_experiment(experiment).with_settings({f"levels.{level}.n": 8})
     result = pp.run(page, "castlecsf", score_only=True, progress=False)
-    found = pp.score(result).score.alignment
-    assert found.value is not None
-    assert found.value > found.attainable - 0.002
+    alignment = pp.score(result).score.alignment
+    assert alignment.value is not None
+    assert alignment.value > alignment.attainable - 0.002

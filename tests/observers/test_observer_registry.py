@@ -41,14 +41,14 @@ def test_lists_every_kind_without_loading_anything_heavy() -> None:
         "set(sys.modules); "
         "assert not heavy, heavy"
     )
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
         check=True,
         timeout=1200,
     ).stdout
-    names = told.split("\n")
+    names = output.split("\n")
     for start in (
         "pixels",
         "timm:",
@@ -94,15 +94,15 @@ def test_says_which_weights_are_missing(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("pixel", "did you mean 'pixels'"),
         ("timmm:resnet18", "unknown observer kind 'timmm'; did you mean 'timm'"),
         ("efficientnet_lite0", "did you mean 'packaged:efficientnet_lite0'"),
     ],
 )
-def test_guesses_the_meant_name(name: str, says: str) -> None:
-    with pytest.raises(UnknownNameError, match=says):
+def test_guesses_the_meant_name(name: str, message: str) -> None:
+    with pytest.raises(UnknownNameError, match=message):
         observers.load_observer(name)
 
 
@@ -148,8 +148,10 @@ def test_a_taken_prefix_is_one_line_that_names_the_newcomer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "other_package", type(sys)("other_package"))
-    taken = registry.ObserverKind("pixels", lambda rest: None, "pixels", "an impostor")
-    monkeypatch.setattr(sys.modules["other_package"], "KIND", taken, raising=False)
+    impostor = registry.ObserverKind(
+        "pixels", lambda rest: None, "pixels", "an impostor"
+    )
+    monkeypatch.setattr(sys.modules["other_package"], "KIND", impostor, raising=False)
     _entry_points(monkeypatch, pixels="other_package:KIND")
     assert observers.load_observer("pixels").card.paper is not None
     ours, theirs = observers.list_observers("pixels*")
@@ -195,7 +197,7 @@ def _mean(images: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("thing", "says"),
+    ("thing", "message"),
     [
         (
             _mean,
@@ -212,9 +214,11 @@ def _mean(images: Any) -> Any:
         (3, "3 is a int, and neither the name of an observer nor an observer"),
     ],
 )
-def test_what_is_no_observer_is_told_how_to_become_one(thing: Any, says: str) -> None:
+def test_what_is_no_observer_is_told_how_to_become_one(
+    thing: Any, message: str
+) -> None:
     for take in (observers.as_observer, observers.load_observer):
-        with pytest.raises(InputError, match=says):
+        with pytest.raises(InputError, match=message):
             take(thing)
 
 

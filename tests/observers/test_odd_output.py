@@ -98,10 +98,10 @@ def test_odd_memory_gives_the_same_numbers(
     tmp_path: Path, case: str, batch_size: int
 ) -> None:
     observer = pp.observer(RIGHT[case], name="odd")
-    wanted = angles(tmp_path, pp.observer(plain))
-    assert wanted.min() > 1e-4
+    expected = angles(tmp_path, pp.observer(plain))
+    assert expected.min() > 1e-4
     np.testing.assert_allclose(
-        angles(tmp_path, observer, batch_size), wanted, rtol=1e-6
+        angles(tmp_path, observer, batch_size), expected, rtol=1e-6
     )
 
 
@@ -114,8 +114,8 @@ def test_what_is_no_row_of_numbers_is_refused(tmp_path: Path, case: str) -> None
 
 
 def test_observers_of_packages_are_held_to_the_same(tmp_path: Path) -> None:
-    wanted = angles(tmp_path, pp.observer(plain))
-    np.testing.assert_allclose(angles(tmp_path, ThirdParty(buffered)), wanted)
+    expected = angles(tmp_path, pp.observer(plain))
+    np.testing.assert_allclose(angles(tmp_path, ThirdParty(buffered)), expected)
     for case in ("masked", "complex", "objects"):
         function, words = REFUSED[case]
         with pytest.raises(PsyprobeError, match=words):
@@ -149,16 +149,18 @@ def test_a_module_with_a_static_buffer(tmp_path: Path) -> None:
             self.memory[: len(rows)].copy_(rows)
             return self.memory[: len(rows)]
 
-    wanted = angles(tmp_path, pp.observer(plain))
+    expected = angles(tmp_path, pp.observer(plain))
     module = pp.observer(Static(), device="cpu")
-    np.testing.assert_allclose(angles(tmp_path, module), wanted, rtol=1e-4)
+    np.testing.assert_allclose(angles(tmp_path, module), expected, rtol=1e-4)
     memory = torch.zeros(256, 192)
 
     def tensor(images: FloatArray) -> Any:
         rows = torch.tensor(plain(images))
         return memory[: len(rows)].copy_(rows).requires_grad_(False)
 
-    np.testing.assert_allclose(angles(tmp_path, pp.observer(tensor)), wanted, rtol=1e-4)
+    np.testing.assert_allclose(
+        angles(tmp_path, pp.observer(tensor)), expected, rtol=1e-4
+    )
 
 
 def drifting() -> Callable[..., Any]:

@@ -34,8 +34,8 @@ def _saved(
         "tiny",
         [helper.make_tensor_value_info("image", kind, shape)],
         [
-            helper.make_tensor_value_info(name, kind, each)
-            for name, each in outputs.items()
+            helper.make_tensor_value_info(name, kind, shape)
+            for name, shape in outputs.items()
         ],
         [onnx.numpy_helper.from_array(WEIGHT, "weight")],
     )
@@ -69,18 +69,18 @@ def images() -> FloatArray:
 
 def test_any_tensor_of_the_graph_is_a_layer(onnx_file: Path, drive: FloatArray) -> None:
     observer = load_observer(f"onnx:{onnx_file}", layers=["Relu:0", "conv", "flat"])
-    found = observer.features(drive)
-    assert tuple(found) == observer.card.features == ("Relu:0", "conv", "flat")
+    features = observer.features(drive)
+    assert tuple(features) == observer.card.features == ("Relu:0", "conv", "flat")
     weight = onnx.numpy_helper.to_array(onnx.load(onnx_file).graph.initializer[0])
     patches = drive.reshape(3, 14, 16, 14, 16, 3)
-    wanted = np.einsum("nhywxc,kcyx->nkhw", patches, weight, optimize=True).reshape(
+    expected = np.einsum("nhywxc,kcyx->nkhw", patches, weight, optimize=True).reshape(
         3, -1
     )
     np.testing.assert_allclose(
-        found["conv"], wanted, rtol=0, atol=1e-5 * np.abs(wanted).max()
+        features["conv"], expected, rtol=0, atol=1e-5 * np.abs(expected).max()
     )
-    np.testing.assert_array_equal(found["Relu:0"], np.maximum(found["conv"], 0))
-    np.testing.assert_array_equal(found["flat"], found["Relu:0"])
+    np.testing.assert_array_equal(features["Relu:0"], np.maximum(features["conv"], 0))
+    np.testing.assert_array_equal(features["flat"], features["Relu:0"])
     assert observer.card.input_size is None and observer.card.options == {
         "layout": "NCHW"
     }
@@ -103,12 +103,12 @@ def test_channels_last_and_normalised_whatever_the_batch(
         mean,
         std,
     )
-    found = observer.features(images)
-    wanted = ((images - mean) / std).mean(axis=(1, 2))
-    np.testing.assert_allclose(found["mean"], wanted, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(found["scores"], wanted @ WEIGHT, rtol=0, atol=1e-5)
+    features = observer.features(images)
+    expected = ((images - mean) / std).mean(axis=(1, 2))
+    np.testing.assert_allclose(features["mean"], expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(features["scores"], expected @ WEIGHT, rtol=0, atol=1e-5)
     np.testing.assert_allclose(
-        found["square"], (wanted @ WEIGHT) ** 2, rtol=0, atol=1e-4
+        features["square"], (expected @ WEIGHT) ** 2, rtol=0, atol=1e-4
     )
     raw = load_observer(
         f"onnx:{path}", mean=mean, std=std, input="raw", layers=["mean"]
@@ -134,17 +134,17 @@ def test_the_card_has_the_digest_of_the_file_and_of_those_beside_it(
         and card.weights == f"file {path}"
         and not card.random_weights
     )
-    beside = tmp_path / "beside.onnx"
+    model_path = tmp_path / "beside.onnx"
     onnx.save(
         onnx.load(path),
-        beside,
+        model_path,
         save_as_external_data=True,
         location="weights.bin",
         size_threshold=0,
     )
-    one = load_observer(f"onnx:{beside}")
+    observer = load_observer(f"onnx:{model_path}")
     np.testing.assert_allclose(
-        one.features(np.ones((1, 6, 8, 3), np.float32))["scores"][0],
+        observer.features(np.ones((1, 6, 8, 3), np.float32))["scores"][0],
         WEIGHT.sum(0),
         rtol=1e-5,
     )
@@ -152,7 +152,8 @@ def test_the_card_has_the_digest_of_the_file_and_of_those_beside_it(
     stored[0] ^= 1
     (tmp_path / "weights.bin").write_bytes(stored)
     assert (
-        load_observer(f"onnx:{beside}").card.weights_digest != one.card.weights_digest
+        load_observer(f"onnx:{model_path}").card.weights_digest
+        != observer.card.weights_digest
     )
 
 
@@ -166,9 +167,9 @@ def test_half_precision_in_and_out(tmp_path: Path, images: FloatArray) -> None:
     )
     observer = load_observer(f"onnx:{path}")
     assert observer.card.dtype == "float16"
-    found = observer.features(images)["mean"]
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, images.mean(axis=(1, 2)), rtol=0, atol=2e-3)
+    means = observer.features(images)["mean"]
+    assert means.dtype == np.float32
+    np.testing.assert_allclose(means, images.mean(axis=(1, 2)), rtol=0, atol=2e-3)
 
 
 def test_one_clear_line_for_what_cannot_be_looked_through(
@@ -177,7 +178,7 @@ def test_one_clear_line_for_what_cannot_be_looked_through(
     node = onnx.helper.make_node("Flatten", ["image"], ["flat"])
     flat = {"flat": ["n", "d"]}
     open_layout = _saved(tmp_path / "open.onnx", ["n", "c", "h", "w"], [node], flat)
-    both = _saved(tmp_path / "both.onnx", ["n", 3, 4, 3], [node], flat)
+    ambiguous_path = _saved(tmp_path / "both.onnx", ["n", 3, 4, 3], [node], flat)
     codes = _saved(
         tmp_path / "codes.onnx", ["n", 3, 4, 4], [node], flat, onnx.TensorProto.UINT8
     )
@@ -191,7 +192,7 @@ def test_one_clear_line_for_what_cannot_be_looked_through(
             InputError,
             "takes any x any x any x any, which leaves open where the channels are",
         ),
-        (both, {}, InputError, "give layout=NCHW or NHWC"),
+        (ambiguous_path, {}, InputError, "give layout=NCHW or NHWC"),
         (
             mean,
             {"layout": "NCHW"},
@@ -225,10 +226,13 @@ def test_one_clear_line_for_what_cannot_be_looked_through(
         (broken, {}, InputError, "is no ONNX file"),
         (tmp_path / "none.onnx", {}, WeightsError, "there is no weights file"),
     ]
-    for path, options, error, says in cases:
-        with pytest.raises(error, match=says) as caught:
+    for path, options, error, message in cases:
+        with pytest.raises(error, match=message) as caught:
             load_observer(f"onnx:{path}", **options)
         assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
-    assert load_observer(f"onnx:{both}", layout="NHWC").card.input_size == (3, 4)
+    assert load_observer(f"onnx:{ambiguous_path}", layout="NHWC").card.input_size == (
+        3,
+        4,
+    )
     with pytest.raises(PsyprobeError, match="onnxruntime cannot run it on a batch of"):
         load_observer(f"onnx:{onnx_file}").features(np.zeros((1, 8, 8, 3), np.float32))

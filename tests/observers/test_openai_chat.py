@@ -97,13 +97,13 @@ def inquiries(
 
 
 def all_at_once(
-    observer: AnswerObserver, asked: list[Inquiry], simulated: SimulatedObserver
+    observer: AnswerObserver, inquiries: list[Inquiry], simulated: SimulatedObserver
 ) -> list[Answer]:
     """The answers; checked to be the right ones, each once."""
-    replies = list(ask_all(observer, iter(asked)))
+    replies = list(ask_all(observer, iter(inquiries)))
     assert collections.Counter(
         id(inquiry) for inquiry, _ in replies
-    ) == collections.Counter(map(id, asked))
+    ) == collections.Counter(map(id, inquiries))
     for inquiry, answer in replies:
         assert (
             answer.text
@@ -170,26 +170,26 @@ def test_many_questions_are_under_way_and_few_are_held(
         "encode_png",
         lambda codes, **options: (encoded.append(1), real(codes, **options))[1],
     )
-    drawn = answered = most = under_way = at_once = 0
+    drawn_count = answered = most_held = under_way = at_once = 0
     exchange = Sender._exchange
 
-    async def counted(*asked: Any) -> Any:
+    async def counted(*arguments: Any) -> Any:
         nonlocal under_way, at_once
         under_way += 1
         at_once = max(at_once, under_way)
         try:
-            return await exchange(*asked)
+            return await exchange(*arguments)
         finally:
             under_way -= 1
 
     monkeypatch.setattr(Sender, "_exchange", counted)
 
     def source() -> Iterator[Inquiry]:
-        nonlocal drawn, most
+        nonlocal drawn_count, most_held
         for image in images:
             for i in range(25):
-                drawn += 1
-                most = max(most, drawn - answered)
+                drawn_count += 1
+                most_held = max(most_held, drawn_count - answered)
                 yield Inquiry(f"{PROMPT} {i}", (image,), decoding=SAMPLED)
 
     with (
@@ -198,7 +198,7 @@ def test_many_questions_are_under_way_and_few_are_held(
     ):
         for _ in observer.answers(source()):
             answered += 1
-    assert answered == 200 and most <= 4 * 8 + 1
+    assert answered == 200 and most_held <= 4 * 8 + 1
     # One may be sent a second time beside those that are under way.
     assert 8 <= at_once <= 9
     assert len(encoded) == len(images), "an image was encoded more than once"
@@ -301,10 +301,12 @@ def test_falls_back_to_text_and_tells_so_once(
         OddServer(simulated, behaviour=behaviour) as server,
         client(server, concurrency=8) as observer,
     ):
-        asked = inquiries(images, 30, Decoding(1.0, seed=3))
-        with pytest.warns(ConditionWarning) as told:
-            replies = list(observer.answers(asked))
-        assert sorted(str(each.message).split(" from here on")[0] for each in told) == [
+        pending = inquiries(images, 30, Decoding(1.0, seed=3))
+        with pytest.warns(ConditionWarning) as warned:
+            replies = list(observer.answers(pending))
+        assert sorted(
+            str(warning.message).split(" from here on")[0] for warning in warned
+        ) == [
             f"openai:{MODEL}: logprobs left out",
             f"openai:{MODEL}: seed left out",
         ]
@@ -320,7 +322,7 @@ def test_falls_back_to_text_and_tells_so_once(
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "model", "count", "says"),
+    ("behaviour", "model", "count", "message"),
     [
         (
             Behaviour(key="another"),
@@ -348,14 +350,14 @@ def test_a_clear_end_at_once(
     behaviour: Behaviour,
     model: str,
     count: int,
-    says: str,
+    message: str,
 ) -> None:
     with OddServer(simulated, behaviour=behaviour) as server:
         with OpenAIObserver(model, base_url=server.base_url) as observer:
-            with pytest.raises(PsyprobeError, match=says) as caught:
+            with pytest.raises(PsyprobeError, match=message) as caught:
                 observer.answer(images[:count], PROMPT)
             assert server.counts["refused"] + server.counts["unauthorised"] <= 2
-            with pytest.raises(PsyprobeError, match=says):
+            with pytest.raises(PsyprobeError, match=message):
                 list(observer.answers([Inquiry(PROMPT, tuple(images[:count]))] * 20))
         assert "\n" not in str(caught.value) and "127.0.0.1" not in str(caught.value)
 
@@ -370,13 +372,13 @@ def test_no_more_tokens_are_asked_for_than_a_server_has(
             simulated, behaviour=Behaviour(thinking="tags", most_tokens=8)
         ) as server,
         client(server) as observer,
-        pytest.warns(ConditionWarning, match="kept within 1 and 8") as told,
+        pytest.warns(ConditionWarning, match="kept within 1 and 8") as warned,
     ):
         answer = observer.answer(images[:1], PROMPT, decoding=SAMPLED)
     assert (
         answer.text.startswith("<think>")
         and answer.finish == "length"
-        and len(told) == 1
+        and len(warned) == 1
     )
     assert answer.instead == {"max_tokens": [SAMPLED.max_tokens, 8]}
 
@@ -410,15 +412,17 @@ def test_what_was_answered_is_yielded_before_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(openai_sending, "_PAUSES_AFTER_ANSWERS", (0.01,) * 4)
-    asked = inquiries(images, 16)
+    pending = inquiries(images, 16)
     with OddServer(simulated) as server, client(server, concurrency=1) as observer:
-        got = []
+        answered = []
         with pytest.raises(PsyprobeError, match="refuses the key"):
-            for inquiry, _ in observer.answers(asked):
-                got.append(inquiry)
-                if len(got) == 10:
+            for inquiry, _ in observer.answers(pending):
+                answered.append(inquiry)
+                if len(answered) == 10:
                     server._key = "another key from here on"
-        assert {id(each) for each in asked[:10]} <= {id(each) for each in got}
+        assert {id(inquiry) for inquiry in pending[:10]} <= {
+            id(inquiry) for inquiry in answered
+        }
 
 
 def test_closing_the_generator_takes_back_what_is_under_way(
@@ -446,19 +450,19 @@ def test_threads_may_ask_side_by_side(
         client(server) as observer,
         ThreadPoolExecutor(8) as threads,
     ):
-        asked = inquiries(images, 64)
+        pending = inquiries(images, 64)
         answers = list(
             threads.map(
-                lambda each: observer.answer(
-                    each.images, each.prompt, decoding=SAMPLED
+                lambda inquiry: observer.answer(
+                    inquiry.images, inquiry.prompt, decoding=SAMPLED
                 ),
-                asked,
+                pending,
             )
         )
         assert (
             sum(thread.name == "openai-sender" for thread in threading.enumerate()) == 1
         )
-    for inquiry, answer in zip(asked, answers, strict=True):
+    for inquiry, answer in zip(pending, answers, strict=True):
         assert (
             answer.text
             == simulated.answer(inquiry.images, inquiry.prompt, decoding=SAMPLED).text
@@ -506,16 +510,16 @@ def test_the_key_is_nowhere(
                         ]
                         assert len(answers) == 10
                     except PsyprobeError as error:
-                        told = traceback.TracebackException.from_exception(
+                        trace = traceback.TracebackException.from_exception(
                             error, capture_locals=True
                         )
-                        errors.append("".join(told.format()))
+                        errors.append("".join(trace.format()))
                         assert str(server.port) not in str(error)
-                    shown = (repr(observer), str(observer.card.to_dict()))
+                    texts = (repr(observer), str(observer.card.to_dict()))
                     assert KEY not in str(
-                        (*shown, vars(observer), pickle.dumps(observer))
+                        (*texts, vars(observer), pickle.dumps(observer))
                     )
-                    assert not any(str(server.port) in each for each in shown)
+                    assert not any(str(server.port) in text for text in texts)
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
@@ -572,18 +576,18 @@ def test_one_place_for_loopback_and_another_for_each_server() -> None:
         == place("http://localhost:9000/v1/")
         == place("http://[::1]:1/v1")
     )
-    others = {
+    places = {
         place(None),
         place("https://a.example/v1"),
         place("https://b.example/v1"),
         place("https://a.example/v2"),
     }
-    assert len(others) == 4 and not any("example" in str(each) for each in others)
-    assert place("https://a.example/v1/") in others
+    assert len(places) == 4 and not any("example" in str(address) for address in places)
+    assert place("https://a.example/v1/") in places
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"concurrency": 0}, "concurrency is 0"),
         ({"retries": -1}, "retries is -1"),
@@ -596,8 +600,8 @@ def test_one_place_for_loopback_and_another_for_each_server() -> None:
         ({"key": "sk-1"}, "takes no option 'key'"),
     ],
 )
-def test_one_clear_line(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(InputError, match=says) as caught:
+def test_one_clear_line(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
         load_observer("openai:m", **options)
     assert "secret" not in str(caught.value)
 
@@ -614,10 +618,10 @@ def test_openai_s_own_server_wants_a_key(
 
 def test_a_web_page_is_told_at_once(images: list[FloatArray]) -> None:
     class Page(http.server.BaseHTTPRequestHandler):
-        asked = 0
+        request_count = 0
 
         def do_POST(self) -> None:
-            type(self).asked += 1
+            type(self).request_count += 1
             self.rfile.read(int(self.headers["Content-Length"]))
             body = b"<!doctype html><title>Welcome</title>"
             self.send_response(200)
@@ -644,4 +648,4 @@ def test_a_web_page_is_told_at_once(images: list[FloatArray]) -> None:
             observer.answer(images[:1], "Is there a pattern?")
         server.shutdown()
         thread.join()
-    assert Page.asked == 1
+    assert Page.request_count == 1

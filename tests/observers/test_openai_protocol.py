@@ -1,4 +1,4 @@
-"""What the client side of the protocol reads out of responses of many servers."""
+"""The client side of the protocol reads the responses of many servers."""
 
 from __future__ import annotations
 
@@ -42,16 +42,19 @@ def token(
 
 def test_images_come_before_the_text() -> None:
     images = (np.zeros((1, 1, 3)),) * 2
-    before, asked = messages(
+    before, user_message = messages(
         Inquiry("What?", images, "Be brief."), ["data:1", "data:2"], "high"
     )
     assert before == {"role": "system", "content": "Be brief."}
-    assert [part["type"] for part in asked["content"]] == [
+    assert [part["type"] for part in user_message["content"]] == [
         "image_url",
         "image_url",
         "text",
     ]
-    assert asked["content"][1]["image_url"] == {"url": "data:2", "detail": "high"}
+    assert user_message["content"][1]["image_url"] == {
+        "url": "data:2",
+        "detail": "high",
+    }
     assert len(messages(Inquiry("What?"), [], "low")) == 1
 
 
@@ -191,7 +194,7 @@ def test_messages_of_servers_are_made_harmless(monkeypatch: pytest.MonkeyPatch) 
         "key topsecret, Bearer abc.def, sk-12345 at http://hidden.example/v1 and "
         "https://other.example\n\x1b[31m!"
     )
-    told = str(problem_of_status(400, {"error": {"message": message}}, {}))
+    text = str(problem_of_status(400, {"error": {"message": message}}, {}))
     for hidden in (
         "topsecret",
         "abc.def",
@@ -201,7 +204,7 @@ def test_messages_of_servers_are_made_harmless(monkeypatch: pytest.MonkeyPatch) 
         "\n",
         "\x1b",
     ):
-        assert hidden not in told
+        assert hidden not in text
     assert len(str(problem_of_status(400, "x" * 5000, {}))) < 400
     assert (
         str(

@@ -92,11 +92,13 @@ def _inside(module: Any, images: FloatArray) -> FloatArray:
 
 
 def _equal(name: str, module: Any, images: FloatArray) -> None:
-    wanted = _inside(module, images)
-    found = load_observer(f"packaged:{name}", device="cpu").features(images)[
+    expected = _inside(module, images)
+    embedding = load_observer(f"packaged:{name}", device="cpu").features(images)[
         "embedding"
     ]
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+    np.testing.assert_allclose(
+        embedding, expected, rtol=0, atol=1e-5 * np.abs(expected).max()
+    )
 
 
 def test_augnet_equals_torchvision(drive: FloatArray) -> None:
@@ -146,10 +148,12 @@ def test_saliency_vit_equals_its_onnx_graph(drive: FloatArray) -> None:
     )
     mean, std = np.float32(observer.card.mean), np.float32(observer.card.std)
     prepared = np.ascontiguousarray(((drive - mean) / std).transpose(0, 3, 1, 2))
-    (wanted,) = session.run([normed], {"input_image": prepared})
-    found = observer.features(drive)
-    np.testing.assert_allclose(found["norm"].reshape(wanted.shape), wanted, atol=5e-5)
-    np.testing.assert_allclose(found["embedding"], wanted[:, 0], atol=5e-5)
+    (expected,) = session.run([normed], {"input_image": prepared})
+    features = observer.features(drive)
+    np.testing.assert_allclose(
+        features["norm"].reshape(expected.shape), expected, atol=5e-5
+    )
+    np.testing.assert_allclose(features["embedding"], expected[:, 0], atol=5e-5)
 
 
 def test_the_saliency_vit_is_not_passed_off_as_dinov2() -> None:
@@ -208,11 +212,11 @@ def test_other_weights_than_expected_are_refused(
 def test_says_what_reads_the_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    found = importlib.util.find_spec
+    find_spec = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util,
         "find_spec",
-        lambda name: None if name == "onnx" else found(name),
+        lambda name: None if name == "onnx" else find_spec(name),
     )
     monkeypatch.setattr(
         packaged, "_find", lambda package: tmp_path / "vit_s_focus.onnx"

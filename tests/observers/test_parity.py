@@ -60,8 +60,8 @@ def clip(
     model = open_clip.create_model(name)
     generator = torch.Generator().manual_seed(7)
     with torch.no_grad():
-        for each in model.visual.parameters():
-            each.add_(0.05 * torch.randn(each.shape, generator=generator))
+        for weight in model.visual.parameters():
+            weight.add_(0.05 * torch.randn(weight.shape, generator=generator))
     torch.save(model.state_dict(), path := folder / "clip.pt")
     return (
         name,
@@ -108,7 +108,7 @@ def test_timm(
     state = torch.load(path, weights_only=True)
     module.load_state_dict(checkpoint_filter_fn(state, module), strict=True)
     names = [f"blocks.{number}" for number in range(LAYERS)]
-    asked = [*names, "blocks.1:cls", "blocks.1:patches", "head"]
+    layers = [*names, "blocks.1:cls", "blocks.1:patches", "head"]
     network = observers.Network(
         "timm's",
         module,
@@ -118,22 +118,24 @@ def test_timm(
         std=STD,
         input_size=(SIZE, SIZE),
     )
-    found = observers.NetworkObserver(
-        network, observers.NetworkOptions(layers=asked, device="cpu")
+    features = observers.NetworkObserver(
+        network, observers.NetworkOptions(layers=layers, device="cpu")
     ).features(images)
     for number in range(LAYERS):
         np.testing.assert_allclose(
-            found[f"blocks.{number}"],
+            features[f"blocks.{number}"],
             through_open_clip[f"transformer.resblocks.{number}"],
             **CLOSE,
         )
     for token in ("cls", "patches"):
         np.testing.assert_allclose(
-            found[f"blocks.1:{token}"],
+            features[f"blocks.1:{token}"],
             through_open_clip[f"transformer.resblocks.1:{token}"],
             **CLOSE,
         )
-    np.testing.assert_allclose(found["head"], through_open_clip["embedding"], **CLOSE)
+    np.testing.assert_allclose(
+        features["head"], through_open_clip["embedding"], **CLOSE
+    )
 
 
 def _as_transformers(state: dict[str, Any]) -> dict[str, Any]:
@@ -157,14 +159,14 @@ def _as_transformers(state: dict[str, Any]) -> dict[str, Any]:
             parts = state[f"{theirs}attn.in_proj_{kind}"].chunk(3)
             for part, values in zip(("q_proj", "k_proj", "v_proj"), parts, strict=True):
                 renamed[f"{ours}self_attn.{part}.{kind}"] = values.contiguous()
-            for one, other in (
+            for source, other in (
                 ("attn.out_proj", "self_attn.out_proj"),
                 ("ln_1", "layer_norm1"),
                 ("ln_2", "layer_norm2"),
                 ("mlp.c_fc", "mlp.fc1"),
                 ("mlp.c_proj", "mlp.fc2"),
             ):
-                renamed[f"{ours}{other}.{kind}"] = state[f"{theirs}{one}.{kind}"]
+                renamed[f"{ours}{other}.{kind}"] = state[f"{theirs}{source}.{kind}"]
     return renamed
 
 
@@ -190,28 +192,30 @@ def test_transformers(clip: Any, through_open_clip: Any, images: FloatArray) -> 
     network = observers.Network(
         "transformers'",
         model,
-        lambda shown: model(pixel_values=shown).image_embeds,
+        lambda pixels: model(pixel_values=pixels).image_embeds,
         tokens=(1, 16),
         mean=MEAN,
         std=STD,
         input_size=(SIZE, SIZE),
     )
-    asked = [*names, f"{names[1]}:cls", f"{names[1]}:patches", "embedding"]
-    found = observers.NetworkObserver(
-        network, observers.NetworkOptions(layers=asked, device="cpu")
+    layers = [*names, f"{names[1]}:cls", f"{names[1]}:patches", "embedding"]
+    features = observers.NetworkObserver(
+        network, observers.NetworkOptions(layers=layers, device="cpu")
     ).features(images)
     for number, name in enumerate(names):
         np.testing.assert_allclose(
-            found[name], through_open_clip[f"transformer.resblocks.{number}"], **CLOSE
+            features[name],
+            through_open_clip[f"transformer.resblocks.{number}"],
+            **CLOSE,
         )
     for token in ("cls", "patches"):
         np.testing.assert_allclose(
-            found[f"{names[1]}:{token}"],
+            features[f"{names[1]}:{token}"],
             through_open_clip[f"transformer.resblocks.1:{token}"],
             **CLOSE,
         )
     np.testing.assert_allclose(
-        found["embedding"], through_open_clip["embedding"], **CLOSE
+        features["embedding"], through_open_clip["embedding"], **CLOSE
     )
 
 
@@ -230,12 +234,12 @@ def test_the_other_activation_shows(
     if quick:
         for block in other.transformer.resblocks:
             block.mlp.gelu = torch.nn.GELU()
-    shown = torch.tensor(
+    pixels = torch.tensor(
         ((images - np.float32(MEAN)) / np.float32(STD)).transpose(0, 3, 1, 2).copy()
     )
     with torch.inference_mode():
         assert (
-            np.abs(other(shown).numpy() - through_open_clip["embedding"]).max() > 1e-2
+            np.abs(other(pixels).numpy() - through_open_clip["embedding"]).max() > 1e-2
         )
 
 
@@ -269,27 +273,34 @@ def test_torchvision_timm_and_onnx(tmp_path: Path, images: FloatArray) -> None:
         "device": "cpu",
         "layers": [*nodes, "embedding"],
     }
-    one = observers.load_observer("torchvision:resnet18", **options)
+    torchvisions = observers.load_observer("torchvision:resnet18", **options)
     timms = observers.load_observer("timm:resnet18", **options)
-    assert (one.card.mean, one.card.std) == (timms.card.mean, timms.card.std)
+    assert (torchvisions.card.mean, torchvisions.card.std) == (
+        timms.card.mean,
+        timms.card.std,
+    )
     graph = onnx.load(exported).graph
     names = {
         "embedding": next(
-            each.output[0] for each in graph.node if each.op_type == "Flatten"
+            node.output[0] for node in graph.node if node.op_type == "Flatten"
         )
     }
-    maps = [each.output[0] for each in graph.node if each.op_type == "Relu"]
+    maps = [node.output[0] for node in graph.node if node.op_type == "Relu"]
     names |= {node: maps[4 * number + 4] for number, node in enumerate(nodes)}
     graphs = observers.load_observer(
         f"onnx:{exported}",
-        mean=one.card.mean,
-        std=one.card.std,
+        mean=torchvisions.card.mean,
+        std=torchvisions.card.std,
         layers=list(names.values()),
     )
-    found, theirs, exports = (each.features(images) for each in (one, timms, graphs))
+    expected, theirs, exports = (
+        observer.features(images) for observer in (torchvisions, timms, graphs)
+    )
     for node in (*nodes, "embedding"):
-        scale = np.abs(found[node]).max()
-        np.testing.assert_allclose(theirs[node], found[node], rtol=0, atol=1e-5 * scale)
+        scale = np.abs(expected[node]).max()
         np.testing.assert_allclose(
-            exports[names[node]], found[node], rtol=0, atol=1e-5 * scale
+            theirs[node], expected[node], rtol=0, atol=1e-5 * scale
+        )
+        np.testing.assert_allclose(
+            exports[names[node]], expected[node], rtol=0, atol=1e-5 * scale
         )

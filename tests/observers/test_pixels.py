@@ -33,10 +33,10 @@ def test_one_plane_holds_the_angles_of_three(planes: FloatArray) -> None:
     """Repeating every number three times multiplies lengths and inner products alike, so S_ac
     stays."""
     three = PIXELS.features(np.broadcast_to(planes, (2, 6, 5, 3)))["pixels"]
-    one = PIXELS.features(planes)["pixels"]
-    assert three.shape[1] == 3 * one.shape[1]
+    single = PIXELS.features(planes)["pixels"]
+    assert three.shape[1] == 3 * single.shape[1]
     assert angular_distance(three[0], three[1]) == pytest.approx(
-        angular_distance(one[0], one[1]), abs=1e-15, rel=1e-12
+        angular_distance(single[0], single[1]), abs=1e-15, rel=1e-12
     )
 
 

@@ -52,7 +52,7 @@ def test_an_observer_of_a_card_and_one_method_is_asked_as_all_others(
         def delivered(self, image: Any) -> Any:
             return image
 
-        def answer(self, images: Any, prompt: str, **more: Any) -> Answer:
+        def answer(self, images: Any, prompt: str, **options: Any) -> Answer:
             return Answer("yes")
 
     for stranger in (Mean(), Yes()):
@@ -63,7 +63,7 @@ def test_an_observer_of_a_card_and_one_method_is_asked_as_all_others(
     planned = pp.plan(page, Mean(), store=tmp_path / "runs.sqlite", timed=True)
     result = pp.run(page, Mean(), store=tmp_path / "runs.sqlite", progress=False)
     assert planned.answered == 0 and list(result["layer"].values) == ["mean"]
-    assert [each[1].text for each in ask_all(Yes(), [Inquiry("Is it there?")])] == [
+    assert [reply[1].text for reply in ask_all(Yes(), [Inquiry("Is it there?")])] == [
         "yes"
     ]
     assert expense(Yes(), replace(PACE, cost=None), 10, []).cost == 0

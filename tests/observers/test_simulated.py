@@ -105,8 +105,8 @@ def test_agrees_with_the_oracle_of_matched_stimuli(oracle_data: Path) -> None:
         rows = list(csv.DictReader(file))
     assert len(rows) > 8
     for row in rows:
-        found = float(seen_by.true_sensitivity(noise(float(row["f0_cpd"]), 0.1)))
-        assert found == pytest.approx(
+        sensitivity = float(seen_by.true_sensitivity(noise(float(row["f0_cpd"]), 0.1)))
+        assert sensitivity == pytest.approx(
             float(row["SSO_rms_over_band_no_oblique"]), abs=1e-6
         )
 
@@ -115,11 +115,11 @@ def test_agrees_with_the_oracle_of_matched_stimuli(oracle_data: Path) -> None:
 def test_dither_is_subtracted(frequency: float) -> None:
     seen_by = observer()
     threshold = 1 / float(seen_by.true_sensitivity(noise(frequency, 0.1)))
-    found = [
+    visible_contrasts = [
         seen_by.visible(dithered(noise(frequency, threshold, seed), seed))
         for seed in range(4)
     ]
-    assert np.mean(found) == pytest.approx(1.0, abs=0.03)
+    assert np.mean(visible_contrasts) == pytest.approx(1.0, abs=0.03)
 
 
 def test_a_dithered_blank_is_all_but_invisible() -> None:
@@ -147,7 +147,7 @@ def test_sees_along_one_direction_of_colour(direction: str) -> None:
     seen_by = observer("castlecsf", direction=direction, deg=2.0, luminance=100.0)
     display = Display(peak=400)
 
-    def seen(spec: Any) -> float:
+    def visible_contrast(spec: Any) -> float:
         return seen_by.visible(
             display.encode(spec.draw(dtype="float64"), dtype="float64")
         )
@@ -160,15 +160,15 @@ def test_sees_along_one_direction_of_colour(direction: str) -> None:
     assert float(seen_by.true_sensitivity(waves)) == pytest.approx(
         sensitivity, rel=1e-9
     )
-    assert seen(waves) == pytest.approx(0.05 * sensitivity, rel=1e-4)
-    others = {"achromatic", "red_green", "yellow_violet"} - {direction}
-    assert max(seen(replace(waves, direction=other)) for other in others) < 1e-4 * seen(
-        waves
-    )
+    assert visible_contrast(waves) == pytest.approx(0.05 * sensitivity, rel=1e-4)
+    directions = {"achromatic", "red_green", "yellow_violet"} - {direction}
+    assert max(
+        visible_contrast(replace(waves, direction=other)) for other in directions
+    ) < 1e-4 * visible_contrast(waves)
     assert (
         max(
             float(seen_by.true_sensitivity(replace(waves, direction=other)))
-            for other in others
+            for other in directions
         )
         < 1e-9
     )
@@ -186,18 +186,18 @@ def test_sees_along_one_direction_of_colour(direction: str) -> None:
 
 
 def test_the_image_is_the_same_however_it_comes() -> None:
-    seen_by, again = observer(logit_sd=1.0), observer(logit_sd=1.0)
+    seen_by, twin = observer(logit_sd=1.0), observer(logit_sd=1.0)
     image = dithered(noise(4.0, 0.005))
     for other in (
         (decode_png(png_bytes(image)).astype(np.float32) / np.float32(255)),
         (np.rint(image * 255) / 255).astype(np.float64),
     ):
-        assert seen_by.answer([image], PROMPT, decoding=SAMPLED) == again.answer(
+        assert seen_by.answer([image], PROMPT, decoding=SAMPLED) == twin.answer(
             [other], PROMPT, decoding=SAMPLED
         )
     grey = np.rint(drive(noise(4.0, 0.05))[..., :1] * 255) / 255
     view = np.broadcast_to(grey, (256, 256, 3))
-    assert seen_by.answer([view], PROMPT) == again.answer([view.copy()], PROMPT)
+    assert seen_by.answer([view], PROMPT) == twin.answer([view.copy()], PROMPT)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -219,7 +219,7 @@ def test_probability_is_the_psychometric_function(
 def test_widths_are_from_5_to_95_percent() -> None:
     for function in FUNCTIONS:
         x = np.linspace(-2, 2, 4001)
-        p = np.array([psychometric(each, 0.8, function) for each in x])
+        p = np.array([psychometric(level, 0.8, function) for level in x])
         assert np.interp(0.95, p, x) - np.interp(0.05, p, x) == pytest.approx(
             0.8, abs=1e-3
         )
@@ -230,12 +230,12 @@ def test_words_are_drawn_with_that_probability() -> None:
     seen_by = observer()
     image = at_threshold(seen_by, 10**0.1)
     p = seen_by.probability([image], PROMPT)
-    said = [
+    is_yes = [
         seen_by.answer([image], f"{PROMPT} {i}", decoding=SAMPLED).text[0].lower()
         == "y"
         for i in range(1500)
     ]
-    assert np.mean(said) == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 1500))
+    assert np.mean(is_yes) == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 1500))
     seeds = [
         seen_by.answer([image], PROMPT, decoding=Decoding(1.0, seed=i)).text[0].lower()
         == "y"
@@ -248,10 +248,10 @@ def test_temperature(blank: FloatArray) -> None:
     seen_by, always = observer(), observer(text="greedy")
     image = at_threshold(seen_by, 10**0.1)
 
-    def rate(asked: SimulatedObserver, temperature: float) -> float:
+    def rate(observer: SimulatedObserver, temperature: float) -> float:
         decoding = Decoding(temperature)
         texts = [
-            asked.answer([image], f"{PROMPT} {i}", decoding=decoding).text
+            observer.answer([image], f"{PROMPT} {i}", decoding=decoding).text
             for i in range(400)
         ]
         return float(np.mean([text[0].lower() == "y" for text in texts]))
@@ -280,7 +280,7 @@ def test_first_tokens_hold_the_probability(blank: FloatArray) -> None:
             math.exp(value) for _, value in answer.first_tokens
         ) == pytest.approx(1)
         assert list(answer.first_tokens) == sorted(
-            answer.first_tokens, key=lambda each: -each[1]
+            answer.first_tokens, key=lambda item: -item[1]
         )
     assert (
         seen_by.answer([blank], PROMPT, decoding=Decoding(logprobs=False)).first_tokens
@@ -372,11 +372,13 @@ def test_chooses_between_two_images(blank: FloatArray) -> None:
     assert seen_by.answer([blank, plain], question).text.lower().startswith("second")
     assert seen_by.probability([blank, blank], question) == pytest.approx(0.5)
     weak = at_threshold(seen_by)
-    both = (
+    probabilities = (
         seen_by.probability([weak, blank], question),
         seen_by.probability([blank, weak], question),
     )
-    assert both[0] == pytest.approx(0.75, abs=5e-3) and sum(both) == pytest.approx(1)
+    assert probabilities[0] == pytest.approx(0.75, abs=5e-3) and sum(
+        probabilities
+    ) == pytest.approx(1)
     assert observer(yes_bias=0.2).probability(
         [blank, blank], question
     ) == pytest.approx(0.6)
@@ -436,8 +438,13 @@ def test_names_one_of_four_directions(
         listed = dict(
             seen_by.answer([image], prompt.full, words=prompt.words).first_tokens or ()
         )
-        found = {each: math.exp(listed[each.capitalize()]) for each in prompt.words}
-        return {each: chance / sum(found.values()) for each, chance in found.items()}
+        chance_by_word = {
+            word: math.exp(listed[word.capitalize()]) for word in prompt.words
+        }
+        return {
+            word: chance / sum(chance_by_word.values())
+            for word, chance in chance_by_word.items()
+        }
 
     assert set(prompt.words) == {"vertical", "horizontal", "rising", "falling"}
     plain = drive(replace(stripes, contrast=30 * threshold))
@@ -464,28 +471,28 @@ def test_answers_every_prompt_in_its_words_and_polarity(
             if "first" in prompt.yes
             else ([plain], [blank])
         )
-        for images, seen in zip(pictures, (True, False), strict=True):
+        for images, is_visible in zip(pictures, (True, False), strict=True):
             word = (
                 seen_by.answer(images, prompt.full)
                 .text.rstrip(".")
                 .split(",")[0]
                 .casefold()
             )
-            expected = prompt.yes if seen == (prompt.polarity > 0) else prompt.no
+            expected = prompt.yes if is_visible == (prompt.polarity > 0) else prompt.no
             assert word in expected, prompt
 
 
-@pytest.mark.parametrize("asked", [PROMPT, REVERSED])
-def test_its_words_are_read_as_they_are_meant(asked: str, blank: FloatArray) -> None:
+@pytest.mark.parametrize("prompt", [PROMPT, REVERSED])
+def test_its_words_are_read_as_they_are_meant(prompt: str, blank: FloatArray) -> None:
     seen_by = observer(refusal=0.1, unparsed=0.1)
-    polarity = 1 if asked == PROMPT else -1
-    found = set()
+    polarity = 1 if prompt == PROMPT else -1
+    readings = set()
     for i in range(200):
-        answer = seen_by.answer([blank], f"{asked} {i}", decoding=SAMPLED)
-        found.add(read_reply(answer.text, polarity=polarity))
+        answer = seen_by.answer([blank], f"{prompt} {i}", decoding=SAMPLED)
+        readings.add(read_reply(answer.text, polarity=polarity))
         token = read_first_token(answer.first_tokens, answer.complete)
         assert token is not None and not token.censored
-    assert found == {"no" if polarity > 0 else "yes", "refusal", "invalid"}
+    assert readings == {"no" if polarity > 0 else "yes", "refusal", "invalid"}
 
 
 def test_long_answers_are_cut(blank: FloatArray) -> None:
@@ -515,7 +522,7 @@ def test_what_is_true_of_it_is_on_its_card() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "error", "says"),
+    ("name", "options", "error", "message"),
     [
         ("watson-mallo", {}, UnknownNameError, "did you mean 'watson-malo'"),
         ("flat", {"guess": 1.5}, InputError, "guess is 1.5; give a rate from 0"),
@@ -537,23 +544,23 @@ def test_what_is_true_of_it_is_on_its_card() -> None:
     ],
 )
 def test_one_clear_line(
-    name: str, options: dict[str, Any], error: type[Exception], says: str
+    name: str, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=says) as caught:
+    with pytest.raises(error, match=message) as caught:
         observer(name, **options)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("image", "says"),
+    ("image", "message"),
     [
         (np.zeros((8, 8), np.float32), "shape"),
         (np.zeros((8, 8, 3), np.uint8), "uint8"),
         (np.full((8, 8, 3), np.nan, np.float32), "NaN"),
     ],
 )
-def test_refuses_what_is_no_image(image: Any, says: str) -> None:
-    with pytest.raises(InputError, match=says):
+def test_refuses_what_is_no_image(image: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         observer().visible(image)
 
 

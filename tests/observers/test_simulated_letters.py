@@ -101,13 +101,13 @@ def test_half_are_seen_at_the_threshold_and_the_others_guessed(
 
 
 def test_planted_acuity_comes_back_by_identify() -> None:
-    found = []
+    log_errors = []
     for seed in range(2):
         page = load_experiment("letter_acuity").with_settings({"asking.seed": seed})
         observer = reader(letter_px=11.0, seed=seed)
         csf = chat_csf(pp.run(page, observer, progress=False))
-        found.append(np.log10(float(csf["threshold"].squeeze()) * 120 / 11))
-    assert np.sqrt(np.mean(np.square(found))) < 0.06
+        log_errors.append(np.log10(float(csf["threshold"].squeeze()) * 120 / 11))
+    assert np.sqrt(np.mean(np.square(log_errors))) < 0.06
 
 
 def test_planted_bias_and_similarity_come_back_by_identify() -> None:
@@ -124,20 +124,20 @@ def test_planted_bias_and_similarity_come_back_by_identify() -> None:
     confusions = count_confusions(pp.run(page, planted, progress=False))
     bias, low, _ = bias_intervals(confusions, confidence=0.95)
     assert bias[2] > 1.5 * max(bias[:2]) and low[2] > 1 / 3
-    shown, named, _ = confusions.largest(1)[0]
-    assert {shown, named} == {"C", "O"}
+    stimulus, response, _ = confusions.largest(1)[0]
+    assert {stimulus, response} == {"C", "O"}
 
 
 def test_it_answers_behind_a_server_as_in_process() -> None:
     observer = reader(letter_px=10.0)
     image = dithered(letter("S", 10)).astype(np.float32)
     decoding = Decoding(logprobs=True)
-    own = observer.answer([image], PROMPT, decoding=decoding)
+    answer = observer.answer([image], PROMPT, decoding=decoding)
     with SimulatedServer(observer) as server:
         served = load_observer(f"openai:{server.model}", base_url=server.base_url)
         other = served.answer([image], PROMPT, decoding=decoding)  # type: ignore[attr-defined]
-    assert own.text == other.text and own.first_tokens and other.first_tokens
-    assert other.first_tokens[:3] == own.first_tokens[:3]
+    assert answer.text == other.text and answer.first_tokens and other.first_tokens
+    assert other.first_tokens[:3] == answer.first_tokens[:3]
     assert observer.card.name == server.model == "simulated:letters"
 
 

@@ -90,7 +90,7 @@ def test_answers_as_the_observer_does(observer: SimulatedObserver) -> None:
         assert choice["finish_reason"] == expected.finish
         listed = choice["logprobs"]["content"][0]["top_logprobs"]
         assert expected.first_tokens is not None
-        assert [(each["token"], each["logprob"]) for each in listed] == list(
+        assert [(entry["token"], entry["logprob"]) for entry in listed] == list(
             expected.first_tokens[:5]
         )
         assert bytes(listed[0]["bytes"]).decode() == listed[0]["token"]
@@ -106,7 +106,7 @@ def test_the_openai_client_understands_it(observer: SimulatedObserver) -> None:
         SimulatedServer(observer) as server,
         openai.OpenAI(base_url=server.base_url, api_key="any") as client,
     ):
-        assert [each.id for each in client.models.list()] == [MODEL]
+        assert [model.id for model in client.models.list()] == [MODEL]
         reply = client.chat.completions.create(
             **question(logprobs=True, top_logprobs=20)
         )
@@ -117,7 +117,7 @@ def test_the_openai_client_understands_it(observer: SimulatedObserver) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "status", "says"),
+    ("value", "status", "message"),
     [
         (b"{", 400, "Invalid JSON"),
         ([], 400, "an object"),
@@ -150,11 +150,13 @@ def test_the_openai_client_understands_it(observer: SimulatedObserver) -> None:
     ],
 )
 def test_refuses_in_the_protocol_s_own_form(
-    observer: SimulatedObserver, value: Any, status: int, says: str
+    observer: SimulatedObserver, value: Any, status: int, message: str
 ) -> None:
     with SimulatedServer(observer) as server:
-        found, reply, _ = send(server, value)
-        assert (found, says in reply["error"]["message"]) == (status, True), reply
+        reply_status, reply, _ = send(server, value)
+        assert (reply_status, message in reply["error"]["message"]) == (status, True), (
+            reply
+        )
         assert server.counts == {"refused": 1}
 
 
@@ -211,22 +213,22 @@ def test_asks_for_its_key(observer: SimulatedObserver) -> None:
 
 
 def test_refuses_or_leaves_out_log_probabilities(observer: SimulatedObserver) -> None:
-    asked = question(logprobs=True, top_logprobs=5)
+    request = question(logprobs=True, top_logprobs=5)
     with SimulatedServer(observer, logprobs="refused") as server:
-        status, reply, _ = send(server, asked)
+        status, reply, _ = send(server, request)
         assert (status, reply["error"]["param"]) == (400, "logprobs")
         assert send(server, question())[0] == 200
     with SimulatedServer(observer, logprobs="absent") as server:
-        assert send(server, asked)[1]["choices"][0]["logprobs"] is None
+        assert send(server, request)[1]["choices"][0]["logprobs"] is None
 
 
 def test_faults_come_at_their_rates_and_in_their_order() -> None:
     faults = Faults(
         overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.01, seed=3
     )
-    draws, again = faults.draws(), faults.draws()
-    found = [next(draws) for _ in range(20000)]
-    assert found == [next(again) for _ in range(20000)]
+    draws, second_draws = faults.draws(), faults.draws()
+    kinds = [next(draws) for _ in range(20000)]
+    assert kinds == [next(second_draws) for _ in range(20000)]
     for kind, share in {
         "overload": 0.1,
         "error": 0.05,
@@ -235,7 +237,7 @@ def test_faults_come_at_their_rates_and_in_their_order() -> None:
         "reset": 0.01,
         "": 0.81,
     }.items():
-        assert found.count(kind) / 20000 == pytest.approx(
+        assert kinds.count(kind) / 20000 == pytest.approx(
             share, abs=4 * np.sqrt(share / 20000)
         )
 
@@ -278,7 +280,7 @@ def test_takes_its_time(observer: SimulatedObserver) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: Faults(overload=-0.1), "give 0 to below 1"),
         (lambda: Faults(overload=0.5, error=0.5), "leaves no answer"),
@@ -291,8 +293,8 @@ def test_takes_its_time(observer: SimulatedObserver) -> None:
         ),
     ],
 )
-def test_one_clear_line(make: Any, says: str) -> None:
-    with pytest.raises(InputError, match=says):
+def test_one_clear_line(make: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         make()
 
 
@@ -336,7 +338,7 @@ def test_the_command_serves_until_it_is_told_to_end(ending: signal.Signals) -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         (["watson"], "did you mean 'watson-malo'"),
         (["flat", "--set", "guess"], "write --set NAME=VALUE"),
@@ -347,8 +349,8 @@ def test_the_command_serves_until_it_is_told_to_end(ending: signal.Signals) -> N
     ],
 )
 def test_the_command_ends_with_one_line(
-    options: list[str], says: str, capsys: pytest.CaptureFixture[str]
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["serve-simulated", "--port", "0", *options]) == 2
     error = capsys.readouterr().err
-    assert says in error and error.count("\n") == 1
+    assert message in error and error.count("\n") == 1

@@ -29,7 +29,7 @@ def read(reader: Any, letter: str, height: float) -> str:
 
 @needs_tesseract
 def test_letters_are_read_as_the_reference_says() -> None:
-    """On mid-grey O and R vanish at 24 px, and H of 48 px comes out as "KH"."""
+    """O and R vanish on mid-grey at 24 px, and H of 48 px comes out as "KH"."""
     reader = load_observer("reader:tesseract")
     card = reader.card
     if card.options["version"] != "5.3.0":
@@ -38,8 +38,8 @@ def test_letters_are_read_as_the_reference_says() -> None:
     assert (
         card.weights_digest[:8] == "7d4322bd" and card.weights_digest[-7:] == "27170b2"
     )
-    named = {letter: read(reader, letter, 24) for letter in SLOAN}
-    assert named == {**{letter: letter for letter in SLOAN}, "O": "", "R": ""}
+    readings = {letter: read(reader, letter, 24) for letter in SLOAN}
+    assert readings == {**{letter: letter for letter in SLOAN}, "O": "", "R": ""}
     assert read(reader, "H", 48) == "K"
 
 

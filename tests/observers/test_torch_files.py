@@ -23,31 +23,35 @@ def test_torchscript_is_run_as_it_is(torchscript_file: Path, drive: FloatArray) 
         warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
         module = torch.jit.load(str(torchscript_file))
     with torch.inference_mode():
-        wanted = (
+        expected = (
             module(torch.tensor(drive.transpose(0, 3, 1, 2).copy())).flatten(1).numpy()
         )
-    np.testing.assert_array_equal(observer.features(drive)["output"], wanted)
+    np.testing.assert_array_equal(observer.features(drive)["output"], expected)
 
 
 def test_own_normalisation(torchscript_file: Path, drive: FloatArray) -> None:
     mean, std = (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)
-    own = load_observer(f"torch:{torchscript_file}", mean=mean, std=std, device="cpu")
+    observer = load_observer(
+        f"torch:{torchscript_file}", mean=mean, std=std, device="cpu"
+    )
     plain = load_observer(f"torch:{torchscript_file}", input="raw", device="cpu")
-    assert (own.card.mean, own.card.std) == (mean, std)
+    assert (observer.card.mean, observer.card.std) == (mean, std)
     prepared = (drive - np.float32(mean)) / np.float32(std)
     np.testing.assert_allclose(
-        own.features(drive)["output"], plain.features(prepared)["output"], atol=1e-5
+        observer.features(drive)["output"],
+        plain.features(prepared)["output"],
+        atol=1e-5,
     )
 
 
 def test_python_file_shows_its_layers(python_file: Path, drive: FloatArray) -> None:
     observer = load_observer(f"torch:{python_file}:build", layers="all", device="cpu")
     assert observer.card.features == ("0", "1", "2", "output")
-    found = observer.features(drive)
-    assert (found["0"] < 0).any() and (found["1"] >= 0).all(), (
+    features = observer.features(drive)
+    assert (features["0"] < 0).any() and (features["1"] >= 0).all(), (
         "layer 0 was kept before layer 1 worked in place"
     )
-    np.testing.assert_array_equal(found["2"], found["output"])
+    np.testing.assert_array_equal(features["2"], features["output"])
 
 
 def test_digest_changes_with_the_file(python_file: Path, tmp_path: Path) -> None:
@@ -61,7 +65,7 @@ def test_digest_changes_with_the_file(python_file: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("suffix", "error", "says"),
+    ("suffix", "error", "message"),
     [
         (
             ":missing",
@@ -77,9 +81,9 @@ def test_digest_changes_with_the_file(python_file: Path, tmp_path: Path) -> None
     ],
 )
 def test_python_file_errors(
-    python_file: Path, suffix: str, error: type[Exception], says: str
+    python_file: Path, suffix: str, error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=message):
         load_observer(f"torch:{python_file}{suffix}")
 
 
@@ -123,26 +127,28 @@ def test_a_function_is_an_observer(drive: FloatArray, grey_drive: FloatArray) ->
 def test_a_function_may_name_several_features_and_return_tensors(
     drive: FloatArray,
 ) -> None:
-    def both(images: FloatArray) -> dict[str, Any]:
+    def colours(images: FloatArray) -> dict[str, Any]:
         return {
             "mean": images.mean(axis=(1, 2)),
             "max": torch.tensor(images).amax(dim=(1, 2)),
         }
 
-    observer = pp.observer(both, name="colours", version="2", features=("max", "mean"))
-    found = observer.features(drive)
-    assert list(found) == ["max", "mean"]
-    np.testing.assert_array_equal(found["max"], drive.max(axis=(1, 2)))
+    observer = pp.observer(
+        colours, name="colours", version="2", features=("max", "mean")
+    )
+    features = observer.features(drive)
+    assert list(features) == ["max", "mean"]
+    np.testing.assert_array_equal(features["max"], drive.max(axis=(1, 2)))
     assert (
         observer.card.digest
         != pp.observer(
-            both, name="colours", version="3", features=("max", "mean")
+            colours, name="colours", version="3", features=("max", "mean")
         ).card.digest
     )
 
 
 @pytest.mark.parametrize(
-    ("returned", "error", "says"),
+    ("returned", "error", "message"),
     [
         (
             np.zeros((2, 3)),
@@ -159,7 +165,7 @@ def test_a_function_may_name_several_features_and_return_tensors(
     ],
 )
 def test_a_function_is_held_to_its_card(
-    returned: Any, error: type[Exception], says: str, drive: FloatArray
+    returned: Any, error: type[Exception], message: str, drive: FloatArray
 ) -> None:
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=message):
         pp.observer(lambda images: returned, name="odd").features(drive)

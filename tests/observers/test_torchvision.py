@@ -51,14 +51,14 @@ def test_the_embedding_is_what_the_last_layer_gets(
     layer = module.get_submodule(last)
     embedding = torch.tensor(observer.features(drive[:1])["embedding"])
     with torch.inference_mode():
-        wanted = module(_prepared(observer, drive[:1]))
+        expected = module(_prepared(observer, drive[:1]))
         if isinstance(layer, torch.nn.Conv2d):
             maps = embedding.reshape(1, layer.in_channels, 13, 13)
-            found = torch.relu(layer(maps)).mean((2, 3))
+            logits = torch.relu(layer(maps)).mean((2, 3))
         else:
-            found = layer(embedding)
+            logits = layer(embedding)
     np.testing.assert_allclose(
-        found, wanted, rtol=0, atol=1e-5 * float(wanted.abs().max())
+        logits, expected, rtol=0, atol=1e-5 * float(expected.abs().max())
     )
 
 
@@ -68,29 +68,32 @@ def test_layers_are_the_nodes_of_the_graph(drive: FloatArray) -> None:
         "torchvision:resnet18", random_weights=True, device="cpu", layers=names
     )
     assert observer.card.features == tuple(names)
-    found = observer.features(drive[:1])
-    np.testing.assert_array_equal(found["flatten"], found["embedding"])
+    features = observer.features(drive[:1])
+    np.testing.assert_array_equal(features["flatten"], features["embedding"])
     with network.seeded():
         module = models.resnet18().eval()
     with torch.inference_mode():
         first = torch.relu(module.bn1(module.conv1(_prepared(observer, drive[:1]))))
         np.testing.assert_allclose(
-            found["relu"], first.flatten(1), rtol=0, atol=1e-5 * float(first.max())
+            features["relu"], first.flatten(1), rtol=0, atol=1e-5 * float(first.max())
         )
         before = module.maxpool(first)
         block = module.layer1[0]
-        added = before + block.bn2(
+        block_sum = before + block.bn2(
             block.conv2(torch.relu(block.bn1(block.conv1(before))))
         )
         np.testing.assert_allclose(
-            found["layer1.0.add"],
-            added.flatten(1),
+            features["layer1.0.add"],
+            block_sum.flatten(1),
             rtol=0,
-            atol=1e-5 * float(added.abs().max()),
+            atol=1e-5 * float(block_sum.abs().max()),
         )
         second = module.layer2(module.layer1(before))
         np.testing.assert_allclose(
-            found["layer2"], second.flatten(1), rtol=0, atol=1e-5 * float(second.max())
+            features["layer2"],
+            second.flatten(1),
+            rtol=0,
+            atol=1e-5 * float(second.max()),
         )
 
 
@@ -100,21 +103,25 @@ def test_nothing_works_in_place(name: str) -> None:
     module = load_observer(
         f"torchvision:{name}", random_weights=True, device="cpu"
     )._module
-    assert not any(getattr(each, "inplace", False) for each in module.modules())
+    assert not any(getattr(layer, "inplace", False) for layer in module.modules())
     assert "inplace=True" not in module.code and "inplace = True" not in module.code
 
 
 def test_size_and_normalisation_are_those_of_the_weights() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        shown = models.get_model_weights("efficientnet_b1")[
+        transform = models.get_model_weights("efficientnet_b1")[
             "IMAGENET1K_V2"
         ].transforms()
     card = load_observer(
         "torchvision:efficientnet_b1.IMAGENET1K_V2", random_weights=True, device="cpu"
     ).card
-    assert card.input_size == (shown.crop_size[0], shown.crop_size[0]) == (240, 240)
-    assert (list(card.mean), list(card.std)) == (shown.mean, shown.std)
+    assert (
+        card.input_size
+        == (transform.crop_size[0], transform.crop_size[0])
+        == (240, 240)
+    )
+    assert (list(card.mean), list(card.std)) == (transform.mean, transform.std)
     assert load_observer(
         "torchvision:inception_v3", random_weights=True, device="cpu"
     ).card.input_size == (299, 299)
@@ -133,9 +140,11 @@ def test_weights_from_a_file(tmp_path: Path, drive: FloatArray) -> None:
     assert observer.card.weights == f"file {path}" and not observer.card.random_weights
     assert observer.card.weights_digest == network.state_digest(module.state_dict())
     with torch.inference_mode():
-        wanted = module.features(_prepared(observer, drive)).flatten(1).numpy()
-    found = observer.features(drive)["features.12.cat"]
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+        expected = module.features(_prepared(observer, drive)).flatten(1).numpy()
+    features = observer.features(drive)["features.12.cat"]
+    np.testing.assert_allclose(
+        features, expected, rtol=0, atol=1e-5 * np.abs(expected).max()
+    )
     torch.save({"weight": torch.zeros(3)}, other := tmp_path / "other.pth")
     with pytest.raises(
         InputError, match=r"other\.pth' does not hold its weights"
@@ -161,10 +170,10 @@ def test_cached_weights_need_no_network(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
-    said: list[Any] = []
+    requests: list[Any] = []
 
     def unreachable(request: Any, timeout: float) -> Any:
-        said.append((request.full_url, request.method, timeout))
+        requests.append((request.full_url, request.method, timeout))
         raise OSError("no network")
 
     monkeypatch.setattr("urllib.request.urlopen", unreachable)
@@ -173,7 +182,7 @@ def test_cached_weights_need_no_network(
         match=r"no weights .*resnet18-f37072fd.pth, and https://.* cannot be reached",
     ):
         load_observer("torchvision:resnet18")
-    ((url, method, timeout),) = said
+    ((url, method, timeout),) = requests
     assert (
         url.endswith("/resnet18-f37072fd.pth")
         and method == "HEAD"
@@ -184,7 +193,7 @@ def test_cached_weights_need_no_network(
     torchvision_models._check_reached(
         "torchvision:resnet18", models.ResNet18_Weights.DEFAULT
     )
-    assert len(said) == 1
+    assert len(requests) == 1
 
 
 def test_tokens_of_a_vision_transformer(drive: FloatArray) -> None:
@@ -198,13 +207,13 @@ def test_tokens_of_a_vision_transformer(drive: FloatArray) -> None:
     observer = load_observer(
         "torchvision:vit_b_32", random_weights=True, device="cpu", layers=names
     )
-    found = observer.features(drive[:1])
-    assert found["encoder.ln:patches"].shape == (1, 49 * 768)
-    np.testing.assert_array_equal(found["encoder.ln:cls"], found["embedding"])
+    features = observer.features(drive[:1])
+    assert features["encoder.ln:patches"].shape == (1, 49 * 768)
+    np.testing.assert_array_equal(features["encoder.ln:cls"], features["embedding"])
     with network.seeded():
         module = models.vit_b_32().eval()
     with torch.inference_mode():
         logits = module(_prepared(observer, drive[:1]))
         np.testing.assert_allclose(
-            module.heads(torch.tensor(found["embedding"])), logits, rtol=0, atol=1e-4
+            module.heads(torch.tensor(features["embedding"])), logits, rtol=0, atol=1e-4
         )

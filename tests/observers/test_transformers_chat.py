@@ -81,17 +81,18 @@ def words_of(answer: Answer) -> list[tuple[str, float]]:
     )
 
 
-def assert_same_words(found: Sequence[Answer], wanted: Sequence[Answer]) -> None:
-    for one, other in zip(found, wanted, strict=True):
-        assert [token for token, _ in words_of(one)] == [
+def assert_same_words(answers: Sequence[Answer], expected: Sequence[Answer]) -> None:
+    for answer, other in zip(answers, expected, strict=True):
+        assert [token for token, _ in words_of(answer)] == [
             token for token, _ in words_of(other)
         ]
         values = [
-            np.array([value for _, value in words_of(each)]) for each in (one, other)
+            np.array([value for _, value in words_of(reply)])
+            for reply in (answer, other)
         ]
         np.testing.assert_allclose(*values, rtol=0, atol=2e-5)
-        assert one.text == other.text
-        assert (one.tokens_in, one.tokens_out, one.finish) == (
+        assert answer.text == other.text
+        assert (answer.tokens_in, answer.tokens_out, answer.finish) == (
             other.tokens_in,
             other.tokens_out,
             other.finish,
@@ -102,8 +103,8 @@ ONE_STEP = Decoding(max_tokens=1)
 
 
 def in_order(observer: TransformersChat, inquiries: Sequence[Inquiry]) -> list[Answer]:
-    found = {id(inquiry): answer for inquiry, answer in observer.answers(inquiries)}
-    return [found[id(inquiry)] for inquiry in inquiries]
+    answers = {id(inquiry): answer for inquiry, answer in observer.answers(inquiries)}
+    return [answers[id(inquiry)] for inquiry in inquiries]
 
 
 def test_declares_and_keeps_the_protocol(observer: TransformersChat) -> None:
@@ -142,26 +143,26 @@ def test_first_tokens_are_those_of_a_plain_pass(
         text = processor.apply_chat_template(
             [{"role": "user", "content": content}], add_generation_prompt=True
         )
-    whole = (
+    options = (
         {"do_image_splitting": False, "do_resize": False} if family == "smolvlm" else {}
     )
     drive = torch.tensor(image, dtype=torch.float32).permute(2, 0, 1)
     inputs = processor(
-        images=[drive], text=text, return_tensors="pt", do_rescale=False, **whole
+        images=[drive], text=text, return_tensors="pt", do_rescale=False, **options
     )
     if family == "blip2_t5":
         inputs["decoder_input_ids"] = torch.zeros((1, 1), dtype=torch.long)
     with torch.no_grad():
-        wanted = torch.log_softmax(model(**inputs).logits[0, -1].double(), -1).numpy()
+        expected = torch.log_softmax(model(**inputs).logits[0, -1].double(), -1).numpy()
     answer = observer.answer([image], PROMPTS[0], decoding=ONE_STEP)
     assert answer.first_tokens is not None
     assert answer.tokens_in == inputs["input_ids"].shape[1]
-    best = np.sort(wanted)[::-1][:20]
+    best = np.sort(expected)[::-1][:20]
     np.testing.assert_allclose(
         [value for _, value in answer.first_tokens[:20]], best, rtol=0, atol=2e-5
     )
     spelled = {
-        token: wanted[number]
+        token: expected[number]
         for token, number in processor.tokenizer.get_vocab().items()
         if processor.tokenizer.decode([number]).strip().lower() in ("yes", "no")
     }
@@ -185,11 +186,11 @@ def test_a_batch_is_a_loop_and_sharing_an_image_changes_nothing(
         for prompt in PROMPTS
     ]
     alone = [
-        observer.answer(each.images, each.prompt, decoding=decoding)
-        for each in inquiries
+        observer.answer(inquiry.images, inquiry.prompt, decoding=decoding)
+        for inquiry in inquiries
     ]
     assert_same_words(in_order(observer, inquiries), alone)
-    answers = {words_of(each)[0][1] for each in alone}
+    answers = {words_of(answer)[0][1] for answer in alone}
     assert len(answers) == len(alone), (
         "each image and each prompt has an answer of its own"
     )
@@ -225,25 +226,26 @@ def test_what_the_network_gets_is_what_delivered_tells(
     (image,) = images_for(observer)
     caught = []
     first = next(
-        each
-        for each in observer._model.modules()
-        if isinstance(each, (torch.nn.Conv2d, torch.nn.Conv3d))
+        module
+        for module in observer._model.modules()
+        if isinstance(module, (torch.nn.Conv2d, torch.nn.Conv3d))
     )
     hook = first.register_forward_hook(
         lambda module, inputs, output: caught.append(inputs[0])
     )
     observer.answer([image], PROMPTS[0], decoding=ONE_STEP)
     hook.remove()
-    seen = caught[0].double().numpy()
+    network_input = caught[0].double().numpy()
     mean, std = np.array(observer.card.mean), np.array(observer.card.std)
     if (
-        seen.ndim == 5
+        network_input.ndim == 5
     ):  # patches of two equal frames; whichever their order, the pixels are the same
-        seen = seen[:, :, 0]
+        network_input = network_input[:, :, 0]
     assert (
-        seen.shape[0] * seen.shape[2] * seen.shape[3] == image.shape[0] * image.shape[1]
+        network_input.shape[0] * network_input.shape[2] * network_input.shape[3]
+        == image.shape[0] * image.shape[1]
     )
-    pixels = seen.transpose(0, 2, 3, 1).reshape(-1, 3) * std + mean
+    pixels = network_input.transpose(0, 2, 3, 1).reshape(-1, 3) * std + mean
     for channel in range(3):
         np.testing.assert_allclose(
             np.sort(pixels[:, channel]), np.sort(image[..., channel].ravel()), atol=5e-7
@@ -282,19 +284,19 @@ def test_greedy_text_and_its_end(observer: TransformersChat) -> None:
         ).first_tokens
         is None
     )
-    both = in_order(
+    answers = in_order(
         observer,
         [
             Inquiry(PROMPTS[1], tuple(images), decoding=Decoding(max_tokens=number))
             for number in (1, 4)
         ],
     )
-    assert_same_words(both, [short, long])
+    assert_same_words(answers, [short, long])
 
 
 def test_draws_follow_their_seed_and_nothing_else(observer: TransformersChat) -> None:
     images = images_for(observer)
-    drawn = [
+    inquiries = [
         Inquiry(
             PROMPTS[0],
             tuple(images),
@@ -302,24 +304,27 @@ def test_draws_follow_their_seed_and_nothing_else(observer: TransformersChat) ->
         )
         for seed in (1, 2, 1, 3)
     ]
-    found = in_order(observer, drawn)
-    assert found[0].text == found[2].text and len({each.text for each in found}) == 3
+    answers = in_order(observer, inquiries)
     assert (
-        observer.answer(images, PROMPTS[0], decoding=drawn[3].decoding).text
-        == found[3].text
+        answers[0].text == answers[2].text
+        and len({answer.text for answer in answers}) == 3
+    )
+    assert (
+        observer.answer(images, PROMPTS[0], decoding=inquiries[3].decoding).text
+        == answers[3].text
     )
 
 
 def test_draws_have_the_probabilities_that_the_temperature_gives() -> None:
     logits = torch.tensor([1.0, 0.0, -0.5, 2.0])
-    wanted = torch.softmax(logits / 0.5, -1).numpy()
+    expected = torch.softmax(logits / 0.5, -1).numpy()
     noise = Noise(
         [Decoding(temperature=0.5, seed=seed) for seed in range(4000)] + [Decoding()]
     )
-    drawn = noise(None, logits.repeat(4001, 1)).argmax(-1).numpy()
-    found = np.bincount(drawn[:-1], minlength=4) / 4000
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=4 * np.sqrt(0.25 / 4000))
-    assert drawn[-1] == 3, "without a temperature the likeliest"
+    tokens = noise(None, logits.repeat(4001, 1)).argmax(-1).numpy()
+    shares = np.bincount(tokens[:-1], minlength=4) / 4000
+    np.testing.assert_allclose(shares, expected, rtol=0, atol=4 * np.sqrt(0.25 / 4000))
+    assert tokens[-1] == 3, "without a temperature the likeliest"
 
 
 def test_several_images_where_the_model_takes_them(observer: TransformersChat) -> None:
@@ -330,22 +335,22 @@ def test_several_images_where_the_model_takes_them(observer: TransformersChat) -
         ):
             observer.answer(images, PROMPTS[0], decoding=ONE_STEP)
         return
-    both, one = (
+    of_two, of_single = (
         observer.answer(images[:count], PROMPTS[0], decoding=ONE_STEP)
         for count in (2, 1)
     )
     assert (
-        both.tokens_in is not None
-        and one.tokens_in is not None
-        and both.tokens_in > one.tokens_in + 3
+        of_two.tokens_in is not None
+        and of_single.tokens_in is not None
+        and of_two.tokens_in > of_single.tokens_in + 3
     )
     assert words_of(
         observer.answer(images[::-1], PROMPTS[0], decoding=ONE_STEP)
-    ) != words_of(both)
+    ) != words_of(of_two)
     inquiries = [
         Inquiry(prompt, tuple(images), decoding=ONE_STEP) for prompt in PROMPTS
     ]
-    assert_same_words(in_order(observer, inquiries)[:1], [both])
+    assert_same_words(in_order(observer, inquiries)[:1], [of_two])
 
 
 def test_system_instructions(observer: TransformersChat) -> None:
@@ -356,14 +361,14 @@ def test_system_instructions(observer: TransformersChat) -> None:
                 images, PROMPTS[0], system="Answer truly.", decoding=ONE_STEP
             )
         return
-    plain, told = (
+    plain, instructed = (
         observer.answer(images, PROMPTS[0], system=system, decoding=ONE_STEP)
         for system in ("", "Answer truly.")
     )
     assert (
         plain.tokens_in is not None
-        and told.tokens_in is not None
-        and told.tokens_in > plain.tokens_in
+        and instructed.tokens_in is not None
+        and instructed.tokens_in > plain.tokens_in
     )
 
 
@@ -394,7 +399,7 @@ def test_other_words(observer: TransformersChat) -> None:
 def test_a_template_for_models_without_one(
     chat_folders: Folders, observers: dict[str, TransformersChat]
 ) -> None:
-    asked = load_observer(
+    with_template = load_observer(
         f"transformers:{chat_folders('blip2')}",
         device="cpu",
         template="Question: {prompt} Answer:",
@@ -402,21 +407,25 @@ def test_a_template_for_models_without_one(
     )
     plain = observers["blip2"]
     images = images_for(plain)
-    wanted = plain.answer(images, f"Question: {PROMPTS[0]} Answer:", decoding=ONE_STEP)
-    assert_same_words([asked.answer(images, PROMPTS[0], decoding=ONE_STEP)], [wanted])
-    assert asked.card.digest != plain.card.digest
+    expected = plain.answer(
+        images, f"Question: {PROMPTS[0]} Answer:", decoding=ONE_STEP
+    )
+    assert_same_words(
+        [with_template.answer(images, PROMPTS[0], decoding=ONE_STEP)], [expected]
+    )
+    assert with_template.card.digest != plain.card.digest
 
 
 def test_random_weights_on_request(chat_folders: Folders) -> None:
     name = f"transformers:{chat_folders('llava')}"
     state = torch.get_rng_state()
-    once, again = (
+    first, second = (
         load_observer(name, random_weights=True, device="cpu") for _ in range(2)
     )
     assert torch.equal(torch.get_rng_state(), state)
-    assert once.card == again.card and once.card.random_weights
+    assert first.card == second.card and first.card.random_weights
     assert (
-        once.card.weights_digest
+        first.card.weights_digest
         != load_observer(name, device="cpu").card.weights_digest
     )
 
@@ -428,10 +437,10 @@ def test_shorter_formats_round_the_pixels_and_say_so(chat_folders: Folders) -> N
     (image,) = images_for(observer)
     assert observer.card.dtype == "bfloat16"
     assert 1e-4 < np.abs(observer.delivered(image) - image).max() < 1e-2
-    found = in_order(
+    answers = in_order(
         observer, [Inquiry(prompt, (image,), decoding=ONE_STEP) for prompt in PROMPTS]
     )
-    assert all(words_of(each) for each in found)
+    assert all(words_of(answer) for answer in answers)
 
 
 def test_another_native_size(chat_folders: Folders) -> None:
@@ -472,7 +481,7 @@ def test_a_processor_that_wants_codes_gets_codes(
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "error", "says"),
+    ("name", "options", "error", "message"),
     [
         ("transformers:/nowhere/at/all", {}, WeightsError, "there is no folder"),
         (
@@ -501,11 +510,11 @@ def test_one_clear_line(
     name: str,
     options: dict[str, Any],
     error: type[Exception],
-    says: str,
+    message: str,
     chat_folders: Folders,
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(error, match=says) as caught:
+    with pytest.raises(error, match=message) as caught:
         load_observer(
             name.format(empty=tmp_path, llava=chat_folders("llava")), **options
         )

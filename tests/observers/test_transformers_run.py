@@ -64,20 +64,27 @@ def test_asked_in_words_and_by_its_eye(
     chat = pp.load_observer(f"transformers:{chat_folders(family)}", device="cpu")
     eye = pp.load_observer(f"transformers_vision:{chat_folders(family)}", device="cpu")
 
-    asked = trials(pp.run(str(tmp_path / "asked.toml"), chat))
-    assert asked.attrs["random_weights"] == 1
-    shown = asked.where(asked["catch"] == 0, drop=True)
-    assert set(shown["frequency"].values) == {1, 4} and (shown["was_shown"] == 1).all()
-    np.testing.assert_allclose(
-        shown["delivered_contrast"], shown["contrast"], rtol=1e-5
+    word_trials = trials(pp.run(str(tmp_path / "asked.toml"), chat))
+    assert word_trials.attrs["random_weights"] == 1
+    signal_trials = word_trials.where(word_trials["catch"] == 0, drop=True)
+    assert (
+        set(signal_trials["frequency"].values) == {1, 4}
+        and (signal_trials["was_shown"] == 1).all()
     )
-    assert np.isfinite(asked["p_yes"]).all() and (asked["tokens_in"] > 0).all()
-    by_image = shown.to_dataframe().groupby(["frequency", "contrast"])["p_yes"].mean()
+    np.testing.assert_allclose(
+        signal_trials["delivered_contrast"], signal_trials["contrast"], rtol=1e-5
+    )
+    assert (
+        np.isfinite(word_trials["p_yes"]).all() and (word_trials["tokens_in"] > 0).all()
+    )
+    by_image = (
+        signal_trials.to_dataframe().groupby(["frequency", "contrast"])["p_yes"].mean()
+    )
     assert by_image.nunique() == 4, "each image has an answer of its own"
 
-    seen = pp.run(str(tmp_path / "seen.toml"), eye)
-    assert seen.attrs["random_weights"] == 1
-    grid = seen["response_angular"].squeeze()
+    tower_result = pp.run(str(tmp_path / "seen.toml"), eye)
+    assert tower_result.attrs["random_weights"] == 1
+    grid = tower_result["response_angular"].squeeze()
     assert (grid.isel(contrast=1) > 10 * grid.isel(contrast=0)).all() and (
         grid > 0
     ).all()

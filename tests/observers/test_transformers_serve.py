@@ -84,10 +84,10 @@ def served(
                 ).close()
                 break
             except (urllib.error.URLError, OSError):
-                told = (folder / "log.txt").read_text()[-2000:]
-                assert server.poll() is None, f"the server ended: {told}"
+                log_text = (folder / "log.txt").read_text()[-2000:]
+                assert server.poll() is None, f"the server ended: {log_text}"
                 assert time.monotonic() < end, (
-                    f"the server is not up after {PATIENCE} s: {told}"
+                    f"the server is not up after {PATIENCE} s: {log_text}"
                 )
                 time.sleep(0.2)
         yield f"http://127.0.0.1:{port}/v1", folder / "pixels.npy"
@@ -99,27 +99,27 @@ def test_the_served_model_is_the_one_in_process(
 ) -> None:
     url, pixels = served
     name = str(chat_folders("llava"))
-    here = load_observer(f"transformers:{name}", device="cpu")
+    local = load_observer(f"transformers:{name}", device="cpu")
     rng = np.random.default_rng(7)
     decoding = Decoding(max_tokens=6)
     texts = set()
-    with load_observer(f"openai:{name}", base_url=url, timeout=120.0) as there:
+    with load_observer(f"openai:{name}", base_url=url, timeout=120.0) as remote:
         for prompt in (
             "Is there a pattern visible in the image?",
             "Can you see a texture?",
         ):
-            image = rng.integers(0, 256, (*here.card.input_size, 3)) / 255
+            image = rng.integers(0, 256, (*local.card.input_size, 3)) / 255
             near, far = (
-                each.answer([image], prompt, decoding=decoding)
-                for each in (here, there)
+                observer.answer([image], prompt, decoding=decoding)
+                for observer in (local, remote)
             )
             assert far.text == near.text
             assert (far.tokens_in, far.tokens_out) == (near.tokens_in, near.tokens_out)
             assert near.first_tokens is not None and far.first_tokens is None
             texts.add(far.text)
-            seen = (
-                np.load(pixels)[0].transpose(1, 2, 0) * np.array(here.card.std)
-                + here.card.mean
+            network_input = (
+                np.load(pixels)[0].transpose(1, 2, 0) * np.array(local.card.std)
+                + local.card.mean
             )
-            np.testing.assert_allclose(seen, image, rtol=0, atol=5e-7)
+            np.testing.assert_allclose(network_input, image, rtol=0, atol=5e-7)
     assert len(texts) == 2

@@ -41,14 +41,14 @@ def test_features_of_a_batch_are_those_of_each_image(
     has = ("projector", "projector_mean") if family != "instructblip" else ()
     assert observer.card.features == (*has, "tower", "tower_mean")
     images = 0.9 * np.random.default_rng(3).random((2, *observer.card.input_size, 3))
-    found = observer.features(images)
-    assert tuple(found) == observer.card.features
-    for name, rows in found.items():
+    features = observer.features(images)
+    assert tuple(features) == observer.card.features
+    for name, rows in features.items():
         assert rows.shape[0] == 2 and rows.ndim == 2 and rows.dtype == np.float32
         assert not np.array_equal(rows[0], rows[1])
         np.testing.assert_array_equal(observer.features(images[1:])[name][0], rows[1])
     step = observer.features(images + 1e-5)
-    assert all(not np.array_equal(step[name], found[name]) for name in found), (
+    assert all(not np.array_equal(step[name], features[name]) for name in features), (
         "less than a code is seen"
     )
 
@@ -71,7 +71,7 @@ def test_the_projector_is_what_the_language_model_gets(
         else chat._model.model.language_model
     )
     layer = next(
-        each for name, each in text.named_modules() if name.endswith("layers.0")
+        module for name, module in text.named_modules() if name.endswith("layers.0")
     )
     hook = layer.register_forward_pre_hook(
         lambda module, inputs: caught.append(inputs[0][0])
@@ -79,7 +79,7 @@ def test_the_projector_is_what_the_language_model_gets(
     chat.answer([image], "Is there a pattern?")
     hook.remove()
     tokens = eye.features(image[None])["projector"].reshape(-1, 32)
-    given = caught[0].numpy()
+    network_input = caught[0].numpy()
     if (
         family == "blip2"
     ):  # OPT adds its positions before its first layer: compare up to what all images share
@@ -90,9 +90,9 @@ def test_the_projector_is_what_the_language_model_gets(
         )
         chat.answer([other], "Is there a pattern?")
         hook.remove()
-        given = given - caught[0].numpy()
+        network_input = network_input - caught[0].numpy()
         tokens = tokens - eye.features(other[None])["projector"].reshape(-1, 32)
-    distance = np.abs(given[:, None] - tokens[None]).max(-1).min(0)
+    distance = np.abs(network_input[:, None] - tokens[None]).max(-1).min(0)
     np.testing.assert_allclose(distance, 0, atol=1e-5)
 
 

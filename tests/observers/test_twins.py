@@ -135,10 +135,10 @@ ASKED: dict[str, tuple[str, dict[str, Any], str]] = {
 def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Install a package with all twins."""
     site = tmp_path / "site"
-    about = site / "twins-1.0.dist-info"
-    about.mkdir(parents=True)
+    dist_info = site / "twins-1.0.dist-info"
+    dist_info.mkdir(parents=True)
     (site / "twin_kinds.py").write_text(TWIN_KINDS, encoding="utf-8")
-    (about / "METADATA").write_text(
+    (dist_info / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: twins\nVersion: 1.0\n"
     )
     lines = [
@@ -152,7 +152,7 @@ def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         f"twinof{prefix} = twin_kinds:{prefix.replace(':', '__')}\n" for prefix in KINDS
     )
     points = f"[psyprobe.probes]\n{probes}[psyprobe.observers]\n{kinds}"
-    (about / "entry_points.txt").write_text(points, encoding="utf-8")
+    (dist_info / "entry_points.txt").write_text(points, encoding="utf-8")
     monkeypatch.syspath_prepend(site)
 
 
@@ -180,9 +180,9 @@ def check_alike(result: xr.Dataset, twin: xr.Dataset, folder: Path) -> None:
         assert attributes(twin[name].attrs) == attributes(variable.attrs)
     scores, twin_scores = score_layers(result), score_layers(twin)
     assert twin_scores
-    for one, other in zip(scores, twin_scores, strict=True):
-        assert plain(json.dumps(other.to_dict())) == plain(json.dumps(one.to_dict()))
-        assert plain(other.to_frame().to_csv()) == plain(one.to_frame().to_csv())
+    for score, other in zip(scores, twin_scores, strict=True):
+        assert plain(json.dumps(other.to_dict())) == plain(json.dumps(score.to_dict()))
+        assert plain(other.to_frame().to_csv()) == plain(score.to_frame().to_csv())
     for format in FORMATS:
         assert plain(score_table(twin_scores, format)) == plain(
             score_table(scores, format)
@@ -190,7 +190,8 @@ def check_alike(result: xr.Dataset, twin: xr.Dataset, folder: Path) -> None:
     assert _scoreboard(twin_scores) == _scoreboard(scores)
     assert _parts(twin) == _parts(result)
     pages = [
-        pp.report([one], folder / name) for name, one in (("a", result), ("b", twin))
+        pp.report([single_result], folder / name)
+        for name, single_result in (("a", result), ("b", twin))
     ]
     page, twin_page = (plain(path.read_text(encoding="utf-8")) for path in pages)
     assert twin_page == page
@@ -458,9 +459,11 @@ def test_a_kind_is_listed_and_takes_options_as_its_twin_does(prefix: str) -> Non
     rows, twin_rows = (
         list_observers(f"{name}*") for name in (prefix, f"twinof{prefix}")
     )
-    own = [row for row in rows if kind_of(row) == prefix]
+    own_rows = [row for row in rows if kind_of(row) == prefix]
     theirs = [row for row in twin_rows if kind_of(row) == f"twinof{prefix}"]
-    assert [replace(row, name=plain(row.name)) for row in theirs] == own and own
+    assert [
+        replace(row, name=plain(row.name)) for row in theirs
+    ] == own_rows and own_rows
     for option in ("layers", "input", "device", "dtype", "weights", "seed", "base_url"):
         assert takes_option(f"twinof{prefix}:x", option) == takes_option(
             f"{prefix}:x", option

@@ -31,7 +31,7 @@ class KitModel:
 
     def __init__(self, reply: Any = "Yes, there is.") -> None:
         self.reply = reply
-        self.seen: list[list[dict[str, Any]]] = []
+        self.messages: list[list[dict[str, Any]]] = []
         self.paths: list[Path] = []
 
     def generate(
@@ -50,10 +50,10 @@ class KitModel:
         self.paths = [
             Path(item["value"]) for item in message if item["type"] == "image"
         ]
-        read = [decode_png(path.read_bytes()) for path in self.paths]
+        images = [decode_png(path.read_bytes()) for path in self.paths]
         texts = [item["value"] for item in message if item["type"] == "text"]
-        self.seen.append(
-            [{"codes": codes} for codes in read] + [{"text": text} for text in texts]
+        self.messages.append(
+            [{"codes": codes} for codes in images] + [{"text": text} for text in texts]
         )
         return self.reply
 
@@ -68,7 +68,7 @@ def test_images_and_words_arrive_as_they_are() -> None:
         None,
         "VLMEvalKit",
     )
-    first, second, text = model.seen[0]
+    first, second, text = model.messages[0]
     np.testing.assert_array_equal(first["codes"] / 255, IMAGE)
     np.testing.assert_array_equal(second["codes"] / 255, IMAGE[::-1])
     assert text["text"] == PROMPT
@@ -105,7 +105,7 @@ def test_a_system_instruction_as_text_on_request() -> None:
     VLMEvalKitObserver(model, "kit", system=True).answer(
         [IMAGE], PROMPT, system="Be brief."
     )
-    assert model.seen[0][-1]["text"] == f"Be brief.\n{PROMPT}"
+    assert model.messages[0][-1]["text"] == f"Be brief.\n{PROMPT}"
 
 
 @pytest.mark.parametrize("reply", [KitModel.fail_msg, None, 3])

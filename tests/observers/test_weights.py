@@ -50,11 +50,11 @@ def test_absent_weights_are_one_line_and_no_address_is_looked_up(
     with pytest.raises(WeightsError) as caught:
         load_observer(name)
     assert not looked_up
-    said = str(caught.value)
-    assert said.startswith(
+    text = str(caught.value)
+    assert text.startswith(
         f"{name}: no weights in the cache {tmp_path}, and the model hub cannot be reached"
     )
-    assert "weights=FILE" in said and "\n" not in said
+    assert "weights=FILE" in text and "\n" not in text
     assert constants.HF_HUB_OFFLINE is False, "the library's switch was not put back"
 
 
@@ -77,10 +77,10 @@ def test_cached_weights_need_no_network(tmp_path: Path) -> None:
 def test_a_hub_switched_off_is_not_asked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def asked() -> bool:
+    def fail() -> bool:
         raise AssertionError("the hub was asked")
 
-    monkeypatch.setattr(network, "_hub_answers", asked)
+    monkeypatch.setattr(network, "_hub_answers", fail)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(WeightsError, match=r"switched off \(HF_HUB_OFFLINE\)"):
@@ -105,14 +105,14 @@ def test_weights_from_a_file(tmp_path: Path, drive: FloatArray) -> None:
     mean, std = np.float32(observer.card.mean), np.float32(observer.card.std)
     prepared = torch.tensor(((drive - mean) / std).transpose(0, 3, 1, 2).copy())
     with torch.inference_mode():
-        wanted = module.forward_head(
+        expected = module.forward_head(
             module.forward_features(prepared), pre_logits=True
         ).numpy()
     np.testing.assert_allclose(
         observer.features(drive)["embedding"],
-        wanted,
+        expected,
         rtol=0,
-        atol=2e-6 * np.abs(wanted).max(),
+        atol=2e-6 * np.abs(expected).max(),
     )
 
 
@@ -140,14 +140,14 @@ def test_clip_weights_from_a_file(
         "open_clip:tiny-ViT", weights=path, input="raw", device="cpu"
     )
     with torch.inference_mode():
-        wanted = model.encode_image(
+        expected = model.encode_image(
             torch.tensor(drive.transpose(0, 3, 1, 2).copy())
         ).numpy()
     np.testing.assert_allclose(
         observer.features(drive)["embedding"],
-        wanted,
+        expected,
         rtol=0,
-        atol=2e-6 * np.abs(wanted).max(),
+        atol=2e-6 * np.abs(expected).max(),
     )
 
 
@@ -173,20 +173,20 @@ def test_quickgelu_follows_the_tag(tag: str) -> None:
     open_clip = pytest.importorskip(
         "open_clip", reason="the encoders extra is not installed"
     )
-    told = bool(open_clip.get_pretrained_cfg("ViT-B-32", tag).get("quick_gelu"))
-    assert told == (tag != "laion2b_s34b_b79k")
+    is_quick = bool(open_clip.get_pretrained_cfg("ViT-B-32", tag).get("quick_gelu"))
+    assert is_quick == (tag != "laion2b_s34b_b79k")
     observer = load_observer(
         f"open_clip:ViT-B-32/{tag}", random_weights=True, device="cpu"
     )
-    assert observer.card.options == {"quick_gelu": told}
+    assert observer.card.options == {"quick_gelu": is_quick}
     activation = observer._network.module.transformer.resblocks[0].mlp.gelu
-    assert (type(activation).__name__ == "QuickGELU") == told
+    assert (type(activation).__name__ == "QuickGELU") == is_quick
 
 
 def test_digest_tells_weights_apart() -> None:
     state = {"a": torch.zeros(2, 3), "b": torch.tensor(1)}
-    same = {"b": torch.tensor(1), "a": torch.zeros(3, 2).T}
-    assert network.state_digest(state) == network.state_digest(same)
+    reordered = {"b": torch.tensor(1), "a": torch.zeros(3, 2).T}
+    assert network.state_digest(state) == network.state_digest(reordered)
     for other in (
         {"a": torch.zeros(3, 2), "b": torch.tensor(1)},
         {"a": torch.zeros(2, 3), "b": torch.tensor(1.0)},

@@ -49,10 +49,10 @@ def test_tower_and_words_of_one_tiny_model_in_one_figure(tmp_path: Path) -> None
     chat = pp.load_observer(f"transformers:{folder}", random_weights=True)
     assert chat.card.input_size == eye.card.input_size == (56, 56)
 
-    seen = pp.run(tmp_path / "eye.toml", eye, progress=False)
-    criterion = float(np.median(select(seen).grid))
+    tower_result = pp.run(tmp_path / "eye.toml", eye, progress=False)
+    criterion = float(np.median(select(tower_result).grid))
 
-    def says(images: list[Any], prompt: str) -> Any:
+    def answer(images: list[Any], prompt: str) -> Any:
         pair = np.stack([images[0], np.full_like(images[0], images[0].mean())]).astype(
             np.float32
         )
@@ -62,18 +62,18 @@ def test_tower_and_words_of_one_tiny_model_in_one_figure(tmp_path: Path) -> None
         first = {"Yes": -np.logaddexp(0, -logit), "No": -np.logaddexp(0, logit)}
         return max(first, key=first.__getitem__), first
 
-    mouth = pp.observer(says, name="says what the tower sees", input_size=56)
-    asked = trials(pp.run(tmp_path / "words.toml", mouth, progress=False))
-    found = bridge(asked, seen)
+    mouth = pp.observer(answer, name="says what the tower sees", input_size=56)
+    word_trials = trials(pp.run(tmp_path / "words.toml", mouth, progress=False))
+    bridged = bridge(word_trials, tower_result)
     # Samples of noise differ between the two runs, and little else does.
-    assert found.rmse < 0.1 and found.shape_rmse < 0.1
-    assert abs(np.log10(found.level / criterion)) < 0.3
-    _, labels = plot_bridge(asked, seen).get_legend_handles_labels()
+    assert bridged.rmse < 0.1 and bridged.shape_rmse < 0.1
+    assert abs(np.log10(bridged.level / criterion)) < 0.3
+    _, labels = plot_bridge(word_trials, tower_result).get_legend_handles_labels()
     assert any("vision tower" in label for label in labels)
     # The model's own words are asked about the same images, unrounded, whatever it may say of them.
-    own = trials(pp.run(tmp_path / "words.toml", chat, progress=False))
-    np.testing.assert_array_equal(own["image_seed"], asked["image_seed"])
+    chat_trials = trials(pp.run(tmp_path / "words.toml", chat, progress=False))
+    np.testing.assert_array_equal(chat_trials["image_seed"], word_trials["image_seed"])
     np.testing.assert_allclose(
-        own["delivered_contrast"], asked["delivered_contrast"], rtol=1e-5
+        chat_trials["delivered_contrast"], word_trials["delivered_contrast"], rtol=1e-5
     )
-    assert np.isfinite(own["p_yes"]).all()
+    assert np.isfinite(chat_trials["p_yes"]).all()

@@ -25,21 +25,23 @@ def row_means(images: FloatArray, power: int = 1) -> FloatArray:
     return images.mean(axis=2) ** power
 
 
-def says(images: list[FloatArray], question: str) -> str:
+def shout(images: list[FloatArray], question: str) -> str:
     return question.upper()
 
 
 def test_the_ability_follows_from_the_parameters() -> None:
-    metric, encoder, chat = (pp.observer(each) for each in (darker, row_means, says))
+    metric, encoder, chat = (
+        pp.observer(function) for function in (darker, row_means, shout)
+    )
     assert (
         isinstance(metric, DifferenceObserver) and metric.card.ability == "difference"
     )
     assert isinstance(encoder, FeatureObserver) and encoder.card.ability == "features"
     assert isinstance(chat, AnswerObserver) and chat.card.ability == "answer"
-    assert [each.card.name for each in (metric, encoder, chat)] == [
+    assert [observer.card.name for observer in (metric, encoder, chat)] == [
         "darker",
         "row_means",
-        "says",
+        "shout",
     ]
     assert chat.answer([], "why?").text == "WHY?"
     np.testing.assert_array_equal(
@@ -65,7 +67,7 @@ def test_the_ability_can_be_stated() -> None:
     with pytest.raises(
         UnknownNameError, match="unknown ability 'answers'; did you mean 'answer'"
     ):
-        pp.observer(says, ability="answers")  # type: ignore[arg-type]
+        pp.observer(shout, ability="answers")  # type: ignore[arg-type]
 
 
 def test_a_function_may_return_formats_that_numpy_does_not_know() -> None:
@@ -86,10 +88,10 @@ def test_a_function_may_return_formats_that_numpy_does_not_know() -> None:
 
 
 def test_a_metric_is_told_the_geometry_and_held_to_one_number_a_pair() -> None:
-    found = pp.observer(
+    resolutions = pp.observer(
         lambda test, reference, ppd: np.full(len(test), ppd), name="ppd"
     ).difference(LIGHT, LIGHT, ppd=60.0)
-    assert found.tolist() == [60, 60, 60]
+    assert resolutions.tolist() == [60, 60, 60]
     with pytest.raises(
         InputError, match=r"returned shape \(\) and format float64 for 3 pairs"
     ):
@@ -105,7 +107,7 @@ def test_a_metric_is_told_the_geometry_and_held_to_one_number_a_pair() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (
             lambda: pp.observer(lambda images: images),
@@ -125,7 +127,7 @@ def test_a_metric_is_told_the_geometry_and_held_to_one_number_a_pair() -> None:
             "<class 'dict'> is no torch module and no function",
         ),
         (
-            lambda: pp.observer(says, mean=(0, 0, 0)),
+            lambda: pp.observer(shout, mean=(0, 0, 0)),
             "with the ability 'answer' takes no option 'mean'; it takes bits",
         ),
         (
@@ -134,8 +136,8 @@ def test_a_metric_is_told_the_geometry_and_held_to_one_number_a_pair() -> None:
         ),
     ],
 )
-def test_one_clear_line(make: Any, says: str) -> None:
-    with pytest.raises(InputError, match=says) as caught:
+def test_one_clear_line(make: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
 
@@ -144,9 +146,9 @@ def test_one_clear_line(make: Any, says: str) -> None:
 def test_questions_hold_drive_alone(wrong: float) -> None:
     with pytest.raises(
         InputError,
-        match=f"says takes display drive from 0 to 1 and was given {wrong:g}",
+        match=f"shout takes display drive from 0 to 1 and was given {wrong:g}",
     ):
-        pp.observer(says).answer([np.full((4, 4, 3), wrong)], "?")
+        pp.observer(shout).answer([np.full((4, 4, 3), wrong)], "?")
 
 
 def test_a_function_takes_drive_of_an_extended_display_and_no_codes() -> None:
@@ -172,9 +174,9 @@ def test_a_torch_module_is_an_observer() -> None:
         ("output",),
     )
     with torch.inference_mode():
-        wanted = module(torch.tensor(drive.transpose(0, 3, 1, 2).copy())).numpy()
-    np.testing.assert_array_equal(plain.features(drive)["output"], wanted)
-    own = pp.observer(
+        expected = module(torch.tensor(drive.transpose(0, 3, 1, 2).copy())).numpy()
+    np.testing.assert_array_equal(plain.features(drive)["output"], expected)
+    observer = pp.observer(
         module,
         name="mine",
         mean=[0.5] * 3,
@@ -183,12 +185,17 @@ def test_a_torch_module_is_an_observer() -> None:
         layers="all",
         device="cpu",
     )
-    assert own.card.features == ("0", "1", "2", "output") and own.card.input_size == (
+    assert observer.card.features == (
+        "0",
+        "1",
+        "2",
+        "output",
+    ) and observer.card.input_size == (
         16,
         16,
     )
     np.testing.assert_allclose(
-        own.features(drive)["output"],
+        observer.features(drive)["output"],
         pp.observer(module, input="raw").features(drive * 2 - 1)["output"],
         atol=1e-6,
     )
@@ -203,17 +210,17 @@ def test_modules_are_told_apart_by_their_weights_their_layers_and_their_version(
     None
 ):
     torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
-    made = [
+    modules = [
         torch.nn.Sequential(pool(2))
         for pool in (torch.nn.AvgPool2d, torch.nn.MaxPool2d)
     ]
     torch.manual_seed(1)
-    made += [torch.nn.Sequential(torch.nn.Conv2d(3, 1, 1)) for _ in range(2)]
-    digests = {pp.observer(module).card.digest for module in made} | {
-        pp.observer(made[0], version="2").card.digest
+    modules += [torch.nn.Sequential(torch.nn.Conv2d(3, 1, 1)) for _ in range(2)]
+    digests = {pp.observer(module).card.digest for module in modules} | {
+        pp.observer(modules[0], version="2").card.digest
     }
     assert len(digests) == 5
-    assert pp.observer(made[0]).card.digest == pp.observer(made[0]).card.digest
+    assert pp.observer(modules[0]).card.digest == pp.observer(modules[0]).card.digest
 
 
 def test_a_metric_of_ones_own_runs_an_experiment() -> None:

@@ -329,10 +329,14 @@ def instructblip(folder: Path) -> Path:
     )
     from transformers.models.blip.image_processing_blip import BlipImageProcessor
 
-    words, own = tokenizer("<image>"), tokenizer()
+    words, qformer_tokenizer = tokenizer("<image>"), tokenizer()
     config = InstructBlipConfig(
         vision_config=BLIP_VISION,
-        qformer_config={**QFORMER, "vocab_size": len(own), "pad_token_id": 0},
+        qformer_config={
+            **QFORMER,
+            "vocab_size": len(qformer_tokenizer),
+            "pad_token_id": 0,
+        },
         text_config={
             "model_type": "llama",
             "vocab_size": len(words),
@@ -347,7 +351,7 @@ def instructblip(folder: Path) -> Path:
     processor = InstructBlipProcessor(
         BlipImageProcessor(size={"height": 56, "width": 56}),
         words,
-        own,
+        qformer_tokenizer,
         num_query_tokens=4,
     )
     return _save(folder, InstructBlipForConditionalGeneration, config, processor)

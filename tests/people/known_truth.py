@@ -26,7 +26,7 @@ def reads_letters(logmar: float, seed: int) -> Callable[[Inquiry], Answer]:
     """Somebody of an acuity, halfway between guessing and certainty."""
     rng = np.random.default_rng([seed, 3])
 
-    def put(inquiry: Inquiry) -> Answer:
+    def answer_inquiry(inquiry: Inquiry) -> Answer:
         assert inquiry.drawing is not None
         (stimulus,) = inquiry.drawing["stimuli"]
         right = int(
@@ -39,7 +39,7 @@ def reads_letters(logmar: float, seed: int) -> Callable[[Inquiry], Answer]:
             inquiry.words[place], model="a person", session={"session": "first"}
         )
 
-    return put
+    return answer_inquiry
 
 
 def internal_sd(
@@ -78,12 +78,12 @@ class NoisyEyes:
         ppd: float,
         rng: np.random.Generator,
     ) -> int:
-        seen = np.array([(image * template).sum() for image in contrasts])
-        seen /= (template**2).sum()
+        responses = np.array([(image * template).sum() for image in contrasts])
+        responses /= (template**2).sum()
         sd = internal_sd(template, self.density, ppd, self.efficiency)
-        return int(np.argmax(seen + rng.normal(0, sd, 2)))
+        return int(np.argmax(responses + rng.normal(0, sd, 2)))
 
-    def put(self, inquiry: Inquiry) -> Answer:
+    def answer_inquiry(self, inquiry: Inquiry) -> Answer:
         """As a person at the page, to whom stimuli come as specifications."""
         assert inquiry.drawing is not None
         stimuli = inquiry.drawing["stimuli"]
@@ -115,8 +115,8 @@ class NoisyEyes:
         )
         template = 10 * (gabor.draw().luminance / gabor.luminance - 1)
         # A server may be asked in any order.
-        own = zlib.crc32(np.asarray(images).tobytes())
-        rng = np.random.default_rng([self._seed, own])
+        image_seed = zlib.crc32(np.asarray(images).tobytes())
+        rng = np.random.default_rng([self._seed, image_seed])
         return ("first", "second")[self.choose(contrasts, template, 16, rng)]
 
 

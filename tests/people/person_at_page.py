@@ -29,9 +29,9 @@ _ACTS = {"measure": 15, "distance": 30, "blind": 8, "luminance": 30, "gamma": 10
 def visit(folder: Path, probe: str = "orientation", **settings: Any) -> PatternSession:
     """Of ANNA, into the store of a folder."""
     prompts = "base" if probe == "yes_no" else probe
-    asked = {"probe": probe, "asking.prompts": prompts, **settings}
+    page_settings = {"probe": probe, "asking.prompts": prompts, **settings}
     return PatternSession(
-        load_experiment("orientation_csf").with_settings(asked),
+        load_experiment("orientation_csf").with_settings(page_settings),
         "ANNA",
         folder / "runs.sqlite",
     )
@@ -40,10 +40,10 @@ def visit(folder: Path, probe: str = "orientation", **settings: Any) -> PatternS
 def sessions(folder: Path) -> list[dict[str, Any]]:
     """What is kept of each answer besides its words, in the order of trials and attempts."""
     with open_store(folder / "runs.sqlite", create=False) as opened:
-        found = [
+        replies = [
             answered.answer["reply"]["session"] for answered, _ in opened.all_answers()
         ]
-    return sorted(found, key=lambda session: (session["number"], session["attempt"]))
+    return sorted(replies, key=lambda session: (session["number"], session["attempt"]))
 
 
 class PersonAtPage:
@@ -101,7 +101,7 @@ class PersonAtPage:
     def click(self, name: str) -> None:
         self.browser.run(f"document.getElementById('{name}').click()")
 
-    def put(self, name: str, value: Any) -> None:
+    def enter(self, name: str, value: Any) -> None:
         """Into a field, as by hand."""
         self.browser.run(
             f"(() => {{ const it = document.getElementById('{name}'); it.value = "
@@ -131,7 +131,7 @@ class PersonAtPage:
                 "document.getElementById('turn').textContent", f"Fit {number} of 2."
             )
             self.reach("measure")
-            self.put("width", CARD)
+            self.enter("width", CARD)
             self.click("fitted")
 
     def match_brightness(self) -> None:
@@ -148,15 +148,15 @@ class PersonAtPage:
                 "d = c.getContext('2d').getImageData(0, 0, n, n).data; let s = 0; "
                 "for (let i = 0; i < d.length; i += 4) s += d[i] === 255; return s / (n * n); })()"
             )
-            wanted = share * self.light[255] + (1 - share) * self.light[0]
-            self.put("drive", int(np.argmin(np.abs(self.light - wanted))))
+            matched_light = share * self.light[255] + (1 - share) * self.light[0]
+            self.enter("drive", int(np.argmin(np.abs(self.light - matched_light))))
             self.click("matched")
 
     def calibrate(self) -> None:
         """Fit the card twice, measure with a tape, and take the light as it is guessed."""
         self.fit_cards()
         self.reach("distance")
-        self.put("millimetres", self.distance)
+        self.enter("millimetres", self.distance)
         self.click("measured")
         self.reach("luminance")
         self.click("off")
@@ -181,7 +181,7 @@ class PersonAtPage:
         )
         self.calibrate()
         self.practise()
-        self.until("result", seconds=3000, every=1.0)
+        self.until("result", seconds=3000, pause=1.0)
         return list(self.browser.run("window.sitter.log"))
 
     def minutes(self) -> float:
@@ -191,20 +191,20 @@ class PersonAtPage:
             + float(self.browser.run("(sitter.now() - sitter.begun) / 1000"))
         ) / 60
 
-    def until(self, step: str, seconds: float = 200, every: float = 0.1) -> None:
+    def until(self, step: str, seconds: float = 200, pause: float = 0.1) -> None:
         """Wait for a step, and go on after each break on the way."""
         end = time.monotonic() + seconds
-        while (now := self.browser.run(STEP)) != step:
+        while (step_now := self.browser.run(STEP)) != step:
             complaint = self.browser.text("error")
             assert complaint in ("", "Let us practise once more."), complaint
-            assert time.monotonic() < end, f"{now} and not {step}"
-            if now == "pause":
+            assert time.monotonic() < end, f"{step_now} and not {step}"
+            if step_now == "pause":
                 self.browser.run(
                     "document.getElementById('on').disabled || "
                     "document.getElementById('on').click()"
                 )
-            elif now == "doubt":
+            elif step_now == "doubt":
                 self.click("still")
-            elif now == "practice":
+            elif step_now == "practice":
                 self.click("try")
-            time.sleep(every)
+            time.sleep(pause)

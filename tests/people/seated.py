@@ -40,15 +40,17 @@ def seated(
     `shift` log10."""
     truth, rng = true_sensitivity(seed), np.random.default_rng([seed, 2, len(session)])
 
-    def put(inquiry: Inquiry) -> Answer:
+    def answer_inquiry(inquiry: Inquiry) -> Answer:
         assert inquiry.drawing is not None
         (stimulus,) = inquiry.drawing["stimuli"]
         values = target_of(stimulus)
         strength = math.log10(values["contrast"]) + truth(values["frequency"]) + shift
-        seen = 0.98 / (1 + math.exp(-2 * math.log(19) * strength / 0.5))
+        probability = 0.98 / (1 + math.exp(-2 * math.log(19) * strength / 0.5))
         right = int(values.get("orientation", 0) == 90)
-        said = inquiry.words[right if rng.random() < seen else int(rng.integers(2))]
-        return Answer(said, model="a person", session={"session": session})
+        response = inquiry.words[
+            right if rng.random() < probability else int(rng.integers(2))
+        ]
+        return Answer(response, model="a person", session={"session": session})
 
-    observer = PersonObserver(person, session, at or screen(), put)
+    observer = PersonObserver(person, session, at or screen(), answer_inquiry)
     return pp.run(experiment, observer, store=store, progress=False)

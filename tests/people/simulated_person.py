@@ -34,14 +34,14 @@ def true_sensitivity(seed: int) -> Callable[[float], float]:
     the seed says."""
     rng = np.random.default_rng(seed)
     shift, tilt = rng.normal(0, 0.15), rng.normal(0, 0.1)
-    own = rng.normal(0, 0.05, FREQUENCIES.size)
+    scatter = rng.normal(0, 0.05, FREQUENCIES.size)
     logs = np.log10(FREQUENCIES)
     base = np.log10(
         castle_csf(
             FREQUENCIES, luminance=40.0, area=math.pi / 4, direction="achromatic"
         )
     )
-    curve = base + shift + tilt * (logs - logs.mean()) + own
+    curve = base + shift + tilt * (logs - logs.mean()) + scatter
     return lambda frequency: float(np.interp(math.log10(frequency), logs, curve))
 
 
@@ -89,8 +89,8 @@ class SimulatedPerson:
         if facts["state"] is not None:
             return self.send("state")
         if facts["resumed"] is None:
-            told = self.send("calibrate", **{**SCREEN, **changes})
-            assert "practice" in told, told
+            reply = self.send("calibrate", **{**SCREEN, **changes})
+            assert "practice" in reply, reply
         return self.send("begin", consent=True, practice=[], browser="none")
 
     def account_of_frames(self, state: dict[str, Any]) -> dict[str, Any]:
@@ -107,10 +107,10 @@ class SimulatedPerson:
     def account(self, state: dict[str, Any]) -> dict[str, Any]:
         """What it makes of a trial: what the page would post."""
         draw = state["draws"][0]
-        told = self.account_of_frames(state)
+        account = self.account_of_frames(state)
         if self._rng.random() < self._drops:
             return {
-                **told,
+                **account,
                 "choice": state["words"][0],
                 "frames_dropped": 5,
             }
@@ -118,23 +118,23 @@ class SimulatedPerson:
         strength = math.log10(max(draw["contrast"], 1e-9)) + self.truth(
             max(draw["cycles"] * ppd, 0.5)
         )
-        seen = self._rng.random() < (1 - self._lapse) / (
+        is_seen = self._rng.random() < (1 - self._lapse) / (
             1 + math.exp(-2 * math.log(19) * strength / 0.5)
         )
         if state["words"][0] == "yes":
-            place = 0 if seen or self._rng.random() < self._criterion else 1
+            place = 0 if is_seen or self._rng.random() < self._criterion else 1
         else:
             right = (0, 90, 135, 45).index(round(math.degrees(draw["orientation"])))
-            place = right if seen else int(self._rng.integers(len(state["words"])))
+            place = right if is_seen else int(self._rng.integers(len(state["words"])))
         return {
-            **told,
+            **account,
             "choice": state["words"][place],
             "key": "f",
         }
 
-    def sit(self, state: dict[str, Any], most: int = 10_000) -> dict[str, Any]:
+    def sit(self, state: dict[str, Any], trials: int = 10_000) -> dict[str, Any]:
         """Answer trials until the end, or so many."""
-        for _ in range(most):
+        for _ in range(trials):
             while state.get("phase") == "wait":
                 state = self.send("state")
             if state.get("phase") != "trial":

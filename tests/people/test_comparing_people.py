@@ -120,24 +120,26 @@ def test_other_people_are_two_groups_and_what_is_left_out_is_named(
     tmp_path: Path,
 ) -> None:
     first = write_trials(tmp_path / "a.csv", planted(0.0), 1)
-    others = write_trials(tmp_path / "b.csv", planted(0.6, ("EVE", "FRED", "GUS")), 2)
-    groups = pp.compare(first, others)
+    second = write_trials(tmp_path / "b.csv", planted(0.6, ("EVE", "FRED", "GUS")), 2)
+    groups = pp.compare(first, second)
     assert not groups.people[0].paired and groups.people[0].people == (4, 3)
     assert [row.verdict for row in groups.people[:2]] == [
         "not told apart",
         "more sensitive",
     ]
     assert "Two groups of people" in str(groups)
-    some = planted(0.5, NAMES[:3])
-    some = {name: {4.0: levels[4.0]} for name, levels in some.items()}
-    fewer = pp.compare(first, write_trials(tmp_path / "c.csv", some, 4))
+    at_one_frequency = planted(0.5, NAMES[:3])
+    at_one_frequency = {
+        name: {4.0: levels[4.0]} for name, levels in at_one_frequency.items()
+    }
+    fewer = pp.compare(first, write_trials(tmp_path / "c.csv", at_one_frequency, 4))
     assert len(fewer.people) == 1 and fewer.people[0].people == (3, 3)
     assert fewer.notes == (
         "left out DORA, who did not do both",
         "left out frequency 1, which fewer than two on a side did",
     )
     with pytest.raises(InputError, match="ANNA alone did both"):
-        mixed = [first.sel(observer=["ANNA"]), others.sel(observer=["EVE"])]
+        mixed = [first.sel(observer=["ANNA"]), second.sel(observer=["EVE"])]
         pp.compare(first, xr.concat(mixed, "observer", combine_attrs="override"))
     with pytest.raises(InputError, match="1 people tell nothing of others"):
         pp.compare(first, first.sel(observer=["ANNA"]))

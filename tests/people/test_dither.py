@@ -38,7 +38,7 @@ def delivered(wave: np.ndarray, frames: list[np.ndarray]) -> float:
 
 
 def test_the_hash_has_the_published_values() -> None:
-    assert [int(_pcg(np.uint32([each]))[0]) for each in (0, 1)] == [
+    assert [int(_pcg(np.uint32([number]))[0]) for number in (0, 1)] == [
         129708002,
         2831084092,
     ]

@@ -75,34 +75,36 @@ def stimulus(contrast: float, frequency: float, **changes: Any) -> dict[str, Any
     }
 
 
-def drawn(browser: Browser, what: dict[str, Any], first: int, count: int) -> np.ndarray:
+def draw_frames(
+    browser: Browser, what: dict[str, Any], first: int, count: int
+) -> np.ndarray:
     """Codes of frames, rows from below."""
-    told = browser.run(f"frames({json.dumps(what)}, {first}, {count})")
+    encoded_frames = browser.run(f"frames({json.dumps(what)}, {first}, {count})")
     return np.stack(
         [
-            np.frombuffer(base64.b64decode(each), np.uint8).reshape(SIDE, SIDE)
-            for each in told
+            np.frombuffer(base64.b64decode(encoded), np.uint8).reshape(SIDE, SIDE)
+            for encoded in encoded_frames
         ]
     )
 
 
-def wave_of(what: dict[str, Any]) -> np.ndarray:
+def wave_of(values: dict[str, Any]) -> np.ndarray:
     places = np.arange(SIDE) - (SIDE - 1) / 2
     x, y = np.meshgrid(places, places)
-    along = x * np.cos(what["orientation"]) + y * np.sin(what["orientation"])
-    envelope = np.exp(-(x**2 + y**2) / (2 * what["sigma"] ** 2))
+    along = x * np.cos(values["orientation"]) + y * np.sin(values["orientation"])
+    envelope = np.exp(-(x**2 + y**2) / (2 * values["sigma"] ** 2))
     return np.asarray(
-        envelope * np.cos(2 * np.pi * what["cycles"] * along + what["phase"])
+        envelope * np.cos(2 * np.pi * values["cycles"] * along + values["phase"])
     )
 
 
-def display_of(what: dict[str, Any]) -> pp.Display:
-    eotf = "srgb" if what["power"] < 0 else what["power"]
+def display_of(values: dict[str, Any]) -> pp.Display:
+    eotf = "srgb" if values["power"] < 0 else values["power"]
     return pp.Display(
-        peak=what["peak"],
-        black=what["black"],
+        peak=values["peak"],
+        black=values["black"],
         eotf=eotf,
-        ambient=np.pi * what["reflected"],
+        ambient=np.pi * values["reflected"],
         reflectivity=1.0,
     )
 
@@ -125,16 +127,16 @@ def display_of(what: dict[str, Any]) -> pp.Display:
 def test_frames_are_those_of_the_numpy_twin(
     drawing: Browser, changes: dict[str, Any]
 ) -> None:
-    what = stimulus(0.05, 4, **changes)
-    light = MEAN * (1 + what["contrast"] * wave_of(what))
-    drive = np.asarray(display_of(what).encode(light, dtype="float64"))[..., 0]
-    found = drawn(drawing, what, 3, 2).astype(int)
+    values = stimulus(0.05, 4, **changes)
+    light = MEAN * (1 + values["contrast"] * wave_of(values))
+    drive = np.asarray(display_of(values).encode(light, dtype="float64"))[..., 0]
+    codes = draw_frames(drawing, values, 3, 2).astype(int)
     expected = np.stack(
-        [dithered(drive, frame, what["seed"], what["dither"]) for frame in (3, 4)]
+        [dithered(drive, frame, values["seed"], values["dither"]) for frame in (3, 4)]
     ).astype(int)
-    assert np.abs(found - expected).max() <= 1
-    assert (found != expected).mean() < 1e-3
-    assert (found[0] != found[1]).mean() > 0.1
+    assert np.abs(codes - expected).max() <= 1
+    assert (codes != expected).mean() < 1e-3
+    assert (codes[0] != codes[1]).mean() > 0.1
 
 
 def test_noise_is_that_of_the_specification(drawing: Browser) -> None:
@@ -145,31 +147,31 @@ def test_noise_is_that_of_the_specification(drawing: Browser) -> None:
     )
     noise = WhiteNoise(density=2.78e-6, seed=5, luminance=MEAN, ppd=PPD, size=SIDE)
     spec = Sum(parts=(gabor, noise), names=("noise",))
-    what = shader_values(spec.to_dict(), screen.uniforms(), screen) | {"seed": 777}
-    drawing.run(f"at.setPixels(pixelsOf({json.dumps(what.pop('pixels'))}), {SIDE})")
+    values = shader_values(spec.to_dict(), screen.uniforms(), screen) | {"seed": 777}
+    drawing.run(f"at.setPixels(pixelsOf({json.dumps(values.pop('pixels'))}), {SIDE})")
     drive = screen.display.encode(spec.draw(), dtype="float64")[::-1, :, 0]
-    found = drawn(drawing, what, 3, 1)[0].astype(int)
+    codes = draw_frames(drawing, values, 3, 1)[0].astype(int)
     expected = dithered(drive, 3, 777).astype(int)
-    assert np.abs(found - expected).max() <= 1
-    assert (found != expected).mean() < 5e-3
+    assert np.abs(codes - expected).max() <= 1
+    assert (codes != expected).mean() < 5e-3
     # Another stimulus on the same page has none.
-    plain = drawn(drawing, stimulus(0.0, 4), 0, 1)
+    plain = draw_frames(drawing, stimulus(0.0, 4), 0, 1)
     assert np.ptp(plain) <= 1
 
 
-def delivered(frames: np.ndarray, what: dict[str, Any]) -> float:
-    wave = wave_of(what) - wave_of(what).mean()
-    light = display_of(what).decode(frames / 255).mean(axis=0)
+def delivered(frames: np.ndarray, values: dict[str, Any]) -> float:
+    wave = wave_of(values) - wave_of(values).mean()
+    light = display_of(values).decode(frames / 255).mean(axis=0)
     return float((wave * light / MEAN).sum() / (wave**2).sum())
 
 
 def test_mean_contrast_is_the_contrast_asked(drawing: Browser) -> None:
     for frequency in (0.5, 4, 16):
         for contrast in (0.002, 0.02, 0.5):
-            what = stimulus(contrast, frequency)
-            assert delivered(drawn(drawing, what, 0, 30), what) == pytest.approx(
-                contrast, abs=6e-5, rel=2e-3
-            )
+            values = stimulus(contrast, frequency)
+            assert delivered(
+                draw_frames(drawing, values, 0, 30), values
+            ) == pytest.approx(contrast, abs=6e-5, rel=2e-3)
 
 
 def test_what_was_read_back_before(drawing: Browser, oracle_data: Path) -> None:
@@ -181,9 +183,9 @@ def test_what_was_read_back_before(drawing: Browser, oracle_data: Path) -> None:
     ]
     assert len(rows) > 3
     for row in rows.itertuples():
-        what = stimulus(row.contrast_asked, 4)
+        values = stimulus(row.contrast_asked, 4)
         # That canvas was twice as wide, so that other pixels had other numbers.
-        assert delivered(drawn(drawing, what, 0, 30), what) == pytest.approx(
+        assert delivered(draw_frames(drawing, values, 0, 30), values) == pytest.approx(
             row.contrast_read_back, abs=6e-5
         )
 
@@ -191,11 +193,13 @@ def test_what_was_read_back_before(drawing: Browser, oracle_data: Path) -> None:
 def test_a_measured_curve_is_drawn(drawing: Browser) -> None:
     light = np.linspace(0, 1, 257)
     drawing.run(f"at.setCurve({json.dumps((light ** (1 / 1.8)).tolist())})")
-    what = stimulus(0.1, 4, power=0.0)
-    found = drawn(drawing, what, 0, 30)
-    shown = (found / 255.0) ** 1.8 * PEAK
-    wave = wave_of(what) - wave_of(what).mean()
-    contrast = float((wave * shown.mean(axis=0) / MEAN).sum() / (wave**2).sum())
+    values = stimulus(0.1, 4, power=0.0)
+    codes = draw_frames(drawing, values, 0, 30)
+    light_of_frames = (codes / 255.0) ** 1.8 * PEAK
+    wave = wave_of(values) - wave_of(values).mean()
+    contrast = float(
+        (wave * light_of_frames.mean(axis=0) / MEAN).sum() / (wave**2).sum()
+    )
     assert contrast == pytest.approx(0.1, rel=2e-3)
 
 
@@ -204,8 +208,8 @@ def test_a_screen_that_was_entered_wrongly_moves_thresholds_as_the_formula_says(
 ) -> None:
     assumed = pp.Display(peak=PEAK)
     for contrast in (0.01, 0.5):
-        what = stimulus(contrast, 4)
-        codes, wave = drawn(drawing, what, 0, 30), wave_of(what)
+        values = stimulus(contrast, 4)
+        codes, wave = draw_frames(drawing, values, 0, 30), wave_of(values)
         bright, dark = wave > 0.9, wave < -0.9
         for wrong in (
             {"eotf": 1.8},
@@ -215,14 +219,14 @@ def test_a_screen_that_was_entered_wrongly_moves_thresholds_as_the_formula_says(
         ):
             true = pp.Display(**{"peak": PEAK, **wrong})
             light = true.decode(codes / 255).mean(axis=0)
-            asked = contrast * float(wave[bright].mean() - wave[dark].mean()) / 2
-            mean, error = threshold_error(assumed, true, MEAN, asked)
+            bar_contrast = contrast * float(wave[bright].mean() - wave[dark].mean()) / 2
+            mean, error = threshold_error(assumed, true, MEAN, bar_contrast)
             high, low = float(light[bright].mean()), float(light[dark].mean())
             assert float(light[np.abs(wave) < 0.001].mean()) == pytest.approx(
                 mean, rel=1e-3
             )
-            assert np.log10((high - low) / (high + low) / asked) == pytest.approx(
-                float(error), abs=0.003
-            )
+            assert np.log10(
+                (high - low) / (high + low) / bar_contrast
+            ) == pytest.approx(float(error), abs=0.003)
             # Of a peak alone contrast knows nothing; of the curve it does.
             assert (abs(float(error)) < 1e-9) == (set(wrong) == {"peak"})

@@ -33,7 +33,7 @@ def test_garbage_between_the_answers_of_a_person_is_refused_and_changes_nothing(
     tmp_path: Path,
 ) -> None:
     draw = random.Random(31)
-    kept = {}
+    sessions_by_noise = {}
     for noisy in (False, True):
         folder = tmp_path / str(noisy)
         folder.mkdir()
@@ -47,20 +47,24 @@ def test_garbage_between_the_answers_of_a_person_is_refused_and_changes_nothing(
                     body = {"page": person.page, **account}
                     for _ in range(8 if noisy else 0):
                         path = draw.choice(("answer", "calibrate", "begin", "state"))
-                        sent = send(server.address + path, garbage(draw, body))
-                        assert sent < 500, sent
-                    now = person.send("state")
-                    if now.get("number") == state["number"]:
+                        status = send(server.address + path, garbage(draw, body))
+                        assert status < 500, status
+                    current_state = person.send("state")
+                    if current_state.get("number") == state["number"]:
                         state = person.send("answer", **account)
                     else:
-                        state = now
+                        state = current_state
                 served.pause()
-        kept[noisy] = sessions(folder)
-    numbers = [each["number"] for each in kept[True] if "why" not in each]
+        sessions_by_noise[noisy] = sessions(folder)
+    numbers = [
+        session["number"] for session in sessions_by_noise[True] if "why" not in session
+    ]
     assert len(numbers) == len(set(numbers)) and len(numbers) >= 1
     with Store(tmp_path / "True" / "runs.sqlite", create=False) as store:
         verify(store)
-    assert [each["number"] for each in kept[False]] == list(range(1, 13))
+    assert [session["number"] for session in sessions_by_noise[False]] == list(
+        range(1, 13)
+    )
 
 
 def send(url: str, body: bytes) -> int:

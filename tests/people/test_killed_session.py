@@ -43,9 +43,9 @@ def test_sigkill_at_a_trial_loses_and_doubles_nothing(tmp_path: Path) -> None:
             text=True,
         ) as process:
             assert process.stdout is not None
-            found = re.search(r"http://\S+", process.stdout.readline())
-            assert found is not None
-            person = SimulatedPerson(found[0])
+            address = re.search(r"http://\S+", process.stdout.readline())
+            assert address is not None
+            person = SimulatedPerson(address[0])
             state = person.begin()
             assert state["number"] == first
             assert person.sit(state, last - first)["number"] == last
@@ -95,9 +95,9 @@ def test_sigkill_of_the_browser_loses_and_doubles_nothing(
             time.sleep(0.6)
             # Whatever reached the server is there, and the next visit sees the trial after it.
             after = SimulatedPerson(opened.address)
-            now = after.begin()
-            assert state["number"] <= now["number"] <= state["number"] + 1
-            state = after.sit(now, 1)
+            resumed_state = after.begin()
+            assert state["number"] <= resumed_state["number"] <= state["number"] + 1
+            state = after.sit(resumed_state, 1)
         last = state["number"]
         served.pause()
     numbers = [

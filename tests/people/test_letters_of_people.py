@@ -42,14 +42,16 @@ def logmar_of(result: Any) -> float:
     ("name", "seeds"), [("letter_acuity", 3), ("tumbling_e", 1), ("landolt_4", 1)]
 )
 def test_the_acuity_of_a_person_comes_back(name: str, seeds: int) -> None:
-    found = []
+    acuities = []
     for seed in range(seeds):
         observer = PersonObserver(
             "ANNA", "first", screen(distance=4000.0), reads_letters(-0.1, seed)
         )
         result = pp.run(name, observer, store=None, progress=False)
-        found.append(logmar_of(result))
-    assert np.sqrt(np.mean((np.array(found) + 0.1) ** 2)) < (0.06 if seeds > 1 else 0.1)
+        acuities.append(logmar_of(result))
+    assert np.sqrt(np.mean((np.array(acuities) + 0.1) ** 2)) < (
+        0.06 if seeds > 1 else 0.1
+    )
     score: Any = pp.score(result)
     (first, *_) = score.rows()
     assert any("logMAR" in note for note in first.notes)
@@ -85,9 +87,9 @@ def test_what_a_screen_cannot_show_is_refused() -> None:
     with pytest.raises(InputError, match=r"a contrast of -0\.80 on 100 cd/m²"):
         bright.drawn(smallest, largest)
     # Ink is as dark as the screen allows.
-    drawn = screen(distance=4000.0).drawn(smallest, largest)
-    assert drawn.value("contrast") == pytest.approx(-0.998, abs=1e-4)
-    assert drawn.ppd == pytest.approx(screen(distance=4000.0).ppd)
+    letter = screen(distance=4000.0).drawn(smallest, largest)
+    assert letter.value("contrast") == pytest.approx(-0.998, abs=1e-4)
+    assert letter.ppd == pytest.approx(screen(distance=4000.0).ppd)
     with pytest.raises(InputError, match="varies letter_size and contrast"):
         PatternSession(load_experiment("letter_contrast"), "ANNA", Path("none.sqlite"))
 
@@ -101,8 +103,8 @@ def test_labels_have_keys() -> None:
     assert [keys[0] for keys in label_keys(names, "orientation", (0, 45, 90, 135))] == [
         *"6987"
     ]
-    many = label_keys([f"label {number}" for number in range(26)], "x", range(26))
-    assert len({*many}) == 26 and ("p",) not in many
+    keys = label_keys([f"label {number}" for number in range(26)], "x", range(26))
+    assert len({*keys}) == 26 and ("p",) not in keys
 
 
 def test_a_session_of_letters_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -119,18 +121,20 @@ def test_a_session_of_letters_goes_on_where_it_was(tmp_path: Path) -> None:
             assert person.begin()["number"] == first
             for _ in range(first, last):
                 assert len(state["draws"]) == 1
-                told = {
+                answer = {
                     **person.account_of_frames(state),
                     "choice": state["words"][state["number"] % 10],
                 }
-                state = person.send("answer", **told)
+                state = person.send("answer", **answer)
                 while state["phase"] == "wait":
                     state = person.send("state")
             served.pause()
     assert state["phase"] == "done" and state["count"] == 30
     assert state["smallest"] == -0.3 and "acuity" in state
     with open_store(store, create=False) as opened:
-        replies = [dict(kept.answer)["reply"] for kept, _ in opened.all_answers()]
+        replies = [
+            dict(answered.answer)["reply"] for answered, _ in opened.all_answers()
+        ]
     assert sorted(reply["session"]["number"] for reply in replies) == [*range(1, 31)]
 
 
@@ -139,8 +143,8 @@ def test_too_small_letters_are_told_before_the_first_trial(tmp_path: Path) -> No
         person = SimulatedPerson(server.address)
         near = {name: SCREEN[name] for name in ("cards", "device_pixel_ratio")}
         near |= {"width": 1920, "height": 1080, "distance_method": "tape"}
-        told = person.send("calibrate", **near, distance=1000)
-        assert "sit 3640 mm away" in told["error"], told
+        reply = person.send("calibrate", **near, distance=1000)
+        assert "sit 3640 mm away" in reply["error"], reply
 
 
 def test_letters_are_read_from_the_pixels_of_the_page(
@@ -165,5 +169,5 @@ def test_letters_are_read_from_the_pixels_of_the_page(
     assert abs(value + 0.1) < 0.15
     assert (trials[-1][3] - trials[0][3]) / 29 < 4
     (result,) = pp.load_results(tmp_path / "runs.sqlite")
-    shown = pp.score(result).confusions  # type: ignore[union-attr]
-    assert np.sum(shown) == 30
+    confusions = pp.score(result).confusions  # type: ignore[union-attr]
+    assert np.sum(confusions) == 30

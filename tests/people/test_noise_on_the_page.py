@@ -33,7 +33,7 @@ def field_of(values: dict[str, object], side: int) -> np.ndarray:
     )
 
 
-def shown(spec: Specification) -> dict[str, object]:
+def page_values(spec: Specification) -> dict[str, object]:
     return shader_values(spec.to_dict(), screen().uniforms(), screen())
 
 
@@ -42,14 +42,14 @@ def test_the_page_gets_the_noise_of_the_specification() -> None:
     scene = probe.plan(SHORT, PersonObserver("ANNA", "", screen())).scene
     (spec,) = scene.plan_trial(4.0, 0.05, 0, 1).specs
     assert spec.ppd == pytest.approx(screen().ppd)
-    values = shown(spec)
+    values = page_values(spec)
     assert values["contrast"] == 0.05
     field = field_of(values, spec.shape[0])
     noise = spec.reference().draw().luminance / spec.luminance - 1
     np.testing.assert_allclose(field, noise, atol=2e-5)
     assert field.var() / spec.ppd**2 == pytest.approx(2.78e-6, rel=0.05)
     # A blank is the noise alone.
-    blank = shown(spec.reference())
+    blank = page_values(spec.reference())
     assert blank["contrast"] == 0.0
     assert blank["pixels"] == values["pixels"]
     assert target_of(spec.to_dict())["orientation"] == 90.0
@@ -57,7 +57,7 @@ def test_the_page_gets_the_noise_of_the_specification() -> None:
 
 def test_no_noise_is_sent_where_there_is_none() -> None:
     spec = load_experiment("orientation_csf").spec()
-    assert not {"pixels", "pixel_scale"} & shown(spec).keys()
+    assert not {"pixels", "pixel_scale"} & page_values(spec).keys()
 
 
 def test_a_session_in_noise(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_from_consent_to_a_result_by_what_the_page_draws(
         person.fit_cards()
         browser.wait(STEP, "distance")
         browser.photograph("04_distance")
-        person.put("millimetres", 600)
+        person.enter("millimetres", 600)
         person.click("measured")
         browser.wait(
             "document.getElementById('error').textContent.includes('sit 730 mm away')",
@@ -53,7 +53,7 @@ def test_from_consent_to_a_result_by_what_the_page_draws(
         )
         browser.photograph("05_distance_too_near")
         person.reach("distance")
-        person.put("millimetres", person.distance)
+        person.enter("millimetres", person.distance)
         person.click("measured")
         person.reach("luminance")
         browser.photograph("06_luminance")
@@ -92,27 +92,31 @@ def test_from_consent_to_a_result_by_what_the_page_draws(
         log = browser.run("window.sitter.log")
         # Once its server is gone, the page complains of that.
         complaints = browser.complaints()
-    first, *_ = every = sessions(tmp_path)
+    first, *_ = all_sessions = sessions(tmp_path)
     assert first["why"] == "paused" and first["attempt"] == 1
-    kept = [each for each in every if "why" not in each]
-    assert [each["number"] for each in kept] == [1, 2, 3, 4] and kept[0]["attempt"] > 1
+    answered = [session for session in all_sessions if "why" not in session]
+    assert [session["number"] for session in answered] == [1, 2, 3, 4] and answered[0][
+        "attempt"
+    ] > 1
     # The distance that was too near.
     assert [
         line for line in complaints if "/calibrate - Failed to load" not in line
     ] == []
     # What was seen is what was asked: contrast from pixels, and direction.
     result = trials(pp.load_results(tmp_path / "runs.sqlite")[0])
-    seen = {row[0]: row[1:] for row in log}
+    drawn_by_trial = {row[0]: row[1:] for row in log}
     table = trials(result)
-    for place, asked in enumerate(table.contrast.values):
-        contrast, direction, _ = seen[f"{place + 1}.{kept[place]['attempt']}"]
-        assert contrast == pytest.approx(asked, rel=0.02)
+    for place, requested in enumerate(table.contrast.values):
+        contrast, direction, _ = drawn_by_trial[
+            f"{place + 1}.{answered[place]['attempt']}"
+        ]
+        assert contrast == pytest.approx(requested, rel=0.02)
         assert direction == 90 * table.order.values[place]
     # What a whole session takes, by the person's clock: so long a trial, and three breaks.
     ends = [row[3] for row in log if row[0] != "practice"]
-    each = float(np.median(np.diff(ends)))
-    assert 1.9 < each < 2.5
-    assert person.minutes() + (90 * each + 3 * 15) / 60 < 10
+    trial_seconds = float(np.median(np.diff(ends)))
+    assert 1.9 < trial_seconds < 2.5
+    assert person.minutes() + (90 * trial_seconds + 3 * 15) / 60 < 10
 
 
 def test_a_second_tab_waits_until_the_first_is_closed(

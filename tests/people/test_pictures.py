@@ -53,14 +53,16 @@ SEEN = """(() => {
 })()"""
 
 
-def says(colours: list[str], text: str, answers: list[tuple[str, str]]) -> str:
-    """What somebody answers who takes green for blue, out of the colours of the pictures."""
-    seen = ["blue" if colour == "green" else colour for colour in colours]
+def answer_colour_blind(
+    colours: list[str], text: str, answers: list[tuple[str, str]]
+) -> str:
+    """Answer from the colours of the pictures as a person who takes green for blue."""
+    names = ["blue" if colour == "green" else colour for colour in colours]
     if not answers:
-        return " and ".join(seen)
+        return " and ".join(names)
     if answers[0][0] == "yes":
-        return "yes" if seen[0] in text else "no"
-    return next((word for word, label in answers if seen[-1] in label), answers[0][0])
+        return "yes" if names[0] in text else "no"
+    return next((word for word, label in answers if names[-1] in label), answers[0][0])
 
 
 def colour_of(mean: Any) -> str:
@@ -73,7 +75,7 @@ def model(images: list[Any], prompt: str) -> str:
     answers = [(line[0], line[3:]) for line in lines] or [("yes", ""), ("no", "")] * (
         "yes or no" in prompt
     )
-    return says(
+    return answer_colour_blind(
         [colour_of(image.mean(axis=(0, 1))) for image in images],
         prompt.split("\n")[0],
         answers,
@@ -156,13 +158,14 @@ def visit(page: Path, person: str = "ANNA") -> PictureSession:
 def replies(page: Path) -> list[dict[str, Any]]:
     """What the store keeps of each answer of a person, by number and attempt."""
     with open_store(page.with_name("runs.sqlite"), create=False) as opened:
-        found = [
-            dict(each.answer["reply"])
-            for each, _ in opened.all_answers()
-            if "session" in each.answer["reply"]
+        session_replies = [
+            dict(answered.answer["reply"])
+            for answered, _ in opened.all_answers()
+            if "session" in answered.answer["reply"]
         ]
     return sorted(
-        found, key=lambda each: (each["session"]["number"], each["session"]["attempt"])
+        session_replies,
+        key=lambda reply: (reply["session"]["number"], reply["session"]["attempt"]),
     )
 
 
@@ -186,16 +189,20 @@ class Sitter:
         browser = self.browser
         browser.wait(TRIAL, f"{number}.{attempt}")
         time.sleep(0.2)  # nobody answers sooner
-        seen: dict[str, Any] = browser.run(SEEN)
-        said = says(
-            [colour_of(mean) for mean in seen["means"]],
-            seen["text"].split("\n")[0],
-            seen["answers"],
+        page_content: dict[str, Any] = browser.run(SEEN)
+        answer = answer_colour_blind(
+            [colour_of(mean) for mean in page_content["means"]],
+            page_content["text"].split("\n")[0],
+            page_content["answers"],
         )
         browser.press(
-            *(said[0].lower() if seen["answers"] else [*said, webdriver.ENTER])
+            *(
+                answer[0].lower()
+                if page_content["answers"]
+                else [*answer, webdriver.ENTER]
+            )
         )
-        return seen
+        return page_content
 
 
 @pytest.mark.skipif(
@@ -221,49 +228,52 @@ def test_a_person_and_a_model_that_answer_alike_score_alike(
     with PersonServer(visit(mvp_page)) as opened:
         sitter = Sitter(browser)
         sitter.arrive(opened.address)
-        seen = [sitter.answer(3)]
+        contents = [sitter.answer(3)]
         browser.wait(TRIAL, "4.1")
         browser.press("p")
         browser.wait(STEP, "pause")
         browser.run("document.getElementById('on').click()")
-        seen += [sitter.answer(4, 2), sitter.answer(5), sitter.answer(6)]
+        contents += [sitter.answer(4, 2), sitter.answer(5), sitter.answer(6)]
         browser.wait(STEP, "thanks")
         assert "6 questions are answered" in browser.text("answered")
         # What a model wrote is text: neither run, nor loaded, nor hidden.
         texts = [
-            " ".join([each["text"], *(label for _, label in each["answers"])])
-            for each in seen
+            " ".join([content["text"], *(label for _, label in content["answers"])])
+            for content in contents
         ]
         assert any(
-            "<script>document.title='broken'</script>\\u202e" in each for each in texts
+            "<script>document.title='broken'</script>\\u202e" in text for text in texts
         )
         assert (
             browser.run("document.title") == "psyprobe: a person at this screen"
             and not browser.complaints()
         )
-    kept = replies(mvp_page)
+    stored = replies(mvp_page)
     assert [
-        (each["session"]["number"], each["session"]["attempt"]) for each in kept
+        (reply["session"]["number"], reply["session"]["attempt"]) for reply in stored
     ] == [
         *[(number, 1) for number in (1, 2, 3, 4)],
         *[(4, 2), (5, 1), (6, 1)],
     ]
-    assert [each["session"].get("why") for each in kept] == [
+    assert [reply["session"].get("why") for reply in stored] == [
         *[None] * 3,
         "paused",
         *[None] * 3,
     ]
-    assert kept[0]["session"]["beginning"]["consent"] is True
-    for each in kept:
-        if each["finish"] != GIVEN_UP:
+    assert stored[0]["session"]["beginning"]["consent"] is True
+    for reply in stored:
+        if reply["finish"] != GIVEN_UP:
             # At their own size, and as long as it took.
             assert (
-                set(each["session"]["scales"]) == {1.0} and 0.15 < each["latency"] < 60
+                set(reply["session"]["scales"]) == {1.0}
+                and 0.15 < reply["latency"] < 60
             )
     (person,) = pp.load_results(mvp_page.with_name("runs.sqlite"))
     other = pp.run(mvp_page, pp.observer(model, name="alike"), progress=False)
     assert (person["reply"].values == other["reply"].values).all()
-    scores = [mvp_bench.MVP_BENCH.score(each)[0].metrics for each in (person, other)]
+    scores = [
+        mvp_bench.MVP_BENCH.score(result)[0].metrics for result in (person, other)
+    ]
     assert scores[0].equals(scores[1]) and 0 < scores[0]["value"].mean() < 100
     assert (
         person.attrs["observer"] == "person:ANNA"
@@ -280,16 +290,18 @@ def test_corrupted_images_come_before_their_references(
     with PersonServer(visit(r_bench_page)) as opened:
         sitter = Sitter(browser)
         sitter.arrive(opened.address)
-        seen = [colour_of(sitter.answer(number)["means"][0]) for number in range(1, 7)]
+        colours = [
+            colour_of(sitter.answer(number)["means"][0]) for number in range(1, 7)
+        ]
         browser.wait(STEP, "thanks")
-    assert sorted(seen[:3]) == ["blue", "green", "red"] and sorted(seen[3:]) == [
+    assert sorted(colours[:3]) == ["blue", "green", "red"] and sorted(colours[3:]) == [
         "blue",
         "green",
         "red",
     ]
     (person,) = pp.load_results(r_bench_page.with_name("runs.sqlite"))
     other = pp.run(r_bench_page, pp.observer(model, name="alike"), progress=False)
-    runs = [r_bench.read_run(each) for each in (person, other)]
+    runs = [r_bench.read_run(result) for result in (person, other)]
     assert runs[0].metrics.equals(runs[1].metrics)
     by_kind = {
         kind: dict(
@@ -309,13 +321,13 @@ class Strict(Answering):
     card = Card("strict", "answer")
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.may, self.gone = threading.Event(), False
+        self.prompts: list[str] = []
+        self.may, self.is_gone = threading.Event(), False
 
     def _reply(self, inquiry: Inquiry) -> Answer:
-        self.asked.append(inquiry.prompt)
+        self.prompts.append(inquiry.prompt)
         assert self.may.wait(60)
-        if self.gone:
+        if self.is_gone:
             raise PsyprobeError("the judge cannot be reached at http://127.0.0.1:9")
         return Answer("0")
 
@@ -329,7 +341,7 @@ def test_own_words_are_read_by_a_judge_while_the_page_says_so(
     judge = Strict()
     monkeypatch.setattr(r_bench, "judge_of", lambda _: Judge(judge))
     monkeypatch.setattr(server, "_SILENCE_SECONDS", 0.5)
-    judge.gone = True
+    judge.is_gone = True
     with PersonServer(visit(r_bench_page)) as opened:
         sitter = Sitter(browser)
         browser.open(opened.address)
@@ -358,14 +370,14 @@ def test_own_words_are_read_by_a_judge_while_the_page_says_so(
         browser.photograph("23_no_judge")
     # All are answered: nothing is asked again but the judge.
     judge.may.clear()
-    judge.gone = False
+    judge.is_gone = False
     with PersonServer(visit(r_bench_page)) as opened:
         browser.open(opened.address)
         browser.wait(STEP, "reading")
         judge.may.set()
         browser.wait(STEP, "thanks")
         browser.photograph("24_thanks")
-    assert len(replies(r_bench_page)) == 6 and len(set(judge.asked)) == 3
+    assert len(replies(r_bench_page)) == 6 and len(set(judge.prompts)) == 3
     browser.complaints()
     # Of each photograph the corrupted and the clean answer, and the two against each other.
     (person,) = pp.load_results(r_bench_page.with_name("runs.sqlite"))
@@ -377,25 +389,25 @@ def test_own_words_are_read_by_a_judge_while_the_page_says_so(
 
 
 def sat(
-    page: Path, person: str, say: Callable[[dict[str, Any]], str], most: int = 100
+    page: Path, person: str, say: Callable[[dict[str, Any]], str], trials: int = 100
 ) -> dict[str, Any]:
     """A session without a browser."""
     with PersonServer(served := visit(page, person)) as opened:
         talker = SimulatedPerson(opened.address)
         talker.send("open")
         state = talker.send("begin", consent=True)
-        for _ in range(most):
+        for _ in range(trials):
             while state.get("phase") == "wait":
                 state = talker.send("state")
             if state.get("phase") != "trial":
                 break
-            told = {
+            answer = {
                 "reaction_ms": 900,
                 "choice": say(state),
                 "scales": [1] * len(state["images"]),
             }
             state = talker.send(
-                "answer", number=state["number"], attempt=state["attempt"], **told
+                "answer", number=state["number"], attempt=state["attempt"], **answer
             )
         served.pause()
     return state
@@ -415,7 +427,7 @@ def test_what_is_no_answer_is_refused_and_what_comes_twice_changes_nothing(
 ) -> None:
     talker, state = begun
     pictures = len(state["images"])
-    told = {
+    answer = {
         "number": 1,
         "attempt": 1,
         "reaction_ms": 500,
@@ -429,27 +441,31 @@ def test_what_is_no_answer_is_refused_and_what_comes_twice_changes_nothing(
         ({"choice": None, "why": "bored"}, "because of 'bored'; give a reason"),
         ({"reaction_ms": -1}, "reaction ms is -1"),
     ):
-        refused = talker.send("answer", **{**told, **wrong})
+        refused = talker.send("answer", **{**answer, **wrong})
         assert refused["status"] == 400 and why in refused["error"], refused
     assert (
         "shown as they are" in talker.send("calibrate", device_pixel_ratio=1)["error"]
     )
-    assert talker.send("answer", **told)["number"] == 2
-    assert talker.send("answer", **{**told, "choice": state["words"][1]})["number"] == 2
-    assert [each["text"] for each in replies(mvp_page)] == [told["choice"]]
+    assert talker.send("answer", **answer)["number"] == 2
+    assert (
+        talker.send("answer", **{**answer, "choice": state["words"][1]})["number"] == 2
+    )
+    assert [reply["text"] for reply in replies(mvp_page)] == [answer["choice"]]
 
 
 def test_nobody_answers_for_another_nor_twice(mvp_page: Path) -> None:
     assert sat(mvp_page, "ANNA", lambda state: state["words"][0])["phase"] == "done"
-    assert sat(mvp_page, "BO", lambda state: state["words"][-1], most=2)["number"] == 3
+    assert (
+        sat(mvp_page, "BO", lambda state: state["words"][-1], trials=2)["number"] == 3
+    )
     with pytest.raises(
         InputError, match="a second time would measure memory; give another person"
     ):
         visit(mvp_page)
     assert visit(mvp_page, "BO").facts()["resumed"] == {"number": 3}
     numbers = [
-        (each["session"]["session"], each["session"]["number"])
-        for each in replies(mvp_page)
+        (reply["session"]["session"], reply["session"]["number"])
+        for reply in replies(mvp_page)
     ]
     assert len(set(numbers)) == len(numbers) == 6 + 2
 
@@ -473,14 +489,14 @@ def test_two_commands_of_one_person_share_a_session(
         assert state["number"] == 1
         assert other.send("begin", consent=True)["phase"] == "wait"
         for number in (1, 2):
-            told = {
+            answer = {
                 "number": number,
                 "attempt": 1,
                 "reaction_ms": 900,
                 "choice": state["words"][0],
                 "scales": [1] * len(state["images"]),
             }
-            state = talker.send("answer", **told)
+            state = talker.send("answer", **answer)
             while state["phase"] == "wait":
                 state = talker.send("state")
         assert second.state(0.0)["phase"] == "wait"
@@ -496,9 +512,9 @@ def test_two_commands_of_one_person_share_a_session(
 def test_people_agree_as_far_as_their_answers_do(
     mvp_page: Path, r_bench_page: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def says(place: int) -> Callable[[Inquiry], Answer]:
-        return lambda asked: Answer(
-            asked.words[place] if asked.words else "a cat", session={"number": 1}
+    def answer_word(place: int) -> Callable[[Inquiry], Answer]:
+        return lambda inquiry: Answer(
+            inquiry.words[place] if inquiry.words else "a cat", session={"number": 1}
         )
 
     for page in (mvp_page, r_bench_page):
@@ -506,24 +522,24 @@ def test_people_agree_as_far_as_their_answers_do(
         for person, place in (("ANNA", 0), ("BO", -1), ("CY", 0))[
             : 3 if page == mvp_page else 2
         ]:
-            observer = PersonObserver(person, "first", None, says(place))
+            observer = PersonObserver(person, "first", None, answer_word(place))
             pp.run(page, observer, store=page.with_name("runs.sqlite"), progress=False)
     assert main(["score", str(mvp_page.with_name("runs.sqlite")), "--json"]) == 0
     scores = json.loads(capsys.readouterr().out)
-    means = [each["observer"] for each in scores if "left_out" in each]
+    means = [row["observer"] for row in scores if "left_out" in row]
     assert means == ["mean of 1 of 3 people"]
-    told = [each for each in scores if "pairs" in each]
-    assert [(one["experiment"], one["persons"]) for one in told] == [
+    pair_rows = [row for row in scores if "pairs" in row]
+    assert [(row["experiment"], row["persons"]) for row in pair_rows] == [
         ("pictures", ["ANNA", "BO", "CY"]),
         ("r_bench", ["ANNA", "BO"]),
     ]
     # ANNA and CY always took the first answer; BO, the last, never.
-    for one, both in zip(told, (6, 4), strict=True):
-        alike = {"ANNA and BO": 0, "ANNA and CY": both, "BO and CY": 0}
-        for pair in one["pairs"]:
+    for row, agreement in zip(pair_rows, (6, 4), strict=True):
+        alike = {"ANNA and BO": 0, "ANNA and CY": agreement, "BO and CY": 0}
+        for pair in row["pairs"]:
             assert (pair["equal"], pair["both"]) == (
                 alike[f"{pair['first']} and {pair['second']}"],
-                both,
+                agreement,
             )
 
 
@@ -534,7 +550,7 @@ def test_an_answer_in_own_words_is_kept_in_one_line(r_bench_page: Path) -> None:
         lambda state: state["words"][0] if state["words"] else "  a\n cat ",
     )
     assert end["phase"] == "done"
-    assert "a cat" in [each["text"] for each in replies(r_bench_page)]
+    assert "a cat" in [reply["text"] for reply in replies(r_bench_page)]
 
 
 def test_the_command_takes_no_display_for_pictures(

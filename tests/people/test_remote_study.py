@@ -95,8 +95,8 @@ def answers(folder: Path, **changes: Any) -> dict[str, Any]:
         "attempt": 1,
     }
     trials = [
-        {"number": each["number"], "choice": each["correct"], **numbers}
-        for each in study["trials"]
+        {"number": trial["number"], "choice": trial["correct"], **numbers}
+        for trial in study["trials"]
     ]
     screen = {
         "card": 323,
@@ -106,13 +106,13 @@ def answers(folder: Path, **changes: Any) -> dict[str, Any]:
         "distance": 1000,
         "period": 16.7,
     }
-    whole = {
+    file = {
         "format": study["format"],
         "experiment": study["experiment"],
         "consent": True,
     }
-    whole |= {"person": "EVA", "session": "abc"}
-    return {**whole, "screen": screen, "trials": trials, **changes}
+    file |= {"person": "EVA", "session": "abc"}
+    return {**file, "screen": screen, "trials": trials, **changes}
 
 
 def test_answers_come_back_as_those_of_a_person(tmp_path: Path) -> None:
@@ -127,12 +127,12 @@ def test_answers_come_back_as_those_of_a_person(tmp_path: Path) -> None:
             result.attrs["observer"] == "person:EVA"
             and (trials(result)["response"].values == 1).all()
         )
-    (kept,) = pp.load_results(store)
-    assert trials(kept).sizes["trial"] == 12 and is_remote(kept)
-    (session,) = sessions_of(kept)
+    (loaded,) = pp.load_results(store)
+    assert trials(loaded).sizes["trial"] == 12 and is_remote(loaded)
+    (session,) = sessions_of(loaded)
     assert session.screen.light == "remote" and round(session.screen.ppd, 1) == 65.9
-    assert "answered elsewhere" in " ".join(pp.score(kept).rows()[0].notes)
-    assert bool(chat_csf(kept)["log10_screen_sd"].values.size)
+    assert "answered elsewhere" in " ".join(pp.score(loaded).rows()[0].notes)
+    assert bool(chat_csf(loaded)["log10_screen_sd"].values.size)
 
 
 @pytest.mark.parametrize(
@@ -196,12 +196,12 @@ def test_the_study_in_a_browser_and_back(tmp_path: Path) -> None:
         page.wait("document.body.textContent.includes(TEXT.start)", True)
         page.run(PRESSES.strip())
         page.wait("document.body.dataset.tried !== ''", True)
-        told = json.loads(page.run("document.body.dataset.tried"))
-        assert told.get("choice") == "vertical" or told["why"] in (
+        outcome = json.loads(page.run("document.body.dataset.tried"))
+        assert outcome.get("choice") == "vertical" or outcome["why"] in (
             "frames",
             "too early",
             "hidden",
-        ), told
+        ), outcome
         page.photograph("remote_4_practice")
         page.run(SEES.strip())
         page.run(SEND)

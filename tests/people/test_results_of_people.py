@@ -37,12 +37,14 @@ def test_the_curve_of_a_run_by_qcsf_is_that_of_its_design() -> None:
         page.spec(frequency=frequency, contrast=0.1) for frequency in FREQUENCIES
     ]
     true = np.log10([float(observer.true_sensitivity(pattern)) for pattern in patterns])
-    (told,) = json.loads(result.attrs["design_estimates"]).values()
-    found = np.log10(csf["mean_sensitivity"].values)
-    assert np.abs(found - true).max() < 0.03
-    np.testing.assert_allclose(found, told["log10_sensitivity"], atol=1e-12)
+    (estimate,) = json.loads(result.attrs["design_estimates"]).values()
+    log_sensitivity = np.log10(csf["mean_sensitivity"].values)
+    assert np.abs(log_sensitivity - true).max() < 0.03
     np.testing.assert_allclose(
-        -csf["log10_threshold_high"].values[0], told["low"], atol=1e-12
+        log_sensitivity, estimate["log10_sensitivity"], atol=1e-12
+    )
+    np.testing.assert_allclose(
+        -csf["log10_threshold_high"].values[0], estimate["low"], atol=1e-12
     )
     assert (flag_words(csf["status"]) == "ok").all() and (
         flag_words(csf["method"]) == "posterior"
@@ -72,12 +74,14 @@ def test_the_truth_of_people_comes_back() -> None:
 
 def test_answers_that_are_read_otherwise_give_another_curve() -> None:
     result = seated(None, "ANNA", 1)
-    read = trials(result)["reading"].values.astype(str)
+    readings = trials(result)["reading"].values.astype(str)
     turned = np.where(
-        np.arange(read.size) % 4 == 0, np.where(read == "yes", "no", "yes"), read
+        np.arange(readings.size) % 4 == 0,
+        np.where(readings == "yes", "no", "yes"),
+        readings,
     ).astype(object)
-    own, other = chat_csf(result), chat_csf(reread(result, turned))
-    assert (other["mean_sensitivity"] < own["mean_sensitivity"]).all()
+    plain, other = chat_csf(result), chat_csf(reread(result, turned))
+    assert (other["mean_sensitivity"] < plain["mean_sensitivity"]).all()
 
 
 SHORT = load_experiment("orientation_csf").with_settings({"asking.options.n_max": 30})
@@ -117,7 +121,7 @@ def test_sessions_of_one_person_are_one_result(store: Path) -> None:
         trials(bert).sizes["trial"],
         trials(carl).sizes["trial"],
     ) == (60, 30, 30)
-    assert [one["session"] for one in json.loads(anna.attrs["sessions"])] == [
+    assert [session["session"] for session in json.loads(anna.attrs["sessions"])] == [
         "first",
         "second",
     ]
@@ -140,36 +144,38 @@ def test_sessions_at_one_screen_are_pooled_as_they_are() -> None:
     ]
     csf = chat_csf(*merge_results(halves))
     assert (csf["log10_session_offset"].values == 0).all()
-    alone = [chat_csf(one) for one in halves]
+    alone = [chat_csf(half) for half in halves]
     widths = [
-        np.log10(one["mean_sensitivity_high"] / one["mean_sensitivity_low"]).mean()
-        for one in (csf, *alone)
+        np.log10(
+            csf_of_part["mean_sensitivity_high"] / csf_of_part["mean_sensitivity_low"]
+        ).mean()
+        for csf_of_part in (csf, *alone)
     ]
     assert float(widths[0]) < float(min(widths[1:]))
 
 
 def test_the_error_of_the_screen_is_in_the_interval() -> None:
-    known, guessed = (
+    measured, guessed = (
         chat_csf(seated(None, "ANNA", 1, at=screen(light), experiment=SHORT))
         for light in ("measured", "guess")
     )
-    mean = known["mean_sensitivity"].values
+    mean = measured["mean_sensitivity"].values
     np.testing.assert_array_equal(mean, guessed["mean_sensitivity"].values)
     below = mean > 1 / 0.03
     assert (
         below.any()
         and (guessed["unsure"].values == below).all()
-        and not known["unsure"].values.any()
+        and not measured["unsure"].values.any()
     )
-    for csf, at in ((known, screen("measured")), (guessed, screen("guess"))):
+    for csf, at in ((measured, screen("measured")), (guessed, screen("guess"))):
         error = np.hypot(at.offset, np.where((csf is guessed) & below, 0.15, 0.0))
         np.testing.assert_allclose(at.threshold_sd(1 / mean), error)
         answers = (
             -csf["log10_threshold"].values[0] + csf["log10_threshold_high"].values[0]
         )
-        whole = np.log10(mean / csf["mean_sensitivity_low"].values)
+        interval = np.log10(mean / csf["mean_sensitivity_low"].values)
         np.testing.assert_allclose(
-            whole, np.hypot(answers, 1.959964 * error), rtol=1e-5
+            interval, np.hypot(answers, 1.959964 * error), rtol=1e-5
         )
     ax = pp.plotting.plot_csf(guessed)
     hollow = [
@@ -186,39 +192,39 @@ def test_the_error_of_the_screen_is_in_the_interval() -> None:
 
 def test_equal_screens_share_their_error_and_others_average_it() -> None:
     threshold = np.array([-1.0, -2.0])
-    one, two, other = (
+    first, two, other = (
         screen("guess"),
         screen("guess", 900.0),
         replace(screen("guess"), device_pixel_ratio=2.0),
     )
-    same, apart = (
-        screen_error([one, two], [1, 1], threshold),
-        screen_error([one, other], [1, 1], threshold),
+    shared, apart = (
+        screen_error([first, two], [1, 1], threshold),
+        screen_error([first, other], [1, 1], threshold),
     )
-    np.testing.assert_allclose(same.total, one.threshold_sd(10**threshold))
-    np.testing.assert_allclose(apart.total, same.total / np.sqrt(2))
+    np.testing.assert_allclose(shared.total, first.threshold_sd(10**threshold))
+    np.testing.assert_allclose(apart.total, shared.total / np.sqrt(2))
     assert apart.unsure.tolist() == [False, True]
 
 
 def test_several_people_have_a_mean_and_a_noise_ceiling(store: Path) -> None:
     results = pp.load_results(store)
-    csfs = [chat_csf(one) for one in results]
-    found = people_curve(csfs)
-    assert found is not None and found.persons == ("ANNA", "BERT", "CARL")
+    csfs = [chat_csf(result) for result in results]
+    group_curve = people_curve(csfs)
+    assert group_curve is not None and group_curve.persons == ("ANNA", "BERT", "CARL")
     log_s = np.log10([csf["mean_sensitivity"].values for csf in csfs])
-    np.testing.assert_allclose(np.log10(found.mean), log_s.mean(axis=0))
+    np.testing.assert_allclose(np.log10(group_curve.mean), log_s.mean(axis=0))
     # Student's t with two degrees of freedom, and the screens in squares.
-    reach = np.log10(found.high / found.mean)
+    reach = np.log10(group_curve.high / group_curve.mean)
     assert (reach > 4.30 * log_s.std(axis=0, ddof=1) / np.sqrt(3) * 0.9).all()
-    others = [np.delete(log_s, i, axis=0).mean(axis=0) for i in range(3)]
+    rest_means = [np.delete(log_s, i, axis=0).mean(axis=0) for i in range(3)]
     by_hand = [
-        csf_statistics(10**own, 10**rest)
-        for own, rest in zip(log_s, others, strict=True)
+        csf_statistics(10**log_curve, 10**rest)
+        for log_curve, rest in zip(log_s, rest_means, strict=True)
     ]
-    ceiling = people_ceiling(found)
+    ceiling = people_ceiling(group_curve)
     for name in STATISTICS:
         assert ceiling[name].value == pytest.approx(
-            np.mean([one[name] for one in by_hand])
+            np.mean([statistics[name] for statistics in by_hand])
         )
     assert people_curve(csfs[:2]) is None and score_people(results[:2]) == ()
 

@@ -45,12 +45,12 @@ def test_what_is_no_screen_is_refused(card: float) -> None:
 
 def test_the_blind_spot_errs_by_its_angle(tables: Path) -> None:
     for row in pd.read_csv(tables / "blind_spot.csv").itertuples():
-        told = blind_spot_distance(row.offset_mm, row.assumed_deg)
+        estimated = blind_spot_distance(row.offset_mm, row.assumed_deg)
         true = blind_spot_distance(row.offset_mm, row.true_deg)
-        assert [told, true] == pytest.approx(
+        assert [estimated, true] == pytest.approx(
             [row.distance_mm, row.true_distance_mm], abs=1e-3
         )
-        assert told / true - 1 == pytest.approx(row.relative_error, abs=1e-5)
+        assert estimated / true - 1 == pytest.approx(row.relative_error, abs=1e-5)
 
 
 def test_gamma_is_read_off_stripes(tables: Path) -> None:

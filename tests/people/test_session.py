@@ -26,7 +26,7 @@ def visit(store: Path, person: str = "ANNA") -> PatternSession:
     return PatternSession(load_experiment("orientation_csf"), person, store)
 
 
-def kept(store: Path) -> list[dict[str, Any]]:
+def stored_answers(store: Path) -> list[dict[str, Any]]:
     with open_store(store, create=False) as opened:
         return [dict(answered.answer) for answered, _ in opened.all_answers()]
 
@@ -37,36 +37,40 @@ def test_a_whole_session_gives_the_curve_of_who_sat(tmp_path: Path) -> None:
         person = SimulatedPerson(server.address, seed=3, drops=0.05)
         end = person.sit(person.begin())
     assert end["phase"] == "done" and end["count"] == 90, end
-    found = np.array([row["mean"] for row in end["curve"]])
+    curve = np.array([row["mean"] for row in end["curve"]])
     true = np.array([person.truth(frequency) for frequency in FREQUENCIES])
-    assert np.sqrt(np.mean((found - true) ** 2)) < 0.2
-    answers = kept(store)
-    told = [answer["reply"]["session"] for answer in answers]
+    assert np.sqrt(np.mean((curve - true) ** 2)) < 0.2
+    answers = stored_answers(store)
+    sessions_of_answers = [answer["reply"]["session"] for answer in answers]
     given_up = [
         answer["reply"]["session"]
         for answer in answers
         if answer["reply"]["finish"] == GIVEN_UP
     ]
-    sessions = [each for each in told if each not in given_up]
-    assert sorted(each["number"] for each in sessions) == list(range(1, 91))
+    sessions = [session for session in sessions_of_answers if session not in given_up]
+    assert sorted(session["number"] for session in sessions) == list(range(1, 91))
     assert (
-        "beginning" in told[0]
+        "beginning" in sessions_of_answers[0]
         and given_up
-        and {each["why"] for each in given_up} == {"frames"}
+        and {session["why"] for session in given_up} == {"frames"}
     )
     # Each attempt is a question of its own, with a dither of its own.
-    assert sorted((each["number"], each["attempt"]) for each in told) == sorted(
-        (each["number"], attempt)
-        for each in sessions
-        for attempt in range(1, each["attempt"] + 1)
+    assert sorted(
+        (session["number"], session["attempt"]) for session in sessions_of_answers
+    ) == sorted(
+        (session["number"], attempt)
+        for session in sessions
+        for attempt in range(1, session["attempt"] + 1)
     )
-    assert len({each["dither_seed"] for each in told}) == len(told)
+    assert len({session["dither_seed"] for session in sessions_of_answers}) == len(
+        sessions_of_answers
+    )
     (result,) = pp.load_results(store)
     assert set(np.unique(trials(result).order)) == {0.0, 1.0}
     # Answers of another session are its own, though the seeds of the experiment are the same.
     with PersonServer(visit(store)) as server:
-        again = SimulatedPerson(server.address, seed=3)
-        assert again.begin()["number"] == 1
+        second_visit = SimulatedPerson(server.address, seed=3)
+        assert second_visit.begin()["number"] == 1
 
 
 def test_a_session_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -83,7 +87,7 @@ def test_a_session_goes_on_where_it_was(tmp_path: Path) -> None:
             assert person.send("answer", **late)["number"] == last
             served.pause()
     assert sorted(
-        answer["reply"]["session"]["number"] for answer in kept(store)
+        answer["reply"]["session"]["number"] for answer in stored_answers(store)
     ) == list(range(1, 9))
 
 
@@ -136,8 +140,8 @@ def test_what_the_screen_cannot_show_is_refused_before(tmp_path: Path) -> None:
             "device_pixel_ratio": 1,
         }
         near |= {"width": 1920, "height": 1080}
-        told = person.send("calibrate", **near, light="guess", period=16.7)
-        assert "sit 730 mm away" in told["error"], told
+        reply = person.send("calibrate", **near, light="guess", period=16.7)
+        assert "sit 730 mm away" in reply["error"], reply
         dim = person.send(
             "calibrate",
             **near | {"distance": 1000},
@@ -191,21 +195,23 @@ def test_two_clear_patterns_missed_make_the_page_ask(tmp_path: Path) -> None:
         PatternSession(experiment, "ANNA", tmp_path / "runs.sqlite")
     ) as server:
         person = SimulatedPerson(server.address, lapse=0.0)
-        state, asked, missed = person.begin(), [], 0
+        state, doubts, missed = person.begin(), [], 0
         while missed < 2:
-            told = person.account(state)
+            answer = person.account(state)
             if state["draws"][0]["contrast"] > 0.9:
                 # The other one of the two words.
                 missed += 1
-                told["choice"] = state["words"][
-                    1 - state["words"].index(told["choice"])
+                answer["choice"] = state["words"][
+                    1 - state["words"].index(answer["choice"])
                 ]
-            state = person.send("answer", **told)
-            asked.append(state["doubt"])
-    assert asked == [False] * (len(asked) - 1) + [True]
+            state = person.send("answer", **answer)
+            doubts.append(state["doubt"])
+    assert doubts == [False] * (len(doubts) - 1) + [True]
     clear = [
         session["clear_right"]
-        for session in (a["reply"]["session"] for a in kept(tmp_path / "runs.sqlite"))
+        for session in (
+            a["reply"]["session"] for a in stored_answers(tmp_path / "runs.sqlite")
+        )
         if "clear_right" in session
     ]
     assert clear == [False, False]

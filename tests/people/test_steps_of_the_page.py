@@ -46,7 +46,7 @@ def test_brightness_is_matched_by_eye_and_distance_by_the_blind_spot(
         person.fit_cards()
         for tape in (1200, 900):
             person.reach("distance")
-            person.put("millimetres", tape)
+            person.enter("millimetres", tape)
             browser.run("(document.getElementById('check').checked = true)")
             person.click("measured")
             for number in range(1, 6):
@@ -67,11 +67,11 @@ def test_brightness_is_matched_by_eye_and_distance_by_the_blind_spot(
         person.click("lit")
         person.match_brightness()
         browser.wait(STEP, "practice")
-        told = browser.text("curve")
-    found = float(re.findall(r"\d\.\d+", told)[0])
-    assert "It is used" in told and found == pytest.approx(2.5, abs=0.02)
+        text = browser.text("curve")
+    exponent = float(re.findall(r"\d\.\d+", text)[0])
+    assert "It is used" in text and exponent == pytest.approx(2.5, abs=0.02)
     screen = served._screen
-    assert screen is not None and screen.display.eotf == pytest.approx(found)
+    assert screen is not None and screen.display.eotf == pytest.approx(exponent)
     assert screen.distance == 900 and screen.offset < 0.03
 
 
@@ -170,7 +170,7 @@ def test_no_mouse_is_needed(tmp_path: Path, browser: webdriver.Browser) -> None:
         browser.press(*[webdriver.RIGHT] * 4)
         assert browser.run("document.getElementById('width').value") == "231"
         for _ in range(2):
-            person.put("width", CARD)
+            person.enter("width", CARD)
             browser.press(webdriver.TAB, webdriver.ENTER)
         browser.wait(STEP, "distance")
         browser.press(*[webdriver.TAB] * 3, webdriver.ENTER)
@@ -187,17 +187,17 @@ def test_no_mouse_is_needed(tmp_path: Path, browser: webdriver.Browser) -> None:
 def luminance(colour: str) -> float:
     """Relative luminance by WCAG 2."""
     digits = colour.lstrip("#")
-    full = digits if len(digits) == 6 else "".join(2 * each for each in digits)
+    full = digits if len(digits) == 6 else "".join(2 * digit for digit in digits)
     parts = [int(full[i : i + 2], 16) / 255 for i in (0, 2, 4)]
     red, green, blue = (
-        each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4
-        for each in parts
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in parts
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def ratio(one: str, other: str) -> float:
-    low, high = sorted((luminance(one), luminance(other)))
+def ratio(first: str, other: str) -> float:
+    low, high = sorted((luminance(first), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
@@ -245,7 +245,7 @@ def test_english_stands_in_one_file() -> None:
         ]
         quoted = re.findall(r"[\"'`]([^\"'`]*)[\"'`]", "\n".join(lines))
         assert {
-            each for each in quoted if re.fullmatch(r"[A-Za-z]+( [a-z]+)+.*", each)
+            text for text in quoted if re.fullmatch(r"[A-Za-z]+( [a-z]+)+.*", text)
         } <= {
             "use strict",
             *VOID,

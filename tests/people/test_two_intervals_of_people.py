@@ -51,7 +51,9 @@ def person(seed: int, session: str = "first", distance: float = 600.0) -> Any:
     at = Screen(
         pitch=0.5, distance=distance, display=Display(peak=400), light="measured"
     )
-    return PersonObserver("ANNA", session, at, NoisyEyes(TRUE, seed=seed).put)
+    return PersonObserver(
+        "ANNA", session, at, NoisyEyes(TRUE, seed=seed).answer_inquiry
+    )
 
 
 def test_both_intervals_reach_the_page_with_noise_of_their_own(tmp_path: Path) -> None:
@@ -66,14 +68,17 @@ def test_both_intervals_reach_the_page_with_noise_of_their_own(tmp_path: Path) -
             state = visitor.begin()
             assert state["number"] == first
             for _ in range(first, last):
-                one, two = state["draws"]
-                side = one["side"]
-                fields = [field_of(draw, side).ravel() for draw in (one, two)]
+                first_draw, two = state["draws"]
+                side = first_draw["side"]
+                fields = [field_of(draw, side).ravel() for draw in (first_draw, two)]
                 assert abs(np.corrcoef(*fields)[0, 1]) < 0.1
-                assert sorted(draw["contrast"] > 0 for draw in (one, two)) == [0, 1]
+                assert sorted(draw["contrast"] > 0 for draw in (first_draw, two)) == [
+                    0,
+                    1,
+                ]
                 places.append(two["contrast"] > 0)
-                told = visitor.account_of_frames(state)
-                state = visitor.send("answer", **told, choice="second")
+                account = visitor.account_of_frames(state)
+                state = visitor.send("answer", **account, choice="second")
                 while state["phase"] == "wait":
                     state = visitor.send("state")
             served.pause()

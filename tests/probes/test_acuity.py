@@ -36,10 +36,14 @@ def page(tmp_path: Path) -> Path:
 
 
 def test_pixels_never_fall(page: Path) -> None:
-    found = pp.score(pp.run(page, "pixels", progress=False))
-    assert found.score.status == ("above", "above")
-    assert "never falls, never falls" in str(found) and "cycles/px" in str(found)
-    assert found.people.values == pytest.approx(tuple(1 / resolution_limit([0.3, 0.9])))
+    acuity_score = pp.score(pp.run(page, "pixels", progress=False))
+    assert acuity_score.score.status == ("above", "above")
+    assert "never falls, never falls" in str(acuity_score) and "cycles/px" in str(
+        acuity_score
+    )
+    assert acuity_score.people.values == pytest.approx(
+        tuple(1 / resolution_limit([0.3, 0.9]))
+    )
 
 
 def blurred(test: FloatArray, reference: FloatArray, ppd: float) -> FloatArray:
@@ -48,14 +52,14 @@ def blurred(test: FloatArray, reference: FloatArray, ppd: float) -> FloatArray:
     contrast = np.abs(planes / reference[..., 0].mean() - 1).max(axis=(1, 2))
     return np.asarray(
         [
-            c * np.exp(-wave_of(each).frequency * ppd / FALL)
-            for c, each in zip(contrast, planes, strict=True)
+            c * np.exp(-wave_of(plane).frequency * ppd / FALL)
+            for c, plane in zip(contrast, planes, strict=True)
         ]
     )
 
 
 def test_the_limit_of_a_metric_is_recovered(page: Path) -> None:
-    found = pp.score(
+    limit = pp.score(
         pp.run(page, pp.observer(blurred, name="blurred"), progress=False)
     ).score
     detected = 1 / castle_csf(
@@ -63,7 +67,7 @@ def test_the_limit_of_a_metric_is_recovered(page: Path) -> None:
     )
     truth = [4 + FALL * np.log(contrast / detected) for contrast in (0.3, 0.9)]
     # Between frequencies of the grid log response is taken as straight over log period.
-    assert [1 / value for value in found.values if value is not None] == pytest.approx(
+    assert [1 / value for value in limit.values if value is not None] == pytest.approx(
         truth, rel=0.01
     )
 
@@ -84,13 +88,13 @@ def test_the_limit_of_an_observer_in_words_is_recovered(tmp_path: Path) -> None:
     f = np.linspace(5, 54, 300)
     for point in score.curve:
         spec = Gabor(frequency=f, contrast=point.value, radius=0.25, ppd=120, size=129)
-        seen = point.value * observer.true_sensitivity(spec)
-        truth = float(np.interp(-1, -seen, f))
+        visibility = point.value * observer.true_sensitivity(spec)
+        truth = float(np.interp(-1, -visibility, f))
         assert point.low < truth < point.high, (point, truth)
     assert "limit (cpd)" in str(score)
 
 
-#: Of observers both of whose limits lie within the frequencies of the page.
+#: Names of observers both of whose limits lie within the frequencies of the page.
 SCALES = {"achromatic": 0.5, "red_green": 0.7, "yellow_violet": 1.4}
 
 
@@ -112,10 +116,10 @@ def test_the_catalogue_gives_the_limit_in_words_back(direction: str) -> None:
     f = np.linspace(8, 50, 85)
     assert len(score.curve) == 2
     for point in score.curve:
-        seen = point.value * observer.true_sensitivity(
+        visibility = point.value * observer.true_sensitivity(
             page.spec(contrast=point.value, frequency=f)
         )
-        truth = float(np.interp(-1, -seen, f))
+        truth = float(np.interp(-1, -visibility, f))
         assert point.low < truth < point.high, (point, truth)
 
 

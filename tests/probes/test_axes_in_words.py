@@ -100,14 +100,14 @@ def test_every_probe_asks_one_condition_over_any_level(
 def test_derived_levels_and_reciprocals(
     levels: dict[str, Any], axis: str, name: str, values: list[float], sign: int
 ) -> None:
-    found = axis_levels(page(levels, axis=axis))
-    assert found.axis.name == name and found.sign == sign
-    np.testing.assert_allclose(found.values, values, rtol=1e-4)
+    levels_on_axis = axis_levels(page(levels, axis=axis))
+    assert levels_on_axis.axis.name == name and levels_on_axis.sign == sign
+    np.testing.assert_allclose(levels_on_axis.values, values, rtol=1e-4)
 
 
 def test_ink_darker_than_its_ground_has_its_contrast_as_a_magnitude() -> None:
-    found = axis_levels(load_experiment("letter_contrast"))
-    assert found.sign == -1 and found.values[-1] == 1.0
+    levels_on_axis = axis_levels(load_experiment("letter_contrast"))
+    assert levels_on_axis.sign == -1 and levels_on_axis.values[-1] == 1.0
     observer = pp.observer(lambda images, prompt: "C", name="c", bits=8)
     from psyprobe.probes import load_probe
 

@@ -46,7 +46,7 @@ multiplier = {{ from = 0.5, to = 2, n = {n}, scale = "log" }}
 peak = 400
 eotf = "{eotf}"
 """
-#: As the reference page has it: 4 cpd, radius 0.2, 30 frames at 60 Hz.
+#: The clip of the reference page: 4 cpd, radius 0.2, 30 frames at 60 Hz.
 USUAL = {
     "kind": "drift",
     "shape": "frequency = 4, radius = 0.2, luminance = 100",
@@ -104,38 +104,40 @@ def test_the_result_says_how_it_was_shown(of_pixels: Any, tmp_path: Path) -> Non
 
 
 def test_the_frame_rate_is_part_of_what_is_asked(tmp_path: Path) -> None:
-    one, store = page(tmp_path, levels=[4, 8], n=2), tmp_path / "store"
-    ran(one, "pixels", store=store)
+    experiment, store = page(tmp_path, levels=[4, 8], n=2), tmp_path / "store"
+    ran(experiment, "pixels", store=store)
     assert (
-        pp.plan(one, "pixels", store=store).answered
-        == pp.plan(one, "pixels", store=store).questions
+        pp.plan(experiment, "pixels", store=store).answered
+        == pp.plan(experiment, "pixels", store=store).questions
     )
     other = page(tmp_path, "faster", levels=[4, 8], n=2, clip="frames = 30, fps = 120")
     assert pp.plan(other, "pixels", store=store).answered == 0
-    for who in ("pixels", pp.observer(truth, clips=True)):
-        told = pp.plan(one, who, timed=True)
+    for observer in ("pixels", pp.observer(truth, clips=True)):
+        timed_plan = pp.plan(experiment, observer, timed=True)
         assert (
-            "distinct clips of 30 frames of 64 x 64 px" in str(told)
-            and told.seconds
-            and told.seconds > 0
+            "distinct clips of 30 frames of 64 x 64 px" in str(timed_plan)
+            and timed_plan.seconds
+            and timed_plan.seconds > 0
         )
-        # What a run has is kept batch by batch.
-        assert told.batch_size == 8 and told.batches == -(-told.questions // 8)
+        # A run stores its answers batch by batch.
+        assert timed_plan.batch_size == 8 and timed_plan.batches == -(
+            -timed_plan.questions // 8
+        )
 
 
 def test_beside_an_accelerator_clips_are_shown_alike(tmp_path: Path) -> None:
-    one, here, elsewhere = (
+    experiment, on_cpu, elsewhere = (
         page(tmp_path, levels=[4, 8], n=2),
         *(pp.observer(flat) for _ in range(2)),
     )
-    elsewhere.card = dataclasses.replace(here.card, device="cuda:0")
-    both = [
-        pp.run(one, who, batch_size=2, score_only=True, progress=False)
-        for who in (here, elsewhere)
+    elsewhere.card = dataclasses.replace(on_cpu.card, device="cuda:0")
+    results = [
+        pp.run(experiment, observer, batch_size=2, score_only=True, progress=False)
+        for observer in (on_cpu, elsewhere)
     ]
     np.testing.assert_allclose(
-        both[0]["scored_response_angular"],
-        both[1]["scored_response_angular"],
+        results[0]["scored_response_angular"],
+        results[1]["scored_response_angular"],
         rtol=1e-12,
     )
 
@@ -172,32 +174,32 @@ def test_whole_clips_and_frames_give_the_same_angles(direction: str) -> None:
     ]
     references = [tests[0].reference()]
     display, rows = Display(), [0, 0, 0, 0]
-    found = []
-    for who, at_once in (
+    values_by_observer = []
+    for observer, at_once in (
         (load_observer("pixels"), 1),
         (load_observer("pixels"), 8),
         (load_observer("pixels"), 500),
         (pp.observer(flat, clips=True), 1),
         (pp.observer(flat, clips=True), 500),
     ):
-        shown = (
-            DisplayedClips(tuple(each), display, who.card)
-            for each in (tests, references)
+        clips = (
+            DisplayedClips(tuple(stimuli), display, observer.card)
+            for stimuli in (tests, references)
         )
-        answers = clip_answers(who, *shown, rows, MEASURES, at_once)
-        found.append(np.array([each["values"][0] for each in answers]))
-        assert all(each["lengths"][0][2] > 0 for each in answers)
-    for other in found[1:]:
-        np.testing.assert_allclose(other, found[0], rtol=1e-9)
+        answers = clip_answers(observer, *clips, rows, MEASURES, at_once)
+        values_by_observer.append(np.array([answer["values"][0] for answer in answers]))
+        assert all(answer["lengths"][0][2] > 0 for answer in answers)
+    for other in values_by_observer[1:]:
+        np.testing.assert_allclose(other, values_by_observer[0], rtol=1e-9)
     # Against the numbers themselves.
     drives = [
-        np.asarray(display.encode(each.draw()), dtype=np.float64).reshape(1, -1)
-        for each in (*tests, *references)
+        np.asarray(display.encode(stimulus.draw()), dtype=np.float64).reshape(1, -1)
+        for stimulus in (*tests, *references)
     ]
-    for got, drive in zip(found[0], drives, strict=False):
-        wanted = distances(drive, drives[-1])
+    for values, drive in zip(values_by_observer[0], drives, strict=False):
+        expected = distances(drive, drives[-1])
         np.testing.assert_allclose(
-            got, [wanted[name][0] for name in MEASURES], rtol=1e-9
+            values, [expected[name][0] for name in MEASURES], rtol=1e-9
         )
 
 
@@ -212,7 +214,7 @@ def test_an_encoder_of_images_sees_every_frame_and_their_mean() -> None:
             axis=1,
         )
 
-    who = pp.observer(corner)
+    observer = pp.observer(corner)
     tests = [
         Counterphase(
             frequency=4,
@@ -224,22 +226,22 @@ def test_an_encoder_of_images_sees_every_frame_and_their_mean() -> None:
         )
     ]
     display = Display()
-    shown = (
-        DisplayedClips((each,), display, who.card)
-        for each in (tests[0], tests[0].reference())
+    clips = (
+        DisplayedClips((clip,), display, observer.card)
+        for clip in (tests[0], tests[0].reference())
     )
-    (answer,) = clip_answers(who, *shown, [0], MEASURES, 5)
-    one, other = (
-        np.asarray(corner(np.asarray(display.encode(each.draw()))), dtype=np.float64)
-        for each in (tests[0], tests[0].reference())
+    (answer,) = clip_answers(observer, *clips, [0], MEASURES, 5)
+    target, other = (
+        np.asarray(corner(np.asarray(display.encode(clip.draw()))), dtype=np.float64)
+        for clip in (tests[0], tests[0].reference())
     )
     for layer, (a, b) in enumerate(
-        ((one.ravel(), other.ravel()), (one.mean(axis=0), other.mean(axis=0)))
+        ((target.ravel(), other.ravel()), (target.mean(axis=0), other.mean(axis=0)))
     ):
-        wanted = distances(a, b)
+        expected = distances(a, b)
         np.testing.assert_allclose(
             answer["values"][layer],
-            [wanted[name] for name in MEASURES],
+            [expected[name] for name in MEASURES],
             rtol=1e-6,
             atol=1e-12,
         )
@@ -248,7 +250,7 @@ def test_an_encoder_of_images_sees_every_frame_and_their_mean() -> None:
 
 def test_a_module_gets_clips_as_tensors_and_a_function_its_frame_rate() -> None:
     torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
-    seen: list[Any] = []
+    shapes: list[Any] = []
 
     class Video(torch.nn.Module):  # type: ignore[name-defined, misc]
         def __init__(self) -> None:
@@ -256,23 +258,27 @@ def test_a_module_gets_clips_as_tensors_and_a_function_its_frame_rate() -> None:
             self.weight = torch.nn.Parameter(torch.tensor(2.0))
 
         def forward(self, clips: Any) -> Any:
-            seen.append(tuple(clips.shape))
+            shapes.append(tuple(clips.shape))
             return self.weight * clips.mean(dim=(3, 4)).flatten(1)
 
     spec = Flicker(contrast=0.5, temporal_frequency=10, radius=0.3, size=16, frames=6)
-    who = pp.observer(Video(), clips=True, mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
-    again = pp.observer(
+    observer = pp.observer(
+        Video(), clips=True, mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25)
+    )
+    reloaded = pp.observer(
         Video(), clips=True, mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25)
     )
     assert (
-        who.card.clips
-        and who.card.weights_digest
-        and who.card.digest == again.card.digest
+        observer.card.clips
+        and observer.card.weights_digest
+        and observer.card.digest == reloaded.card.digest
     )
-    found = who.clip_features(DisplayedClips((spec,), Display(), who.card))["output"]
+    features = observer.clip_features(
+        DisplayedClips((spec,), Display(), observer.card)
+    )["output"]
     drive = np.asarray(Display().encode(spec.draw())).mean(axis=(1, 2)).T.ravel()
-    assert seen == [(1, 3, 6, 16, 16)]
-    np.testing.assert_allclose(found[0], 2 * (drive - 0.5) / 0.25, rtol=1e-4)
+    assert shapes == [(1, 3, 6, 16, 16)]
+    np.testing.assert_allclose(features[0], 2 * (drive - 0.5) / 0.25, rtol=1e-4)
 
     def length(clips: Any, fps: float) -> Any:
         return np.full((len(clips), 1), clips.shape[1] / fps)
@@ -288,7 +294,7 @@ def test_a_module_gets_clips_as_tensors_and_a_function_its_frame_rate() -> None:
         InputError, match="takes no option 'layers'; it takes mean, std, device"
     ):
         pp.observer(Video(), clips=True, layers="all")
-    assert Card.from_dict(who.card.to_dict()) == who.card
+    assert Card.from_dict(observer.card.to_dict()) == observer.card
 
 
 def truth(test: Any, reference: Any, ppd: float, fps: float) -> Any:
@@ -355,9 +361,9 @@ def test_pixels_cannot_tell_time(tmp_path: Path) -> None:
     reversing = ran(
         page(tmp_path, "reversing", **common, kind="counterphase"), "pixels"
     )
-    shown = drift.sel(layer="pixels")
+    pixel_result = drift.sel(layer="pixels")
     for name in ("response_l2", "pixels_response_l2"):
-        response = shown[name].transpose("temporal_frequency", ...)
+        response = pixel_result[name].transpose("temporal_frequency", ...)
         np.testing.assert_allclose(response / response[0], 1.0, rtol=2e-5)
     ratio = (drift["response_l2"] / reversing["response_l2"]).sel(
         temporal_frequency=8, layer="pixels"
@@ -379,7 +385,7 @@ def test_cvvdp_reads_clips_as_video(
     )
     import torch
 
-    who = load_observer("cvvdp", device="cpu")
+    metric = load_observer("cvvdp", device="cpu")
     spec = Counterphase(
         frequency=4,
         contrast=0.1,
@@ -391,38 +397,40 @@ def test_cvvdp_reads_clips_as_video(
     )
     display = Display()
     clips = [
-        DisplayedClips((each, each), display, who.card)
-        for each in (spec, spec.reference())
+        DisplayedClips((clip, clip), display, metric.card)
+        for clip in (spec, spec.reference())
     ]
-    found = who.clip_difference(*clips, ppd=60.0)
-    assert found.shape == (2,) and found[0] == found[1]
-    assert found[0] == pytest.approx(response, abs=6e-4)
-    whole = [
-        torch.from_numpy(np.moveaxis(each.frames(0, fps // 2), -1, 1).copy()).float()
-        for each in clips
+    responses = metric.clip_difference(*clips, ppd=60.0)
+    assert responses.shape == (2,) and responses[0] == responses[1]
+    assert responses[0] == pytest.approx(response, abs=6e-4)
+    videos = [
+        torch.from_numpy(np.moveaxis(clip.frames(0, fps // 2), -1, 1).copy()).float()
+        for clip in clips
     ]
-    direct = who._metric(64, 64, 60.0).predict(
-        *whole, dim_order="BCFHW", frames_per_second=fps
+    direct = metric._metric(64, 64, 60.0).predict(
+        *videos, dim_order="BCFHW", frames_per_second=fps
     )[0]
-    assert found[0] == pytest.approx(1 - float(direct.reshape(-1)[0]) / 10, abs=1e-6)
+    assert responses[0] == pytest.approx(
+        1 - float(direct.reshape(-1)[0]) / 10, abs=1e-6
+    )
 
 
 def test_a_metric_of_images_gives_the_mean_over_frames() -> None:
-    who = load_observer("castlecsf")
+    metric = load_observer("castlecsf")
     spec = Counterphase(
         frequency=4, contrast=0.1, radius=0.2, size=32, temporal_frequency=4, frames=15
     )
-    shown = (
-        DisplayedClips((each,), Display(), who.card)
-        for each in (spec, spec.reference())
+    clips = (
+        DisplayedClips((clip,), Display(), metric.card)
+        for clip in (spec, spec.reference())
     )
-    (answer,) = clip_answers(who, *shown, [0], ("difference",), 4)
+    (answer,) = clip_answers(metric, *clips, [0], ("difference",), 4)
     light = [
-        np.repeat(each.draw().pixels[..., None], 3, axis=-1)
-        for each in (spec, spec.reference())
+        np.repeat(clip.draw().pixels[..., None], 3, axis=-1)
+        for clip in (spec, spec.reference())
     ]
-    wanted = who.difference(*light, ppd=60.0).mean()
-    assert answer["values"][0][0] == pytest.approx(wanted, rel=1e-4)
+    expected = metric.difference(*light, ppd=60.0).mean()
+    assert answer["values"][0][0] == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -433,10 +441,14 @@ def test_the_catalogue_runs_over_temporal_frequency(name: str) -> None:
     """Each page reads, its clips hold whole cycles, and people are known at all of its levels."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        told = pp.plan(name, "pixels")
+        clip_plan = pp.plan(name, "pixels")
     experiment = load_experiment(name)
     spec = experiment.spec()
-    assert told.frames == spec.frames and told.answered == 0 and not told.remarks
+    assert (
+        clip_plan.frames == spec.frames
+        and clip_plan.answered == 0
+        and not clip_plan.remarks
+    )
     assert (
         list(experiment.levels) == ["temporal_frequency", "contrast"]
         and spec.frames == spec.fps

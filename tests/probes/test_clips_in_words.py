@@ -49,10 +49,10 @@ def short(frames: int = 15, **settings: Any) -> Experiment:
 
 
 def test_all_frames_of_both_films_are_sent_in_order_with_their_pace() -> None:
-    seen: list[tuple[Any, str]] = []
+    requests: list[tuple[Any, str]] = []
 
     def look(images: Any, prompt: str) -> str:
-        seen.append((images, prompt))
+        requests.append((images, prompt))
         return "first"
 
     page = short(
@@ -65,8 +65,8 @@ def test_all_frames_of_both_films_are_sent_in_order_with_their_pace() -> None:
     )
     run = pp.run(page, pp.observer(look, name="looks"), progress=False)
     # Two contrasts, each asked with the pattern in either film.
-    assert trials(run).sizes["trial"] == len(seen) == 4
-    for images, prompt in seen:
+    assert trials(run).sizes["trial"] == len(requests) == 4
+    for images, prompt in requests:
         assert (
             "two films of 0.5 s each, 30 frames a second" in prompt
             and "all 15 frames" in prompt
@@ -76,19 +76,19 @@ def test_all_frames_of_both_films_are_sent_in_order_with_their_pace() -> None:
         with_levels(page.spec(), temporal_frequency=6.0, contrast=contrast)
         for contrast in (0.1, 0.4)
     ]
-    wanted = {(i, order): 0 for i in range(2) for order in range(2)}
-    for images, _ in seen:
+    match_counts = {(i, order): 0 for i in range(2) for order in range(2)}
+    for images, _ in requests:
         films = np.stack(images[:15]), np.stack(images[15:])
         for i, clip in enumerate(clips):
             pattern, uniform = (
-                DISPLAY.encode(each.draw()) for each in (clip, clip.reference())
+                DISPLAY.encode(film.draw()) for film in (clip, clip.reference())
             )
             for order in range(2):
-                found = films[order], films[1 - order]
-                wanted[i, order] += np.array_equal(
-                    found[0], pattern
-                ) and np.array_equal(found[1], uniform)
-    assert set(wanted.values()) == {1}
+                ordered_films = films[order], films[1 - order]
+                match_counts[i, order] += np.array_equal(
+                    ordered_films[0], pattern
+                ) and np.array_equal(ordered_films[1], uniform)
+    assert set(match_counts.values()) == {1}
 
 
 def test_each_frame_has_dither_of_its_own() -> None:
@@ -107,17 +107,20 @@ def test_each_frame_has_dither_of_its_own() -> None:
 
 
 def test_a_film_delivers_its_contrast_and_the_reversed_film_none_of_it() -> None:
-    sent = deliver(DISPLAY.encode(DRIFT.draw()), seed=np.arange(DRIFT.frames))
-    assert delivered_contrast(sent, DRIFT, DISPLAY).contrast == pytest.approx(
+    delivered_film = deliver(DISPLAY.encode(DRIFT.draw()), seed=np.arange(DRIFT.frames))
+    assert delivered_contrast(delivered_film, DRIFT, DISPLAY).contrast == pytest.approx(
         0.2, rel=0.02
     )
     # Waves that move against each other are orthogonal over whole cycles: a drift seen backwards is
     # another pattern.
-    assert abs(delivered_contrast(sent[::-1], DRIFT, DISPLAY).coherent_gain) < 0.02
+    assert (
+        abs(delivered_contrast(delivered_film[::-1], DRIFT, DISPLAY).coherent_gain)
+        < 0.02
+    )
     with pytest.raises(
         InputError, match=r"shape \(14, 48, 48, 3\); give the 15 frames of one clip"
     ):
-        delivered_contrast(sent[1:], DRIFT, DISPLAY)
+        delivered_contrast(delivered_film[1:], DRIFT, DISPLAY)
 
 
 def test_an_observer_sees_moving_stripes_as_castlecsf_does() -> None:
@@ -167,12 +170,19 @@ def test_thresholds_come_back_from_films(name: str) -> None:
 
 
 def test_a_plan_counts_every_frame() -> None:
-    found = pp.plan(short(), "simulated:castlecsf")
-    assert "clips of 15 frames of 32 x 32 px" in str(found) and found.frames == 15
+    short_plan = pp.plan(short(), "simulated:castlecsf")
+    assert (
+        "clips of 15 frames of 32 x 32 px" in str(short_plan)
+        and short_plan.frames == 15
+    )
     shorter = pp.plan(short(5), "simulated:castlecsf")
-    asked = [plan.chosen.tokens_in / plan.questions for plan in (found, shorter)]
+    tokens_per_question = [
+        plan.chosen.tokens_in / plan.questions for plan in (short_plan, shorter)
+    ]
     # 32 px are 9 patches of 14 px; 2 films of 15 or 5 frames.
-    assert asked[0] - asked[1] == pytest.approx(9 * 20, abs=2)
+    assert tokens_per_question[0] - tokens_per_question[1] == pytest.approx(
+        9 * 20, abs=2
+    )
 
 
 def test_who_takes_few_images_is_told_how_many_there_are() -> None:

@@ -61,7 +61,7 @@ def scene(encoding: str) -> tuple[Display, dict[str, Any]]:
     }
 
 
-def sent(
+def send(
     spec: Specification,
     display: Display = DISPLAY,
     delivery: Delivery = DITHERED,
@@ -73,7 +73,7 @@ def sent(
 def measured(
     spec: Specification, display: Display, delivery: Delivery, seed: int = 1
 ) -> Delivered:
-    return delivered_contrast(sent(spec, display, delivery, seed), spec, display)
+    return delivered_contrast(send(spec, display, delivery, seed), spec, display)
 
 
 def test_rounding_does_what_was_measured(oracle_data: Path) -> None:
@@ -85,7 +85,7 @@ def test_rounding_does_what_was_measured(oracle_data: Path) -> None:
     for row in rows:
         display, grey = scene(row["encoding"])
         contrast = float(row["commanded_contrast"])
-        found = measured(
+        delivered = measured(
             AnnulusNoise(frequency=4, contrast=contrast, seed=1, **grey),
             display,
             ROUNDED,
@@ -95,10 +95,10 @@ def test_rounding_does_what_was_measured(oracle_data: Path) -> None:
             float(row["total_contrast_incl_quantisation"]),
         )
         # Another noise sample: one-bit images depend on it where a level is met by few pixels only.
-        assert found.coherent_gain == pytest.approx(
+        assert delivered.coherent_gain == pytest.approx(
             expected, rel=0.02, abs=0.06 if contrast >= 5e-4 else 0.25
         ), row
-        assert found.total_contrast == pytest.approx(total, rel=0.02, abs=3e-4), row
+        assert delivered.total_contrast == pytest.approx(total, rel=0.02, abs=3e-4), row
     assert len(rows) == 75
 
 
@@ -116,17 +116,19 @@ def test_dither_does_what_was_measured(oracle_data: Path) -> None:
     for row in rows:
         display, grey = scene(row["encoding"])
         contrast = float(row["commanded_contrast"])
-        found = measured(
+        delivered = measured(
             AnnulusNoise(frequency=4, contrast=contrast, seed=1, **grey),
             display,
             Delivery(),
         )
         scatter = 2e-5 / contrast
-        assert found.coherent_gain == pytest.approx(
+        assert delivered.coherent_gain == pytest.approx(
             float(row["coherent_gain"]), abs=5 * scatter + 0.003
         ), row
         total = float(row["total_contrast_incl_quantisation"])
-        assert found.total_contrast == pytest.approx(total, rel=0.02, abs=1.5e-4), row
+        assert delivered.total_contrast == pytest.approx(total, rel=0.02, abs=1.5e-4), (
+            row
+        )
     assert len(rows) == 25
 
 
@@ -142,8 +144,8 @@ def test_dithered_contrast_is_the_asked_one(frequency: float, contrast: float) -
         )
         for seed in (1, 2, 3)
     ]
-    assert abs(np.mean([each.coherent_gain for each in gains]) - 1) < 0.03
-    assert np.mean([each.contrast for each in gains]) == pytest.approx(
+    assert abs(np.mean([measurement.coherent_gain for measurement in gains]) - 1) < 0.03
+    assert np.mean([measurement.contrast for measurement in gains]) == pytest.approx(
         contrast, rel=0.03
     )
 
@@ -193,7 +195,7 @@ def arrived(row: dict[str, str]) -> Delivered:
         contrast=float(row["commanded_contrast"]),
         seed=1,
     )
-    codes = PIPELINES[row["pipeline"]](eight_bit(sent(spec)))
+    codes = PIPELINES[row["pipeline"]](eight_bit(send(spec)))
     return delivered_contrast(codes / np.float32(255), spec, DISPLAY)
 
 
@@ -209,15 +211,15 @@ def test_resizing_transfers_what_was_measured(oracle_data: Path) -> None:
         if row["dither"] == "1" and row["commanded_contrast"] == "0.05"
     ]
     for row in rows:
-        found, transfer = arrived(row), float(row["transfer"])
+        delivered, transfer = arrived(row), float(row["transfer"])
         if float(row["f0_cpd"]) <= 16:
-            assert found.coherent_gain == pytest.approx(transfer, abs=0.012), row
+            assert delivered.coherent_gain == pytest.approx(transfer, abs=0.012), row
         else:
             # The table holds all contrast in the band, aliases and dither noise included; ours the
             # asked pattern's.
-            assert transfer - 0.25 < found.coherent_gain < transfer + 0.012, row
-        assert found.nyquist == pytest.approx(int(row["out_px"]) / 8)
-        assert found.total_contrast == pytest.approx(
+            assert transfer - 0.25 < delivered.coherent_gain < transfer + 0.012, row
+        assert delivered.nyquist == pytest.approx(int(row["out_px"]) / 8)
+        assert delivered.total_contrast == pytest.approx(
             float(row["realised_total_contrast"]), rel=0.02
         )
     assert len(rows) == 35
@@ -246,9 +248,9 @@ def test_jpeg_takes_what_was_measured(oracle_data: Path) -> None:
     ]
     lost = [row for row in lost if float(row["transfer"]) < 0.6]
     for row in lost:
-        found = arrived(row)
-        assert found.coherent_gain < float(row["transfer"]) + 0.05, row
-        assert refused(found, float(row["f0_cpd"])) is not None
+        delivered = arrived(row)
+        assert delivered.coherent_gain < float(row["transfer"]) + 0.05, row
+        assert refused(delivered, float(row["f0_cpd"])) is not None
     assert len(strong) == 6 and len(lost) >= 4
 
 
@@ -307,24 +309,26 @@ def test_triangular_dither_keeps_the_contrast(contrast: float) -> None:
         )
         for seed in (1, 2, 3)
     ]
-    assert abs(np.mean([each.coherent_gain for each in gains]) - 1) < 0.03
+    assert abs(np.mean([measurement.coherent_gain for measurement in gains]) - 1) < 0.03
 
 
 def test_catch_trials_get_the_same_dither() -> None:
     # Away from a whole code, where dither is at its strongest.
     blank = Uniform(luminance=40.5, ppd=64, size=256)
     faint = AnnulusNoise(luminance=40.5, frequency=4, contrast=1e-4)
-    plain = delivered_contrast(sent(blank), blank, DISPLAY)
-    shown = measured(faint, DISPLAY, Delivery())
+    plain = delivered_contrast(send(blank), blank, DISPLAY)
+    faint_contrast = measured(faint, DISPLAY, Delivery())
     assert plain.contrast == 0 and math.isnan(plain.coherent_gain)
-    assert plain.total_contrast == pytest.approx(shown.total_contrast, rel=0.01)
+    assert plain.total_contrast == pytest.approx(
+        faint_contrast.total_contrast, rel=0.01
+    )
     assert plain.total_contrast > 0.004
     catch = AnnulusNoise(frequency=4, contrast=0.0)
     assert math.isnan(measured(catch, DISPLAY, Delivery()).coherent_gain)
 
 
 def test_png_holds_the_codes() -> None:
-    drive = sent(AnnulusNoise(frequency=8, contrast=0.1))
+    drive = send(AnnulusNoise(frequency=8, contrast=0.1))
     codes = eight_bit(drive)
     data = png_bytes(drive)
     assert np.array_equal(decode_png(data), codes)
@@ -335,30 +339,30 @@ def test_png_holds_the_codes() -> None:
 
 def test_other_kinds_of_stimulus_and_sizes() -> None:
     gabor = Gabor(frequency=4, contrast=0.2, radius=0.6, luminance=40, ppd=64, size=256)
-    found = measured(gabor, DISPLAY, Delivery())
-    assert found.contrast == pytest.approx(
+    delivered = measured(gabor, DISPLAY, Delivery())
+    assert delivered.contrast == pytest.approx(
         0.2, rel=0.01
-    ) and found.coherent_gain == pytest.approx(1, rel=0.01)
+    ) and delivered.coherent_gain == pytest.approx(1, rel=0.01)
     larger = Gabor(
         frequency=4, contrast=0.2, radius=0.6, luminance=40, ppd=84, size=336
     )
     assert delivered_contrast(
-        sent(larger), gabor, DISPLAY
+        send(larger), gabor, DISPLAY
     ).coherent_gain == pytest.approx(1, rel=0.01)
     noise = Noise(frequency=4, contrast=0.1, luminance=40)
     assert measured(noise, DISPLAY, Delivery()).contrast == pytest.approx(0.1, rel=0.01)
     native = AnnulusNoise(frequency=16, contrast=0.1, seed=3, size=336, ppd=84)
-    asked = AnnulusNoise(frequency=16, contrast=0.1, seed=3)
+    fine_noise = AnnulusNoise(frequency=16, contrast=0.1, seed=3)
     assert delivered_contrast(
-        sent(native), asked, DISPLAY
+        send(native), fine_noise, DISPLAY
     ).coherent_gain == pytest.approx(1, rel=0.01)
 
 
 def test_another_pattern_has_no_gain() -> None:
-    asked, other = (
+    noise, other = (
         AnnulusNoise(frequency=8, contrast=0.1, seed=seed) for seed in (1, 2)
     )
-    assert abs(delivered_contrast(sent(other), asked, DISPLAY).coherent_gain) < 0.1
+    assert abs(delivered_contrast(send(other), noise, DISPLAY).coherent_gain) < 0.1
 
 
 def test_rule_of_refusal() -> None:
@@ -399,7 +403,7 @@ def test_refused_images() -> None:
         delivered_contrast(np.full((128, 256, 3), 0.5), spec, DISPLAY)
     with pytest.raises(InputError, match="stands for 2 images"):
         delivered_contrast(
-            sent(spec), AnnulusNoise(frequency=4, contrast=[0.1, 0.2]), DISPLAY
+            send(spec), AnnulusNoise(frequency=4, contrast=[0.1, 0.2]), DISPLAY
         )
 
 
@@ -407,24 +411,24 @@ def test_refused_images() -> None:
 def test_contrast_of_colour_alone_is_measured_in_the_light_of_the_primaries(
     share: float,
 ) -> None:
-    asked = Gabor(
+    gabor = Gabor(
         frequency=4,
         contrast=0.05,
         direction="yellow_violet",
         luminance=40,
         observer="smith_pokorny",
     )
-    found = delivered_contrast(
-        sent(replace(asked, contrast=0.05 * share)), asked, DISPLAY
+    delivered = delivered_contrast(
+        send(replace(gabor, contrast=0.05 * share)), gabor, DISPLAY
     )
-    assert found.coherent_gain == pytest.approx(share, abs=0.02)
-    assert found.contrast == pytest.approx(0.05 * share, abs=0.001)
+    assert delivered.coherent_gain == pytest.approx(share, abs=0.02)
+    assert delivered.contrast == pytest.approx(0.05 * share, abs=0.001)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
 def test_contrast_of_a_target_leaves_out_its_mask(share: float) -> None:
-    asked = load_stimulus("gabor_masked").spec(luminance=40.0, contrast=0.1)
-    found = delivered_contrast(
-        sent(asked.changed(contrast=0.1 * share)), asked, DISPLAY
+    masked = load_stimulus("gabor_masked").spec(luminance=40.0, contrast=0.1)
+    delivered = delivered_contrast(
+        send(masked.changed(contrast=0.1 * share)), masked, DISPLAY
     )
-    assert found.coherent_gain == pytest.approx(share, abs=0.03)
+    assert delivered.coherent_gain == pytest.approx(share, abs=0.03)

@@ -106,7 +106,7 @@ def test_score_points_lie_on_the_human_curve() -> None:
         direction="achromatic",
     )
     np.testing.assert_allclose(axes["human_sensitivity"], sensitivity, rtol=1e-13)
-    # What is shown has ten digits, so that it is the same on every machine.
+    # Displayed values have ten digits, so that they are the same on every machine.
     exact = np.array(axes["multiplier"]) / sensitivity[:, None]
     np.testing.assert_allclose(axes["scored_difference"], exact, rtol=5e-10)
     assert all(
@@ -159,8 +159,8 @@ def test_rms_contrast_lowers_the_threshold_by_sqrt_2(tmp_path: Path) -> None:
         write_experiment(tmp_path, ('"castle_csf"', '"castle_csf"\ncontrast = "rms"'))
     )
     sensitivity = [
-        np.array(conditions(each, ANY_SIZE).axes["human_sensitivity"])
-        for each in (plain, rms)
+        np.array(conditions(experiment, ANY_SIZE).axes["human_sensitivity"])
+        for experiment in (plain, rms)
     ]
     np.testing.assert_allclose(sensitivity[1], math.sqrt(2) * sensitivity[0])
 
@@ -247,11 +247,11 @@ def test_a_batch_shows_what_each_image_alone_would(specs: list[Specification]) -
     display = Display(peak=400.0)
     drive = show(specs, display)
     assert drive.is_grey
-    shown = drive.rgb
-    assert shown.shape == (len(specs), 12, 12, 3) and shown.dtype == np.float32
-    assert shown.strides[-1] == 0
+    batch = drive.rgb
+    assert batch.shape == (len(specs), 12, 12, 3) and batch.dtype == np.float32
+    assert batch.strides[-1] == 0
     alone = np.stack([np.asarray(display.encode(spec.draw())) for spec in specs])
-    np.testing.assert_allclose(shown, alone, rtol=1e-6)
+    np.testing.assert_allclose(batch, alone, rtol=1e-6)
 
 
 def test_chromatic_and_masked_batches() -> None:
@@ -295,10 +295,10 @@ def test_a_batch_is_shown_alike_one_by_one_and_as_an_array() -> None:
     common = {"frequency": 4, "contrast": 0.1, "ppd": 16, "size": 16, "radius": 0.3}
     specs = [Gabor(orientation=orientation, **common) for orientation in orientations]
     display = Display(peak=400)
-    shown = show(specs, display)
+    displayed = show(specs, display)
     array = show([Gabor(orientation=orientations[:5], **common), *specs[5:]], display)
-    np.testing.assert_array_equal(array.rgb, shown.rgb)
-    for spec, image in zip(specs, shown.rgb, strict=True):
+    np.testing.assert_array_equal(array.rgb, displayed.rgb)
+    for spec, image in zip(specs, displayed.rgb, strict=True):
         np.testing.assert_array_equal(image, display.encode(spec.draw()))
 
 
@@ -328,11 +328,11 @@ def test_what_cannot_be_shown_is_refused() -> None:
             Display(peak=120.0),
         )
     specs = [Gabor(frequency=2, contrast=0.9, ppd=16, size=12, radius=0.3)]
-    with pytest.raises(GamutError) as told:
+    with pytest.raises(GamutError) as raised:
         show(specs, Display(peak=120.0))
     with pytest.raises(GamutError) as expected:
         Display(peak=120.0).encode(specs[0].draw())
-    assert str(told.value) == str(expected.value)
+    assert str(raised.value) == str(expected.value)
 
 
 # -- asking
@@ -344,13 +344,15 @@ def test_responses_are_distances_to_the_own_reference() -> None:
     images = rng.random((4, 6, 6, 3), dtype=np.float32)
     observer = Counting()
     references = features(observer, ImagePlanes(images[2:]))
-    found = respond(observer, ImagePlanes(images[:3]), references, [0, 1, 0], ppd=60)
+    responses = respond(
+        observer, ImagePlanes(images[:3]), references, [0, 1, 0], ppd=60
+    )
     tests = observer.features(images[:3])["output"]
     expected = distances(tests, references["output"][[0, 1, 0]])
-    assert found.shape == (3, 1, 4)
+    assert responses.shape == (3, 1, 4)
     for measure, name in enumerate(MEASURES):
-        np.testing.assert_array_equal(found[:, 0, measure], expected[name])
-    assert found[2, 0, 0] == 0.0
+        np.testing.assert_array_equal(responses[:, 0, measure], expected[name])
+    assert responses[2, 0, 0] == 0.0
 
 
 def test_one_plane_of_grey_pixels_tells_what_three_do() -> None:
@@ -364,81 +366,85 @@ def test_one_plane_of_grey_pixels_tells_what_three_do() -> None:
     references = {name: features(pixels, drive[:1]) for name, drive in images.items()}
     assert references["grey"]["pixels"].size * 3 == references["copied"]["pixels"].size
     measures = (*MEASURES, "angular_float32", "length")
-    found = {
-        (one, other): respond(
+    responses = {
+        (test_form, other): respond(
             pixels, drive, references[other], [0, 0], measures, ppd=16
         )
-        for one, drive in images.items()
+        for test_form, drive in images.items()
         for other in references
     }
-    for each in found.values():
-        np.testing.assert_allclose(each, found["copied", "copied"], rtol=1e-14)
+    for values in responses.values():
+        np.testing.assert_allclose(values, responses["copied", "copied"], rtol=1e-14)
     np.testing.assert_array_equal(
-        found["grey", "grey"][..., -2], found["copied", "copied"][..., -2]
+        responses["grey", "grey"][..., -2], responses["copied", "copied"][..., -2]
     )
 
 
-def told_by_pixels(pairs: Sequence[Pair], size: int, display: Display) -> Iterator[Any]:
-    """Answers of the pixels to pairs of test and reference, in batches of a size."""
+def pixel_answers(pairs: Sequence[Pair], size: int, display: Display) -> Iterator[Any]:
+    """Yield the answers of the pixels to pairs of test and reference, in batches of a size."""
     references = tuple(dict.fromkeys(reference for _, reference in pairs))
     batches = []
     for start in range(0, len(pairs), size):
-        tests, own = zip(*pairs[start : start + size], strict=True)
+        tests, pair_references = zip(*pairs[start : start + size], strict=True)
         work = PairImages(
-            tests, references, tuple(map(references.index, own)), display, MEASURES
+            tests,
+            references,
+            tuple(map(references.index, pair_references)),
+            display,
+            MEASURES,
         )
         questions = [
             Question(test.digest, "asked", PIXELS.card.digest, "1") for test in tests
         ]
         batches.append(Batch(tuple(questions), work, atomic=True, group="same"))
-    return (each.answer for each in answer({PIXELS.card.digest: PIXELS}, batches))
+    return (reply.answer for reply in answer({PIXELS.card.digest: PIXELS}, batches))
 
 
 def test_pixels_are_compared_alike_whatever_stands_beside_them() -> None:
-    known, display = {"ppd": 16, "size": (12, 16)}, Display(peak=400)
+    common, display = {"ppd": 16, "size": (12, 16)}, Display(peak=400)
     of_gabors = [
-        Gabor(frequency=2, contrast=0.1, radius=0.3, orientation=o, **known)
+        Gabor(frequency=2, contrast=0.1, radius=0.3, orientation=o, **common)
         for o in (0, 90, 45, 0)
     ]
-    mask = Grating(frequency=3, contrast=0.2, orientation=30, **known)
+    mask = Grating(frequency=3, contrast=0.2, orientation=30, **common)
     specs = [
         *of_gabors,
         of_gabors[0] + mask,
-        Uniform(**known),
+        Uniform(**common),
         *of_gabors[2:],
     ]
     pairs = [(spec, spec.reference()) for spec in specs] + [(of_gabors[0], mask)]
-    alone, together = (
-        [*told_by_pixels(pairs, size, display)] for size in (1, len(pairs))
+    alone, in_one_batch = (
+        [*pixel_answers(pairs, size, display)] for size in (1, len(pairs))
     )
-    assert alone == together == [*told_by_pixels(pairs, 3, display)]
-    for (test, reference), told in zip(pairs, together, strict=True):
-        one, other = (
+    assert alone == in_one_batch == [*pixel_answers(pairs, 3, display)]
+    for (test, reference), reply in zip(pairs, in_one_batch, strict=True):
+        test_drive, other = (
             np.asarray(display.encode(spec.draw())).reshape(-1)
             for spec in (test, reference)
         )
-        expected = distances(one, other)
-        # Where nothing differs the angle is rounding.
+        expected = distances(test_drive, other)
+        # If nothing differs, the angle is rounding.
         np.testing.assert_allclose(
-            told["values"][0],
+            reply["values"][0],
             [expected[name] for name in MEASURES],
             rtol=1e-12,
             atol=1e-15,
         )
         np.testing.assert_allclose(
-            told["lengths"][0][:2],
-            [np.linalg.norm(each) for each in (one, other)],
+            reply["lengths"][0][:2],
+            [np.linalg.norm(drive) for drive in (test_drive, other)],
             rtol=1e-6,
         )
 
 
 def test_observers_that_break_their_word_are_named() -> None:
     class Broken:
-        def __init__(self, card: Card, found: dict[str, object]) -> None:
-            self.card, self._found = card, found
+        def __init__(self, card: Card, features: dict[str, object]) -> None:
+            self.card, self._features = card, features
 
         def features(self, images: object) -> dict[str, object]:
-            return self._found
+            return self._features
 
     images = ImagePlanes(np.ones((2, 4, 4, 3), np.float32))
     card = Card("broken", "features", ("a",))
@@ -465,9 +471,11 @@ def test_a_layer_each() -> None:
     images = ImagePlanes(
         np.random.default_rng(1).random((3, 4, 4, 3), dtype=np.float32)
     )
-    found = respond(observer, images, features(observer, images[:1]), [0, 0, 0], ppd=60)
-    assert found.shape == (3, 2, 4)
-    assert (found[1:, 0, 0] != found[1:, 1, 0]).all()
+    responses = respond(
+        observer, images, features(observer, images[:1]), [0, 0, 0], ppd=60
+    )
+    assert responses.shape == (3, 2, 4)
+    assert (responses[1:, 0, 0] != responses[1:, 1, 0]).all()
 
 
 def test_the_pixels_are_asked_beside_the_first_observer_alone(
@@ -480,9 +488,9 @@ def test_the_pixels_are_asked_beside_the_first_observer_alone(
     )
     looked: list[int] = []
 
-    def look(who: Any, images: FloatArray) -> Any:
+    def look(observer: Any, images: FloatArray) -> Any:
         looked.append(len(images))
-        return original(who, images)
+        return original(observer, images)
 
     monkeypatch.setattr(type(PIXELS), "features", look)
     first = pp.run(page, Counting(), store=store, batch_size=4)

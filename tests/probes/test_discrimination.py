@@ -40,29 +40,33 @@ ALIGNMENT = {
 
 @pytest.mark.parametrize("name", ALIGNMENT)
 def test_trivial_responders_have_the_scores_of_the_reference(name: str) -> None:
-    (found,) = score_detection(pixels(name), resamples=100)
-    told = (found.pixels.alignment.value, found.contrast.alignment.value)
-    assert told == pytest.approx(ALIGNMENT[name], abs=6e-4)
+    (detection_score,) = score_detection(pixels(name), resamples=100)
+    alignments = (
+        detection_score.pixels.alignment.value,
+        detection_score.contrast.alignment.value,
+    )
+    assert alignments == pytest.approx(ALIGNMENT[name], abs=6e-4)
 
 
 def test_trivial_responders_on_measured_pedestals() -> None:
-    (found,) = score_detection(
+    (detection_score,) = score_detection(
         pixels("contrast_discrimination_masked").sel(mask_contrast=0), resamples=100
     )
-    assert found.pixels.alignment.value == pytest.approx(0.629, abs=2e-3)
-    assert found.contrast.alignment.value == pytest.approx(0.629, abs=6e-4)
+    assert detection_score.pixels.alignment.value == pytest.approx(0.629, abs=2e-3)
+    assert detection_score.contrast.alignment.value == pytest.approx(0.629, abs=6e-4)
     assert pp.score(pixels("contrast_discrimination_masked")).people.ratios[
         "dip"
     ] == pytest.approx(0.31, abs=5e-3)
 
 
 def test_a_surround_does_nothing_to_pixels() -> None:
-    found = pp.score(pixels("surround"))
-    told = [
-        found.pixels.ratios[name] for name in ("elevation", "tuning", "response ratio")
+    surround_score = pp.score(pixels("surround"))
+    ratios = [
+        surround_score.pixels.ratios[name]
+        for name in ("elevation", "tuning", "response ratio")
     ]
-    assert told == pytest.approx([1, 1, 1], abs=4e-3)
-    assert found.people is None and found.alignment is None
+    assert ratios == pytest.approx([1, 1, 1], abs=4e-3)
+    assert surround_score.people is None and surround_score.alignment is None
 
 
 def test_pixels_have_neither_dip_nor_masking_and_no_anisotropy() -> None:
@@ -75,9 +79,9 @@ def test_pixels_have_neither_dip_nor_masking_and_no_anisotropy() -> None:
         and of_contrast.ratios["dip"] > 0.94
     )
     for name in ("orientation_discrimination", "frequency_discrimination"):
-        found = pp.score(pixels(name)).score
+        axis_score = pp.score(pixels(name)).score
         # Between levels of the grid log response is taken as straight.
-        assert found.anisotropy_range == pytest.approx((1, 1), abs=5e-3)
+        assert axis_score.anisotropy_range == pytest.approx((1, 1), abs=5e-3)
     turned = pp.score(pixels("orientation_discrimination"))
     assert turned.ideal.values == pytest.approx(turned.score.values, rel=0.25)
     assert pp.score(pixels("frequency_discrimination")).score.ratios[
@@ -132,28 +136,28 @@ def test_a_transducer_is_recovered(tmp_path: Path) -> None:
         'difference = { parameter = "contrast", levels = { from = 0.0005, to = 0.5, n = 60 } }\n'
         "score = { anchor = 0.0038206 }\n"
     )
-    found = pp.score(
+    axis_score = pp.score(
         pp.run(
             page(tmp_path, text),
             pp.observer(transducer, name="transducer"),
             progress=False,
         )
     ).score
-    # Of an odd number of pixels one is at the centre, and has the whole contrast.
-    assert found.shift == pytest.approx(0, abs=0.003) and found.shape < 0.004
-    assert found.ratios["dip"] == pytest.approx(0.429, abs=0.004)
-    assert found.ratios["handle"] == pytest.approx(0.60, abs=0.02)
+    # With an odd number of pixels, one is at the centre and has the whole contrast.
+    assert axis_score.shift == pytest.approx(0, abs=0.003) and axis_score.shape < 0.004
+    assert axis_score.ratios["dip"] == pytest.approx(0.429, abs=0.004)
+    assert axis_score.ratios["handle"] == pytest.approx(0.60, abs=0.02)
 
 
 def waves(test: FloatArray, reference: FloatArray) -> FloatArray:
     """A metric to which 0.5 deg is as different as 6 % of frequency."""
-    found = []
+    distances = []
     for pair in zip(test[..., 0], reference[..., 0], strict=True):
-        one, other = (wave_of(each) for each in pair)
-        turned = (one.orientation - other.orientation + 90) % 180 - 90
-        finer = np.log(one.frequency / other.frequency) / np.log(1.06)
-        found.append(np.hypot(turned / 0.5, finer))
-    return np.asarray(found)
+        first, other = (wave_of(stimulus) for stimulus in pair)
+        turned = (first.orientation - other.orientation + 90) % 180 - 90
+        finer = np.log(first.frequency / other.frequency) / np.log(1.06)
+        distances.append(np.hypot(turned / 0.5, finer))
+    return np.asarray(distances)
 
 
 def test_an_anisotropy_is_recovered_at_any_criterion(tmp_path: Path) -> None:
@@ -186,16 +190,16 @@ def test_anchors_are_averaged_over_variants(tmp_path: Path) -> None:
         'difference = { parameter = "orientation", unit = "deg", levels = { from = 0.1, to = 5, '
         "n = 6 } }\n"
     )
-    both = pp.run(page(tmp_path, text), "pixels", progress=False)
-    apart = both["anchor_response_by_variant_angular"]
-    np.testing.assert_allclose(both["anchor_response_angular"], apart.mean("variant"))
-    assert both["anchor_response_by_variant_angular"].sizes["variant"] == 2
-    assert pp.score(both).score.status == ("reached", "reached")
+    result = pp.run(page(tmp_path, text), "pixels", progress=False)
+    apart = result["anchor_response_by_variant_angular"]
+    np.testing.assert_allclose(result["anchor_response_angular"], apart.mean("variant"))
+    assert result["anchor_response_by_variant_angular"].sizes["variant"] == 2
+    assert pp.score(result).score.status == ("reached", "reached")
 
 
 def test_what_can_be_said_of_a_threshold() -> None:
     rows = [[1, 2, 4], [0.5, 0.6, 0.7], [4, 5, 6], [1, 4, 1], [np.nan, 2, 3], [1, 2, 4]]
-    found, status = jnd([1.0, 2.0, 4.0], rows, [3, 3, 3, 3, 3, 0])
+    thresholds, status = jnd([1.0, 2.0, 4.0], rows, [3, 3, 3, 3, 3, 0])
     assert status.tolist() == [
         "reached",
         "never reached",
@@ -204,8 +208,8 @@ def test_what_can_be_said_of_a_threshold() -> None:
         "undefined",
         "undefined",
     ]
-    np.testing.assert_allclose(found[[0, 3]], [3, 2 ** (np.log(3) / np.log(4))])
-    assert np.isnan(found[[1, 2, 4, 5]]).all()
+    np.testing.assert_allclose(thresholds[[0, 3]], [3, 2 ** (np.log(3) / np.log(4))])
+    assert np.isnan(thresholds[[1, 2, 4, 5]]).all()
     assert dip([0.01, 0.1], [1, 2]) is None and slope([0.0, 1.0], [1, 2]) is None
     assert anisotropy(0.05, 0.5) == pytest.approx(5.73, abs=0.01)
 
@@ -233,7 +237,7 @@ def test_slips_of_a_page(tmp_path: Path) -> None:
             "pixels",
             progress=False,
         )
-    same = contrast.replace(
+    contrast_pedestal = contrast.replace(
         "] } }",
         '] }, against = { parameter = "contrast", levels = { values = [0.1, 0.2] } } }',
     )
@@ -241,7 +245,7 @@ def test_slips_of_a_page(tmp_path: Path) -> None:
         InputError, match=r"difference\.against\.parameter is 'contrast' too"
     ):
         pp.run(
-            page(tmp_path, GABOR + same + "score = { anchor = 0.01 }\n"),
+            page(tmp_path, GABOR + contrast_pedestal + "score = { anchor = 0.01 }\n"),
             "pixels",
             progress=False,
         )
@@ -253,12 +257,12 @@ fit = {{ function = "weibull" }}
 levels = {{ {level} }}
 difference = {{ parameter = "{what}", unit = "{unit}", levels = {{ from = {low}, to = {high}, n = 6 }} }}
 """
-#: Where 75 % of the choices are right, d' is this.
+#: d' at which 75 % of the choices are right.
 D_PRIME = 0.9539
 
 
 @pytest.mark.parametrize(
-    ("what", "unit", "level", "span", "jnd"),
+    ("axis", "unit", "level", "span", "jnd"),
     [
         ("orientation", "deg", "frequency.values = [4]", (0.15, 4), 0.8),
         ("frequency", "weber", "frequency.values = [4]", (0.01, 0.3), 0.05),
@@ -266,7 +270,7 @@ D_PRIME = 0.9539
     ],
 )
 def test_a_simulated_observer_in_words_is_recovered(
-    what: str,
+    axis: str,
     unit: str,
     level: str,
     span: tuple[float, float],
@@ -274,22 +278,22 @@ def test_a_simulated_observer_in_words_is_recovered(
     tmp_path: Path,
 ) -> None:
     text = GABOR + ASKED.format(
-        what=what, unit=unit, level=level, low=span[0], high=span[1]
+        what=axis, unit=unit, level=level, low=span[0], high=span[1]
     )
-    options = {"orientation_jnd": 0.8} if what == "orientation" else {}
+    options = {"orientation_jnd": 0.8} if axis == "orientation" else {}
     observer = pp.load_observer("simulated:flat", deg=129 / 60, **options)
     result = pp.run(page(tmp_path, text), observer, progress=False)
     assert (
-        f"delivered_{what}_difference" in result and "delivered_contrast" not in result
+        f"delivered_{axis}_difference" in result and "delivered_contrast" not in result
     )
     score = pp.score(result)
     for point in score.curve:
-        if what == "contrast":
+        if axis == "contrast":
             truth = transduced(observer, point.value)
         else:
             truth = (
                 jnd * D_PRIME
-                if what == "orientation"
+                if axis == "orientation"
                 else float(np.expm1(np.log1p(jnd) * D_PRIME))
             )
         assert 1 / point.high < truth < 1 / point.low, (point, truth)
@@ -306,7 +310,7 @@ def transduced(observer: Any, pedestal: float) -> float:
             Gabor(frequency=4, contrast=0.2, radius=0.4, size=129)
         )
     )
-    own = sensitivity * 0.0038206
+    gain = sensitivity * 0.0038206
     return float(
-        increment(lambda by: legge_foley_response((pedestal + by) * own), D_PRIME, ())
+        increment(lambda by: legge_foley_response((pedestal + by) * gain), D_PRIME, ())
     )

@@ -39,7 +39,7 @@ ANCHOR = 0.01
 
 @pytest.fixture(scope="module")
 def rows(oracle_data: Path) -> Callable[[str], list[Row]]:
-    def read(name: str) -> list[Row]:
+    def load(name: str) -> list[Row]:
         with (oracle_data / "discrimination" / f"{name}.csv").open(
             newline="", encoding="utf-8"
         ) as file:
@@ -48,7 +48,7 @@ def rows(oracle_data: Path) -> Callable[[str], list[Row]]:
                 for row in csv.DictReader(file)
             ]
 
-    return read
+    return load
 
 
 def _value(text: str) -> Any:
@@ -58,24 +58,24 @@ def _value(text: str) -> Any:
         return text or None
 
 
-def drive(shown: Stimulus, display: Display = SRGB) -> FloatArray:
-    return np.asarray(display.encode(shown, dtype="float64"))[..., 0]
+def drive(stimulus: Stimulus, display: Display = SRGB) -> FloatArray:
+    return np.asarray(display.encode(stimulus, dtype="float64"))[..., 0]
 
 
 def compared(test: Stimulus, reference: Stimulus) -> tuple[float, float, float]:
     """S_ac, and the root mean square of the difference of drive, of both displays."""
     apart = [
-        float(np.sqrt(np.mean((drive(test, one) - drive(reference, one)) ** 2)))
-        for one in (SRGB, LINEAR)
+        float(np.sqrt(np.mean((drive(test, display) - drive(reference, display)) ** 2)))
+        for display in (SRGB, LINEAR)
     ]
     return float(
         angular_distance(drive(test).ravel(), drive(reference).ravel())
     ), *apart
 
 
-def held(row: Row, test: Stimulus, reference: Stimulus) -> None:
-    wanted = [row["s_ac"], row["rms_drive"], row["rms_drive_linear"]]
-    np.testing.assert_allclose(compared(test, reference), wanted, rtol=1e-12)
+def assert_distances(row: Row, test: Stimulus, reference: Stimulus) -> None:
+    expected = [row["s_ac"], row["rms_drive"], row["rms_drive_linear"]]
+    np.testing.assert_allclose(compared(test, reference), expected, rtol=1e-12)
 
 
 def s_ac(test: Stimulus, reference: Stimulus) -> float:
@@ -116,16 +116,16 @@ def on_pedestal(row: Row, pedestal: float, increment: float) -> Stimulus:
     if row["set"] == "grating_on_grating":
         return grating(contrast=pedestal + increment, **common)
     if row["set"] == "gabor_on_grating":
-        both = gabor(contrast=increment, radius=row["radius_deg"], **common) + grating(
+        scene = gabor(contrast=increment, radius=row["radius_deg"], **common) + grating(
             contrast=pedestal, **common
         )
-        return both.spec.draw(dtype="float64")
+        return scene.spec.draw(dtype="float64")
     return gabor(contrast=pedestal + increment, radius=row["radius_deg"], **common)
 
 
 def test_contrast_on_pedestals(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("contrast_pixels"):
-        held(
+        assert_distances(
             row,
             on_pedestal(row, row["pedestal"], row["increment"]),
             on_pedestal(row, row["pedestal"], 0.0),
@@ -137,14 +137,14 @@ def test_thresholds_on_pedestals(rows: Callable[[str], list[Row]]) -> None:
         criterion = s_ac(on_pedestal(row, 0.0, ANCHOR), on_pedestal(row, 0.0, 0.0))
         assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
         reference = on_pedestal(row, row["pedestal"], 0.0)
-        found = threshold(
+        increment = threshold(
             partial(on_pedestal, row, row["pedestal"]),
             reference,
             criterion,
             0.005,
             0.02,
         )
-        assert found == pytest.approx(row["jnd_contrast"], rel=1e-9)
+        assert increment == pytest.approx(row["jnd_contrast"], rel=1e-9)
 
 
 #: Response, its step at threshold, and what it takes besides contrast.
@@ -156,20 +156,23 @@ MODELS: dict[str, tuple[Callable[..., FloatArray], float, tuple[float, ...]]] = 
 }
 
 
-def least(response: Callable[[FloatArray], FloatArray], step: float) -> float:
+def threshold_of(response: Callable[[FloatArray], FloatArray], step: float) -> float:
     return float(increment(response, step, ()))
 
 
 def test_transducers(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("transducer"):
-        response, step, more = MODELS[row["model"]]
+        response, step, arguments = MODELS[row["model"]]
 
         def risen(
-            by: Any, c: float = row["pedestal"], r: Any = response, more: Any = more
+            by: Any,
+            c: float = row["pedestal"],
+            r: Any = response,
+            arguments: Any = arguments,
         ) -> FloatArray:
-            return np.asarray(r(c + by, *more))
+            return np.asarray(r(c + by, *arguments))
 
-        assert least(risen, step) == pytest.approx(
+        assert threshold_of(risen, step) == pytest.approx(
             row["threshold_increment"], rel=1e-12
         )
         assert float(risen(0.01) - risen(0.0)) / step == pytest.approx(
@@ -183,9 +186,11 @@ def test_foleys_model(rows: Callable[[str], list[Row]]) -> None:
             "mask_contrast": row["mask_contrast"],
             "mask_orientation": row["mask_orientation_deg"],
         }
-        seen = partial(foley_response, **at)
-        assert least(seen, 1.0) == pytest.approx(row["threshold_contrast"], rel=1e-12)
-        assert float(seen(0.05) - seen(0.0)) == pytest.approx(
+        respond = partial(foley_response, **at)
+        assert threshold_of(respond, 1.0) == pytest.approx(
+            row["threshold_contrast"], rel=1e-12
+        )
+        assert float(respond(0.05) - respond(0.0)) == pytest.approx(
             row["dprime_of_target_0.05"], rel=1e-12
         )
 
@@ -207,13 +212,13 @@ def patch(row: Row, contrast: float, turn: float = 0.0, weber: float = 0.0) -> S
 
 def test_orientation_and_frequency(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("orientation_pixels"):
-        held(
+        assert_distances(
             row,
             patch(row, row["contrast"], turn=row["difference_deg"]),
             patch(row, row["contrast"]),
         )
     for row in rows("frequency_pixels"):
-        held(
+        assert_distances(
             row,
             patch(row, row["contrast"], weber=row["weber_fraction"]),
             patch(row, row["contrast"]),
@@ -280,9 +285,9 @@ def test_the_ideal_observer(rows: Callable[[str], list[Row]]) -> None:
             "radius": row["radius_deg"],
             "contrast": row["contrast"],
         }
-        found = ideal_dprime(row["task"], row["difference"], **at)
+        d_prime = ideal_dprime(row["task"], row["difference"], **at)
         # Energies of near-equal patterns cancel: rounding of 1e-16 in either leaves this much.
-        assert float(found) == pytest.approx(row["dprime"], rel=1e-9)
+        assert float(d_prime) == pytest.approx(row["dprime"], rel=1e-9)
 
 
 def test_the_ideal_threshold_is_as_visible_as_the_faint_gabor() -> None:
@@ -291,8 +296,8 @@ def test_the_ideal_threshold_is_as_visible_as_the_faint_gabor() -> None:
     for task in ("orientation deg", "frequency weber"):
         difference = ideal_jnd(task, 0.01, **at, contrast=0.2)
         assert difference is not None
-        found = ideal_dprime(task.split()[0], difference, **at, contrast=0.2)
-        assert float(found) == pytest.approx(float(faint), rel=1e-2)
+        d_prime = ideal_dprime(task.split()[0], difference, **at, contrast=0.2)
+        assert float(d_prime) == pytest.approx(float(faint), rel=1e-2)
 
 
 # -- context
@@ -319,7 +324,7 @@ def in_context(row: Row, contrast: float) -> Stimulus:
 
 def test_targets_in_context(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("context_pixels"):
-        held(row, in_context(row, row["contrast"]), in_context(row, 0.0))
+        assert_distances(row, in_context(row, row["contrast"]), in_context(row, 0.0))
 
 
 def test_thresholds_in_context(rows: Callable[[str], list[Row]]) -> None:
@@ -327,10 +332,10 @@ def test_thresholds_in_context(rows: Callable[[str], list[Row]]) -> None:
         none = {**row, "context_contrast": 0.0}
         criterion = s_ac(in_context(none, ANCHOR), in_context(none, 0.0))
         assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
-        found = threshold(
+        increment = threshold(
             partial(in_context, row), in_context(row, 0.0), criterion, 0.005, 0.02
         )
-        assert (found, found / ANCHOR) == pytest.approx(
+        assert (increment, increment / ANCHOR) == pytest.approx(
             (row["threshold_contrast"], row["elevation"]), rel=1e-9
         )
 
@@ -346,12 +351,12 @@ def test_thresholds_of_divisive_suppression(rows: Callable[[str], list[Row]]) ->
             0.01**2 + contrast**2 + (weight * c) ** 2
             for c in (row["context_contrast"], 0.0)
         ]
-        found, _ = jnd(
+        thresholds, _ = jnd(
             contrast, np.stack([contrast**2.4 / pool for pool in pools]), [0.2, 0.2]
         )
         # Between contrasts of the grid log response is taken as straight.
-        told = (found[0], found[0] / found[1])
-        assert told == pytest.approx(
+        threshold_and_ratio = (thresholds[0], thresholds[0] / thresholds[1])
+        assert threshold_and_ratio == pytest.approx(
             (row["threshold_contrast"], row["elevation"]), rel=1e-4
         )
 
@@ -371,11 +376,11 @@ def fine(row: Row) -> Stimulus:
     }
     if row["waveform"] == "sine":
         return gabor(contrast=row["contrast"], dtype="float64", **at)
-    whole = gabor(contrast=1.0, dtype="float64", **at)
+    scene = gabor(contrast=1.0, dtype="float64", **at)
     envelope = np.exp(
         -(
             np.add.outer(
-                *[pixel_positions(n, row["ppd"]) ** 2 for n in whole.spec.shape]
+                *[pixel_positions(n, row["ppd"]) ** 2 for n in scene.spec.shape]
             )
         )
         / (2 * row["radius_deg"] ** 2)
@@ -385,18 +390,20 @@ def fine(row: Row) -> Stimulus:
             2
             * np.pi
             * row["frequency_cpd"]
-            * pixel_positions(whole.spec.shape[1], row["ppd"])
+            * pixel_positions(scene.spec.shape[1], row["ppd"])
         )
         >= 0,
         1,
         -1,
     )
-    return replace(whole, pixels=100.0 * (1 + row["contrast"] * envelope * wave))
+    return replace(scene, pixels=100.0 * (1 + row["contrast"] * envelope * wave))
 
 
 def test_fine_stripes_against_uniform(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("acuity_pixels"):
-        held(row, fine(row), uniform(luminance=100.0, ppd=row["ppd"], dtype="float64"))
+        assert_distances(
+            row, fine(row), uniform(luminance=100.0, ppd=row["ppd"], dtype="float64")
+        )
 
 
 def test_limits_of_castlecsf(rows: Callable[[str], list[Row]]) -> None:
@@ -415,8 +422,8 @@ def test_the_fit_of_measured_limits() -> None:
     table = resolution_limits()
     assert len(table) == 9 and len(resolution_limits(observers=True)) == 146
     for row in table.to_dict("records"):
-        found = resolution_limit(
+        limit = resolution_limit(
             row["shown_cone_contrast"], row["direction"], row["eccentricity_deg"]
         )
-        assert float(found) == pytest.approx(row["watson2018_fit_cpd"], rel=1e-5)
-        assert abs(found / row["limit_cpd"] - 1) < 0.23
+        assert float(limit) == pytest.approx(row["watson2018_fit_cpd"], rel=1e-5)
+        assert abs(limit / row["limit_cpd"] - 1) < 0.23

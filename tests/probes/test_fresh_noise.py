@@ -73,8 +73,8 @@ def test_every_image_has_noise_of_its_own() -> None:
                 for order in range(2):
                     trial = scene().plan_trial(value, contrast, repeat, order)
                     seeds += noise_of(trial)
-                    again = scene().plan_trial(value, contrast, repeat, order)
-                    assert again == trial
+                    replanned = scene().plan_trial(value, contrast, repeat, order)
+                    assert replanned == trial
     # Catch trials know no level, so that both values have one.
     catches = 3 * 2 * 2
     assert len(set(seeds)) == len(seeds) - catches

@@ -17,7 +17,7 @@ from psyprobe.probes.feature_distances import keep_freed_memory
 def batch():
     return [bytearray(b"x") * {size} for _ in range({blocks})]
 
-{kept}
+{keep_call}
 batch()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 batch()
@@ -31,16 +31,16 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 )
 @pytest.mark.parametrize(("size", "blocks"), [(2 << 20, 12), (40 << 20, 1)])
 def test_freed_memory_is_kept_for_the_next_batch(size: int, blocks: int) -> None:
-    def pages(kept: str) -> int:
-        code = _BATCHES.format(kept=kept, size=size, blocks=blocks)
-        done = subprocess.run(
+    def pages(keep_call: str) -> int:
+        code = _BATCHES.format(keep_call=keep_call, size=size, blocks=blocks)
+        process = subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
             text=True,
             timeout=1200,
             check=True,
         )
-        return int(done.stdout)
+        return int(process.stdout)
 
     assert pages("") > 1000
     assert pages("keep_freed_memory()") < 100

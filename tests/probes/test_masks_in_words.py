@@ -16,7 +16,7 @@ from psyprobe.stimulus import Specification
 
 #: Width of an image of the pages, deg.
 DEG = 224 / 60
-#: Where 75 % of the choices are right, d' is this.
+#: d' at which 75 % of the choices are right.
 D_PRIME = 0.9539
 #: Contrast at which Legge and Foley's transducer detects a pattern.
 DETECTED = 0.0038206
@@ -55,7 +55,7 @@ def test_a_transducer_is_recovered_in_words(name: str, level: str, place: int) -
         observer,
         progress=False,
     )
-    # Who sees nothing is right half of the time, and no rate is fitted.
+    # An observer that sees nothing is right half of the time, and no rate is fitted.
     np.testing.assert_allclose(chat_csf(run, resamples=2)["guess"], 0.5, rtol=1e-12)
     (point,) = pp.score(run).curve
     # An increment stands on a pedestal, and any other target on the mask alone.
@@ -65,13 +65,15 @@ def test_a_transducer_is_recovered_in_words(name: str, level: str, place: int) -
         if pedestal
         else page.spec(**{**at, "contrast": 0.1}).reference()
     )
-    added = np.geomspace(0.02, 0.5, 20)
-    seen = [
+    increments = np.geomspace(0.02, 0.5, 20)
+    visibilities = [
         visible(observer, page.spec(**{**at, "contrast": pedestal + by}))
-        for by in added
+        for by in increments
     ]
-    rise = legge_foley_response(np.array([*seen, visible(observer, alone)]) * DETECTED)
-    truth = float(np.interp(D_PRIME, rise[:-1] - rise[-1], added))
+    rise = legge_foley_response(
+        np.array([*visibilities, visible(observer, alone)]) * DETECTED
+    )
+    truth = float(np.interp(D_PRIME, rise[:-1] - rise[-1], increments))
     assert 1 / point.high < truth < 1 / point.low, (point, truth)
 
 

@@ -78,7 +78,11 @@ def test_every_frame_is_certified(
     wrong = clip.stills(0, 5).changed(contrast=0.11).draw().pixels
     conditions = ImageMeasurements(100.0, "float64")
     measurements = clip.measure_image(wrong, conditions)
-    assert not next(each for each in measurements if each.quantity == "contrast").passed
+    assert not next(
+        measurement
+        for measurement in measurements
+        if measurement.quantity == "contrast"
+    ).passed
     assert main(["check", str(stimulus)]) == 0
     assert "contrast" in capsys.readouterr().out
 

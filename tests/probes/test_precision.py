@@ -32,17 +32,20 @@ def test_a_result_says_what_its_short_format_costs(
         for dtype in ("float32", "bfloat16")
     )
     assert short.card.digest != exact.card.digest
-    whole, result = (
-        pp.run(page, who, store=store, batch_size=4) for who in (exact, short)
+    exact_result, result = (
+        pp.run(page, observer, store=store, batch_size=4) for observer in (exact, short)
     )
-    assert "precision" not in whole.attrs
-    told = json.loads(result.attrs["precision"])
-    assert told["dtype"] == "bfloat16" and told["pairs"] == pair_batches.MOST_PAIRS
+    assert "precision" not in exact_result.attrs
+    precision = json.loads(result.attrs["precision"])
+    assert (
+        precision["dtype"] == "bfloat16"
+        and precision["pairs"] == pair_batches.MOST_PAIRS
+    )
     moved = np.abs(
-        result["response_angular"].values / whole["response_angular"].values - 1
+        result["response_angular"].values / exact_result["response_angular"].values - 1
     )
-    assert 0 < told["median"] <= told["largest"]
-    assert moved.min() / 2 < told["median"] < 2 * moved.max()
+    assert 0 < precision["median"] <= precision["largest"]
+    assert moved.min() / 2 < precision["median"] < 2 * moved.max()
     # It is measured once, and stays with the run.
     monkeypatch.setattr(pair_batches, "load_observer", None)
     assert pp.run(page, short, store=store, batch_size=4).identical(result)
@@ -59,18 +62,18 @@ def test_beside_an_accelerator_the_next_batch_is_drawn_meanwhile(
         return draw(batch)
 
     monkeypatch.setattr(pair_batches, "draw_tests", noted)
-    here = Counting()
-    alone = pp.run(page, here, batch_size=2)
+    on_cpu = Counting()
+    alone = pp.run(page, on_cpu, batch_size=2)
     assert set(drawn_by) == {threading.current_thread().name} and len(drawn_by) > 2
     drawn_by.clear()
     elsewhere = Counting()
-    elsewhere.card = dataclasses.replace(here.card, device="cuda:0")
+    elsewhere.card = dataclasses.replace(on_cpu.card, device="cuda:0")
     result = pp.run(page, elsewhere, batch_size=2)
     assert (
         all(name.startswith("ThreadPoolExecutor") for name in drawn_by)
         and len(drawn_by) > 2
     )
-    assert len(here.shown) == len(elsewhere.shown)
-    assert all(map(np.array_equal, here.shown, elsewhere.shown))
+    assert len(on_cpu.images) == len(elsewhere.images)
+    assert all(map(np.array_equal, on_cpu.images, elsewhere.images))
     for name in alone.data_vars:
         np.testing.assert_array_equal(result[name], alone[name])

@@ -28,16 +28,16 @@ def test_25_wordings_are_ten_nouns_ten_adjectives_and_five_orders() -> None:
 @pytest.mark.parametrize("name", prompt_sets())
 def test_every_set_loads_and_survives_json(name: str) -> None:
     prompts = load_prompts(name)
-    again = [
+    reloaded = [
         Prompt.from_dict(json.loads(json.dumps(prompt.to_dict()))) for prompt in prompts
     ]
-    assert tuple(again) == prompts
+    assert tuple(reloaded) == prompts
     assert len({prompt.text for prompt in prompts}) == len(prompts)
 
 
 def test_ids_are_unique_over_the_sets_that_may_be_asked_together() -> None:
-    together = load_prompts([name for name in prompt_sets() if name != "two_image"])
-    assert len({prompt.id for prompt in together}) == len(together)
+    prompts = load_prompts([name for name in prompt_sets() if name != "two_image"])
+    assert len({prompt.id for prompt in prompts}) == len(prompts)
 
 
 def test_polarity_and_words_come_from_the_set() -> None:

@@ -39,7 +39,7 @@ def take_part(store: Path, light: str = "guess", text: str = "") -> Any:
     from psyprobe.observers.people.observer import PersonObserver
 
     def press(inquiry: Inquiry) -> Answer:
-        said = text or inquiry.words[int(inquiry.key[:8], 16) % 2]
+        response = text or inquiry.words[int(inquiry.key[:8], 16) % 2]
         trial = {
             "session": PLANTED[1],
             "number": 1,
@@ -48,7 +48,7 @@ def take_part(store: Path, light: str = "guess", text: str = "") -> Any:
             "time": PLANTED[3],
             "beginning": {"consent": True, "browser": PLANTED[2], "screen": PLANTED[4]},
         }
-        return Answer(said, model="a person", session=trial)
+        return Answer(response, model="a person", session=trial)
 
     page = smallest("orientation_csf")
     display = Display(peak=200, black=0.2)
@@ -97,13 +97,13 @@ def test_nothing_in_any_file_tells_who_or_when(store: Path, tmp_path: Path) -> N
         f"{record.started[:7]}-01"
     }
     assert record.started[11:] not in everything
-    known = json.loads(codes.read_text(encoding="utf-8"))
-    assert set(known) == set(PLANTED[:2])
+    code_table = json.loads(codes.read_text(encoding="utf-8"))
+    assert set(code_table) == set(PLANTED[:2])
     assert os.name == "nt" or codes.stat().st_mode & 0o777 == 0o600
     (checked,) = check_registry(registry)
     assert checked.problems == () and "not derived again" in checked.notes[0]
     # The same numbers under the code, and the same path when it is published again.
-    name = f"person:{known[PLANTED[0]]}"
+    name = f"person:{code_table[PLANTED[0]]}"
     (stored,), (published,) = (pp.load_results(place) for place in (store, registry))
     scores = json_text(pp.score(stored).to_dict())
     assert json_text(pp.score(published).to_dict()) == scores.replace(
@@ -143,10 +143,10 @@ def test_a_person_elsewhere_is_another_kind(tmp_path: Path) -> None:
     folder = registry / outcome.path
     run["when"]["started"] = run["when"]["finished"] = "2026-11-28T10:11:12+00:00"
     (folder / "run.json").write_text(json_text(run), encoding="utf-8")
-    named = folder.with_name(f"20261128T101112Z-{folder.name[-8:]}")
-    folder.rename(named)
-    text = (named / "run.json").read_text("utf-8").replace(folder.name, named.name)
-    (named / "run.json").write_text(text, encoding="utf-8")
+    renamed = folder.with_name(f"20261128T101112Z-{folder.name[-8:]}")
+    folder.rename(renamed)
+    text = (renamed / "run.json").read_text("utf-8").replace(folder.name, renamed.name)
+    (renamed / "run.json").write_text(text, encoding="utf-8")
     (checked,) = check_registry(registry)
     assert checked.problems[0][0] == "person" and "day" in checked.problems[0][1]
 

@@ -23,7 +23,7 @@ from psyprobe.running.store import Store
 KEY = "sk-very-secret-0123456789"
 MODEL = "simulated:watson-malo"
 
-#: What a question consists of, as the server sees it.
+#: Digest of the images and prompt of a question, as the server sees it.
 Seen = tuple[str, str]
 
 
@@ -37,7 +37,7 @@ class Witness:
             self._inner.bits,
             self._inner.images_at_once,
         )
-        self.seen: list[Seen] = []
+        self.requests: list[Seen] = []
         self._lock = threading.Lock()
 
     def delivered(self, image: FloatArray) -> FloatArray:
@@ -47,27 +47,27 @@ class Witness:
         self, images: Sequence[FloatArray], prompt: str, **options: Any
     ) -> Answer:
         with self._lock:
-            self.seen.append(("".join(map(image_digest, images)), prompt))
+            self.requests.append(("".join(map(image_digest, images)), prompt))
         answer: Answer = self._inner.answer(images, prompt, **options)
         return answer
 
 
 @dataclass
 class Course:
-    """What happened to a run that was killed.
+    """Record of a run that was killed.
 
     Parameters
     ----------
     stored : list of dict
         After each kill: key of each answered question to the time at which its answer was written.
-    asked : list of int
+    request_counts : list of int
         Questions that the server had answered before each session.
     output : list of str
-        Of each session, standard output and error together.
+        Standard output and error of each session, together.
     """
 
     stored: list[dict[str, int]] = field(default_factory=list)
-    asked: list[int] = field(default_factory=list)
+    request_counts: list[int] = field(default_factory=list)
     output: list[str] = field(default_factory=list)
 
 
@@ -121,7 +121,7 @@ def run_and_kill(
     command += ["--output", str(folder), "--observer-option", *options]
     environment = {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": KEY}
     for moment in [*moments, None]:
-        course.asked.append(len(witness.seen))
+        course.request_counts.append(len(witness.requests))
         with child(
             command,
             seconds=600,
@@ -144,22 +144,24 @@ def run_and_kill(
             raise AssertionError(out)
         # What was under way when the process died may still reach the server.
         settled = -1
-        while settled != len(witness.seen):
-            settled = len(witness.seen)
+        while settled != len(witness.requests):
+            settled = len(witness.requests)
             time.sleep(0.3)
         course.stored.append(answered(store))
     return course
 
 
-def asked_again(
+def repeated_requests(
     course: Course, store: Path, local: Witness, witness: Witness
 ) -> set[Seen]:
-    """What a server was asked although its answer was stored; one in this process was asked the
-    same run in order."""
+    """Return the requests to a server whose answers were stored; `local` ran the same run in
+    order."""
     with Store(store) as opened:
         (record,) = opened.runs()
     number = {trial["key"]: i for i, trial in enumerate(record.outcome["trials"])}
-    again: set[Seen] = set()
-    for stored, start in zip(course.stored, course.asked[1:], strict=False):
-        again |= {local.seen[number[key]] for key in stored} & set(witness.seen[start:])
-    return again
+    repeated: set[Seen] = set()
+    for stored, start in zip(course.stored, course.request_counts[1:], strict=False):
+        repeated |= {local.requests[number[key]] for key in stored} & set(
+            witness.requests[start:]
+        )
+    return repeated

@@ -25,9 +25,9 @@ def note(images: FloatArray) -> None:
     worker."""
     if np.ptp(images, axis=(1, 2)).max() < 1e-5:
         return
-    told = f"{os.getpid()} {hashlib.sha256(np.ascontiguousarray(images).tobytes()).hexdigest()}\n"
+    line = f"{os.getpid()} {hashlib.sha256(np.ascontiguousarray(images).tobytes()).hexdigest()}\n"
     with Path(os.environ[VARIABLE]).open("ab", buffering=0) as file:
-        file.write(told.encode())
+        file.write(line.encode())
 
 
 def notes(path: Path) -> list[tuple[int, str]]:
@@ -36,12 +36,12 @@ def notes(path: Path) -> list[tuple[int, str]]:
     return [(int(line.split()[0]), line.split()[1]) for line in lines]
 
 
-def shown_twice(path: Path) -> list[set[int]]:
-    """Of each batch that was shown more than once, by which processes."""
-    shown: dict[str, list[int]] = {}
+def repeated_batches(path: Path) -> list[set[int]]:
+    """Return the processes of each batch that was displayed more than once."""
+    pids_by_digest: dict[str, list[int]] = {}
     for pid, digest in notes(path):
-        shown.setdefault(digest, []).append(pid)
-    return [set(pids) for pids in shown.values() if len(pids) > 1]
+        pids_by_digest.setdefault(digest, []).append(pid)
+    return [set(pids) for pids in pids_by_digest.values() if len(pids) > 1]
 
 
 def kill_one(
@@ -53,10 +53,10 @@ def kill_one(
     def kill() -> None:
         end = time.monotonic() + 200
         while not killed and time.monotonic() < end:
-            told = [pid for pid, _ in notes(path) if not pids or pid in pids]
-            if len(notes(path)) >= when and told:
-                # Who has just been shown something is at a unit.
-                killed.append(told[-1])
+            candidates = [pid for pid, _ in notes(path) if not pids or pid in pids]
+            if len(notes(path)) >= when and candidates:
+                # The process that noted the last image is at a unit.
+                killed.append(candidates[-1])
                 os.kill(killed[0], signal.SIGKILL)
             time.sleep(0.002)
 
@@ -76,12 +76,12 @@ def rows(images: FloatArray) -> FloatArray:
 
 def in_company(images: FloatArray) -> FloatArray:
     """The same, once another process has been shown something, too."""
-    told, end = rows(images), time.monotonic() + 200
+    features, end = rows(images), time.monotonic() + 200
     while {pid for pid, _ in notes(Path(os.environ[VARIABLE]))} == {
         os.getpid()
     } and time.monotonic() < end:
         time.sleep(0.01)
-    return told
+    return features
 
 
 def deadly(images: FloatArray) -> FloatArray:
@@ -120,6 +120,6 @@ def written(result: Any, path: Path) -> bytes:
     return path.read_bytes()
 
 
-def same_bytes(one: Any, other: Any, folder: Path) -> bool:
-    """Whether two results have the same bytes as files."""
-    return written(one, folder / "one.nc") == written(other, folder / "other.nc")
+def same_bytes(first: Any, other: Any, folder: Path) -> bool:
+    """Say whether two results have the same bytes as files."""
+    return written(first, folder / "one.nc") == written(other, folder / "other.nc")

@@ -52,8 +52,8 @@ def knowing(
             drive = np.asarray(experiment.display.encode(spec.draw()), np.float32)
             images[drive.tobytes()] = (name, level)
 
-    def reply(shown: list[Any], prompt: str) -> str:
-        (image,) = shown
+    def reply(stimuli: list[Any], prompt: str) -> str:
+        (image,) = stimuli
         name, level = images[np.asarray(image, np.float32).tobytes()]
         match = re.search(r": ([^?]*)\?", prompt)
         assert match is not None

@@ -60,8 +60,8 @@ def run_planted(
 
     def reply(images: Any, prompt: str) -> str:
         trial, label = trials[round(float(images[0][0, 0, 0]) * _MOST)]
-        seen = (1 - lapse) * truth(trial.value, trial.contrast)
-        if random.random() < seen:
+        probability = (1 - lapse) * truth(trial.value, trial.contrast)
+        if random.random() < probability:
             return words[label]
         return words[int(random.integers(len(words)))]
 

@@ -46,10 +46,10 @@ TWO_IMAGES = {
 def offer(monkeypatch: pytest.MonkeyPatch, probe: WordsProbe) -> None:
     """Register a probe as another package does, by an entry point."""
     monkeypatch.setattr("another_package.PROBE", probe, raising=False)
-    added = [EntryPoint(probe.name, "another_package:PROBE", "psyprobe.probes")]
+    entry_points = [EntryPoint(probe.name, "another_package:PROBE", "psyprobe.probes")]
     monkeypatch.setattr(
         "psyprobe.probes.entry_points",
-        lambda group: added if group == "psyprobe.probes" else [],
+        lambda group: entry_points if group == "psyprobe.probes" else [],
     )
 
 
@@ -70,17 +70,21 @@ def test_a_probe_of_another_package_is_fitted_as_the_one_it_equals(
     )
     offer(monkeypatch, replace(two_interval, name="choice_of_two"))
     observer = pp.load_observer("simulated:watson-malo")
-    built_in, added = (
+    built_in, plugged_in = (
         pp.run(page.with_settings({"probe": probe}), observer, progress=False)
         for probe in ("two_interval", "choice_of_two")
     )
-    assert added.attrs["probe"] == "choice_of_two" and task_of(added) == task_of(
-        built_in
+    assert plugged_in.attrs["probe"] == "choice_of_two" and task_of(
+        plugged_in
+    ) == task_of(built_in)
+    expected, plugged_in_csf = (
+        chat_csf(result, resamples=20) for result in (built_in, plugged_in)
     )
-    expected, found = (chat_csf(result, resamples=20) for result in (built_in, added))
-    np.testing.assert_allclose(found["guess"], 0.5)
-    assert found.drop_attrs(deep=False).identical(expected.drop_attrs(deep=False))
-    labels = [plot_psychometric(csf).get_ylabel() for csf in (expected, found)]
+    np.testing.assert_allclose(plugged_in_csf["guess"], 0.5)
+    assert plugged_in_csf.drop_attrs(deep=False).identical(
+        expected.drop_attrs(deep=False)
+    )
+    labels = [plot_psychometric(csf).get_ylabel() for csf in (expected, plugged_in_csf)]
     assert labels == ["Share of correct"] * 2
 
 
@@ -155,9 +159,9 @@ def test_a_choice_among_m_gives_the_threshold_back(
     )
     right = np.array(probe.words)[table["order"].values.astype(int)]
     np.testing.assert_array_equal(table["response"], table["text"].values == right)
-    found = chat_csf(result, resamples=20).isel(frequency=0)
-    assert float(found["guess"][0]) == 1 / alternatives
-    low, high = (float(found[f"mean_sensitivity_{end}"]) for end in ("low", "high"))
+    csf = chat_csf(result, resamples=20).isel(frequency=0)
+    assert float(csf["guess"][0]) == 1 / alternatives
+    low, high = (float(csf[f"mean_sensitivity_{end}"]) for end in ("low", "high"))
     true = float(
         simulated.true_sensitivity(experiment.spec(frequency=4.0, contrast=0.1)).item()
     )
@@ -173,10 +177,10 @@ def test_an_adaptive_design_takes_any_number_of_alternatives(alternatives: int) 
     design = QuestPlus([4], contrasts, chance=chance, stop=0, n_max=150)
     while not design.finished:
         (level,) = design.ask()
-        seen = 1 / (
+        probability = 1 / (
             1 + (0.02 / level.contrast) ** (2 * np.log(19) / (0.8 * np.log(10)))
         )
-        design.tell(level, float(random.random() < chance + (1 - chance) * seen))
+        design.tell(level, float(random.random() < chance + (1 - chance) * probability))
     estimate = design.estimate()
     assert estimate.guess == pytest.approx(chance)
     assert estimate.low[0] < -np.log10(0.02) < estimate.high[0]

@@ -19,9 +19,9 @@ SIMULATED = "simulated:watson-malo"
 
 def succeed(capsys: Output, *arguments: object) -> str:
     code = main([str(argument) for argument in arguments])
-    found = capsys.readouterr()
-    assert code == 0, found.err
-    return found.out
+    printed = capsys.readouterr()
+    assert code == 0, printed.err
+    return printed.out
 
 
 def fail(capsys: Output, *arguments: object) -> str:
@@ -29,10 +29,10 @@ def fail(capsys: Output, *arguments: object) -> str:
         code = main([str(argument) for argument in arguments])
     except SystemExit as exit_:
         code = int(exit_.code or 0)
-    found = capsys.readouterr()
-    assert code == 2 and found.out == ""
-    assert found.err.startswith("psyprobe") and found.err.count("\n") == 1
-    return found.err
+    printed = capsys.readouterr()
+    assert code == 2 and printed.out == ""
+    assert printed.err.startswith("psyprobe") and printed.err.count("\n") == 1
+    return printed.err
 
 
 def test_ask_one_question(capsys: Output, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ TESTS = Path(__file__).resolve().parents[1]
 class Machines:
     """A scheduler and workers, each a process that lives for some minutes at most."""
 
-    def __init__(self, folder: Path, shown: Path) -> None:
+    def __init__(self, folder: Path, note_file: Path) -> None:
         self._stack, self._file = ExitStack(), folder / "scheduler.json"
         paths = os.pathsep.join(
             [str(TESTS.parent), str(TESTS / "questions"), *filter(None, sys.path)]
@@ -43,7 +43,7 @@ class Machines:
         self._environment = {
             **os.environ,
             "PYTHONPATH": paths,
-            noting.VARIABLE: str(shown),
+            noting.VARIABLE: str(note_file),
             "OPENAI_API_KEY": "none",
         }
         self._start("scheduler", "--port", "0", "--no-dashboard")
@@ -51,8 +51,8 @@ class Machines:
         while not self._file.exists() and time.monotonic() < end:
             time.sleep(0.05)
 
-    def _start(self, what: str, *options: str) -> subprocess.Popen[Any]:
-        module = f"distributed.cli.dask_{what}"
+    def _start(self, role: str, *options: str) -> subprocess.Popen[Any]:
+        module = f"distributed.cli.dask_{role}"
         command = [
             sys.executable,
             "-W",
@@ -90,7 +90,7 @@ class Machines:
 def place(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[Path, Path, Machines]]:
-    """Where batches are noted that are shown here, and by workers; and these."""
+    """Return the files in which this process and the workers note batches, and the workers."""
     folder = tmp_path_factory.mktemp("cluster")
     machines = Machines(folder, folder / "there.txt")
     yield folder / "here.txt", folder / "there.txt", machines
@@ -101,26 +101,32 @@ def place(
 def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
     place: tuple[Path, Path, Machines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, there, machines = place
-    monkeypatch.setenv(noting.VARIABLE, str(here))
+    local_notes, cluster_notes, machines = place
+    monkeypatch.setenv(noting.VARIABLE, str(local_notes))
     # On a busy machine a unit may be late, and is given to a second worker; here only a dead
     # worker's are.
     monkeypatch.setattr(cluster, "_LATE", 1e6)
-    who, pages = noting.observer(), [small(name) for name in DETECTION]
-    alone = [pp.run(page, who, store=tmp_path / "alone.sqlite") for page in pages]
+    observer, pages = noting.observer(), [small(name) for name in DETECTION]
+    alone = [pp.run(page, observer, store=tmp_path / "alone.sqlite") for page in pages]
     pids, killed = [machines.worker() for _ in range(3)], []
     with machines.client(workers=3) as client:
-        thread = noting.kill_one(there, len(noting.notes(here)) // 3, pids, killed)
+        thread = noting.kill_one(
+            cluster_notes, len(noting.notes(local_notes)) // 3, pids, killed
+        )
         for place_in_line, page in enumerate(pages):
             if place_in_line == 3:
                 thread.join(timeout=1000)
                 machines.worker()
-            result = pp.run(page, who, executor=client, store=tmp_path / "runs.sqlite")
+            result = pp.run(
+                page, observer, executor=client, store=tmp_path / "runs.sqlite"
+            )
             assert same_bytes(alone[place_in_line], result, tmp_path), page.name
         assert killed
-        assert all(killed[0] in shown_by for shown_by in noting.shown_twice(there))
-        assert {digest for _, digest in noting.notes(there)} == {
-            digest for _, digest in noting.notes(here)
+        assert all(
+            killed[0] in shown_by for shown_by in noting.repeated_batches(cluster_notes)
+        )
+        assert {digest for _, digest in noting.notes(cluster_notes)} == {
+            digest for _, digest in noting.notes(local_notes)
         }
         client.wait_for_workers(3, timeout=1000)
         chat_is_the_same(
@@ -132,15 +138,15 @@ def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
 def test_what_a_worker_dawdles_at_is_given_to_another_and_counts_once(
     place: tuple[Path, Path, Machines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, there, machines = place
-    monkeypatch.setenv(noting.VARIABLE, str(here))
+    local_notes, cluster_notes, machines = place
+    monkeypatch.setenv(noting.VARIABLE, str(local_notes))
     monkeypatch.setattr(cluster, "_LATE", 0.5)
-    here.with_suffix(".dawdled").touch()
-    page, who = write_experiment(tmp_path), noting.observer(noting.dawdling)
-    alone, before = pp.run(page, who), len(noting.shown_twice(there))
+    local_notes.with_suffix(".dawdled").touch()
+    page, observer = write_experiment(tmp_path), noting.observer(noting.dawdling)
+    alone, before = pp.run(page, observer), len(noting.repeated_batches(cluster_notes))
     with machines.client(workers=2) as client:
-        assert same_bytes(alone, pp.run(page, who, executor=client), tmp_path)
-    assert len(noting.shown_twice(there)) > before
+        assert same_bytes(alone, pp.run(page, observer, executor=client), tmp_path)
+    assert len(noting.repeated_batches(cluster_notes)) > before
 
 
 @pytest.mark.slow
@@ -176,9 +182,9 @@ def test_the_recipe_writes_a_job_script_that_a_shell_reads(queue: str) -> None:
         getattr(jobqueue, f"{queue}Cluster"),
         scheduler_options={"dashboard_address": ":0"},
     )
-    made = eval(f"make{recipe}", {"make": make})
-    with made:
-        script = made.job_script()
+    cluster = eval(f"make{recipe}", {"make": make})
+    with cluster:
+        script = cluster.job_script()
     assert (
         subprocess.run(["bash", "-n"], input=script, text=True, timeout=1000).returncode
         == 0

@@ -55,7 +55,7 @@ def test_prices_of_tokens_images_and_what_is_cached() -> None:
         Price(2, 8).of_answer(unknown, []) is None
         and Price(0, 8).of_answer(unknown, []) == 2.4e-5
     )
-    # As OpenAI's protocol tells what was cached.
+    # OpenAI's protocol reports cached tokens in this form.
     usage = {
         "prompt_tokens": 100,
         "completion_tokens": 1,
@@ -65,13 +65,13 @@ def test_prices_of_tokens_images_and_what_is_cached() -> None:
         {"choices": [{"message": {"content": "Yes"}}], "usage": usage}
     ).encode()
     assert read_completion(body, {}).tokens_cached == 60
-    told = Answer("Yes", tokens_cached=60, cost=1.0, currency="EUR")
-    assert Answer.from_dict(json.loads(json.dumps(told.to_dict()))) == told
+    answer = Answer("Yes", tokens_cached=60, cost=1.0, currency="EUR")
+    assert Answer.from_dict(json.loads(json.dumps(answer.to_dict()))) == answer
     assert {"tokens_cached", "currency", "thinking"}.isdisjoint(Answer("Yes").to_dict())
 
 
 @pytest.mark.parametrize(
-    ("page", "says"),
+    ("page", "message"),
     [
         (
             "[models.a]\ninput = 1",
@@ -107,11 +107,11 @@ def test_prices_of_tokens_images_and_what_is_cached() -> None:
         ("[models", "is not valid TOML"),
     ],
 )
-def test_prices_that_are_none(tmp_path: Path, page: str, says: str) -> None:
+def test_prices_that_are_none(tmp_path: Path, page: str, message: str) -> None:
     (tmp_path / "prices.toml").write_text(page, encoding="utf-8")
     with pytest.raises(InputError) as refused:
         read_prices(tmp_path / "prices.toml")
-    assert says in str(refused.value) and len(str(refused.value)) <= 360
+    assert message in str(refused.value) and len(str(refused.value)) <= 360
 
 
 def test_where_prices_are_found(
@@ -156,19 +156,19 @@ def test_a_budget_stops_a_run_and_the_same_run_goes_on(tmp_path: Path) -> None:
         assert "the same command goes on" in str(stopped.value)
         with Store(store) as opened:
             answers = [answered.answer for answered, _ in opened.all_answers()]
-        # What was paid for is kept: it is what the server answered, and the budget holds.
+        # Paid answers are stored: all that the server gave, within the budget.
         assert sum(server.asked.values()) == len(answers) > 3
         assert sum(map(paid, answers)) <= 0.4
         dearest = max(map(paid, answers))
         assert sum(map(paid, answers)) > 0.4 - 4 * dearest
         assert all(
-            each["reply"]["cost"] == pytest.approx(paid(each)) for each in answers
+            answer["reply"]["cost"] == pytest.approx(paid(answer)) for answer in answers
         )
         # Nothing is left of that budget for what comes next.
         resumed = pp.run(path, observer, store=store, prices=PRICES, progress=False)
         assert max(server.asked.values()) == 1
-        whole = pp.run(path, observer, prices=PRICES, progress=False)
-    for result in (resumed, whole):
+        uninterrupted = pp.run(path, observer, prices=PRICES, progress=False)
+    for result in (resumed, uninterrupted):
         assert trials(result)["cost"].attrs["unit_symbol"] == "EUR"
         spent = json.loads(result.attrs["spent"])
         assert (
@@ -177,8 +177,8 @@ def test_a_budget_stops_a_run_and_the_same_run_goes_on(tmp_path: Path) -> None:
         )
         assert spent["answers"] == int(trials(result)["was_shown"].sum())
         assert spent["tokens_in"] == int(trials(result)["tokens_in"].sum())
-    del resumed.attrs["served"], whole.attrs["served"]
-    xr.testing.assert_identical(resumed, whole)
+    del resumed.attrs["served"], uninterrupted.attrs["served"]
+    xr.testing.assert_identical(resumed, uninterrupted)
     xr.testing.assert_identical(
         pp.load_results(store)[0].drop_attrs(), resumed.drop_attrs()
     )
@@ -246,10 +246,10 @@ def test_a_plan_says_from_where_it_knows(tmp_path: Path) -> None:
         guessed = pp.plan(path, observer, prices=PRICES)
         assert not server.counts and "are guesses" in str(guessed)
         assert "no price" not in str(pp.plan(path, observer, prices=Prices()))
-        asked = pp.plan(path, observer, prices=PRICES, timed=True)
+        timed_plan = pp.plan(path, observer, prices=PRICES, timed=True)
         assert server.counts[
             "answered"
-        ] == 1 and "those of one question that was put" in str(asked)
+        ] == 1 and "those of one question that was put" in str(timed_plan)
         result = pp.run(path, observer, store=store, prices=PRICES, progress=False)
         after = pp.plan(path, observer, store=store, prices=PRICES, timed=True)
         # Another run of the same kind learns from it.
@@ -260,7 +260,7 @@ def test_a_plan_says_from_where_it_knows(tmp_path: Path) -> None:
     assert server.counts["answered"] == 1 + int(trials(result)["was_shown"].sum())
     spent = float(trials(result)["cost"].sum())
     # One question tells the price of all to some percent: they differ by their words.
-    assert asked.left.cost == pytest.approx(spent, rel=0.1)
+    assert timed_plan.left.cost == pytest.approx(spent, rel=0.1)
     assert (
         after.left.questions == 0
         and after.left.cost == 0
@@ -304,10 +304,10 @@ def test_the_command_line_plans_stops_and_goes_on(
             str(prices),
         ]
         assert main([*run, "--plan", "--probe", "--budget", "0.4"]) == 0
-        told = capsys.readouterr().out
+        output = capsys.readouterr().out
         assert (
-            "a budget of 0.40 EUR lasts for about" in told
-            and "one question that was put" in told
+            "a budget of 0.40 EUR lasts for about" in output
+            and "one question that was put" in output
         )
         assert main([*run, "--budget", "0.4"]) == 3
         stopped = capsys.readouterr()
@@ -346,5 +346,5 @@ def test_the_bar_tells_what_is_spent_of_the_budget(
         pp.load_observer(f"openai:{MODEL}", base_url=server.base_url) as observer,
     ):
         pp.run(path, observer, prices=PRICES, budget=50.0, progress=True)
-    shown = capsys.readouterr().err.split("\r")[-1]
-    assert " tokens in, " in shown and " EUR of 50.00 EUR" in shown
+    output = capsys.readouterr().err.split("\r")[-1]
+    assert " tokens in, " in output and " EUR of 50.00 EUR" in output

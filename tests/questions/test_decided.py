@@ -192,8 +192,8 @@ def test_workers_and_resumption_give_the_same_bytes(tmp_path: Path) -> None:
     alone = pp.run(page, observer, store=tmp_path / "one.sqlite")
     with WorkerPool(2) as pool:
         assert same_bytes(alone, pp.run(page, observer, executor=pool), tmp_path)
-    again = pp.run(page, observer, store=tmp_path / "one.sqlite")
-    assert same_bytes(alone, again, tmp_path)
+    second = pp.run(page, observer, store=tmp_path / "one.sqlite")
+    assert same_bytes(alone, second, tmp_path)
 
 
 DYING = """
@@ -227,7 +227,7 @@ def test_a_run_killed_in_training_and_after_goes_on_to_the_same_bytes(
         return images[..., 1].reshape(len(images), -1)
 
     observer = pp.decide(pp.observer(encode, name="dying", version="1"), pairs=16)
-    whole = pp.run(page, observer)
+    uninterrupted = pp.run(page, observer)
     trials = 2 * 5 * 4
     training = calls - trials
     store = tmp_path / "killed.sqlite"
@@ -242,7 +242,7 @@ def test_a_run_killed_in_training_and_after_goes_on_to_the_same_bytes(
     calls = 0
     resumed = pp.run(page, observer, store=store)
     assert 0 < calls <= trials
-    assert same_bytes(whole, resumed, tmp_path)
+    assert same_bytes(uninterrupted, resumed, tmp_path)
 
 
 def test_no_trial_shows_a_field_of_noise_that_trained_a_stage(tmp_path: Path) -> None:
@@ -250,13 +250,15 @@ def test_no_trial_shows_a_field_of_noise_that_trained_a_stage(tmp_path: Path) ->
     trial_images: set[str] = set()
     training_images: set[str] = set()
 
-    def seen(images: Any) -> Any:
+    def right_half_noting(images: Any) -> Any:
         # A trial shows two images, and training many.
-        shown = trial_images if len(images) == 2 else training_images
-        shown.update(hashlib.sha256(image.tobytes()).hexdigest() for image in images)
+        digests = trial_images if len(images) == 2 else training_images
+        digests.update(hashlib.sha256(image.tobytes()).hexdigest() for image in images)
         return right_half(images)
 
-    observer = pp.decide(pp.observer(seen, name="seen", version="1"), pairs=16)
+    observer = pp.decide(
+        pp.observer(right_half_noting, name="seen", version="1"), pairs=16
+    )
     pp.run(write(tmp_path, ("repeats = 40", "repeats = 8")), observer)
     # Two frequencies at five contrasts, eight times, each time in fresh noise.
     assert len(trial_images) >= 2 * 5 * 8 * 2
@@ -276,24 +278,26 @@ def test_a_stage_is_stored_and_trained_once(
     stages = record.outcome["training"]
     assert [stage["value"] for stage in stages] == [2, 4]
     assert all(stage["reached"] for stage in stages)
-    more = write(tmp_path, ("repeats = 40", "repeats = 10"))
+    longer_page = write(tmp_path, ("repeats = 40", "repeats = 10"))
     monkeypatch.setattr(
         "psyprobe.probes.words.training.train_stage",
         lambda *_, **__: pytest.fail("a stage was trained anew"),
     )
-    pp.run(more, pp.decide("pixels", pairs=16), store=store)
+    pp.run(longer_page, pp.decide("pixels", pairs=16), store=store)
 
 
 def test_two_intervals_have_two_fields_of_noise(tmp_path: Path) -> None:
-    shown: list[Any] = []
+    batches: list[Any] = []
 
-    def seen(images: Any) -> Any:
-        shown.append(np.array(images))
+    def right_half_noting(images: Any) -> Any:
+        batches.append(np.array(images))
         return right_half(images)
 
-    observer = pp.decide(pp.observer(seen, name="seen", version="1"), pairs=16)
+    observer = pp.decide(
+        pp.observer(right_half_noting, name="seen", version="1"), pairs=16
+    )
     pp.run(write(tmp_path, ("repeats = 40", "repeats = 2")), observer)
-    pairs = [images for images in shown if len(images) == 2]
+    pairs = [images for images in batches if len(images) == 2]
     assert pairs
     for first, second in pairs:
         assert np.corrcoef(first[..., 1].ravel(), second[..., 1].ravel())[0, 1] < 0.5
@@ -421,20 +425,22 @@ def test_endless_training_is_told_only_near_it() -> None:
 
 def test_a_trial_is_asked_in_one_order_drawn_by_its_seed(tmp_path: Path) -> None:
     """The same images in the other order would be the same answer of a stage, counted twice."""
-    shown: list[Any] = []
+    batches: list[Any] = []
 
-    def seen(images: Any) -> Any:
-        shown.append(np.array(images))
+    def right_half_noting(images: Any) -> Any:
+        batches.append(np.array(images))
         return right_half(images)
 
     # Without external noise both orders would show the same images.
     page = write(
         tmp_path, ("density = 1e-5", "density = 0"), ("repeats = 40", "repeats = 8")
     )
-    observer = pp.decide(pp.observer(seen, name="seen", version="1"), pairs=16)
+    observer = pp.decide(
+        pp.observer(right_half_noting, name="seen", version="1"), pairs=16
+    )
     assert pp.plan(page, observer).questions == 2 * 5 * 8
     result = pp.run(page, observer)
     assert result["response"].size == 2 * 5 * 8
     assert set(result["order"].values.ravel().tolist()) == {0, 1}
-    again = pp.run(page, observer, store=tmp_path / "again.sqlite")
-    assert (again["order"].values == result["order"].values).all()
+    second = pp.run(page, observer, store=tmp_path / "again.sqlite")
+    assert (second["order"].values == result["order"].values).all()

@@ -69,8 +69,8 @@ def test_an_observer_of_clips_is_shown_them_whole_with_their_pace() -> None:
         return np.diff(clips[..., 0], axis=1).reshape(len(clips), -1)
 
     moving = pp.observer(change, clips=True, name="change", version="1")
-    found = shares(pp.decide(moving, stage="template", pairs=16), page())
-    assert found[-1] > 0.95
+    correct_shares = shares(pp.decide(moving, stage="template", pairs=16), page())
+    assert correct_shares[-1] > 0.95
     assert paces == {((8, 16, 16, 3), 16.0)}
 
 

@@ -18,13 +18,13 @@ class Counting:
     """An encoder that counts how often it is shown each image, on a clock of its own."""
 
     def __init__(self, seconds: float = 0.0) -> None:
-        self.shown: Counter[str] = Counter()
+        self.image_counts: Counter[str] = Counter()
         self.clock = 0.0
         self.seconds = seconds
 
     def __call__(self, images: Any) -> Any:
         self.clock += self.seconds * len(images)
-        self.shown.update(
+        self.image_counts.update(
             hashlib.sha256(np.ascontiguousarray(image).tobytes()).hexdigest()
             for image in images
         )
@@ -32,7 +32,7 @@ class Counting:
 
     @property
     def count(self) -> int:
-        return sum(self.shown.values())
+        return sum(self.image_counts.values())
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_no_image_is_encoded_twice_and_the_plan_counts_them(
     plan = pp.plan(page, observer)
     pp.run(page, observer)
     assert counting.count == plan.training_images + questions
-    assert max(counting.shown.values()) == 1
+    assert max(counting.image_counts.values()) == 1
 
 
 def test_a_threshold_that_is_not_reached_costs_no_image_twice(tmp_path: Path) -> None:
@@ -74,14 +74,14 @@ def test_a_threshold_that_is_not_reached_costs_no_image_twice(tmp_path: Path) ->
     observer = pp.decide(pp.observer(counting, name="counting", version="1"), pairs=48)
     plan = pp.plan(page, observer)
     pp.run(page, observer)
-    assert max(counting.shown.values()) == 1
+    assert max(counting.image_counts.values()) == 1
     assert counting.count < plan.training_images + plan.images
 
 
 def test_the_plan_tells_how_long_the_encoder_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a clock that only the encoder moves, the plan is right to the trial."""
+    """The plan is right to the trial on a clock that only the encoder moves."""
     page = write(tmp_path, ("repeats = 40", "repeats = 4"), ("to = 0.06", "to = 0.2"))
     counting = Counting(seconds=0.02)
     for module in ("plan", "training"):

@@ -29,15 +29,15 @@ def test_each_measure_of_training_is_a_variable_of_its_own(result: xr.Dataset) -
     assert csf["learning_d_prime"].dims == ("frequency", "training_fields")
     assert csf["training_fields"].values.tolist() == [4, 8, 16]
     for index, stage in enumerate(json.loads(result.attrs["training"])):
-        told = csf.isel(frequency=index)
-        assert told["learning_d_prime"].values.tolist() == [
+        learning = csf.isel(frequency=index)
+        assert learning["learning_d_prime"].values.tolist() == [
             d for _, d in stage["learning"]
         ]
-        assert float(told["training_contrast"]) == stage["contrasts"][0]
+        assert float(learning["training_contrast"]) == stage["contrasts"][0]
         if stage["endless_d_prime"] is None:
-            assert np.isnan(told["endless_d_prime"])
+            assert np.isnan(learning["endless_d_prime"])
         else:
-            assert float(told["endless_d_prime"]) == stage["endless_d_prime"]
+            assert float(learning["endless_d_prime"]) == stage["endless_d_prime"]
     for name in ("learning_d_prime", "endless_d_prime", "training_contrast"):
         assert csf[name].attrs["units"] == "1"
     low, middle, high = (csf[f"learning_d_prime{end}"] for end in ("_low", "", "_high"))
@@ -55,8 +55,8 @@ def test_intervals_are_as_wide_as_d_prime_scatters(result: xr.Dataset) -> None:
         "learning": [[12, 1.5], [24, 1.5], [48, 1.5]],
         "endless_d_prime": 1.5,
     }
-    told = result.assign_attrs(training=json.dumps([stage]))
-    csf = chat_csf(told, confidence=0.6827).sel(frequency=4)
+    trained_result = result.assign_attrs(training=json.dumps([stage]))
+    csf = chat_csf(trained_result, confidence=0.6827).sel(frequency=4)
     high = float(csf["learning_d_prime_high"][-1])
     assert high - 1.5 == pytest.approx(np.std(values), rel=0.12)
     assert float(csf["endless_d_prime_high"]) == pytest.approx(high)

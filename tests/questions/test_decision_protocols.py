@@ -30,7 +30,7 @@ def sentence(result: Any) -> str:
 def test_half_of_the_pixels_transfer_half_of_the_energy_and_pictures_less(
     tmp_path: Path, train: str
 ) -> None:
-    """What tells pictures of more contrast in general is a poor template of a Gabor."""
+    """A detector of more contrast in general is a poor template of a Gabor."""
     half = pp.observer(right_half, name="right half", version="1")
     observer = pp.decide(half, stage="template", train=train, pairs=16)
     page = write(tmp_path, ONE_FREQUENCY, ("repeats = 40", "repeats = 24"))
@@ -124,9 +124,9 @@ class Standing(Gabor):
 
 def test_the_share_of_right_answers_counts_ties_by_chance() -> None:
     detector = Stage(np.array([[1.0]]), np.zeros(1))
-    same = np.random.default_rng(1).normal(size=(20, 1))
-    assert correct_share(detector, [same, same]) == 0.5
-    assert correct_share(detector, [same + 9, same]) == 1
+    features = np.random.default_rng(1).normal(size=(20, 1))
+    assert correct_share(detector, [features, features]) == 0.5
+    assert correct_share(detector, [features + 9, features]) == 1
     identifier = Stage(np.eye(3), np.zeros(3))
     rows = np.random.default_rng(2).normal(size=(20, 3))
     assert correct_share(identifier, [rows] * 3) == pytest.approx(1 / 3)

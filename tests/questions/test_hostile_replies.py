@@ -37,8 +37,8 @@ def test_half_a_character_in_a_reply(
         ]
         assert main(command) == 0
         assert server.counts["surrogate"] and server.counts["odd_usage"]
-        asked = server.counts.total() - server.counts["listed"]
+        request_count = server.counts.total() - server.counts["listed"]
         assert main(command) == 0
-        assert server.counts.total() - server.counts["listed"] == asked
+        assert server.counts.total() - server.counts["listed"] == request_count
     result = trials(pp.load_results(folder / "runs.sqlite")[0])
     assert any(str(text).endswith("\\ud800") for text in result["text"].values)

@@ -37,7 +37,7 @@ def weibull(threshold: float, slope: float = 4.0) -> Any:
 def test_a_planted_threshold_comes_back_at_a_guess_rate_of_one_in_m(
     name: str, alternatives: int
 ) -> None:
-    experiment = page(name, asking__options__n_max=80, **still())
+    experiment = page(name, asking__options__n_max=80, **still_settings())
     result = pp.run(experiment, knowing(experiment, weibull(0.1)), progress=False)
     task = task_of(result)
     assert task.alternatives == alternatives and task.chance == 1 / alternatives
@@ -50,7 +50,7 @@ def test_a_planted_threshold_comes_back_at_a_guess_rate_of_one_in_m(
 def test_a_planted_contrast_of_dark_letters_comes_back() -> None:
     """Levels of the page are negative; thresholds are of the contrast without its sign."""
     experiment = page(
-        "letter_contrast", levels__letter_size={"values": [0.4]}, **still()
+        "letter_contrast", levels__letter_size={"values": [0.4]}, **still_settings()
     )
     result = pp.run(experiment, knowing(experiment, weibull(0.03)), progress=False)
     csf = chat_csf(result)
@@ -59,7 +59,7 @@ def test_a_planted_contrast_of_dark_letters_comes_back() -> None:
     assert "threshold with C and O counted" in " ".join(str(pp.score(result)).split())
 
 
-def still() -> dict[str, Any]:
+def still_settings() -> dict[str, Any]:
     return {key.replace(".", "__"): value for key, value in STILL.items()}
 
 
@@ -72,7 +72,7 @@ def constant_run() -> Any:
         asking__options={},
         levels__logmar={"values": [0.0, 0.6]},
         stimulus__parameters__ppd=60,
-        **still(),
+        **still_settings(),
     )
     observer = knowing(
         experiment,
@@ -88,8 +88,8 @@ def test_each_label_is_shown_as_often_at_each_level_and_options_come_in_any_orde
 ) -> None:
     table = trials(constant_run)
     for size in np.unique(table["letter_size"]):
-        shown = table["shown"].values[table["letter_size"].values == size]
-        labels, counts = np.unique(shown.astype(str), return_counts=True)
+        labels_shown = table["shown"].values[table["letter_size"].values == size]
+        labels, counts = np.unique(labels_shown.astype(str), return_counts=True)
         assert labels.tolist() == sorted("CDHKNORSVZ") and (counts == 2).all()
     orders = [json.loads(text) for text in table["options"].values]
     assert all(sorted(order) == sorted("CDHKNORSVZ") for order in orders)
@@ -102,15 +102,15 @@ def test_what_was_said_is_stored_and_confusions_are_counted_from_it(
     table = trials(constant_run)
     # Nothing was listed, so that there are no columns of log-probabilities.
     assert not [name for name in table if str(name).startswith("logprob_")]
-    said = [reply.split("**")[1].upper() for reply in table["text"].values]
-    assert table["answer"].values.tolist() == said
+    named_labels = [reply.split("**")[1].upper() for reply in table["text"].values]
+    assert table["answer"].values.tolist() == named_labels
     assert "outside" in constant_run["answer"].attrs["flag_meanings"].split()
     right = table["answer"].values == table["shown"].values
     np.testing.assert_array_equal(table["response"], right)
     confusions = count_confusions(constant_run)
     assert confusions.counts.shape == (10, 14) and confusions.counts.sum() == 40
-    shown, named, count = confusions.largest(1)[0]
-    assert (shown, named) == ("O", "C") and count >= 2
+    stimulus, response, count = confusions.largest(1)[0]
+    assert (stimulus, response) == ("O", "C") and count >= 2
 
 
 def test_the_score_has_labels_confusions_and_a_forgiving_reading(
@@ -232,9 +232,9 @@ def test_the_ideal_observer_of_letters_in_white_noise(
     )
     result = pp.run(experiment, pp.decide("pixels", stage="ideal"), progress=False)
     share = float(np.nanmean(result["response"]))
-    wanted = float(row["p_correct"])
-    error = (wanted * (1 - wanted) / 200) ** 0.5
-    assert abs(share - wanted) < 4 * error
+    expected = float(row["p_correct"])
+    error = (expected * (1 - expected) / 200) ** 0.5
+    assert abs(share - expected) < 4 * error
 
 
 @pytest.mark.parametrize("letters", ["sloan", "tumbling_e", "landolt_4", "landolt_8"])
@@ -296,9 +296,12 @@ def test_first_tokens_tell_the_probability_of_the_label_shown() -> None:
     np.testing.assert_allclose(
         np.exp(logs).sum(axis=0), table["answer_mass"], rtol=1e-6
     )
-    shown = [labels.index(label) for label in table["shown"].values]
-    named = np.exp(logs[shown, range(len(shown))]) / table["answer_mass"].values
-    np.testing.assert_allclose(named, p, atol=1e-6)
+    stimulus_indices = [labels.index(label) for label in table["shown"].values]
+    probability = (
+        np.exp(logs[stimulus_indices, range(len(stimulus_indices))])
+        / table["answer_mass"].values
+    )
+    np.testing.assert_allclose(probability, p, atol=1e-6)
     faint = table["contrast"].values == table["contrast"].values.min()
     clear = table["contrast"].values == table["contrast"].values.max()
     np.testing.assert_allclose(p[faint], 0.25, atol=0.02)
@@ -307,9 +310,9 @@ def test_first_tokens_tell_the_probability_of_the_label_shown() -> None:
         observer.true_sensitivity(experiment.spec(frequency=4.0, contrast=0.1)).item()
     )
     csf = chat_csf(result, resamples=20)
-    found = float(csf["sensitivity"].squeeze())
+    sensitivity = float(csf["sensitivity"].squeeze())
     assert float(csf["guess"].squeeze()) == pytest.approx(0.25)
-    assert abs(np.log10(found / truth)) < 0.1
+    assert abs(np.log10(sensitivity / truth)) < 0.1
 
 
 def test_a_figure_and_a_report_have_the_confusions(

@@ -1,4 +1,4 @@
-"""What was computed once is kept for the next process, and nothing rests on it."""
+"""The cache keeps what was computed for the next process, and no result rests on it."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def in_another_process(
-    work: Counted, given: str = "a0", code: Path = Path(cache.__file__).parent
+    work: Counted, key: str = "a0", code: Path = Path(cache.__file__).parent
 ) -> dict[str, Any]:
     cache._IN_MEMORY.clear()
     cache._code_digest.cache_clear()
-    return cache.cached(given, code, work)
+    return cache.cached(key, code, work)
 
 
 def test_a_second_process_scores_without_a_fit(
@@ -58,22 +58,22 @@ def test_a_second_process_scores_without_a_fit(
     assert main(["score", str(store)]) == 0
     first = capsys.readouterr().out
     program = SCORE.format(store=str(store))
-    again = subprocess.run(
+    second = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=1200
     )
-    assert again.returncode == 0, again.stderr
-    assert again.stdout == first
+    assert second.returncode == 0, second.stderr
+    assert second.stdout == first
     assert len(list(folder.iterdir())) == 1
 
 
 def test_the_same_arrays_come_back_and_may_be_written_to(folder: Path) -> None:
     work = Counted()
     for _ in range(2):
-        found = in_another_process(work)
+        arrays = in_another_process(work)
         for name, values in work().items():
-            np.testing.assert_array_equal(found[name], values)
-            assert found[name].dtype == values.dtype
-        found["value"][:] = 7
+            np.testing.assert_array_equal(arrays[name], values)
+            assert arrays[name].dtype == values.dtype
+        arrays["value"][:] = 7
     assert work.times == 3  # two of them here
     assert cache.cached("a0", Path(cache.__file__).parent, work)["value"][0] == 0.1
 
@@ -83,8 +83,8 @@ def test_another_input_or_other_code_is_computed(folder: Path, tmp_path: Path) -
     code.mkdir()
     (code / "fit.py").write_text("one", encoding="utf-8")
     work = Counted()
-    for given in ("a0", "a0", "b1"):
-        in_another_process(work, given, code)
+    for key in ("a0", "a0", "b1"):
+        in_another_process(work, key, code)
     assert work.times == 2
     (code / "fit.py").write_text("two", encoding="utf-8")
     in_another_process(work, "a0", code)
@@ -100,8 +100,8 @@ def test_a_damaged_file_is_computed_and_written_again(
     work = Counted()
     in_another_process(work)
     (path,) = folder.iterdir()
-    whole = path.read_bytes()
-    path.write_bytes(damage(whole))
+    content = path.read_bytes()
+    path.write_bytes(damage(content))
     assert in_another_process(work)["value"][0] == 0.1
     assert work.times == 2
     in_another_process(work)
@@ -112,8 +112,12 @@ def test_where_nothing_can_be_kept_it_is_computed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    for named in ("", str(tmp_path / "file" / "cache"), str(tmp_path / ("n" * 300))):
-        monkeypatch.setenv(cache.VARIABLE, named)
+    for cache_folder in (
+        "",
+        str(tmp_path / "file" / "cache"),
+        str(tmp_path / ("n" * 300)),
+    ):
+        monkeypatch.setenv(cache.VARIABLE, cache_folder)
         work = Counted()
         in_another_process(work)
         in_another_process(work)
@@ -123,6 +127,6 @@ def test_where_nothing_can_be_kept_it_is_computed(
 
 def test_the_oldest_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "_MAX_FILES", 3)
-    for given in "abcdef":
-        in_another_process(Counted(), given)
+    for key in "abcdef":
+        in_another_process(Counted(), key)
     assert len(list(folder.iterdir())) == 3

@@ -20,7 +20,7 @@ from children import child
 
 pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
-from killed_runs import KEY, MODEL, Witness, answered, asked_again, run_and_kill
+from killed_runs import KEY, MODEL, Witness, answered, repeated_requests, run_and_kill
 from small_questions import write_questions
 
 import psyprobe as pp
@@ -64,7 +64,7 @@ def test_killed_three_times_nothing_is_lost_or_asked_again(tmp_path: Path) -> No
             "concurrency=8",
             "timeout=1",
         )
-    # What was stored when it was killed is there at the end as it was.
+    # Answers stored before a kill are unchanged at the end.
     for before, after in pairwise(course.stored):
         assert before.items() <= after.items()
     assert [len(stored) for stored in course.stored][-1] == total
@@ -77,8 +77,8 @@ def test_killed_three_times_nothing_is_lost_or_asked_again(tmp_path: Path) -> No
     result = trials(pp.load_results(folder / "runs.sqlite")[0])
     np.testing.assert_array_equal(result["prompt_text"], expected["prompt_text"])
     np.testing.assert_array_equal(result["image_seed"], expected["image_seed"])
-    assert sorted(set(witness.seen)) == sorted(set(local.seen))
-    assert not asked_again(course, folder / "runs.sqlite", local, witness)
+    assert sorted(set(witness.requests)) == sorted(set(local.requests))
+    assert not repeated_requests(course, folder / "runs.sqlite", local, witness)
     # Over HTTP the twenty likeliest tokens are listed, so that odds end at those of the last.
     np.testing.assert_allclose(result["response"], expected["response"], atol=1e-3)
     written = [file.read_bytes() for file in folder.iterdir()]
@@ -89,14 +89,14 @@ def test_killed_three_times_nothing_is_lost_or_asked_again(tmp_path: Path) -> No
 class Stuck(Witness):
     """Answers so many questions, and then hangs until it is told to go on."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, limit: int) -> None:
         super().__init__(deg=2)
-        self.most, self.go = most, threading.Event()
+        self.limit, self.go = limit, threading.Event()
 
     def answer(
         self, images: Sequence[FloatArray], prompt: str, **options: Any
     ) -> Answer:
-        if len(self.seen) >= self.most:
+        if len(self.requests) >= self.limit:
             self.go.wait()
         return super().answer(images, prompt, **options)
 
@@ -105,7 +105,7 @@ def test_a_question_that_hangs_and_a_kill_lose_no_answer(tmp_path: Path) -> None
     path, folder, stuck = (
         write_questions(tmp_path),
         tmp_path / "results",
-        Stuck(most=20),
+        Stuck(limit=20),
     )
     command = [
         sys.executable,
@@ -132,8 +132,8 @@ def test_a_question_that_hangs_and_a_kill_lose_no_answer(tmp_path: Path) -> None
             while len(answered(folder / "runs.sqlite")) < 20 and process.poll() is None:
                 time.sleep(0.05)
         stuck.go.set()
-        kept = answered(folder / "runs.sqlite")
-    assert len(kept) == 20
+        stored = answered(folder / "runs.sqlite")
+    assert len(stored) == 20
     witness = Witness(deg=2)
     with SimulatedServer(witness) as server:
         environment["OPENAI_BASE_URL"] = server.base_url
@@ -144,8 +144,8 @@ def test_a_question_that_hangs_and_a_kill_lose_no_answer(tmp_path: Path) -> None
             == 0
         )
     everything = answered(folder / "runs.sqlite")
-    assert kept.items() <= everything.items()
-    assert len(witness.seen) == len(everything) - 20
+    assert stored.items() <= everything.items()
+    assert len(witness.requests) == len(everything) - 20
 
 
 @pytest.mark.parametrize("trouble", ["wrong key", "no server"])
@@ -153,7 +153,7 @@ def test_the_key_is_in_no_error(tmp_path: Path, trouble: str) -> None:
     path, witness = write_questions(tmp_path), Witness(deg=2)
     with SimulatedServer(witness, key="another") as server:
         url = server.base_url if trouble == "wrong key" else "http://127.0.0.1:9/v1"
-        found = subprocess.run(
+        process = subprocess.run(
             [
                 sys.executable,
                 "-W",
@@ -179,9 +179,11 @@ def test_the_key_is_in_no_error(tmp_path: Path, trouble: str) -> None:
             timeout=1200,
         )
     assert (
-        found.returncode == 2 and found.stdout == "" and found.stderr.count("\n") == 1
-    ), found.stderr
-    assert KEY not in found.stderr
+        process.returncode == 2
+        and process.stdout == ""
+        and process.stderr.count("\n") == 1
+    ), process.stderr
+    assert KEY not in process.stderr
     assert all(
         KEY.encode() not in file.read_bytes()
         for file in tmp_path.rglob("*")

@@ -69,11 +69,11 @@ def deviations(
         )
         for frequency in experiment.levels["frequency"]
     ]
-    found = chat_csf(pp.run(path, observer or simulated), resamples=20)
+    csf = chat_csf(pp.run(path, observer or simulated), resamples=20)
     # Ten drawn answers a level may by chance fall with contrast: then there is no threshold.
-    usable = found["usable"].values
+    usable = csf["usable"].values
     assert usable.mean() > 0.9
-    return (-found["log10_threshold"].values - np.log10(true))[usable]
+    return (-csf["log10_threshold"].values - np.log10(true))[usable]
 
 
 def rms(values: np.ndarray) -> float:
@@ -120,14 +120,14 @@ def test_choosing_one_of_two_images_needs_no_catch_trials(tmp_path: Path) -> Non
         ('probe    = "yes_no"', 'probe    = "two_interval"'),
         (WORDINGS, '"two_image"'),
         ("catch       = 0.1", "catch       = 0"),
-        # Who sees nothing is right half of the time, without a word about it in the file.
+        # An observer that sees nothing is right half of the time, and the file need not say so.
         # With three, the images that chance drew decide by how much it is off: 0.02 to 0.045.
         ("p_yes = 3", "p_yes = 9"),
     ]
     assert rms(deviations(tmp_path, *SMALL[:2], *two_images, logit_sd=0.3)) < 0.025
 
 
-#: Of `orientation_csf`, to ask in which of four directions stripes run, in words at 4 cpd.
+#: Settings of `orientation_csf`: in which of four directions do stripes run, in words at 4 cpd.
 DIRECTIONS = {
     "probe": "orientation_4",
     "asking.prompts": "orientation_4",
@@ -152,8 +152,8 @@ def test_four_directions_give_the_threshold_back() -> None:
     result = pp.run(experiment, simulated, progress=False)
     # Eight contrasts, each four times in each of four directions.
     assert trials(result).sizes["trial"] == 8 * 4 * 4
-    found = chat_csf(result, resamples=20).isel(frequency=0)
-    low, high = (float(found[f"mean_sensitivity_{end}"]) for end in ("low", "high"))
+    csf = chat_csf(result, resamples=20).isel(frequency=0)
+    low, high = (float(csf[f"mean_sensitivity_{end}"]) for end in ("low", "high"))
     true = float(
         simulated.true_sensitivity(experiment.spec(frequency=4.0, contrast=0.1)).item()
     )
@@ -168,7 +168,7 @@ def test_an_adaptive_design_is_told_each_of_four_directions_by_itself() -> None:
     simulated = pp.load_observer("simulated:watson-malo")
     result = pp.run(experiment, simulated, progress=False)
     assert trials(result).sizes["trial"] == 4 * 40
-    found = chat_csf(result, resamples=20)
+    csf = chat_csf(result, resamples=20)
     true = [
         float(
             simulated.true_sensitivity(
@@ -177,7 +177,7 @@ def test_an_adaptive_design_is_told_each_of_four_directions_by_itself() -> None:
         )
         for f in (1.0, 4.0)
     ]
-    low, high = (found[f"mean_sensitivity_{end}"].values for end in ("low", "high"))
+    low, high = (csf[f"mean_sensitivity_{end}"].values for end in ("low", "high"))
     assert ((low < true) & (true < high) & (high < 2 * low)).all()
     # The posterior of 160 answers, and not of 40 shares of them; of four images not quite the same
     # contrast arrives.
@@ -190,7 +190,7 @@ def test_an_adaptive_design_is_told_each_of_four_directions_by_itself() -> None:
         posterior.tell(
             (1.0, 4.0).index(frequency), float(np.log10(contrast)), float(response)
         )
-    told = np.log10(found["mean_sensitivity"].values)
+    log_sensitivity = np.log10(csf["mean_sensitivity"].values)
     np.testing.assert_allclose(
-        told, [-posterior.mean(0), -posterior.mean(1)], atol=1e-3
+        log_sensitivity, [-posterior.mean(0), -posterior.mean(1)], atol=1e-3
     )

@@ -117,7 +117,7 @@ def test_energy_is_drawn_over_density_on_logarithmic_axes(result: Any) -> None:
     assert ax.get_xlabel() == "Noise density N (deg²)"
     assert ax.get_ylabel() == "Threshold energy (deg²)"
     (fit,) = (line for label, line in lines.items() if "N_{eq}" in label)
-    # Where there is no noise the fit is flat, at the energy of the observer's own.
+    # Without noise the fit is flat, at the energy of the observer's own noise.
     assert fit.get_ydata()[0] == pytest.approx(fit.get_ydata()[1], rel=0.15)
 
 

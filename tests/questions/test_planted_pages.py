@@ -1,4 +1,4 @@
-"""What is planted comes back from each page of letters, paths, dots and photographs."""
+"""Planted thresholds come back from each page of letters, paths, dots and photographs."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def test_planted_thresholds_come_back(
     )
     csf = chat_csf(result)
     truth = np.array([planted[value] for value in sorted(planted)])
-    found, low, high = (
+    threshold, low, high = (
         csf[f"threshold{end}"].values.ravel() for end in ("", "_low", "_high")
     )
-    assert np.sqrt(np.mean(np.log10(found / truth) ** 2)) < bound
+    assert np.sqrt(np.mean(np.log10(threshold / truth) ** 2)) < bound
     assert np.mean((low < truth) & (truth < high)) > 0.6
     # Dots in even steps are no letters.
     (score,) = score_layers(result)
@@ -126,8 +126,8 @@ def test_a_planted_efficiency_comes_back(
         monkeypatch,
         lapse=0.0,
     )
-    found = chat_csf(result)["efficiency"].values
-    assert np.exp(np.log(found).mean()) == pytest.approx(efficiency, rel=0.25)
+    efficiencies = chat_csf(result)["efficiency"].values
+    assert np.exp(np.log(efficiencies).mean()) == pytest.approx(efficiency, rel=0.25)
 
 
 @pytest.mark.parametrize(
@@ -149,23 +149,25 @@ def test_charts_are_scored_by_letter(
     table = trials(result)
     count = float(table["response"].sum())
     # logMAR 1.1 - 0.02 n of the ETDRS chart; log10 sensitivity 0.05 (n - 3) of Pelli and Robson's.
-    wanted = 1.1 - 0.02 * count if name == "etdrs" else 0.05 * (count - 3)
+    limit = 1.1 - 0.02 * count if name == "etdrs" else 0.05 * (count - 3)
     score = score_by_letter(result)
     assert score is not None
-    assert sign * (score + offset) == pytest.approx(wanted, abs=2e-3)
+    assert sign * (score + offset) == pytest.approx(limit, abs=2e-3)
     # The psychometric function says where the chart's score lies: guessing, a tenth, counts too.
-    more = run_planted(
+    longer_run = run_planted(
         experiment.with_settings({"asking.repeats": 10 * repeats}),
         lambda _, x: weibull(x, threshold),
         monkeypatch,
         lapse=0.0,
     )
-    axis = np.unique(trials(more)["letter_size" if name == "etdrs" else "contrast"])
+    axis = np.unique(
+        trials(longer_run)["letter_size" if name == "etdrs" else "contrast"]
+    )
     share = [0.1 + 0.9 * weibull(x, threshold) for x in axis]
     step = np.log10(axis[1] / axis[0])
     expected = np.log10(axis[-1]) + step * (1 - np.sum(share))
-    found = score_by_letter(more)
-    assert found is not None and abs(found - expected) < 0.05
+    score_of_letters = score_by_letter(longer_run)
+    assert score_of_letters is not None and abs(score_of_letters - expected) < 0.05
     assert "as on a chart, by letter" in " ".join(str(pp.score(result)).split())
 
 

@@ -43,10 +43,10 @@ def test_digest_depends_on_what_is_said_only(tmp_path: Path) -> None:
         != plain
     )
     # Prompts in a file of their own count by what they say.
-    own = tmp_path / "own.toml"
-    found = []
+    copy = tmp_path / "own.toml"
+    file_digests = []
     for text in ("Is it blank?", "Is it empty?"):
-        own.write_text(
+        copy.write_text(
             f'title = "Own"\nprompts = [{{ id = "a", text = "{text}" }}]\n',
             encoding="utf-8",
         )
@@ -59,8 +59,8 @@ def test_digest_depends_on_what_is_said_only(tmp_path: Path) -> None:
         )
         experiment = load_experiment(path)
         assert [prompt.text for prompt in experiment.asking.prompts] == [text]
-        found.append(experiment.digest)
-    assert found[0] != found[1]
+        file_digests.append(experiment.digest)
+    assert file_digests[0] != file_digests[1]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a plan says is what is asked, and it says so before anything is sent."""
+"""A plan says what a run asks, before anything is sent."""
 
 from __future__ import annotations
 
@@ -45,12 +45,16 @@ def test_counts_are_those_of_the_run(
 ) -> None:
     path, observer = write_questions(tmp_path, *changes), Seeing()
     planned = pp.plan(path, observer)
-    assert observer.asked == []
+    assert observer.inquiries == []
     result = trials(pp.run(path, observer))
-    assert planned.questions == len(observer.asked) == int(result["was_shown"].sum())
-    images = {shown[0] for shown in digests(observer.asked)}
+    assert (
+        planned.questions == len(observer.inquiries) == int(result["was_shown"].sum())
+    )
+    images = {inquiry[0] for inquiry in digests(observer.inquiries)}
     if "ladder" not in str(changes):
-        assert planned.images == len({shown[:-3] for shown in digests(observer.asked)})
+        assert planned.images == len(
+            {inquiry[:-3] for inquiry in digests(observer.inquiries)}
+        )
     else:
         # Two wordings may come to the same threshold and share images after all.
         assert len(images) <= planned.images
@@ -75,7 +79,7 @@ def test_words_are_planned_as_they_are_asked(tmp_path: Path) -> None:
         for cost in planned.others
         if (cost.design, cost.readout) == ("constant", "text")
     ]
-    assert words.questions == len(silent.asked)
+    assert words.questions == len(silent.inquiries)
 
 
 def test_time_and_price(tmp_path: Path) -> None:
@@ -90,11 +94,11 @@ def test_time_and_price(tmp_path: Path) -> None:
         "[models.seeing]\ninput = 2\noutput = 8", encoding="utf-8"
     )
     planned = pp.plan(path, observer, prices=tmp_path / "prices.toml")
-    chosen = planned.chosen
-    assert chosen.cost == pytest.approx(
-        (2 * chosen.tokens_in + 8 * chosen.tokens_out) / 1e6, rel=0.01
+    estimate = planned.chosen
+    assert estimate.cost == pytest.approx(
+        (2 * estimate.tokens_in + 8 * estimate.tokens_out) / 1e6, rel=0.01
     )
-    assert chosen.seconds == pytest.approx(planned.questions / 4)
+    assert estimate.seconds == pytest.approx(planned.questions / 4)
     assert "USD" in str(planned) and "guesses" in str(planned)
     pp.run(path, observer, store=tmp_path / "s.sqlite")
     after = pp.plan(path, observer, store=tmp_path / "s.sqlite")

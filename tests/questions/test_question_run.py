@@ -35,7 +35,7 @@ def ask(*arguments: Any, **options: Any) -> xr.Dataset:
 def test_the_result_has_the_promised_shape(tmp_path: Path) -> None:
     result = ask(write_questions(tmp_path), Seeing())
     assert result.sizes == {"trial": TRIALS}
-    # What belongs to `identify` is left out.
+    # Variables of `identify` are left out.
     variables = VARIABLES.keys() - {"shown", "answer", "options"}
     assert set(result.data_vars) == {"frequency", *variables}
     for name in variables:
@@ -62,10 +62,12 @@ def test_answers_stand_where_they_belong(tmp_path: Path) -> None:
     assert catch.sum() == 2 * CATCHES and (contrast[catch] == 0).all()
     # The one prompt asks whether nothing is seen: what counts is the same for both.
     for polarity in (1, -1):
-        own = result["polarity"].values == polarity
-        assert (result["response"].values[own & (contrast == 0.2)] > 0.8).all()
-        assert (result["response"].values[own & (contrast == 0.03)] < 0.2).all()
-        assert (result["response"].values[own & catch] < 0.2).all()
+        has_polarity = result["polarity"].values == polarity
+        assert (result["response"].values[has_polarity & (contrast == 0.2)] > 0.8).all()
+        assert (
+            result["response"].values[has_polarity & (contrast == 0.03)] < 0.2
+        ).all()
+        assert (result["response"].values[has_polarity & catch] < 0.2).all()
     np.testing.assert_allclose(
         result["response"],
         np.where(result["polarity"] == 1, result["p_yes"], 1 - result["p_yes"]),
@@ -83,19 +85,27 @@ def test_answers_stand_where_they_belong(tmp_path: Path) -> None:
 def test_prompts_share_images_and_levels_share_noise(tmp_path: Path) -> None:
     observer = Seeing()
     result = ask(write_questions(tmp_path), observer)
-    images = {shown[0] for shown in digests(observer.asked)}
+    images = {inquiry[0] for inquiry in digests(observer.inquiries)}
     assert len(images) == TRIALS / 2
     # Image first: all prompts ask about one image before the next is shown.
-    order = [shown[0] for shown in digests(observer.asked)]
+    order = [inquiry[0] for inquiry in digests(observer.inquiries)]
     turns = sum(a != b for a, b in pairwise(order))
-    pilot = {shown[0] for shown in digests(observer.asked) if shown[-1].max_tokens > 1}
+    pilot = {
+        inquiry[0]
+        for inquiry in digests(observer.inquiries)
+        if inquiry[-1].max_tokens > 1
+    }
     assert turns == len(images) - 1 and len(pilot) == 4
     for frequency in (2, 4):
-        own = (result["frequency"].values == frequency) & (result["catch"].values == 0)
-        assert len(set(result["image_seed"].values[own])) == 2
-        for seed in set(result["image_seed"].values[own]):
+        at_frequency = (result["frequency"].values == frequency) & (
+            result["catch"].values == 0
+        )
+        assert len(set(result["image_seed"].values[at_frequency])) == 2
+        for seed in set(result["image_seed"].values[at_frequency]):
             assert set(
-                result["contrast"].values[own & (result["image_seed"].values == seed)]
+                result["contrast"].values[
+                    at_frequency & (result["image_seed"].values == seed)
+                ]
             ) == {
                 0.03,
                 0.08,
@@ -108,9 +118,9 @@ def test_only_a_pilot_writes_whole_answers_where_probabilities_are_read(
 ) -> None:
     observer = Seeing()
     result = ask(write_questions(tmp_path), observer)
-    assert {each.decoding.max_tokens for each in observer.asked} == {1, 16}
+    assert {inquiry.decoding.max_tokens for inquiry in observer.inquiries} == {1, 16}
     assert result["reply_requested"].sum() == 2 * 4
-    assert all(each.decoding.logprobs for each in observer.asked)
+    assert all(inquiry.decoding.logprobs for inquiry in observer.inquiries)
 
 
 @pytest.mark.parametrize("observer", [Seeing(logprobs=False), Seeing(mass=0.3)])
@@ -121,12 +131,14 @@ def test_words_count_where_probabilities_do_not(
     assert result.attrs["readout"] == "text"
     assert set(result["response"].values) == {0.0, 1.0}
     # Words say less, so that each level is shown more often.
-    shown = (result["contrast"].values == 0.2) & (result["prompt"].values == "base")
-    assert shown.sum() == 2 * 4
-    assert sum(each.decoding.logprobs for each in observer.asked) == 2 * 4
+    is_visible = (result["contrast"].values == 0.2) & (
+        result["prompt"].values == "base"
+    )
+    assert is_visible.sum() == 2 * 4
+    assert sum(inquiry.decoding.logprobs for inquiry in observer.inquiries) == 2 * 4
     assert (
-        len(set(digests(observer.asked)))
-        == len(observer.asked)
+        len(set(digests(observer.inquiries)))
+        == len(observer.inquiries)
         == result.sizes["trial"]
     )
 
@@ -159,23 +171,23 @@ def test_what_cannot_be_read_is_excluded_and_counted(tmp_path: Path) -> None:
 
 def test_nothing_is_asked_twice(tmp_path: Path) -> None:
     path, store = write_questions(tmp_path), tmp_path / "runs.sqlite"
-    first, again = Seeing(), Seeing()
-    one = pp.run(path, first, store=store)
-    two = pp.run(path, again, store=store)
-    assert len(first.asked) == TRIALS
+    first, second = Seeing(), Seeing()
+    first_result = pp.run(path, first, store=store)
+    two = pp.run(path, second, store=store)
+    assert len(first.inquiries) == TRIALS
     # A few are asked again, to see whether it would answer alike.
-    stored = digests(first.asked)
-    assert 0 < len(again.asked) <= 8
-    assert set(digests(again.asked)) <= set(stored)
-    xr.testing.assert_identical(one, two)
-    xr.testing.assert_identical(one, pp.load_results(store)[0])
+    stored = digests(first.inquiries)
+    assert 0 < len(second.inquiries) <= 8
+    assert set(digests(second.inquiries)) <= set(stored)
+    xr.testing.assert_identical(first_result, two)
+    xr.testing.assert_identical(first_result, pp.load_results(store)[0])
     # Another title is another experiment, with the same questions.
     pp.run(
         write_questions(tmp_path, ("A small", "The same"), name="same"),
-        again,
+        second,
         store=store,
     )
-    assert set(digests(again.asked)) <= set(stored)
+    assert set(digests(second.inquiries)) <= set(stored)
     # Another observer, seed or delivery is another question.
     for changes, observer in (
         ([], Seeing(name="other")),
@@ -183,7 +195,7 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
         ([("[display]", '[delivery]\ndither = "none"\n[display]')], Seeing()),
     ):
         pp.run(write_questions(tmp_path, *changes, name="new"), observer, store=store)
-        assert len(observer.asked) == TRIALS
+        assert len(observer.inquiries) == TRIALS
 
 
 def test_order_of_answers_changes_nothing(tmp_path: Path) -> None:
@@ -197,7 +209,7 @@ class Slower(Seeing):
     """The same answers, each later than the one before and after more attempts."""
 
     def answer(self, images, prompt, **options):  # type: ignore[no-untyped-def]
-        count = len(self.asked)
+        count = len(self.inquiries)
         return replace(
             super().answer(images, prompt, **options),
             latency=0.1 * count,
@@ -225,10 +237,10 @@ def test_designs_tell_what_they_found(tmp_path: Path, design: str) -> None:
     result = ask(path, Seeing(), store=tmp_path / "runs.sqlite")
     estimates = json.loads(result.attrs["design_estimates"])
     assert set(estimates) == {"base", "blank"}
-    for found in estimates.values():
-        assert found["values"] == [2.0, 4.0]
+    for estimate in estimates.values():
+        assert estimate["values"] == [2.0, 4.0]
         # It sees contrasts above 0.1, dither included.
-        np.testing.assert_allclose(found["log10_sensitivity"], [1.0, 1.0], atol=0.25)
+        np.testing.assert_allclose(estimate["log10_sensitivity"], [1.0, 1.0], atol=0.25)
     xr.testing.assert_identical(
         result, trials(pp.load_results(tmp_path / "runs.sqlite")[0])
     )
@@ -239,7 +251,7 @@ def test_designs_tell_what_they_found(tmp_path: Path, design: str) -> None:
 def test_a_run_that_broke_off_goes_on(tmp_path: Path, design: str, after: int) -> None:
     class Breaking(Seeing):
         def answer(self, images, prompt, **options):  # type: ignore[no-untyped-def]
-            if len(self.asked) > after:
+            if len(self.inquiries) > after:
                 raise KeyboardInterrupt
             return super().answer(images, prompt, **options)
 
@@ -250,23 +262,23 @@ def test_a_run_that_broke_off_goes_on(tmp_path: Path, design: str, after: int) -
     with pytest.raises(InputError, match="no finished run"):
         pp.load_results(store)
     result = ask(path, second, store=store)
-    asked = digests([*broken.asked[:after], *second.asked])
-    assert len(set(asked)) == result.sizes["trial"]
-    assert len(asked) - len(set(asked)) <= 8
+    requests = digests([*broken.inquiries[:after], *second.inquiries])
+    assert len(set(requests)) == result.sizes["trial"]
+    assert len(requests) - len(set(requests)) <= 8
     xr.testing.assert_identical(result, ask(path, Seeing()))
 
 
 def test_images_come_at_the_observers_own_size(tmp_path: Path) -> None:
     observer = Seeing(input_size=(48, 48))
     result = ask(write_questions(tmp_path), observer)
-    assert {each.images[0].shape for each in observer.asked} == {(48, 48, 3)}
+    assert {inquiry.images[0].shape for inquiry in observer.inquiries} == {(48, 48, 3)}
     assert result.attrs["ppd"] == 24
-    kept = Seeing(input_size=(48, 48))
+    small = Seeing(input_size=(48, 48))
     path = write_questions(
         tmp_path, ("[display]", "[delivery]\nnative = false\n[display]")
     )
-    pp.run(path, kept)
-    assert {each.images[0].shape for each in kept.asked} == {(32, 32, 3)}
+    pp.run(path, small)
+    assert {inquiry.images[0].shape for inquiry in small.inquiries} == {(32, 32, 3)}
 
 
 def test_levels_beyond_nyquist_are_marked_and_not_asked(tmp_path: Path) -> None:
@@ -279,7 +291,7 @@ def test_levels_beyond_nyquist_are_marked_and_not_asked(tmp_path: Path) -> None:
         for reason in result["refused"].values[refused]
     )
     assert np.isnan(result["response"].values[refused]).all()
-    assert len(observer.asked) == (~refused).sum()
+    assert len(observer.inquiries) == (~refused).sum()
 
 
 def test_patterns_that_rounding_destroys_are_refused(tmp_path: Path) -> None:
@@ -320,7 +332,7 @@ def test_two_intervals_are_asked_in_both_orders(tmp_path: Path) -> None:
         observer,
     )
     assert result.sizes["trial"] == 3 * 2 * LEVELS and (result["catch"] == 0).all()
-    assert all(len(each.images) == 2 for each in observer.asked)
+    assert all(len(inquiry.images) == 2 for inquiry in observer.inquiries)
     assert (result["response"].values[result["contrast"].values == 0.2] > 0.8).all()
     first = result["order"].values == 0
     np.testing.assert_allclose(
@@ -338,22 +350,22 @@ def test_two_intervals_are_asked_in_both_orders(tmp_path: Path) -> None:
 
 
 def test_answers_are_written_while_another_hangs(tmp_path: Path) -> None:
-    path, seen = tmp_path / "runs.sqlite", []
+    path, rows = tmp_path / "runs.sqlite", []
 
     class Hanging(Seeing):
         def answer(self, images, prompt, **options):  # type: ignore[no-untyped-def]
-            if len(self.asked) == 4:
+            if len(self.inquiries) == 4:
                 end = time.monotonic() + 20
-                while len(seen) < 3 and time.monotonic() < end:
+                while len(rows) < 3 and time.monotonic() < end:
                     time.sleep(0.05)
                     with sqlite3.connect(path) as connection:
-                        seen[:] = connection.execute(
+                        rows[:] = connection.execute(
                             "SELECT question FROM answer"
                         ).fetchall()
             return super().answer(images, prompt, **options)
 
     pp.run(write_questions(tmp_path), Hanging(), store=path)
-    assert len(seen) == 3
+    assert len(rows) == 3
 
 
 def test_a_store_that_fails_ends_the_run(
@@ -364,7 +376,7 @@ def test_a_store_that_fails_ends_the_run(
 
     class Slow(Seeing):
         def answer(self, images, prompt, **options):  # type: ignore[no-untyped-def]
-            if len(self.asked) == 2:
+            if len(self.inquiries) == 2:
                 monkeypatch.setattr(Store, "add", full)
             time.sleep(0.05)
             return super().answer(images, prompt, **options)
@@ -372,7 +384,7 @@ def test_a_store_that_fails_ends_the_run(
     observer = Slow()
     with pytest.raises(StoreError, match="disk is full"):
         pp.run(write_questions(tmp_path), observer, store=tmp_path / "runs.sqlite")
-    assert len(observer.asked) < TRIALS
+    assert len(observer.inquiries) < TRIALS
 
 
 def test_the_wrong_observer_is_one_line(tmp_path: Path) -> None:
@@ -410,19 +422,19 @@ def test_results_can_be_written_and_read(tmp_path: Path) -> None:
     observer = Seeing(logprobs=False, reply="Sí — “no”.\n\x1b[31m")
     result = pp.run(write_questions(tmp_path), observer)
     result.to_netcdf(tmp_path / "r.nc", engine="scipy")
-    (read,) = pp.load_results(tmp_path / "r.nc")
-    assert set(trials(read)["text"].values) == {observer.reply}
-    xr.testing.assert_identical(read, result)
+    (loaded,) = pp.load_results(tmp_path / "r.nc")
+    assert set(trials(loaded)["text"].values) == {observer.reply}
+    xr.testing.assert_identical(loaded, result)
 
 
 def test_questions_can_be_read_back_from_the_store(tmp_path: Path) -> None:
     path = tmp_path / "runs.sqlite"
     pp.run(write_questions(tmp_path), Seeing(), store=path)
     with Store(path) as store:
-        kept = [answered for answered, _ in store.all_answers()]
-        assert len(kept) == TRIALS
-        for answered in kept:
-            content, asked = (
+        stored = [answered for answered, _ in store.all_answers()]
+        assert len(stored) == TRIALS
+        for answered in stored:
+            content, request = (
                 store.content(answered.question.stimulus),
                 store.content(answered.question.request),
             )
@@ -430,7 +442,7 @@ def test_questions_can_be_read_back_from_the_store(tmp_path: Path) -> None:
             assert (
                 content["delivery"]["bits"] == 8 and len(content["dither_seeds"]) == 1
             )
-            assert "?" in asked["prompt"] and asked["words"] == ["yes", "no"]
+            assert "?" in request["prompt"] and request["words"] == ["yes", "no"]
             assert answered.answer["reply"]["text"] in ("Yes", "No")
 
 

@@ -44,9 +44,9 @@ def test_a_run_ends_on_a_server_with_a_content_filter(
     ):
         store = tmp_path / "runs.sqlite"
         result = pp.run(path, observer, store=store, progress=False)
-        asked = server.counts["filtered"]
+        filtered_count = server.counts["filtered"]
         pp.run(path, observer, store=store, progress=False)
-        assert server.counts["filtered"] == asked
+        assert server.counts["filtered"] == filtered_count
         table = trials(result)
         refused = table["finish"].values == "refused"
         assert 0 < refused.sum() < 2.5 * share * refused.size
@@ -57,12 +57,12 @@ def test_a_run_ends_on_a_server_with_a_content_filter(
         text = capsys.readouterr().out.replace("\n", " ")
         count = f"the server refused {refused.sum()} of {refused.size} questions"
         assert count in text and "HTTP 400: The response was filtered" in text
-        # Of all questions, those about blank images among them.
+        # The share is of all questions, those about blank images included.
         score: Any = pp.score(result)
         assert score.excluded == pytest.approx(refused.mean())
         # More than a tenth that is neither yes nor no: low validity.
         assert bool(chat_csf(result)["low_validity"].any()) or share < 0.1
-        # As the docs say it: without its row, a question is asked again.
+        # A question without a row is asked again, as the docs say.
         with sqlite3.connect(store) as database:
             database.execute(
                 "DELETE FROM answer "
@@ -71,7 +71,7 @@ def test_a_run_ends_on_a_server_with_a_content_filter(
         database.close()
         answered = server.counts["answered"]
         pp.run(path, observer, store=store, progress=False)
-        assert server.counts["filtered"] > asked
+        assert server.counts["filtered"] > filtered_count
         # At most some grey images besides, by which a refusal is told from a server that fails.
         assert server.counts["answered"] - answered <= refused.sum()
 

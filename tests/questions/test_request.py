@@ -50,7 +50,7 @@ SERVERS: list[tuple[Behaviour, dict[str, Any]]] = [
 def test_a_run_finishes_on_servers_that_refuse_and_tells_what_it_asked(
     behaviour: Behaviour, changed: dict[str, Any]
 ) -> None:
-    few = load_experiment("hernandez2025").with_settings(FEW)
+    experiment = load_experiment("hernandez2025").with_settings(FEW)
     truth = load_observer(SEEING)
     with (
         OddServer(truth, behaviour=behaviour) as server,
@@ -61,13 +61,13 @@ def test_a_run_finishes_on_servers_that_refuse_and_tells_what_it_asked(
             if behaviour.logprobs != "absent"
             else contextlib.nullcontext()
         ):
-            result = trials(pp.run(few, observer, progress=False))
+            result = trials(pp.run(experiment, observer, progress=False))
         refused = server.counts["refused"]
-    told = {
-        each["name"]: [each["requested"], each["sent"]]
-        for each in json.loads(result.attrs["replaced_settings"])
+    replaced = {
+        setting["name"]: [setting["requested"], setting["sent"]]
+        for setting in json.loads(result.attrs["replaced_settings"])
     }
-    assert {name: told[name] for name in changed} == changed
+    assert {name: replaced[name] for name in changed} == changed
     assert set(
         np.unique(result["reading"].values[result["reply_requested"].values > 0])
     ) <= {
@@ -180,13 +180,13 @@ def test_keys_of_a_page_are_set_from_the_command_line(
     ]
     assert main([*command, "--set", "asking.temperature=1", "asking.max_tokens=4"]) == 0
     (result,) = pp.load_results(tmp_path / "out" / "runs.sqlite")
-    asked = json.loads(result.attrs["asking"])
-    assert (asked["temperature"], asked["max_tokens"]) == (1.0, 4)
-    again = load_experiment(page).with_settings(
+    asking = json.loads(result.attrs["asking"])
+    assert (asking["temperature"], asking["max_tokens"]) == (1.0, 4)
+    experiment = load_experiment(page).with_settings(
         {"asking.temperature": 1, "asking.max_tokens": 4}
     )
-    assert result.attrs["experiment_digest"] == again.digest
-    assert again.changed == {"asking.temperature": "", "asking.max_tokens": ""}
+    assert result.attrs["experiment_digest"] == experiment.digest
+    assert experiment.changed == {"asking.temperature": "", "asking.max_tokens": ""}
     assert "changed = " in result.attrs["experiment_toml"]
     options = json.loads(result.attrs["observer_card"])["options"]
     assert options["guess"] == 0.2
@@ -195,7 +195,7 @@ def test_keys_of_a_page_are_set_from_the_command_line(
 
 
 @pytest.mark.parametrize(
-    ("settings", "says", "kind"),
+    ("settings", "message", "kind"),
     [
         ({"asking.temperature": 3}, "asking.temperature is 3", InputError),
         (
@@ -208,9 +208,9 @@ def test_keys_of_a_page_are_set_from_the_command_line(
     ],
 )
 def test_wrong_settings_are_one_line(
-    settings: dict[str, Any], says: str, kind: type[Exception]
+    settings: dict[str, Any], message: str, kind: type[Exception]
 ) -> None:
-    with pytest.raises(kind, match=says):
+    with pytest.raises(kind, match=message):
         load_experiment("hernandez2025").with_settings(settings)
 
 

@@ -50,20 +50,20 @@ def test_the_curve_is_the_posterior_of_the_design(function: str) -> None:
     assert (flag_words(csf["method"]) == "posterior").all() and (
         flag_words(csf["status"]) == "ok"
     ).all()
-    (own,) = json.loads(run.attrs["design_estimates"]).values()
+    (estimate,) = json.loads(run.attrs["design_estimates"]).values()
     # The design looks closer at thresholds as it goes, and takes answers in another order.
     np.testing.assert_allclose(
-        csf["log10_threshold"][0], -np.array(own["log10_sensitivity"]), atol=0.003
+        csf["log10_threshold"][0], -np.array(estimate["log10_sensitivity"]), atol=0.003
     )
     np.testing.assert_allclose(
-        csf["log10_threshold_low"][0], -np.array(own["high"]), atol=0.01
+        csf["log10_threshold_low"][0], -np.array(estimate["high"]), atol=0.01
     )
     np.testing.assert_allclose(
-        csf["log10_threshold_high"][0], -np.array(own["low"]), atol=0.01
+        csf["log10_threshold_high"][0], -np.array(estimate["low"]), atol=0.01
     )
-    again = chat_csf(run)
+    second_csf = chat_csf(run)
     assert all(
-        np.array_equal(csf[name], again[name])
+        np.array_equal(csf[name], second_csf[name])
         for name in ("log10_threshold", "log10_threshold_low", "log10_width")
     )
 

@@ -35,8 +35,10 @@ def ask(server: Local, store: Path, count: int = 3, **options: Any) -> list[str]
     with load_observer(
         "openai:local", base_url=server.url, retries=1, timeout=5, **options
     ) as observer:
-        found = ask_items(questions, observer, version="1", store=store, progress=False)
-    return [answer.text for answer in found.values()]
+        answers = ask_items(
+            questions, observer, version="1", store=store, progress=False
+        )
+    return [answer.text for answer in answers.values()]
 
 
 def test_two_servers_of_one_name_are_told_apart(tmp_path: Path, capsys: Output) -> None:
@@ -54,7 +56,7 @@ def test_two_servers_of_one_name_are_told_apart(tmp_path: Path, capsys: Output) 
     with local("Yes", listed("llama")) as first, local("No", listed("qwen")) as second:
         assert main([*run, f"base_url={first.url}"]) == 0
         capsys.readouterr()
-        kept = {file.name: file.read_bytes() for file in folder.iterdir()}
+        contents = {file.name: file.read_bytes() for file in folder.iterdir()}
         assert main([*run, f"base_url={second.url}"]) == 2
         out, err = capsys.readouterr()
         assert out == "" and err.count("\n") == 1 and len(err) < 400
@@ -64,15 +66,15 @@ def test_two_servers_of_one_name_are_told_apart(tmp_path: Path, capsys: Output) 
             and "server=NAME" in err
             and "new store" in err
         )
-        assert second.asked == ["models"]
-        assert {file.name: file.read_bytes() for file in folder.iterdir()} == kept
+        assert second.requests == ["models"]
+        assert {file.name: file.read_bytes() for file in folder.iterdir()} == contents
         # By a name of its own the second is asked, and its result stands beside that of the first.
         assert main([*run, f"base_url={second.url}", "server=second"]) == 0
-        assert len(second.asked) > 3
+        assert len(second.requests) > 3
     assert len(list(folder.glob("*.nc"))) == 2
     assert all(
-        (folder / name).read_bytes() == kept[name]
-        for name in kept
+        (folder / name).read_bytes() == contents[name]
+        for name in contents
         if not name.endswith(".sqlite")
     )
 
@@ -81,8 +83,8 @@ def test_in_a_new_store_the_second_overwrites_no_result(tmp_path: Path) -> None:
     path, folder = write_questions(tmp_path), tmp_path / "results"
     run = ["run", str(path), "--observer", "openai:local", "--output", str(folder)]
     with pytest.MonkeyPatch.context() as environment:
-        for says, name in (("Yes", "llama"), ("No", "qwen")):
-            with local(says, listed(name)) as server:
+        for reply, name in (("Yes", "llama"), ("No", "qwen")):
+            with local(reply, listed(name)) as server:
                 environment.setenv("OPENAI_BASE_URL", server.url)
                 assert main([*run, "--store", str(tmp_path / f"{name}.sqlite")]) == 0
     assert len(list(folder.glob("*.nc"))) == len(list(folder.glob("*.json"))) == 2
@@ -142,25 +144,36 @@ def test_a_server_that_is_down_lends_its_answers_to_nobody(tmp_path: Path) -> No
 def test_whatever_a_server_tells_is_compared(
     tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
-    with local("Yes", **first) as one, local("No", **second) as other:
-        assert ask(one, tmp_path / "s.sqlite") == ["Yes"] * 3
+    with local("Yes", **first) as yes_server, local("No", **second) as other:
+        assert ask(yes_server, tmp_path / "s.sqlite") == ["Yes"] * 3
         with pytest.raises(StoreError, match="the server now serves"):
             ask(other, tmp_path / "s.sqlite")
-        assert not [asked for asked in other.asked if asked.startswith("What is")]
-        assert ask(one, tmp_path / "s.sqlite") == ["Yes"] * 3
-        assert len([asked for asked in one.asked if asked.startswith("What is")]) == 3
+        assert not [
+            request for request in other.requests if request.startswith("What is")
+        ]
+        assert ask(yes_server, tmp_path / "s.sqlite") == ["Yes"] * 3
+        assert (
+            len(
+                [
+                    request
+                    for request in yes_server.requests
+                    if request.startswith("What is")
+                ]
+            )
+            == 3
+        )
 
 
 def test_another_model_in_the_midst_of_a_run_ends_it(tmp_path: Path) -> None:
     with local("Yes", listed("local"), model="llama") as server:
         ask(server, tmp_path / "s.sqlite")
-        server.model, server.says = "qwen", "No"
+        server.model, server.reply = "qwen", "No"
         with pytest.raises(
             StoreError,
             match=r"now serves 'qwen', and store .* holds answers of 'llama'",
         ):
             ask(server, tmp_path / "s.sqlite", count=5)
-        server.model, server.says = "llama", "Yes"
+        server.model, server.reply = "llama", "Yes"
         assert ask(server, tmp_path / "s.sqlite", count=5) == ["Yes"] * 5
 
 
@@ -175,8 +188,8 @@ def test_another_fingerprint_of_the_same_model_is_said_and_kept(tmp_path: Path) 
         ):
             ask(server, tmp_path / "s.sqlite", count=4)
     with Store(tmp_path / "s.sqlite") as store:
-        (about,) = summary(store)["observers"]
-    served = [origin["served"] for origin in about["origins"]]
+        (observer,) = summary(store)["observers"]
+    served = [origin["served"] for origin in observer["origins"]]
     assert served == [
         {"listed": "local", "model": "local", "fingerprint": f"fp_{i}"} for i in (1, 2)
     ]
@@ -185,7 +198,7 @@ def test_another_fingerprint_of_the_same_model_is_said_and_kept(tmp_path: Path) 
 def test_a_first_run_is_asked_no_more_than_its_questions(tmp_path: Path) -> None:
     with local("Yes") as server:
         ask(server, tmp_path / "s.sqlite")
-        assert sorted(server.asked) == [
+        assert sorted(server.requests) == [
             "What is 0?",
             "What is 1?",
             "What is 2?",

@@ -1,4 +1,4 @@
-"""What an encoder answers by a decision stage stands beside its angles."""
+"""Answers of an encoder by a decision stage stand beside its angles."""
 
 from __future__ import annotations
 

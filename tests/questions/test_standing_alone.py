@@ -28,7 +28,7 @@ Output = pytest.CaptureFixture[str]
 TOOL_CALL = {"id": "1", "type": "function", "function": {"name": "look"}}
 #: Names in the list of the server.
 LISTED = [f"good-{i}" for i in range(10)] + ["cut-0", "tools-0"]
-#: What a server answers for a model of each name: message and finish reason.
+#: Response of a server for a model of each name: message and finish reason.
 REPLIES: dict[str, tuple[dict[str, Any], str]] = {
     "good": ({"content": "Yes"}, "stop"),
     "cut": ({"content": "The picture that you sent me"}, "length"),
@@ -224,7 +224,7 @@ def test_a_run_that_was_given_up_is_listed_with_its_reason(
     assert main(["report", str(store), "-o", str(report)]) == 0
     text = report.read_text(encoding="utf-8")
     assert "none of its first 30 replies" in text and "not finished" not in text
-    # What goes on is not given up.
+    # Work that goes on is not given up.
     with Store(store) as opened:
         (given_up, _) = opened.runs()
         assert opened.begin_run(given_up).given_up == ""

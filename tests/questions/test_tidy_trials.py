@@ -108,8 +108,8 @@ def test_quest_plus_gives_thresholds_within_its_interval(tmp_path: Path) -> None
     scored = thresholds(chat_csf(result))[:, 0]
     np.testing.assert_allclose(fitted[0], scored[0], atol=0.03)
     # Told to fit each level, a score fits the very same counts.
-    own = thresholds(chat_csf(result, function="logistic"))[:, 0]
-    np.testing.assert_allclose(fitted, own, atol=1e-9)
+    own_thresholds = thresholds(chat_csf(result, function="logistic"))[:, 0]
+    np.testing.assert_allclose(fitted, own_thresholds, atol=1e-9)
 
 
 def test_letters_give_the_same_thresholds(tmp_path: Path) -> None:
@@ -144,10 +144,10 @@ def test_replies_are_read_a_few_at_a_time(
     """However many trials there are, their replies are never all in memory."""
     path, _ = two_interval
     monkeypatch.setattr("psyprobe.running.database._CHUNK", 16)
-    read = Store._decode
+    decode_column = Store._decode
 
     def decode(self: Store, table: str, row: Any, column: str) -> Any:
-        value = read(self, table, row, column)
+        value = decode_column(self, table, row, column)
         return {**value, "ballast": "x" * 100_000} if table == "answer" else value
 
     monkeypatch.setattr(Store, "_decode", decode)
@@ -155,11 +155,11 @@ def test_replies_are_read_a_few_at_a_time(
         tracemalloc.start()
         try:
             count = export_trials(store, path.with_name("again.csv"))
-            most = tracemalloc.get_traced_memory()[1]
+            peak_memory = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
     assert count == 192
-    assert most < 40 * 100_000
+    assert peak_memory < 40 * 100_000
     assert path.with_name("again.csv").read_bytes() == path.read_bytes()
 
 

@@ -31,13 +31,13 @@ LARGER = (("to = 4, n = 3", "to = 4, n = 20"), ("to = 1, n = 3", "to = 1, n = 20
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[WorkerPool]:
-    with WorkerPool(2) as made:
-        yield made
+    with WorkerPool(2) as worker_pool:
+        yield worker_pool
 
 
 @pytest.fixture
-def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file in which workers that are started from now on note what they were shown."""
+def note_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file in which workers started from now on note the images they receive."""
     monkeypatch.setenv(noting.VARIABLE, str(tmp_path / "shown.txt"))
     return tmp_path / "shown.txt"
 
@@ -62,8 +62,10 @@ def test_a_simulated_observer_gives_the_same_bytes(
         ("catch = 0.1", "catch = 0.0"),
     )
     page = write_questions(tmp_path, *(adaptive if design == "quest_plus" else ()))
-    who = pp.load_observer("simulated:watson-malo")
-    assert same_bytes(pp.run(page, who), pp.run(page, who, executor=pool), tmp_path)
+    observer = pp.load_observer("simulated:watson-malo")
+    assert same_bytes(
+        pp.run(page, observer), pp.run(page, observer, executor=pool), tmp_path
+    )
 
 
 def test_a_worker_that_was_late_for_one_run_answers_the_next(tmp_path: Path) -> None:
@@ -80,62 +82,64 @@ def test_a_worker_that_was_late_for_one_run_answers_the_next(tmp_path: Path) -> 
 
 
 def test_a_killed_worker_is_replaced_and_nothing_else_is_shown_twice(
-    tmp_path: Path, shown: Path
+    tmp_path: Path, note_file: Path
 ) -> None:
-    page, who = write_experiment(tmp_path, *LARGER), noting.observer()
-    alone = pp.run(page, who, batch_size=5)
-    batches = len(noting.notes(shown))
-    shown.unlink()
+    page, observer = write_experiment(tmp_path, *LARGER), noting.observer()
+    alone = pp.run(page, observer, batch_size=5)
+    batches = len(noting.notes(note_file))
+    note_file.unlink()
     killed: list[int] = []
     with WorkerPool(4) as pool:
-        thread = noting.kill_one(shown, batches // 4, [], killed)
+        thread = noting.kill_one(note_file, batches // 4, [], killed)
         result = pp.run(
-            page, who, batch_size=5, executor=pool, store=tmp_path / "runs.sqlite"
+            page, observer, batch_size=5, executor=pool, store=tmp_path / "runs.sqlite"
         )
         thread.join(timeout=10)
         assert killed and killed[0] not in pool.pids
     assert same_bytes(alone, result, tmp_path)
     # Nothing is shown twice but what the dead one was at.
-    assert all(killed[0] in pids for pids in noting.shown_twice(shown))
-    assert len({digest for _, digest in noting.notes(shown)}) == batches
+    assert all(killed[0] in pids for pids in noting.repeated_batches(note_file))
+    assert len({digest for _, digest in noting.notes(note_file)}) == batches
 
 
 @pytest.mark.slow
 def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
-    tmp_path: Path, shown: Path
+    tmp_path: Path, note_file: Path
 ) -> None:
-    who, pages = noting.observer(), [small(name) for name in DETECTION]
-    alone = [pp.run(page, who, store=tmp_path / "alone.sqlite") for page in pages]
-    told = [digest for _, digest in noting.notes(shown)]
-    shown.unlink()
+    observer, pages = noting.observer(), [small(name) for name in DETECTION]
+    alone = [pp.run(page, observer, store=tmp_path / "alone.sqlite") for page in pages]
+    digests = [digest for _, digest in noting.notes(note_file)]
+    note_file.unlink()
     killed: list[int] = []
     with WorkerPool(4) as pool:
-        thread = noting.kill_one(shown, len(told) // 3, [], killed)
+        thread = noting.kill_one(note_file, len(digests) // 3, [], killed)
         for page, expected in zip(pages, alone, strict=True):
-            result = pp.run(page, who, executor=pool, store=tmp_path / "runs.sqlite")
+            result = pp.run(
+                page, observer, executor=pool, store=tmp_path / "runs.sqlite"
+            )
             assert same_bytes(expected, result, tmp_path), page.name
         thread.join(timeout=1000)
         assert killed and killed[0] not in pool.pids
         chat_is_the_same(tmp_path, lambda page, chat: pp.run(page, chat, executor=pool))
     # Nothing is shown twice but what the dead one was at.
-    assert all(killed[0] in pids for pids in noting.shown_twice(shown))
-    assert {digest for _, digest in noting.notes(shown)} == set(told)
+    assert all(killed[0] in pids for pids in noting.repeated_batches(note_file))
+    assert {digest for _, digest in noting.notes(note_file)} == set(digests)
 
 
 def test_a_unit_that_kills_its_worker_twice_is_one_clear_error(
-    tmp_path: Path, shown: Path, pool: WorkerPool
+    tmp_path: Path, note_file: Path, pool: WorkerPool
 ) -> None:
-    page, who, store = (
+    page, observer, store = (
         write_experiment(tmp_path),
         noting.observer(noting.deadly),
         tmp_path / "runs.sqlite",
     )
     with (
-        WorkerPool(2) as own,
+        WorkerPool(2) as two_workers,
         pytest.raises(PsyprobeError, match=r"a worker died 2 times \(exit code -9\)"),
     ):
-        pp.run(page, who, batch_size=1, executor=own, store=store)
-    # What else was answered is kept.
+        pp.run(page, observer, batch_size=1, executor=two_workers, store=store)
+    # Answers to other questions are stored.
     with pytest.raises(
         PsyprobeError,
         match=r"a worker failed at noting\.py, line .*: ValueError: too bright for me",
@@ -155,17 +159,17 @@ def test_a_unit_that_kills_its_worker_twice_is_one_clear_error(
 def test_an_observer_that_cannot_be_sent_is_one_sentence(
     tmp_path: Path, pool: WorkerPool
 ) -> None:
-    who = pp.observer(lambda images: images.mean(axis=(1, 2)), name="mine")
+    observer = pp.observer(lambda images: images.mean(axis=(1, 2)), name="mine")
     with pytest.raises(
         InputError,
         match=r"mine cannot be sent to workers .*; load it by name, such as torch:",
     ):
-        pp.run(write_experiment(tmp_path), who, executor=pool)
+        pp.run(write_experiment(tmp_path), observer, executor=pool)
 
 
 def test_a_card_that_differs_in_a_worker_names_the_difference() -> None:
-    who = pp.load_observer("simulated:watson-malo", guess=0.25)
-    packed = pack_job(print, {who.card.digest: who})
+    observer = pp.load_observer("simulated:watson-malo", guess=0.25)
+    packed = pack_job(print, {observer.card.digest: observer})
     assert JobRunner(packed)
     other = packed.replace(b"\x8c\x05guess", b"\x8c\x05lapse", 1)
     with pytest.raises(
@@ -178,32 +182,36 @@ def test_a_card_that_differs_in_a_worker_names_the_difference() -> None:
 def test_references_are_shown_once_however_batches_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
 ) -> None:
-    drawn: list[Any] = []
+    drawn_questions: list[Any] = []
     draw = pair_batches.draw_tests
     monkeypatch.setattr(
         pair_batches,
         "draw_tests",
-        lambda batch: (drawn.append(batch.questions), draw(batch))[1],
+        lambda batch: (drawn_questions.append(batch.questions), draw(batch))[1],
     )
-    page, who = load_experiment(write_experiment(tmp_path)), Counting()
-    who.card = replace(who.card, device=device)
-    schedule = load_probe(page.probe).plan(page, who, batch_size=1)
+    page, observer = load_experiment(write_experiment(tmp_path)), Counting()
+    observer.card = replace(observer.card, device=device)
+    schedule = load_probe(page.probe).plan(page, observer, batch_size=1)
     with Store(None) as store:
         schedule.begin(schedule.record(store))
     batches = schedule.next()
     runner = JobRunner(pack_job(pair_batches.answer, schedule.observers))
     alone = {
-        each.question.key: each.answer
-        for each in pair_batches.answer(schedule.observers, batches)
+        answered.question.key: answered.answer
+        for answered in pair_batches.answer(schedule.observers, batches)
     }
-    drawn.clear()
+    drawn_questions.clear()
     units = [batches[:1], batches[1:4], batches[4:10], batches[10:]]
-    found = {
-        each.question.key: each.answer for unit in units for each in runner.put(unit)
+    answers = {
+        answered.question.key: answered.answer
+        for unit in units
+        for answered in runner.put(unit)
     }
-    assert found == alone
-    assert drawn == [batch.questions for batch in batches]
-    np.testing.assert_array_equal(runner._observers[who.card.digest].shown, who.shown)
+    assert answers == alone
+    assert drawn_questions == [batch.questions for batch in batches]
+    np.testing.assert_array_equal(
+        runner._observers[observer.card.digest].images, observer.images
+    )
 
 
 @pytest.mark.parametrize("executor", [0, -1, True, 1.5, object()])
@@ -218,7 +226,11 @@ def test_a_network_gives_the_same_bytes(tmp_path: Path, pool: WorkerPool) -> Non
     page = write_experiment(
         tmp_path, stimulus=(("size = 16", "size = 64"), ("ppd = 16", "ppd = 64"))
     )
-    who = pp.load_observer("timm:test_efficientnet", random_weights=True, input_size=64)
-    alone = pp.run(page, who, batch_size=3)
+    observer = pp.load_observer(
+        "timm:test_efficientnet", random_weights=True, input_size=64
+    )
+    alone = pp.run(page, observer, batch_size=3)
     assert np.isfinite(alone["response_angular"]).all()
-    assert same_bytes(alone, pp.run(page, who, batch_size=3, executor=pool), tmp_path)
+    assert same_bytes(
+        alone, pp.run(page, observer, batch_size=3, executor=pool), tmp_path
+    )

@@ -68,8 +68,8 @@ def test_what_is_taken_is_given_back_with_the_last_answers(tmp_path: Path) -> No
             writer.lease.take(["work"])
             writer.add(Answered(question("first"), {"text": "yes"}))
             assert list(other.database.leases()) == ["work"]
-            seen = writer.end(lambda: store.missing([question("first").key]))
-        assert seen == set()
+            missing = writer.end(lambda: store.missing([question("first").key]))
+        assert missing == set()
         assert (
             other.database.leases() == {}
             and other.missing([question("first").key]) == set()

@@ -28,13 +28,13 @@ DETECTION = (
 def small(name: str) -> Experiment:
     """An experiment of the catalogue at a few of its levels and multipliers."""
     page = load_experiment(name)
-    levels = {each: values[::7] for each, values in page.levels.items()}
+    levels = {axis: values[::7] for axis, values in page.levels.items()}
     score = page.score.model_copy(update={"multiplier": page.score.multiplier[::4]})
     return page.model_copy(update={"levels": levels, "score": score})
 
 
 def chat_is_the_same(folder: Path, run: Callable[[Path, Any], Any]) -> None:
-    """Whether what runs a page with an observer gives what one process gives, and asks the server
+    """Say whether a way to run a page gives what one process gives, and asks the server
     as much."""
     page = write_questions(folder)
     local, witness = Witness(deg=2), Witness(deg=2)
@@ -47,4 +47,4 @@ def chat_is_the_same(folder: Path, run: Callable[[Path, Any], Any]) -> None:
             page, pp.load_observer(f"openai:{MODEL}", base_url=server.base_url)
         )
     assert same_bytes(alone, result, folder)
-    assert sorted(witness.seen) == sorted(local.seen)
+    assert sorted(witness.requests) == sorted(local.requests)

@@ -40,8 +40,8 @@ class Scene:
     screen: str = "sRGB"
 
     @property
-    def asked(self) -> Gabor:
-        """The Gabor that is asked for."""
+    def gabor_specification(self) -> Gabor:
+        """Return the requested Gabor."""
         names = (
             "frequency",
             "contrast",
@@ -58,7 +58,7 @@ class Scene:
 
     @property
     def disc(self) -> Disc:
-        """The disc that is asked for."""
+        """Return the requested disc."""
         names = ("contrast", "radius", "x", "y", "luminance", "ppd", "size")
         return Disc(**{name: getattr(self, name) for name in names})
 
@@ -184,7 +184,7 @@ def srgb(relative: Image) -> Image:
 class Planted:
     """A fault, and the key of the cause that names it."""
 
-    what: str
+    description: str
     cause: str
     #: What is delivered, what was asked, and the space of the numbers.
     make: Callable[[Scene], tuple[Image, Specification, str]]
@@ -196,14 +196,14 @@ def light(
     make: Callable[[Scene], Image],
 ) -> Callable[[Scene], tuple[Image, Specification, str]]:
     """A Gabor in cd/m²."""
-    return lambda scene: (make(scene), scene.asked, "luminance")
+    return lambda scene: (make(scene), scene.gabor_specification, "luminance")
 
 
 def drive(
     make: Callable[[Scene], Image],
 ) -> Callable[[Scene], tuple[Image, Specification, str]]:
     """A Gabor in drive values, as floats or codes."""
-    return lambda scene: (make(scene), scene.asked, "encoded")
+    return lambda scene: (make(scene), scene.gabor_specification, "encoded")
 
 
 def other(**values: float) -> Callable[[Scene], tuple[Image, Specification, str]]:
@@ -234,7 +234,7 @@ def _noise_off(factor: float) -> Callable[[Scene], tuple[Image, Specification, s
 
 
 def _swapped(scene: Scene) -> tuple[Image, Specification, str]:
-    spec = replace(scene.asked, contrast=0.05, direction="red_green")
+    spec = replace(scene.gabor_specification, contrast=0.05, direction="red_green")
     drive = np.asarray(scene.display.encode(spec.draw(), dtype="float64"))
     return drive[..., ::-1], spec, "encoded"
 
@@ -365,7 +365,11 @@ def encoding(
     encode: Callable[[Scene, Image], Image],
 ) -> Callable[[Scene], tuple[Image, Specification, str]]:
     """The Gabor's light, encoded in three channels for the screen of the scene."""
-    return lambda scene: (encode(scene, scene.gabor()), scene.asked, "encoded")
+    return lambda scene: (
+        encode(scene, scene.gabor()),
+        scene.gabor_specification,
+        "encoded",
+    )
 
 
 def _in_codes(scene: Scene, light: Image) -> Image:
@@ -459,7 +463,7 @@ def any_scene(rng: np.random.Generator) -> Scene:
 def right(scene: Scene, kind: str) -> tuple[Image, Specification]:
     """The light of a Gabor, a grating or a disc, in plain numpy, and what it is."""
     if kind == "gabor":
-        return scene.gabor(), scene.asked
+        return scene.gabor(), scene.gabor_specification
     if kind == "disc":
         return scene.disc_image(scene.luminance * (1 + scene.contrast)), scene.disc
     names = (

@@ -31,13 +31,13 @@ from tests.testing.planted import (
 
 def test_there_are_twenty_seven() -> None:
     assert (
-        len({fault.what for fault in PLANTED})
+        len({fault.description for fault in PLANTED})
         == len({fault.cause for fault in PLANTED})
         == 27
     )
 
 
-@pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.what)
+@pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.description)
 def test_the_root_is_named_and_nothing_else(fault: Planted) -> None:
     scene = Scene(**(fault.scene or {}))
     image, asked, space = fault.make(scene)
@@ -56,7 +56,7 @@ def causes_of(fault: Planted, scene: Scene, bits: bool = False) -> list[str]:
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize("fault", ENCODED, ids=lambda fault: fault.what)
+@pytest.mark.parametrize("fault", ENCODED, ids=lambda fault: fault.description)
 def test_wrong_encoding_is_named_on_measured_screens_as_on_others(
     fault: Planted, screen: str
 ) -> None:
@@ -68,7 +68,7 @@ def test_wrong_encoding_is_named_on_measured_screens_as_on_others(
     assert causes_of(fault, scene, bits=True) == [CAUSES[fault.cause].name]
 
 
-@pytest.mark.parametrize("fault", ENCODED_BY_GUN, ids=lambda fault: fault.what)
+@pytest.mark.parametrize("fault", ENCODED_BY_GUN, ids=lambda fault: fault.description)
 def test_a_curve_of_another_gun_is_named(fault: Planted) -> None:
     scene = Scene(screen="three guns measured, simulated", size=96)
     assert causes_of(fault, scene) == [CAUSES[fault.cause].name]
@@ -99,7 +99,7 @@ def test_the_root_comes_before_what_follows_from_it() -> None:
         y=-0.12,
     ).gabor()
     with pytest.raises(CalibrationError) as failure:
-        assert_calibrated(image, scene.asked, space="luminance")
+        assert_calibrated(image, scene.gabor_specification, space="luminance")
     lines = str(failure.value).splitlines()
     assert [line.split(":")[0].strip() for line in lines[1:5]] == [
         "frequency",
@@ -113,7 +113,7 @@ def test_the_root_comes_before_what_follows_from_it() -> None:
     assert lines[6].startswith("What follows from it: ") and "contrast -" in lines[6]
 
 
-@pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.what)
+@pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.description)
 def test_the_root_is_named_in_any_scene(fault: Planted) -> None:
     scene = with_room(fault, any_scene(np.random.default_rng(4)))
     image, asked, space = fault.make(scene)
@@ -127,7 +127,7 @@ def test_drive_that_is_black_from_minus_one_on_is_told() -> None:
     with pytest.raises(InputError, match=r"values in \[-1, 1\] become that by"):
         judge(
             2 * scene.drive(scene.gabor()) - 1,
-            scene.asked,
+            scene.gabor_specification,
             space="encoded",
             display=scene.display,
         )

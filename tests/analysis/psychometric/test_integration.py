@@ -52,7 +52,7 @@ def test_planted_staircases_have_intervals_that_end(number: int) -> None:
     assert np.isfinite([low, high]).all()
     truth = expected["planted_threshold"].to_numpy()
     is_held = (low <= truth) & (truth <= high)
-    # Of 18 intervals that hold 95 in 100, fewer than 15 hold in one case of 150.
+    # If the coverage is 95 %, fewer than 15 of 18 intervals hold the truth in one case of 150.
     assert is_held.sum() >= 15
 
 

@@ -21,7 +21,7 @@ counts = st.lists(st.integers(0, 12), min_size=7, max_size=7).map(np.array)
 rates = st.sampled_from([{}, FREE, {"guess": 0.5, "lapse": (0.0, 0.1)}])
 
 
-def same(
+def assert_same_fit(
     first: Any, second: Any, *, shift: float = 0.0, tolerance: float = 1e-4
 ) -> None:
     """Equal statuses, and thresholds apart by `shift`."""
@@ -44,14 +44,14 @@ def test_scaled_contrast_shifts_the_threshold(
 ) -> None:
     a = fit_psychometric(CONTRAST, yes, 12, **how)
     b = fit_psychometric(CONTRAST * scale, yes, 12, **how)
-    same(a, b, shift=np.log10(scale), tolerance=1e-3)
+    assert_same_fit(a, b, shift=np.log10(scale), tolerance=1e-3)
 
 
 @settings(max_examples=8)
 @given(counts, st.randoms(use_true_random=False))
 def test_order_of_levels_is_nothing(yes: np.ndarray, random: Any) -> None:
     order = random.sample(range(7), 7)
-    same(
+    assert_same_fit(
         fit_psychometric(CONTRAST, yes, 12),
         fit_psychometric(CONTRAST[order], yes[order], 12),
         tolerance=1e-9,
@@ -72,7 +72,7 @@ def test_a_level_may_be_told_in_parts(yes: np.ndarray, part: int) -> None:
         else None
     )
     assume(split is not None)
-    same(fit_psychometric(CONTRAST, yes, 12), split, tolerance=1e-9)
+    assert_same_fit(fit_psychometric(CONTRAST, yes, 12), split, tolerance=1e-9)
 
 
 @settings(max_examples=8)
@@ -110,15 +110,15 @@ def test_a_curve_does_not_depend_on_the_others() -> None:
     )
     yes = rng.binomial(15, rate)
     yes[4] = yes[4, ::-1]
-    together = fit_psychometric(CONTRAST, yes, 15, **FREE)
+    joint_fit = fit_psychometric(CONTRAST, yes, 15, **FREE)
     for i in (0, 4, 5):
         alone = fit_psychometric(CONTRAST, yes[i], 15, **FREE)
-        assert alone.status == together.status[i]
+        assert alone.status == joint_fit.status[i]
         np.testing.assert_allclose(
-            alone.log10_threshold, together.log10_threshold[i], atol=1e-6
+            alone.log10_threshold, joint_fit.log10_threshold[i], atol=1e-6
         )
         np.testing.assert_allclose(
-            alone.log10_threshold_low, together.log10_threshold_low[i], atol=1e-4
+            alone.log10_threshold_low, joint_fit.log10_threshold_low[i], atol=1e-4
         )
 
 
@@ -174,11 +174,11 @@ def test_curves_that_share_known_rates_are_fitted_as_well_as_alone() -> None:
     for trials in (2, 30):
         yes = rng.binomial(trials, rate)
         alone = fit_psychometric(10**x, yes, trials, **how)
-        together = fit_psychometric(10**x, yes, trials, shared=(-1,), **how)
+        joint_fit = fit_psychometric(10**x, yes, trials, shared=(-1,), **how)
         # A curve that does not rise is not fitted in a group.
         fitted = ~np.isin(alone.status, ("reversed", "non_monotone"))
         assert (
-            together.log_likelihood[fitted] > alone.log_likelihood[fitted] - 1e-5
+            joint_fit.log_likelihood[fitted] > alone.log_likelihood[fitted] - 1e-5
         ).all()
 
 
@@ -207,13 +207,13 @@ def test_intervals_cover_the_truth_and_fits_agree_with_the_observer() -> None:
         np.log10(CONTRAST), threshold[:, None], 0.9, 0.02, 0.02
     )
     fit = fit_psychometric(CONTRAST, rng.binomial(20, rate), 20, guess=0.02, lapse=0.02)
-    told = np.isin(fit.status, WITH_THRESHOLD)
+    has_threshold = np.isin(fit.status, WITH_THRESHOLD)
     covered = (
         (fit.log10_threshold_low <= threshold) & (threshold <= fit.log10_threshold_high)
-    )[told]
-    assert told.mean() > 0.97
+    )[has_threshold]
+    assert has_threshold.mean() > 0.97
     assert 0.92 <= covered.mean() <= 0.98
-    assert abs((fit.log10_threshold - threshold)[told].mean()) < 0.01
+    assert abs((fit.log10_threshold - threshold)[has_threshold].mean()) < 0.01
 
 
 def test_glm_of_statsmodels_agrees() -> None:

@@ -20,7 +20,7 @@ def _answers(rng: np.random.Generator) -> Counts:
     shape = (GROUPS, CURVES, LEVELS)
     trials = rng.integers(1, 20, shape).astype(float)
     catch = np.array([0.0, 7.0, 12.0])
-    one = np.ones((GROUPS, CURVES))
+    ones = np.ones((GROUPS, CURVES))
     yes, catch_yes = (
         np.rint(trials * rng.uniform(0, 1, shape)),
         np.array([0.0, 1.0, 0.0]),
@@ -31,9 +31,9 @@ def _answers(rng: np.random.Generator) -> Counts:
         trials,
         catch_yes,
         catch,
-        -2 * one,
-        1.5 * one,
-        0.1 * one,
+        -2 * ones,
+        1.5 * ones,
+        0.1 * ones,
     )
 
 
@@ -88,23 +88,27 @@ def test_derivatives_are_those_of_the_objective(
     rng = np.random.default_rng(7)
     counts, point = _answers(rng), _point(rng, eta)
     problem = _problem(family, counts, point, weak)
-    found = problem.differentiate(point, problem.levels_at(point))
-    exact = found.blocks[:, 0], found.across[:, :, 0], found.corner[:, 0]
+    derivatives = problem.differentiate(point, problem.levels_at(point))
+    exact = (
+        derivatives.blocks[:, 0],
+        derivatives.across[:, :, 0],
+        derivatives.corner[:, 0],
+    )
 
     def agree(value: FloatArray, *places: tuple[str, int]) -> None:
-        told = _by_differences(problem, point, *places)
+        difference_quotient = _by_differences(problem, point, *places)
         # The priors' own derivatives are differences, good to about 1e-5.
         np.testing.assert_allclose(
-            value, told, rtol=1e-4, atol=2e-4, err_msg=str(places)
+            value, difference_quotient, rtol=1e-4, atol=2e-4, err_msg=str(places)
         )
 
     for i, rate in enumerate(RATES):
-        agree(found.rates[i], (rate, 0))
+        agree(derivatives.rates[i], (rate, 0))
         for j in range(i, 2):
             agree(-exact[2][i + j], (rate, 0), (RATES[j], 0))
     for m in range(CURVES):
         for i, name in enumerate(CURVE):
-            agree(found.curve[i, :, m], (name, m))
+            agree(derivatives.curve[i, :, m], (name, m))
             for j in range(i, 2):
                 agree(-exact[0][i + j, :, m], (name, m), (CURVE[j], m))
             for j, rate in enumerate(RATES):
@@ -117,15 +121,18 @@ def test_the_other_curvature_is_never_indefinite(family: str) -> None:
     for _ in range(20):
         counts, point = _answers(rng), _point(rng, 0.0)
         problem = _problem(family, counts, point)
-        found = problem.differentiate(point, problem.levels_at(point))
+        derivatives = problem.differentiate(point, problem.levels_at(point))
         for p in range(GROUPS):
             size = 2 * CURVES + 2
-            whole = np.zeros((size, size))
+            matrix = np.zeros((size, size))
             for m in range(CURVES):
-                tt, ts, ss = found.blocks[:, 1, p, m]
-                whole[2 * m : 2 * m + 2, 2 * m : 2 * m + 2] = [[tt, ts], [ts, ss]]
-                whole[2 * m : 2 * m + 2, -2:] = found.across[:, :, 1, p, m]
-            gg, gl, ll = found.corner[:, 1, p]
-            whole[-2:, :-2], whole[-2:, -2:] = whole[:-2, -2:].T, [[gg, gl], [gl, ll]]
-            smallest = np.linalg.eigvalsh(whole)[0]
-            assert smallest > -1e-9 * np.abs(whole).max()
+                tt, ts, ss = derivatives.blocks[:, 1, p, m]
+                matrix[2 * m : 2 * m + 2, 2 * m : 2 * m + 2] = [[tt, ts], [ts, ss]]
+                matrix[2 * m : 2 * m + 2, -2:] = derivatives.across[:, :, 1, p, m]
+            gg, gl, ll = derivatives.corner[:, 1, p]
+            matrix[-2:, :-2], matrix[-2:, -2:] = (
+                matrix[:-2, -2:].T,
+                [[gg, gl], [gl, ll]],
+            )
+            smallest = np.linalg.eigvalsh(matrix)[0]
+            assert smallest > -1e-9 * np.abs(matrix).max()

@@ -85,70 +85,74 @@ def batch(folder: Path, names: list[str]) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def fitted(
-    folder: Path, fitter: str, options: dict[str, dict[str, Any]], **more: Any
+    folder: Path, fitter: str, options: dict[str, dict[str, Any]], **overrides: Any
 ) -> list[tuple[dict[str, str], PsychometricFit, int]]:
     """Rows of the table by one fitter, each with the batch that holds its fit and its place
     there."""
-    found = []
+    fits = []
     for config, how in options.items():
-        chosen = [
+        selected_rows = [
             row
             for row in rows(folder / "psychometric_oracle.csv")
             if row["fitter"].startswith(fitter)
             and row["config"] == config
             and row["threshold"]
         ]
-        if chosen:
+        if selected_rows:
             fit = fit_psychometric(
-                *batch(folder, [row["dataset"] for row in chosen]), **how, **more
+                *batch(folder, [row["dataset"] for row in selected_rows]),
+                **how,
+                **overrides,
             )
-            found += [(row, fit, i) for i, row in enumerate(chosen)]
-    return found
+            fits += [(row, fit, i) for i, row in enumerate(selected_rows)]
+    return fits
 
 
 def maximum_likelihood_options(folder: Path) -> dict[str, dict[str, Any]]:
-    found = {}
+    options_by_config = {}
     for row in rows(folder / "psychometric_oracle.csv"):
         if row["fitter"].startswith("scipy-MLE"):
             family, rates = row["config"].removesuffix(" fixed").split(" ", 1)
             guess, lapse = rates.replace(" l", "|l").split("|")
-            found[row["config"]] = {
+            options_by_config[row["config"]] = {
                 "function": FAMILIES[family],
                 "guess": RATES[guess],
                 "lapse": RATES[lapse],
             }
-    return found
+    return options_by_config
 
 
 def test_sigmoids(folder: Path) -> None:
     for row in rows(folder / "sigmoid_oracle.csv"):
-        given = (
+        arguments = (
             float(row[name])
             for name in ("x", "threshold(F=.5)", "width(5-95%)", "gamma", "lapse")
         )
-        found = psychometric_function(*given, function=FAMILIES[row["family"]])
-        assert abs(found - float(row["psi"])) < 1e-9
+        probability = psychometric_function(
+            *arguments, function=FAMILIES[row["family"]]
+        )
+        assert abs(probability - float(row["psi"])) < 1e-9
 
 
 def test_maximum_likelihood_and_profile_intervals(folder: Path) -> None:
     regular = intervals = 0
     for row, fit, i in fitted(folder, "scipy-MLE", maximum_likelihood_options(folder)):
-        what = f"{row['dataset']} {row['config']}"
+        case = f"{row['dataset']} {row['config']}"
         # The table has six significant digits.
         printed = 1e-4 + 10.0 ** (
             np.floor(np.log10(abs(float(row["loglik"])) + 1e-300)) - 5
         )
-        assert abs(fit.log_likelihood[i] - float(row["loglik"])) < printed, what
-        assert abs(fit.deviance[i] - float(row["deviance"])) < printed, what
-        assert fit.degrees_of_freedom[i] == float(row["df"]), what
-        assert fit.converged[i], what
+        assert abs(fit.log_likelihood[i] - float(row["loglik"])) < printed, case
+        assert abs(fit.deviance[i] - float(row["deviance"])) < printed, case
+        assert fit.degrees_of_freedom[i] == float(row["df"]), case
+        assert fit.converged[i], case
         if fit.status[i] in ("ok", "extrapolated"):
-            assert abs(fit.log10_threshold[i] - float(row["threshold"])) < 1e-3, what
+            assert abs(fit.log10_threshold[i] - float(row["threshold"])) < 1e-3, case
             assert abs(fit.log10_width[i] - float(row["width"])) < 1e-3 * max(
                 1.0, float(row["width"])
-            ), what
-            assert abs(fit.guess[i] - float(row["gamma"])) < 1e-3, what
-            assert abs(fit.lapse[i] - float(row["lapse"])) < 1e-3, what
+            ), case
+            assert abs(fit.guess[i] - float(row["gamma"])) < 1e-3, case
+            assert abs(fit.lapse[i] - float(row["lapse"])) < 1e-3, case
             regular += 1
         if row["ci_kind"] == "profile likelihood" and fit.status[i] not in (
             "non_monotone",
@@ -158,20 +162,20 @@ def test_maximum_likelihood_and_profile_intervals(folder: Path) -> None:
             contrast, _, trials = batch(folder, [row["dataset"]])
             levels = np.log10(contrast[(trials > 0) & (contrast > 0)])
             table = float(row["thr_lo95"]), float(row["thr_hi95"])
-            expected = as_told(
+            expected = expected_ends(
                 fit.status[i],
                 fit.log10_threshold[i],
                 fit.log10_width[i],
                 levels,
                 *table,
             )
-            np.testing.assert_allclose(ends, expected, atol=2e-3, rtol=0, err_msg=what)
+            np.testing.assert_allclose(ends, expected, atol=2e-3, rtol=0, err_msg=case)
             intervals += 1
     assert regular > 40
     assert intervals > 40
 
 
-def as_told(
+def expected_ends(
     status: str,
     threshold: float,
     width: float,
@@ -179,7 +183,7 @@ def as_told(
     low: float,
     high: float,
 ) -> list[float]:
-    """Ends by likelihood alone, no nearer than half the spacing to a mixed level, and open far
+    """Return the ends by likelihood, at least half the spacing from a mixed level, and open far
     beyond the levels."""
     if status == "quasi_separable":
         low = min(low, 0.5 * (threshold + levels[levels < threshold - 1e-9].max()))
@@ -193,8 +197,8 @@ def as_told(
 
 def test_psignifit_without_priors_to_speak_of(folder: Path) -> None:
     fixed = {"yn-logistic-fixed0": {"guess": 0.0, "lapse": 0.0}}
-    found = fitted(folder, "psignifit", fixed, interval=None)
-    for row, fit, i in found:
+    fits = fitted(folder, "psignifit", fixed, interval=None)
+    for row, fit, i in fits:
         if row["dataset"][:3] in (
             "D01",
             "D02",
@@ -209,7 +213,7 @@ def test_psignifit_without_priors_to_speak_of(folder: Path) -> None:
             assert abs(fit.log10_threshold[i] - float(row["threshold"])) < 1e-3, row[
                 "dataset"
             ]
-    assert len(found) > 5
+    assert len(fits) > 5
 
 
 def test_psignifit_with_its_priors_and_overdispersion(folder: Path) -> None:
@@ -237,10 +241,10 @@ def test_psignifit_with_its_priors_and_overdispersion(folder: Path) -> None:
     ):
         if fit.status[i] in NO_THRESHOLD:
             continue
-        what = f"{row['dataset']} {row['config']}"
-        assert abs(fit.log10_threshold[i] - float(row["threshold"])) < 0.005, what
-        assert abs(fit.log10_width[i] - float(row["width"])) < 0.05, what
-        assert abs(fit.eta[i] - float(row["eta"])) < 0.002, what
+        case = f"{row['dataset']} {row['config']}"
+        assert abs(fit.log10_threshold[i] - float(row["threshold"])) < 0.005, case
+        assert abs(fit.log10_width[i] - float(row["width"])) < 0.05, case
+        assert abs(fit.eta[i] - float(row["eta"])) < 0.002, case
         compared += 1
     assert compared > 30
 
@@ -273,28 +277,28 @@ def test_what_data_say_without_a_function(folder: Path, names: list[str]) -> Non
         for i in range(len(names))
     ]
     for i, row in enumerate(expected):
-        what = names[i]
-        assert abs(rising[i] - float(row["deviance_isotonic_increasing"])) < 1e-5, what
-        assert abs(falling[i] - float(row["deviance_isotonic_decreasing"])) < 1e-5, what
+        case = names[i]
+        assert abs(rising[i] - float(row["deviance_isotonic_increasing"])) < 1e-5, case
+        assert abs(falling[i] - float(row["deviance_isotonic_decreasing"])) < 1e-5, case
         assert (
             abs(
                 p_value[i] - float(row["bootstrap_p_monotone_increasing(B=2000,seed0)"])
             )
             < 0.04
-        ), what
-        shown = [float(v) for v in row["isotonic_fit"].split()]
+        ), case
+        expected_fit = [float(v) for v in row["isotonic_fit"].split()]
         np.testing.assert_allclose(
-            isotonic_fit(yes[i], trials[i])[: len(shown)],
-            shown,
+            isotonic_fit(yes[i], trials[i])[: len(expected_fit)],
+            expected_fit,
             atol=1e-5,
-            err_msg=what,
+            err_msg=case,
         )
         bracket = [float(row["iso_bracket_lo"]), float(row["iso_bracket_hi"])]
         at = [float(fits[i].log10_bracket_low), float(fits[i].log10_bracket_high)]
-        np.testing.assert_allclose(at, bracket, atol=1e-5, err_msg=what)
+        np.testing.assert_allclose(at, bracket, atol=1e-5, err_msg=case)
         mean = float(row["spearman_karber_mean"] or "nan")
         np.testing.assert_allclose(
-            fits[i].log10_spearman_karber, mean, atol=1e-5, err_msg=what
+            fits[i].log10_spearman_karber, mean, atol=1e-5, err_msg=case
         )
 
 
@@ -322,16 +326,16 @@ def test_statuses(folder: Path, names: list[str], rates: dict[str, Any]) -> None
         # With a free guess rate a step fits these fourteen trials best.
         expected["D12"] = "ok"
     for kind in ("yn", "2afc"):
-        chosen = [name for name in names if kind in name]
+        selected_names = [name for name in names if kind in name]
         how = {**rates, "guess": 0.5} if kind == "2afc" else rates
-        batch_fit = fit_psychometric(*batch(folder, chosen), **how)
-        for i, name in enumerate(chosen):
-            one = {
+        batch_fit = fit_psychometric(*batch(folder, selected_names), **how)
+        for i, name in enumerate(selected_names):
+            single_fit = {
                 key: value[i]
                 for key, value in vars(batch_fit).items()
                 if isinstance(value, np.ndarray)
             }
-            assert_as_the_page_says(name[:3], one, expected)
+            assert_as_the_page_says(name[:3], single_fit, expected)
 
 
 def assert_as_the_page_says(

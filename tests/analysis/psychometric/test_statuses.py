@@ -149,10 +149,10 @@ def test_bootstrap_interval_and_goodness_of_fit() -> None:
         10**x, [0, 6, 24, 87, 170, 206, 226, 240, 248], 250, goodness=True, resamples=99
     )
     assert pooled.p_value <= 0.01
-    again = fit_psychometric(
+    repeated_fit = fit_psychometric(
         10**x, np.rint(40 * rate), 40, interval="bootstrap", resamples=300, seed=4
     )
-    assert again.log10_threshold_low == good.log10_threshold_low
+    assert repeated_fit.log10_threshold_low == good.log10_threshold_low
 
 
 def test_overdispersion_widens_the_interval() -> None:
@@ -181,8 +181,10 @@ def test_priors_are_stated_and_replaceable() -> None:
     assert weak.log10_width > 0.5
     none = dict.fromkeys(("threshold", "width", "guess", "lapse", "eta"))
     flat = fit_psychometric(CONTRAST, [0, 1, 5, 9, 10], 10, method="map", priors=none)
-    same = fit_psychometric(CONTRAST, [0, 1, 5, 9, 10], 10)
-    np.testing.assert_allclose(flat.log10_threshold, same.log10_threshold, atol=1e-6)
+    default_fit = fit_psychometric(CONTRAST, [0, 1, 5, 9, 10], 10)
+    np.testing.assert_allclose(
+        flat.log10_threshold, default_fit.log10_threshold, atol=1e-6
+    )
     pulled = fit_psychometric(
         CONTRAST,
         [0, 1, 5, 9, 10],

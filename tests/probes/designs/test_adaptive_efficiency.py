@@ -39,15 +39,15 @@ def test_quest_plus_over_six_frequencies(
 ) -> None:
     n = 6 * queries
     observer = efficiency.thresholds_of_the_page(efficiency.FREQUENCIES, width, 0.02)
-    found = efficiency.simulate(
+    outcomes = efficiency.simulate(
         efficiency.quest_plus(efficiency.FREQUENCIES), observer, (n,), 15, seed=11
     )
-    holds(found[n], error)
+    holds(outcomes[n], error)
 
 
 def test_quest_plus_with_observers_of_all_sorts(efficiency: ModuleType) -> None:
     observer = efficiency.population(efficiency.FREQUENCIES)
-    found = efficiency.simulate(
+    outcomes = efficiency.simulate(
         efficiency.quest_plus(efficiency.FREQUENCIES),
         observer,
         (120,),
@@ -55,11 +55,11 @@ def test_quest_plus_with_observers_of_all_sorts(efficiency: ModuleType) -> None:
         seed=12,
         at_once=4,
     )
-    holds(found[120], 0.15)
+    holds(outcomes[120], 0.15)
 
 
 @pytest.mark.parametrize("name", ["WATSON_MALO", "RISING"])
 def test_quick_csf_of_a_parabola_and_of_none(efficiency: ModuleType, name: str) -> None:
     observer = efficiency.curve(getattr(efficiency, name), 0.8, 0.02)
-    found = efficiency.simulate(efficiency.quick_csf(), observer, (60,), 12, seed=13)
-    holds(found[60], 0.1)
+    outcomes = efficiency.simulate(efficiency.quick_csf(), observer, (60,), 12, seed=13)
+    holds(outcomes[60], 0.1)

@@ -44,7 +44,7 @@ def make(request: pytest.FixtureRequest) -> Callable[..., Design]:
     return MAKERS[request.param]
 
 
-def drawn(level: Level, rng: np.random.Generator) -> float:
+def draw_response(level: Level, rng: np.random.Generator) -> float:
     ratio = (
         (THRESHOLD[level.value] / level.contrast) ** 3.2 if level.contrast else np.inf
     )
@@ -54,13 +54,13 @@ def drawn(level: Level, rng: np.random.Generator) -> float:
 def run(
     design: Design, rng: np.random.Generator, n: int, limit: int = 10_000
 ) -> list[tuple[Level, float | None]]:
-    told: list[tuple[Level, float | None]] = []
-    while not design.finished and len(told) < limit:
+    responses: list[tuple[Level, float | None]] = []
+    while not design.finished and len(responses) < limit:
         for level in design.ask(n):
-            said = None if rng.random() < 0.05 else drawn(level, rng)
-            design.tell(level, said)
-            told.append((level, said))
-    return told
+            response = None if rng.random() < 0.05 else draw_response(level, rng)
+            design.tell(level, response)
+            responses.append((level, response))
+    return responses
 
 
 def test_it_is_a_design_that_ends_and_finds_the_thresholds(
@@ -68,32 +68,32 @@ def test_it_is_a_design_that_ends_and_finds_the_thresholds(
 ) -> None:
     design = make(seed=3)
     assert isinstance(design, Design)
-    told = run(design, np.random.default_rng(1), 4)
+    responses = run(design, np.random.default_rng(1), 4)
     assert design.finished and design.ask(5) == []
-    found = design.estimate()
-    truth = np.array([-np.log10(THRESHOLD[f]) for f in found.values])
-    assert found.asked == len(told) and found.excluded == sum(
-        said is None for _, said in told
+    estimate = design.estimate()
+    truth = np.array([-np.log10(THRESHOLD[f]) for f in estimate.values])
+    assert estimate.asked == len(responses) and estimate.excluded == sum(
+        response is None for _, response in responses
     )
-    assert np.abs(found.log10_sensitivity - truth).max() < 0.6
-    assert (found.low < found.log10_sensitivity).all() and (
-        found.log10_sensitivity < found.high
+    assert np.abs(estimate.log10_sensitivity - truth).max() < 0.6
+    assert (estimate.low < estimate.log10_sensitivity).all() and (
+        estimate.log10_sensitivity < estimate.high
     ).all()
-    assert (found.low - 0.1 < truth).all() and (truth < found.high + 0.1).all()
-    assert 0 <= found.guess < 0.3 and 0 <= found.lapse <= 0.1
+    assert (estimate.low - 0.1 < truth).all() and (truth < estimate.high + 0.1).all()
+    assert 0 <= estimate.guess < 0.3 and 0 <= estimate.lapse <= 0.1
 
 
 @pytest.mark.parametrize("cut", [0, 1, 9, 14])
 def test_told_the_same_answers_a_new_one_goes_on_as_the_first(
     make: Callable[..., Design], cut: int
 ) -> None:
-    first, again = make(seed=5), make(seed=5)
-    told = run(first, np.random.default_rng(2), 1, cut)
-    for level, said in told:
-        again.tell(level, said)
-    assert again.ask(6) == first.ask(6)
+    first, second = make(seed=5), make(seed=5)
+    responses = run(first, np.random.default_rng(2), 1, cut)
+    for level, response in responses:
+        second.tell(level, response)
+    assert second.ask(6) == first.ask(6)
     np.testing.assert_array_equal(
-        again.estimate().log10_sensitivity, first.estimate().log10_sensitivity
+        second.estimate().log10_sensitivity, first.estimate().log10_sensitivity
     )
 
 
@@ -102,18 +102,18 @@ def test_catch_and_top_trials_keep_their_shares_throughout(
     make: Callable[..., Design], n: int
 ) -> None:
     design = make()
-    told = [level for level, _ in run(design, np.random.default_rng(0), n)]
+    levels = [level for level, _ in run(design, np.random.default_rng(0), n)]
     adaptive = not hasattr(design, "_remaining")
-    for count in range(1, len(told) + 1) if adaptive else [len(told)]:
-        assert sum(level.catch for level in told[:count]) >= 0.1 * count - 1e-9
+    for count in range(1, len(levels) + 1) if adaptive else [len(levels)]:
+        assert sum(level.catch for level in levels[:count]) >= 0.1 * count - 1e-9
         if adaptive:
             assert (
-                sum(level.contrast == CONTRASTS[-1] for level in told[:count])
+                sum(level.contrast == CONTRASTS[-1] for level in levels[:count])
                 > 0.05 * count - 1
             )
     assert sum(
-        np.isclose(level.contrast, CONTRASTS[-1]) for level in told
-    ) >= 0.05 * len(told)
+        np.isclose(level.contrast, CONTRASTS[-1]) for level in levels
+    ) >= 0.05 * len(levels)
 
 
 def test_two_intervals_have_no_catch_trials_and_a_guess_rate_of_half(
@@ -152,21 +152,21 @@ def test_the_delivered_contrast_counts_in_place_of_the_level(
     make: Callable[..., Design],
 ) -> None:
     as_asked, weaker = make(), make()
-    for level, same in zip(as_asked.ask(12), weaker.ask(12), strict=True):
-        said = float(level.contrast > 0.02)
-        as_asked.tell(level, said)
-        weaker.tell(same, said, delivered=level.contrast * 0.5)
+    for level, weaker_level in zip(as_asked.ask(12), weaker.ask(12), strict=True):
+        response = float(level.contrast > 0.02)
+        as_asked.tell(level, response)
+        weaker.tell(weaker_level, response, delivered=level.contrast * 0.5)
     gain = weaker.estimate().log10_sensitivity - as_asked.estimate().log10_sensitivity
     assert 0 < gain.mean() < 0.4
 
 
-@pytest.mark.parametrize("said", [-0.1, 1.1, np.nan])
+@pytest.mark.parametrize("response", [-0.1, 1.1, np.nan])
 def test_answers_outside_0_to_1_are_refused(
-    make: Callable[..., Design], said: float
+    make: Callable[..., Design], response: float
 ) -> None:
     design = make()
     with pytest.raises(InputError, match="response is"):
-        design.tell(design.ask(1)[0], said)
+        design.tell(design.ask(1)[0], response)
 
 
 def test_several_answers_to_a_level_are_told_one_by_one() -> None:
@@ -174,15 +174,15 @@ def test_several_answers_to_a_level_are_told_one_by_one() -> None:
         np.linspace(-3.0, 0.0, 61), np.array([0.6]), np.array([0.25]), np.array([0.02])
     )
     design = QuestPlus([4], (0.01, 0.1), chance=0.25, grid=grid, refine=False)
-    wanted = np.ones(61)
-    for contrast, said in ((0.01, [1, 0, 0, 0]), (0.1, [1, 1, 1, 1])):
-        design.tell(Level(4, contrast), said)
+    expected = np.ones(61)
+    for contrast, responses in ((0.01, [1, 0, 0, 0]), (0.1, [1, 1, 1, 1])):
+        design.tell(Level(4, contrast), responses)
         visible = 1 / (
             1 + np.exp(-2 * np.log(19) * (np.log10(contrast) - grid.threshold) / 0.6)
         )
-        wanted *= binom.pmf(sum(said), 4, 0.25 + 0.73 * visible)
+        expected *= binom.pmf(sum(responses), 4, 0.25 + 0.73 * visible)
     np.testing.assert_allclose(
-        design.posterior.threshold_mass(0), wanted / wanted.sum(), atol=1e-12
+        design.posterior.threshold_mass(0), expected / expected.sum(), atol=1e-12
     )
     assert design.estimate().asked == 2
 
@@ -250,21 +250,21 @@ def test_bad_arguments_are_named(make: Callable[[], object], words: str) -> None
 
 @settings(max_examples=15)
 @given(
-    said=st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_size=25),
+    responses=st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_size=25),
     name=st.sampled_from(sorted(MAKERS)),
 )
 def test_whatever_is_said_estimates_are_finite_and_ordered(
-    said: list[float | None], name: str
+    responses: list[float | None], name: str
 ) -> None:
     design = MAKERS[name]()
-    for value in said:
+    for value in responses:
         for level in design.ask(1):
             design.tell(level, value)
-    found = design.estimate()
+    estimate = design.estimate()
     assert np.isfinite(
-        [found.low, found.high, found.log10_sensitivity, found.width]
+        [estimate.low, estimate.high, estimate.log10_sensitivity, estimate.width]
     ).all()
-    assert (found.low < found.high).all()
+    assert (estimate.low < estimate.high).all()
 
 
 def test_the_ladder_waits_between_its_rounds_and_closes_in() -> None:
@@ -305,11 +305,11 @@ def test_probabilities_of_yes_narrow_intervals_without_misleading(name: str) -> 
                 )
                 logit = 2 * np.log(19) * x / 0.8 + 0.5 * rng.standard_normal()
                 design.tell(level, float(0.02 + 0.96 / (1 + np.exp(-logit))))
-        found = design.estimate()
-        truth = np.array([-np.log10(THRESHOLD[f]) for f in found.values])
-        errors.append(found.log10_sensitivity - truth)
-        covered.append((found.low <= truth) & (truth <= found.high))
-        widths.append(found.high - found.low)
+        estimate = design.estimate()
+        truth = np.array([-np.log10(THRESHOLD[f]) for f in estimate.values])
+        errors.append(estimate.log10_sensitivity - truth)
+        covered.append((estimate.low <= truth) & (truth <= estimate.high))
+        widths.append(estimate.high - estimate.low)
     assert np.sqrt(np.square(errors).mean()) < 0.08
     assert np.mean(covered) > 0.9
     assert np.mean(widths) < 0.33

@@ -1,4 +1,4 @@
-"""What is planned against what the reference's simulations measured."""
+"""Planned interval widths are those that the reference's simulations measured."""
 
 from __future__ import annotations
 
@@ -29,13 +29,15 @@ def test_interval_widths_of_constant_stimuli_are_as_simulated(
         if not row["procedure"].startswith("constant") or queries < 20:
             continue
         levels = int(row["procedure"].split()[2])
-        who = AssumedObserver(
+        observer = AssumedObserver(
             float(row["true_width"]), float(row["true_gamma"]), float(row["true_lapse"])
         )
-        found = expected_interval_width(
-            "constant", queries, values=1, levels=levels, observer=who, catch=0.0
+        interval_width = expected_interval_width(
+            "constant", queries, values=1, levels=levels, observer=observer, catch=0.0
         )
-        assert found == pytest.approx(float(row["mean_ci95_width_log10"]), rel=0.35)
+        assert interval_width == pytest.approx(
+            float(row["mean_ci95_width_log10"]), rel=0.35
+        )
         checked += 1
     assert checked == 15
 
@@ -45,22 +47,26 @@ def test_interval_widths_of_quest_plus_are_as_simulated(oracle_data: Path) -> No
         queries = int(row["queries"])
         if not row["procedure"].startswith("QUEST+") or queries < 15:
             continue
-        who = AssumedObserver(
+        observer = AssumedObserver(
             float(row["true_width"]), float(row["true_gamma"]), float(row["true_lapse"])
         )
-        found = expected_interval_width("quest_plus", queries, values=1, observer=who)
-        assert found == pytest.approx(float(row["mean_ci95_width_log10"]), rel=0.5)
+        interval_width = expected_interval_width(
+            "quest_plus", queries, values=1, observer=observer
+        )
+        assert interval_width == pytest.approx(
+            float(row["mean_ci95_width_log10"]), rel=0.5
+        )
 
 
 def test_errors_with_probabilities_of_yes_are_as_simulated(oracle_data: Path) -> None:
     for row in rows(oracle_data, "readout_efficiency.csv"):
         if row["readout"] != "P(yes) logistic fit":
             continue
-        who = AssumedObserver(
+        observer = AssumedObserver(
             0.8, 1e-3, 1e-3, logit_sd=float(row["logit_sd_between_images"])
         )
         width = expected_interval_width(
-            "constant", int(row["queries"]), values=1, observer=who, catch=0.0
+            "constant", int(row["queries"]), values=1, observer=observer, catch=0.0
         )
         assert width / 3.92 == pytest.approx(
             float(row["rmse_log10_threshold"]), rel=0.3

@@ -48,8 +48,8 @@ ANSWERS = (
 )
 
 
-def likelihood(said: float, psi: float) -> float:
-    return psi if said == 1 else 1 - psi
+def likelihood(response: float, psi: float) -> float:
+    return psi if response == 1 else 1 - psi
 
 
 def test_shared_rates_and_width_are_those_of_the_whole_product() -> None:
@@ -69,7 +69,7 @@ def test_shared_rates_and_width_are_those_of_the_whole_product() -> None:
             * SMALL.guess_prior[k]
             * SMALL.lapse_prior[n]
         )
-        for frequency, x, said in ANSWERS:
+        for frequency, x, response in ANSWERS:
             f = (
                 0.0
                 if frequency is None
@@ -79,7 +79,7 @@ def test_shared_rates_and_width_are_those_of_the_whole_product() -> None:
                     )
                 )
             )
-            mass *= likelihood(said, g[k] + (1 - g[k] - l[n]) * f)
+            mass *= likelihood(response, g[k] + (1 - g[k] - l[n]) * f)
         first[i, a, k, n] += mass
     np.testing.assert_allclose(posterior.joint(0), first / first.sum(), atol=1e-13)
     assert posterior.mean_guess() == pytest.approx(
@@ -116,7 +116,7 @@ def test_the_csf_is_that_of_the_whole_product() -> None:
     t = grid.threshold
     spread = np.exp(-0.5 * ((t[:, None] - t) / 0.25) ** 2)
     spread /= spread.sum(axis=0)
-    wanted = np.zeros((t.size, t.size))
+    expected = np.zeros((t.size, t.size))
     for parameters in csf.parameters():
         place = -log_parabola(np.array(frequencies), *parameters)
         cell = np.clip(np.rint((place - t[0]) / 0.25).astype(int), 0, t.size - 1)
@@ -125,30 +125,32 @@ def test_the_csf_is_that_of_the_whole_product() -> None:
         ):
             tables = [spread[:, cell[0]].copy(), spread[:, cell[1]].copy()]
             shared = float(weight)
-            for frequency, x, said in ANSWERS:
+            for frequency, x, response in ANSWERS:
                 if frequency is None:
-                    shared *= likelihood(said, g)
+                    shared *= likelihood(response, g)
                 else:
                     psi = g + (1 - g - 0.02) * detection_probability(
                         np.array(x), t, np.array(w)
                     )
-                    tables[frequency] *= psi if said == 1 else 1 - psi
-            wanted += shared * np.outer(*tables)
-    wanted /= wanted.sum()
+                    tables[frequency] *= psi if response == 1 else 1 - psi
+            expected += shared * np.outer(*tables)
+    expected /= expected.sum()
     np.testing.assert_allclose(
-        posterior.threshold_mass(0), wanted.sum(axis=1), atol=1e-12
+        posterior.threshold_mass(0), expected.sum(axis=1), atol=1e-12
     )
     np.testing.assert_allclose(
-        posterior.threshold_mass(1), wanted.sum(axis=0), atol=1e-12
+        posterior.threshold_mass(1), expected.sum(axis=0), atol=1e-12
     )
     draws = posterior.draw(40_000)
     assert draws.mean(axis=0) == pytest.approx(
         [-posterior.mean(0), -posterior.mean(1)], abs=0.02
     )
-    together = float(
-        ((t[:, None] + posterior.mean(0) * -1) * (t - posterior.mean(1)) * wanted).sum()
+    covariance = float(
+        (
+            (t[:, None] + posterior.mean(0) * -1) * (t - posterior.mean(1)) * expected
+        ).sum()
     )
-    assert np.cov(draws.T)[0, 1] == pytest.approx(together, abs=0.02)
+    assert np.cov(draws.T)[0, 1] == pytest.approx(covariance, abs=0.02)
 
 
 def test_without_deviation_the_csf_is_a_parabola() -> None:
@@ -172,8 +174,8 @@ def test_the_prior_in_noise_is_of_a_choice_by_a_d_prime_in_proportion_to_contras
     grid = noise_grid((0.001, 1.0), chance=0.5, function="weibull")
     median = 10 ** np.average(np.log10(grid.width), weights=grid.width_prior)
     x = np.log10(contrast)
-    seen = detection_probability(x, np.array(0.0), np.array(median), "weibull")
-    assert 0.5 + 0.5 * seen == pytest.approx(right, abs=0.035)
+    probability = detection_probability(x, np.array(0.0), np.array(median), "weibull")
+    assert 0.5 + 0.5 * probability == pytest.approx(right, abs=0.035)
     usual = default_grid((0.001, 1.0), chance=0.5, function="weibull")
     assert grid.lapse @ grid.lapse_prior < usual.lapse @ usual.lapse_prior
     stage = noise_grid((0.001, 1.0), chance=0.5, lapse=0.005)
@@ -199,11 +201,11 @@ def test_a_finer_grid_gives_what_a_fine_grid_gives_at_once() -> None:
         ThresholdPosterior(1, fine, refine=False),
     )
     for x in rng.choice(np.linspace(-2.6, -1.4, 25), 90):
-        said = float(
+        response = float(
             rng.random() < detection_probability(x, np.array(-2.0), np.array(0.5))
         )
-        refined.tell(0, x, said)
-        reference.tell(0, x, said)
+        refined.tell(0, x, response)
+        reference.tell(0, x, response)
     low, high = reference.interval(0)
     assert high - low < 0.2 and np.diff(refined.thresholds[0])[0] < (high - low) / 8
     assert refined.mean(0) == pytest.approx(reference.mean(0), abs=0.002)
@@ -276,10 +278,10 @@ def test_a_design_sees_by_scipy_s_functions_at_half_and_over_the_width() -> None
         atol=1e-15,
     )
     for function in ("logistic", "normal", "weibull"):
-        own = psychometric_function(x, -1.7, 0.6, function=function)
+        published = psychometric_function(x, -1.7, 0.6, function=function)
         np.testing.assert_allclose(
             detection_probability(x, threshold, width, function),
-            own,
+            published,
             rtol=1e-9,
             atol=1e-15,
         )
@@ -302,8 +304,8 @@ def counts_near_thresholds(deviation: float, seed: int):  # type: ignore[no-unty
     answers = []
     for place, t in enumerate(threshold):
         for x in t + rng.permutation(np.tile([-0.25, -0.05, 0.1, 0.25, 0.45], 6)):
-            seen = detection_probability(np.array(x), np.array(t), np.array(0.6))
-            answers.append((place, x, float(rng.random() < 0.5 + 0.48 * seen)))
+            probability = detection_probability(np.array(x), np.array(t), np.array(0.6))
+            answers.append((place, x, float(rng.random() < 0.5 + 0.48 * probability)))
     return threshold, answers
 
 
@@ -320,15 +322,16 @@ def posterior_of(answers, deviation=LEARNED) -> CsfPosterior:  # type: ignore[no
 
 @pytest.mark.parametrize("deviation", [0.0, 0.12, 0.2])
 def test_intervals_hold_thresholds_off_the_parabola(deviation: float) -> None:
-    """Of thresholds 0.2 off it 96 %; with a deviation fixed at 0.07, 85 % (benchmarks/README.md)."""
-    held = []
+    """Intervals hold 96 % of thresholds 0.2 off the parabola; with a deviation fixed at 0.07, 85 %
+    (benchmarks/README.md)."""
+    covered = []
     for seed in range(12):
         threshold, answers = counts_near_thresholds(deviation, seed)
         posterior = posterior_of(answers)
         for place, true in enumerate(threshold):
             low, high = posterior.interval(place)
-            held.append(low <= true <= high)
-    assert np.mean(held) >= 0.92
+            covered.append(low <= true <= high)
+    assert np.mean(covered) >= 0.92
 
 
 def test_answers_that_contradict_the_parabola_are_told() -> None:
@@ -337,7 +340,7 @@ def test_answers_that_contradict_the_parabola_are_told() -> None:
     assert rugged.misfit().bayes_factor > CONTRADICTION > smooth.misfit().bayes_factor
     assert rugged.misfit().low < 0.4 < rugged.misfit().high
     _, answers = counts_near_thresholds(0.0, 2)
-    off = [(p, x + 0.8 * (p == 3), said) for p, x, said in answers]
+    off = [(p, x + 0.8 * (p == 3), response) for p, x, response in answers]
     mean, sd = posterior_of(off).deviations()
     assert np.abs(mean / sd).argmax() == 3
     assert mean[3] < -0.2
@@ -354,8 +357,8 @@ def test_answers_told_at_once_are_those_told_one_by_one() -> None:
             at_once.threshold_mass(place), singly.threshold_mass(place), atol=1e-12
         )
     coarse = singly.with_grid(CsfGrid().fewer_deviations())
-    again = coarse.with_grid(CsfGrid())
-    assert astuple(again.misfit()) == pytest.approx(astuple(at_once.misfit()))
+    refined = coarse.with_grid(CsfGrid())
+    assert astuple(refined.misfit()) == pytest.approx(astuple(at_once.misfit()))
 
 
 def test_shipped_counts_give_the_posteriors_of_another_program(oracle_data) -> None:  # type: ignore[no-untyped-def]
@@ -379,7 +382,7 @@ def test_shipped_counts_give_the_posteriors_of_another_program(oracle_data) -> N
         np.linspace(-0.05, 0.8, 12),
         np.linspace(0.15, 0.8, 8),
     )
-    for number, wanted in expected.groupby("set"):
+    for number, expected_rows in expected.groupby("set"):
         rows = counts[counts["set"] == number]
         posterior = CsfPosterior(FREQUENCIES, grid, csf)
         posterior.tell_all(
@@ -398,13 +401,15 @@ def test_shipped_counts_give_the_posteriors_of_another_program(oracle_data) -> N
             for place in places
         ]
         misfit = posterior.misfit()
-        far = wanted["planted_deviation"].iloc[0] >= 0.25
+        far = expected_rows["planted_deviation"].iloc[0] >= 0.25
         bounds = (0.005, 0.005) if far else (0.017, 0.027)
-        np.testing.assert_allclose(means, wanted["mean"], atol=bounds[0])
-        np.testing.assert_allclose(ends, wanted[["low", "high"]], atol=bounds[1])
+        np.testing.assert_allclose(means, expected_rows["mean"], atol=bounds[0])
+        np.testing.assert_allclose(ends, expected_rows[["low", "high"]], atol=bounds[1])
         log_odds = np.log(misfit.bayes_factor)
-        assert log_odds == pytest.approx(wanted["log_bayes_factor"].iloc[0], abs=0.2)
-        mean_deviation = wanted["mean_deviation"].iloc[0]
+        assert log_odds == pytest.approx(
+            expected_rows["log_bayes_factor"].iloc[0], abs=0.2
+        )
+        mean_deviation = expected_rows["mean_deviation"].iloc[0]
         assert misfit.deviation == pytest.approx(mean_deviation, abs=0.009)
 
 

@@ -66,13 +66,14 @@ def test_same_posterior_and_same_next_level(seed: int) -> None:
     )
     for _ in range(20):
         (level,) = ours.ask(1)
-        wanted = reference.next_stim["intensity"]
-        assert np.log10(level.contrast) == pytest.approx(wanted, abs=1e-9)
-        said = rng.random() < 0.1 + 0.85 / (1 + np.exp(-6 * (wanted + 1.4)))
-        ours.tell(level, float(said))
-        index = int(np.argmin(np.abs(X - wanted)))
+        expected = reference.next_stim["intensity"]
+        assert np.log10(level.contrast) == pytest.approx(expected, abs=1e-9)
+        response = rng.random() < 0.1 + 0.85 / (1 + np.exp(-6 * (expected + 1.4)))
+        ours.tell(level, float(response))
+        index = int(np.argmin(np.abs(X - expected)))
         reference.update(
-            stim={"intensity": X[index]}, outcome={"response": "yes" if said else "no"}
+            stim={"intensity": X[index]},
+            outcome={"response": "yes" if response else "no"},
         )
         order = ("mean", "sd", "lower_asymptote", "lapse_rate")
         np.testing.assert_allclose(
@@ -88,11 +89,12 @@ def test_expected_information_is_the_fall_of_the_expected_entropy() -> None:
     ours = QuestPlus(
         [4.0], 10**X, about="all", grid=GRID, refine=False, catch=0.0, top=0.0
     )
-    for x, said in ((-1.4, 1.0), (-2.0, 0.0)):
+    for x, response in ((-1.4, 1.0), (-2.0, 0.0)):
         index = int(np.argmin(np.abs(X - x)))
-        ours.tell(Level(4.0, float(10 ** X[index])), said)
+        ours.tell(Level(4.0, float(10 ** X[index])), response)
         reference.update(
-            stim={"intensity": X[index]}, outcome={"response": "yes" if said else "no"}
+            stim={"intensity": X[index]},
+            outcome={"response": "yes" if response else "no"},
         )
     prior = reference.posterior.values
     information = ours._information(0)
@@ -152,6 +154,6 @@ def test_each_step_with_m_alternatives_is_that_of_the_published_form(
                 joint.sum(axis=(0, 1)) @ lapses,
             ]
             names = ("mean_threshold", "mean_slope", "mean_lapse")
-            wanted = [float(step[name]) for name in names]
-            np.testing.assert_allclose(means, wanted, rtol=0, atol=1e-8)
+            expected = [float(step[name]) for name in names]
+            np.testing.assert_allclose(means, expected, rtol=0, atol=1e-8)
     assert len(alternatives) >= 4
