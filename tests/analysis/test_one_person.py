@@ -118,7 +118,7 @@ def scored(result) -> DetectionScore:  # type: ignore[no-untyped-def]
     return detection_score
 
 
-def shown_in(name: str) -> tuple[Conditions, np.ndarray]:
+def conditions_and_levels(name: str) -> tuple[Conditions, np.ndarray]:
     result = run_of(name, lambda x, c: c + 0 * x)
     conditions = conditions_of(result)
     assert conditions is not None
@@ -128,7 +128,7 @@ def shown_in(name: str) -> tuple[Conditions, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def everybody() -> dict[str, tuple[Conditions, np.ndarray]]:
-    return {name: shown_in(name) for name in TESTS}
+    return {name: conditions_and_levels(name) for name in TESTS}
 
 
 def test_the_persons_are_those_of_the_oracle(
@@ -303,7 +303,7 @@ def test_a_person_responds_as_a_model_would(d: list[float]) -> None:
 
 @pytest.mark.parametrize("name", TESTS)
 def test_castle_csf_reaches_the_ceiling_and_a_flat_csf_does_not(name: str) -> None:
-    conditions, _ = shown_in(name)
+    conditions, _ = conditions_and_levels(name)
     human_like = scored(run_of(name, lambda x, c: np.tanh(castle(conditions, x) * c)))
     flat = scored(run_of(name, lambda x, c: c + 0 * x))
     for of, group in zip(human_like.score.fractions, human_like.people, strict=True):
@@ -324,7 +324,7 @@ def test_castle_csf_reaches_the_ceiling_and_a_flat_csf_does_not(name: str) -> No
 def test_a_person_in_the_place_of_a_model_scores_within_the_range_of_persons(
     name: str,
 ) -> None:
-    conditions, levels = shown_in(name)
+    conditions, levels = conditions_and_levels(name)
     first = people(conditions, levels)[0]
     by_range = [
         person
