@@ -79,12 +79,12 @@ def evaluated(page: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Pat
         ]
         # inspect-ai knows installed packages by their metadata, which a checkout on the path would
         # hide.
-        told = {
+        environment = {
             name: value for name, value in os.environ.items() if name != "PYTHONPATH"
         }
-        told |= {"SIM_API_KEY": "none", "SIM_BASE_URL": server.base_url}
+        environment |= {"SIM_API_KEY": "none", "SIM_BASE_URL": server.base_url}
         with child(
-            command, 240, env=told, stdout=-1, stderr=-2, text=True, cwd=folder
+            command, 240, env=environment, stdout=-1, stderr=-2, text=True, cwd=folder
         ) as process:
             told_by_it, _ = process.communicate()
     assert process.returncode == 0, told_by_it[-2000:]
@@ -92,9 +92,9 @@ def evaluated(page: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return path
 
 
-def _same(result: Any, again: Any, names: tuple[str, ...] = SAME) -> None:
+def _same(result: Any, other: Any, names: tuple[str, ...] = SAME) -> None:
     first = trials(result)
-    second = trials(again)
+    second = trials(other)
     for name in names:
         np.testing.assert_array_equal(
             first[name].values, second[name].values, err_msg=name
@@ -106,7 +106,7 @@ def test_a_csf_by_inspect_eval_is_the_csf_of_a_run(
 ) -> None:
     """The observer behind it is the same, so its replies, and every sensitivity, are those of a run
     here."""
-    (own,) = load_results(store)
+    (imported,) = load_results(store)
     replies = read_inspect_log(
         evaluated, small_page(page.folder, **{"asking.readout": "text"})
     )
@@ -122,19 +122,21 @@ def test_a_csf_by_inspect_eval_is_the_csf_of_a_run(
             "delivered_contrast",
             "prompt",
         )
-        _same(own, result, columns)
+        _same(imported, result, columns)
         points = [
-            [point.sensitivity for point in pp.score(each).curve]
-            for each in (own, result)
+            [point.sensitivity for point in pp.score(result_of_either).curve]
+            for result_of_either in (imported, result)
         ]
-        assert points[0] == points[1] and all(each > 1 for each in points[0])
+        assert points[0] == points[1] and all(
+            sensitivity > 1 for sensitivity in points[0]
+        )
         pp.plot(result)
-    found = log.read_eval_log(str(evaluated))
-    assert found.status == "success" and found.eval.task == "psyprobe/csf"
-    (score,) = found.results.scores
+    eval_log = log.read_eval_log(str(evaluated))
+    assert eval_log.status == "success" and eval_log.eval.task == "psyprobe/csf"
+    (score,) = eval_log.results.scores
     assert score.metrics["sensitivity at 2 cpd"].value == pytest.approx(points[0][0])
     # Each sample is read as it is read here, and knows what would be right.
-    for sample in found.samples:
+    for sample in eval_log.samples:
         (mark,) = sample.scores.values()
         assert mark.answer in ("yes", "no") and sample.target in ("yes", "no")
         assert (mark.value == 1) == (
@@ -146,10 +148,10 @@ def test_the_command_reads_a_log(
     page: Experiment, evaluated: Path, tmp_path: Path, capsys: Any
 ) -> None:
     stored = str(tmp_path / "runs.sqlite")
-    given = ["store", "import", "--as", "inspect", str(evaluated), "-o", stored]
-    assert main(given) == 2
+    command = ["store", "import", "--as", "inspect", str(evaluated), "-o", stored]
+    assert main(command) == 2
     assert "small_noise.toml" in capsys.readouterr().err
-    assert main([*given, "--experiment", str(page.folder / "small.toml")]) == 0
+    assert main([*command, "--experiment", str(page.folder / "small.toml")]) == 0
     assert (
         f"{QUESTIONS} answers of inspect:openai-api/sim/simulated:watson-malo in small"
         in capsys.readouterr().out
@@ -162,7 +164,7 @@ def test_the_command_reads_a_log(
         == 2
     )
     assert (
-        main([*given, "--observer", "a"]) == 2
+        main([*command, "--observer", "a"]) == 2
         and "says who was asked" in capsys.readouterr().err
     )
 
@@ -178,23 +180,23 @@ def test_a_run_as_a_log_and_back(
         log.write_eval_log(
             log.read_eval_log(str(tmp_path / "run.eval")), str(path), format="json"
         )
-    found = log.read_eval_log(str(path), resolve_attachments=True)
-    (own,) = load_results(store)
-    assert found.results.completed_samples == len(found.samples) == QUESTIONS
-    assert found.eval.model == "simulated/watson-malo"
-    usage = found.stats.model_usage["simulated/watson-malo"]
+    eval_log = log.read_eval_log(str(path), resolve_attachments=True)
+    (imported,) = load_results(store)
+    assert eval_log.results.completed_samples == len(eval_log.samples) == QUESTIONS
+    assert eval_log.eval.model == "simulated/watson-malo"
+    usage = eval_log.stats.model_usage["simulated/watson-malo"]
     assert (
-        usage.input_tokens == trials(own)["tokens_in"].sum()
-        and usage.output_tokens == trials(own)["tokens_out"].sum()
+        usage.input_tokens == trials(imported)["tokens_in"].sum()
+        and usage.output_tokens == trials(imported)["tokens_out"].sum()
     )
     # Their reader sorts samples by id; ours are in the order of asking.
-    samples = {sample.id: sample for sample in found.samples}
+    samples = {sample.id: sample for sample in eval_log.samples}
     turns = list(questions_of(page, inspect_card("a/b")))
     in_order = [samples[turn.id] for turn in turns]
-    assert [sample.output.completion for sample in in_order] == trials(own)[
+    assert [sample.output.completion for sample in in_order] == trials(imported)[
         "text"
     ].values.tolist()
-    responses = trials(own)["response"].values.tolist()
+    responses = trials(imported)["response"].values.tolist()
     assert [sample.scores["reply_reader"].value for sample in in_order] == responses
     # The image in it is the one that was shown.
     for turn in turns[:3]:
@@ -206,7 +208,7 @@ def test_a_run_as_a_log_and_back(
             QUESTIONS,
             0,
         )
-        assert load_results(other)[0].drop_attrs().identical(own.drop_attrs())
+        assert load_results(other)[0].drop_attrs().identical(imported.drop_attrs())
 
 
 def test_first_tokens_thinking_and_ends_come_back(
@@ -219,10 +221,10 @@ def test_first_tokens_thinking_and_ends_come_back(
         write_inspect_log(record, store, tmp_path / "run.eval", tmp_path)
         replies = read_inspect_log(tmp_path / "run.eval", probable)
         store_replies(replies, other, progress=False)
-        own, result = (load_results(each)[0] for each in (store, other))
-        assert np.isfinite(trials(own)["p_yes"]).all()
+        imported, result = (load_results(path)[0] for path in (store, other))
+        assert np.isfinite(trials(imported)["p_yes"]).all()
         # Whether the list of tokens was whole is ours alone, and comes back too.
-        _same(own, result, (*SAME, "logit", "answer_mass"))
+        _same(imported, result, (*SAME, "logit", "answer_mass"))
 
 
 def test_benchmark_items_have_samples_and_marks(tmp_path: Path) -> None:
@@ -254,8 +256,8 @@ def test_benchmark_items_have_samples_and_marks(tmp_path: Path) -> None:
         )
         assert list(MVP_BENCH.marks(result).values()) == [1.0, 0.0]
         write_inspect_log(store.runs()[0], store, tmp_path / "run.eval", tmp_path)
-    found = log.read_eval_log(str(tmp_path / "run.eval"))
-    samples = sorted(found.samples, key=lambda sample: sample.metadata["item"])
+    eval_log = log.read_eval_log(str(tmp_path / "run.eval"))
+    samples = sorted(eval_log.samples, key=lambda sample: sample.metadata["item"])
     assert [sample.scores["reply_reader"].value for sample in samples] == [1.0, 0.0]
     with Store(None) as store:
         assert store_replies(
@@ -290,24 +292,29 @@ def _output(text: str) -> Any:
 
 
 def test_a_model_of_inspect_ai_is_an_observer() -> None:
-    heard = []
+    requests = []
 
     def answer(messages: Any, tools: Any, choice: Any, config: Any) -> Any:
-        heard.append((messages, config))
+        requests.append((messages, config))
         return _output("Yes, there is.")
 
     observer = InspectObserver("mockllm/model", custom_outputs=answer, concurrency=3)
     image = np.random.default_rng(1).integers(0, 256, (8, 8, 3)) / 255
-    told = observer.answer(
+    model_answer = observer.answer(
         [image], "Is it?", system="Be brief.", decoding=Decoding(max_tokens=5, seed=3)
     )
-    assert (told.text, told.tokens_in, told.tokens_out, told.server) == (
+    assert (
+        model_answer.text,
+        model_answer.tokens_in,
+        model_answer.tokens_out,
+        model_answer.server,
+    ) == (
         "Yes, there is.",
         7,
         2,
         "inspect-ai",
     )
-    (system, user), config = heard[0]
+    (system, user), config = requests[0]
     assert system.text == "Be brief." and user.text == "Is it?"
     codes = decode_image(
         base64.b64decode(user.content[0].image.partition(",")[2]), "sent"

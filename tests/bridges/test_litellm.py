@@ -85,13 +85,15 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
             str(port),
         ]
         # Its environment is its own, and its list of models is the one that it ships.
-        told = {
+        environment = {
             name: value for name, value in os.environ.items() if name != "PYTHONPATH"
         }
-        told |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        environment |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
         with (
             (folder / "log.txt").open("w") as log,
-            child(command, 300, env=told, cwd=folder, stdout=log, stderr=-2) as proxy,
+            child(
+                command, 300, env=environment, cwd=folder, stdout=log, stderr=-2
+            ) as proxy,
         ):
             while proxy.poll() is None and not _alive(
                 f"http://127.0.0.1:{port}/health/liveliness"
@@ -110,9 +112,9 @@ def _alive(url: str) -> bool:
 
 
 def _replies(store: Store) -> list[dict[str, Any]]:
-    """What was answered to each question, by its key."""
-    kept = sorted(store.all_answers(), key=lambda each: each[0].question.key)
-    return [dict(answered.answer["reply"]) for answered, _ in kept]
+    """Return the replies to all questions in the order of their keys."""
+    answers = sorted(store.all_answers(), key=lambda entry: entry[0].question.key)
+    return [dict(answered.answer["reply"]) for answered, _ in answers]
 
 
 @pytest.mark.parametrize("readout", ["text", "p_yes"])
@@ -137,12 +139,12 @@ def test_a_page_through_the_proxy_is_the_page_without_it(
             direct[name].values, between[name].values, err_msg=name
         )
     # Word for word and number for number, the probabilities of all first tokens among them.
-    for one, other in zip(*replies, strict=True):
-        assert {k: v for k, v in one.items() if k not in apart} == {
+    for reply, other in zip(*replies, strict=True):
+        assert {k: v for k, v in reply.items() if k not in apart} == {
             k: v for k, v in other.items() if k not in apart
         }
-        assert bool(one.get("first_tokens")) == (readout == "p_yes")
-    # What an answer cost is what the proxy says; the server behind it says nothing.
+        assert bool(reply.get("first_tokens")) == (readout == "p_yes")
+    # The proxy reports the cost of an answer; the server behind it says nothing.
     cost = PRICES[0] * between["tokens_in"] + PRICES[1] * between["tokens_out"]
     np.testing.assert_allclose(between["cost"], cost, rtol=1e-9)
     assert np.isnan(direct["cost"]).all()
@@ -160,16 +162,17 @@ def test_what_the_server_refuses_is_found_through_the_proxy(
     ):
         ran(store, page, chat)
         result = trials(load_results(store)[0])
-    instead = {
-        each["name"]: each for each in json.loads(result.attrs["replaced_settings"])
+    replaced = {
+        setting["name"]: setting
+        for setting in json.loads(result.attrs["replaced_settings"])
     }
-    assert instead["temperature"] == {
+    assert replaced["temperature"] == {
         "name": "temperature",
         "requested": 0.5,
         "sent": None,
         "answers": QUESTIONS,
     }
-    assert instead["max_tokens"]["sent"] > 4096
+    assert replaced["max_tokens"]["sent"] > 4096
     assert (result["tokens_thinking"] > 0).all() and set(result["reading"].values) <= {
         "yes",
         "no",

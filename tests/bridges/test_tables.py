@@ -44,8 +44,8 @@ def test_a_run_is_the_questions_of_its_page_with_the_answers_of_its_store(
         list(turns_of(store.runs()[0], store, page.folder)),
         load_results(store),
     )
-    asked = list(questions_of(page, CARD))
-    assert [turn.id for turn in asked] == [turn.id for turn in turns]
+    questions = list(questions_of(page, CARD))
+    assert [turn.id for turn in questions] == [turn.id for turn in turns]
     assert (
         len({turn.id for turn in turns})
         == len(turns)
@@ -62,11 +62,11 @@ def test_a_run_is_the_questions_of_its_page_with_the_answers_of_its_store(
 
 
 def test_what_depends_on_answers_is_refused(tmp_path: Path) -> None:
-    told = (
+    refusals = (
         ("asking.design", "quick_csf", "by the design 'quick_csf'"),
         ("asking.readout", "auto", "the first answers"),
     )
-    for key, value, match in told:
+    for key, value, match in refusals:
         with pytest.raises(InputError, match=match):
             list(questions_of(small_page(tmp_path, **{key: value}), CARD))
     with pytest.raises(InputError, match="has no place; leave it out"):
@@ -74,9 +74,9 @@ def test_what_depends_on_answers_is_refused(tmp_path: Path) -> None:
         tables.write_vlmevalkit_task(questions_of(brief, CARD), brief, tmp_path)
 
 
-def _same_answers(result: Any, again: Any) -> None:
+def _same_answers(result: Any, other: Any) -> None:
     first = trials(result)
-    second = trials(again)
+    second = trials(other)
     columns = (
         "text",
         "reading",
@@ -119,15 +119,15 @@ def test_a_data_set_as_vlmevalkit_reads_it(page: Experiment, tmp_path: Path) -> 
     """Its rules: TSV, an image as base64 or the index of an earlier row, several as a list in
     words."""
     turns = list(questions_of(page, CARD))
-    table, beside = tables.write_vlmevalkit_task(turns, page, tmp_path)
-    read = pd.read_csv(table, sep="\t", dtype=str)
+    table, page_copy = tables.write_vlmevalkit_task(turns, page, tmp_path)
+    frame = pd.read_csv(table, sep="\t", dtype=str)
     assert (
-        read["index"].tolist() == [str(i) for i in range(1, QUESTIONS + 1)]
-        and read["question"][0] == turns[0].inquiry.prompt
+        frame["index"].tolist() == [str(i) for i in range(1, QUESTIONS + 1)]
+        and frame["question"][0] == turns[0].inquiry.prompt
     )
-    images = dict(zip(read["index"], read["image"], strict=True))
-    full = [image if len(image) > 64 else images[image] for image in read["image"]]
-    assert sum(len(image) > 64 for image in read["image"]) == IMAGES and all(
+    images = dict(zip(frame["index"], frame["image"], strict=True))
+    full = [image if len(image) > 64 else images[image] for image in frame["image"]]
+    assert sum(len(image) > 64 for image in frame["image"]) == IMAGES and all(
         len(image) > 64 for image in full
     )
     for image, turn in zip(full, turns, strict=True):
@@ -135,10 +135,12 @@ def test_a_data_set_as_vlmevalkit_reads_it(page: Experiment, tmp_path: Path) -> 
             decode_png(base64.b64decode(image)), eight_bit(turn.inquiry.images[0])
         )
     # What is there decides what is right, whichever way the question is asked.
-    there, blank = (read[read["prompt"] == name] for name in ("seen", "blank"))
-    assert set(there["answer"][there["contrast"].astype(float) > 0]) == {"Yes"}
+    with_pattern, blank = (frame[frame["prompt"] == name] for name in ("seen", "blank"))
+    assert set(with_pattern["answer"][with_pattern["contrast"].astype(float) > 0]) == {
+        "Yes"
+    }
     assert set(blank["answer"][blank["contrast"].astype(float) > 0]) == {"No"}
-    assert beside.read_text(encoding="utf-8") == page.toml
+    assert page_copy.read_text(encoding="utf-8") == page.toml
 
 
 def test_two_images_are_a_list(tmp_path: Path) -> None:
@@ -149,14 +151,15 @@ def test_two_images_are_a_list(tmp_path: Path) -> None:
     table, _ = tables.write_vlmevalkit_task(turns[:2], page, tmp_path)
     image = pd.read_csv(table, sep="\t")["image"][0]
     assert [
-        decode_png(base64.b64decode(one)).shape for one in ast.literal_eval(image)
+        decode_png(base64.b64decode(encoded)).shape
+        for encoded in ast.literal_eval(image)
     ] == [(64, 64, 3)] * 2
 
 
 def test_predictions_made_by_hand_and_one_that_failed(
     page: Experiment, tmp_path: Path
 ) -> None:
-    """As VLMEvalKit writes them: every column of the data set but the image, and the prediction."""
+    """Write predictions like VLMEvalKit: the columns of the data set but the image, and one more."""
     turns = list(questions_of(page, CARD))
     rows = [
         {
@@ -208,9 +211,9 @@ def test_samples_of_lmms_eval_both_ways(
         folder.glob("*_samples_*.jsonl"),
         folder.glob("*_results.json"),
     )
-    found = json.loads(results.read_text())
-    assert found["n-samples"]["psyprobe_small"]["effective"] == QUESTIONS
-    assert found["results"]["psyprobe_small"]["sensitivity at 2 cpd,none"] > 10
+    printed = json.loads(results.read_text())
+    assert printed["n-samples"]["psyprobe_small"]["effective"] == QUESTIONS
+    assert printed["results"]["psyprobe_small"]["sensitivity at 2 cpd,none"] > 10
     with Store(None) as other:
         assert store_replies(
             tables.read_lmms_eval_samples(samples, page, CARD), other, progress=False
@@ -250,12 +253,12 @@ def test_a_task_of_lmms_eval_asks_and_keeps_what_was_said(
         np.testing.assert_array_equal(
             np.asarray(image), eight_bit(turn.inquiry.images[0])
         )
-    kept = [module["process_results"](doc, ["Yes, there is."]) for doc in docs]
-    # What lmms-eval then logs of a sample: the metrics beside its own keys.
+    outcomes = [module["process_results"](doc, ["Yes, there is."]) for doc in docs]
+    # lmms-eval then logs the metrics of a sample beside its own keys.
     samples = tmp_path / "samples.jsonl"
     lines = [
-        {"doc_id": i, "filtered_resps": ["Yes, there is."], "target": "yes", **one}
-        for i, one in enumerate(kept)
+        {"doc_id": i, "filtered_resps": ["Yes, there is."], "target": "yes", **outcome}
+        for i, outcome in enumerate(outcomes)
     ]
     samples.write_text("".join(json.dumps(line) + "\n" for line in lines))
     replies = tables.read_lmms_eval_samples(samples, page, CARD)
@@ -263,9 +266,9 @@ def test_a_task_of_lmms_eval_asks_and_keeps_what_was_said(
         turns[0].id
     ].text == "Yes, there is."
     right = np.mean([doc["answer"] == "yes" for doc in docs])
-    assert module["share_right"]([one["psyprobe"] for one in kept]) == pytest.approx(
-        right
-    )
+    assert module["share_right"](
+        [outcome["psyprobe"] for outcome in outcomes]
+    ) == pytest.approx(right)
 
 
 def test_the_commands(
@@ -281,12 +284,14 @@ def test_the_commands(
         pd.read_csv("small.tsv", sep="\t").drop(columns="image").assign(prediction="no")
     )
     table.to_csv("p.tsv", sep="\t", index=False)
-    given = ["store", "import", "--as", "vlmevalkit", "p.tsv", "-o", "s.sqlite"]
-    assert main(given) == 2 and "give --experiment PAGE.toml" in capsys.readouterr().err
-    given += ["--observer", "sim", "--experiment", "small.toml"]
-    assert main(given) == 0
+    command = ["store", "import", "--as", "vlmevalkit", "p.tsv", "-o", "s.sqlite"]
+    assert (
+        main(command) == 2 and "give --experiment PAGE.toml" in capsys.readouterr().err
+    )
+    command += ["--observer", "sim", "--experiment", "small.toml"]
+    assert main(command) == 0
     assert f"{len(table)} answers of vlmevalkit:sim in small" in capsys.readouterr().out
-    assert main([*given, "--input-size", "128"]) == 2
+    assert main([*command, "--input-size", "128"]) == 2
     assert "answers no question of small" in capsys.readouterr().err
     for harness, written in (
         ("vlmevalkit", "out/*.xlsx"),
@@ -323,8 +328,8 @@ def test_what_was_not_answered_is_left_open(
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     answers = tables.read_lmms_eval_samples(path, page, CARD).answers
     assert len(answers) == QUESTIONS - 1 and lines[0]["psyprobe"]["id"] not in answers
-    one, other = (answers[line["psyprobe"]["id"]] for line in lines[1:3])
-    assert (one.tokens_in, one.tokens_out, one.tokens_thinking) == (
+    answer, other = (answers[line["psyprobe"]["id"]] for line in lines[1:3])
+    assert (answer.tokens_in, answer.tokens_out, answer.tokens_thinking) == (
         24,
         2,
         None,
@@ -337,10 +342,10 @@ def test_a_task_of_lmms_eval_draws_as_the_page_does(
 ) -> None:
     page = small_page(tmp_path, **{"asking.temperature": temperature})
     yaml, *_ = tables.write_lmms_eval_task(questions_of(page, CARD), page, tmp_path)
-    told = yaml.read_text(encoding="utf-8")
+    task_text = yaml.read_text(encoding="utf-8")
     assert (
         f"temperature: {temperature}\n  do_sample: {'true' if temperature else 'false'}\n  "
-        "until: []" in told
+        "until: []" in task_text
     )
 
 
@@ -366,18 +371,18 @@ def test_through_vlmevalkit_itself(
         reason="pip install ms-vlmeval, or VLMEvalKit from its repository",
     )
     inference = pytest.importorskip("vlmeval.inference")
-    turns, (own,) = list(questions_of(page, CARD)), load_results(store)
+    turns, (imported,) = list(questions_of(page, CARD)), load_results(store)
     tables.write_vlmevalkit_task(turns, page, tmp_path)
-    read = dataset.CustomVQADataset("small")
-    assert len(read) == QUESTIONS
+    vqa_data = dataset.CustomVQADataset("small")
+    assert len(vqa_data) == QUESTIONS
     for i in (0, 1, QUESTIONS - 1):
-        message = read.build_prompt(read.data.iloc[i])
+        message = vqa_data.build_prompt(vqa_data.data.iloc[i])
         assert message[-1]["value"] == turns[i].inquiry.prompt
         codes = decode_png(Path(message[0]["value"]).read_bytes())
         np.testing.assert_array_equal(codes, eight_bit(turns[i].inquiry.images[0]))
 
     class Model:
-        """As its models in this process are: it is handed a path and a prompt."""
+        """Takes a path and a prompt, as VLMEvalKit's models in this process do."""
 
         def set_dump_image(self, dump: Any) -> None:
             assert dump is not None
@@ -393,11 +398,11 @@ def test_through_vlmevalkit_itself(
 
     simulated, work = pp.load_observer("simulated:watson-malo"), tmp_path / "work"
     work.mkdir()
-    inference.infer_data_job(Model(), str(work), "sim", read)
+    inference.infer_data_job(Model(), str(work), "sim", vqa_data)
     replies = tables.read_predictions(work / "sim_small.xlsx", page, CARD)
     with Store(None) as other:
         assert store_replies(replies, other, progress=False) == (QUESTIONS, 0)
-        _same_answers(own, load_results(other)[0])
+        _same_answers(imported, load_results(other)[0])
 
     # Our run, counted by the evaluator of its data sets of yes and no.
     ours = tmp_path / "ours.xlsx"
@@ -405,7 +410,7 @@ def test_through_vlmevalkit_itself(
     yes_no = dataset.ImageYORNDataset.__new__(dataset.ImageYORNDataset)
     yes_no.dataset_name = "small"
     overall = yes_no.evaluate(str(ours))["Overall"].item()
-    assert overall == pytest.approx(100 * np.mean(_right(own)))
+    assert overall == pytest.approx(100 * np.mean(_right(imported)))
 
 
 def test_through_lmms_eval_itself(
@@ -419,14 +424,14 @@ def test_through_lmms_eval_itself(
     pytest.importorskip("uvicorn", reason="the server extra is not installed")
     from psyprobe.observers.simulated.serving import SimulatedServer
 
-    (own,) = load_results(store)
+    (imported,) = load_results(store)
     _task(page, tmp_path)
     with SimulatedServer(pp.load_observer("simulated:watson-malo")) as server:
-        told = {
+        options = {
             "model": "openai",
             "model_args": f"model_version={server.model},base_url={server.base_url}",
         }
-        told |= {
+        options |= {
             "include_path": str(tmp_path),
             "tasks": "psyprobe_small",
             "output_path": str(tmp_path / "out"),
@@ -440,7 +445,7 @@ def test_through_lmms_eval_itself(
             "1",
         ]
         command += [
-            word for name, value in told.items() for word in (f"--{name}", value)
+            word for name, value in options.items() for word in (f"--{name}", value)
         ]
         offline = {
             "HF_HUB_OFFLINE": "1",
@@ -462,16 +467,16 @@ def test_through_lmms_eval_itself(
     replies = tables.read_lmms_eval_samples(samples, page, CARD)
     with Store(None) as other:
         assert store_replies(replies, other, progress=False) == (QUESTIONS, 0)
-        again = load_results(other)[0]
-        _same_answers(own, again)
+        reimported = load_results(other)[0]
+        _same_answers(imported, reimported)
         np.testing.assert_array_equal(
-            trials(own)["tokens_in"].values, trials(again)["tokens_in"].values
+            trials(imported)["tokens_in"].values, trials(reimported)["tokens_in"].values
         )
 
     tables.write_lmms_eval_results(
         store.runs()[0], store, tmp_path / "ours", page.folder
     )
     (samples,) = (tmp_path / "ours").glob("*/*_samples_psyprobe_small.jsonl")
-    scores, found = baselines.load_baseline(str(samples), "psyprobe_small")
-    assert [scores[i] for i in range(QUESTIONS)] == _right(own).tolist()
-    assert found["results"]["psyprobe_small"]["sensitivity at 2 cpd,none"] > 10
+    scores, baseline = baselines.load_baseline(str(samples), "psyprobe_small")
+    assert [scores[i] for i in range(QUESTIONS)] == _right(imported).tolist()
+    assert baseline["results"]["psyprobe_small"]["sensitivity at 2 cpd,none"] > 10

@@ -42,9 +42,11 @@ def packed(members: Mapping[str, Content]) -> bytes:
     return into.getvalue()
 
 
-def repacked(whole: bytes, changes: Mapping[str, Content | None]) -> dict[str, Content]:
-    """The members of a zip file, some of them others; None leaves one out."""
-    with zipfile.ZipFile(io.BytesIO(whole)) as file:
+def repacked(
+    content: bytes, changes: Mapping[str, Content | None]
+) -> dict[str, Content]:
+    """Return the members of a zip file with some replaced; None leaves one out."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
         members: dict[str, Content] = {
             name: file.read(name) for name in file.namelist()
         }
@@ -72,15 +74,15 @@ TITLES = (
 TAIL = b"</sheetData></worksheet>"
 #: A text of 10^9 times "ha", and one that stands in another file.
 LAUGHS = b'<!DOCTYPE s [<!ENTITY a "ha">%s]>' % b"".join(
-    b'<!ENTITY %c "%s">' % (now, b"&%c;" % before * 10)
-    for before, now in zip(b"abcdefghi", b"bcdefghij", strict=True)
+    b'<!ENTITY %c "%s">' % (entity, b"&%c;" % before * 10)
+    for before, entity in zip(b"abcdefghi", b"bcdefghij", strict=True)
 )
 OUTSIDE = b'<!DOCTYPE s [<!ENTITY j SYSTEM "file:///dev/zero">]>'
 REFERRING = b'<row><c t="inlineStr"><is><t>&j;</t></is></c></row>'
 
 
 def bombed_workbook(name: str) -> dict[str, bytes]:
-    whole = workbook([["name", "answer"], ["m1.png", "A"]])
+    workbook_bytes = workbook([["name", "answer"], ["m1.png", "A"]])
     wide = b'<row><c r="A%d"><v>1</v></c><c r="XFD%d"><v>1</v></c></row>'
     changes: dict[str, Mapping[str, Content]] = {
         "rows": {SHEET: framed(HEAD + TITLES, repeated(b"<row/>", 250_000_000), TAIL)},
@@ -127,7 +129,7 @@ def bombed_workbook(name: str) -> dict[str, bytes]:
         },
     }
     return {
-        "a.xlsx": packed(repacked(whole, changes[name])),
+        "a.xlsx": packed(repacked(workbook_bytes, changes[name])),
         "items.csv": ITEMS,
         "ref.csv": ANSWERS,
     }
@@ -195,10 +197,10 @@ def sample_name() -> str:
 
 
 def bombed_log(name: str) -> dict[str, bytes]:
-    whole = log()["a.eval"]
+    log_files = log()["a.eval"]
     gigabytes = partial(repeated, b" ")
     if name == "samples":
-        with zipfile.ZipFile(io.BytesIO(whole)) as file:
+        with zipfile.ZipFile(io.BytesIO(log_files)) as file:
             sample = file.read(sample_name())
         changes: dict[str, Content | None] = {
             f"samples/{n}_epoch_1.json": sample for n in range(20_000)
@@ -221,7 +223,7 @@ def bombed_log(name: str) -> dict[str, bytes]:
             "no samples": {"summaries.json": None, sample_name(): None},
             "a name outside": {"../../samples/x_epoch_1.json": b"{}"},
         }[name]  # type: ignore[assignment]
-    return log() | {"a.eval": packed(repacked(whole, changes))}
+    return log() | {"a.eval": packed(repacked(log_files, changes))}
 
 
 def mutated_log(number: int) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""What a hostile case is, and the mutations that make many of a whole file."""
+"""Define a hostile case, and the mutations that make many of a valid file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Case:
     """A command, in a folder of its own, and what it must come to."""
 
     name: str
-    #: What stands after ``psyprobe``; "{url}" is the address of the server of the case.
+    #: Arguments after ``psyprobe``; "{url}" is the address of the server of the case.
     arguments: tuple[str, ...]
     #: What lies in the folder: contents by name, or a function that makes them where that takes
     #: long.
@@ -40,20 +40,20 @@ class Case:
     remarks: int = 0
 
 
-def mutation(whole: bytes, number: int) -> bytes:
+def mutation(content: bytes, number: int) -> bytes:
     """The file cut off somewhere, for an even number, or with a few bytes that are others, for an
     odd one."""
     draw = random.Random(number)
     if number % 2 == 0:
-        return whole[
-            : {0: 0, 2: len(whole) - 1}.get(number, draw.randrange(len(whole)))
+        return content[
+            : {0: 0, 2: len(content) - 1}.get(number, draw.randrange(len(content)))
         ]
-    changed = bytearray(whole)
+    changed = bytearray(content)
     for _ in range(draw.choice((1, 4, 32))):
         changed[draw.randrange(len(changed))] = draw.randrange(256)
     return bytes(changed)
 
 
-def mutations(whole: bytes, count: int) -> dict[str, bytes]:
+def mutations(content: bytes, count: int) -> dict[str, bytes]:
     """So many mutations of a file, by name."""
-    return {f"mutation {number}": mutation(whole, number) for number in range(count)}
+    return {f"mutation {number}": mutation(content, number) for number in range(count)}

@@ -103,8 +103,8 @@ def _check(
 def _images() -> list[Case]:
     cases = []
     for ending in (".png", ".npy", ".npz", ".tiff"):
-        whole = rendered(ending)[f"a{ending}"]
-        for name, data in mutations(whole, 10).items():
+        content = rendered(ending)[f"a{ending}"]
+        for name, data in mutations(content, 10).items():
             cases.append(_check(f"{ending} {name}", ending, {f"a{ending}": data}, ANY))
         other = rendered(".tiff" if ending == ".png" else ".png")
         cases.append(
@@ -121,7 +121,7 @@ def _images() -> list[Case]:
         "claims no px": png(0, 0, b""),
         "is a bomb": BOMB,
     }
-    # What a bomb holds beyond the picture nobody unpacks: it is black.
+    # Nobody unpacks the content of a bomb beyond the picture: it is black.
     may = {"is a bomb": (1, 2)}
     cases += [
         _check(f"png {name}", ".png", {"a.png": data}, may.get(name, REFUSED))
@@ -186,8 +186,8 @@ def _images() -> list[Case]:
 
 
 def _certificates() -> list[Case]:
-    whole = rendered(".png")["a.png.json"]
-    record = json.loads(whole)
+    content = rendered(".png")["a.png.json"]
+    record = json.loads(content)
     texts = {
         "empty": b"",
         "no JSON": b"no JSON",
@@ -225,7 +225,7 @@ def _certificates() -> list[Case]:
     }
     for name, (key, change) in inner.items():
         texts[name] = json.dumps(record | {key: record[key] | change}).encode()
-    named = {
+    code_by_name = {
         "sha256 null": (1, 2),
         "sha256 a number": (1, 2),
         "sha256 a list": (1, 2),
@@ -236,24 +236,24 @@ def _certificates() -> list[Case]:
             f"certificate {name}",
             ".png",
             {"a.png.json": text},
-            named.get(name, REFUSED),
+            code_by_name.get(name, REFUSED),
         )
         for name, text in texts.items()
     ]
     return cases + [
         _check(f"certificate {name}", ".png", {"a.png.json": text}, ANY)
-        for name, text in mutations(whole, 14).items()
+        for name, text in mutations(content, 14).items()
     ]
 
 
 def _pictures_to_corrupt() -> list[Case]:
-    whole = picture(np.arange(32 * 32).reshape(32, 32) % 256)
+    content = picture(np.arange(32 * 32).reshape(32, 32) % 256)
     into = io.BytesIO()
     Image.fromarray(np.full((32, 32, 3), 99, np.uint8)).save(into, "JPEG")
     odd = {
         "empty.png": b"",
         "text.png": b"no picture",
-        "cut.png": whole[: len(whole) // 2],
+        "cut.png": content[: len(content) // 2],
         "huge.png": png(60000, 60000, b"\0" * 100),
         "bomb.png": BOMB,
         "cut.jpg": into.getvalue()[:300],
@@ -401,9 +401,11 @@ def _tables() -> list[Case]:
 
 
 def _replies() -> list[Case]:
-    whole = b'{"question_id": 1, "output": "yes"}\n{"question_id": 2, "output": "no"}\n'
+    content = (
+        b'{"question_id": 1, "output": "yes"}\n{"question_id": 2, "output": "no"}\n'
+    )
     rows = {
-        "whole": whole,
+        "whole": content,
         "empty": b"",
         "no JSON": b"yes\n",
         "a list": b"[]\n",
@@ -442,9 +444,9 @@ def _replies() -> list[Case]:
         Case(
             f"replies: {n}", score, {**files, "replies.jsonl": t}, codes=ANY, remarks=1
         )
-        for n, t in mutations(whole, 8).items()
+        for n, t in mutations(content, 8).items()
     ]
-    asked = {
+    question_files = {
         "empty": b"",
         "no JSON": b"?",
         "a number": b"3\n",
@@ -465,7 +467,7 @@ def _replies() -> list[Case]:
             {"questions.json": t},
             codes=may.get(n, REFUSED),
         )
-        for n, t in asked.items()
+        for n, t in question_files.items()
     ]
 
 
@@ -527,9 +529,9 @@ JOURNAL = "people/review-ann.jsonl"
 
 def with_line(**changes: Any) -> dict[str, bytes]:
     """The set, with a line more in the journal: one that is there already, but for some changes."""
-    whole = review_set()[JOURNAL]
+    journal = review_set()[JOURNAL]
     return review_set() | {
-        JOURNAL: whole + json.dumps(json.loads(whole) | changes).encode() + b"\n"
+        JOURNAL: journal + json.dumps(json.loads(journal) | changes).encode() + b"\n"
     }
 
 
@@ -542,7 +544,7 @@ def with_mutation(name: str, number: int) -> dict[str, bytes]:
 
 
 def _journals() -> list[Case]:
-    made = {
+    changes_by_name = {
         "deep": partial(with_bytes, DEEP.encode()),
         "a big number": partial(with_bytes, f'{{"content": {BIG}}}'.encode()),
         "a number": partial(with_bytes, b"3"),
@@ -556,17 +558,17 @@ def _journals() -> list[Case]:
         "a text of null": partial(with_line, text=None),
         "10 MB": partial(with_line, text="x" * 10**7),
     }
-    made |= {
+    changes_by_name |= {
         f"mutation {n} of the journal": partial(with_mutation, JOURNAL, n)
         for n in range(10)
     }
-    made |= {
+    changes_by_name |= {
         f"mutation {n} of the questions": partial(with_mutation, "questions.json", n)
         for n in range(10)
     }
     return [
         Case(f"review: {name}", ("review", "."), files, codes=ANY)
-        for name, files in made.items()
+        for name, files in changes_by_name.items()
     ]
 
 

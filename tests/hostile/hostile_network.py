@@ -1,4 +1,5 @@
-"""What a server can send to one question: odd JSON, odd HTTP, no end, bombs and other hosts."""
+"""Responses that a server can send to one question: odd JSON, odd HTTP, no end, bombs and other
+hosts."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
     return "\r\n".join([*head, "Connection: close", "", ""]).encode() + body
 
 
-def once(data: bytes) -> Callable[[], Iterator[bytes]]:
+def reply_once(data: bytes) -> Callable[[], Iterator[bytes]]:
     return lambda: iter([data])
 
 
@@ -167,48 +168,50 @@ TRANSFERS: dict[str, Callable[[], Iterator[bytes]]] = {
     "an endless head": _endless_head,
     "silent": _silent,
     "a bomb": _bomb,
-    "nothing": once(b""),
-    "noise": once(b"\x16\x03\x01\x02\x00" * 50),
-    "no status": once(b"HTTP/1.1\r\n\r\n"),
-    "status 99": once(http(b"{}", "99 Odd")),
-    "status 999": once(http(b"{}", "999 Odd")),
-    "status 204": once(http(b"", "204 No Content")),
-    "too short": once(http(b'{"a"').replace(b"Length: 4", b"Length: 4000")),
-    "a length of text": once(http(b"{}").replace(b"Length: 2", b"Length: many")),
-    "a length below 0": once(http(b"{}").replace(b"Length: 2", b"Length: -2")),
-    "no gzip": once(http(b"{}", "200 OK", "Content-Encoding: gzip")),
-    "an unknown coding": once(http(b"{}", "200 OK", "Content-Encoding: smell")),
-    "chunks of text": once(
+    "nothing": reply_once(b""),
+    "noise": reply_once(b"\x16\x03\x01\x02\x00" * 50),
+    "no status": reply_once(b"HTTP/1.1\r\n\r\n"),
+    "status 99": reply_once(http(b"{}", "99 Odd")),
+    "status 999": reply_once(http(b"{}", "999 Odd")),
+    "status 204": reply_once(http(b"", "204 No Content")),
+    "too short": reply_once(http(b'{"a"').replace(b"Length: 4", b"Length: 4000")),
+    "a length of text": reply_once(http(b"{}").replace(b"Length: 2", b"Length: many")),
+    "a length below 0": reply_once(http(b"{}").replace(b"Length: 2", b"Length: -2")),
+    "no gzip": reply_once(http(b"{}", "200 OK", "Content-Encoding: gzip")),
+    "an unknown coding": reply_once(http(b"{}", "200 OK", "Content-Encoding: smell")),
+    "chunks of text": reply_once(
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nmany\r\n"
     ),
-    "a huge chunk": once(
+    "a huge chunk": reply_once(
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffff\r\n{}"
     ),
-    "a redirect": once(http(b"", "302 Found", "Location: http://127.0.0.1:9/v1")),
-    "a redirect to itself": once(
+    "a redirect": reply_once(http(b"", "302 Found", "Location: http://127.0.0.1:9/v1")),
+    "a redirect to itself": reply_once(
         http(b"", "307 Temporary Redirect", "Location: /v1/chat/completions")
     ),
-    "a redirect to a file": once(
+    "a redirect to a file": reply_once(
         http(b"", "301 Moved", "Location: file:///etc/passwd")
     ),
-    "a redirect to nowhere": once(
+    "a redirect to nowhere": reply_once(
         http(b"", "308 Permanent Redirect", "Location: http://[")
     ),
-    "a wait of a year": once(
+    "a wait of a year": reply_once(
         http(b"{}", "429 Too Many Requests", "Retry-After: 31536000")
     ),
-    "a wait of text": once(http(b"{}", "429 Too Many Requests", "Retry-After: soon")),
-    "a wait of NaN": once(http(b"{}", "503 Unavailable", "Retry-After: nan")),
-    "a page": once(http(b"<html>\x1b[2J</html>" * 500, "400 Bad Request")),
-    "a refusal of 1 MB": once(
+    "a wait of text": reply_once(
+        http(b"{}", "429 Too Many Requests", "Retry-After: soon")
+    ),
+    "a wait of NaN": reply_once(http(b"{}", "503 Unavailable", "Retry-After: nan")),
+    "a page": reply_once(http(b"<html>\x1b[2J</html>" * 500, "400 Bad Request")),
+    "a refusal of 1 MB": reply_once(
         http(b'{"error": {"message": "' + b"no " * 300_000 + b'"}}', "400 Bad Request")
     ),
-    "a refusal of a list": once(http(b"[1]", "401 Unauthorized")),
+    "a refusal of a list": reply_once(http(b"[1]", "401 Unauthorized")),
 }
 
 NETWORK_CASES = [
     *(
-        Case(f"reply: {name}", ASK, reply=once(http(body)), codes=EITHER)
+        Case(f"reply: {name}", ASK, reply=reply_once(http(body)), codes=EITHER)
         for name, body in BODIES.items()
     ),
     *(Case(f"http: {name}", ASK, reply=reply) for name, reply in TRANSFERS.items()),

@@ -198,7 +198,7 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-#: What can be done as asked.
+#: Options that a command carries out.
 _FINE = dict.fromkeys(
     (
         "ask with a seed of -1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hostile_cases import ANY, REFUSED, Case, mutations
 from small_experiment import EXPERIMENT, STIMULUS
 
-#: What no number, name or list of a page can be; the codes are of a number's place.
+#: Values that no number, name or list of a page can have; the codes are for a number's place.
 ODD = {
     "text": '"many"',
     "empty list": "[]",
@@ -151,9 +151,11 @@ def _shapes() -> list[Case]:
         "parts are numbers": STIMULUS + "[parts]\nmask = 3\n",
         "levels are text": STIMULUS + '[levels]\nfrequency = "all"\n',
     }
-    many = ", ".join(f"{1 + n / 10**5:.5f}" for n in range(10**5))
+    numbers = ", ".join(f"{1 + n / 10**5:.5f}" for n in range(10**5))
     plain = EXPERIMENT.replace('[human]\nmodel = "castle_csf"\n', "")
-    large = changed(plain, "frequency", KEYS["frequency"], f"{{ values = [{many}] }}")
+    large = changed(
+        plain, "frequency", KEYS["frequency"], f"{{ values = [{numbers}] }}"
+    )
     large = changed(large, "contrast", KEYS["contrast"], "{ values = [0.5] }")
     return (
         [page_case(name, text) for name, text in texts.items()]

@@ -24,17 +24,20 @@ display = { peak = 186.8805 }
 
 
 @cache
-def whole(kind: str) -> dict[str, bytes]:
-    """A store and a page by which it was made; of an encoder its result too."""
+def store_and_page(kind: str) -> dict[str, bytes]:
+    """Return the files of a store and the page that made it; for an encoder, its result too."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if kind == "chat":
             (folder / "small.toml").write_text(CHAT, encoding="utf-8")
         else:
             write_experiment(folder)
-        who = "simulated:watson-malo" if kind == "chat" else "pixels"
+        observer = "simulated:watson-malo" if kind == "chat" else "pixels"
         result = pp.run(
-            folder / "small.toml", who, store=folder / "runs.sqlite", progress=False
+            folder / "small.toml",
+            observer,
+            store=folder / "runs.sqlite",
+            progress=False,
         )
         if kind != "chat":
             result.to_netcdf(folder / "result.nc", engine="scipy")
@@ -44,14 +47,14 @@ def whole(kind: str) -> dict[str, bytes]:
 def edited(kind: str, statement: str) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "runs.sqlite"
-        path.write_bytes(whole(kind)["runs.sqlite"])
+        path.write_bytes(store_and_page(kind)["runs.sqlite"])
         with closing(sqlite3.connect(path, isolation_level=None)) as store:
             store.execute("PRAGMA foreign_keys = off")
             store.executescript(statement)
-        return {**whole(kind), "runs.sqlite": path.read_bytes()}
+        return {**store_and_page(kind), "runs.sqlite": path.read_bytes()}
 
 
-#: What a cell of JSON can be turned into.
+#: Texts that replace a cell of JSON.
 TEXTS = {
     "empty": "''",
     "no JSON": "'{'",
@@ -99,7 +102,7 @@ STATEMENTS = {
     "a card of a list": "UPDATE run SET observer_card = '[]'",
     "a name that is a screen": "UPDATE run SET observer = char(27) || '[2J'",
 }
-#: What leaves enough to score.
+#: Changes that leave enough to score.
 FINE = {
     "a column too much",
     "no contents",
@@ -121,11 +124,11 @@ def _edits() -> dict[str, str]:
 
 
 def mutated(name: str, number: int) -> dict[str, bytes]:
-    return {name: mutation(whole("encoder")[name], number)}
+    return {name: mutation(store_and_page("encoder")[name], number)}
 
 
 def replaced(old: bytes, new: bytes) -> dict[str, bytes]:
-    return {"result.nc": whole("encoder")["result.nc"].replace(old, new)}
+    return {"result.nc": store_and_page("encoder")["result.nc"].replace(old, new)}
 
 
 def _stores() -> list[Case]:
@@ -151,7 +154,7 @@ def _stores() -> list[Case]:
     ]
 
 
-def _others() -> list[Case]:
+def _other_cases() -> list[Case]:
     texts = {
         "empty": b"",
         "text": b"no store",
@@ -203,4 +206,4 @@ def _results() -> list[Case]:
     ]
 
 
-STORE_CASES = [*_stores(), *_others(), *_results()]
+STORE_CASES = [*_stores(), *_other_cases(), *_results()]

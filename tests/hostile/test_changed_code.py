@@ -84,7 +84,7 @@ class Photo(Modulation):
 OWN_KIND = (('kind = "gabor"', 'kind = "KIND"'), ("radius = 0.3\n", ""))
 
 
-class Way:
+class Setup:
     """A folder in which something changes, as in the next process."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,28 +114,32 @@ class Way:
         )
 
     def use_kind(self, kind: str, *further: tuple[str, str]) -> None:
-        named = [(old, new.replace("KIND", kind)) for old, new in OWN_KIND]
+        kind_changes = [(old, new.replace("KIND", kind)) for old, new in OWN_KIND]
         human = ('model = "castle_csf"', 'model = "castle_csf"\narea = 1.0')
-        self.page = write_experiment(self.folder, human, stimulus=(*named, *further))
+        self.page = write_experiment(
+            self.folder, human, stimulus=(*kind_changes, *further)
+        )
 
 
-def plug_in_observer(way: Way, changed: bool) -> None:
-    way.install("observers", "powers", "powers:KIND")
-    way.write("powers.py", OBSERVER_PACKAGE.replace("POWER", "3" if changed else "1"))
-    way.observer = "powers:all"
+def plug_in_observer(setup: Setup, changed: bool) -> None:
+    setup.install("observers", "powers", "powers:KIND")
+    setup.write("powers.py", OBSERVER_PACKAGE.replace("POWER", "3" if changed else "1"))
+    setup.observer = "powers:all"
 
 
-def plug_in_stimulus(way: Way, changed: bool) -> None:
-    way.install("stimuli", "stripes", "stripes:Stripes")
-    way.write("stripes.py", STIMULUS_PACKAGE.replace("POWER", "3" if changed else "1"))
-    way.use_kind("stripes")
+def plug_in_stimulus(setup: Setup, changed: bool) -> None:
+    setup.install("stimuli", "stripes", "stripes:Stripes")
+    setup.write(
+        "stripes.py", STIMULUS_PACKAGE.replace("POWER", "3" if changed else "1")
+    )
+    setup.use_kind("stripes")
 
 
-def imported_helper(way: Way, changed: bool) -> None:
+def imported_helper(setup: Setup, changed: bool) -> None:
     pytest.importorskip("torch", reason="the encoders extra is not installed")
-    way.write("helper.py", HELPER.replace("POWER", "3" if changed else "1"))
-    way.write("net.py", NETWORK)
-    way.observer = f"torch:{way.folder / 'net.py'}:build"
+    setup.write("helper.py", HELPER.replace("POWER", "3" if changed else "1"))
+    setup.write("net.py", NETWORK)
+    setup.observer = f"torch:{setup.folder / 'net.py'}:build"
 
 
 def network(**settings: Any) -> Any:
@@ -161,68 +165,68 @@ def network(**settings: Any) -> Any:
     return Net()
 
 
-def attribute(way: Way, changed: bool) -> None:
-    way.observer = pp.observer(network(power=3 if changed else 1), name="net")
+def attribute(setup: Setup, changed: bool) -> None:
+    setup.observer = pp.observer(network(power=3 if changed else 1), name="net")
 
 
-def buffer(way: Way, changed: bool) -> None:
-    way.observer = pp.observer(network(scale=0.5 if changed else 1.0), name="net")
+def buffer(setup: Setup, changed: bool) -> None:
+    setup.observer = pp.observer(network(scale=0.5 if changed else 1.0), name="net")
 
 
-def forward(way: Way, changed: bool) -> None:
-    way.observer = pp.observer(network(squashed=changed), name="net")
+def forward(setup: Setup, changed: bool) -> None:
+    setup.observer = pp.observer(network(squashed=changed), name="net")
 
 
-def hook(way: Way, changed: bool) -> None:
+def hook(setup: Setup, changed: bool) -> None:
     module = network()
     if changed:
         module.layer.register_forward_hook(lambda layer, images, maps: maps**3)
-    way.observer = pp.observer(module, name="net")
+    setup.observer = pp.observer(module, name="net")
 
 
-def autocast(way: Way, changed: bool) -> None:
-    way.observer = pp.observer(network(short=changed), name="net")
+def autocast(setup: Setup, changed: bool) -> None:
+    setup.observer = pp.observer(network(short=changed), name="net")
 
 
-def training(way: Way, changed: bool) -> None:
+def training(setup: Setup, changed: bool) -> None:
     """One observer, whose module is trained between two runs."""
-    if way.observer == "pixels":
-        way.module = network()  # type: ignore[attr-defined]
-        way.observer = pp.observer(way.module, name="net")  # type: ignore[attr-defined]
+    if setup.observer == "pixels":
+        setup.module = network()  # type: ignore[attr-defined]
+        setup.observer = pp.observer(setup.module, name="net")  # type: ignore[attr-defined]
     elif changed:
-        way.module.layer.weight.data.mul_(0.5)  # type: ignore[attr-defined]
+        setup.module.layer.weight.data.mul_(0.5)  # type: ignore[attr-defined]
 
 
-def function(way: Way, changed: bool) -> None:
+def function(setup: Setup, changed: bool) -> None:
     def mean_colour(images: FloatArray) -> FloatArray:
         return images.mean(axis=2) ** (3 if changed else 1)
 
-    way.observer = pp.observer(mean_colour)
+    setup.observer = pp.observer(mean_colour)
 
 
-def lambdas(way: Way, changed: bool) -> None:
+def lambdas(setup: Setup, changed: bool) -> None:
     power = 3 if changed else 1
-    way.observer = pp.observer(
+    setup.observer = pp.observer(
         lambda test, reference: (np.abs(test - reference) ** power).mean((1, 2, 3)),
         name="metric",
     )
 
 
-def picture(way: Way, changed: bool, *, declared: bool = True) -> None:
+def picture(setup: Setup, changed: bool, *, declared: bool = True) -> None:
     """A kind that draws a picture, which is replaced."""
     code = np.random.default_rng(2 if changed else 1).integers(
         0, 256, (16, 16, 1), np.uint8
     )
-    (way.folder / "photo.png").write_bytes(encode_png(np.repeat(code, 3, axis=-1)))
+    (setup.folder / "photo.png").write_bytes(encode_png(np.repeat(code, 3, axis=-1)))
     field = 'picture: str = file_parameter("Picture")' if declared else ""
-    path = "self.picture" if declared else repr(str(way.folder / "photo.png"))
-    way.write("photo.py", PHOTO.replace("FIELD", field).replace("PATH", path))
+    path = "self.picture" if declared else repr(str(setup.folder / "photo.png"))
+    setup.write("photo.py", PHOTO.replace("FIELD", field).replace("PATH", path))
     line = 'picture = "photo.png"\n' if declared else ""
-    way.use_kind("photo.py:Photo", ("contrast = 0.5\n", f"contrast = 0.5\n{line}"))
+    setup.use_kind("photo.py:Photo", ("contrast = 0.5\n", f"contrast = 0.5\n{line}"))
 
 
 #: Each is called for what stands before, and again for what stands after the change.
-WAYS: dict[str, Callable[[Way, bool], None]] = {
+WAYS: dict[str, Callable[[Setup, bool], None]] = {
     "plug-in observer edited": plug_in_observer,
     "plug-in stimulus edited": plug_in_stimulus,
     "imported helper edited": imported_helper,
@@ -243,8 +247,8 @@ SERVERS = {
 }
 
 
-def responses(way: Way, store: Path | None) -> FloatArray:
-    result = pp.run(way.page, way.observer, store=store, progress=False)
+def responses(setup: Setup, store: Path | None) -> FloatArray:
+    result = pp.run(setup.page, setup.observer, store=store, progress=False)
     measure = next(name for name in result if name.startswith("response_"))
     values: FloatArray = result[measure].values
     return values
@@ -252,21 +256,23 @@ def responses(way: Way, store: Path | None) -> FloatArray:
 
 @pytest.mark.parametrize("change", WAYS.values(), ids=WAYS)
 def test_changed_code_is_noticed_or_asked_anew(
-    change: Callable[[Way, bool], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    change: Callable[[Setup, bool], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    way = Way(tmp_path, monkeypatch)
+    setup = Setup(tmp_path, monkeypatch)
     store = tmp_path / "runs.sqlite"
-    change(way, False)
-    before = responses(way, store)
-    change(way, False)
+    change(setup, False)
+    before = responses(setup, store)
+    change(setup, False)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConditionWarning)
-        np.testing.assert_array_equal(responses(way, store), before)
-    change(way, True)
-    after = responses(way, None)
+        np.testing.assert_array_equal(responses(setup, store), before)
+    change(setup, True)
+    after = responses(setup, None)
     assert not np.allclose(after, before, rtol=1e-6)
     try:
-        repeated = responses(way, store)
+        repeated = responses(setup, store)
     except StoreError as refusal:
         assert "version=" in str(refusal) and "new store" in str(refusal)
     else:
@@ -312,22 +318,22 @@ def test_a_server_that_names_nothing_is_told_before_answers_mix(tmp_path: Path) 
     ask(page)
     # Nothing new is asked, so nothing mixes.
     ask(page)
-    more = write_questions(tmp_path, ("[2, 4]", "[2, 3, 4]"), name="more")
+    longer_page = write_questions(tmp_path, ("[2, 4]", "[2, 3, 4]"), name="more")
     with pytest.warns(
         ConditionWarning, match="says no more of the model than this name"
     ):
-        ask(more)
+        ask(longer_page)
 
 
 def test_a_picture_that_nobody_declared_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    way = Way(tmp_path, monkeypatch)
-    picture(way, changed=False, declared=False)
-    responses(way, tmp_path / "runs.sqlite")
-    picture(way, changed=True, declared=False)
+    setup = Setup(tmp_path, monkeypatch)
+    picture(setup, changed=False, declared=False)
+    responses(setup, tmp_path / "runs.sqlite")
+    picture(setup, changed=True, declared=False)
     with pytest.raises(StoreError, match="what a stimulus reads has changed"):
-        responses(way, tmp_path / "runs.sqlite")
+        responses(setup, tmp_path / "runs.sqlite")
 
 
 def test_sources_are_followed_through_a_package_and_no_further(
@@ -361,7 +367,7 @@ def test_sources_are_followed_through_a_package_and_no_further(
         is_part = name not in ("labplug/unrelated.py", "labother.py")
         assert (digest() != before) == is_part, name
         files[name] = text
-    # What was imported counts as it was when it was imported.
+    # Imported code counts as it was at its import.
     assert digest() == before
     (tmp_path / "labplug" / "core.py").write_text("")
     assert package_digest("labplug") == before
@@ -383,25 +389,25 @@ def test_a_worker_does_not_take_the_observer_of_another_code(tmp_path: Path) -> 
 def test_what_is_asked_again_is_one_batch_and_nothing_for_a_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = []
+    batch_sizes = []
 
     def mean_colour(images: FloatArray) -> FloatArray:
-        shown.append(len(images))
+        batch_sizes.append(len(images))
         return images.mean(axis=2)
 
-    way = Way(tmp_path, monkeypatch)
-    way.observer = pp.observer(mean_colour)
+    setup = Setup(tmp_path, monkeypatch)
+    setup.observer = pp.observer(mean_colour)
     store = tmp_path / "runs.sqlite"
-    responses(way, store)
-    first = sum(shown)
-    shown.clear()
-    pp.plan(way.page, way.observer, store=store)
-    assert not shown
-    pp.run(way.page, way.observer, store=store, batch_size=None, progress=False)
-    assert 0 < sum(shown) <= first
-    shown.clear()
-    responses(way, tmp_path / "another.sqlite")
-    assert sum(shown) == first
+    responses(setup, store)
+    first = sum(batch_sizes)
+    batch_sizes.clear()
+    pp.plan(setup.page, setup.observer, store=store)
+    assert not batch_sizes
+    pp.run(setup.page, setup.observer, store=store, batch_size=None, progress=False)
+    assert 0 < sum(batch_sizes) <= first
+    batch_sizes.clear()
+    responses(setup, tmp_path / "another.sqlite")
+    assert sum(batch_sizes) == first
 
 
 def test_an_observer_that_answers_at_random_is_told_and_not_refused(
@@ -413,14 +419,16 @@ def test_an_observer_that_answers_at_random_is_told_and_not_refused(
         rows = images.mean(axis=2)
         return rows + generator.normal(0, 0.1, rows.shape).astype("float32")
 
-    way = Way(tmp_path, monkeypatch)
-    way.observer = pp.observer(noisy)
+    setup = Setup(tmp_path, monkeypatch)
+    setup.observer = pp.observer(noisy)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)
-        before = responses(way, tmp_path / "runs.sqlite")
+        before = responses(setup, tmp_path / "runs.sqlite")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConditionWarning)
-        np.testing.assert_array_equal(responses(way, tmp_path / "runs.sqlite"), before)
+        np.testing.assert_array_equal(
+            responses(setup, tmp_path / "runs.sqlite"), before
+        )
     assert any("differently each time" in str(warning.message) for warning in caught)
 
 

@@ -1,4 +1,4 @@
-"""What no file says: certificates that are not trusted, and clocks that jump."""
+"""Circumstances outside any file: certificates that are not trusted, and clocks that jump."""
 
 from __future__ import annotations
 
@@ -98,10 +98,10 @@ def test_a_certificate_of_nobody_or_of_another_host_is_one_line(
     with listening(serve) as port:
         url = f"base_url=https://127.0.0.1:{port}/v1"
         assert main([*ASK, url, "retries=0"]) == 2
-    told = capsys.readouterr()
-    assert "certificate" in told.err and told.err.count("\n") == 1, told.err
+    printed = capsys.readouterr()
+    assert "certificate" in printed.err and printed.err.count("\n") == 1, printed.err
     # Neither key nor question reached whoever is behind the certificate.
-    assert not any(received) and told.out == ""
+    assert not any(received) and printed.out == ""
 
 
 def test_a_server_of_the_other_scheme_is_one_line(
@@ -122,8 +122,8 @@ def test_a_server_of_the_other_scheme_is_one_line(
         with listening(served) as port:
             url = f"base_url={scheme}://127.0.0.1:{port}/v1"
             assert main([*ASK, url, "retries=0", "timeout=1"]) == 2, (scheme, served)
-        told = capsys.readouterr()
-        assert told.err.count("\n") == 1 and told.out == "", told.err
+        printed = capsys.readouterr()
+        assert printed.err.count("\n") == 1 and printed.out == "", printed.err
 
 
 def test_a_clock_that_jumps_changes_no_answer(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import rooms
 from full_disk import attack
-from hostile_stores import whole
+from hostile_stores import store_and_page
 from PIL import Image
 
 from psyprobe.cli.commands import all_commands
@@ -55,10 +55,10 @@ THERE = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the commands read."""
+    """Write the files that the commands read."""
     folder = tmp_path_factory.mktemp("read")
     for kind, page in (("chat", "chat"), ("encoder", "small")):
-        for name, content in whole(kind).items():
+        for name, content in store_and_page(kind).items():
             (folder / name).write_bytes(content)
         (folder / "small.toml").rename(folder / f"{page}.toml")
         if kind == "chat":

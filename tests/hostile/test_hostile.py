@@ -37,7 +37,7 @@ ALL_CASES += BOMB_CASES
 #: Commands of optional rooms that are not there.
 ABSENT = {*rooms.COMMANDS} - all_commands().commands.keys()
 CASES = [case for case in ALL_CASES if not ABSENT & {*case.arguments[:1]}]
-#: Of computing; a machine with much else to do is given longer to get there.
+#: Limit of processor time, s; a busy machine gets longer by the clock.
 MOST_SECONDS, MOST_WAITED = 10.0, 60.0
 MOST_BYTES = 10**9
 
@@ -52,7 +52,7 @@ def test_there_are_enough_cases_and_no_two_of_one_name() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _heavy_imports_done() -> None:
-    """What is loaded once and takes seconds is no case's own time."""
+    """Load what takes seconds once, so that it is no case's own time."""
     for name in ("matplotlib.pyplot", "aiohttp", "torch", "openpyxl", "inspect_ai.log"):
         with suppress(ImportError):
             import_module(name)
@@ -78,14 +78,14 @@ def test_hostile(
     before = contents(tmp_path)
     with served(case.reply) as url, guarded():
         code = command([argument.replace("{url}", url) for argument in case.arguments])
-    found = capsys.readouterr()
-    assert "Traceback" not in found.err + found.out
-    assert code in case.codes, (code, found.out[-500:], found.err[-500:])
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.err + printed.out
+    assert code in case.codes, (code, printed.out[-500:], printed.err[-500:])
     if code == 2:
-        assert found.out == ""
-        *remarks, line = found.err.splitlines() or [""]
-        assert line.startswith("psyprobe") and len(remarks) <= case.remarks, found.err
-        assert len(line) < 400 and "did not foresee" not in line, found.err
+        assert printed.out == ""
+        *remarks, line = printed.err.splitlines() or [""]
+        assert line.startswith("psyprobe") and len(remarks) <= case.remarks, printed.err
+        assert len(line) < 400 and "did not foresee" not in line, printed.err
         assert set(contents(tmp_path)) <= set(before), "files are left"
 
 
@@ -98,7 +98,7 @@ def contents(folder: Path) -> set[str]:
 def command(arguments: list[str]) -> int:
     try:
         with warnings.catch_warnings():
-            # As in a process of its own, where most warnings are one more line.
+            # Warn as in a process of its own, where most warnings are one more line.
             warnings.simplefilter("default")
             for quiet in (
                 ResourceWarning,
@@ -123,19 +123,21 @@ def guarded() -> Iterator[None]:
     def stop(*_: object) -> None:
         raise HungError(f"it did not end within {MOST_WAITED:g} s")
 
-    began, computed, peak = time.perf_counter(), time.process_time(), peak_memory()
+    start, computed, peak = time.perf_counter(), time.process_time(), peak_memory()
     limits = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(
         resource.RLIMIT_AS, (address_space() + 6 * MOST_BYTES, limits[1])
     )
     earlier = signal.signal(signal.SIGALRM, stop)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, MOST_WAITED)
+    seconds_left, _ = signal.setitimer(signal.ITIMER_REAL, MOST_WAITED)
     try:
         yield
     finally:
         signal.setitimer(
             signal.ITIMER_REAL,
-            max(left - (time.perf_counter() - began), 0.1) if left else 0,
+            max(seconds_left - (time.perf_counter() - start), 0.1)
+            if seconds_left
+            else 0,
         )
         signal.signal(signal.SIGALRM, earlier)
         resource.setrlimit(resource.RLIMIT_AS, limits)

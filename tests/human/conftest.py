@@ -1,4 +1,4 @@
-"""What the tests of the human models share: oracle tables as columns."""
+"""Fixtures that the tests of the human models share: oracle tables as columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Columns = dict[str, FloatArray]
 def oracle(oracle_data: Path) -> Callable[[str], Columns]:
     """Reads the columns of an oracle table that hold numbers."""
 
-    def read(name: str) -> Columns:
+    def load(name: str) -> Columns:
         with (oracle_data / name).open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         columns = {}
@@ -29,4 +29,4 @@ def oracle(oracle_data: Path) -> Callable[[str], Columns]:
                 continue
         return columns
 
-    return read
+    return load

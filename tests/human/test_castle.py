@@ -129,13 +129,13 @@ def test_mechanisms_equal_the_authors_code(
 
 def test_curves_of_the_cvpr_paper_by_direction_name(oracle: Reader) -> None:
     columns = oracle("encoder_protocol/castlecsf_curves.csv")
-    named = {
+    rows_by_direction = {
         "achromatic": columns["lms_delta_s"] == 0.025779610717139,
         "red_green": columns["lms_delta_m"] < 0,
         "yellow_violet": columns["lms_delta_s"] == 1,
     }
-    assert sum(rows.sum() for rows in named.values()) == len(columns["x"])
-    for direction, rows in named.items():
+    assert sum(rows.sum() for rows in rows_by_direction.values()) == len(columns["x"])
+    for direction, rows in rows_by_direction.items():
         sensitivity = castle_csf(
             columns["spatial_frequency_cpd"][rows],
             luminance=columns["luminance_cd_m2"][rows],
@@ -232,12 +232,14 @@ def test_a_disc_is_the_best_gabor_of_64() -> None:
 def test_discs_beyond_one_block_equal_discs_one_by_one() -> None:
     rng = np.random.default_rng(5)
     luminance, eccentricity = rng.uniform(0.1, 100, (2, 7, 200))
-    together = castle_csf(disc_radius=1, luminance=luminance, eccentricity=eccentricity)
+    sensitivities = castle_csf(
+        disc_radius=1, luminance=luminance, eccentricity=eccentricity
+    )
     for i, j in ((0, 0), (2, 111), (2, 112), (6, 199)):
         alone = castle_csf(
             disc_radius=1, luminance=luminance[i, j], eccentricity=eccentricity[i, j]
         )
-        assert together[i, j] == pytest.approx(alone, rel=1e-14)
+        assert sensitivities[i, j] == pytest.approx(alone, rel=1e-14)
 
 
 GABOR: dict[str, Any] = {"frequency": 4, "luminance": 100, "area": 1}

@@ -1,4 +1,4 @@
-"""What must hold of castleCSF for any condition, whatever its numbers."""
+"""castleCSF keeps these properties in any condition, whatever its numbers."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_length_and_sign_of_the_direction_do_not_matter(
     factor: float,
 ) -> None:
     background = np.array(chromaticity) * luminance
-    one = castle_csf(**condition, background=background, direction=direction)
+    sensitivity = castle_csf(**condition, background=background, direction=direction)
     other = castle_csf(
         **condition, background=background, direction=factor * np.array(direction)
     )
-    np.testing.assert_allclose(one, other, rtol=1e-12)
+    np.testing.assert_allclose(sensitivity, other, rtol=1e-12)
 
 
 @given(conditions, luminances, directions)
@@ -146,9 +146,9 @@ def test_float32_agrees_with_float64(
     ),
 )
 def test_the_farthest_numbers_give_no_nan(
-    sizes: dict[str, float], others: dict[str, float]
+    sizes: dict[str, float], conditions_apart: dict[str, float]
 ) -> None:
-    sensitivity = castle_csf(**sizes, **others)
+    sensitivity = castle_csf(**sizes, **conditions_apart)
     assert np.isfinite(sensitivity)
     assert sensitivity >= 0
 
@@ -164,8 +164,8 @@ def test_broadcasting_equals_a_loop() -> None:
         "background": rng.uniform(1, 50, (3, 1, 3)),
         "direction": rng.normal(size=(4, 1, 2, 3)),
     }
-    together = castle_csf(**call)
-    assert together.shape == (4, 3, 2)
+    sensitivities = castle_csf(**call)
+    assert sensitivities.shape == (4, 3, 2)
     cones = {
         name: np.broadcast_to(call.pop(name), (4, 3, 2, 3))
         for name in ("background", "direction")
@@ -175,19 +175,19 @@ def test_broadcasting_equals_a_loop() -> None:
         alone = castle_csf(
             **{name: value[index] for name, value in (numbers | cones).items()}
         )
-        np.testing.assert_allclose(together[index], alone, rtol=1e-14)
+        np.testing.assert_allclose(sensitivities[index], alone, rtol=1e-14)
     discs = {
         name: value for name, value in call.items() if name not in ("frequency", "area")
     }
     radius = rng.uniform(0.1, 2, 2)
-    together = castle_csf(disc_radius=radius, **discs, **cones)
-    assert together.shape == (4, 3, 2)
+    sensitivities = castle_csf(disc_radius=radius, **discs, **cones)
+    assert sensitivities.shape == (4, 3, 2)
     for index in np.ndindex(4, 3, 2):
-        one = {name: numbers[name][index] for name in discs} | {
+        single = {name: numbers[name][index] for name in discs} | {
             k: v[index] for k, v in cones.items()
         }
         np.testing.assert_allclose(
-            together[index],
-            castle_csf(disc_radius=radius[index[-1]], **one),
+            sensitivities[index],
+            castle_csf(disc_radius=radius[index[-1]], **single),
             rtol=1e-14,
         )

@@ -37,13 +37,13 @@ def test_the_score_of_each_dataset(table: pd.DataFrame, oracle_data: Path) -> No
         ]
     assert len(expected) == len(score.datasets) == 18
     for row in expected:
-        found = score.datasets[row["dataset"]]
-        assert found.n == int(row["n"])
-        assert found.rmse_db == pytest.approx(float(row["rmse_dB"]), abs=1e-5)
-        assert found.gain == pytest.approx(
+        dataset_score = score.datasets[row["dataset"]]
+        assert dataset_score.n == int(row["n"])
+        assert dataset_score.rmse_db == pytest.approx(float(row["rmse_dB"]), abs=1e-5)
+        assert dataset_score.gain == pytest.approx(
             float(row["geomean_measured_over_predicted"]), abs=1e-5
         )
-        assert found.adjusted_rmse_db == pytest.approx(
+        assert dataset_score.adjusted_rmse_db == pytest.approx(
             float(row["rmse_dB_after_gain"]), abs=1e-5
         )
 
@@ -52,10 +52,10 @@ def test_any_model_of_the_same_call_can_be_scored(table: pd.DataFrame) -> None:
     def twice_castle(*args: Any, **kwargs: Any) -> Any:
         return 2 * castle_csf(*args, **kwargs)
 
-    once, twice = evaluate_csf(table), evaluate_csf(table, twice_castle)
-    assert twice.adjusted_rmse_db == pytest.approx(once.adjusted_rmse_db, rel=1e-12)
+    plain, twice = evaluate_csf(table), evaluate_csf(table, twice_castle)
+    assert twice.adjusted_rmse_db == pytest.approx(plain.adjusted_rmse_db, rel=1e-12)
     for name, score in twice.datasets.items():
-        assert score.gain == pytest.approx(once.datasets[name].gain / 2, rel=1e-12)
+        assert score.gain == pytest.approx(plain.datasets[name].gain / 2, rel=1e-12)
 
 
 def test_part_of_the_table_can_be_scored(table: pd.DataFrame) -> None:
@@ -67,18 +67,18 @@ def test_part_of_the_table_can_be_scored(table: pd.DataFrame) -> None:
 
 
 def test_bad_tables_are_refused(table: pd.DataFrame) -> None:
-    few = {name: table[name].to_numpy()[:3] for name in COLUMNS}
+    columns = {name: table[name].to_numpy()[:3] for name in COLUMNS}
     with pytest.raises(
         InputError,
         match=r"no column dL; give the columns of psyprobe\.human\.thresholds",
     ):
-        evaluate_csf({name: value for name, value in few.items() if name != "dL"})
+        evaluate_csf({name: value for name, value in columns.items() if name != "dL"})
     with pytest.raises(InputError, match="measured sensitivity of row 1 is 0"):
-        evaluate_csf(few | {"sensitivity": np.array([10.0, 0.0, 10.0])})
+        evaluate_csf(columns | {"sensitivity": np.array([10.0, 0.0, 10.0])})
     with pytest.raises(InputError, match="predicted sensitivity of row 0 is 0"):
-        evaluate_csf(few, lambda *args, **kwargs: np.zeros(3))
+        evaluate_csf(columns, lambda *args, **kwargs: np.zeros(3))
     with pytest.raises(InputError, match="has no rows"):
-        evaluate_csf({name: value[:0] for name, value in few.items()})
+        evaluate_csf({name: value[:0] for name, value in columns.items()})
 
 
 #: RMS error in dB of all studies to which castleCSF was fitted, of some without the study, and of

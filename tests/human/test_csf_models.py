@@ -117,10 +117,10 @@ def test_watson_ahumada_sums_the_filtered_gabor(
     gain = watson_ahumada_csf(
         np.maximum(np.hypot(frequencies, frequencies[:, None]), 1e-6)
     )
-    seen = np.fft.ifft2(np.fft.fft2(gabor) * gain).real * np.exp(
+    filtered = np.fft.ifft2(np.fft.fft2(gabor) * gain).real * np.exp(
         -squared / (2 * 0.6273**2)
     )
-    summed = (np.sum(np.abs(seen) ** 2.4081) / ppd**2) ** (1 / 2.4081)
+    summed = (np.sum(np.abs(filtered) ** 2.4081) / ppd**2) ** (1 / 2.4081)
     closed = watson_ahumada_csf(frequency, area=np.pi * sigma**2)
     assert abs(20 * np.log10(closed / summed)) < tolerance_db
 
@@ -163,16 +163,16 @@ def test_all_models_have_one_call() -> None:
 @pytest.mark.parametrize("name", STATIC)
 def test_what_does_not_change_a_value_still_gives_it_a_shape(name: str) -> None:
     alone = csf(name)(4, **CALLS[name])
-    many = csf(name)(
+    sensitivities = csf(name)(
         4, visual_field=np.zeros((2, 1)), eccentricity=np.zeros(3), **CALLS[name]
     )
-    np.testing.assert_array_equal(many, np.full((2, 3), alone))
+    np.testing.assert_array_equal(sensitivities, np.full((2, 3), alone))
 
 
 @pytest.mark.parametrize("name", OVER_FREQUENCY)
 def test_every_model_takes_the_achromatic_direction(name: str) -> None:
-    named = csf(name)(4, direction="achromatic", **CALLS[name])
-    assert named == pytest.approx(csf(name)(4, **CALLS[name]), rel=0.003)
+    achromatic = csf(name)(4, direction="achromatic", **CALLS[name])
+    assert achromatic == pytest.approx(csf(name)(4, **CALLS[name]), rel=0.003)
 
 
 @pytest.mark.parametrize("name", OVER_FREQUENCY)

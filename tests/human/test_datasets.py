@@ -20,7 +20,7 @@ from psyprobe.human import (
 )
 
 FOLDER = Path(str(files("psyprobe.human"))) / "data" / "castlecsf"
-#: What makes a condition.
+#: Columns that make a condition.
 CONDITION = [
     "colour_id",
     "background_id",
@@ -58,7 +58,7 @@ def test_the_means_are_the_tables_of_the_authors(oracle_data: Path) -> None:
     assert len(table) == len(rows) == 2295
     for name in ("dataset", "stimulus"):
         assert (table[name] == rows[name]).all()
-    same = {
+    columns = {
         "frequency": "s_frequency",
         "temporal_frequency": "t_frequency",
         "sigma": "ge_sigma",
@@ -75,7 +75,7 @@ def test_the_means_are_the_tables_of_the_authors(oracle_data: Path) -> None:
         "luminance": "luminance",
         "orientation": "orientation",
     }
-    for ours, theirs in same.items():
+    for ours, theirs in columns.items():
         np.testing.assert_allclose(table[ours], rows[theirs], rtol=1e-5, err_msg=ours)
     np.testing.assert_allclose(
         table["log10_threshold"], rows["log_cone_contrast"], atol=1e-6
@@ -99,16 +99,16 @@ def test_the_people_are_those_counted_by_the_oracle(published: pd.DataFrame) -> 
 
 
 def test_people_differ_as_much_as_the_oracle_says(published: pd.DataFrame) -> None:
-    """Of people's means, pooled over conditions."""
+    """People's means differ as much as the oracle says, pooled over conditions."""
     table = observers()
     means = table.groupby(["dataset", *CONDITION, "observer"], dropna=False)[
         "log10_threshold"
     ].mean()
     groups = means.groupby(["dataset", *CONDITION], dropna=False)
-    found = pd.DataFrame(
+    spread = pd.DataFrame(
         {"squares": groups.var() * (groups.size() - 1), "freedom": groups.size() - 1}
     )
-    pooled = found.groupby("dataset").sum()
+    pooled = spread.groupby("dataset").sum()
     sd = np.sqrt(pooled["squares"] / pooled["freedom"])
     expected = published["sd_between_persons"].dropna()
     assert len(expected) == 8
@@ -152,12 +152,12 @@ def test_tables_say_units_licence_and_whom_to_cite() -> None:
         "doi:10.1167/jov.20.4.23" in observers("hdr_csf").attrs["citations"]["hdr_csf"]
     )
     assert "Graphics and Displays" in (FOLDER / "LICENSE").read_text(encoding="utf-8")
-    shown = {row.name: row for row in list_human()}
-    assert {name for name, row in shown.items() if row.licence} == {
+    rows = {row.name: row for row in list_human()}
+    assert {name for name, row in rows.items() if row.licence} == {
         *thresholds()["dataset"],
         "flicker",
     }
-    assert "Ashraf et al. (2024)" in shown["kong2018"].source
+    assert "Ashraf et al. (2024)" in rows["kong2018"].source
 
 
 def test_an_unknown_variance_is_no_zero() -> None:

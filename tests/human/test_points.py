@@ -16,7 +16,7 @@ from psyprobe.human.castle import castle_csf, castle_mechanisms, castle_shares
 from psyprobe.human.datasets import thresholds
 from psyprobe.human.points import Conditions, matched_thresholds
 
-#: What the six experiments show; ranges are those of the oracle.
+#: Conditions of the six experiments; ranges are those of the oracle.
 GABOR = {"level": "frequency", "span": (0.5, 30.5), "luminance": 100.0, "area": math.pi}
 SHOWN = {
     "gabor_achromatic": Conditions(**GABOR),
@@ -55,7 +55,7 @@ def expected(oracle_data: Path) -> pd.DataFrame:
 def test_the_rules_give_the_rows_of_the_oracle(
     experiment: str, expected: pd.DataFrame
 ) -> None:
-    found = (
+    thresholds = (
         matched_thresholds(SHOWN[experiment]).sort_values(KEY).reset_index(drop=True)
     )
     rows = (
@@ -63,9 +63,9 @@ def test_the_rules_give_the_rows_of_the_oracle(
         .sort_values(KEY)
         .reset_index(drop=True)
     )
-    assert len(found) == len(rows)
+    assert len(thresholds) == len(rows)
     for name in ("dataset", "observer", "colour_id", "n", "match"):
-        assert (found[name] == rows[name]).all(), name
+        assert (thresholds[name] == rows[name]).all(), name
     for name in (
         "x",
         "sensitivity",
@@ -74,16 +74,20 @@ def test_the_rules_give_the_rows_of_the_oracle(
         "luminance",
         "area",
     ):
-        np.testing.assert_allclose(found[name], rows[name], rtol=5e-5, err_msg=name)
-    np.testing.assert_allclose(found["log10_ratio"], rows["log10_ratio"], atol=5.1e-5)
+        np.testing.assert_allclose(
+            thresholds[name], rows[name], rtol=5e-5, err_msg=name
+        )
     np.testing.assert_allclose(
-        found["peak_cone_contrast"], rows["peak_cone_contrast"], rtol=0.01
+        thresholds["log10_ratio"], rows["log10_ratio"], atol=5.1e-5
+    )
+    np.testing.assert_allclose(
+        thresholds["peak_cone_contrast"], rows["peak_cone_contrast"], rtol=0.01
     )
 
 
 def test_they_are_2785_in_all(expected: pd.DataFrame) -> None:
     assert (
-        sum(len(matched_thresholds(shown)) for shown in SHOWN.values())
+        sum(len(matched_thresholds(conditions)) for conditions in SHOWN.values())
         == len(expected)
         == 2785
     )
@@ -100,31 +104,31 @@ def test_shares_are_those_of_the_tables() -> None:
         & (rows["eccentricity"] == 0)
         & (rows["frequency"] > 0)
     ]
-    asked = {
+    colours = {
         "background": rows[["L", "M", "S"]].to_numpy(),
         "direction": rows[["dL", "dM", "dS"]].to_numpy(),
     }
     shares = castle_shares(
-        rows["frequency"].to_numpy(), area=rows["area"].to_numpy(), **asked
+        rows["frequency"].to_numpy(), area=rows["area"].to_numpy(), **colours
     )
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     np.testing.assert_allclose(shares.max(axis=1), rows["colour_share"], atol=6e-4)
-    named = np.array(["achromatic", "red_green", "yellow_violet"])[
+    mechanisms = np.array(["achromatic", "red_green", "yellow_violet"])[
         shares.argmax(axis=1)
     ]
     clear = rows["colour"] != "mixed"
-    assert (named[clear] == rows["colour"][clear].str.replace("-", "_")).all()
+    assert (mechanisms[clear] == rows["colour"][clear].str.replace("-", "_")).all()
 
 
 def test_a_share_is_what_is_left_without_the_other_mechanisms() -> None:
     background, direction = [70.0, 30.0, 2.0], [0.9, 0.4, 0.5]
-    whole = castle_csf(4, background=background, direction=direction, area=1)
+    sensitivity = castle_csf(4, background=background, direction=direction, area=1)
     alone = castle_mechanisms(4, luminance=100, area=1)
     contrast = abs(0.9 + 0.4) / 100
     length = np.sqrt(((np.array(direction) / background) ** 2).sum() / 3)
     shares = castle_shares(4, background=background, direction=direction, area=1)
     assert shares[0] == pytest.approx(
-        (contrast * alone.achromatic / length / whole) ** 2
+        (contrast * alone.achromatic / length / sensitivity) ** 2
     )
 
 
@@ -133,17 +137,17 @@ def test_the_catalogue_names_the_same_conditions(
     experiment: str, expected: pd.DataFrame
 ) -> None:
     """But for ends of ranges, which the oracle has its own of."""
-    both = thresholds_for(experiment), expected[expected["experiment"] == experiment]
+    tables = thresholds_for(experiment), expected[expected["experiment"] == experiment]
     low, high = (
-        max(each["x"].min() for each in both) - 1e-4,
-        min(each["x"].max() for each in both) + 1e-4,
+        max(table["x"].min() for table in tables) - 1e-4,
+        min(table["x"].max() for table in tables) + 1e-4,
     )
-    found, rows = (
-        each[(each["x"] >= low) & (each["x"] <= high)]["sensitivity_transported"]
-        for each in both
+    sensitivities, rows = (
+        table[(table["x"] >= low) & (table["x"] <= high)]["sensitivity_transported"]
+        for table in tables
     )
-    assert len(found) == len(rows) > 200
-    np.testing.assert_allclose(np.sort(found), np.sort(rows), rtol=5e-5)
+    assert len(sensitivities) == len(rows) > 200
+    np.testing.assert_allclose(np.sort(sensitivities), np.sort(rows), rtol=5e-5)
 
 
 def test_nobody_was_measured_behind_a_mask() -> None:

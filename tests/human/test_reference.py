@@ -235,11 +235,11 @@ def test_foleys_masks_of_other_orientations(oracle_data: Path) -> None:
     ) as file:
         rows = list(csv.DictReader(file))
     for row in rows:
-        found = people.sensitivity(
+        masked_sensitivity = people.sensitivity(
             mask_orientation=float(row["mask_orientation_deg"]),
             mask_contrast=float(row["mask_contrast"]),
         )
-        assert found == 1 / float(row["threshold_contrast"])
+        assert masked_sensitivity == 1 / float(row["threshold_contrast"])
     levels, sensitivity = people.within(
         {"mask_contrast": np.array([0.01, 0.5])}, {"mask_orientation": 90.0}
     )
@@ -357,13 +357,13 @@ def test_the_average_does_not_depend_on_the_order_of_rows(
     rows = [f"4,{value!r},p{i}" for i, value in enumerate(thresholds)]
     shuffled = [rows[i] for i in order if i < len(rows)]
     with tempfile.TemporaryDirectory() as folder:
-        one = data(Path(folder), "frequency,contrast,observer", *rows).sensitivity(
+        first = data(Path(folder), "frequency,contrast,observer", *rows).sensitivity(
             frequency=4
         )
         other = data(
             Path(folder), "frequency,contrast,observer", *shuffled
         ).sensitivity(frequency=4)
-    assert one == other == pytest.approx(math.exp(-np.mean(np.log(thresholds))))
+    assert first == other == pytest.approx(math.exp(-np.mean(np.log(thresholds))))
 
 
 @pytest.mark.parametrize(
@@ -443,13 +443,13 @@ def test_no_table_and_no_text(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------
 
 
-def own(folder: Path, *lines: str, **entry: Any) -> Any:
+def load_own(folder: Path, *lines: str, **entry: Any) -> Any:
     write(folder, "my_csf.py", *lines)
     return load_reference({"model": "my_csf.py:csf", **entry}, folder)
 
 
 def test_an_own_function_gets_what_it_takes(tmp_path: Path) -> None:
-    people = own(
+    people = load_own(
         tmp_path,
         "import numpy as np",
         "def csf(frequency, phase, luminance=50, gain=100):",
@@ -459,10 +459,12 @@ def test_an_own_function_gets_what_it_takes(tmp_path: Path) -> None:
         people.inputs == ("frequency", "phase", "luminance", "gain")
         and len(people.digest) == 64
     )
-    asked = human_inputs(GABOR | {"frequency": FREQUENCY, "phase": 90.0})
-    np.testing.assert_array_equal(people.sensitivity(**asked), 100 / FREQUENCY + 90)
+    conditions = human_inputs(GABOR | {"frequency": FREQUENCY, "phase": 90.0})
+    np.testing.assert_array_equal(
+        people.sensitivity(**conditions), 100 / FREQUENCY + 90
+    )
     fixed = load_reference({"model": "my_csf.py:csf", "gain": 7}, tmp_path)
-    np.testing.assert_array_equal(fixed.sensitivity(**asked), 7 / FREQUENCY + 90)
+    np.testing.assert_array_equal(fixed.sensitivity(**conditions), 7 / FREQUENCY + 90)
     with pytest.raises(InputError, match="does not tell the human model its phase"):
         people.sensitivity(**human_inputs(GABOR))
 
@@ -477,7 +479,7 @@ def test_an_own_function_may_use_a_dataclass_and_ignore_the_levels(
         "class Eye:",
         "    gain: float = 3",
     )
-    people = own(tmp_path, *lines, "def csf(luminance):", "    return Eye().gain")
+    people = load_own(tmp_path, *lines, "def csf(luminance):", "    return Eye().gain")
     np.testing.assert_array_equal(
         people.sensitivity(**human_inputs(GABOR | {"frequency": FREQUENCY})), [3, 3, 3]
     )
@@ -544,7 +546,7 @@ def test_a_bad_function_is_one_sentence(
     tmp_path: Path, lines: list[str], message: str
 ) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        own(tmp_path, *lines).sensitivity(frequency=FREQUENCY)
+        load_own(tmp_path, *lines).sensitivity(frequency=FREQUENCY)
     assert "\n" not in str(caught.value)
 
 
@@ -561,14 +563,14 @@ def test_no_file_and_no_function_named(tmp_path: Path) -> None:
 
 def test_each_difference_is_a_line() -> None:
     people = load_reference({"data": "foley1994"}, Path())
-    same = {
+    conditions = {
         "frequency": 2.0,
         "luminance": 32.0,
         "radius": 0.5,
         "direction": "achromatic",
         "mask": "grating",
     }
-    assert mismatches(people, same | {"contrast": 0.1, "phase": 90}) == []
+    assert mismatches(people, conditions | {"contrast": 0.1, "phase": 90}) == []
     assert mismatches(people, {"frequency": 2.01, "luminance": 31.8}) == []
     assert mismatches(
         people,
@@ -579,7 +581,7 @@ def test_each_difference_is_a_line() -> None:
         "foley1994: people were measured at radius 0.5 deg, the stimulus has 1 deg",
         "foley1994: people were measured at direction achromatic, the stimulus has red_green",
     ]
-    assert mismatches(people, same | {"frequency": np.array([1.0, 2.0])}) == [
+    assert mismatches(people, conditions | {"frequency": np.array([1.0, 2.0])}) == [
         "foley1994: people were measured at frequency 2 cpd, the stimulus has 1 to 2 cpd"
     ]
 
@@ -626,8 +628,8 @@ def test_beyond_a_models_range_is_said() -> None:
 @given(st.floats(0.1, 30), st.floats(-0.02, 0.02))
 def test_numbers_differ_from_a_percent_on(frequency: float, by: float) -> None:
     people = DataReference("mine", {}, np.array([]), {"frequency": frequency})
-    told = mismatches(people, {"frequency": frequency * (1 + by)})
-    assert bool(told) == (abs(by) > 0.01) or abs(abs(by) - 0.01) < 1e-9
+    differences = mismatches(people, {"frequency": frequency * (1 + by)})
+    assert bool(differences) == (abs(by) > 0.01) or abs(abs(by) - 0.01) < 1e-9
 
 
 def test_an_unknown_name_lists_the_known() -> None:
@@ -640,9 +642,11 @@ def test_people_of_the_catalogue_have_a_name_to_read() -> None:
         tomllib.loads(path.read_text(encoding="utf-8"))
         for path in catalogue_folder("experiments").glob("*.toml")
     ]
-    named = {
-        each["human"].get("model") or each["human"]["data"]
-        for each in pages
-        if "human" in each
+    models = {
+        page["human"].get("model") or page["human"]["data"]
+        for page in pages
+        if "human" in page
     }
-    assert len(named) > 10 and not [name for name in named if human_label(name) == name]
+    assert len(models) > 10 and not [
+        name for name in models if human_label(name) == name
+    ]

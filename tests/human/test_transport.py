@@ -50,9 +50,12 @@ def test_data_sets_agree_after_transport_as_far_as_the_oracle_says(
             ).dropna()
             assert len(apart) == pair["n_x"]
             for when, values in apart.items():
-                told = (values.mean(), rms(values), values.std(ddof=0))
-                wanted = [pair[f"{what}_{when}"] for what in ("mean", "rms", "shape")]
-                assert told == pytest.approx(wanted, abs=EXACT), (name, pair)
+                statistics = (values.mean(), rms(values), values.std(ddof=0))
+                published = [
+                    pair[f"{statistic}_{when}"]
+                    for statistic in ("mean", "rms", "shape")
+                ]
+                assert statistics == pytest.approx(published, abs=EXACT), (name, pair)
 
 
 #: How far two conditions of one person may be apart, as a factor.
@@ -63,12 +66,12 @@ def test_transport_holds_within_a_person(folder: Path) -> None:
     rows = observers()
     rows = rows[(rows["temporal_frequency"] == 0) & (rows["eccentricity"] == 0)]
     rows = rows[(rows["stimulus"] != "disk") & (rows["frequency"] > 0)]
-    asked = {
+    colours = {
         "background": rows[["L", "M", "S"]].to_numpy(),
         "direction": rows[["dL", "dM", "dS"]].to_numpy(),
     }
     castle = castle_csf(
-        rows["frequency"].to_numpy(), area=rows["area"].to_numpy(), **asked
+        rows["frequency"].to_numpy(), area=rows["area"].to_numpy(), **colours
     )
     rows = rows.assign(
         luminance=rows["L"] + rows["M"],
@@ -84,28 +87,31 @@ def test_transport_holds_within_a_person(folder: Path) -> None:
     expected = pd.read_csv(folder / "transport_within_person.csv")
     assert set(expected["change"]) == set(REACH)
     for name, bins in expected.groupby("change"):
-        found = []
-        for _, one in means.groupby(
-            [*person, *(each for each in REACH if each != name)]
+        pairs = []
+        for _, group in means.groupby(
+            [*person, *(column for column in REACH if column != name)]
         ):
-            x, values = one[name].to_numpy(), one[["measured", "predicted"]].to_numpy()
+            x, values = (
+                group[name].to_numpy(),
+                group[["measured", "predicted"]].to_numpy(),
+            )
             i, j = np.triu_indices(len(x), 1)
             near = np.abs(np.log(x[i] / x[j])) <= math.log(REACH[str(name)]) + 1e-9
-            found.append((values[i] - values[j])[near])
-        measured, predicted = np.concatenate(found).T
+            pairs.append((values[i] - values[j])[near])
+        measured, predicted = np.concatenate(pairs).T
         for row in bins.to_dict("records"):
             low, high = (
                 float(end) for end in row["abs_log10_ratio"].strip("(]").split(",")
             )
-            here = (np.abs(predicted) > low) & (np.abs(predicted) <= high)
-            left = (measured - predicted)[here]
-            assert here.sum() == row["pairs"]
-            told = (
-                rms(measured[here]),
-                rms(left),
-                (left * np.sign(predicted[here])).mean(),
+            in_range = (np.abs(predicted) > low) & (np.abs(predicted) <= high)
+            residuals = (measured - predicted)[in_range]
+            assert in_range.sum() == row["pairs"]
+            statistics = (
+                rms(measured[in_range]),
+                rms(residuals),
+                (residuals * np.sign(predicted[in_range])).mean(),
             )
-            assert told == pytest.approx(
+            assert statistics == pytest.approx(
                 (row["rms_measured"], row["rms_after"], row["bias"]), abs=EXACT
             ), row
 
@@ -120,16 +126,19 @@ def test_limits_of_people_are_those_of_the_oracle(folder: Path) -> None:
     for row in expected.to_dict("records"):
         ppd = 2 * groups.get_group((row["colour"], row["eccentricity"]))
         log_ppd = np.log10(ppd)
-        others = (log_ppd.sum() - log_ppd) / (len(ppd) - 1)
-        told = {
+        rest_mean = (log_ppd.sum() - log_ppd) / (len(ppd) - 1)
+        statistics = {
             "n": len(ppd),
             "median": ppd.median(),
             "mean": ppd.mean(),
             "minimum": ppd.min(),
             "maximum": ppd.max(),
         }
-        told |= {"sd_log10": log_ppd.std(), "ceiling_rmse_log10": rms(log_ppd - others)}
-        for name, value in told.items():
+        statistics |= {
+            "sd_log10": log_ppd.std(),
+            "ceiling_rmse_log10": rms(log_ppd - rest_mean),
+        }
+        for name, value in statistics.items():
             assert value == pytest.approx(row[name], rel=5e-5, abs=1e-4), (
                 row["colour"],
                 row["eccentricity"],
@@ -138,8 +147,8 @@ def test_limits_of_people_are_those_of_the_oracle(folder: Path) -> None:
 
 
 def test_flicker_is_that_of_the_oracle(folder: Path) -> None:
-    expected, found = pd.read_csv(folder / "flicker.csv"), flicker_thresholds()
-    assert len(expected) == len(found) == 532
+    expected, thresholds = pd.read_csv(folder / "flicker.csv"), flicker_thresholds()
+    assert len(expected) == len(thresholds) == 532
     order = [
         "dataset",
         "temporal_frequency",
@@ -151,7 +160,9 @@ def test_flicker_is_that_of_the_oracle(folder: Path) -> None:
     expected = expected.assign(
         radius=expected["radius"].replace(99999, np.inf)
     ).sort_values(order)
-    found = found.sort_values(order)
-    assert expected["dataset"].tolist() == found["dataset"].tolist()
+    thresholds = thresholds.sort_values(order)
+    assert expected["dataset"].tolist() == thresholds["dataset"].tolist()
     for name in (*order[1:], "frequency"):
-        np.testing.assert_allclose(found[name], expected[name], rtol=1e-4, err_msg=name)
+        np.testing.assert_allclose(
+            thresholds[name], expected[name], rtol=1e-4, err_msg=name
+        )

@@ -28,26 +28,26 @@ def measured(rho: float, models: int, seed: int) -> tuple[np.ndarray, np.ndarray
     """Log sensitivities, and shares of right answers to 2,000 items a band whose logits correlate
     with them by rho."""
     rng = np.random.default_rng(seed)
-    own, other = rng.normal(size=(2, models, len(BANDS)))
-    logit = 0.5 * (rho * own + np.sqrt(1 - rho**2) * other)
-    return 1.8 + 0.3 * own, rng.binomial(2000, 1 / (1 + np.exp(-logit))) / 2000
+    scatter, other = rng.normal(size=(2, models, len(BANDS)))
+    logit = 0.5 * (rho * scatter + np.sqrt(1 - rho**2) * other)
+    return 1.8 + 0.3 * scatter, rng.binomial(2000, 1 / (1 + np.exp(-logit))) / 2000
 
 
 @pytest.mark.parametrize("rho", [0.9, 0.0])
 def test_finds_the_correlation_it_was_given_within_its_interval(rho: float) -> None:
     names = [f"m{i}" for i in range(12)]
-    held, surprising, runs = 0, 0, 12
+    covered, surprising, runs = 0, 0, 12
     for seed in range(runs):
-        found = csf_robustness(
+        robustness = csf_robustness(
             names, BANDS, *measured(rho, 12, seed), resamples=200, seed=seed
         )
-        links = {link.over: link for link in found.links}
+        links = {link.over: link for link in robustness.links}
         for over in ("all", "models", "bands"):
             link = links[over]
-            held += link.low <= rho <= link.high
+            covered += link.low <= rho <= link.high
             surprising += link.p < 0.05
     # 95 % intervals hold the truth in about 34 of 36; without a link p is below 0.05 in about 2.
-    assert held >= 30
+    assert covered >= 30
     assert surprising == 3 * runs if rho else surprising <= 6
 
 
@@ -56,13 +56,13 @@ def test_what_bands_share_is_not_taken_for_the_models_own() -> None:
     shape = np.array([2.0, 2.3, 2.2, 1.9, 1.4])
     log_s = shape + rng.normal(0, 0.1, (10, 5))
     accuracy = 0.3 + 0.2 * shape + rng.normal(0, 0.02, (10, 5))
-    found = {
+    links = {
         link.over: link
         for link in csf_robustness([*map(str, range(10))], BANDS, log_s, accuracy).links
     }
-    assert found["all"].r > 0.9 and abs(found["models"].r) < 0.35
-    assert found["models"].low < 0 < found["models"].high and found["models"].p > 0.05
-    assert found["bands"].p < 0.03
+    assert links["all"].r > 0.9 and abs(links["models"].r) < 0.35
+    assert links["models"].low < 0 < links["models"].high and links["models"].p > 0.05
+    assert links["bands"].p < 0.03
 
 
 def test_bands_add_up_to_the_image() -> None:
@@ -79,8 +79,8 @@ def test_bands_add_up_to_the_image() -> None:
         grating = np.broadcast_to(
             (128 + 100 * np.sin(2 * np.pi * frequency * x))[None, :, None], (64, 64, 3)
         )
-        kept = octave_band(grating.round().astype(np.uint8), 4, 32)
-        assert np.abs(kept - (128 + gain * (grating - 128))).max() <= 1.5
+        band = octave_band(grating.round().astype(np.uint8), 4, 32)
+        assert np.abs(band - (128 + gain * (grating - 128))).max() <= 1.5
 
 
 def write_small_set(folder: Path, count: int) -> None:
@@ -144,9 +144,11 @@ def test_one_command_from_results_to_correlation_and_figure(
         )
         files.append(tmp_path / f"csf_{i}.nc")
         curve.to_netcdf(files[-1], engine="scipy")
-        own = shift if true else rng.normal(0, 0.25, len(FREQUENCIES))
+        sensitivity_shift = shift if true else rng.normal(0, 0.25, len(FREQUENCIES))
         sight = {
-            band: float(np.clip(0.5 + own[FREQUENCIES.index(band)], 0.02, 0.98))
+            band: float(
+                np.clip(0.5 + sensitivity_shift[FREQUENCIES.index(band)], 0.02, 0.98)
+            )
             for band in (2.0, 4.0, 8.0)
         }
         observer = Seeing(f"model-{i}", sight)
@@ -164,8 +166,8 @@ def test_one_command_from_results_to_correlation_and_figure(
         "--json",
     ]
     assert main(command) == 0
-    found = json.loads(capsys.readouterr().out)
-    link = next(each for each in found["links"] if each["over"] == "models")
+    printed = json.loads(capsys.readouterr().out)
+    link = next(entry for entry in printed["links"] if entry["over"] == "models")
     assert (link["r"] > 0.5) == true and link["low"] <= link["r"] <= link["high"]
     assert (tmp_path / "out" / "csf_robustness.png").stat().st_size > 5000
     with pytest.raises(

@@ -37,44 +37,47 @@ def table(seed: int, shift: float = 0.0) -> pd.DataFrame:
 
 
 def test_a_paired_interval_is_narrower_than_two() -> None:
-    one, rng = table(1), np.random.default_rng(2)
-    other = one.assign(
+    first, rng = table(1), np.random.default_rng(2)
+    other = first.assign(
         absolute=np.clip(
-            one["absolute"] - 0.05 + 0.02 * rng.standard_normal(len(one)), 0, 1
+            first["absolute"] - 0.05 + 0.02 * rng.standard_normal(len(first)), 0, 1
         )
     )
-    found = paired_difference(one, other.sample(frac=1, random_state=0))
-    overall = found[
-        (found["measure"] == "absolute") & (found["breakdown"] == "overall")
+    differences = paired_difference(first, other.sample(frac=1, random_state=0))
+    overall = differences[
+        (differences["measure"] == "absolute") & (differences["breakdown"] == "overall")
     ].iloc[0]
     assert overall["difference"] == pytest.approx(
-        one["absolute"].mean() - other["absolute"].mean()
+        first["absolute"].mean() - other["absolute"].mean()
     )
     assert overall["low"] < overall["difference"] < overall["high"]
     assert overall["clear"]
     assert overall["high"] - overall["low"] < 0.01
-    same = paired_difference(one, one)
-    assert (same["difference"] == 0).all()
-    assert not same["clear"].any()
+    self_differences = paired_difference(first, first)
+    assert (self_differences["difference"] == 0).all()
+    assert not self_differences["clear"].any()
     with pytest.raises(InputError, match="different items"):
-        paired_difference(one, one.iloc[1:])
+        paired_difference(first, first.iloc[1:])
 
 
 def test_items_without_a_score_are_left_out_of_both() -> None:
-    one, other = table(1), table(2)
+    first, other = table(1), table(2)
     other.loc[:9, "absolute"] = np.nan
-    found = paired_difference(one, other)
-    assert found[found["breakdown"] == "overall"]["n"].tolist() == [188, 198]
-    assert np.isfinite(found["difference"]).all()
+    differences = paired_difference(first, other)
+    assert differences[differences["breakdown"] == "overall"]["n"].tolist() == [
+        188,
+        198,
+    ]
+    assert np.isfinite(differences["difference"]).all()
 
 
 def test_one_task_stands_beside_its_printed_cells_only() -> None:
     items = table(1)
-    found = rbench_table(
+    text = rbench_table(
         {"LLaVA1.5": rbench_metrics(items[items["task"] == "MCQ"])}, "markdown"
     )
     (printed, _) = [
-        line.split("|")[2:-1] for line in found.splitlines() if "as printed" in line
+        line.split("|")[2:-1] for line in text.splitlines() if "as printed" in line
     ]
     assert [cell.strip() == "-" for cell in printed] == [False] + [True] * 9
 
@@ -87,9 +90,9 @@ def test_a_table_across_models_has_every_part_and_refuses_gaps() -> None:
     assert steps.shape == (3, 7)
     assert steps.loc["m1", "EP"] == row["value"]
     assert across(metrics, "dimension").shape == (3, 33)
-    few = rbench_metrics(table(3).iloc[:5])
+    metrics_of_five = rbench_metrics(table(3).iloc[:5])
     with pytest.raises(InputError, match="not all models have absolute scores"):
-        across(metrics | {"few": few}, "dimension")
+        across(metrics | {"few": metrics_of_five}, "dimension")
     with pytest.raises(UnknownNameError, match="did you mean 'step'"):
         across(metrics, "steps")
 

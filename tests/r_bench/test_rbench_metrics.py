@@ -42,11 +42,10 @@ def released(folder: Path) -> dict[str, pd.DataFrame]:
     has."""
     items = read_items(folder / "Ref_Release.csv")
     answers = {
-        which: read_answers(folder / f"llava15_{which}.csv") for which in ("dis", "ref")
+        kind: read_answers(folder / f"llava15_{kind}.csv") for kind in ("dis", "ref")
     }
     judged = {
-        which: read_judgements(folder / f"Result_{which}_llava15.csv")
-        for which in KINDS
+        kind: read_judgements(folder / f"Result_{kind}_llava15.csv") for kind in KINDS
     }
     return {
         rule: score_items(items, answers=answers, judged=judged, mcq_rule=rule)
@@ -58,27 +57,27 @@ def test_every_expected_value_of_the_released_answers(
     oracle_data: Path, released: dict[str, pd.DataFrame]
 ) -> None:
     rules = {"judge_only": "judge", "letter_or_judge": "published"}
-    found = {rule: rbench_metrics(table) for rule, table in released.items()}
+    metrics_by_rule = {rule: rbench_metrics(table) for rule, table in released.items()}
     with (oracle_data / "r_bench" / "rbench_expected_metrics.csv").open(
         encoding="utf-8"
     ) as file:
         expected = list(csv.DictReader(file))
     for row in expected:
-        metrics = found[rules[row["mcq_rule"]]]
+        metrics = metrics_by_rule[rules[row["mcq_rule"]]]
         name = {"cell": f"{row['task']}-{row['strength']}"}.get(
             row["breakdown"], row["name"]
         )
-        one = metrics[
+        rows = metrics[
             (metrics["measure"] == row["measure"])
             & (metrics["breakdown"] == row["breakdown"])
         ]
-        one = one[one["name"] == name]
-        assert len(one) == 1, row
-        assert one["value"].iloc[0] == pytest.approx(float(row["value"]), abs=5.1e-7), (
-            row
-        )
-        assert one["n"].iloc[0] == int(row["n"]), row
-        assert one["half_width"].iloc[0] == pytest.approx(
+        rows = rows[rows["name"] == name]
+        assert len(rows) == 1, row
+        assert rows["value"].iloc[0] == pytest.approx(
+            float(row["value"]), abs=5.1e-7
+        ), row
+        assert rows["n"].iloc[0] == int(row["n"]), row
+        assert rows["half_width"].iloc[0] == pytest.approx(
             float(row["ci90_half_width_normal"]), abs=1e-5
         ), row
     assert len(expected) == 52
@@ -87,9 +86,9 @@ def test_every_expected_value_of_the_released_answers(
 def test_all_18_printed_cells_and_both_overall_values(
     released: dict[str, pd.DataFrame],
 ) -> None:
-    beside = beside_published(rbench_metrics(released["published"]), "LLaVA1.5")
-    assert len(beside) == 20
-    assert beside["agrees"].all()
+    comparison = beside_published(rbench_metrics(released["published"]), "LLaVA1.5")
+    assert len(comparison) == 20
+    assert comparison["agrees"].all()
     judge = beside_published(rbench_metrics(released["judge"]), "LLaVA1.5")
     assert set(judge[~judge["agrees"]]["name"]) == {
         "MCQ-low",
@@ -111,8 +110,8 @@ def test_first_character_counts_and_not_the_letter(
 def test_from_raw_files_to_the_table_in_one_command(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = [f"{which}={folder}/llava15_{which}.csv" for which in ("dis", "ref")]
-    files += [f"judged_{which}={folder}/Result_{which}_llava15.csv" for which in KINDS]
+    files = [f"{kind}={folder}/llava15_{kind}.csv" for kind in ("dis", "ref")]
+    files += [f"judged_{kind}={folder}/Result_{kind}_llava15.csv" for kind in KINDS]
     command = [
         "r-bench",
         "score",
@@ -214,18 +213,18 @@ def test_each_rule_reads_choices_as_it_says() -> None:
         "ref": series(items, [1.0, 1.0, 1.0, 1.0]),
     }
     judged["com"] = series(items, [1.0, 0.0, 1.0, 1.0])
-    found = {
+    scores = {
         rule: score_items(
             items, answers={"dis": dis, "ref": ref}, judged=judged, mcq_rule=rule
         )
         for rule in ("published", "judge", "letter", "letter_then_judge")
     }
-    assert found["published"]["absolute"].tolist() == [1, 1, 1, 1]
-    assert found["judge"]["absolute"].tolist() == [0, 0, 1, 1]
-    assert found["letter"]["absolute"].tolist() == [1, 1, 0, 0]
-    assert found["letter_then_judge"]["absolute"].tolist() == [1, 0, 1, 0]
-    assert found["letter_then_judge"]["relative"].tolist() == [1, 0, 1, 0]
-    assert found["judge"]["relative"].tolist() == [1, 0, 1, 1]
+    assert scores["published"]["absolute"].tolist() == [1, 1, 1, 1]
+    assert scores["judge"]["absolute"].tolist() == [0, 0, 1, 1]
+    assert scores["letter"]["absolute"].tolist() == [1, 1, 0, 0]
+    assert scores["letter_then_judge"]["absolute"].tolist() == [1, 0, 1, 0]
+    assert scores["letter_then_judge"]["relative"].tolist() == [1, 0, 1, 0]
+    assert scores["judge"]["relative"].tolist() == [1, 0, 1, 1]
 
 
 @settings(max_examples=20)

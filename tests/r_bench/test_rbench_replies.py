@@ -1,4 +1,4 @@
-"""What R-Bench takes for an answer: verdicts of its judge, and letters."""
+"""R-Bench reads answers: verdicts of its judge, and letters."""
 
 from __future__ import annotations
 

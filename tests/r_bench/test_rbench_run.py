@@ -57,7 +57,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def built(example: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("built") / "set"
     with ThreadPoolExecutor(2) as executor:
-        done = build_set(
+        build = build_set(
             *example,
             folder,
             items_per_cell=1,
@@ -65,7 +65,7 @@ def built(example: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) 
             executor=executor,
             progress=False,
         )
-    assert (done.items, done.skipped) == (99, ())
+    assert (build.items, build.skipped) == (99, ())
     return folder
 
 
@@ -99,7 +99,7 @@ def run(
     return read_run(run_page(page, observer, store, judge=judge))
 
 
-def says(function: Any, name: str = "judge") -> Judge:
+def judge_by(function: Any, name: str = "judge") -> Judge:
     return Judge(
         pp.observer(lambda images, prompt, system: function(prompt), name=name)
     )
@@ -119,7 +119,7 @@ def test_a_set_is_balanced_and_names_what_it_holds(built: Path) -> None:
     manifest = json.loads((built / "manifest.json").read_text(encoding="utf-8"))
     assert len(manifest["corrupted"]) == 99
     assert manifest["seed"] == 0
-    # Of a grey photograph nothing is left to take where colours are changed.
+    # A grey photograph has no colours to change.
     assert all("camera" in name for name in manifest["unchanged"])
     with Image.open(built / "contact_sheet.png") as sheet:
         assert sheet.width > 200
@@ -199,7 +199,7 @@ def test_unfit_references_end_it_or_are_counted(
     Image.fromarray(
         np.random.default_rng(0).integers(40, 200, (230, 240, 3), np.uint8)
     ).save(photographs / "motorcycle_left.png")
-    done = build_set(
+    build = build_set(
         photographs,
         example[1],
         tmp_path / "few",
@@ -207,7 +207,7 @@ def test_unfit_references_end_it_or_are_counted(
         skip=True,
         progress=False,
     )
-    assert len(done.skipped) == 5
+    assert len(build.skipped) == 5
     with pytest.raises(InputError, match="is not empty"):
         build_set(photographs, example[1], tmp_path / "few", skip=True, progress=False)
 
@@ -291,20 +291,20 @@ def test_a_sheet_is_written_whole_or_not_at_all(
 
 
 def test_a_run_counts_what_no_judge_reads(built: Path) -> None:
-    found = run(built, OBSERVER)
-    assert found.facts["unscored"]["absolute"]["VQA"] == 33
-    choices = found.table[found.table["task"] == "MCQ"]
+    bench_run = run(built, OBSERVER)
+    assert bench_run.facts["unscored"]["absolute"]["VQA"] == 33
+    choices = bench_run.table[bench_run.table["task"] == "MCQ"]
     letters = choices["answer_dis"] == "B"
     assert 0 < letters.sum() < 33
     assert choices["absolute"].notna().tolist() == letters.tolist()
     assert (choices["absolute"][letters] == (choices["key"][letters] == "B")).all()
-    overall = found.metrics[
-        (found.metrics["breakdown"] == "overall")
-        & (found.metrics["measure"] == "absolute")
+    overall = bench_run.metrics[
+        (bench_run.metrics["breakdown"] == "overall")
+        & (bench_run.metrics["measure"] == "absolute")
     ].iloc[0]
     assert overall["n"] == letters.sum()
     assert overall["unscored"] == 99 - letters.sum()
-    assert any("No judge" in remark for remark in remarks(found.facts))
+    assert any("No judge" in remark for remark in remarks(bench_run.facts))
 
 
 def test_two_observers_are_compared_by_reference_image(built: Path) -> None:
@@ -338,14 +338,14 @@ def test_more_confidence_widens_the_intervals(built: Path) -> None:
 
 
 def test_failed_verdicts_are_counted_and_in_no_mean(built: Path) -> None:
-    found = run(built, OBSERVER, judge=says(judge_of))
-    short = found.table[found.table["task"] == "VQA"]
+    bench_run = run(built, OBSERVER, judge=judge_by(judge_of))
+    short = bench_run.table[bench_run.table["task"] == "VQA"]
     bright = short["answer_dis"] == "something bright"
     assert short.loc[bright, "absolute"].isna().all()
     assert (short.loc[~bright, "absolute"] == 0.5).all()
-    assert found.facts["unscored"]["absolute"]["VQA"] == bright.sum()
-    assert found.facts["verdicts"]["without_verdict"] > 0
-    assert any("without a verdict" in remark for remark in remarks(found.facts))
+    assert bench_run.facts["unscored"]["absolute"]["VQA"] == bright.sum()
+    assert bench_run.facts["verdicts"]["without_verdict"] > 0
+    assert any("without a verdict" in remark for remark in remarks(bench_run.facts))
 
 
 def test_a_score_tells_what_it_would_be_by_other_rules_and_under_a_judge(
@@ -355,8 +355,11 @@ def test_a_score_tells_what_it_would_be_by_other_rules_and_under_a_judge(
         write_page(tmp_path / "readings.toml", "r_bench", built),
         tmp_path / "runs.sqlite",
     )
-    result = run_page(page, OBSERVER, store, judge=says(lambda prompt: "1"))
-    letters, twos = says(lambda prompt: "1" if "option" in prompt else "2", "twos"), []
+    result = run_page(page, OBSERVER, store, judge=judge_by(lambda prompt: "1"))
+    letters, twos = (
+        judge_by(lambda prompt: "1" if "option" in prompt else "2", "twos"),
+        [],
+    )
     judged = judge_replies(result, letters, store=store, progress=False)
     rows = {
         row.label: row.cells
@@ -376,10 +379,11 @@ def test_a_score_tells_what_it_would_be_by_other_rules_and_under_a_judge(
     # This judge calls all of them right.
     assert float(rows["judge twos"]["absolute"]) == 1.0
     assert rows["judge twos"]["differs"] == percent((table["absolute"] != 1).mean(), 2)
-    told = {
-        each["reader"]: each["score"] for each in pp.score(judged).to_dict()["readings"]
+    score_by_reader = {
+        reading["reader"]: reading["score"]
+        for reading in pp.score(judged).to_dict()["readings"]
     }
-    assert told["judge twos"]["absolute"] == 1.0
+    assert score_by_reader["judge twos"]["absolute"] == 1.0
     # Verdicts are in the store: a few are compared with new ones, and nothing is changed.
     counting = Judge(
         pp.observer(
@@ -389,26 +393,28 @@ def test_a_score_tells_what_it_would_be_by_other_rules_and_under_a_judge(
             name="twos",
         )
     )
-    again = judge_replies(result, counting, store=store, progress=False)
-    assert len(twos) <= 8 and again["judge_reading_absolute"].equals(
+    judged_twice = judge_replies(result, counting, store=store, progress=False)
+    assert len(twos) <= 8 and judged_twice["judge_reading_absolute"].equals(
         judged["judge_reading_absolute"]
     )
-    assert pp.score(again).rows()[0] == pp.score(result).rows()[0]
+    assert pp.score(judged_twice).rows()[0] == pp.score(result).rows()[0]
 
 
 def test_captions_are_judged_once_a_reference_and_all_else_as_often_as_said(
     built: Path,
 ) -> None:
-    asked: list[str] = []
+    prompts: list[str] = []
 
     def reply(images: list[Any], prompt: str, system: str, decoding: Any) -> str:
-        asked.append(prompt)
+        prompts.append(prompt)
         return "2" if "Reply with one digit and nothing else: 2" in prompt else "1"
 
     judge = Judge(pp.observer(reply, name="counting"), repeats=5, temperature=0.7)
-    found = run(built, OBSERVER, judge=judge, mcq_rule="published")
-    assert (found.table["absolute"] == 1).all()
-    per = found.verdicts.assign(n=[len(read) for read in found.verdicts["read"]])
+    bench_run = run(built, OBSERVER, judge=judge, mcq_rule="published")
+    assert (bench_run.table["absolute"] == 1).all()
+    per = bench_run.verdicts.assign(
+        n=[len(verdicts) for verdicts in bench_run.verdicts["read"]]
+    )
     assert set(per.loc[per["caption"] >= 0, "n"]) == {1}
     assert set(per.loc[per["caption"] < 0, "n"]) == {5}
     assert len(per[per["caption"] >= 0]) == 2 * 33 * 3
@@ -418,26 +424,26 @@ def test_it_goes_on_from_the_store_and_judges_nothing_twice(
     built: Path, tmp_path: Path
 ) -> None:
     store = tmp_path / "runs.sqlite"
-    asked = []
+    prompts = []
 
     def counted(images: list[Any], prompt: str) -> str:
-        if len(asked) == 20:
+        if len(prompts) == 20:
             raise KeyboardInterrupt
-        asked.append(prompt)
+        prompts.append(prompt)
         return model(images, prompt)
 
     with pytest.raises(KeyboardInterrupt):
         run(built, pp.observer(counted, name="bright", bits=8), store=store)
-    first = run(built, OBSERVER, judge=says(judge_of), store=store)
-    asked.clear()
+    first = run(built, OBSERVER, judge=judge_by(judge_of), store=store)
+    prompts.clear()
     judged: list[str] = []
-    judge = says(lambda prompt: judged.append(prompt) or judge_of(prompt))
-    again = run(
+    judge = judge_by(lambda prompt: judged.append(prompt) or judge_of(prompt))
+    second = run(
         built, pp.observer(counted, name="bright", bits=8), judge=judge, store=store
     )
     # A few of each are asked again, to see whether they would answer alike.
-    assert len(asked) == len(judged) == 8
-    pd.testing.assert_frame_equal(first.table, again.table)
+    assert len(prompts) == len(judged) == 8
+    pd.testing.assert_frame_equal(first.table, second.table)
 
 
 def test_no_silent_fallback(built: Path, tmp_path: Path) -> None:
@@ -465,8 +471,8 @@ def test_bad_images_of_a_set_end_it_or_are_counted(built: Path, tmp_path: Path) 
     images = read_set(folder, skip=True)
     assert len(images.skipped) == 5
     assert len(images.items) == 94
-    found = run(folder, OBSERVER, skip_bad=True)
-    assert "5 items were left out" in " ".join(remarks(found.facts))
+    bench_run = run(folder, OBSERVER, skip_bad=True)
+    assert "5 items were left out" in " ".join(remarks(bench_run.facts))
 
 
 # -- end to end
@@ -525,15 +531,15 @@ def test_command_against_a_server(
         monkeypatch.setattr(
             "psyprobe.tasks.r_bench.figures.draw_figures", lambda *_, **__: []
         )
-        asked = sum(server.counts.values())
+        request_count = sum(server.counts.values())
         assert main(["run", asking, *observer, "--output", str(tmp_path)]) == 0
         capsys.readouterr()
         assert main([*command, "--json"]) == 0
         assert (
-            sum(server.counts.values()) - asked <= 5
+            sum(server.counts.values()) - request_count <= 5
         )  # what the observer probes; no question
-    told = json.loads(capsys.readouterr().out)
-    assert Path(told["report"]) == tmp_path / "report.html"
+    printed = json.loads(capsys.readouterr().out)
+    assert Path(printed["report"]) == tmp_path / "report.html"
     assert "the first &lt;script&gt;alert" in page
     assert "simulated" in page
     assert len(re.findall(r'src="data:image', page)) >= 9
@@ -547,17 +553,22 @@ def test_a_tiny_model_of_random_weights(built: Path, tmp_path: Path) -> None:
     from tests.observers.tiny_chat_models import llava
 
     observer = load_observer(f"transformers:{llava(tmp_path / 'model')}", device="cpu")
-    few = shutil.copytree(built, tmp_path / "few")
-    lines = (few / "items.csv").read_text(encoding="utf-8").splitlines(keepends=True)
-    (few / "items.csv").write_text(
+    small_set = shutil.copytree(built, tmp_path / "few")
+    lines = (
+        (small_set / "items.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    )
+    (small_set / "items.csv").write_text(
         "".join([lines[0], lines[1], lines[34]]), encoding="utf-8"
     )
-    found = run(
-        few, observer, judge=says(lambda prompt: "1"), store=tmp_path / "r.sqlite"
+    bench_run = run(
+        small_set,
+        observer,
+        judge=judge_by(lambda prompt: "1"),
+        store=tmp_path / "r.sqlite",
     )
-    assert found.facts["answers"]["questions"] == 4
-    assert "RANDOM WEIGHTS" in " ".join(remarks(found.facts))
-    write_run(found, tmp_path / "out")
+    assert bench_run.facts["answers"]["questions"] == 4
+    assert "RANDOM WEIGHTS" in " ".join(remarks(bench_run.facts))
+    write_run(bench_run, tmp_path / "out")
     facts = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
     assert facts["observer"]["random_weights"]
 
@@ -640,7 +651,9 @@ def test_vlmevalkit_predictions_are_scored_by_name(
         "letter",
     ]
     models = [
-        each for name in ("perfect", "again") for each in ("--model", name, *files)
+        argument
+        for name in ("perfect", "again")
+        for argument in ("--model", name, *files)
     ]
     assert main([*command, *models, "--output", str(tmp_path / "out")]) == 0
     # All of 44 right: Wilson's interval of a share has a width.

@@ -44,12 +44,12 @@ def test_components_are_those_of_the_oracle(oracle_data: Path) -> None:
             .luminance
         )
         spectrum = amplitudes(light)
-        held = spectrum[spectrum > 1e-9 * spectrum.max()]
+        components = spectrum[spectrum > 1e-9 * spectrum.max()]
         expected = next(
             int(value) for key, value in row.items() if key.startswith("n_fft")
         )
-        assert held.size == expected, row
-        assert held.std() / held.mean() < 1e-12
+        assert components.size == expected, row
+        assert components.std() / components.mean() < 1e-12
     assert len(rows) == 24
 
 
@@ -176,6 +176,6 @@ def test_a_target_on_annulus_noise() -> None:
     target = Gabor(frequency=4, contrast=0.1, radius=0.4, **shared)
     for chromatic, space in ((False, "luminance"), (True, "lms")):
         mask = AnnulusNoise(frequency=8, contrast=0.1, chromatic=chromatic, **shared)
-        drawn = Sum(parts=(target, mask)).draw()
-        assert drawn.space == space
-        assert_calibrated(drawn)
+        stimulus = Sum(parts=(target, mask)).draw()
+        assert stimulus.space == space
+        assert_calibrated(stimulus)

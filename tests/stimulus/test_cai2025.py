@@ -47,14 +47,14 @@ def assert_reproduced(spec: Any, published: Any, pixel: Any) -> None:
     """`published` holds light and drive of the chosen pixels, of the stimulus ("test") and of its
     reference ("ref")."""
     display = Display(peak=400, extended=True)
-    for prefix, drawn in (("test", spec.draw()), ("ref", spec.reference().draw())):
+    for prefix, stimulus in (("test", spec.draw()), ("ref", spec.reference().draw())):
         light, drive = published[f"{prefix}_lum"], published[f"{prefix}_srgb"]
-        pixels = drawn.pixels[pixel]
+        pixels = stimulus.pixels[pixel]
         np.testing.assert_allclose(
             pixels, np.broadcast_to(light, pixels.shape), rtol=1e-6
         )
-        encoded = display.encode(drawn)[pixel]
-        encoded = encoded if drawn.space == "rgb" else encoded[..., 0]
+        encoded = display.encode(stimulus)[pixel]
+        encoded = encoded if stimulus.space == "rgb" else encoded[..., 0]
         np.testing.assert_allclose(
             encoded, np.broadcast_to(drive, encoded.shape), rtol=1e-6, atol=1e-7
         )
@@ -80,10 +80,10 @@ def test_all_published_stimuli_have_the_published_extremes_and_moments(
     manifest: list[dict[str, str]],
 ) -> None:
     for row in manifest:
-        drawn = specification(row).draw()
-        light = drawn.pixels
-        drive = Display(peak=400, extended=True).encode(drawn)
-        found = [light.min(), light.max(), light.mean(), light.std(), drive.mean()]
+        stimulus = specification(row).draw()
+        light = stimulus.pixels
+        drive = Display(peak=400, extended=True).encode(stimulus)
+        moments = [light.min(), light.max(), light.mean(), light.std(), drive.mean()]
         names = (
             "test_lum_min",
             "test_lum_max",
@@ -92,7 +92,10 @@ def test_all_published_stimuli_have_the_published_extremes_and_moments(
             "test_srgb_mean",
         )
         np.testing.assert_allclose(
-            found, [float(row[name]) for name in names], rtol=1e-6, err_msg=row["file"]
+            moments,
+            [float(row[name]) for name in names],
+            rtol=1e-6,
+            err_msg=row["file"],
         )
 
 
@@ -108,10 +111,10 @@ def test_published_kinds_broadcast() -> None:
     spec = specification_from_dict(
         {"kind": "cai2025_gabor", "frequency": [2.0, 4.0], "contrast": 0.1}
     )
-    one = specification_from_dict(
+    single = specification_from_dict(
         {"kind": "cai2025_gabor", "frequency": 4.0, "contrast": 0.1}
     )
-    np.testing.assert_array_equal(spec.draw().pixels[1], one.draw().pixels)
+    np.testing.assert_array_equal(spec.draw().pixels[1], single.draw().pixels)
 
 
 def test_unknown_axis_names_the_nearest() -> None:

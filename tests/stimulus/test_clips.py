@@ -51,40 +51,40 @@ def test_clips_equal_the_oracle(oracle_data: Path) -> None:
     )
     rows = list(csv.DictReader(text.splitlines()))
     assert len(rows) > 40
-    drawn = 0
+    clip_count = 0
     for row in rows:
         fps, frames, sigma = (
             float(row["frame_rate_hz"]),
             int(row["frames"]),
             float(row["sigma_t_s"] or 0),
         )
-        given = {"fps": fps, "frames": frames, "temporal_sigma": sigma}
-        asked, seen = (
+        parameters = {"fps": fps, "frames": frames, "temporal_sigma": sigma}
+        requested, visible = (
             float(row["temporal_frequency_hz"]),
             float(row["temporal_frequency_shown_hz"]),
         )
-        if asked >= fps / 2:
+        if requested >= fps / 2:
             with pytest.raises(
-                InputError, match=f"this would be seen as {seen:g} Hz; lower it"
+                InputError, match=f"this would be seen as {visible:g} Hz; lower it"
             ):
-                clip(row["kind"], temporal_frequency=asked, **given)
-            if row["kind"] == "flicker" or asked == fps / 2:
+                clip(row["kind"], temporal_frequency=requested, **parameters)
+            if row["kind"] == "flicker" or requested == fps / 2:
                 continue
             # The same frames at the frequency that is seen: times -1 of an even number, and moving
             # the other way.
-            given |= {"phase": 180.0 * (frames - 1)} | (
+            parameters |= {"phase": 180.0 * (frames - 1)} | (
                 {"orientation": 180.0} if row["kind"] == "drift" else {}
             )
-            asked = seen
-        spec = clip(row["kind"], temporal_frequency=asked, **given)
-        drawn += 1
+            requested = visible
+        spec = clip(row["kind"], temporal_frequency=requested, **parameters)
+        clip_count += 1
         for display, column in (
             (Display(), "rms_drive"),
             (Display(eotf="linear"), "rms_drive_linear"),
         ):
             test, reference = (
-                np.asarray(display.encode(each.draw(), dtype="float64"))[..., 0]
-                for each in pair(spec)
+                np.asarray(display.encode(single.draw(), dtype="float64"))[..., 0]
+                for single in pair(spec)
             )
             assert np.sqrt(np.mean((test - reference) ** 2)) == pytest.approx(
                 float(row[column]), rel=1e-12, abs=1e-15
@@ -92,7 +92,7 @@ def test_clips_equal_the_oracle(oracle_data: Path) -> None:
             if column == "rms_drive":
                 angle = float(angular_distance(test.ravel(), reference.ravel()))
                 assert angle == pytest.approx(float(row["s_ac"]), rel=1e-12, abs=1e-12)
-    assert drawn > 35
+    assert clip_count > 35
 
 
 def pair(spec: Specification) -> tuple[Specification, Specification]:
@@ -145,8 +145,8 @@ def test_drift_moves_along_its_direction() -> None:
         frames = spec.draw().pixels[:, 4] / 100 - 1
         x = (np.arange(240) - 119.5) / 60
         envelope = np.exp(-(x**2 + (0.5 / 60) ** 2) / (2 * (5 / 6) ** 2))
-        wanted = 0.4 * envelope * np.cos(2 * np.pi * (4 * sign * x - right))
-        np.testing.assert_allclose(frames[15 + 15], wanted, atol=1e-13)
+        expected = 0.4 * envelope * np.cos(2 * np.pi * (4 * sign * x - right))
+        np.testing.assert_allclose(frames[15 + 15], expected, atol=1e-13)
     assert times == 0.25
 
 
@@ -182,10 +182,10 @@ def test_a_wrong_course_fails_its_certificate(kind: str) -> None:
         ({"contrast": 0.4001}, "contrast"),
         ({"temporal_sigma": 0.2}, "temporal distortion"),
     ):
-        found = type(spec.draw())(
+        certificate = type(spec.draw())(
             spec.changed(**wrong).draw().pixels, "luminance", 60.0, spec
         ).measure()
-        assert failing in [row.quantity for row in found.failures], wrong
+        assert failing in [row.quantity for row in certificate.failures], wrong
     far = type(spec.draw())(
         spec.changed(temporal_frequency=14.0).draw().pixels, "luminance", 60.0, spec
     ).measure()
@@ -199,13 +199,13 @@ def test_a_wrong_course_fails_its_certificate(kind: str) -> None:
     st.integers(1, 33),
 )
 def test_frames_do_not_depend_on_the_chunk(
-    kind: str, temporal_frequency: float, together: int, frames: int
+    kind: str, temporal_frequency: float, chunk_length: int, frames: int
 ) -> None:
     spec = clip(kind, temporal_frequency=temporal_frequency, frames=frames, size=32)
-    whole = spec.draw()
-    assert whole.pixels.shape == (frames, 32, 32) == spec.extent
-    parts = np.concatenate([chunk.pixels for chunk in spec.chunks(together)])
-    np.testing.assert_array_equal(parts, whole.pixels)
+    stimulus = spec.draw()
+    assert stimulus.pixels.shape == (frames, 32, 32) == spec.extent
+    parts = np.concatenate([chunk.pixels for chunk in spec.chunks(chunk_length)])
+    np.testing.assert_array_equal(parts, stimulus.pixels)
 
 
 @given(st.floats(0.1, 29.0), st.floats(0.01, 0.4), st.floats(-180, 180))
@@ -218,16 +218,20 @@ def test_a_reversing_wave_is_two_that_drift(
         .draw()
         .pixels
     )
-    one, other = (
+    forward, other = (
         clip("drift", contrast=contrast / 2, orientation=turned, **shape).draw().pixels
         for turned in (orientation, orientation + 180)
     )
-    np.testing.assert_allclose(reversing - 100, (one - 100) + (other - 100), atol=1e-10)
+    np.testing.assert_allclose(
+        reversing - 100, (forward - 100) + (other - 100), atol=1e-10
+    )
 
 
 def test_flicker_of_the_whole_field_is_measured() -> None:
-    found = clip("flicker", temporal_frequency=6.0, radius=2.0).measure()
-    assert found.passed and found["contrast"].delivered == pytest.approx(0.4, rel=1e-12)
+    certificate = clip("flicker", temporal_frequency=6.0, radius=2.0).measure()
+    assert certificate.passed and certificate["contrast"].delivered == pytest.approx(
+        0.4, rel=1e-12
+    )
     assert clip("flicker", temporal_frequency=0.0, contrast=0.0).measure().passed
 
 
@@ -239,12 +243,12 @@ def test_a_batch_of_clips_is_drawn_as_each_alone() -> None:
         luminance=[50.0, 100.0],
     )
     assert spec.batch == (3, 2)
-    together = spec.draw().pixels
-    assert together.shape == (3, 2, 30, 64, 64)
-    for image, one in zip(
-        together.reshape(-1, 30, 64, 64), spec.singles(), strict=True
+    batch_frames = spec.draw().pixels
+    assert batch_frames.shape == (3, 2, 30, 64, 64)
+    for image, single in zip(
+        batch_frames.reshape(-1, 30, 64, 64), spec.singles(), strict=True
     ):
-        np.testing.assert_allclose(image, one.draw().pixels, rtol=1e-13)
+        np.testing.assert_allclose(image, single.draw().pixels, rtol=1e-13)
     assert spec.draw().measure().passed
 
 
@@ -278,16 +282,16 @@ def test_the_reference_is_a_uniform_clip_of_the_same_length() -> None:
 
 def test_what_makes_a_clip_is_in_its_digest() -> None:
     spec = clip("drift", temporal_frequency=5.0)
-    others = [
+    changed_specs = [
         spec.changed(fps=120.0),
         spec.changed(frames=31),
         spec.changed(temporal_sigma=0.1),
     ]
-    assert len({spec.digest, *(each.digest for each in others)}) == 4
+    assert len({spec.digest, *(changed.digest for changed in changed_specs)}) == 4
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("parameters", "message"),
     [
         (
             {"temporal_frequency": 30.0},
@@ -320,16 +324,16 @@ def test_what_makes_a_clip_is_in_its_digest() -> None:
     ],
 )
 def test_what_cannot_be_shown_is_one_sentence(
-    given: dict[str, Any], message: str
+    parameters: dict[str, Any], message: str
 ) -> None:
     for kind in KINDS:
-        with pytest.raises(InputError, match=message) as told:
-            clip(kind, **given)
-        assert len(str(told.value)) < 360 and "\n" not in str(told.value)
+        with pytest.raises(InputError, match=message) as raised:
+            clip(kind, **parameters)
+        assert len(str(raised.value)) < 360 and "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("parameters", "caution"),
     [
         ({"temporal_frequency": 4.0}, ""),
         (
@@ -344,18 +348,20 @@ def test_what_cannot_be_shown_is_one_sentence(
         ),
     ],
 )
-def test_cycles_that_are_cut_off_are_told(given: dict[str, Any], told: str) -> None:
+def test_cycles_that_are_cut_off_are_told(
+    parameters: dict[str, Any], caution: str
+) -> None:
     for kind in KINDS:
-        cautions = clip(kind, **given).cautions()
-        assert cautions == () if not told else told in cautions[0]
+        cautions = clip(kind, **parameters).cautions()
+        assert cautions == () if not caution else caution in cautions[0]
 
 
 def test_a_course_is_fitted_from_afar() -> None:
     times = (np.arange(60) - 29.5) / 60
     for moves in (False, True):
-        found = time_course(times, 0.02, 21.3, 0.4, 0.15, moves=moves)
+        fitted = time_course(times, 0.02, 21.3, 0.4, 0.15, moves=moves)
         fit = fit_time_course(
-            found, times, amplitude=0.1, frequency=6.0, sigma=0.2, moves=moves
+            fitted, times, amplitude=0.1, frequency=6.0, sigma=0.2, moves=moves
         )
         assert (fit.amplitude, fit.frequency, fit.phase, fit.sigma) == pytest.approx(
             (0.02, 21.3, np.degrees(0.4), 0.15), rel=1e-9

@@ -45,8 +45,8 @@ def correlation(frames: FloatArray, lag: int) -> FloatArray:
 def test_frames_repeat_at_the_step_of_the_signal(name: str) -> None:
     clip = Dots(coherence=0.6, algorithm=name, **VALUES)
     sets = ALGORITHMS[name].sets
-    found = correlation(np.asarray(clip.draw().luminance), sets)
-    row, column = np.unravel_index(found.argmax(), found.shape)
+    matches = correlation(np.asarray(clip.draw().luminance), sets)
+    row, column = np.unravel_index(matches.argmax(), matches.shape)
     assert column == pytest.approx(4 * sets, abs=1)
     assert 96 - row == pytest.approx(3 * sets, abs=1)
     certificate = clip.measure()
@@ -74,7 +74,7 @@ def test_a_lifetime_ends_as_many_dots_as_it_says() -> None:
 def places(name: str, coherence: float = 0.0) -> FloatArray:
     """Places of the dots in frames, px, (T, n), complex."""
     clip = Dots(coherence=coherence, algorithm=name, **VALUES)
-    layouts = [still.layout() for still in clip.stills(0, clip.frames).singles()]
+    layouts = [frame.layout() for frame in clip.stills(0, clip.frames).singles()]
     x, y, _ = np.moveaxis(np.array(layouts), -1, 0) * 40
     return np.asarray(x + 1j * y)
 
@@ -100,20 +100,20 @@ def test_noise_dots_do_what_their_algorithm_says() -> None:
 
 
 def test_signal_dots_are_the_same_or_drawn_anew() -> None:
-    for name, same in (("position_same", True), ("white_noise", False)):
+    for name, keeps_dots in (("position_same", True), ("white_noise", False)):
         signal = np.abs(steps(places(name, 0.5)) - (4 + 3j)) < 1e-9
         assert signal.mean() == pytest.approx(0.5, abs=0.01)
         always = signal.all(axis=0)
-        assert always.mean() == (pytest.approx(0.5, abs=0.02) if same else 0)
+        assert always.mean() == (pytest.approx(0.5, abs=0.02) if keeps_dots else 0)
 
 
 def test_a_seed_is_the_same_dots_in_every_batch_and_chunk() -> None:
     clip = Dots(coherence=[0.2, 0.8], **VALUES)
-    whole = np.asarray(clip.draw().luminance)
+    luminance = np.asarray(clip.draw().luminance)
     chunks = np.concatenate([np.asarray(c.luminance) for c in clip.chunks(7)], axis=1)
-    np.testing.assert_array_equal(chunks, whole)
+    np.testing.assert_array_equal(chunks, luminance)
     single = list(clip.singles())[1]
-    np.testing.assert_array_equal(np.asarray(single.draw().luminance), whole[1])
+    np.testing.assert_array_equal(np.asarray(single.draw().luminance), luminance[1])
     assert specification_from_dict(clip.to_dict()) == clip
     assert single.reference().draw().pixels.std() == 0
 

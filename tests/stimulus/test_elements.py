@@ -27,8 +27,8 @@ GABORS: dict[str, Any] = {
 }
 
 
-def seen(spec: Any) -> FloatArray:
-    """x, y (deg) and orientation (deg) of the elements of an image, as found in its pixels."""
+def elements_of(spec: Any) -> FloatArray:
+    """Measure x, y (deg) and orientation (deg) of the elements in the pixels of an image."""
     change = np.asarray(spec.draw().luminance) / spec.luminance - 1
     elements = find_elements(change, spec.frequency / spec.ppd, spec.radius * spec.ppd)
     turned = np.degrees(elements.angle)
@@ -42,29 +42,29 @@ def turn(first: FloatArray, second: FloatArray) -> FloatArray:
 
 def test_the_elements_of_the_pixels_are_those_of_the_list() -> None:
     places = [(-0.6, 0.3, 20.0), (0.51, 0.01, -45.0), (0.0, -0.7, 90.0)]
-    found = seen(Elements(places=places, **GABORS))
-    order = [np.hypot(*(found[:, :2] - place[:2]).T).argmin() for place in places]
-    np.testing.assert_allclose(found[order, :2], np.array(places)[:, :2], atol=1e-11)
-    assert turn(found[order, 2], np.array(places)[:, 2]).max() < 1e-9
+    elements = elements_of(Elements(places=places, **GABORS))
+    order = [np.hypot(*(elements[:, :2] - place[:2]).T).argmin() for place in places]
+    np.testing.assert_allclose(elements[order, :2], np.array(places)[:, :2], atol=1e-11)
+    assert turn(elements[order, 2], np.array(places)[:, 2]).max() < 1e-9
 
 
 @pytest.mark.parametrize("path_angle", [0.0, 20.0, 40.0])
 def test_a_path_turns_by_its_angle_at_its_spacing(path_angle: float) -> None:
     spec = Contour(path_angle=path_angle, path_elements=6, seed=4, **GABORS)
-    found = seen(spec)
-    assert len(found) == round(spec.density * 3.6**2)
+    elements = elements_of(spec)
+    assert len(elements) == round(spec.density * 3.6**2)
     layout = spec.layout()[:6]
-    path = [np.hypot(*(found[:, :2] - place[:2]).T).argmin() for place in layout]
-    steps = np.diff(found[path, :2], axis=0)
+    path = [np.hypot(*(elements[:, :2] - place[:2]).T).argmin() for place in layout]
+    steps = np.diff(elements[path, :2], axis=0)
     np.testing.assert_allclose(np.hypot(*steps.T), spec.spacing, atol=1e-9)
-    turns = turn(found[path[1:], 2], found[path[:-1], 2])
+    turns = turn(elements[path[1:], 2], elements[path[:-1], 2])
     np.testing.assert_allclose(turns, path_angle, atol=1e-8)
     # Each lies along the path: between the directions to its neighbours.
     along = np.degrees(np.arctan2(steps[:, 1], steps[:, 0]))
     np.testing.assert_allclose(
-        turn(found[path[1:], 2] + 90, along), path_angle / 2, atol=1e-8
+        turn(elements[path[1:], 2] + 90, along), path_angle / 2, atol=1e-8
     )
-    gaps = np.hypot(*(found[:, None, :2] - found[:, :2]).transpose(2, 0, 1))
+    gaps = np.hypot(*(elements[:, None, :2] - elements[:, :2]).transpose(2, 0, 1))
     assert gaps[gaps > 0].min() >= spec.distance - 1e-9
 
 
@@ -93,8 +93,8 @@ def test_pairs_of_dots_follow_the_flow(flow: float) -> None:
     page = load_stimulus("glass_pattern")
     for coherence in (0.0, 0.5, 1.0):
         spec = page.spec(coherence=coherence, flow=flow)
-        found = seen(spec)
-        places = found[:, 0] + 1j * found[:, 1]
+        elements = elements_of(spec)
+        places = elements[:, 0] + 1j * elements[:, 1]
         gaps = np.abs(places[:, None] - places)
         np.fill_diagonal(gaps, 9)
         np.testing.assert_allclose(gaps.min(axis=1), spec.separation, atol=1e-9)

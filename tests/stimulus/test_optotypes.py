@@ -97,8 +97,8 @@ def test_outlines_have_the_geometry_of_the_table(row: dict[str, str]) -> None:
     ends = ends - middle
     cross = (starts.conj() * ends).imag / (24 * ink_area)
 
-    def second(first: FloatArray, last: FloatArray, *others: FloatArray) -> float:
-        other, final = others
+    def second(first: FloatArray, last: FloatArray, *points: FloatArray) -> float:
+        other, final = points
         terms = first * final + last * other + 2 * (first * other + last * final)
         return float((terms * cross).sum())
 
@@ -185,23 +185,25 @@ def test_letters_on_the_grid_of_pixels_are_all_or_nothing(name: str) -> None:
 
 
 def test_letters_are_as_symmetric_as_they_should_be() -> None:
-    same = {"rtol": 0, "atol": 1e-12}
+    tolerances = {"rtol": 0, "atol": 1e-12}
     for name in "HV":
         image = ink(name, 23.7)
-        np.testing.assert_allclose(image, image[:, ::-1], **same)
+        np.testing.assert_allclose(image, image[:, ::-1], **tolerances)
     for name in ("H", "O", "L0", "E0"):
         image = ink(name, 23.7)
-        np.testing.assert_allclose(image, image[::-1], **same)
+        np.testing.assert_allclose(image, image[::-1], **tolerances)
     # The chords of O begin and end at its right.
     image = ink("O", 23.7)
     np.testing.assert_allclose(image, image[:, ::-1], atol=1e-5)
     for name in "NZ":
         image = ink(name, 23.7)
-        np.testing.assert_allclose(image, image[::-1, ::-1], **same)
-    np.testing.assert_allclose(ink("E90", 23.7), np.rot90(ink("E0", 23.7)), **same)
-    np.testing.assert_allclose(ink("Z", 23.7), np.rot90(ink("N", 23.7)), **same)
+        np.testing.assert_allclose(image, image[::-1, ::-1], **tolerances)
+    np.testing.assert_allclose(
+        ink("E90", 23.7), np.rot90(ink("E0", 23.7)), **tolerances
+    )
+    np.testing.assert_allclose(ink("Z", 23.7), np.rot90(ink("N", 23.7)), **tolerances)
     diagonal = ink("L45", 23.7)
-    np.testing.assert_allclose(diagonal, np.rot90(diagonal, 2).T, **same)
+    np.testing.assert_allclose(diagonal, np.rot90(diagonal, 2).T, **tolerances)
 
 
 def test_the_gap_is_what_the_ring_lacks() -> None:
@@ -223,9 +225,9 @@ def test_a_shift_by_whole_pixels_rolls_the_image() -> None:
 
 def test_letters_a_width_apart_do_not_overlap() -> None:
     pixels = 13.3
-    left = ink("H", pixels, x=-pixels / 2 / PPD)
+    left_letter = ink("H", pixels, x=-pixels / 2 / PPD)
     right = ink("N", pixels, x=pixels / 2 / PPD)
-    assert (left + right).max() <= 1 + 1e-12
+    assert (left_letter + right).max() <= 1 + 1e-12
     pair = letter("H", pixels, x=-pixels / 2 / PPD) + letter(
         "N", pixels, x=pixels / 2 / PPD
     )
@@ -259,8 +261,8 @@ def test_the_fundamental_of_a_square_wave_has_four_over_pi_of_its_contrast() -> 
 def test_what_lies_outside_the_image_is_left_out() -> None:
     large = coverage([box(-9.0, -9.0, 1.25, 9.0)], (2, 4))
     assert large.tolist() == [[1.0, 1.0, 1.0, 0.25]] * 2
-    beside = coverage([box(5.0, -1.0, 9.0, 1.0)], (2, 4))
-    assert not beside.any()
+    outside = coverage([box(5.0, -1.0, 9.0, 1.0)], (2, 4))
+    assert not outside.any()
 
 
 # -- certificates
@@ -358,9 +360,9 @@ def test_a_letter_between_flankers() -> None:
     page = pp.load_stimulus("letter_flanked")
     spec = page.spec(letter=[0, 3, 9], seed=[[1], [2]], spacing=0.75, x=0.01)
     names = spec.flanker_names()
-    drawn = np.asarray(spec.draw().luminance).reshape(6, 112, 224)
+    luminance = np.asarray(spec.draw().luminance).reshape(6, 112, 224)
     alone = {"contrast": -1.0, "letter_size": 0.5, "ppd": PPD, "size": (112, 224)}
-    for image, target, sides in zip(drawn, "CKZ" * 2, names, strict=True):
+    for image, target, sides in zip(luminance, "CKZ" * 2, names, strict=True):
         assert len({target, *sides}) == 3
         places = zip((target, *sides), (0.01, -0.74, 0.76), strict=True)
         inks = [Optotype(letter=name, x=x, **alone).unit()[0] for name, x in places]

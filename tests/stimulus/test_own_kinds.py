@@ -120,15 +120,15 @@ def test_a_kind_that_is_decorated_as_a_dataclass_is_the_same(page: Path) -> None
 
 
 def test_a_kind_in_a_file_beside_the_page(page: Path) -> None:
-    found = load_stimulus(page)
+    stimulus_set = load_stimulus(page)
     assert (
-        found.levels["spread"].tolist() == [30, 60, 90, 120]
-        and level_of(found.spec(), "spread").unit == "deg"
+        stimulus_set.levels["spread"].tolist() == [30, 60, 90, 120]
+        and level_of(stimulus_set.spec(), "spread").unit == "deg"
     )
-    whole_life(found.spec())
-    batch = found.spec(spread=found.levels["spread"])
+    whole_life(stimulus_set.spec())
+    batch = stimulus_set.spec(spread=stimulus_set.levels["spread"])
     np.testing.assert_allclose(
-        batch.draw().pixels[2], found.spec().draw().pixels, rtol=1e-12
+        batch.draw().pixels[2], stimulus_set.spec().draw().pixels, rtol=1e-12
     )
 
 

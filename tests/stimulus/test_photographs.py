@@ -48,9 +48,9 @@ def test_the_light_is_that_of_srgb_and_the_contrast_that_of_the_window(
     codes = np.asarray(Pillow.open(photograph))[4:-4, 16:-16]
     light = linear(codes) @ LUMA
     spec = Image(file=photograph, contrast=0.3, size=64, window="none", luminance=80.0)
-    shown = np.asarray(spec.draw().luminance)
+    luminance = np.asarray(spec.draw().luminance)
     expected = 80 * (1 + 0.3 * (light - light.mean()) / light.std())
-    np.testing.assert_allclose(shown, expected, rtol=2e-4)
+    np.testing.assert_allclose(luminance, expected, rtol=2e-4)
     # Round trip: what a display of sRGB shows of the file's own contrast is the file.
     original = spec.changed(contrast=light.std() / light.mean())
     drive = pp.Display(peak=80 / light.mean()).encode(original.draw())[..., 0]
@@ -62,8 +62,10 @@ def test_mean_and_contrast_hold_within_the_window(photograph: str, window: str) 
     spec = Image(
         file=photograph, contrast=[0.1, 0.2], window=window, radius=0.3, x=0.1, size=64
     )
-    drawn = spec.draw()
-    for single, light in zip(spec.singles(), np.asarray(drawn.luminance), strict=True):
+    stimulus = spec.draw()
+    for single, light in zip(
+        spec.singles(), np.asarray(stimulus.luminance), strict=True
+    ):
         x = (np.arange(64) - 31.5) / 60
         distance = np.hypot(x - 0.1, x[:, None])
         weight = {
@@ -78,7 +80,7 @@ def test_mean_and_contrast_hold_within_the_window(photograph: str, window: str) 
         spread = np.sqrt(np.average((light - mean) ** 2, weights=weight))
         assert mean == pytest.approx(100, rel=1e-12)
         assert spread / mean == pytest.approx(single.contrast, rel=1e-12)
-    assert drawn.measure().passed
+    assert stimulus.measure().passed
 
 
 def test_the_certificate_notices_another_contrast_and_mean(photograph: str) -> None:
@@ -115,9 +117,9 @@ def test_a_folder_is_a_grid_of_photographs(photograph: str, tmp_path: Path) -> N
 def test_a_field_of_more_pixels_shows_the_same_degrees() -> None:
     page = pp.load_experiment("photograph_contrast")
     fine = page.spec().changed(contrast=0.2, size=260, ppd=260 / 224 * 60)
-    shown = fine.draw()
-    assert shown.measure().passed
-    middle = np.asarray(shown.luminance)
+    stimulus = fine.draw()
+    assert stimulus.measure().passed
+    middle = np.asarray(stimulus.luminance)
     coarse = fine.changed(size=224, ppd=60)
     picture = Pillow.fromarray(middle.astype(np.float32)).resize((224, 224))
     difference = np.asarray(picture) - np.asarray(coarse.draw().luminance)
@@ -131,9 +133,9 @@ def test_an_array_of_light_is_taken_as_it_is(tmp_path: Path) -> None:
     light = np.random.default_rng(1).uniform(10, 20, (3, 40, 40))
     np.save(tmp_path / "light.npy", light)
     file = str(tmp_path / "light.npy")
-    shown = pp.image(file=file, picture=2, contrast=0.1, size=40, window="none")
+    stimulus = pp.image(file=file, picture=2, contrast=0.1, size=40, window="none")
     expected = 100 + 10 * (light[2] - light[2].mean()) / light[2].std()
-    np.testing.assert_allclose(np.asarray(shown.luminance), expected, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(stimulus.luminance), expected, rtol=1e-12)
 
 
 def saved(photograph: str, **options: Any) -> bytes:
@@ -201,8 +203,8 @@ def test_frames_are_those_of_the_folder_with_one_mean_and_contrast(
     frames: Path,
 ) -> None:
     film = Film(file=str(frames), contrast=0.3, window="none", size=48)
-    shown = np.asarray(film.draw().luminance)
-    assert film.frames == 6 and shown.shape == (6, 48, 48)
+    luminance = np.asarray(film.draw().luminance)
+    assert film.frames == 6 and luminance.shape == (6, 48, 48)
     light = np.stack(
         [
             linear(np.asarray(Pillow.open(file))[12:-12, 24:-24]) @ LUMA
@@ -210,11 +212,11 @@ def test_frames_are_those_of_the_folder_with_one_mean_and_contrast(
         ]
     )
     expected = 100 * (1 + 0.3 * (light - light.mean()) / light.std())
-    np.testing.assert_allclose(shown, expected, rtol=3e-4)
+    np.testing.assert_allclose(luminance, expected, rtol=3e-4)
     certificate = film.measure(pp.Display(peak=800))
     assert certificate.passed and certificate["frames"].delivered == 6
     chunks = np.concatenate([np.asarray(part.luminance) for part in film.chunks(4)])
-    np.testing.assert_array_equal(chunks, shown)
+    np.testing.assert_array_equal(chunks, luminance)
 
 
 def test_a_film_of_an_array_equals_its_light(frames: Path, tmp_path: Path) -> None:
@@ -230,11 +232,11 @@ def test_a_film_of_an_array_equals_its_light(frames: Path, tmp_path: Path) -> No
 
 def test_the_certificate_notices_frames_amiss(frames: Path) -> None:
     film = Film(file=str(frames), contrast=0.2, size=48, radius=0.3)
-    shown = np.asarray(film.draw().luminance)
+    luminance = np.asarray(film.draw().luminance)
     for image, quantity in (
-        (shown[[1, 0, 2, 3, 4, 5]], "distortion"),
-        (100 + 1.01 * (shown - 100), "rms contrast in window"),
-        (1.01 * shown, "mean luminance in window"),
+        (luminance[[1, 0, 2, 3, 4, 5]], "distortion"),
+        (100 + 1.01 * (luminance - 100), "rms contrast in window"),
+        (1.01 * luminance, "mean luminance in window"),
     ):
         assert not certify(image, "luminance", film)[quantity].passed
 

@@ -81,9 +81,13 @@ SPECS: list[Specification] = [
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.kind)
 def test_written_down_and_read_back_it_is_the_same(spec: Specification) -> None:
-    again = specification_from_dict(json.loads(json.dumps(spec.to_dict())))
-    assert again == spec and again.digest == spec.digest and hash(again) == hash(spec)
-    np.testing.assert_array_equal(again.draw().pixels, spec.draw().pixels)
+    reloaded = specification_from_dict(json.loads(json.dumps(spec.to_dict())))
+    assert (
+        reloaded == spec
+        and reloaded.digest == spec.digest
+        and hash(reloaded) == hash(spec)
+    )
+    np.testing.assert_array_equal(reloaded.draw().pixels, spec.draw().pixels)
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.kind)
@@ -120,14 +124,14 @@ def test_batch_is_the_loop_bit_for_bit_in_noise() -> None:
         frequency=5.0, contrast=contrasts, seed=seeds, size=64, dtype="float32"
     ).pixels
     for i in range(7):
-        one = pp.noise(
+        single = pp.noise(
             frequency=5.0,
             contrast=contrasts[i],
             seed=seeds[i],
             size=64,
             dtype="float32",
         ).pixels
-        np.testing.assert_array_equal(batch[i], one)
+        np.testing.assert_array_equal(batch[i], single)
 
 
 def test_a_seed_means_the_same_noise_in_every_precision() -> None:
@@ -142,27 +146,27 @@ def test_grid_broadcasts() -> None:
     f, c = np.geomspace(1, 8, 3), np.geomspace(0.01, 1, 4)
     grid = pp.gabor(frequency=f[:, None], contrast=c, radius=0.3, size=48)
     assert grid.batch == (3, 4) and grid.luminance.shape == (3, 4, 48, 48)
-    one = pp.gabor(frequency=f[2], contrast=c[1], radius=0.3, size=48)
-    np.testing.assert_allclose(grid.luminance[2, 1], one.luminance, rtol=1e-14)
+    single = pp.gabor(frequency=f[2], contrast=c[1], radius=0.3, size=48)
+    np.testing.assert_allclose(grid.luminance[2, 1], single.luminance, rtol=1e-14)
 
 
 def test_target_on_mask_adds_modulations_and_refers_to_the_mask() -> None:
     target = pp.gabor(frequency=2.0, contrast=0.2, luminance=32, size=96)
     mask = pp.grating(frequency=2.0, contrast=0.3, luminance=32, size=96)
-    both = target + mask
+    scene = target + mask
     np.testing.assert_allclose(
-        both.luminance, target.luminance + mask.luminance - 32, rtol=1e-13
+        scene.luminance, target.luminance + mask.luminance - 32, rtol=1e-13
     )
-    assert both.spec.reference() == mask.spec
-    assert both.background.spec == Uniform(luminance=32, size=96)
+    assert scene.spec.reference() == mask.spec
+    assert scene.background.spec == Uniform(luminance=32, size=96)
 
 
 def test_chromatic_and_achromatic_parts_add_in_cones() -> None:
     target = pp.gabor(frequency=3.0, contrast=0.02, direction="red_green", size=64)
     mask = pp.grating(frequency=3.0, contrast=0.3, size=64)
-    both = target + mask
-    assert both.space == "lms"
-    np.testing.assert_allclose(both.luminance.mean(), 100, rtol=0.05)
+    scene = target + mask
+    assert scene.space == "lms"
+    np.testing.assert_allclose(scene.luminance.mean(), 100, rtol=0.05)
 
 
 def test_parts_with_different_backgrounds_are_refused() -> None:

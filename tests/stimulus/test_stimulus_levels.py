@@ -152,11 +152,11 @@ def test_levels_of_a_sum_have_the_name_of_their_part() -> None:
         Gabor(frequency=4.0, contrast=0.1, radius=0.5),
         Grating(frequency=4.0, contrast=0.2, orientation=45),
     )
-    both = load_stimulus("gabor_masked").spec()
-    assert both == target + mask and both.digest == Sum(parts=(target, mask)).digest
-    assert level_of(both, "mask_frequency").label == "Mask spatial frequency"
+    masked = load_stimulus("gabor_masked").spec()
+    assert masked == target + mask and masked.digest == Sum(parts=(target, mask)).digest
+    assert level_of(masked, "mask_frequency").label == "Mask spatial frequency"
     changed = with_levels(
-        both,
+        masked,
         contrast=0.3,
         mask_contrast=0.4,
         mask_orientation=90,
@@ -170,9 +170,9 @@ def test_levels_of_a_sum_have_the_name_of_their_part() -> None:
         contrast=0.4, orientation=90, luminance=50.0
     )
     with pytest.raises(UnknownNameError, match="did you mean 'mask_orientation'"):
-        with_levels(both, mask_orientaton=3)
+        with_levels(masked, mask_orientaton=3)
     with pytest.raises(UnknownNameError):
-        with_levels(both, mask_luminance=3)
+        with_levels(masked, mask_luminance=3)
 
 
 def test_a_sum_page_is_drawn_over_its_grid_and_certified() -> None:
@@ -190,12 +190,12 @@ def test_parts_may_have_any_names() -> None:
         Grating(frequency=4.0, contrast=0.1, orientation=angle)
         for angle in (0.0, 45.0, 90.0)
     )
-    usual, named = Sum(parts=parts), Sum(parts=parts, names=("left", "right"))
-    assert usual.value("mask2_orientation") == named.value("right_orientation") == 90.0
-    again = specification_from_dict(json.loads(json.dumps(named.to_dict())))
-    assert again == named and again.digest == named.digest != usual.digest
-    assert named.reference() == Sum(parts=parts[1:], names=("right",))
-    np.testing.assert_array_equal(named.draw().pixels, usual.draw().pixels)
+    usual, custom = Sum(parts=parts), Sum(parts=parts, names=("left", "right"))
+    assert usual.value("mask2_orientation") == custom.value("right_orientation") == 90.0
+    reloaded = specification_from_dict(json.loads(json.dumps(custom.to_dict())))
+    assert reloaded == custom and reloaded.digest == custom.digest != usual.digest
+    assert custom.reference() == Sum(parts=parts[1:], names=("right",))
+    np.testing.assert_array_equal(custom.draw().pixels, usual.draw().pixels)
     for names in (("left",), ("left", "left"), ("left", "the right")):
         with pytest.raises(InputError, match="give a word of its own"):
             Sum(parts=parts, names=names)
@@ -229,12 +229,12 @@ def test_a_page_that_cannot_be_is_refused(
 @settings(max_examples=60, deadline=None)
 @given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6), st.integers(1, 60))
 def test_log_levels_are_rounded_once(first: float, last: float, n: int) -> None:
-    found = log_spaced(first, last, n)
-    assert len(found) == n and found[0] == first and (n == 1 or found[-1] == last)
+    levels = log_spaced(first, last, n)
+    assert len(levels) == n and levels[0] == first and (n == 1 or levels[-1] == last)
     with mpmath.workdps(40):
         low, ratio = mpmath.mpf(first), mpmath.mpf(last) / mpmath.mpf(first)
         exact = [
             float(low * ratio ** (mpmath.mpf(i) / (n - 1))) for i in range(1, n - 1)
         ]
-    assert found[1:-1].tolist() == exact
-    np.testing.assert_allclose(found, np.geomspace(first, last, n), rtol=1e-14)
+    assert levels[1:-1].tolist() == exact
+    np.testing.assert_allclose(levels, np.geomspace(first, last, n), rtol=1e-14)

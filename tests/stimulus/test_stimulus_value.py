@@ -88,12 +88,12 @@ def test_to_xarray_names_dimensions_and_units() -> None:
 
 
 def test_to_xarray_of_other_batches() -> None:
-    together = gabor(
+    array = gabor(
         frequency=[2, 3], contrast=[0.1, 0.2], size=8, ppd=8, direction="red_green"
     ).to_xarray()
-    assert together.dims == ("batch_0", "y", "x", "cone")
-    assert together.frequency.dims == together.contrast.dims == ("batch_0",)
-    assert together.cone.values.tolist() == ["L", "M", "S"]
+    assert array.dims == ("batch_0", "y", "x", "cone")
+    assert array.frequency.dims == array.contrast.dims == ("batch_0",)
+    assert array.cone.values.tolist() == ["L", "M", "S"]
     moved = disc(contrast=0.5, x=[0.0, 0.1], size=8, ppd=8).to_xarray()
     assert moved.dims == ("position_x", "y", "x")
     clip = (

@@ -186,7 +186,7 @@ class Planted:
 
     description: str
     cause: str
-    #: What is delivered, what was asked, and the space of the numbers.
+    #: Makes the delivered image, the requested specification and the space of the numbers.
     make: Callable[[Scene], tuple[Image, Specification, str]]
     #: Parameters of a scene that tells it from others.
     scene: dict[str, float] | None = None
@@ -438,7 +438,9 @@ def any_scene(rng: np.random.Generator) -> Scene:
     peak = float(rng.uniform(50, 1000))
     black = float(rng.choice([0, rng.uniform(0, peak / 200)]))
     luminance = black + (peak - black) * float(rng.uniform(0.1, 0.6))
-    most = min((luminance - black) / luminance, (peak - luminance) / luminance, 1.0)
+    largest_contrast = min(
+        (luminance - black) / luminance, (peak - luminance) / luminance, 1.0
+    )
     radius = field * float(np.exp(rng.uniform(np.log(0.06), np.log(0.3))))
     return Scene(
         frequency=float(
@@ -446,7 +448,7 @@ def any_scene(rng: np.random.Generator) -> Scene:
                 rng.uniform(np.log(max(1.5 / field, 0.4 / radius)), np.log(0.45 * ppd))
             )
         ),
-        contrast=most * float(np.exp(rng.uniform(np.log(0.003), 0))),
+        contrast=largest_contrast * float(np.exp(rng.uniform(np.log(0.003), 0))),
         orientation=float(rng.uniform(-180, 180)),
         phase=float(rng.uniform(-180, 180)),
         radius=radius,
@@ -493,9 +495,9 @@ def handed_over(light: Image, form: str, scene: Scene) -> tuple[Image, str]:
         # none.
         drive = np.asarray(scene.display.encode(light, dtype="float64"))[..., 0]
         return drive.astype("float32" if form.endswith("32") else "float64"), "encoded"
-    most = 255 if form == "8 bits" else 65535
-    return np.rint(most * scene.drive(light)).astype(
-        "uint8" if most == 255 else "uint16"
+    maximum = 255 if form == "8 bits" else 65535
+    return np.rint(maximum * scene.drive(light)).astype(
+        "uint8" if maximum == 255 else "uint16"
     ), "encoded"
 
 

@@ -48,7 +48,7 @@ def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
             for name, limit in zip(names, limits, strict=True)
         }
         return page.spec(**(varied | {"luminance": luminance} | contrasts))
-    most = display.max_contrast(luminance, spec.direction) * (
+    limit = display.max_contrast(luminance, spec.direction) * (
         1 / 6
         if page.kind in ("noise", "annulus_noise", "image", "dots", "film")
         else 1 - 1e-6
@@ -56,7 +56,10 @@ def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
     return page.spec(
         **(
             varied
-            | {"luminance": luminance, "contrast": np.clip(spec.contrast, -most, most)}
+            | {
+                "luminance": luminance,
+                "contrast": np.clip(spec.contrast, -limit, limit),
+            }
         )
     )
 
@@ -81,17 +84,17 @@ def test_every_level_of_the_catalogue(
 @pytest.mark.parametrize("display", sorted(display_presets()))
 @pytest.mark.parametrize("name", SETS)
 def test_every_set_on_every_display(name: str, display: str) -> None:
-    shown = Display.preset(display)
-    spec = fitting(load_stimulus(name), shown, 2)
+    screen = Display.preset(display)
+    spec = fitting(load_stimulus(name), screen, 2)
     for dtype in ("float64", "float32"):
-        assert_calibrated(spec.draw(dtype=dtype), display=shown)
+        assert_calibrated(spec.draw(dtype=dtype), display=screen)
 
 
 # Drawing knows nothing of displays, so that one of them tells of the other backend.
 @pytest.mark.parametrize("name", SETS)
 def test_every_set_of_the_other_backend_on_a_display(name: str) -> None:
-    shown = Display.preset("hdr_p3")
-    spec = fitting(load_stimulus(name), shown, 2)
+    screen = Display.preset("hdr_p3")
+    spec = fitting(load_stimulus(name), screen, 2)
     assert_calibrated(
-        spec.draw(dtype="float32", device=device_of("cpu")), display=shown
+        spec.draw(dtype="float32", device=device_of("cpu")), display=screen
     )

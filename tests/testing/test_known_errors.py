@@ -17,8 +17,12 @@ import pytest
 
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification
-from psyprobe.testing import CalibrationError, assert_calibrated, assert_contrast
-from psyprobe.testing import diagnosis as known
+from psyprobe.testing import (
+    CalibrationError,
+    assert_calibrated,
+    assert_contrast,
+    diagnosis,
+)
 
 SIZE, PPD, LEVEL, SIGMA = 128, 60.0, 100.0, 0.3
 DISPLAY = Display(peak=400.0)
@@ -50,7 +54,7 @@ def gabor(
     return level * (1 + contrast * np.exp(-(x**2 + y**2) / (2 * sigma**2)) * carrier)
 
 
-def asked(frequency: float = 4.0, contrast: float = 0.5, **values: Any) -> Gabor:
+def requested(frequency: float = 4.0, contrast: float = 0.5, **values: Any) -> Gabor:
     shared = {"radius": SIGMA, "ppd": PPD, "size": SIZE, "luminance": LEVEL}
     return Gabor(frequency=frequency, contrast=contrast, **(shared | values))
 
@@ -70,13 +74,13 @@ def causes_of(image: Any, spec: Specification, space: str = "luminance") -> list
 
 
 def test_what_is_drawn_rightly_passes() -> None:
-    assert_calibrated(gabor(), asked(), space="luminance")
-    assert_calibrated(gabor().astype(np.float32), asked(), space="luminance")
-    assert_calibrated(encode(gabor()), asked(), space="encoded", display=DISPLAY)
-    assert_calibrated(gabor() / 400, asked(), space="linear", display=DISPLAY)
+    assert_calibrated(gabor(), requested(), space="luminance")
+    assert_calibrated(gabor().astype(np.float32), requested(), space="luminance")
+    assert_calibrated(encode(gabor()), requested(), space="encoded", display=DISPLAY)
+    assert_calibrated(gabor() / 400, requested(), space="linear", display=DISPLAY)
     assert_calibrated(
         np.round(encode(gabor()) * 255).astype(np.uint8),
-        asked(),
+        requested(),
         space="encoded",
         display=DISPLAY,
     )
@@ -88,7 +92,9 @@ def test_what_is_drawn_rightly_passes() -> None:
 
 def test_half_a_pixel_off_centre() -> None:
     edges = mesh((np.arange(SIZE) - SIZE / 2) / PPD)
-    assert causes_of(gabor(where=edges), asked()) == [known.CAUSES["half_pixel"].name]
+    assert causes_of(gabor(where=edges), requested()) == [
+        diagnosis.CAUSES["half_pixel"].name
+    ]
 
 
 def test_half_a_pixel_off_centre_in_a_grating() -> None:
@@ -96,24 +102,26 @@ def test_half_a_pixel_off_centre_in_a_grating() -> None:
     image = LEVEL * (1 + 0.5 * np.cos(2 * np.pi * 5 * x))
     assert causes_of(
         image, Grating(frequency=5.0, contrast=0.5, ppd=PPD, size=SIZE)
-    ) == [known.CAUSES["half_pixel"].name]
+    ) == [diagnosis.CAUSES["half_pixel"].name]
 
 
 def test_linspace_with_both_ends() -> None:
     ends = mesh(np.linspace(-SIZE / 2, SIZE / 2, SIZE) / PPD)
-    assert causes_of(gabor(where=ends), asked()) == [known.CAUSES["both_ends"].name]
+    assert causes_of(gabor(where=ends), requested()) == [
+        diagnosis.CAUSES["both_ends"].name
+    ]
 
 
 def test_rows_counted_downwards() -> None:
     x, y = CENTRES
-    assert causes_of(gabor(degrees=30.0, where=(x, -y)), asked(orientation=30)) == [
-        known.CAUSES["mirrored"].name
+    assert causes_of(gabor(degrees=30.0, where=(x, -y)), requested(orientation=30)) == [
+        diagnosis.CAUSES["mirrored"].name
     ]
 
 
 def test_full_width_for_standard_deviation() -> None:
-    assert causes_of(gabor(sigma=SIGMA / 2.3548), asked()) == [
-        known.CAUSES["full_width"].name
+    assert causes_of(gabor(sigma=SIGMA / 2.3548), requested()) == [
+        diagnosis.CAUSES["full_width"].name
     ]
 
 
@@ -122,7 +130,7 @@ def test_sine_phase() -> None:
     image = LEVEL * (
         1 + 0.5 * np.exp(-(x**2 + y**2) / (2 * SIGMA**2)) * np.sin(2 * np.pi * 4 * x)
     )
-    assert causes_of(image, asked()) == [known.CAUSES["sine_phase"].name]
+    assert causes_of(image, requested()) == [diagnosis.CAUSES["sine_phase"].name]
 
 
 @pytest.mark.parametrize("frequency", [4, 12, 20])
@@ -141,7 +149,7 @@ def test_resize_and_crop(frequency: float, codes: bool) -> None:
         image_module.fromarray(pixels).resize((256, 256), how).crop((16, 16, 240, 240))
     )
     assert causes_of(np.asarray(resized), spec, "encoded") == [
-        known.CAUSES["resized"].name
+        diagnosis.CAUSES["resized"].name
     ]
 
 
@@ -161,27 +169,27 @@ def test_min_max_normalised_sine(frequency: float, phase: float) -> None:
             image, spec, space="luminance"
         )  # here the samples do meet the peaks
     else:
-        assert causes_of(image, spec) == [known.CAUSES["stretched_sine"].name]
+        assert causes_of(image, spec) == [diagnosis.CAUSES["stretched_sine"].name]
 
 
 @pytest.mark.parametrize("contrast", [0.05, 0.1, 0.2, 0.9])
 def test_contrast_applied_twice(contrast: float) -> None:
-    assert causes_of(gabor(contrast=contrast**2), asked(contrast=contrast)) == [
-        known.CAUSES["twice"].name
+    assert causes_of(gabor(contrast=contrast**2), requested(contrast=contrast)) == [
+        diagnosis.CAUSES["twice"].name
     ]
 
 
 def test_the_square_of_a_half_is_also_its_half() -> None:
-    assert causes_of(gabor(contrast=0.25), asked()) == [
-        known.CAUSES["twice"].name,
-        known.CAUSES["halved"].name,
+    assert causes_of(gabor(contrast=0.25), requested()) == [
+        diagnosis.CAUSES["twice"].name,
+        diagnosis.CAUSES["halved"].name,
     ]
 
 
 def test_noise_contrast_applied_twice() -> None:
     spec = Noise(frequency=5.0, contrast=0.2, size=SIZE)
     image = LEVEL + 0.2 * (np.asarray(spec.draw().pixels) - LEVEL)
-    assert causes_of(image, spec) == [known.CAUSES["twice"].name]
+    assert causes_of(image, spec) == [diagnosis.CAUSES["twice"].name]
 
 
 @pytest.mark.parametrize("contrast", [0.05, 0.2, 0.5, 1.0])
@@ -189,8 +197,8 @@ def test_noise_contrast_applied_twice() -> None:
 def test_contrast_in_code_values(contrast: float, grey: float) -> None:
     pattern = gabor(contrast=1.0) / LEVEL - 1
     drive = np.clip(grey * (1 + contrast * pattern), 0, 1)
-    assert causes_of(drive, asked(contrast=contrast), "encoded") == [
-        known.CAUSES["codes"].name
+    assert causes_of(drive, requested(contrast=contrast), "encoded") == [
+        diagnosis.CAUSES["codes"].name
     ]
 
 
@@ -202,7 +210,7 @@ def test_noise_contrast_in_code_values() -> None:
     grey = float(encode(np.full((1, 1), LEVEL))[0, 0])
     spec = Noise(frequency=5.0, contrast=0.2, size=SIZE)
     assert causes_of(np.clip(grey * noise, 0, 1), spec, "encoded") == [
-        known.CAUSES["codes"].name
+        diagnosis.CAUSES["codes"].name
     ]
 
 
@@ -212,7 +220,7 @@ def test_min_max_stretched_noise() -> None:
     )
     image = 50 + 100 * (noise - noise.min()) / np.ptp(noise)
     assert causes_of(image, Noise(frequency=5.0, contrast=0.2, size=SIZE)) == [
-        known.CAUSES["stretched_noise"].name
+        diagnosis.CAUSES["stretched_noise"].name
     ]
 
 
@@ -221,52 +229,54 @@ def test_min_max_stretched_noise() -> None:
 
 
 def test_gamma_not_applied() -> None:
-    assert causes_of(gabor() / 400, asked(), "encoded") == [
-        known.CAUSES["not_encoded"].name
+    assert causes_of(gabor() / 400, requested(), "encoded") == [
+        diagnosis.CAUSES["not_encoded"].name
     ]
 
 
 def test_gamma_applied_twice() -> None:
-    assert causes_of(encode(400 * encode(gabor())), asked(), "encoded") == [
-        known.CAUSES["encoded_twice"].name
+    assert causes_of(encode(400 * encode(gabor())), requested(), "encoded") == [
+        diagnosis.CAUSES["encoded_twice"].name
     ]
 
 
 def test_gamma_in_the_wrong_direction() -> None:
     drive = np.asarray(DISPLAY.decode(gabor() / 400)) / 400
-    assert causes_of(drive, asked(), "encoded") == [known.CAUSES["decoded"].name]
+    assert causes_of(drive, requested(), "encoded") == [
+        diagnosis.CAUSES["decoded"].name
+    ]
 
 
 @pytest.mark.parametrize("contrast", [0.001, 0.002, 0.005, 0.01, 0.02])
 def test_eight_bits_lose_low_contrasts(contrast: float) -> None:
     codes = encode(gabor(contrast=contrast)) * 255
     assert causes_of(
-        np.round(codes).astype(np.uint8), asked(contrast=contrast), "encoded"
-    ) == [known.CAUSES["rounded"].name]
-    assert causes_of(codes.astype(np.uint8), asked(contrast=contrast), "encoded") == [
-        known.CAUSES["truncated"].name
-    ]
+        np.round(codes).astype(np.uint8), requested(contrast=contrast), "encoded"
+    ) == [diagnosis.CAUSES["rounded"].name]
+    assert causes_of(
+        codes.astype(np.uint8), requested(contrast=contrast), "encoded"
+    ) == [diagnosis.CAUSES["truncated"].name]
 
 
 def test_truncation_lowers_the_mean_at_any_contrast() -> None:
-    assert causes_of((encode(gabor()) * 255).astype(np.uint8), asked(), "encoded") == [
-        known.CAUSES["truncated"].name
-    ]
+    assert causes_of(
+        (encode(gabor()) * 255).astype(np.uint8), requested(), "encoded"
+    ) == [diagnosis.CAUSES["truncated"].name]
 
 
 def test_values_that_wrapped() -> None:
     codes = encode(gabor(contrast=0.9, level=300.0)) * 255
     assert codes.max() > 256
     image = np.mod(np.floor(codes), 256).astype(np.uint8)
-    assert causes_of(image, asked(contrast=0.9, luminance=300.0), "encoded") == [
-        known.CAUSES["wrapped"].name
+    assert causes_of(image, requested(contrast=0.9, luminance=300.0), "encoded") == [
+        diagnosis.CAUSES["wrapped"].name
     ]
 
 
 def test_light_that_was_cut_off() -> None:
     drive = np.clip(encode(gabor(contrast=0.9, level=300.0)), 0, 1)
-    assert causes_of(drive, asked(contrast=0.9, luminance=300.0), "encoded") == [
-        known.CAUSES["clipped"].name
+    assert causes_of(drive, requested(contrast=0.9, luminance=300.0), "encoded") == [
+        diagnosis.CAUSES["clipped"].name
     ]
 
 
@@ -274,7 +284,7 @@ def test_light_that_was_cut_off() -> None:
 def test_short_floats_are_fine_after_normalisation_and_not_before(dtype: str) -> None:
     torch = pytest.importorskip("torch")
     spec, drive = (
-        asked(contrast=0.001),
+        requested(contrast=0.001),
         torch.from_numpy(encode(gabor(contrast=0.001)).copy()),
     )
     short = getattr(torch, dtype)
@@ -293,18 +303,18 @@ CHROMATIC = [("red_green", 0.05), ("yellow_violet", 0.3)]
 
 @pytest.mark.parametrize(("direction", "contrast"), CHROMATIC)
 def test_channels_in_any_place_but_in_order(direction: str, contrast: float) -> None:
-    spec = asked(3.0, contrast, direction=direction)
+    spec = requested(3.0, contrast, direction=direction)
     drive = np.asarray(DISPLAY.encode(spec.draw(), dtype="float64"))
     assert_calibrated(drive, spec, space="encoded", display=DISPLAY)
     assert_calibrated(np.moveaxis(drive, -1, 0), spec, space="encoded", display=DISPLAY)
     assert causes_of(drive[..., ::-1], spec, "encoded") == [
-        known.CAUSES["swapped"].name
+        diagnosis.CAUSES["swapped"].name
     ]
 
 
 @pytest.mark.parametrize(("direction", "contrast"), CHROMATIC)
 def test_isoluminant_for_another_observer(direction: str, contrast: float) -> None:
-    spec = asked(3.0, contrast, direction=direction)
+    spec = requested(3.0, contrast, direction=direction)
     other = dataclasses.replace(spec, observer="smith_pokorny")
     drive = np.asarray(DISPLAY.encode(other.draw(), dtype="float64"))
     with pytest.raises(
@@ -323,8 +333,8 @@ def test_colour_set_in_code_values(
 ) -> None:
     pattern = gabor(3.0, 1.0) / LEVEL - 1
     drive = 0.537 + 0.1 * pattern[..., None] * np.array(axis)
-    assert causes_of(drive, asked(3.0, 0.05, direction=direction), "encoded") == [
-        known.CAUSES["leak"].name
+    assert causes_of(drive, requested(3.0, 0.05, direction=direction), "encoded") == [
+        diagnosis.CAUSES["leak"].name
     ]
 
 
@@ -332,9 +342,9 @@ def test_matrix_of_another_display() -> None:
     """PsychoPy's default DKL matrix on an sRGB display: 6.5 % luminance along L - M."""
     pattern = gabor(3.0, 1.0) / LEVEL - 1
     modulation = 0.05 * pattern[..., None] * np.array([1.0, -0.3804, 0.0209])
-    spec = asked(3.0, 0.05, direction="red_green")
+    spec = requested(3.0, 0.05, direction="red_green")
     assert causes_of(LEVEL / 400 * (1 + modulation), spec, "linear") == [
-        known.CAUSES["leak"].name
+        diagnosis.CAUSES["leak"].name
     ]
 
 
@@ -356,7 +366,7 @@ def stimupy_gabor(
 ) -> np.ndarray:
     from stimupy.stimuli.gabors import gabor as peer
 
-    drawn = peer(
+    stimulus = peer(
         visual_size=2,
         ppd=64,
         frequency=frequency,
@@ -366,7 +376,7 @@ def stimupy_gabor(
         intensities=(50, 150),
         origin=origin,
     )
-    return np.asarray(drawn["img"])
+    return np.asarray(stimulus["img"])
 
 
 def from_stimupy(frequency: float, degrees: float, phase: float) -> Gabor:
@@ -407,7 +417,7 @@ def test_upright_stimupy_gabors_are_stretched(
     stimupy: Any, frequency: float, phase: float
 ) -> None:
     image = stimupy_gabor(frequency, 0.0, phase)
-    found = causes_of(
+    causes = causes_of(
         image,
         Gabor(
             frequency=frequency,
@@ -419,13 +429,13 @@ def test_upright_stimupy_gabors_are_stretched(
         ),
     )
     assert {
-        known.CAUSES["half_pixel"].name,
-        known.CAUSES["sine_phase"].name,
-        known.CAUSES["stretched_sine"].name,
-    } == set(found)
+        diagnosis.CAUSES["half_pixel"].name,
+        diagnosis.CAUSES["sine_phase"].name,
+        diagnosis.CAUSES["stretched_sine"].name,
+    } == set(causes)
     assert (
         causes_of(image, from_stimupy(frequency, 0.0, phase))[-1]
-        == known.CAUSES["stretched_sine"].name
+        == diagnosis.CAUSES["stretched_sine"].name
     )
 
 
@@ -434,7 +444,7 @@ def test_stimupy_with_its_origin_at_the_mean_is_off_in_frequency(
     stimupy: Any, degrees: float
 ) -> None:
     image = stimupy_gabor(6.0, degrees, 90.0, origin="mean")
-    found = causes_of(
+    causes = causes_of(
         image,
         Gabor(
             frequency=6.0,
@@ -445,30 +455,31 @@ def test_stimupy_with_its_origin_at_the_mean_is_off_in_frequency(
             size=128,
         ),
     )
-    assert found[0] == known.CAUSES["both_ends"].name
+    assert causes[0] == diagnosis.CAUSES["both_ends"].name
 
 
 def test_stimupy_noise_is_stretched(stimupy: Any) -> None:
     from stimupy.noises.narrowbands import narrowband
 
     np.random.seed(1)  # noqa: NPY002 - stimupy takes no generator here
-    drawn = narrowband(
+    stimulus = narrowband(
         visual_size=2,
         ppd=64,
         center_frequency=4,
         bandwidth=1,
         intensity_range=(50, 150),
     )
-    found = causes_of(
-        np.asarray(drawn["img"]), Noise(frequency=4.0, contrast=0.132, ppd=64, size=128)
+    causes = causes_of(
+        np.asarray(stimulus["img"]),
+        Noise(frequency=4.0, contrast=0.132, ppd=64, size=128),
     )
-    assert found == [known.CAUSES["stretched_noise"].name]
+    assert causes == [diagnosis.CAUSES["stretched_noise"].name]
 
 
 def test_stimupy_grating_of_less_than_a_cycle_is_stretched(stimupy: Any) -> None:
     from stimupy.components.waves import sine
 
-    drawn = sine(
+    stimulus = sine(
         visual_size=2,
         ppd=64,
         frequency=0.3,
@@ -480,5 +491,5 @@ def test_stimupy_grating_of_less_than_a_cycle_is_stretched(stimupy: Any) -> None
     spec = Grating(frequency=0.3, contrast=0.5, ppd=64, size=128)
     with pytest.raises(CalibrationError, match=r"contrast: requested 0\.5, delivered"):
         assert_calibrated(
-            np.asarray(drawn["img"]), spec, space="luminance", precision="uint8"
+            np.asarray(stimulus["img"]), spec, space="luminance", precision="uint8"
         )

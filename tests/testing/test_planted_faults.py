@@ -40,18 +40,18 @@ def test_there_are_twenty_seven() -> None:
 @pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.description)
 def test_the_root_is_named_and_nothing_else(fault: Planted) -> None:
     scene = Scene(**(fault.scene or {}))
-    image, asked, space = fault.make(scene)
+    image, specification, space = fault.make(scene)
     with pytest.raises(CalibrationError) as failure:
-        assert_calibrated(image, asked, space=space, display=scene.display)
+        assert_calibrated(image, specification, space=space, display=scene.display)
     assert [cause.name for cause in failure.value.causes] == [CAUSES[fault.cause].name]
 
 
 def causes_of(fault: Planted, scene: Scene, bits: bool = False) -> list[str]:
     """Names of the causes of a fault, in floats or rounded to 8 bits."""
-    image, asked, space = fault.make(scene)
+    image, specification, space = fault.make(scene)
     if bits:
         image = np.rint(255 * np.clip(image, 0, 1)).astype(np.uint8)
-    _, causes = judge(image, asked, space=space, display=scene.display)
+    _, causes = judge(image, specification, space=space, display=scene.display)
     return [cause.name for cause in causes]
 
 
@@ -116,8 +116,8 @@ def test_the_root_comes_before_what_follows_from_it() -> None:
 @pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.description)
 def test_the_root_is_named_in_any_scene(fault: Planted) -> None:
     scene = with_room(fault, any_scene(np.random.default_rng(4)))
-    image, asked, space = fault.make(scene)
-    _, causes = judge(image, asked, space=space, display=scene.display)
+    image, specification, space = fault.make(scene)
+    _, causes = judge(image, specification, space=space, display=scene.display)
     # A fault that changes nothing, such as a black level of 0, is none.
     assert [cause.name for cause in causes] in ([], [CAUSES[fault.cause].name])
 
@@ -139,39 +139,46 @@ def test_right_stimuli_are_not_accused(form: str) -> None:
     rng = np.random.default_rng(5)
     for kind in ("gabor", "grating", "disc") * 3:
         scene = any_scene(rng)
-        light, asked = right(scene, kind)
+        light, specification = right(scene, kind)
         image, space = handed_over(light, form, scene)
-        found, causes = judge(image, asked, space=space, display=scene.display)
+        certificate, causes = judge(
+            image, specification, space=space, display=scene.display
+        )
         bits = form.partition(" bits")[0]
-        assert found.passed or [cause.name for cause in causes] == [
+        assert certificate.passed or [cause.name for cause in causes] == [
             f"{bits}-bit rounding"
         ]
 
 
 def test_a_fault_too_small_to_matter_is_not_named() -> None:
-    asked = Gabor(frequency=4, contrast=0.5, radius=0.3, size=96)
-    light = np.asarray(asked.draw().pixels)
+    specification = Gabor(frequency=4, contrast=0.5, radius=0.3, size=96)
+    light = np.asarray(specification.draw().pixels)
     # A millionth of a pixel off, and a contrast that is a millionth too high: float32 would not
     # show it.
     near = (
-        replace(asked, x=1e-6 / 60, contrast=0.5 * (1 + 1e-6))
+        replace(specification, x=1e-6 / 60, contrast=0.5 * (1 + 1e-6))
         .draw(dtype="float32")
         .pixels
     )
-    assert judge(near, asked, space="luminance")[0].passed
+    assert judge(near, specification, space="luminance")[0].passed
     # Beside a fault that matters it is not named either.
     _, causes = judge(
-        replace(asked, x=1e-6 / 60, phase=180.0).draw().pixels, asked, space="luminance"
+        replace(specification, x=1e-6 / 60, phase=180.0).draw().pixels,
+        specification,
+        space="luminance",
     )
     assert [cause.name for cause in causes] == [CAUSES["inverted"].name]
     # Right, and too bright for the screen: that is no fault of the drawing.
-    assert judge(light, asked, space="luminance", display=Display(peak=120))[1] == ()
+    assert (
+        judge(light, specification, space="luminance", display=Display(peak=120))[1]
+        == ()
+    )
 
 
 def test_what_no_fault_explains_is_given_no_cause() -> None:
-    asked = Gabor(frequency=4, contrast=0.5, radius=0.3, size=64)
+    specification = Gabor(frequency=4, contrast=0.5, radius=0.3, size=64)
     picture = 100 + 40 * np.random.default_rng(1).standard_normal((64, 64)).cumsum(
         axis=0
     ).clip(-2, 2)
-    found, causes = judge(picture, asked, space="luminance")
-    assert not found.passed and causes == ()
+    certificate, causes = judge(picture, specification, space="luminance")
+    assert not certificate.passed and causes == ()

@@ -121,10 +121,10 @@ def test_p39_cones_that_should_be_silent_are(
     spec = dataclasses.replace(
         spec, direction=direction, contrast=min(spec.contrast, 0.5)
     )
-    found = assert_cone_contrast(spec.draw(dtype=dtype))
+    certificate = assert_cone_contrast(spec.draw(dtype=dtype))
     silent = direction_vector(direction, spec.background_lms) == 0
     for name in np.array(list("LMS"))[silent]:
-        assert found[f"{name} cone contrast"].requested == 0
+        assert certificate[f"{name} cone contrast"].requested == 0
 
 
 @pytest.mark.parametrize(
@@ -135,13 +135,13 @@ def test_p40_another_observer_sees_the_leak_that_theory_says(
 ) -> None:
     """At the gamut limit of grey 0.25: CIE 1931 luminance changes by 1.6 and 1.8 %."""
     display = Display(peak=400.0)
-    most = display.max_contrast(100.0, direction)
+    largest = display.max_contrast(100.0, direction)
     spec = Grating(
-        frequency=15.0, contrast=most, phase=45, direction=direction, **FIELD
+        frequency=15.0, contrast=largest, phase=45, direction=direction, **FIELD
     )
     stimulus = spec.draw()
     cones = spec.background_lms * direction_vector(direction, spec.background_lms)
-    predicted = float(cone_observer(spec.observer).to_xyz[1] @ cones) * most
+    predicted = float(cone_observer(spec.observer).to_xyz[1] @ cones) * largest
     light = np.asarray(stimulus.luminance) / 100.0 - 1
     sign = np.sign(cones[0] if direction == "red_green" else cones[2])
     # At 45 degrees on a grid of quarter cycles the samples are 1, 0, -1, 0: they meet the peak.
@@ -157,7 +157,7 @@ def test_p41_the_gamut_is_bounded_on_both_sides(
     display: Display, direction: Direction, data: st.DataObject
 ) -> None:
     luminance = data.draw(strategies.backgrounds(display))
-    most = display.max_contrast(luminance, direction)
+    largest = display.max_contrast(luminance, direction)
     background = cone_observer("cie2006_led_lcd").from_xyz @ white_xyz("D65")
     step = (
         display.lms_to_rgb()
@@ -165,7 +165,7 @@ def test_p41_the_gamut_is_bounded_on_both_sides(
         * luminance
     )
     room = np.minimum(luminance - display.floor, display.ceiling - luminance)
-    assert most == pytest.approx(
+    assert largest == pytest.approx(
         float((room / np.abs(step[np.abs(step) > 1e-9 * luminance])).min()), rel=1e-9
     )
     shared: dict[str, Any] = {
@@ -174,20 +174,22 @@ def test_p41_the_gamut_is_bounded_on_both_sides(
         "luminance": luminance,
         "direction": direction,
     } | FIELD
-    if 0 < most * (1 + 1e-6) <= 0.5:
-        assert_in_gamut(Grating(contrast=most * (1 - 1e-9), **shared).draw(), display)
+    if 0 < largest * (1 + 1e-6) <= 0.5:
+        assert_in_gamut(
+            Grating(contrast=largest * (1 - 1e-9), **shared).draw(), display
+        )
         with pytest.raises(CalibrationError, match="gamut"):
             assert_in_gamut(
-                Grating(contrast=most * (1 + 1e-6), **shared).draw(), display
+                Grating(contrast=largest * (1 + 1e-6), **shared).draw(), display
             )
 
 
 def test_p41_values_of_the_reference() -> None:
     display, background = Display(peak=400.0), xyz_to_lms(white_xyz("D65"))
-    most = display.max_contrast(100.0, "red_green") * direction_vector(
+    largest = display.max_contrast(100.0, "red_green") * direction_vector(
         "red_green", background
     )
-    assert most == pytest.approx([0.064, -0.148, 0.0], abs=6e-4)
+    assert largest == pytest.approx([0.064, -0.148, 0.0], abs=6e-4)
     for direction, cone, limit in (
         ((1, 0, 0), 0, 0.189),
         ((0, 1, 0), 1, 0.223),
@@ -224,8 +226,10 @@ def test_p42_through_the_display(
         frequency=4.0, contrast=contrast, direction=direction, radius=0.2, **FIELD
     )
     drive = display.encode(spec.draw(), dtype=dtype)
-    found = assert_cone_contrast(drive, spec, space="encoded", display=display)
-    delivered = np.array([found[f"{cone} cone contrast"].delivered for cone in "LMS"])
+    certificate = assert_cone_contrast(drive, spec, space="encoded", display=display)
+    delivered = np.array(
+        [certificate[f"{cone} cone contrast"].delivered for cone in "LMS"]
+    )
     allowed = {"float64": 1e-12 / contrast, "float32": 1e-7 / contrast + 1e-4}[dtype]
     assert np.sqrt(np.mean(delivered**2)) == pytest.approx(contrast, rel=allowed)
 

@@ -112,11 +112,11 @@ def test_p29_decoding_undoes_encoding(
 ) -> None:
     light = np.full((1, 1), display.floor + relative * (display.peak - display.black))
     light = np.clip(light, display.floor, display.ceiling)
-    again = np.asarray(
+    decoded = np.asarray(
         display.decode(display.encode(light, dtype=dtype).astype(np.float64))
     )
     steepest = _steepest(display)
-    assert np.abs(again - light).max() / display.ceiling <= steepest * tolerance(
+    assert np.abs(decoded - light).max() / display.ceiling <= steepest * tolerance(
         "drive round trip", dtype
     )
 
@@ -185,9 +185,9 @@ def test_p34_the_largest_contrast_fits_and_more_does_not(
     display: Display, data: st.DataObject
 ) -> None:
     luminance = data.draw(strategies.backgrounds(display))
-    most = display.max_contrast(luminance)
+    largest = display.max_contrast(luminance)
     expected = min(1 - display.floor / luminance, display.ceiling / luminance - 1)
-    assert most == pytest.approx(expected, rel=1e-9)
+    assert largest == pytest.approx(expected, rel=1e-9)
     # One sample per quarter cycle: the samples meet trough and peak.
     shared: dict[str, Any] = {
         "frequency": 15.0,
@@ -195,10 +195,10 @@ def test_p34_the_largest_contrast_fits_and_more_does_not(
         "luminance": luminance,
     } | FIELD
     assert_in_gamut(
-        Grating(contrast=min(most, 1.0) * (1 - 1e-9), **shared).draw(), display
+        Grating(contrast=min(largest, 1.0) * (1 - 1e-9), **shared).draw(), display
     )
-    if most * 1.001 <= 1:
-        beyond = Grating(contrast=most * 1.001, **shared).draw()
+    if largest * 1.001 <= 1:
+        beyond = Grating(contrast=largest * 1.001, **shared).draw()
         with pytest.raises(CalibrationError, match="values outside gamut"):
             assert_in_gamut(beyond, display)
         with pytest.raises(GamutError, match="lower the contrast to at most"):
@@ -213,8 +213,10 @@ def test_p34_of_the_display_in_the_reference() -> None:
 
 @settings(max_examples=60)
 @given(strategies.shown_stimuli(sampling=FIELD))
-def test_p35_nothing_is_clipped_unasked(shown: tuple[Specification, Display]) -> None:
-    spec, display = shown
+def test_p35_nothing_is_clipped_unasked(
+    stimulus_and_display: tuple[Specification, Display],
+) -> None:
+    spec, display = stimulus_and_display
     stimulus = spec.draw()
     assert_in_gamut(stimulus, display)
     drive = np.asarray(display.encode(stimulus))

@@ -53,10 +53,10 @@ def test_p21_no_energy_outside_the_band(spec: Noise, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_p21_tolerance_is_not_stretched_at_ordinary_contrast(dtype: str) -> None:
-    found = assert_band(Noise(frequency=6.0, contrast=0.2, **FIELD).draw(dtype=dtype))[
-        "energy outside band"
-    ]
-    assert found.tolerance is not None and found.tolerance < (
+    energy_outside = assert_band(
+        Noise(frequency=6.0, contrast=0.2, **FIELD).draw(dtype=dtype)
+    )["energy outside band"]
+    assert energy_outside.tolerance is not None and energy_outside.tolerance < (
         1.1e-26 if dtype == "float64" else 3e-11
     )
 
@@ -79,10 +79,10 @@ def test_p22_half_power_lies_at_the_stated_edges(
     octaves = np.log2(np.maximum(estimate.radial_frequency((SIZE, SIZE), PPD), 1e-9))
     low, high = (float(np.log2(value)) for value in spec.band)
     plateau = power[(octaves > low + edge / 2) & (octaves < high - edge / 2)].mean()
-    for asked, outward in ((low, -1.0), (high, 1.0)):
-        ramp = np.abs(octaves - asked) < edge / 3
+    for cutoff, outward in ((low, -1.0), (high, 1.0)):
+        ramp = np.abs(octaves - cutoff) < edge / 3
         # Through the middle of a raised cosine runs a straight line but for its cubic term.
-        expected = 0.5 * (1 - np.sin(np.pi * outward * (octaves[ramp] - asked) / edge))
+        expected = 0.5 * (1 - np.sin(np.pi * outward * (octaves[ramp] - cutoff) / edge))
         excess = power[ramp] / plateau - expected
         standard_error = expected / np.sqrt(SEEDS)
         slope = np.pi / 2 / edge
@@ -149,8 +149,8 @@ def test_p27_whatever_was_drawn_before_or_beside_it() -> None:
     shared: dict[str, Any] = {"frequency": 6.0, "contrast": 0.1} | FIELD
     alone = np.asarray(Noise(seed=7, **shared).draw().pixels)
     np.random.default_rng(1).normal(size=10)
-    beside = np.asarray(Noise(seed=[3, 9, 7, 1, 5, 7], **shared).draw().pixels)
-    assert np.array_equal(beside[2], alone) and np.array_equal(beside[5], alone)
+    batch = np.asarray(Noise(seed=[3, 9, 7, 1, 5, 7], **shared).draw().pixels)
+    assert np.array_equal(batch[2], alone) and np.array_equal(batch[5], alone)
     assert_batch_equals_loop(
         Noise(seed=[3, 9, 7], luminance=[10.0, 20.0, 30.0], **shared)
     )

@@ -60,8 +60,10 @@ def test_p44_codes_are_rounded_and_never_wrap(bits: int, tmp_path: Path) -> None
     }
     spec = Gabor(**(values | {"size": 64}))
     drive = np.asarray(Display(peak=400.0).encode(spec.draw(), dtype="float64"))[..., 0]
-    most = 2**bits - 1
-    assert np.abs(codes.reshape(64, 64) / most - drive).max() <= (0.5 + 1e-3) / most
+    maximum = 2**bits - 1
+    assert (
+        np.abs(codes.reshape(64, 64) / maximum - drive).max() <= (0.5 + 1e-3) / maximum
+    )
     assert_contrast(codes, spec, space="encoded", display=Display(peak=400.0))
 
 
@@ -82,8 +84,10 @@ def test_p45_what_a_network_receives_is_what_was_drawn(
 
     spec = Gabor(frequency=4.0, contrast=contrast, radius=0.5, orientation=30, phase=20)
     mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-    module, seen = torch.nn.Flatten(), []
-    module.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].clone()))
+    module, tensors = torch.nn.Flatten(), []
+    module.register_forward_pre_hook(
+        lambda _, inputs: tensors.append(inputs[0].clone())
+    )
     observer = NetworkObserver(
         Network("witness", module, module, mean=mean, std=std),
         NetworkOptions(dtype=dtype, device="cpu"),
@@ -91,7 +95,7 @@ def test_p45_what_a_network_receives_is_what_was_drawn(
     display = Display(peak=400.0)
     observer.features(display.encode(spec.draw())[None])
     drive = (
-        seen[0][0].double().permute(1, 2, 0) * torch.tensor(std).double()
+        tensors[0][0].double().permute(1, 2, 0) * torch.tensor(std).double()
         + torch.tensor(mean).double()
     )
     assert_contrast(
@@ -135,17 +139,17 @@ def test_p50_every_number_of_the_specification_is_in_the_pixels(
 @settings(max_examples=60)
 @given(strategies.shown_stimuli(), DTYPES)
 def test_p50_and_in_the_light_that_a_display_shows(
-    shown: tuple[Specification, Display], dtype: str
+    stimulus_and_display: tuple[Specification, Display], dtype: str
 ) -> None:
-    spec, display = shown
+    spec, display = stimulus_and_display
     assert_calibrated(spec.draw(dtype=dtype), display=display)
 
 
 @given(strategies.shown_stimuli(), DTYPES)
 def test_p51_everything_is_finite(
-    shown: tuple[Specification, Display], dtype: str
+    stimulus_and_display: tuple[Specification, Display], dtype: str
 ) -> None:
-    spec, display = shown
+    spec, display = stimulus_and_display
     stimulus = spec.draw(dtype=dtype)
     assert np.isfinite(np.asarray(stimulus.pixels)).all()
     assert np.isfinite(np.asarray(display.encode(stimulus, dtype=dtype))).all()

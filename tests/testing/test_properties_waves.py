@@ -58,8 +58,11 @@ def test_p01_contrast_where_samples_miss_the_peaks(
     contrast: float, ratio: float, phase: float
 ) -> None:
     spec = Grating(frequency=PPD / ratio, contrast=contrast, phase=phase, **FIELD)
-    found = assert_contrast(spec.draw())["contrast"]
-    assert found.tolerance is not None and found.tolerance < 1.1e-9
+    contrast_measurement = assert_contrast(spec.draw())["contrast"]
+    assert (
+        contrast_measurement.tolerance is not None
+        and contrast_measurement.tolerance < 1.1e-9
+    )
 
 
 @settings(max_examples=60)
@@ -78,18 +81,21 @@ def test_p02_contrast_after_encoding_and_decoding(
 def test_p02_at_its_own_tolerance(contrast: float) -> None:
     display = Display(peak=400.0, black=0.4, ambient=250.0)
     spec = Gabor(frequency=4.0, contrast=contrast, radius=0.3, **FIELD)
-    for dtype, least in (("float64", 0.0), ("float32", 1e-7 / contrast)):
+    for dtype, rounding in (("float64", 0.0), ("float32", 1e-7 / contrast)):
         drive = np.array(display.encode(spec.draw(), dtype=dtype))
-        found = assert_contrast(drive, spec, space="encoded", display=display)[
-            "contrast"
-        ]
-        assert abs(found.error or 0.0) <= tolerance("shown contrast", dtype) + least
+        contrast_measurement = assert_contrast(
+            drive, spec, space="encoded", display=display
+        )["contrast"]
+        assert (
+            abs(contrast_measurement.error or 0.0)
+            <= tolerance("shown contrast", dtype) + rounding
+        )
 
 
 @given(waves, DTYPES)
 def test_p03_background(spec: Any, dtype: str) -> None:
-    found = assert_mean_luminance(spec.draw(dtype=dtype))
-    assert "background" in found
+    certificate = assert_mean_luminance(spec.draw(dtype=dtype))
+    assert "background" in certificate
 
 
 @given(
@@ -132,8 +138,8 @@ def test_p05_mean_of_a_gabor(spec: Gabor, dtype: str) -> None:
     area, omega = (SIZE / PPD) ** 2, 2 * np.pi * spec.frequency
     lift = np.exp(-((omega * spec.radius) ** 2) / 2) * np.cos(np.radians(spec.phase))
     expected = spec.contrast * 2 * np.pi * spec.radius**2 / area * lift
-    found = pixels(spec, dtype).mean() / spec.luminance - 1
-    assert found == pytest.approx(
+    deviation = pixels(spec, dtype).mean() / spec.luminance - 1
+    assert deviation == pytest.approx(
         expected, abs=1e-8 + (0 if dtype == "float64" else 1e-7)
     )
 
@@ -151,8 +157,8 @@ def test_p07_rms_of_a_gabor(spec: Gabor, dtype: str) -> None:
         -((omega * spec.radius) ** 2)
     )
     expected = spec.contrast * np.sqrt(np.pi * spec.radius**2 * ripple / (2 * area))
-    found = np.sqrt(np.mean((pixels(spec, dtype) / spec.luminance - 1) ** 2))
-    assert found == pytest.approx(
+    rms_contrast = np.sqrt(np.mean((pixels(spec, dtype) / spec.luminance - 1) ** 2))
+    assert rms_contrast == pytest.approx(
         expected, rel=1e-8 if dtype == "float64" else 1e-5 + 1e-7 / spec.contrast
     )
 
@@ -182,8 +188,8 @@ def test_p10_orientation(spec: Any, dtype: str) -> None:
 
 @given(waves, DTYPES)
 def test_p11_phase_and_position(spec: Any, dtype: str) -> None:
-    found = assert_calibrated(spec.draw(dtype=dtype))
-    assert "phase" in found or spec.contrast == 0
+    certificate = assert_calibrated(spec.draw(dtype=dtype))
+    assert "phase" in certificate or spec.contrast == 0
 
 
 @given(
@@ -207,9 +213,9 @@ def test_p11_centroid_lies_at_the_centre_asked_for(
         phase=phase,
         **FIELD,
     )
-    found = centroid(pixels(spec, dtype), LEVEL, PPD)
+    centre = centroid(pixels(spec, dtype), LEVEL, PPD)
     # The energy of a Gabor has sidelobes at twice its frequency, which fade out with the envelope.
-    assert [float(v) * PPD for v in found] == pytest.approx(
+    assert [float(v) * PPD for v in centre] == pytest.approx(
         [x * PPD, y * PPD], abs=1e-9 if dtype == "float64" else 1e-3
     )
 
@@ -217,8 +223,8 @@ def test_p11_centroid_lies_at_the_centre_asked_for(
 @given(waves, DTYPES)
 def test_p12_contrast_reversal(spec: Any, dtype: str) -> None:
     opposite = dataclasses.replace(spec, phase=spec.phase + 180)
-    both = (pixels(spec, dtype) + pixels(opposite, dtype)) / (2 * spec.luminance)
-    assert np.abs(both - 1).max() < (1e-13 if dtype == "float64" else 1e-6)
+    mean_pixels = (pixels(spec, dtype) + pixels(opposite, dtype)) / (2 * spec.luminance)
+    assert np.abs(mean_pixels - 1).max() < (1e-13 if dtype == "float64" else 1e-6)
 
 
 @pytest.mark.parametrize(("dtype", "allowed"), [("float64", 1e-14), ("float32", 3e-7)])
@@ -264,7 +270,7 @@ def test_p14_rotation_invariance(dtype: str, allowed: float, exact: float) -> No
 @pytest.mark.parametrize("factor", [0.5, 0.788, 2.0])
 @pytest.mark.parametrize(("dtype", "allowed"), [("float64", 1e-12), ("float32", 1e-6)])
 def test_p15_scale_invariance(factor: float, dtype: str, allowed: float) -> None:
-    one = Gabor(
+    small = Gabor(
         frequency=4.0,
         contrast=0.5,
         radius=0.3,
@@ -282,7 +288,7 @@ def test_p15_scale_invariance(factor: float, dtype: str, allowed: float) -> None
         ppd=PPD * factor,
         size=SIZE,
     )
-    assert np.abs(pixels(one, dtype) / pixels(other, dtype) - 1).max() < allowed
+    assert np.abs(pixels(small, dtype) / pixels(other, dtype) - 1).max() < allowed
 
 
 @pytest.mark.parametrize(("dtype", "allowed"), [("float64", 1e-12), ("float32", 1e-6)])
@@ -294,15 +300,18 @@ def test_p16_translation_by_whole_pixels(dtype: str, allowed: float) -> None:
         "orientation": 30,
         "phase": 15,
     } | FIELD
-    here = pixels(Gabor(**shared), dtype)
-    there = pixels(Gabor(x=5 / PPD, y=3 / PPD, **shared), dtype)
+    centred = pixels(Gabor(**shared), dtype)
+    displaced = pixels(Gabor(x=5 / PPD, y=3 / PPD, **shared), dtype)
     # Right is towards higher columns, up towards lower rows.
-    assert np.abs(np.roll(here, (-3, 5), axis=(0, 1)) - there).max() < allowed * LEVEL
+    assert (
+        np.abs(np.roll(centred, (-3, 5), axis=(0, 1)) - displaced).max()
+        < allowed * LEVEL
+    )
 
 
 @given(waves)
 def test_p17_no_sample_exceeds_the_contrast(spec: Any) -> None:
-    # What balancing takes from the mean is not contrast; it only moves the whole pattern.
+    # Balancing changes the mean and not the contrast; it only moves the whole pattern.
     plain = (
         dataclasses.replace(spec, balanced=False) if isinstance(spec, Gabor) else spec
     )
@@ -323,7 +332,7 @@ def test_p18_pixels_are_points_and_averages_of_them_follow_sinc(
     """Averaged over the pixel's area, a grating would lose contrast as sinc(f/ppd); sampled at
     points it keeps it."""
     times = 64
-    asked = Grating(frequency=frequency, contrast=0.5, ppd=PPD, size=(1, 32))
+    grating = Grating(frequency=frequency, contrast=0.5, ppd=PPD, size=(1, 32))
     fine = pixels(
         Grating(
             frequency=frequency, contrast=0.5, ppd=PPD * times, size=(times, 32 * times)
@@ -334,4 +343,4 @@ def test_p18_pixels_are_points_and_averages_of_them_follow_sinc(
     assert float(fit.amplitude) / (0.5 * LEVEL) == pytest.approx(
         np.sinc(frequency / PPD), rel=1e-3
     )
-    assert_contrast(asked.draw())
+    assert_contrast(grating.draw())
