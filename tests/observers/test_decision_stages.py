@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.observers.decisions import training
+from psyprobe.observers.decisions.recipe import Recipe
 from psyprobe.observers.decisions.stages import (
     Stage,
     area_d_prime,
@@ -19,6 +22,7 @@ from psyprobe.observers.decisions.stages import (
     train_detector,
     train_identifier,
 )
+from psyprobe.observers.decisions.training import TrainedStage, train_stage
 
 TABLE = Path(__file__).parents[1] / "data" / "decisions" / "training_bias.csv"
 
@@ -338,3 +342,44 @@ def test_thresholds_of_known_efficiency_are_held(
     assert np.log(mean / coverage.encoder.efficiency) == pytest.approx(
         0, abs=4 * np.log(high / low) / 3.92
     )
+
+
+@pytest.mark.parametrize("kinds", [1, 3])
+def test_checks_in_the_space_of_images_are_those_on_all_features(
+    kinds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wide features that often vanish, as of a convolution, with images that are the same."""
+    pattern = np.random.default_rng(9).normal(size=600)
+
+    def rows(contrast: float, fields: Sequence[int]) -> np.ndarray:
+        noise = np.array([np.random.default_rng(f).normal(size=600) for f in fields])
+        signals = [contrast * np.roll(pattern, kind) for kind in range(kinds)]
+        if not contrast:
+            return (
+                np.maximum(noise, 1)[None]
+                if kinds == 1
+                else np.zeros((1, len(fields), 0))
+            )
+        images = np.array([np.maximum(noise + signal, 1) for signal in signals])
+        images[:, ::4] = images[:1, ::4]
+        return images
+
+    def trained() -> TrainedStage:
+        return train_stage(
+            Recipe(pairs=40),
+            rows,
+            (0.01, 1.0),
+            yes_no=False,
+            picture_rows=lambda _: rows(1, []),
+        )
+
+    spanned = trained()
+    monkeypatch.setattr(
+        training._Features,
+        "spanned",
+        classmethod(lambda cls, recipe, signals, blanks: cls(signals, blanks)),
+    )
+    plain = trained()
+    assert spanned.learning == plain.learning
+    assert spanned.swapped == plain.swapped
+    assert np.array_equal(spanned.stage.weights, plain.stage.weights)

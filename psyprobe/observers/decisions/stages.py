@@ -76,7 +76,12 @@ class Stage:
 
 
 def train_detector(
-    name: str, signals: Sequence[ArrayLike], blanks: ArrayLike, *, paired: bool = True
+    name: str,
+    signals: Sequence[ArrayLike],
+    blanks: ArrayLike,
+    *,
+    paired: bool = True,
+    width: int | None = None,
 ) -> Stage:
     """Train a decision stage that tells a signal from none, on features.
 
@@ -91,6 +96,8 @@ def train_detector(
         Features of images without it.
     paired : bool, optional
         Whether signals and blanks share their fields. Then as many rows count as there are fields.
+    width : int, optional
+        As for `shrunk_weights`.
 
     Returns
     -------
@@ -144,7 +151,7 @@ def train_detector(
             [rows - rows.mean(axis=0) for rows in (blank_rows, *signal_rows)]
         )
         count = len(blank_rows) if paired else len(residuals)
-        weights = shrunk_weights(delta[None], residuals, count)[0]
+        weights = shrunk_weights(delta[None], residuals, count, width=width)[0]
     return Stage(weights[None], np.array([weights @ midpoint]), quadratic)
 
 
@@ -185,7 +192,9 @@ def train_comparer(name: str, greater: ArrayLike, lesser: ArrayLike) -> Stage:
     return Stage(stage.weights, np.zeros(1), quadratic)
 
 
-def train_identifier(name: str, classes: Sequence[ArrayLike]) -> Stage:
+def train_identifier(
+    name: str, classes: Sequence[ArrayLike], *, width: int | None = None
+) -> Stage:
     """Train a decision stage that names which of several signals is shown, on features.
 
     Parameters
@@ -194,6 +203,8 @@ def train_identifier(name: str, classes: Sequence[ArrayLike]) -> Stage:
         "lda", "template", "prototype" or "quadratic".
     classes : sequence of array_like, each of shape (n, D)
         Features of images of each signal; row i of each has the same field of noise.
+    width : int, optional
+        As for `shrunk_weights`.
 
     Returns
     -------
@@ -235,7 +246,7 @@ def train_identifier(name: str, classes: Sequence[ArrayLike]) -> Stage:
         residuals = np.concatenate(
             [signal - mean for signal, mean in zip(rows, means, strict=True)]
         )
-        weights = shrunk_weights(deltas, residuals, len(rows[0]))
+        weights = shrunk_weights(deltas, residuals, len(rows[0]), width=width)
     offsets = weights @ centre + np.einsum("md,md->m", weights, deltas) / 2
     return Stage(weights, offsets, quadratic)
 
@@ -246,6 +257,7 @@ def shrunk_weights(
     count: int,
     *,
     shrinkage: float | None = None,
+    width: int | None = None,
 ) -> FloatArray:
     """Compute linear weights: differences of means over the shrunk covariance of features.
 
@@ -260,6 +272,9 @@ def shrunk_weights(
     shrinkage : float, optional
         Share of the spherical part in the covariance, from 0 to 1; by default that of
         oracle-approximating shrinkage.
+    width : int, optional
+        Number of features that vary, where rows are coordinates in the space that the images span;
+        by default those of the rows.
 
     Returns
     -------
@@ -280,20 +295,25 @@ def shrunk_weights(
     differences = np.atleast_2d(np.asarray(deltas, np.float64))
     varying = np.any(rows != rows[:1], axis=0) | np.any(differences != 0, axis=0)
     if varying.all():
-        return _inverse_times(differences, rows, count, shrinkage)
+        return _inverse_times(differences, rows, count, shrinkage, width)
     weights = np.zeros_like(differences)
     weights[:, varying] = _inverse_times(
-        differences[:, varying], rows[:, varying], count, shrinkage
+        differences[:, varying], rows[:, varying], count, shrinkage, width
     )
     return weights
 
 
 def _inverse_times(
-    deltas: FloatArray, rows: FloatArray, count: int, shrinkage: float | None
+    deltas: FloatArray,
+    rows: FloatArray,
+    count: int,
+    shrinkage: float | None,
+    width: int | None,
 ) -> FloatArray:
     """Multiply differences by the inverse of the shrunk covariance of rows."""
-    n, width = rows.shape
-    wide = width > n
+    n, columns = rows.shape
+    width = columns if width is None else width
+    wide = columns > n
     products = rows @ rows.T if wide else rows.T @ rows
     scale = float(np.trace(products)) / n
     if scale == 0:
@@ -305,7 +325,7 @@ def _inverse_times(
         return np.asarray(deltas / mean_variance)
     if not wide:
         covariance = (1 - shrinkage) * products / n
-        covariance[np.diag_indices(width)] += shrinkage * mean_variance
+        covariance[np.diag_indices(columns)] += shrinkage * mean_variance
         return np.asarray(np.linalg.solve(covariance, deltas.T).T)
     if shrinkage <= 0:
         raise InputError(

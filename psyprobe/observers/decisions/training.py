@@ -197,8 +197,9 @@ def train_stage(
         empty = rows(0.0, range(first, first + CRITERION_FIELDS))[0]
         variables = stage.variables(empty)[:, 0]
         criterion = float(np.quantile(variables, 1 - recipe.false_alarms))
+    features = _Features.spanned(recipe, signals[0], blanks)
     learning = [
-        (count, _held_out_d_prime(recipe, signals[0], blanks, count))
+        (count, _held_out_d_prime(recipe, features, count))
         for count in (
             round(share * recipe.pairs * (FOLDS - 1) / FOLDS) for share in _SHARES
         )
@@ -209,7 +210,7 @@ def train_stage(
         tuple(trained_at),
         reached,
         tuple(learning),
-        _swapped_d_prime(recipe, signals[0], blanks),
+        _swapped_d_prime(recipe, features),
     )
 
 
@@ -230,14 +231,77 @@ def _training_contrasts(
     return [high], [count], True
 
 
-def _fit(recipe: Recipe, signals: Sequence[FloatArray], blanks: FloatArray) -> Stage:
+def _fit(
+    recipe: Recipe,
+    signals: Sequence[FloatArray],
+    blanks: FloatArray,
+    width: int | None = None,
+) -> Stage:
     """Train a stage on signals of several contrasts, each of shape (m, n, D)."""
     if recipe.train == "natural":
         return train_comparer(recipe.stage, signals[0][0], blanks)
     if len(signals[0]) == 1:
-        return train_detector(recipe.stage, [rows[0] for rows in signals], blanks)
+        rows = [contrast_signals[0] for contrast_signals in signals]
+        return train_detector(recipe.stage, rows, blanks, width=width)
     # The weights of several signals come from the first contrast and what is noise there.
-    return train_identifier(recipe.stage, list(signals[0]))
+    return train_identifier(recipe.stage, list(signals[0]), width=width)
+
+
+@dataclass(frozen=True, eq=False)
+class _Features:
+    """Features of one contrast, on which the many stages are trained that check one stage.
+
+    Where there are more features than images, the columns are coordinates of the images in the
+    space that they span: weights of `lda` lie in it, and where its axes point changes no answer.
+    """
+
+    #: Shape (m, n, columns).
+    signals: FloatArray
+    #: Shape (n, columns); no columns where signals are told from each other.
+    blanks: FloatArray
+    #: The features themselves, shape (n, D) for each kind of image; empty where they are the
+    #: columns.
+    originals: Sequence[FloatArray] = ()
+
+    @classmethod
+    def spanned(
+        cls, recipe: Recipe, signals: FloatArray, blanks: FloatArray
+    ) -> _Features:
+        """Compute the coordinates of images in the space that they span, if that is smaller."""
+        kinds = [*signals, blanks] if blanks.size else list(signals)
+        images = sum(map(len, kinds))
+        exact = recipe.stage == "lda" and recipe.train != "natural"
+        if not exact or signals.shape[-1] <= images:
+            return cls(signals, blanks)
+        centred = np.concatenate(kinds).astype(np.float64)
+        centred -= centred.mean(axis=0)
+        coordinates = np.transpose(np.linalg.qr(centred.T, mode="r"))
+        # Images that are the same stay so to the last digit, since ties count half.
+        firsts: dict[int, int] = {}
+        coordinates = coordinates[
+            [
+                firsts.setdefault(hash(row.tobytes()), place)
+                for place, row in enumerate(centred)
+            ]
+        ]
+        count = signals.shape[1]
+        first_blank = len(signals) * count
+        return cls(
+            coordinates[:first_blank].reshape(len(signals), count, images),
+            coordinates[first_blank:] if blanks.size else blanks,
+            kinds,
+        )
+
+    def width(self, fields: Sequence[int]) -> int | None:
+        """Count the features that vary among the images of some fields."""
+        if not self.originals:
+            return None
+        first = self.originals[0][fields[0]]
+        varying = np.zeros(first.shape, dtype=bool)
+        for rows in self.originals:
+            for field in fields:
+                varying |= rows[field] != first
+        return int(varying.sum())
 
 
 def _near_threshold(
@@ -249,7 +313,9 @@ def _near_threshold(
     pilot_fields = range(min(PILOT_FIELDS, recipe.pairs))
     blanks = rows(0.0, pilot_fields)[0]
     d_primes = [
-        _held_out_d_prime(recipe, rows(contrast, pilot_fields), blanks)
+        _held_out_d_prime(
+            recipe, _Features.spanned(recipe, rows(contrast, pilot_fields), blanks)
+        )
         for contrast in ladder
     ]
     rising = optimize.isotonic_regression(np.array(d_primes)).x
@@ -261,16 +327,19 @@ def _near_threshold(
 
 
 def _held_out_d_prime(
-    recipe: Recipe, signals: FloatArray, blanks: FloatArray, count: int | None = None
+    recipe: Recipe, features: _Features, count: int | None = None
 ) -> float:
     """Compute d' of stages in cross-validation, trained on up to `count` fields."""
+    signals = features.signals
+    blanks = features.blanks
     fold = np.arange(signals.shape[1]) % FOLDS
     values = []
     for k in range(FOLDS):
         others = np.flatnonzero(fold != k)[:count]
         held_out = fold == k
         try:
-            stage = _fit(recipe, [signals[:, others]], blanks[others])
+            width = features.width(others.tolist())
+            stage = _fit(recipe, [signals[:, others]], blanks[others], width)
         except InputError:
             # Nothing differs, so nothing is told apart.
             values.append(0.0)
@@ -337,14 +406,16 @@ def correct_share(stage: Stage, rows: Sequence[FloatArray]) -> float:
     return float(np.mean(shares))
 
 
-def _swapped_d_prime(
-    recipe: Recipe, signals: FloatArray, blanks: FloatArray
-) -> tuple[float, float]:
+def _swapped_d_prime(recipe: Recipe, features: _Features) -> tuple[float, float]:
     """Compute the mean d' of stages trained on randomly swapped labels, and its error."""
+    signals = features.signals
+    blanks = features.blanks
     count = signals.shape[1]
     generator = np.random.default_rng([recipe.seed, count])
     classes = np.concatenate([signals, blanks[None]]) if len(signals) == 1 else signals
     trained = np.arange(count) < count * (FOLDS - 1) // FOLDS
+    # Whatever their labels, these are the same images.
+    width = features.width(np.flatnonzero(trained).tolist())
     values = []
     swaps = _LOGISTIC_SWAPS if recipe.stage == "logistic" else _SWAPS
     for _ in range(swaps):
@@ -357,6 +428,7 @@ def _swapped_d_prime(
                 recipe,
                 [swapped[: len(signals), trained]],
                 swapped[-1, trained],
+                width,
             )
         except InputError:
             continue
