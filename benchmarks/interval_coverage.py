@@ -69,7 +69,7 @@ class Row:
         )
 
 
-def drawn_curves(
+def simulate_curves(
     rng: np.random.Generator,
     size: int,
     widths: tuple[float, float],
@@ -126,7 +126,7 @@ def psychometric(rng: np.random.Generator, size: int) -> Iterator[Row]:
         ("narrow, 9 x 10 trials", NARROW, 10, False),
         ("broad, 9 x 10 trials, rates free", BROAD, 10, True),
     ):
-        threshold, width, yes = drawn_curves(rng, size, widths, trials, rates)
+        threshold, width, yes = simulate_curves(rng, size, widths, trials, rates)
         how = {"guess": "fit", "lapse": "fit"} if rates else {}
         yield from of_fit(
             "profile",
@@ -622,7 +622,9 @@ def psignifit_rows(rng: np.random.Generator, curves: int) -> Iterator[Row]:
         ("broad, 9 x 10 trials", BROAD),
         ("narrow, 9 x 10 trials", NARROW),
     ):
-        threshold, width, answers = drawn_curves(rng, curves, widths, 10, rates=False)
+        threshold, width, answers = simulate_curves(
+            rng, curves, widths, 10, rates=False
+        )
         ends = np.empty((2, 2, curves))
         for i, yes in enumerate(answers):
             data = np.stack([LEVELS, yes, np.full(yes.size, 10)], axis=-1)

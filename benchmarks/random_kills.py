@@ -44,7 +44,7 @@ sys.path[:0] = [
 
 from children import child
 from item_pages import write_page
-from simulated_models import Asked, photographs
+from simulated_models import SpyModels, photographs
 from simulated_person import SimulatedPerson
 from small_experiment import write_experiment
 from small_questions import write_questions
@@ -392,7 +392,7 @@ def items(place: Path, kills: int) -> None:
 
 
 def mvp_build(place: Path, kills: int) -> None:
-    models = Asked()
+    models = SpyModels()
     photograph_folder = photographs(place / "photographs", longest=64)
 
     def say(images: list[Any], prompt: str) -> str:

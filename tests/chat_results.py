@@ -13,7 +13,7 @@ from psyprobe.human import watson_malo_csf
 from psyprobe.running.task import CONTRAST_AXIS, Task
 
 FREQUENCIES = (1.0, 2.0, 4.0, 8.0, 16.0, 24.0)
-#: Of the logistic function: from 5 to 95 %, k (x - t) / w.
+#: Slope of the logistic function from 5 to 95 %, k in k (x - t) / w.
 LOGISTIC = 2 * np.log(19)
 
 
@@ -115,10 +115,16 @@ def chat_result(
         {"id": f"p{p:02d}", "text": f"Is there pattern {p}?", "group": names[p]}
         for p in range(len(t))
     ]
-    about = {"frequency": {"units": "cycles/degree", "long_name": "Spatial frequency"}}
+    attributes = {
+        "frequency": {"units": "cycles/degree", "long_name": "Spatial frequency"}
+    }
     return xr.Dataset(
         {
-            name: ("trial", np.array([row[name] for row in rows]), about.get(name, {}))
+            name: (
+                "trial",
+                np.array([row[name] for row in rows]),
+                attributes.get(name, {}),
+            )
             for name in rows[0]
         },
         attrs={

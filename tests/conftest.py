@@ -1,4 +1,4 @@
-"""What all tests share: the oracle data, and a fixed profile for hypothesis."""
+"""Fixtures that all tests share: the oracle data, and a fixed profile for hypothesis."""
 
 from __future__ import annotations
 

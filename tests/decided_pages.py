@@ -7,7 +7,7 @@ from typing import Any
 import psyprobe as pp
 from psyprobe.experiment import Experiment, is_suite
 
-#: What the stimulus axis of a page may be: two of its levels stay, and one of any other.
+#: Names that the stimulus axis of a page may have: two of its levels stay, and one of any other.
 AXES = ("logmar", "spacing", "path_angle", "contrast", "frequency")
 
 

@@ -21,7 +21,7 @@ AXES = {
     "luminance": ("cd/m²", "Background luminance"),
     "area": ("deg²", "Area"),
 }
-#: Of the published tests that are detection tests: name of the level and kind of contrast.
+#: Name of the level and kind of contrast of the published detection tests.
 PUBLISHED = {
     "sf_gabor_ach": ("frequency", "michelson"),
     "sf_noise_ach": ("frequency", "rms"),
@@ -92,7 +92,7 @@ def dataset(
         ),
     }
     axis = StimulusAxis("contrast", "1", LABELS[contrast_kind])
-    about = {"units": unit, "long_name": label}
+    attributes = {"units": unit, "long_name": label}
     result = xr.Dataset(
         {
             name: (dims, values.astype(np.float64))
@@ -101,15 +101,15 @@ def dataset(
         coords={
             "layer": list(layers),
             "measure": ["angular", "cosine", "l1", "l2"],
-            level: (level, values, about),
+            level: (level, values, attributes),
             "contrast": (
                 "contrast",
                 contrast,
                 {"units": "1", "long_name": LABELS[contrast_kind]},
             ),
-            place: (place, scored, about),
+            place: (place, scored, attributes),
             "multiplier": multiplier,
-            curve_place: (curve_place, curve_values, about),
+            curve_place: (curve_place, curve_values, attributes),
         },
         attrs={
             "probe": "detection",

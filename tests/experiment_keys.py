@@ -25,7 +25,7 @@ PROBES = {
     "r_bench": "benchmarks",
     "corruption_profile": "corruption_profile",
 }
-#: What stands in place of a type that says little.
+#: Words in place of a type that says little.
 TYPES = {
     "stimulus": "name, file or table",
     "items": "folder",
@@ -72,27 +72,27 @@ def key_rows() -> list[tuple[str, str, str, str]]:
 def _rows(name: str, field: FieldInfo, readers: str) -> list[tuple[str, str, str, str]]:
     inner = next(
         (
-            each
-            for each in (field.annotation, *get_args(field.annotation))
-            if _is_section(each)
+            section
+            for section in (field.annotation, *get_args(field.annotation))
+            if _is_section(section)
         ),
         None,
     )
     if inner is None or name in TYPES:
         return [(f"`{name}`", _type(name, field.annotation), _default(field), readers)]
-    found: list[tuple[str, str, str, str]] = []
-    for key, each in inner.model_fields.items():
-        found += _rows(f"{name}.{key}", each, readers)
-    return found
+    rows: list[tuple[str, str, str, str]] = []
+    for key, inner_field in inner.model_fields.items():
+        rows += _rows(f"{name}.{key}", inner_field, readers)
+    return rows
 
 
 def _readers(name: str) -> str:
     if name in _COMMON_KEYS:
         return "all"
-    found = dict.fromkeys(
+    groups = dict.fromkeys(
         group for probe, group in PROBES.items() if name in load_probe(probe).SECTIONS
     )
-    return ", ".join(found).replace(
+    return ", ".join(groups).replace(
         "detection, discrimination, acuity, matching", "pairs"
     )
 
@@ -106,10 +106,12 @@ def _type(name: str, annotation: Any) -> str:
         return TYPES[name]
     if get_origin(annotation) is Literal:
         return " ".join(
-            f"`{each!r}`".replace("'", '"') for each in get_args(annotation)
+            f"`{choice!r}`".replace("'", '"') for choice in get_args(annotation)
         )
     parts = [
-        each for each in get_args(annotation) or (annotation,) if each is not type(None)
+        alternative
+        for alternative in get_args(annotation) or (annotation,)
+        if alternative is not type(None)
     ]
     if get_origin(parts[0]) is Literal:
         return _type(name, parts[0])
@@ -128,7 +130,7 @@ def _default(field: FieldInfo) -> str:
     if value is None or value in ("", (), {}):
         return "none"
     if isinstance(value, BaseModel):
-        return ", ".join(f"{key} {each}" for key, each in value)
+        return ", ".join(f"{key} {item}" for key, item in value)
     if isinstance(value, tuple):
         return str(list(value))
     return (

@@ -40,15 +40,15 @@ def bound_by_rights() -> Iterator[None]:
     if not sys.platform.startswith("linux"):
         pytest.skip("rights do not bind this administrator")
     libc = ctypes.CDLL(None, use_errno=True)
-    header, held = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
-    assert libc.capget(header, held) == 0
-    dropped = (ctypes.c_uint32 * 6)(*held)
+    header, capabilities = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, capabilities) == 0
+    dropped = (ctypes.c_uint32 * 6)(*capabilities)
     dropped[0] &= ~(1 << 1)  # CAP_DAC_OVERRIDE, of the capabilities in effect
     assert libc.capset(header, dropped) == 0
     try:
         yield
     finally:
-        assert libc.capset(header, held) == 0
+        assert libc.capset(header, capabilities) == 0
 
 
 def attack(
@@ -84,9 +84,9 @@ def attack(
             shutil.rmtree(full, ignore_errors=True)
         with full_beyond(int(share * largest)):
             refused(make(full))
-        left = contents(full)
-        assert left.keys() <= files.keys()
-        differing = {name for name in left if left[name] != files[name]}
+        files_left = contents(full)
+        assert files_left.keys() <= files.keys()
+        differing = {name for name in files_left if files_left[name] != files[name]}
         assert all(grows and name.startswith(grows) for name in differing), differing
     if goes_on:
         assert run(full) == 0

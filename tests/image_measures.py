@@ -86,12 +86,12 @@ def phase_scrambled(image: Float64, seed: int) -> Float64:
     # Coefficients that are their own mirror image are real: they keep their sign, and the mean with
     # it.
     height, width = image.shape
-    own = np.zeros(spectrum.shape, bool)
-    own[
+    is_kept_half = np.zeros(spectrum.shape, bool)
+    is_kept_half[
         np.ix_(
             [0, height // 2] if height % 2 == 0 else [0],
             [0, -1] if width % 2 == 0 else [0],
         )
     ] = True
-    scrambled = np.where(own, spectrum, np.abs(spectrum) * np.exp(1j * phases))
+    scrambled = np.where(is_kept_half, spectrum, np.abs(spectrum) * np.exp(1j * phases))
     return np.fft.irfft2(scrambled, s=image.shape)

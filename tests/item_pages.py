@@ -40,7 +40,7 @@ def write_page(
 def run_page(
     page: Path, observer: Any, store: Any = None, **options: Any
 ) -> xarray.Dataset:
-    """What `psyprobe.run` does, with options of the probe's `plan`, such as a judge."""
+    """Run a page like `psyprobe.run`, with options of the probe's `plan`, such as a judge."""
     experiment = load_experiment(page)
     probe: Any = load_probe(experiment.probe)
     schedule = probe.plan(experiment, observer, **options)
@@ -53,7 +53,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, dict):
         return (
             "{"
-            + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items())
+            + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items())
             + "}"
         )
     return json.dumps(value)

@@ -50,14 +50,14 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.requests.append(question["messages"][-1]["content"][-1]["text"])
-        told = {
+        identity = {
             "model": self.server.model or question["model"],
             "system_fingerprint": self.server.fingerprint,
         }
         self._send(
             200,
             {
-                **told,
+                **identity,
                 "choices": [
                     {"message": {"content": self.server.reply}, "finish_reason": "stop"}
                 ],
@@ -77,9 +77,9 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def local(
-    says: str = "Yes", models: list[dict[str, Any]] | None = None, **told: str
+    reply: str = "Yes", models: list[dict[str, Any]] | None = None, **identity: str
 ) -> Iterator[Local]:
-    with Local(says, models, **told) as server:
+    with Local(reply, models, **identity) as server:
         thread = threading.Thread(
             target=server.serve_forever, args=(0.02,), daemon=True
         )
@@ -91,5 +91,5 @@ def local(
             thread.join(timeout=10)
 
 
-def listed(name: str, **more: Any) -> list[dict[str, Any]]:
-    return [{"id": name, "object": "model", "created": 0, **more}]
+def listed(name: str, **fields: Any) -> list[dict[str, Any]]:
+    return [{"id": name, "object": "model", "created": 0, **fields}]

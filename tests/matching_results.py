@@ -39,16 +39,16 @@ def simulated_matching(
             formula(np.array(HUMAN.reference_frequency), HUMAN.reference_contrast)
         )
 
-    every = [responses(formula) for formula in formulas]
+    curves_and_targets = [responses(formula) for formula in formulas]
     pixels = responses(lambda f, c: 0.3 * c + 0 * f)
     variables: dict[str, tuple[Sequence[str], np.ndarray]] = {
         "response": (
             ("layer", "measure", "frequency", "contrast"),
-            np.stack([curves for curves, _ in every]),
+            np.stack([curves for curves, _ in curves_and_targets]),
         ),
         "reference_response": (
             ("layer", "measure", "reference_contrast"),
-            np.stack([target for _, target in every]),
+            np.stack([target for _, target in curves_and_targets]),
         ),
         "pixels_response": (("measure", "frequency", "contrast"), pixels[0]),
         "pixels_reference_response": (("measure", "reference_contrast"), pixels[1]),
@@ -58,13 +58,13 @@ def simulated_matching(
         ),
         "noise_floor": (
             ("layer", "measure"),
-            np.tile(measures(np.array(noise_floor)), (len(every), 1)),
+            np.tile(measures(np.array(noise_floor)), (len(curves_and_targets), 1)),
         ),
     }
     result = xr.Dataset(
         variables,
         coords={
-            "layer": [f"layer{i}" for i in range(len(every))],
+            "layer": [f"layer{i}" for i in range(len(curves_and_targets))],
             "measure": ["angular", "cosine"],
             "frequency": (
                 "frequency",

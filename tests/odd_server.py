@@ -35,7 +35,7 @@ _ODD_USAGE: tuple[Any, ...] = (
     {"cost": "free"},
 )
 _ELSEWHERE = "/v1/elsewhere"
-#: What a content filter says, in Azure's words.
+#: Response of a content filter, in Azure's words.
 FILTERED = (
     "The response was filtered due to the prompt triggering Azure OpenAI's content management "
     "policy. Please modify your prompt and retry."
@@ -197,19 +197,19 @@ class OddServer(serving.SimulatedServer):
 
     def complete(self, answer: Answer, digest: str, request: ChatRequest) -> JsonObject:
         """Put thinking before an answer, in place of which it comes where there are too few tokens."""
-        way = self._behaviour.thinking
-        if way == "none":
+        form = self._behaviour.thinking
+        if form == "none":
             return super().complete(answer, digest, request)
         limit = request.limit
         count = _THOUGHT_TOKENS if limit is None else min(limit, _THOUGHT_TOKENS)
         is_cut = count < _THOUGHT_TOKENS or limit == _THOUGHT_TOKENS
         thought = _THOUGHT[: len(_THOUGHT) * count // _THOUGHT_TOKENS]
         text = "" if is_cut else answer.text
-        if way == "tags":
+        if form == "tags":
             text = f"<think>\n{thought}" + ("" if is_cut else f"\n</think>\n\n{text}")
-        if way == "untagged":
+        if form == "untagged":
             text = thought + ("" if is_cut else f"\n</think>\n\n{text}")
-        first_token = "The" if way == "untagged" else "<think>"
+        first_token = "The" if form == "untagged" else "<think>"
         thoughtful = replace(
             answer,
             text=text,
@@ -218,7 +218,7 @@ class OddServer(serving.SimulatedServer):
             tokens_out=count if is_cut else count + (answer.tokens_out or 0),
         )
         reply = super().complete(thoughtful, digest, request)
-        if way == "apart":
+        if form == "apart":
             reply["choices"][0]["message"]["reasoning_content"] = thought
             reply["usage"]["completion_tokens_details"] = {"reasoning_tokens": count}
         return reply

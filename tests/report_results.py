@@ -34,16 +34,18 @@ ABOUT = {
 }
 
 
-def told(result: xr.Dataset, experiment: str, observer: str) -> xr.Dataset:
+def with_run_attributes(
+    result: xr.Dataset, experiment: str, observer: str
+) -> xr.Dataset:
     """The result with what every run tells."""
     page = PAGE.format(title=f'"The test {experiment}"')
-    named = {
+    names = {
         "experiment": experiment,
         "experiment_digest": experiment,
         "experiment_toml": page,
         "observer": observer,
     }
-    return result.assign_attrs(**ABOUT, **named)
+    return result.assign_attrs(**ABOUT, **names)
 
 
 def contours(
@@ -62,14 +64,14 @@ def contours(
             * np.exp(0.05 * rng.standard_normal(np.broadcast(f, c).shape))
         )
 
-    return told(simulated_result(response), experiment, observer)
+    return with_run_attributes(simulated_result(response), experiment, observer)
 
 
 def matches(
     observer: str, experiment: str = "contrast_matching", seed: int = 0
 ) -> xr.Dataset:
     slope = 0.5 + 0.1 * seed
-    return told(
+    return with_run_attributes(
         simulated_matching(lambda f, c: 0.3 * c**slope / (1 + 0.02 * f)),
         experiment,
         observer,
@@ -80,14 +82,14 @@ def words(observer: str, guess: float = 0.0) -> xr.Dataset:
     result = chat_result(
         observer=observer, guess=guess, frequencies=(1.0, 4.0), repeats=5, catch=10
     )
-    return told(result, "hernandez2025", observer)
+    return with_run_attributes(result, "hernandez2025", observer)
 
 
 def ten_on_nine() -> list[xr.Dataset]:
     """Seven tests with contours and two of matching."""
-    found = []
+    results = []
     for i in range(10):
         name = f"zoo:an_encoder_with_a_long_name_{i}.and_its_weights"
-        found += [contours(name, f"test_{k}", seed=10 * k + i) for k in range(7)]
-        found += [matches(name, f"matching_{k}", seed=i) for k in range(2)]
-    return found
+        results += [contours(name, f"test_{k}", seed=10 * k + i) for k in range(7)]
+        results += [matches(name, f"matching_{k}", seed=i) for k in range(2)]
+    return results

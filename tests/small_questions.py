@@ -98,8 +98,8 @@ class Seeing:
         decoding: Decoding = GREEDY,
         words: Sequence[str] = ("yes", "no"),
     ) -> Answer:
-        seen = [self._logit(image) for image in images]
-        logit = seen[0] if len(seen) == 1 else seen[0] - seen[1]
+        logits = [self._logit(image) for image in images]
+        logit = logits[0] if len(logits) == 1 else logits[0] - logits[1]
         if prompt == "Is it uniform?":
             logit = -logit
         text = self.reply or (words[0] if logit > 0 else words[-1]).title()
@@ -123,16 +123,16 @@ class Seeing:
         )
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
-        for each in inquiries:
-            self.inquiries.append(each)
+        for inquiry in inquiries:
+            self.inquiries.append(inquiry)
             yield (
-                each,
+                inquiry,
                 self.answer(
-                    each.images,
-                    each.prompt,
-                    system=each.system,
-                    decoding=each.decoding,
-                    words=each.words,
+                    inquiry.images,
+                    inquiry.prompt,
+                    system=inquiry.system,
+                    decoding=inquiry.decoding,
+                    words=inquiry.words,
                 ),
             )
 
@@ -157,14 +157,19 @@ class Backwards(Seeing):
         yield from reversed(waiting)
 
 
-def without_repeats(asked: Iterable[Any]) -> list[Any]:
-    """What was asked, each once: a run that uses stored answers asks a few of them again."""
-    return [*dict.fromkeys(asked)]
+def without_repeats(questions: Iterable[Any]) -> list[Any]:
+    """Drop repeats: a run that uses stored answers asks a few of their questions again."""
+    return [*dict.fromkeys(questions)]
 
 
-def digests(asked: Iterable[Inquiry]) -> list[tuple[Any, ...]]:
-    """What each question consisted of."""
+def digests(inquiries: Iterable[Inquiry]) -> list[tuple[Any, ...]]:
+    """Return images, prompt, system text and decoding of each inquiry, comparable."""
     return [
-        (*map(image_digest, each.images), each.prompt, each.system, each.decoding)
-        for each in asked
+        (
+            *map(image_digest, inquiry.images),
+            inquiry.prompt,
+            inquiry.system,
+            inquiry.decoding,
+        )
+        for inquiry in inquiries
     ]

@@ -25,13 +25,15 @@ def handed_out(
 ) -> list[tuple[Question, ...]]:
     with Store(None) as store, Writer(store) as writer:
         store.add(Answered(answer, {"values": [[0.0]]}) for answer in answered)
-        return [taken.questions for taken in Agenda(store, batches, writer)]
+        return [taken_batch.questions for taken_batch in Agenda(store, batches, writer)]
 
 
 def test_an_observer_is_asked_all_of_a_batch_of_which_it_lacks_one() -> None:
-    whole = batch(1, 2, 3, atomic=True)
+    atomic_batch = batch(1, 2, 3, atomic=True)
     answered = [question(2), *(question(i, "pixels") for i in (1, 2, 3))]
-    assert handed_out([whole], answered) == [tuple(question(i) for i in (1, 2, 3))]
+    assert handed_out([atomic_batch], answered) == [
+        tuple(question(i) for i in (1, 2, 3))
+    ]
 
 
 def test_of_other_batches_what_is_missing_is_asked_alone() -> None:
@@ -41,11 +43,15 @@ def test_of_other_batches_what_is_missing_is_asked_alone() -> None:
 
 def test_what_two_batches_share_is_asked_once_and_what_is_answered_not_at_all() -> None:
     first, second, third = batch(1, 2), batch(2, 3), batch(4)
-    taken = handed_out([first, second, third], [question(4), question(4, "pixels")])
-    assert taken == [first.questions, (question(3), question(3, "pixels"))]
+    questions_taken = handed_out(
+        [first, second, third], [question(4), question(4, "pixels")]
+    )
+    assert questions_taken == [first.questions, (question(3), question(3, "pixels"))]
 
 
 def test_batches_of_one_group_follow_each_other() -> None:
     batches = [batch(i, group="ab"[i % 2]) for i in range(6)]
-    stimuli = [taken[0].stimulus for taken in handed_out(batches, [])]
+    stimuli = [
+        questions_taken[0].stimulus for questions_taken in handed_out(batches, [])
+    ]
     assert stimuli == [digest(i) for i in (0, 2, 4, 1, 3, 5)]

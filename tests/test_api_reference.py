@@ -25,7 +25,7 @@ from psyprobe.testing import strategies  # noqa: E402
 NAMES = list(reference.public_names())
 #: Rooms of the package that ``psyprobe`` names.
 ROOMS = [name for name in pp.__all__ if inspect.ismodule(getattr(pp, name))]
-TAKING = [one for one in NAMES if one.kind == "function"]
+TAKING = [name for name in NAMES if name.kind == "function"]
 #: Parameters that are described once, where they belong, and named from elsewhere.
 BY_REFERENCE = re.compile(
     r"\b([Aa]s|[Aa]s in|[Aa]s for|[Aa]s of|[Tt]hose of|of) `|[Cc]all(ed)? (as|and errors as in) "
@@ -38,19 +38,19 @@ def doc(name: reference.Name) -> str:
 
 
 def test_the_reference_has_every_public_name() -> None:
-    listed = {(one.module, one.name) for one in NAMES}
+    listed = {(name.module, name.name) for name in NAMES}
     assert set(pp.__all__) - set(ROOMS) == {
-        one.name for one in NAMES if one.module == "psyprobe"
+        name.name for name in NAMES if name.module == "psyprobe"
     }
-    values = [one.value for one in NAMES]
+    values = [name.value for name in NAMES]
     for room in ROOMS:
         module = import_module(f"psyprobe.{room}")
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
-            known = (module.__name__, name) in listed or any(
-                value is each for each in values
+            is_public = (module.__name__, name) in listed or any(
+                value is value_listed for value_listed in values
             )
-            assert known or inspect.ismodule(value), f"psyprobe.{room}.{name}"
+            assert is_public or inspect.ismodule(value), f"psyprobe.{room}.{name}"
     assert len(NAMES) > 250
 
 
@@ -73,43 +73,46 @@ def test_all_that_pages_import_is_public() -> None:
         "psyprobe.tasks.items",
         "psyprobe.tasks.judged_replies",
     }
-    shown = set()
+    modules = set()
     for page in (ROOT / "docs").glob("*.md"):
         for module in re.findall(
             r"^from (psyprobe[\w.]*) import",
             page.read_text(encoding="utf-8"),
             re.MULTILINE,
         ):
-            shown.add(module)
+            modules.add(module)
     assert (
-        shown - set(reference.MODULES) - inside - {f"psyprobe.{room}" for room in ROOMS}
+        modules
+        - set(reference.MODULES)
+        - inside
+        - {f"psyprobe.{room}" for room in ROOMS}
         == set()
     )
 
 
-@pytest.mark.parametrize("name", NAMES, ids=lambda one: one.full)
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: name.full)
 def test_a_name_is_told_about(name: reference.Name) -> None:
     if name.kind == "data":
         return
     assert doc(name).split("\n")[0].rstrip(".,;:"), "a summary"
     assert "undocumented" not in doc(name)
     if name.kind != "exception" and name.value is not strategies.Patterns:
-        shown = (
+        has_example = (
             ">>>" in doc(name) or reference.pages_with(name) or reference.used_by(name)
         )
-        assert shown, (
+        assert has_example, (
             "an example in its docstring or on a page, or a function with one that gives or "
             "takes it"
         )
 
 
-@pytest.mark.parametrize("name", TAKING, ids=lambda one: one.full)
+@pytest.mark.parametrize("name", TAKING, ids=lambda name: name.full)
 def test_what_a_function_takes_and_raises_is_described(name: reference.Name) -> None:
     text = doc(name)
     missing = [
-        each
-        for each in inspect.signature(name.value).parameters
-        if not re.search(rf"\b{each}\b", text)
+        parameter
+        for parameter in inspect.signature(name.value).parameters
+        if not re.search(rf"\b{parameter}\b", text)
     ]
     assert missing == [] or BY_REFERENCE.search(text), missing
     if _raises(name.value):
@@ -119,7 +122,7 @@ def test_what_a_function_takes_and_raises_is_described(name: reference.Name) -> 
 
 
 def _raises(function: object) -> bool:
-    """Whether a function itself raises, as far as its source is there."""
+    """Say whether a function itself raises, if its source is there."""
     try:
         source = textwrap.dedent(inspect.getsource(function))  # type: ignore[arg-type]
     except OSError:
@@ -128,26 +131,26 @@ def _raises(function: object) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", [one for one in NAMES if one.kind == "class"], ids=lambda one: one.full
+    "name", [name for name in NAMES if name.kind == "class"], ids=lambda name: name.full
 )
 def test_fields_are_described(name: reference.Name) -> None:
     """By a comment above each, or in the docstring; names that say all alone are rare and few."""
     fields = [
-        each
-        for each in vars(name.value).get("__annotations__", {})
-        if not each.startswith("_")
+        field
+        for field in vars(name.value).get("__annotations__", {})
+        if not field.startswith("_")
     ]
     if not fields or name.value.__module__.startswith("hypothesis"):
         return
     source = inspect.getsource(name.value)
     # A parameter of a stimulus has its unit and what it is called beside it.
     above = r"#:[^\n]*\n(\s*\w+:[^\n]*\n)*\s*"
-    told = [
-        each
-        for each in fields
-        if re.search(rf"{above}{each}:|{each}: .* = parameter\(", source)
-        or each in doc(name)
+    described = [
+        field
+        for field in fields
+        if re.search(rf"{above}{field}:|{field}: .* = parameter\(", source)
+        or field in doc(name)
     ]
-    assert len(told) >= len(fields) / 2 or BY_REFERENCE.search(doc(name)), set(
+    assert len(described) >= len(fields) / 2 or BY_REFERENCE.search(doc(name)), set(
         fields
-    ) - set(told)
+    ) - set(described)

@@ -31,7 +31,7 @@ for name in {SCRIPTS!r}:
     except Exception as fault:
         faults[name] = repr(fault)
 print(json.dumps(faults))"""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         cwd=BENCHMARKS,
         capture_output=True,
@@ -39,14 +39,14 @@ print(json.dumps(faults))"""
         check=True,
         timeout=1200,
     )
-    assert json.loads(done.stdout.splitlines()[-1]) == {}
+    assert json.loads(process.stdout.splitlines()[-1]) == {}
 
 
 def test_every_fault_of_the_mutation_check_can_be_put_in() -> None:
     code = """import json, mutation_check as check
 read = lambda fault: (check.ROOT / "psyprobe" / fault.file).read_text(encoding="utf-8")
 print(json.dumps([fault.description for fault in check.FAULTS if fault.old not in read(fault)]))"""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         cwd=BENCHMARKS,
         capture_output=True,
@@ -54,22 +54,22 @@ print(json.dumps([fault.description for fault in check.FAULTS if fault.old not i
         check=True,
         timeout=1200,
     )
-    assert json.loads(done.stdout) == []
+    assert json.loads(process.stdout) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", ["chat_throughput", "mvp_throughput"])
 def test_a_server_and_a_bare_client_are_timed(script: str) -> None:
     pytest.importorskip("aiohttp", reason="the chat extra is not installed")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, f"{script}.py", "50"],
         cwd=BENCHMARKS,
         capture_output=True,
         text=True,
         timeout=1200,
     )
-    assert done.returncode == 0, done.stderr
-    assert "of the bare client" in done.stdout
+    assert process.returncode == 0, process.stderr
+    assert "of the bare client" in process.stdout
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ class Silent(StripeReader):
 
 
 @cache
-def found(
+def calibrate_reader(
     side: int | None = None, jpeg: int | None = None, smoothing: bool = True
 ) -> Calibration:
     return calibrate(StripeReader(side, jpeg, smoothing=smoothing), TRIALS)
@@ -50,7 +50,7 @@ def found(
 def test_the_size_at_which_it_looks_is_found_within_a_step(
     side: int, jpeg: int | None, smoothing: bool
 ) -> None:
-    result = found(side, jpeg, smoothing)
+    result = calibrate_reader(side, jpeg, smoothing)
     assert result.at_least is not None and result.below is not None
     # The nearest pixel lies up to half a pixel off: the bounds then hold within one more step.
     slack = 1 if smoothing else 2**0.25
@@ -62,7 +62,7 @@ def test_the_size_at_which_it_looks_is_found_within_a_step(
 
 
 def test_nothing_is_found_where_nothing_is_done() -> None:
-    result = found()
+    result = calibrate_reader()
     assert (result.at_least, result.below) == (832, None)
     assert {grade.verdict for grade in result.grades} == {"told"}
     assert (
@@ -74,22 +74,22 @@ def test_nothing_is_found_where_nothing_is_done() -> None:
 def test_jpeg_is_found_behind_resizing() -> None:
     """4:2:0 turns the finest colour and spares grey; of one code only the means of blocks are
     left."""
-    result = found(336, 75, True)
+    result = calibrate_reader(336, 75, True)
     lost = {
         str(grade.stripes).rpartition(",")[0]
         for grade in result.grades
         if grade.stripes.side < calibration.SIDE
     }
-    kept = {
+    grades_passed = {
         str(grade.stripes).rpartition(",")[0]
         for grade in result.grades
         if grade.is_told and grade.stripes.side < calibration.SIDE
     }
-    assert lost - kept == {
+    assert lost - grades_passed == {
         "red-green stripes, period 2 px, 120 codes",
         "grey stripes, period 8 px, 1 code",
     }
-    assert "grey stripes, period 2 px, 120 codes" in kept
+    assert "grey stripes, period 2 px, 120 codes" in grades_passed
     assert (
         "JPEG 4:2:0 or the like" in result.findings[1]
         and "JPEG's blocks" in result.findings[2]
@@ -99,12 +99,12 @@ def test_jpeg_is_found_behind_resizing() -> None:
 @pytest.mark.parametrize("trials", [7, 8, 20, 50])
 def test_guessing_passes_a_grade_in_one_of_a_hundred_at_most(trials: int) -> None:
     counts = np.arange(trials + 1)
-    told = [
+    is_passed = [
         Grade(Stripes(64, 64, 8.0, 8), trials, int(k), int(trials - k)).is_told
         for k in counts
     ]
-    assert 0 < binom.pmf(counts[told], trials, 0.5).sum() <= CHANCE
-    assert told == [bool(binom.sf(k - 1, trials, 0.5) <= CHANCE) for k in counts]
+    assert 0 < binom.pmf(counts[is_passed], trials, 0.5).sum() <= CHANCE
+    assert is_passed == [bool(binom.sf(k - 1, trials, 0.5) <= CHANCE) for k in counts]
 
 
 def test_one_that_guesses_and_one_that_says_nothing_have_no_finding() -> None:
@@ -162,19 +162,19 @@ def test_the_command(
         "psyprobe.tasks.items.load_observer", lambda name: StripeReader(guesses=True)
     )
     assert main([*ask, "--trials", "7", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
     assert (
-        told["side"] == 1344
-        and told["at_least"] is None
-        and len(told["grades"]) == 1
-        and told["cannot_tell"]
+        printed["side"] == 1344
+        and printed["at_least"] is None
+        and len(printed["grades"]) == 1
+        and printed["cannot_tell"]
     )
     assert main([*ask, "--trials", "7"]) == 0
-    shown = capsys.readouterr()
+    printed = capsys.readouterr()
     assert (
-        "period 34.7 px" in shown.out
-        and "cannot tell" in shown.out
-        and shown.err == "7 questions\n"
+        "period 34.7 px" in printed.out
+        and "cannot tell" in printed.out
+        and printed.err == "7 questions\n"
     )
 
 
@@ -191,8 +191,8 @@ def test_what_cannot_be_is_one_line(
     capsys: pytest.CaptureFixture[str], options: list[str], message: str
 ) -> None:
     assert main(["ask", *options, "--observer", "simulated:flat"]) == 2
-    shown = capsys.readouterr()
-    assert message in shown.err and shown.err.count("\n") == 1 and not shown.out
+    printed = capsys.readouterr()
+    assert message in printed.err and printed.err.count("\n") == 1 and not printed.out
 
 
 def test_one_that_knows_its_size_has_nothing_to_calibrate() -> None:

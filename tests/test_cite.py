@@ -1,4 +1,4 @@
-"""What an experiment rests on is named, in BibTeX that a bibliography takes."""
+"""The sources of an experiment are named, in BibTeX that a bibliography takes."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def test_people_are_cited_by_their_first_author_alone() -> None:
 
 
 def test_entries_are_bibtex() -> None:
-    for one in references().values():
-        assert one.bibtex.count("{") == one.bibtex.count("}")
-        fields = re.findall(r"^  (\w+)\s*= \{", one.bibtex, re.MULTILINE)
+    for reference in references().values():
+        assert reference.bibtex.count("{") == reference.bibtex.count("}")
+        fields = re.findall(r"^  (\w+)\s*= \{", reference.bibtex, re.MULTILINE)
         assert {"author", "title", "year"} <= set(fields) and len(fields) == len(
             set(fields)
-        ), one.key
+        ), reference.key
 
 
 def test_a_suite_cites_what_its_experiments_rest_on() -> None:
-    assert [one.key for one in cite("cai2025")] == [
+    assert [reference.key for reference in cite("cai2025")] == [
         "psyprobe",
         "cai2025",
         "ashraf2024",

@@ -33,9 +33,9 @@ Output = pytest.CaptureFixture[str]
 
 def succeed(capsys: Output, *arguments: str | Path) -> str:
     code = main([str(argument) for argument in arguments])
-    found = capsys.readouterr()
-    assert code == 0, found.err
-    return found.out
+    printed = capsys.readouterr()
+    assert code == 0, printed.err
+    return printed.out
 
 
 def fail(capsys: Output, *arguments: str | Path) -> str:
@@ -44,15 +44,15 @@ def fail(capsys: Output, *arguments: str | Path) -> str:
         code = main([str(argument) for argument in arguments])
     except SystemExit as exit_:
         code = int(exit_.code or 0)
-    found = capsys.readouterr()
+    printed = capsys.readouterr()
     assert code == 2
-    assert found.out == ""
+    assert printed.out == ""
     assert (
-        found.err.startswith("psyprobe")
-        and found.err.endswith("\n")
-        and found.err.count("\n") == 1
+        printed.err.startswith("psyprobe")
+        and printed.err.endswith("\n")
+        and printed.err.count("\n") == 1
     )
-    return found.err
+    return printed.err
 
 
 # -- list
@@ -90,7 +90,7 @@ def test_list_loads_nothing_heavy() -> None:
         "import sys; from psyprobe.cli import main; main(['list'])\n"
         "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
@@ -105,7 +105,7 @@ def test_list_loads_nothing_heavy() -> None:
         "colour",
         "xarray",
         "scipy",
-    } & set(done.stderr.split())
+    } & set(process.stderr.split())
 
 
 def test_version_and_help(capsys: Output) -> None:
@@ -305,7 +305,7 @@ def test_run_score_plot(capsys: Output, tmp_path: Path) -> None:
 
 
 def test_several_experiments_and_observers(capsys: Output, tmp_path: Path) -> None:
-    one, two = (
+    first, two = (
         write_experiment(tmp_path),
         write_experiment(tmp_path, ("to = 4", "to = 3"), name="other"),
     )
@@ -313,7 +313,7 @@ def test_several_experiments_and_observers(capsys: Output, tmp_path: Path) -> No
         succeed(
             capsys,
             "run",
-            one,
+            first,
             two,
             "--observer",
             "pixels",
@@ -338,7 +338,7 @@ def test_several_experiments_and_observers(capsys: Output, tmp_path: Path) -> No
 def test_distinct_settings_have_distinct_files() -> None:
     card = pp.load_observer("pixels").card
     experiment = pp.load_experiment("area")
-    many = [f"size={size}" for size in range(60)]
+    settings = [f"size={size}" for size in range(60)]
     choices = [
         ["x=1"],
         ["x=-1"],
@@ -350,8 +350,8 @@ def test_distinct_settings_have_distinct_files() -> None:
         ["x=1 y=2"],
         ["x=1,y=2"],
         ["x=1/y=2"],
-        many,
-        [*many, "x=1"],
+        settings,
+        [*settings, "x=1"],
     ]
     options = {"random_weights": False, "layers": None, "input": None, "observer": []}
     stems = [
@@ -625,7 +625,7 @@ def test_the_command_is_installed_with_the_package() -> None:
     command = shutil.which("psyprobe", path=str(Path(sys.executable).parent))
     if command is None:
         pytest.skip("psyprobe is not installed in this environment")
-    done = subprocess.run(
+    process = subprocess.run(
         [command, "--version"], capture_output=True, text=True, check=True, timeout=1200
     )
-    assert done.stdout == f"psyprobe {pp.__version__}\n"
+    assert process.stdout == f"psyprobe {pp.__version__}\n"

@@ -25,20 +25,22 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def run_command(
+    capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, str, str]:
     code = main(list(arguments))
     out, err = capsys.readouterr()
     return code, out, err
 
 
 def test_score_prints_tables(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, "score", file)
+    code, out, _ = run_command(capsys, "score", file)
     assert code == 0 and "CSF (cpd)" in out and "flat curve" in out and "3/3" in out
-    code, out, _ = said(capsys, "score", file, "--format", "latex")
+    code, out, _ = run_command(capsys, "score", file, "--format", "latex")
     assert code == 0 and out.count(r"\begin{tabular}") == 2
-    code, out, _ = said(capsys, "score", file, "--format", "csv")
+    code, out, _ = run_command(capsys, "score", file, "--format", "csv")
     assert code == 0 and "watson_malo_noise" in out and len(out.splitlines()) == 8
-    code, out, _ = said(capsys, "score", file, "--json")
+    code, out, _ = run_command(capsys, "score", file, "--json")
     assert code == 0 and json.loads(out)[0]["scores"]["watson_malo"]["n_valid"] == 3
 
 
@@ -46,7 +48,7 @@ def test_plot_writes_a_figure(
     file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figure = tmp_path / "csf.png"
-    code, out, _ = said(capsys, "plot", file, "-o", str(figure))
+    code, out, _ = run_command(capsys, "plot", file, "-o", str(figure))
     assert code == 0 and figure.stat().st_size > 5000 and "1 result" in out
 
 
@@ -60,5 +62,5 @@ def test_plot_writes_a_figure(
 def test_what_is_of_features_ends_in_one_line(
     file: str, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, err = said(capsys, "score", file, *options)
+    code, _, err = run_command(capsys, "score", file, *options)
     assert code != 0 and message in err and len(err.strip().splitlines()) == 1

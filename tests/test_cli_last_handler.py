@@ -31,7 +31,7 @@ def own_page(folder: Path, stimulus: str = GABOR, human: str = "") -> Path:
 
 @pytest.fixture
 def broken_listing(monkeypatch: pytest.MonkeyPatch) -> None:
-    # As if it were a line of ours that is wrong.
+    # Fail as if a line of ours were wrong.
     code = compile(
         "def list_observers():\n    raise LookupError('two\\nlines ' + 'long ' * 200)",
         "<ours>",
@@ -43,11 +43,11 @@ def broken_listing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_nobody_foresaw_is_one_line(capsys: Output, broken_listing: None) -> None:
-    said = fail(capsys, "list", "observers")
-    assert said.startswith(
+    message = fail(capsys, "list", "observers")
+    assert message.startswith(
         "psyprobe list: error: psyprobe did not foresee this: LookupError: two lines long"
     )
-    assert "--debug" in said and "psyprobe doctor" in said and len(said) < 400
+    assert "--debug" in message and "psyprobe doctor" in message and len(message) < 400
 
 
 def test_debug_shows_the_trace_before_the_line(
@@ -61,11 +61,11 @@ def test_debug_shows_the_trace_before_the_line(
 
 def test_a_wrong_value_of_an_option_is_not_repeated_at_length(capsys: Output) -> None:
     assert len(fail(capsys, "list", "x" * 5000)) < 400
-    said = fail(capsys, "render", "\x1b" * 5000, "-o", "a.png")
+    message = fail(capsys, "render", "\x1b" * 5000, "-o", "a.png")
     assert (
-        len(said) < 400
-        and "render: error: unknown stimulus '\\x1b" in said
-        and said.endswith(", ...\n")
+        len(message) < 400
+        and "render: error: unknown stimulus '\\x1b" in message
+        and message.endswith(", ...\n")
     )
 
 
@@ -78,10 +78,10 @@ def test_a_networks_own_fault_names_its_line(capsys: Output, tmp_path: Path) -> 
         encoding="utf-8",
     )
     run = ("run", own_page(tmp_path), "--output", tmp_path / "out", "--observer")
-    said = fail(capsys, *run, f"torch:{network}:build")
+    message = fail(capsys, *run, f"torch:{network}:build")
     assert (
         "code that is not psyprobe's fails at my_network.py, line 4: AttributeError"
-        in said
+        in message
     )
     assert "my_network.py, line 8: SystemExit" in fail(
         capsys, *run, f"torch:{network}:leave"
@@ -116,7 +116,7 @@ def test_people_of_ones_own_name_their_line(capsys: Output, tmp_path: Path) -> N
         tmp_path,
         human='human = { model = "my_csf.py:csf" }\nscore = { multiplier.values = [1, 2] }',
     )
-    said = fail(
+    message = fail(
         capsys,
         "run",
         page,
@@ -126,7 +126,7 @@ def test_people_of_ones_own_name_their_line(capsys: Output, tmp_path: Path) -> N
         tmp_path / "out",
         "--plan",
     )
-    assert "my_csf.py, line 2: ZeroDivisionError" in said
+    assert "my_csf.py, line 2: ZeroDivisionError" in message
 
 
 def test_a_package_beside_names_its_line(
@@ -145,12 +145,12 @@ def test_a_package_beside_names_its_line(
     # Below the test itself, whose file is nobody's library either.
     caught.value.__traceback__ = caught.tb.tb_next
     assert locate_failure(caught.value) == "", "a library is not a user's own code"
-    about = site / "faulty_probe-1.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(
+    dist_info = site / "faulty_probe-1.dist-info"
+    dist_info.mkdir()
+    (dist_info / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: faulty-probe\nVersion: 1\n", encoding="utf-8"
     )
-    (about / "entry_points.txt").write_text(
+    (dist_info / "entry_points.txt").write_text(
         "[psyprobe.probes]\nfaulty = faulty_probe\n", encoding="utf-8"
     )
     assert locate_failure(caught.value) == "faulty_probe.py, line 2"
@@ -158,14 +158,14 @@ def test_a_package_beside_names_its_line(
 
 def test_doctor_tells_what_a_report_needs(capsys: Output, tmp_path: Path) -> None:
     Store(tmp_path / "runs.sqlite").close()
-    found = json.loads(succeed(capsys, "doctor", tmp_path / "runs.sqlite", "--json"))
-    assert {"python", "psyprobe", "numpy", "scipy", "xarray"} <= set(found["versions"])
+    report = json.loads(succeed(capsys, "doctor", tmp_path / "runs.sqlite", "--json"))
+    assert {"python", "psyprobe", "numpy", "scipy", "xarray"} <= set(report["versions"])
     assert (
-        "pixels" in found["can_run"]
-        and "zoo" in found["extras"]
-        and found["threads"]["cores"] >= 1
+        "pixels" in report["can_run"]
+        and "zoo" in report["extras"]
+        and report["threads"]["cores"] >= 1
     )
-    (store,) = found["stores"].values()
+    (store,) = report["stores"].values()
     assert (store["answers"], store["runs"], store["finished"]) == (0, 0, 0) and store[
         "bytes"
     ] > 0
@@ -181,9 +181,9 @@ def test_doctor_ends_with_1_where_a_store_cannot_be_used(
         main(["doctor", str(tmp_path / "no.sqlite"), str(tmp_path / "absent.sqlite")])
         == 1
     )
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     assert (
-        "is no SQLite file" in said.out
-        and "absent.sqlite does not exist" in said.out
-        and said.err == ""
+        "is no SQLite file" in printed.out
+        and "absent.sqlite does not exist" in printed.out
+        and printed.err == ""
     )

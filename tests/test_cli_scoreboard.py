@@ -58,9 +58,9 @@ def test_a_scoreboard_of_files_with_the_published_scores(
     assert (
         "Gabor ach" in text and "DINOv2 - ViT-L/14 + reg - LVD-142M (published)" in text
     )
-    held = json.loads(succeed(capsys, "score", *results, "--scoreboard", "--json"))
+    board = json.loads(succeed(capsys, "score", *results, "--scoreboard", "--json"))
     assert {
-        score["name"] for score in held["scores"] if score["kind"] == "observer"
+        score["name"] for score in board["scores"] if score["kind"] == "observer"
     } == {"simulated"}
     assert succeed(
         capsys, "score", *results, "--scoreboard", "--format", "csv"
@@ -89,7 +89,7 @@ def test_both_kinds_are_plotted_into_one_figure(
 def test_the_scoreboard_is_drawn(
     capsys: Output, results: list[Path], tmp_path: Path, kind: str
 ) -> None:
-    alone, beside = tmp_path / "alone.png", tmp_path / "beside.png"
+    alone, with_published = tmp_path / "alone.png", tmp_path / "beside.png"
     succeed(capsys, "plot", *results, "--scoreboard", kind, "-o", alone)
     succeed(
         capsys,
@@ -101,9 +101,9 @@ def test_the_scoreboard_is_drawn(
         "--sort",
         "gabor_achromatic",
         "-o",
-        beside,
+        with_published,
     )
-    assert beside.stat().st_size > alone.stat().st_size > 1000
+    assert with_published.stat().st_size > alone.stat().st_size > 1000
 
 
 def test_options_of_the_drawn_scoreboard_need_it(

@@ -73,9 +73,10 @@ def test_a_plan_counts_clips_as_clips(
         "pixels",
         "--plan",
     )
-    said = succeed(capsys, *arguments, "--output", tmp_path)
+    output = succeed(capsys, *arguments, "--output", tmp_path)
     assert re.search(
-        r"\nIn all 16 distinct images and \d+ distinct clips; what is left takes", said
+        r"\nIn all 16 distinct images and \d+ distinct clips; what is left takes",
+        output,
     )
 
 
@@ -92,39 +93,44 @@ def test_a_suite_is_planned_with_its_time(
         "--output",
         tmp_path,
     )
-    said = succeed(capsys, *arguments, "--plan")
+    output = succeed(capsys, *arguments, "--plan")
     assert (
-        "small with pixels: 16 distinct images" in said
-        and "matching with pixels: " in said
+        "small with pixels: 16 distinct images" in output
+        and "matching with pixels: " in output
     )
     assert re.search(
-        r"In all \d+ distinct images; what is left takes about \d+ s, an estimate", said
+        r"In all \d+ distinct images; what is left takes about \d+ s, an estimate",
+        output,
     )
-    whole, short = (
-        json.loads(succeed(capsys, *arguments, "--plan", "--json", *more))
-        for more in ((), ("--score-only",))
+    full_plans, short = (
+        json.loads(succeed(capsys, *arguments, "--plan", "--json", *options))
+        for options in ((), ("--score-only",))
     )
     # A grid of 3 x 3 for the figure alone; 9 contrasts of the frequency at which people did not
     # match.
-    assert [a["images"] - b["images"] for a, b in zip(whole, short, strict=True)] == [
+    assert [
+        a["images"] - b["images"] for a, b in zip(full_plans, short, strict=True)
+    ] == [
         9,
         9,
     ]
-    assert all(each["seconds"] > 0 for each in whole)
+    assert all(suite_plan["seconds"] > 0 for suite_plan in full_plans)
     assert not (tmp_path / "runs.sqlite").exists()
     succeed(capsys, *arguments)
     assert "what is left takes about 1 s" in succeed(capsys, *arguments, "--plan")
-    done = json.loads(succeed(capsys, *arguments, "--plan", "--json"))
-    assert [each["seconds"] for each in done] == [0, 0]
-    assert all(each["answered"] == each["questions"] for each in done)
+    plans_after = json.loads(succeed(capsys, *arguments, "--plan", "--json"))
+    assert [suite_plan["seconds"] for suite_plan in plans_after] == [0, 0]
+    assert all(
+        suite_plan["answered"] == suite_plan["questions"] for suite_plan in plans_after
+    )
 
 
 def test_a_suite_for_scores_alone_scores_as_the_whole_suite(
     capsys: Output, suite: Path, tmp_path: Path
 ) -> None:
     arguments = ("run", suite, "--observer", "pixels", "--output", tmp_path)
-    said = succeed(capsys, *arguments, "--score-only")
-    assert "small (angular)" in said and "matching (angular" in said
+    output = succeed(capsys, *arguments, "--score-only")
+    assert "small (angular)" in output and "matching (angular" in output
     names = {path.name for path in tmp_path.iterdir()}
     assert {
         "small-pixels-score.nc",
@@ -138,13 +144,13 @@ def test_a_suite_for_scores_alone_scores_as_the_whole_suite(
         ("small", ("score", "alignment")),
         ("matching", ("score", "error")),
     ):
-        short, whole = (
+        short, full_score = (
             json.loads(
                 (tmp_path / f"{name}-pixels{end}.json").read_text(encoding="utf-8")
             )[0]
             for end in ("-score", "")
         )
-        assert short[place[0]][place[1]] == whole[place[0]][place[1]]
+        assert short[place[0]][place[1]] == full_score[place[0]][place[1]]
 
 
 def test_what_people_saw_otherwise_is_told_before_anything_is_asked(
@@ -167,9 +173,9 @@ def test_what_people_saw_otherwise_is_told_before_anything_is_asked(
     (planned,) = json.loads(succeed(capsys, *arguments, "--plan", "--json"))
     assert list(planned["remarks"]) == [note]
     assert main(arguments) == 0
-    first, *others = capsys.readouterr().err.splitlines()
+    first, *warnings = capsys.readouterr().err.splitlines()
     assert first == f"Note: small: {note}"
-    assert not any("Warning" in line for line in others)
+    assert not any("Warning" in line for line in warnings)
 
 
 def test_a_killed_suite_ends_with_the_same_bytes(suite: Path, tmp_path: Path) -> None:
@@ -192,15 +198,15 @@ def test_a_killed_suite_ends_with_the_same_bytes(suite: Path, tmp_path: Path) ->
 
     with start("whole") as process:
         assert process.wait() == 0
-    total, kept = answered(tmp_path / "whole"), []
+    total, answer_counts = answered(tmp_path / "whole"), []
     # In the detection experiment, and twice in the matching experiment after it.
     for moment in (4, total // 3, total // 2):
         with start("broken") as process:
             # A machine with much else to do may let it end before it is killed.
             while answered(tmp_path / "broken") < moment and process.poll() is None:
                 time.sleep(0.002)
-        kept.append(answered(tmp_path / "broken"))
-    assert 0 < kept[0] < total and kept == sorted(kept)
+        answer_counts.append(answered(tmp_path / "broken"))
+    assert 0 < answer_counts[0] < total and answer_counts == sorted(answer_counts)
     with start("broken") as process:
         assert process.wait() == 0
     for name in ("small-pixels", "matching-pixels"):

@@ -20,8 +20,8 @@ LIGHTS = arrays(float, 3, elements=st.floats(0.01, 1000))
 @pytest.mark.parametrize("name", pc.CONE_OBSERVERS)
 @given(lms=LIGHTS)
 def test_lms_round_trip(name: str, lms: np.ndarray) -> None:
-    again = pc.xyz_to_lms(pc.cone_observer(name).to_xyz @ lms, name)
-    np.testing.assert_allclose(again, lms, rtol=1e-12, atol=1e-12 * lms.max())
+    reconverted = pc.xyz_to_lms(pc.cone_observer(name).to_xyz @ lms, name)
+    np.testing.assert_allclose(reconverted, lms, rtol=1e-12, atol=1e-12 * lms.max())
 
 
 def test_inverse_of_the_led_lcd_matrix_is_the_published_one() -> None:

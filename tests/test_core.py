@@ -46,12 +46,12 @@ def test_no_file_of_the_core_names_an_optional_room() -> None:
     assert names_of_rooms('if probe == "r_bench":') == ["r_bench"]
     files = core_files()
     assert len(files) > 150
-    found = {
+    names_by_file = {
         str(path.relative_to(ROOT)): names
         for path in files
         if (names := names_of_rooms(path.read_text(encoding="utf-8")))
     }
-    assert found == {}
+    assert names_by_file == {}
 
 
 @pytest.mark.parametrize("room", ROOMS)

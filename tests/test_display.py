@@ -72,15 +72,15 @@ def test_an_image_is_encoded_as_each_of_its_pixels(size: object, dtype: str) -> 
         pixels = stimulus.pixels.reshape(
             (-1, 1, 1) if stimulus.space == "luminance" else (-1, 1, 1, 3)
         )
-        each = [
+        pixel_drives = [
             display.encode(
-                one, space=stimulus.space, observer=stimulus.observer, dtype=dtype
+                pixel, space=stimulus.space, observer=stimulus.observer, dtype=dtype
             )
-            for one in pixels
+            for pixel in pixels
         ]
         # Colours of one pixel alone are rounded otherwise than those of many.
         np.testing.assert_allclose(
-            np.reshape(each, drive.shape),
+            np.reshape(pixel_drives, drive.shape),
             drive,
             rtol=0 if dtype == "float32" else 1e-15,
         )
@@ -129,10 +129,10 @@ def test_light_round_trip_is_exact(display: Display) -> None:
 @given(st.floats(0, 1), st.sampled_from(DISPLAYS))
 def test_drive_round_trip_is_exact(drive: float, display: Display) -> None:
     light = display.decode(np.array([[drive]]))
-    again = float(display.encode(light, dtype="float64")[0, 0, 0])
+    drive_again = float(display.encode(light, dtype="float64")[0, 0, 0])
     # Near black a power law is steep, and rounding of the light alone moves the drive.
     slope = max(1.0, (max(drive, 1e-9)) ** -1.2) * display.ceiling / display.peak
-    assert abs(again - drive) <= 1e-14 * slope + (2e-7 if drive < 1e-3 else 0)
+    assert abs(drive_again - drive) <= 1e-14 * slope + (2e-7 if drive < 1e-3 else 0)
 
 
 def test_eotf_is_strictly_monotone(display: Display) -> None:
@@ -305,14 +305,14 @@ def test_drive_is_as_exact_as_the_pixels_are(seed: int, black: float) -> None:
     light[:10] *= 1e-3
     light = np.maximum(light, black)
     for dtype, allowed in (("float64", 2.0**-25), ("float32", 2e-7)):
-        shown = light.astype(dtype)
-        relative = (shown.astype(np.float64) - black) / (400 - black)
+        light_of_dtype = light.astype(dtype)
+        relative = (light_of_dtype.astype(np.float64) - black) / (400 - black)
         exact = np.where(
             relative <= 0.0031308,
             12.92 * relative,
             1.055 * np.maximum(relative, 0) ** (1 / 2.4) - 0.055,
         )
-        drive = display.encode(shown)
+        drive = display.encode(light_of_dtype)
         assert drive.dtype == np.float32
         assert np.abs(drive[..., 0] - exact).max() <= allowed * (1 + 1e-6)
 

@@ -72,14 +72,14 @@ def test_python_and_commands_run(
 def test_commands_that_are_only_shown_exist(page: Path) -> None:
     """With each of their options: the parser takes them."""
     text = page.read_text(encoding="utf-8")
-    shown = "\n".join(
+    shown_blocks = "\n".join(
         [
             code
             for language, note, code in BLOCK.findall(text)
             if note and language == "bash"
         ]
     )
-    for command in commands("\n".join([shown, *INDENTED.findall(text)])):
+    for command in commands("\n".join([shown_blocks, *INDENTED.findall(text)])):
         cli._parser(command).parse_args(command)
 
 
@@ -110,10 +110,10 @@ def commands(code: str) -> list[list[str]]:
 )
 def test_links_lead_somewhere(page: Path) -> None:
     # Pages of the gallery and of the API are made with the site, and tested there.
-    found = LINK.findall(page.read_text(encoding="utf-8"))
+    targets = LINK.findall(page.read_text(encoding="utf-8"))
     links = [
         link
-        for link in found
+        for link in targets
         if "://" not in link and not link.startswith(("gallery/", "api/"))
     ]
     assert [link for link in links if not (page.parent / link).exists()] == []
@@ -140,23 +140,23 @@ def test_the_table_of_keys_is_that_of_the_schema() -> None:
 
 def test_files_that_the_design_page_names_exist() -> None:
     page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    named = {
+    file_names = {
         name for name in re.findall(r"`([\w/]+\.(?:py|toml))`", page) if "/" in name
     }
-    assert named
+    assert file_names
     assert [
         name
-        for name in named
+        for name in file_names
         if not any((ROOT / base / name).exists() for base in ("", "psyprobe"))
     ] == []
 
 
 def test_the_queries_of_the_store_page_find_rows(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
-    own = dict(
+    files = dict(
         FILE.findall((ROOT / "docs" / "own_experiments.md").read_text(encoding="utf-8"))
     )
-    (tmp_path / "phase.toml").write_text(own["phase.toml"], encoding="utf-8")
+    (tmp_path / "phase.toml").write_text(files["phase.toml"], encoding="utf-8")
     pp.run(
         tmp_path / "phase.toml",
         "simulated:watson-malo",
@@ -226,7 +226,7 @@ def test_names_that_pages_mention_exist(page: Path) -> None:
 
 
 def _exists(name: str) -> bool:
-    """Whether a dotted name is a module, or something in one."""
+    """Say whether a dotted name is a module, or something in one."""
     try:
         pkgutil.resolve_name(name)
     except (ImportError, AttributeError):

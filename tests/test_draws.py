@@ -64,16 +64,16 @@ def test_eight_draws_are_the_first_of_sixteen_and_nothing_is_asked_twice(
 def test_the_first_draw_alone_shows_the_level_grid(tmp_path: Path) -> None:
     path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
     draws = {"draw": [1, 2]}
-    whole = plan(path, "pixels", variants=draws)
+    full_plan = plan(path, "pixels", variants=draws)
     alone = plan(path, "pixels", variants={"draw": [1]})
-    assert whole.grid == alone.grid
-    asked = run(path, "pixels", variants=draws, store=store, progress=False)
-    assert asked["scored_response_by_variant_angular"].sizes["variant"] == 2
-    assert "response_by_variant_angular" not in asked
+    assert full_plan.grid == alone.grid
+    result = run(path, "pixels", variants=draws, store=store, progress=False)
+    assert result["scored_response_by_variant_angular"].sizes["variant"] == 2
+    assert "response_by_variant_angular" not in result
     # A run without the grid before or after does not hide the whole.
     run(path, "pixels", variants=draws, store=store, score_only=True, progress=False)
-    (found,) = load_results(store)
-    assert found.identical(asked)
+    (loaded,) = load_results(store)
+    assert loaded.identical(result)
 
 
 def test_one_showing_can_be_asked_for_of_a_page_that_draws(

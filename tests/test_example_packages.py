@@ -84,8 +84,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def psyprobe(
     installed: Path, folder: Path, *arguments: str, fails: bool = False
 ) -> str:
-    """What a command printed on standard output, or, where it must fail, on standard error."""
-    told = subprocess.run(
+    """Run a command, and return its standard output, or its standard error if it must fail."""
+    process = subprocess.run(
         [sys.executable, "-m", "psyprobe", *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join((str(installed), str(ROOT)))},
         cwd=folder,
@@ -94,15 +94,15 @@ def psyprobe(
         check=False,
         timeout=1200,
     )
-    assert (told.returncode != 0) == fails, told.stderr
-    return told.stderr if fails else told.stdout
+    assert (process.returncode != 0) == fails, process.stderr
+    return process.stderr if fails else process.stdout
 
 
 def test_all_are_listed_and_each_broken_one_is_one_line(
     installed: Path, tmp_path: Path
 ) -> None:
     lines = psyprobe(installed, tmp_path, "list").splitlines()
-    for wanted in (
+    for listing in (
         "coarse:SIDE",
         "each block of SIDE x SIDE px",
         "polarity ",
@@ -110,7 +110,7 @@ def test_all_are_listed_and_each_broken_one_is_one_line(
         "Sensitivity of my people: low-pass in dim light.",
         "Checkerboards over the size of their checks",
     ):
-        assert sum(wanted in line for line in lines) == 1, wanted
+        assert sum(listing in line for line in lines) == 1, listing
     assert sum("no_such_module" in line for line in lines) == len(ROOMS)
     for ours in (
         "pixels",
@@ -148,8 +148,10 @@ def test_a_probe_runs_against_people_of_another_package(
     installed: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "polarity.toml").write_text(PAGE, encoding="utf-8")
-    told = psyprobe(installed, tmp_path, "run", "polarity.toml", "--observer", "pixels")
-    assert "polarity (angular)" in told
+    output = psyprobe(
+        installed, tmp_path, "run", "polarity.toml", "--observer", "pixels"
+    )
+    assert "polarity (angular)" in output
     assert {
         path.suffix for path in (tmp_path / "psyprobe-results").glob("polarity-*")
     } == {
@@ -189,18 +191,26 @@ def test_an_experiment_runs_with_a_kind_of_another_package(
 def test_a_command_runs_and_a_broken_one_is_told_beside_the_others(
     installed: Path, tmp_path: Path
 ) -> None:
-    told = psyprobe(installed, tmp_path, "--help")
-    assert "count-runs" in told and "count the runs in a store" in told
-    assert "commands of broken_commands cannot be used: no_such_module:THING" in told
-    once = ("--variants", "none", "--score-only")
-    psyprobe(installed, tmp_path, "run", "area", *once, "--observer", "pixels")
+    output = psyprobe(installed, tmp_path, "--help")
+    assert "count-runs" in output and "count the runs in a store" in output
+    assert "commands of broken_commands cannot be used: no_such_module:THING" in output
+    options = ("--variants", "none", "--score-only")
+    psyprobe(installed, tmp_path, "run", "area", *options, "--observer", "pixels")
     store = tmp_path / "psyprobe-results" / "runs.sqlite"
     assert int(psyprobe(installed, tmp_path, "count-runs", str(store))) == 1
 
 
 def test_a_broken_harness_is_one_line(installed: Path, tmp_path: Path) -> None:
-    given = ("store", "import", "x", "--as", "broken_harnesses", "-o", "runs.sqlite")
-    refused = psyprobe(installed, tmp_path, *given, fails=True)
+    arguments = (
+        "store",
+        "import",
+        "x",
+        "--as",
+        "broken_harnesses",
+        "-o",
+        "runs.sqlite",
+    )
+    refused = psyprobe(installed, tmp_path, *arguments, fails=True)
     assert (
         refused.strip().count("\n") == 0
         and "No module named 'no_such_module'" in refused
@@ -247,20 +257,21 @@ def test_two_packages_with_one_page_are_told_apart(
     lone.mkdir()
     (lone / "slip.toml").write_text("title = ", encoding="utf-8")
     for name in ("twin", "lone"):
-        about = tmp_path / f"{name}-0.1.dist-info"
-        about.mkdir()
-        (about / "METADATA").write_text(
+        dist_info = tmp_path / f"{name}-0.1.dist-info"
+        dist_info.mkdir()
+        (dist_info / "METADATA").write_text(
             f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n"
         )
-        (about / "entry_points.txt").write_text(
+        (dist_info / "entry_points.txt").write_text(
             f"[psyprobe.experiments]\n{name} = {name}_pages\n"
         )
-    both = f"{installed}{os.pathsep}{tmp_path}"
-    told = psyprobe(Path(both), tmp_path, "list", "experiments")
+    search_path = f"{installed}{os.pathsep}{tmp_path}"
+    output = psyprobe(Path(search_path), tmp_path, "list", "experiments")
     assert (
-        "twin_pages has a page 'area', and so has another; give it another name" in told
+        "twin_pages has a page 'area', and so has another; give it another name"
+        in output
     )
     assert (
-        "Checkerboards over the size of their checks" in told
-        and "slip.toml is not valid TOML" in told
+        "Checkerboards over the size of their checks" in output
+        and "slip.toml is not valid TOML" in output
     )

@@ -92,8 +92,8 @@ def test_responses_stand_where_they_belong(tmp_path: Path) -> None:
                     for s in (spec, spec.reference())
                 )
                 expected = pp.angular_distance(test, reference)
-                found = result[f"{variable}_angular"].values[0, i, j]
-                assert found == pytest.approx(float(expected), rel=1e-6)
+                response = result[f"{variable}_angular"].values[0, i, j]
+                assert response == pytest.approx(float(expected), rel=1e-6)
     np.testing.assert_array_equal(
         result["response_l2"].values[0], result["pixels_response_l2"].values
     )
@@ -109,9 +109,9 @@ def test_each_image_is_shown_once_and_once_more_to_compare(tmp_path: Path) -> No
     assert len(observer.images) == SHOWN
     assert len({image.tobytes() for image in observer.images}) == IMAGES + 1
     # The last stored batch, which is the only one, is compared with new answers.
-    again = run(path, observer, store=store)
+    second = run(path, observer, store=store)
     assert len(observer.images) == 2 * SHOWN
-    assert bytes_of(first, tmp_path) == bytes_of(again, tmp_path)
+    assert bytes_of(first, tmp_path) == bytes_of(second, tmp_path)
 
 
 def test_experiments_share_answers(tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_results_come_from_the_store_alone(tmp_path: Path) -> None:
     (loaded,) = load_results(store)
     xarray.testing.assert_identical(loaded, result)
     result.to_netcdf(tmp_path / "result.nc", engine="scipy")
-    (read,) = load_results(tmp_path / "result.nc")
-    xarray.testing.assert_identical(read, result)
+    (read_result,) = load_results(tmp_path / "result.nc")
+    xarray.testing.assert_identical(read_result, result)
 
 
 def test_unfinished_runs_are_no_results(tmp_path: Path) -> None:
@@ -279,8 +279,8 @@ def test_published_arithmetic_is_stored_where_it_is_scored(tmp_path: Path) -> No
         np.moveaxis(np.asarray(experiment.display.encode(s.draw())), -1, 0).ravel()
         for s in (spec, spec.reference())
     )
-    found = float(result["response_angular_float32"][0, 1, 0])
-    assert found == pytest.approx(
+    response = float(result["response_angular_float32"][0, 1, 0])
+    assert response == pytest.approx(
         float(angular_distance_float32(test, reference)), abs=1e-12
     )
 
@@ -408,10 +408,10 @@ def _answered(path: Path) -> int:
 def test_two_processes_on_one_store_agree(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
     with (
-        start(tmp_path, path, "runs.sqlite", "one") as one,
+        start(tmp_path, path, "runs.sqlite", "one") as first_process,
         start(tmp_path, path, "runs.sqlite", "two") as two,
     ):
-        assert [one.wait(), two.wait()] == [0, 0]
+        assert [first_process.wait(), two.wait()] == [0, 0]
     assert (tmp_path / "one.nc").read_bytes() == (tmp_path / "two.nc").read_bytes()
     assert len(load_results(tmp_path / "runs.sqlite")) == 1
 

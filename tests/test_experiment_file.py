@@ -91,12 +91,12 @@ def test_suites_hold_the_nine_tests(name: str) -> None:
 
 
 def test_suites_of_ones_own_and_their_slips(tmp_path: Path) -> None:
-    own, suite = write_experiment(tmp_path), tmp_path / "suite.toml"
+    page, suite = write_experiment(tmp_path), tmp_path / "suite.toml"
     suite.write_text(
         'title = "Two"\nexperiments = ["small.toml", "area"]', encoding="utf-8"
     )
     assert [experiment.name for experiment in load_suite(suite)] == ["small", "area"]
-    assert [experiment.name for experiment in load_suite(own)] == ["small"]
+    assert [experiment.name for experiment in load_suite(page)] == ["small"]
     for text, message in (
         ("experiments = []", "there is no 'title'"),
         ('title = "None"\nexperiments = []', "list at least one"),
@@ -344,7 +344,7 @@ def test_each_slip_is_one_line_that_names_it(
 ) -> None:
     path = write_experiment(tmp_path, (old, new))
     with pytest.raises(InputError, match=message) as caught:
-        # What only the probe knows to be wrong is told before anything is asked.
+        # A fault that only the probe knows is reported before anything is asked.
         plan(load_experiment(path), "pixels")
     assert "small" in str(caught.value)
     assert "\n" not in str(caught.value)

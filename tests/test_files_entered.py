@@ -80,20 +80,20 @@ peak = 185.3
 
 def files_entered(program: str) -> list[str]:
     code = TRACER.format(package=str(PACKAGE)) + program
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=1200
     )
-    assert done.returncode == 0, done.stderr
-    _, _, listed = done.stdout.partition("entered\n")
+    assert process.returncode == 0, process.stderr
+    _, _, listed = process.stdout.partition("entered\n")
     return [str(Path(path).relative_to(PACKAGE)) for path in listed.split()]
 
 
 # A command goes from its options to table and figure. Files since: the population of intervals, the
 # events of a run, the revision of its observer, and functions of thresholds.
 @pytest.mark.parametrize(
-    ("observer", "most"), [("pixels", 80), ("packaged:efficientnet_lite0", 85)]
+    ("observer", "limit"), [("pixels", 80), ("packaged:efficientnet_lite0", 85)]
 )
-def test_files_of_an_encoder_run(tmp_path: Path, observer: str, most: int) -> None:
+def test_files_of_an_encoder_run(tmp_path: Path, observer: str, limit: int) -> None:
     page = write_experiment(tmp_path)
     arguments = [
         "run",
@@ -105,7 +105,7 @@ def test_files_of_an_encoder_run(tmp_path: Path, observer: str, most: int) -> No
     ]
     entered = files_entered(COMMAND.format(arguments=arguments))
     assert "running/loop.py" in entered and "plotting/features.py" in entered
-    assert len(entered) <= most, "\n".join(entered)
+    assert len(entered) <= limit, "\n".join(entered)
 
 
 def test_xarray_knows_dask_once_it_is_imported() -> None:

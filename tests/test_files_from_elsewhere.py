@@ -109,14 +109,14 @@ KINDS = [
 def test_a_right_file_of_any_kind_passes_and_a_wrong_one_is_explained(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = write(tmp_path / name, gabor())
-    assert main(["check", str(tmp_path / name), *ASKED, *told, "--json"]) == 0
+    options = write(tmp_path / name, gabor())
+    assert main(["check", str(tmp_path / name), *ASKED, *options, "--json"]) == 0
     out = capsys.readouterr()
-    found = json.loads(out.out)
-    assert found["passed"] and found["causes"] == []
+    report = json.loads(out.out)
+    assert report["passed"] and report["causes"] == []
     assert ("is a JPEG" in out.err) == (name == "a.jpg")
     write(tmp_path / name, gabor(degrees=-30))
-    assert main(["check", str(tmp_path / name), *ASKED, *told]) == 1
+    assert main(["check", str(tmp_path / name), *ASKED, *options]) == 1
     assert "Likely cause: orientation mirrored" in capsys.readouterr().out
 
 
@@ -163,18 +163,22 @@ def test_what_a_file_holds_is_never_guessed(
 def test_codes_are_within_half_a_step_or_right_on_average(
     values: list[float], bits: int, seed: int
 ) -> None:
-    drive, most = np.array(values), 2**bits - 1
-    assert np.abs(to_codes(drive, bits) / most - drive).max() <= 0.5000001 / most
+    drive, maximum = np.array(values), 2**bits - 1
+    assert np.abs(to_codes(drive, bits) / maximum - drive).max() <= 0.5000001 / maximum
     dithered = (
-        to_codes(np.repeat(drive[:3], 4000), bits, "rpdf", seed).reshape(3, -1) / most
+        to_codes(np.repeat(drive[:3], 4000), bits, "rpdf", seed).reshape(3, -1)
+        / maximum
     )
     # Noise of one step has a standard deviation of half a step at most.
     np.testing.assert_allclose(
-        dithered.mean(axis=1), drive[:3], atol=5 * 0.5 / most / np.sqrt(4000) + 1e-12
+        dithered.mean(axis=1), drive[:3], atol=5 * 0.5 / maximum / np.sqrt(4000) + 1e-12
     )
     if bits != 14:
-        held = spread(to_codes(drive, bits), bits)
-        assert np.abs(held / np.iinfo(held.dtype).max - drive).max() <= 0.51 / most
+        samples = spread(to_codes(drive, bits), bits)
+        assert (
+            np.abs(samples / np.iinfo(samples.dtype).max - drive).max()
+            <= 0.51 / maximum
+        )
 
 
 @settings(max_examples=60, deadline=None)
@@ -235,7 +239,7 @@ def test_bits_dither_and_packing_of_rendered_files(
         "radius=0.5",
     ]
     errors = {}
-    for name, more in {
+    for name, options in {
         "8": [],
         "rpdf": ["--dither", "rpdf", "--seed", "3"],
         "tpdf": ["--dither", "tpdf", "--seed", "3"],
@@ -245,7 +249,7 @@ def test_bits_dither_and_packing_of_rendered_files(
         "colour": ["--pack", "color++"],
     }.items():
         path = tmp_path / f"{name}.png"
-        assert main([*faint, "-o", str(path), *more, "--json"]) == 0
+        assert main([*faint, "-o", str(path), *options, "--json"]) == 0
         record = json.loads(capsys.readouterr().out)
         rows = {row["quantity"]: row for row in record["certificate"]["rows"]}
         errors[name] = abs(rows["contrast"]["error"])
@@ -306,14 +310,14 @@ def test_a_grid_of_numbered_files_with_one_table(
         )
         assert main(["check", str(tmp_path / row["file"])]) in (0, 1)
         drive = decode_png((tmp_path / row["file"]).read_bytes()) / 255
-        wanted = Gabor(
+        specification = Gabor(
             frequency=float(row["frequency"]),
             contrast=float(row["contrast"]),
             radius=0.2,
             size=64,
         )
         np.testing.assert_allclose(
-            drive, srgb(np.asarray(wanted.draw().pixels)), atol=0.51 / 255
+            drive, srgb(np.asarray(specification.draw().pixels)), atol=0.51 / 255
         )
     with Image.open(tmp_path / "g-sheet.png") as sheet:
         assert sheet.size == (6 * 148, 148)
@@ -339,7 +343,7 @@ LINEAR = Display(peak=200, eotf="linear")
 
 
 def test_an_array_for_psychopy_is_upside_down_and_from_minus_one_to_one() -> None:
-    asked = Gabor(
+    specification = Gabor(
         frequency=4,
         contrast=0.5,
         orientation=30,
@@ -348,9 +352,9 @@ def test_an_array_for_psychopy_is_upside_down_and_from_minus_one_to_one() -> Non
         ppd=60,
         luminance=80,
     )
-    ready = for_psychopy(asked.draw(), LINEAR)
+    ready = for_psychopy(specification.draw(), LINEAR)
     light = (ready.image[::-1] + 1) / 2 * 200
-    np.testing.assert_allclose(light, asked.draw().luminance, rtol=1e-12)
+    np.testing.assert_allclose(light, specification.draw().luminance, rtol=1e-12)
     assert ready.size == (2.0, 1.5) and ready.pixels == (120, 90)
     colour = for_psychopy(
         Gabor(frequency=4, contrast=0.05, direction="red_green", size=64).draw(),
@@ -381,7 +385,7 @@ def test_a_clip_for_psychopy_is_refused_and_its_frames_are_taken() -> None:
 def window(
     distance: float = 57.0, gamma: bool = True, width: float | None = 53.0
 ) -> Any:
-    """What is asked of a PsychoPy window."""
+    """Return a stand-in with the calls of a PsychoPy window."""
     monitor = SimpleNamespace(
         name="lab",
         getSizePix=lambda: [1920, 1080],
@@ -418,18 +422,18 @@ def test_psychopy_shows_the_pixels() -> None:
     monitors = pytest.importorskip("psychopy.monitors")
     monitor = monitors.Monitor("psyprobe-test", width=53.0, distance=57.0)
     monitor.setSizePix([1920, 1080])
-    shown = visual.Window([200, 200], monitor=monitor, units="pix", allowGUI=False)
+    window = visual.Window([200, 200], monitor=monitor, units="pix", allowGUI=False)
     ppd = float(1 / np.degrees(2 * np.arctan(53 / 1920 / 114)))
     display = Display(peak=200, eotf=2.2)
     ready = for_psychopy(
         Gabor(frequency=4, contrast=0.5, orientation=30, ppd=ppd, size=64).draw(),
         display,
     )
-    ready.stim(shown).draw()
-    frame = np.asarray(shown._getFrame(buffer="back").convert("L"), float)[
+    ready.stim(window).draw()
+    frame = np.asarray(window._getFrame(buffer="back").convert("L"), float)[
         68:132, 68:132
     ]
-    shown.close()
+    window.close()
     np.testing.assert_allclose(frame, (ready.image[::-1] + 1) / 2 * 255, atol=1.01)
 
 

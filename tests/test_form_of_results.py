@@ -187,24 +187,27 @@ def test_every_result_comes_back_from_netcdf(
     name: str, results: dict[str, xr.Dataset], tmp_path: Path
 ) -> None:
     result = results[name]
-    again = written(result, tmp_path / "result.nc")
+    reloaded = written(result, tmp_path / "result.nc")
     assert all(not index.nlevels > 1 for index in result.indexes.values())
-    assert set(again.dims) == set(result.dims)
+    assert set(reloaded.dims) == set(result.dims)
     for variable in result.variables:
         if result[variable].dtype.kind in "fiub":
             np.testing.assert_array_equal(
-                again[variable].values, result[variable].values
+                reloaded[variable].values, result[variable].values
             )
-            assert again[variable].dtype.kind == result[variable].dtype.kind, variable
+            assert reloaded[variable].dtype.kind == result[variable].dtype.kind, (
+                variable
+            )
         else:
             np.testing.assert_array_equal(
-                again[variable].values.astype(str), result[variable].values.astype(str)
+                reloaded[variable].values.astype(str),
+                result[variable].values.astype(str),
             )
-        assert {*result[variable].attrs} == {*again[variable].attrs}, variable
+        assert {*result[variable].attrs} == {*reloaded[variable].attrs}, variable
 
 
 def parses(units: str) -> bool:
-    """Whether units are products of powers of what UDUNITS knows, divided at most once."""
+    """Say whether units are products of powers of UDUNITS' names, divided at most once."""
     numerator, _, denominator = units.partition("/")
     factors = [*numerator.split(), *denominator.split()]
     matches = [re.fullmatch(r"([A-Za-z%]+|1)(-?\d+)?", factor) for factor in factors]
@@ -233,12 +236,12 @@ def test_every_unit_parses_and_every_flag_decodes(
         tables.append(chat_csf(result, resamples=20))
     for table in tables:
         for variable in table.data_vars:
-            about = table[variable].attrs
-            assert parses(about["units"]) and about["long_name"], variable
-            if "flag_meanings" in about:
+            attributes = table[variable].attrs
+            assert parses(attributes["units"]) and attributes["long_name"], variable
+            if "flag_meanings" in attributes:
                 assert table[variable].dtype == np.int8
                 assert set(flag_words(table[variable]).ravel()) <= {
-                    *about["flag_meanings"].split()
+                    *attributes["flag_meanings"].split()
                 }
 
 
@@ -269,6 +272,6 @@ def test_contrasts_of_an_adaptive_design_are_a_variable(tmp_path: Path) -> None:
         **{"asking.design": "quest_plus", "asking.options": {"n_max": 12}},
     )
     assert result["contrast"].dims == ("prompt", "frequency", "repeat")
-    asked = result["trial_number"] >= 0
-    assert np.isfinite(result["contrast"].values[asked.values]).all()
-    assert np.isnan(result["contrast"].values[~asked.values]).all()
+    was_asked = result["trial_number"] >= 0
+    assert np.isfinite(result["contrast"].values[was_asked.values]).all()
+    assert np.isnan(result["contrast"].values[~was_asked.values]).all()

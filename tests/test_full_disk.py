@@ -25,10 +25,12 @@ from psyprobe.running.store import Store
 Output = pytest.CaptureFixture[str]
 
 
-def told_in_one_line(capsys: Output) -> str:
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and "error: " in told and len(told) < 400, told
-    return told
+def one_line_error(capsys: Output) -> str:
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1 and "error: " in message and len(message) < 400, (
+        message
+    )
+    return message
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -57,7 +59,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_after_it(
     ):
         with full_beyond(size):
             assert main([*command, str(tmp_path / "broken")]) == 2
-        told_in_one_line(capsys)
+        one_line_error(capsys)
     assert main([*command, str(tmp_path / "broken")]) == 0
     files = {path.name for path in (tmp_path / "broken").iterdir()}
     assert files == {path.name for path in (tmp_path / "whole").iterdir()}
@@ -83,16 +85,18 @@ def test_corrupt_on_a_full_disk_leaves_whole_files_alone_and_goes_on_after_it(
         "--output",
     ]
     assert main([*command, str(tmp_path / "whole")]) == 0
-    whole = contents(tmp_path / "whole")
+    files_of_whole = contents(tmp_path / "whole")
     capsys.readouterr()
-    for size in (200, sorted(map(len, whole.values()))[3]):
+    for size in (200, sorted(map(len, files_of_whole.values()))[3]):
         with full_beyond(size):
             assert main([*command, str(tmp_path / "broken")]) == 2
-        assert str(tmp_path / "broken") in told_in_one_line(capsys)
-        left = contents(tmp_path / "broken")
-        assert left.items() <= whole.items() and len(left) < len(whole)
+        assert str(tmp_path / "broken") in one_line_error(capsys)
+        files_left = contents(tmp_path / "broken")
+        assert files_left.items() <= files_of_whole.items() and len(files_left) < len(
+            files_of_whole
+        )
     assert main([*command, str(tmp_path / "broken")]) == 0
-    assert contents(tmp_path / "broken") == whole
+    assert contents(tmp_path / "broken") == files_of_whole
 
 
 def test_a_folder_in_which_nothing_can_be_written_is_one_line(
@@ -113,7 +117,7 @@ def test_a_folder_in_which_nothing_can_be_written_is_one_line(
         )
         == 2
     )
-    assert "/proc/results" in told_in_one_line(capsys)
+    assert "/proc/results" in one_line_error(capsys)
 
 
 def test_a_read_only_folder_is_one_line_and_its_store_can_be_read(
@@ -128,15 +132,15 @@ def test_a_read_only_folder_is_one_line_and_its_store_can_be_read(
     (folder / "runs.sqlite").chmod(0o444)
     with bound_by_rights():
         assert main(command) == 2
-        assert str(folder) in told_in_one_line(capsys)
+        assert str(folder) in one_line_error(capsys)
         assert main([*command[:-1], str(folder / "new")]) == 2
-        assert str(folder / "new") in told_in_one_line(capsys)
-        for what in (
+        assert str(folder / "new") in one_line_error(capsys)
+        for arguments in (
             ["score", store],
             ["store", "info", store],
             ["store", "verify", store],
         ):
-            assert main(what) == 0
+            assert main(arguments) == 0
             assert capsys.readouterr().err == ""
     folder.chmod(0o755)
     assert contents(folder) == before
@@ -163,7 +167,7 @@ def test_an_older_and_a_newer_store_are_one_line_and_stay_as_they_are(
         assert main(list(map(str, command))) == 2
         assert (
             f"has schema {version}, and this psyprobe reads schema {SCHEMA_VERSION} only"
-            in told_in_one_line(capsys)
+            in one_line_error(capsys)
         )
     assert contents(folder) == before
 
@@ -198,13 +202,14 @@ def test_five_processes_at_once_leave_what_one_does(tmp_path: Path) -> None:
     with ExitStack() as stack:
         five = [stack.enter_context(child(command)) for _ in range(5)]
         assert [process.wait() for process in five] == [0] * 5
-    alone, together = contents(tmp_path / "alone"), contents(tmp_path / "together")
-    assert (
-        alone.keys() == together.keys() and alone["result.nc"] == together["result.nc"]
-    )
+    alone, of_five = contents(tmp_path / "alone"), contents(tmp_path / "together")
+    assert alone.keys() == of_five.keys() and alone["result.nc"] == of_five["result.nc"]
     assert answered(tmp_path / "alone") == answered(tmp_path / "together")
 
 
 def answered(folder: Path) -> dict[str, Mapping[str, Any]]:
     with Store(folder / "runs.sqlite", create=False) as store:
-        return {each.question.key: each.answer for each, _ in store.all_answers()}
+        return {
+            answered_question.question.key: answered_question.answer
+            for answered_question, _ in store.all_answers()
+        }

@@ -24,7 +24,7 @@ from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.simulated.serving import SimulatedServer
 
-#: What is asked of whom, from a process of its own.
+#: Code that asks questions in a process of its own.
 RUN = (
     "import sys, psyprobe as pp; pp.run(sys.argv[1], pp.load_observer('openai:' + "
     "sys.argv[2]), store=sys.argv[3])"
@@ -91,16 +91,16 @@ def killed_when(command: list[str], store: Path, answers: int, base_url: str) ->
         while stored(store) < answers and process.poll() is None:
             time.sleep(0.05)
         process.kill()
-        told, _ = process.communicate()
-    assert stored(store) == answers, told
+        output, _ = process.communicate()
+    assert stored(store) == answers, output
 
 
 def finished(command: list[str], base_url: str) -> None:
     environment = {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "none"}
-    done = subprocess.run(
+    process = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=1200
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.needs("tasks/r_bench")
@@ -114,10 +114,10 @@ def test_items(pair_set: Path, tmp_path: Path) -> None:
     with SimulatedServer(stuck) as server:
         killed_when(command, store, 20, server.base_url)
         stuck.go.set()
-    again = Stuck("stuck")
-    with SimulatedServer(again) as server:
+    second = Stuck("stuck")
+    with SimulatedServer(second) as server:
         finished(command, server.base_url)
-    assert len(again.prompts) == 4  # of two images of twelve items
+    assert len(second.prompts) == 4  # of two images of twelve items
 
 
 @pytest.mark.needs("tasks/r_bench")
@@ -153,7 +153,7 @@ def test_construction(tmp_path: Path) -> None:
     with SimulatedServer(stuck) as server:
         killed_when(command, output / "runs.sqlite", 4, server.base_url)
         stuck.go.set()
-    again = Stuck("stuck")
-    with SimulatedServer(again) as server:
+    second = Stuck("stuck")
+    with SimulatedServer(second) as server:
         finished(command, server.base_url)
-    assert len(again.prompts) == 2
+    assert len(second.prompts) == 2

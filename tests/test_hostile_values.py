@@ -42,12 +42,14 @@ def refused(capsys: Output, *arguments: str | Path) -> str:
         code = main([str(argument) for argument in arguments])
     except SystemExit as exit_:
         code = int(exit_.code or 0)
-    found = capsys.readouterr()
-    assert (code, found.out) == (2, "")
+    printed = capsys.readouterr()
+    assert (code, printed.out) == (2, "")
     assert (
-        found.err.endswith("\n") and found.err.count("\n") == 1 and len(found.err) < 400
+        printed.err.endswith("\n")
+        and printed.err.count("\n") == 1
+        and len(printed.err) < 400
     )
-    return found.err
+    return printed.err
 
 
 # -- values
@@ -139,7 +141,7 @@ def test_an_option_of_a_chat_model(option: dict[str, object]) -> None:
 
 def test_the_observer_s_own_names_are_no_options(capsys: Output) -> None:
     for name in ("name", "observer", "experiment"):
-        told = refused(
+        message = refused(
             capsys,
             "run",
             "gabor_achromatic",
@@ -149,7 +151,7 @@ def test_the_observer_s_own_names_are_no_options(capsys: Output) -> None:
             "--observer-option",
             f"{name}=5",
         )
-        assert "takes no option" in told
+        assert "takes no option" in message
 
 
 def test_a_hundred_million_conditions(capsys: Output, tmp_path: Path) -> None:
@@ -225,13 +227,13 @@ def test_an_all_black_picture(capsys: Output, rendered: Path) -> None:
 @pytest.mark.parametrize("ending", ["png", "npy", "npz", "tiff"])
 def test_a_cut_or_made_up_image(capsys: Output, rendered: Path, ending: str) -> None:
     file = rendered / f"a.{ending}"
-    whole = file.read_bytes()
+    content = file.read_bytes()
     # One byte more measures well, and is not the file that was rendered.
     for raw in (
-        whole + b"\0",
-        whole[:-1],
-        whole[: len(whole) // 2],
-        whole[:40],
+        content + b"\0",
+        content[:-1],
+        content[: len(content) // 2],
+        content[:40],
         b"",
         b"PK\x03\x04" + b"\0" * 40,
         b"\0" * 400,
@@ -297,14 +299,14 @@ def test_a_damaged_workbook(tmp_path: Path) -> None:
     pd.DataFrame({"index": range(20), "prediction": ["a word"] * 20}).to_excel(
         path, index=False
     )
-    whole = path.read_bytes()
+    content = path.read_bytes()
     assert len(read_answer_table(path)) == 20
     random = np.random.default_rng(0)
-    for cut in random.integers(0, len(whole) - 22, 6):
-        path.write_bytes(whole[:cut])
+    for cut in random.integers(0, len(content) - 22, 6):
+        path.write_bytes(content[:cut])
         unread(path)
-    for at in random.integers(0, len(whole), 40):
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+    for at in random.integers(0, len(content), 40):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :])
         try:
             read_answer_table(path)
         except InputError as error:
@@ -342,7 +344,7 @@ def test_a_test_s_name_stays_in_its_folder(capsys: Output, tmp_path: Path) -> No
         contrast=[0.1],
         models=["m"],
     )
-    told = refused(
+    message = refused(
         capsys,
         "replay",
         table,
@@ -353,7 +355,7 @@ def test_a_test_s_name_stays_in_its_folder(capsys: Output, tmp_path: Path) -> No
         "--output",
         tmp_path / "out",
     )
-    assert "unknown test" in told
+    assert "unknown test" in message
     assert not (tmp_path / "out").exists()
 
 
@@ -395,17 +397,17 @@ def dead_process() -> int:
 )
 def test_what_a_dead_process_left_is_removed(tmp_path: Path, sweep: object) -> None:
     dead, machine = dead_process(), _machine()
-    left = tmp_path / f".1_e.{dead}-{machine}.part.png"
-    kept = [
+    orphan = tmp_path / f".1_e.{dead}-{machine}.part.png"
+    files_of_others = [
         tmp_path / f".1_e.{os.getppid()}-{machine}.part.png",
         tmp_path / f".1_e.{dead}-00000000.part.png",
         tmp_path / ".hidden.png",
     ]
-    for file in (left, *kept):
+    for file in (orphan, *files_of_others):
         file.write_bytes(b"half")
     assert callable(sweep)
     sweep(tmp_path)
-    assert not left.exists() and all(file.exists() for file in kept)
+    assert not orphan.exists() and all(file.exists() for file in files_of_others)
 
 
 def test_a_manifest_is_whole_or_the_old_one(

@@ -56,8 +56,8 @@ def graph() -> grimp.ImportGraph:
 
 
 def test_imports_run_down_the_floors() -> None:
-    done = linted(ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = linted(ROOT)
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_an_import_that_runs_up_is_found_inside_a_function_too(tmp_path: Path) -> None:
@@ -73,10 +73,10 @@ def test_an_import_that_runs_up_is_found_inside_a_function_too(tmp_path: Path) -
         file.write(
             "\n\ndef planted() -> None:\n    from psyprobe.plotting import axes\n"
         )
-    done = linted(tmp_path)
-    assert done.returncode == 1
+    process = linted(tmp_path)
+    assert process.returncode == 1
     assert "psyprobe.light.colour -> psyprobe.plotting.axes" in " ".join(
-        done.stdout.split()
+        process.stdout.split()
     )
 
 
@@ -112,15 +112,15 @@ def test_a_circle_is_found_inside_functions_too(
 def test_rooms_take_no_more_than_the_version_from_the_package_itself(
     graph: grimp.ImportGraph,
 ) -> None:
-    """What stands on top of all floors, public names among it, is no way around them."""
-    taken = {
+    """No room imports the public names on top of all floors to get around the floors."""
+    imports = {
         f"{importer}: {detail['line_contents']}"
         for importer in graph.find_modules_that_directly_import("psyprobe")
         for detail in graph.get_import_details(importer=importer, imported="psyprobe")
     }
     assert {
         line
-        for line in taken
+        for line in imports
         if not line.endswith(": from psyprobe import __version__")
     } == set()
 
@@ -134,7 +134,7 @@ def unbounded(source: str) -> list[str]:
         if ast.unparse(call.func) == "subprocess.Popen"
         or (
             ast.unparse(call.func) == "subprocess.run"
-            and "timeout" not in {each.arg for each in call.keywords}
+            and "timeout" not in {keyword.arg for keyword in call.keywords}
         )
     ]
 
@@ -151,9 +151,9 @@ def test_every_child_process_of_a_test_has_a_bounded_life() -> None:
         path for path in (ROOT / "tests").rglob("*.py") if path.name != "children.py"
     ]
     assert {
-        path.name: found
+        path.name: calls
         for path in files
-        if (found := unbounded(path.read_text(encoding="utf-8")))
+        if (calls := unbounded(path.read_text(encoding="utf-8")))
     } == {}
 
 
@@ -189,11 +189,11 @@ PROBES = {
     "room", ["analysis", "plotting", "observers", "running", "reporting"]
 )
 def test_no_probe_is_asked_for_by_name(room: str) -> None:
-    """What depends on the probe is in the task of a result, so that plug-in probes are alike."""
-    named = {
+    """Rooms read facts of a probe in the task of a result, so that plug-in probes are alike."""
+    probes_named = {
         (path.name, node.value)
         for path in (PACKAGE / room).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and node.value in PROBES
     }
-    assert named == set()
+    assert probes_named == set()

@@ -79,8 +79,8 @@ def questions(n: int, images: list[tuple[str, str]]) -> list[ItemQuestion]:
 
 def test_each_is_asked_once_and_answered_by_name(images: list[tuple[str, str]]) -> None:
     observer = Echo()
-    found = ask_items(questions(7, images), observer, version="1", progress=False)
-    assert {name: answer.text for name, answer in found.items()} == {
+    answers = ask_items(questions(7, images), observer, version="1", progress=False)
+    assert {name: answer.text for name, answer in answers.items()} == {
         f"item {i}": f"prompt {i} 1" for i in range(7)
     }
     assert len(observer.prompts) == 7
@@ -98,23 +98,23 @@ def test_a_store_is_asked_first_and_images_are_loaded_once(
         lambda raw, name: loaded.append(name) or decode(raw, name),
     )
     observer = Echo()
-    found = ask_items(
+    answers = ask_items(
         questions(7, images), observer, version="1", store=store, progress=False
     )
     # A few of the stored ones are asked again before.
     assert sorted(observer.prompts[:4]) == [f"prompt {i}" for i in range(4)]
     assert sorted(observer.prompts[4:]) == ["prompt 4", "prompt 5", "prompt 6"]
     assert sorted(loaded[-3:]) == [path for path, _ in images]
-    assert len(found) == 7
+    assert len(answers) == 7
 
 
 def test_an_image_that_has_changed_is_not_asked_about(
     images: list[tuple[str, str]],
 ) -> None:
-    asked = questions(1, images)
+    question_list = questions(1, images)
     Path(images[0][0]).write_bytes(Path(images[1][0]).read_bytes())
     with pytest.raises(InputError, match="has changed since the questions were made"):
-        ask_items(asked, Echo(), version="1", progress=False)
+        ask_items(question_list, Echo(), version="1", progress=False)
 
 
 def test_work_is_plain_data_that_another_process_could_take(
@@ -126,11 +126,15 @@ def test_work_is_plain_data_that_another_process_could_take(
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "asked"),
+    ("name", "version", "request_count"),
     [("other", "1", 3), ("echo", "2", 3), ("echo", "1", 0)],
 )
 def test_another_observer_or_version_asks_anew(
-    tmp_path: Path, images: list[tuple[str, str]], name: str, version: str, asked: int
+    tmp_path: Path,
+    images: list[tuple[str, str]],
+    name: str,
+    version: str,
+    request_count: int,
 ) -> None:
     store = tmp_path / "runs.sqlite"
     ask_items(questions(3, images), Echo(), version="1", store=store, progress=False)
@@ -139,28 +143,28 @@ def test_another_observer_or_version_asks_anew(
         questions(3, images), observer, version=version, store=store, progress=False
     )
     with Store(store) as opened:
-        assert sum(1 for _ in opened.all_answers()) == 3 + asked
+        assert sum(1 for _ in opened.all_answers()) == 3 + request_count
 
 
 def test_what_was_answered_before_an_interruption_is_kept(
     tmp_path: Path, images: list[tuple[str, str]]
 ) -> None:
-    store, broken, again = tmp_path / "runs.sqlite", Echo(breaks_after=5), Echo()
+    store, broken, second = tmp_path / "runs.sqlite", Echo(breaks_after=5), Echo()
     with pytest.raises(KeyboardInterrupt):
         ask_items(
             questions(9, images), broken, version="1", store=store, progress=False
         )
-    ask_items(questions(9, images), again, version="1", store=store, progress=False)
-    assert {*again.prompts[:5]} == {*broken.prompts}
-    assert len(broken.prompts) + len(again.prompts[5:]) == 9
+    ask_items(questions(9, images), second, version="1", store=store, progress=False)
+    assert {*second.prompts[:5]} == {*broken.prompts}
+    assert len(broken.prompts) + len(second.prompts[5:]) == 9
 
 
 def test_questions_alike_are_asked_once() -> None:
     observer = Echo()
     alike = [ItemQuestion(f"item {i}", "the same", PLAIN) for i in range(3)]
-    found = ask_items(alike, observer, version="1", progress=False)
+    answers = ask_items(alike, observer, version="1", progress=False)
     assert observer.prompts == ["the same"]
-    assert len({id(answer) for answer in found.values()}) == 1
+    assert len({id(answer) for answer in answers.values()}) == 1
 
 
 def test_bad_requests_are_one_sentence() -> None:

@@ -64,11 +64,11 @@ CASE = Case("item", "grades", "What is it?", "a dog", "a hound")
 
 
 def test_the_prompt_holds_all_three_texts_and_the_reply_is_read() -> None:
-    seen: list[str] = []
-    judge = Judge(Says(lambda prompt, seed: seen.append(prompt) or "2"))
-    found = judge_cases([CASE], judge, progress=False)
-    assert found["item"] == Verdicts((1.0,), ())
-    assert all(text in seen[0] for text in ("What is it?", "a dog", "a hound"))
+    prompts: list[str] = []
+    judge = Judge(Says(lambda prompt, seed: prompts.append(prompt) or "2"))
+    verdicts = judge_cases([CASE], judge, progress=False)
+    assert verdicts["item"] == Verdicts((1.0,), ())
+    assert all(text in prompts[0] for text in ("What is it?", "a dog", "a hound"))
 
 
 @given(st.text(max_size=60))
@@ -129,11 +129,11 @@ def test_a_reply_is_one_verdict_or_none(name: str, reply: str, verdict: object) 
 def test_repeats_are_averaged_and_what_is_no_verdict_is_counted() -> None:
     replies = ["2", "0", "I cannot say", "2", "2"]
     judge = Judge(Says(lambda prompt, seed: replies[seed]), repeats=5, temperature=1.0)
-    found = judge_cases([CASE], judge, progress=False)["item"]
-    assert found.values == (1.0, 0.0, 1.0, 1.0)
-    assert found.unread == ("I cannot say",)
-    assert found.mean == 0.75
-    assert found.majority == 1.0
+    verdicts = judge_cases([CASE], judge, progress=False)["item"]
+    assert verdicts.values == (1.0, 0.0, 1.0, 1.0)
+    assert verdicts.unread == ("I cannot say",)
+    assert verdicts.mean == 0.75
+    assert verdicts.majority == 1.0
     assert Verdicts((1.0, 0.0), ()).majority is None
 
 
@@ -146,24 +146,26 @@ def test_a_fraction_is_never_rounded_to_a_verdict(score: object, dress: str) -> 
 
 
 def test_a_judge_that_reasons_has_the_tokens_to_and_a_cut_reply_is_no_verdict() -> None:
-    given: list[int] = []
+    token_limits: list[int] = []
 
     class Reasons(Says):
         def answer(
             self, images: Sequence[Any], prompt: str, *, decoding: Any, **_: Any
         ) -> Answer:
-            given.append(decoding.max_tokens)
-            whole = ["<think>", *["hm "] * 200, "</think>", "2"]
-            shown = whole[: decoding.max_tokens]
-            return Answer("".join(shown), finish="stop" if shown == whole else "length")
+            token_limits.append(decoding.max_tokens)
+            all_tokens = ["<think>", *["hm "] * 200, "</think>", "2"]
+            tokens = all_tokens[: decoding.max_tokens]
+            return Answer(
+                "".join(tokens), finish="stop" if tokens == all_tokens else "length"
+            )
 
-    found = judge_cases([CASE], Judge(Reasons(None)), progress=False)["item"]
-    assert (found, given) == (Verdicts((1.0,), ()), [1024])
+    verdicts = judge_cases([CASE], Judge(Reasons(None)), progress=False)["item"]
+    assert (verdicts, token_limits) == (Verdicts((1.0,), ()), [1024])
     cut = judge_cases([CASE], Judge(Reasons(None), max_tokens=32), progress=False)[
         "item"
     ]
-    assert given[1:] == [32] and cut.failed and cut.cut == 1
-    assert count_verdicts([found, cut])["cut_replies"] == 1
+    assert token_limits[1:] == [32] and cut.failed and cut.cut == 1
+    assert count_verdicts([verdicts, cut])["cut_replies"] == 1
     # "1" that was cut off may have gone on as "1.5".
     assert GRADES.verdicts_of([("1", "length"), ("1", "stop")]) == Verdicts(
         (0.5,), ("1",), 1
@@ -188,12 +190,12 @@ def test_nothing_is_judged_twice(tmp_path: Path) -> None:
 
 
 def test_a_judge_without_a_verdict_is_never_a_number() -> None:
-    found = judge_cases(
+    verdicts = judge_cases(
         [CASE], Judge(Says(lambda prompt, seed: "no idea")), progress=False
     )["item"]
-    assert found.failed
-    assert found.majority is None
-    assert np.isnan(found.mean)
+    assert verdicts.failed
+    assert verdicts.majority is None
+    assert np.isnan(verdicts.mean)
 
 
 def test_a_judge_that_cannot_be_reached_ends_the_judging() -> None:
@@ -205,9 +207,9 @@ def test_a_judge_that_cannot_be_reached_ends_the_judging() -> None:
 
 
 def test_the_configuration_tells_all_that_matters() -> None:
-    told = Judge(Says(str), repeats=3, temperature=0.5).to_dict()
-    assert told["observer"]["name"] == "says"
-    assert told["prompts"]["grades"].startswith("1 (")
+    configuration = Judge(Says(str), repeats=3, temperature=0.5).to_dict()
+    assert configuration["observer"]["name"] == "says"
+    assert configuration["prompts"]["grades"].startswith("1 (")
     with pytest.raises(InputError, match="one and the same answer"):
         Judge(Says(str), repeats=3)
     with pytest.raises(InputError, match="give at least 1"):

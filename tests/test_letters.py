@@ -109,7 +109,7 @@ STRUCTURED = (
     ("A: 10%\nB: 70%", "B"),
     ("A: 12 %\nB: 31 %\n=> B", "B"),
     ("A. a cat - no.\nB. a dog - yes.\n\nThe correct choice is B.", "B"),
-    # What is taken back, excluded, denied or on a condition.
+    # Letters that a reply takes back, excludes, denies or puts on a condition.
     ("D was my first thought, but it is coarser. Going with B.", "B"),
     ("B is out, as are C and D.", ""),
     ("A, B and C all describe motion.\n\nOption D.", "D"),
@@ -188,7 +188,7 @@ WAYS = ("up", "down", "left", "right")
         ("The arrow is pointing upward.", WAYS, "A"),
         ("They drift to the left.", ("leftwards", "rightwards"), "A"),
         ("The bars on the right move.", ("leftwards", "rightwards"), ""),
-        # What something is measured from is no answer.
+        # A letter from which something is measured is no answer.
         ("The lines lean right, at 30 degrees from vertical.", TILTS, "D"),
         ("Rotated by 20 degrees to the left of vertical.", TILTS, ""),
         ("It moved from the top left to the bottom right.", PLACES, ""),

@@ -77,11 +77,11 @@ def test_long_text_goes_through_netcdf_without_padding(
     path = tmp_path / "result.nc"
     with at_most(25):
         write_netcdf(result, path)
-        again = read_netcdf(path)
+        reloaded = read_netcdf(path)
     assert path.stat().st_size < 2 * LONG
-    assert set(again.variables) == set(result.variables)
-    assert again["text"].values.tolist() == result["text"].values.tolist()
-    assert again["text"].attrs == result["text"].attrs
+    assert set(reloaded.variables) == set(result.variables)
+    assert reloaded["text"].values.tolist() == result["text"].values.tolist()
+    assert reloaded["text"].attrs == result["text"].attrs
     assert pp.load_results(path)[0].sizes == result.sizes
 
 

@@ -38,7 +38,7 @@ def xyz_of(xy: np.ndarray, luminance: np.ndarray) -> np.ndarray:
 GUNS = xyz_of(XY, LIGHT)
 
 
-def shown(drive: np.ndarray) -> np.ndarray:
+def tristimulus(drive: np.ndarray) -> np.ndarray:
     """XYZ of a screen: its black, and the light of each gun above it."""
     return BLACK + drive**GAMMAS @ GUNS
 
@@ -47,7 +47,7 @@ def rows_of(levels: np.ndarray = LEVELS) -> list[tuple[str, int, np.ndarray]]:
     """Guns and levels, and the XYZ that a meter reads."""
     guns = {"white": (1, 1, 1), "red": (1, 0, 0), "green": (0, 1, 0), "blue": (0, 0, 1)}
     return [
-        (gun, int(level), shown(level / 255 * np.array(on)))
+        (gun, int(level), tristimulus(level / 255 * np.array(on)))
         for gun, on in guns.items()
         for level in levels
     ]
@@ -81,9 +81,9 @@ def test_guns_of_their_own_are_inverted_exactly(
         )
         drive = display.encode(stimulus, dtype="float64")
         light = np.asarray(display.light(stimulus))
-        wanted = light[..., None] if light.ndim == 2 else light
+        expected = light[..., None] if light.ndim == 2 else light
         np.testing.assert_allclose(
-            display.decode(drive) - wanted, 0, atol=1e-11 * luminance
+            display.decode(drive) - expected, 0, atol=1e-11 * luminance
         )
         assert display.gamut(stimulus).outside == 0
     assert Display.from_dict(json.loads(json.dumps(display.to_dict()))) == display
@@ -115,8 +115,10 @@ def test_a_screen_comes_back_from_its_tristimulus_values(
 ) -> None:
     lines = []
     for gun, level, xyz in rows_of():
-        told = xyz if form == "X,Y,Z" else [*(xyz[:2] / xyz.sum()), xyz[1]]
-        lines.append(f"{gun},{level}," + ",".join(repr(float(value)) for value in told))
+        values = xyz if form == "X,Y,Z" else [*(xyz[:2] / xyz.sum()), xyz[1]]
+        lines.append(
+            f"{gun},{level}," + ",".join(repr(float(value)) for value in values)
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         screen = read_screen(write(tmp_path / "lab.csv", f"gun,code,{form}", lines))
@@ -126,19 +128,21 @@ def test_a_screen_comes_back_from_its_tristimulus_values(
         and "each gun with its own curve and black" in str(screen)
     )
     drive = np.random.default_rng(1).uniform(0, 1, (200, 3))
-    found = screen.display.decode(drive) @ screen.display.rgb_to_xyz.T
-    np.testing.assert_allclose(found, shown(drive), atol=1e-3 * shown(np.ones(3)).max())
+    measured_light = screen.display.decode(drive) @ screen.display.rgb_to_xyz.T
+    np.testing.assert_allclose(
+        measured_light, tristimulus(drive), atol=1e-3 * tristimulus(np.ones(3)).max()
+    )
     np.testing.assert_allclose(
         screen.display.decode(np.zeros(3)) @ screen.display.rgb_to_xyz.T,
         BLACK,
         rtol=1e-9,
     )
     # A stimulus that goes through the display is shown by the screen as it was asked.
-    asked = Gabor(frequency=3, contrast=0.3, luminance=50, radius=0.3, size=64)
-    drive = np.asarray(screen.display.encode(asked.draw(), dtype="float64"))
-    light = shown(drive)[..., 1]
-    assert np.abs(light - asked.draw().luminance).max() < 0.1
-    assert_calibrated(drive, asked, space="encoded", display=screen.display)
+    specification = Gabor(frequency=3, contrast=0.3, luminance=50, radius=0.3, size=64)
+    drive = np.asarray(screen.display.encode(specification.draw(), dtype="float64"))
+    light = tristimulus(drive)[..., 1]
+    assert np.abs(light - specification.draw().luminance).max() < 0.1
+    assert_calibrated(drive, specification, space="encoded", display=screen.display)
 
 
 def test_guns_that_do_not_add_up_are_told(tmp_path: Path) -> None:
@@ -173,7 +177,9 @@ def test_spectra_are_integrated_as_by_colour_science(cmfs: str) -> None:
         "cie1931": "CIE 1931 2 Degree Standard Observer",
         "cie2006": "CIE 2015 2 Degree Standard Observer",
     }[cmfs]
-    for spectrum, found in zip(bumps(), spectra_to_xyz(NM, bumps(), cmfs), strict=True):
+    for spectrum, tristimulus_values in zip(
+        bumps(), spectra_to_xyz(NM, bumps(), cmfs), strict=True
+    ):
         sd = colour.SpectralDistribution(
             dict(zip(NM, spectrum, strict=True))
         ).interpolate(colour.SpectralShape(380, 780, 1))
@@ -186,7 +192,9 @@ def test_spectra_are_integrated_as_by_colour_science(cmfs: str) -> None:
             method="Integration",
         )
         # colour-science takes spectra as percentages.
-        np.testing.assert_allclose(found, 100 * expected, rtol=2e-4, atol=1e-3)
+        np.testing.assert_allclose(
+            tristimulus_values, 100 * expected, rtol=2e-4, atol=1e-3
+        )
 
 
 def test_a_black_body_has_the_chromaticity_of_its_temperature() -> None:
@@ -202,7 +210,7 @@ def test_spectra_of_guns_side_by_side_and_row_by_row(tmp_path: Path) -> None:
     guns = bumps()
     columns = np.stack([NM, *guns, guns.sum(axis=0)], axis=1)
     lines = [",".join(map(repr, map(float, row))) for row in columns]
-    beside = write(
+    side_by_side = write(
         tmp_path / "spectra.csv", "wavelength_nm,red,green,blue,white", lines
     )
     lines = [
@@ -214,7 +222,7 @@ def test_spectra_of_guns_side_by_side_and_row_by_row(tmp_path: Path) -> None:
     )
     xyz = spectra_to_xyz(NM, guns)
     expected = Display(primaries=[*xyz, xyz.sum(axis=0)])
-    for path in (beside, by_row):
+    for path in (side_by_side, by_row):
         display = read_screen(path, eotf=[2.2, 2.1, 2.0]).display
         np.testing.assert_allclose(display.rgb_to_xyz, expected.rgb_to_xyz, rtol=1e-12)
         assert display.peak == pytest.approx(xyz[:, 1].sum(), rel=1e-12)
@@ -225,7 +233,7 @@ def test_spectra_of_guns_side_by_side_and_row_by_row(tmp_path: Path) -> None:
         "code,luminance_cd_m2",
         [f"{v},{0.3 + 99.7 * (v / 255) ** 2.2!r}" for v in LEVELS.tolist()],
     )
-    display = read_screen(lab, spectra=beside).display
+    display = read_screen(lab, spectra=side_by_side).display
     np.testing.assert_allclose(display.rgb_to_xyz, expected.rgb_to_xyz, rtol=1e-9)
     assert display.peak == pytest.approx(100)
     page = write_experiment(
@@ -235,7 +243,7 @@ def test_spectra_of_guns_side_by_side_and_row_by_row(tmp_path: Path) -> None:
             '[display]\ntable = "lab.csv"\nspectra = "spectra.csv"\n',
         ),
     )
-    for path in (lab, beside):
+    for path in (lab, side_by_side):
         (page.parent / path.name).write_bytes(path.read_bytes())
     assert load_experiment(page).display == display
     assert (
@@ -247,7 +255,7 @@ def test_spectra_of_guns_side_by_side_and_row_by_row(tmp_path: Path) -> None:
                 "luminance=40",
                 "--display",
                 f"table={lab}",
-                f"spectra={beside}",
+                f"spectra={side_by_side}",
             ]
         )
         == 0
@@ -348,14 +356,14 @@ def test_spectra_of_a_psychopy_monitor(tmp_path: Path) -> None:
         spectraNM=array(NM),
         spectraRGB=array(bumps()),
     )
-    found = read_screen(path).display
+    display = read_screen(path).display
     xyz = spectra_to_xyz(NM, bumps())
     np.testing.assert_allclose(
-        found.rgb_to_xyz,
+        display.rgb_to_xyz,
         Display(primaries=[*xyz, xyz.sum(axis=0)]).rgb_to_xyz,
         rtol=1e-9,
     )
-    assert found.eotf == 2.2
+    assert display.eotf == 2.2
 
 
 @pytest.mark.parametrize(
@@ -443,8 +451,8 @@ def test_the_list_of_displays_tells_measured_ones(
         [f"{v},{0.3 + 99.7 * (v / 255) ** 2.2!r}" for v in LEVELS.tolist()],
     )
     assert main(["list", "displays", str(lab)]) == 0
-    told = capsys.readouterr().out
-    assert "office_lcd" in told and "18 points from 0.3 to 100 cd/m²" in told
+    output = capsys.readouterr().out
+    assert "office_lcd" in output and "18 points from 0.3 to 100 cd/m²" in output
     assert main(["list", "displays", str(lab), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[-1]["display"]["peak"] == pytest.approx(
         100

@@ -65,8 +65,11 @@ def test_all_scores_need_at_most_1800_images(suite: str) -> None:
     planned = [
         plan(experiment, "pixels", score_only=True) for experiment in load_suite(suite)
     ]
-    assert sum(one.images + one.repeated for one in planned) <= 1800
-    assert all(one.grid == 0 for one in planned[:-1]) and planned[-1].grid == 9 * 40
+    assert sum(test_plan.images + test_plan.repeated for test_plan in planned) <= 1800
+    assert (
+        all(test_plan.grid == 0 for test_plan in planned[:-1])
+        and planned[-1].grid == 9 * 40
+    )
 
 
 def test_a_score_without_the_grid_is_the_score_with_it(tmp_path: Path) -> None:
@@ -82,13 +85,15 @@ def test_a_score_without_the_grid_is_the_score_with_it(tmp_path: Path) -> None:
         plan("mask_coherent", observer, store=store).answered
         == plan("mask_coherent", observer).score + 3
     )
-    whole = run("mask_coherent", observer, store=store)
-    found, entire = (score(result, resamples=100) for result in (short, whole))
-    assert (
-        found.score.alignment == entire.score.alignment
-        and found.score.slices == entire.score.slices
+    full_result = run("mask_coherent", observer, store=store)
+    short_score, entire = (
+        score(result, resamples=100) for result in (short, full_result)
     )
-    assert found.score.shape is None and entire.score.shape is not None
+    assert (
+        short_score.score.alignment == entire.score.alignment
+        and short_score.score.slices == entire.score.slices
+    )
+    assert short_score.score.shape is None and entire.score.shape is not None
     assert "Without a level grid" in str(
-        found
-    ) and "no response level is crossed" not in str(found)
+        short_score
+    ) and "no response level is crossed" not in str(short_score)

@@ -52,24 +52,24 @@ class Reader(HTMLParser):
         return " ".join(self.words)
 
 
-def shown(value: Any) -> Reader:
-    read = Reader(value._repr_html_())
-    assert not {"script", "iframe", "img", "b", "link"} & set(read.tags)
-    return read
+def rendered(value: Any) -> Reader:
+    reader = Reader(value._repr_html_())
+    assert not {"script", "iframe", "img", "b", "link"} & set(reader.tags)
+    return reader
 
 
 def test_a_stimulus_is_its_pixels_with_axes_in_degrees_and_a_folded_certificate() -> (
     None
 ):
     stimulus = pp.gabor(frequency=4, contrast=0.5, ppd=32, size=(48, 64))
-    read = shown(stimulus)
+    view = rendered(stimulus)
     codes = decode_png(
         base64.b64decode(re.search(r"base64,([^\"]+)", stimulus._repr_html_())[1])
     )  # type: ignore[index]
     assert np.array_equal(
         codes, np.rint(255 * pp.Display(peak=400).encode(stimulus)).astype(np.uint8)
     )
-    ends = [word for word in read.words if re.fullmatch(r"-?[\d.]+", word)]
+    ends = [word for word in view.words if re.fullmatch(r"-?[\d.]+", word)]
     assert ends[:6] == [
         "-1",
         "-0.75",
@@ -79,9 +79,9 @@ def test_a_stimulus_is_its_pixels_with_axes_in_degrees_and_a_folded_certificate(
         "0.75",
     ]  # 64 px are 2 deg wide, 48 px 1.5 deg high
     assert (
-        "details" in read.tags and "requested against delivered: passed" in read.words
+        "details" in view.tags and "requested against delivered: passed" in view.words
     )
-    assert repr(stimulus) in read.text
+    assert repr(stimulus) in view.text
 
 
 @pytest.mark.parametrize("direction", ["achromatic", "red_green"])
@@ -93,13 +93,14 @@ def test_a_batch_shows_its_first_images(direction: str) -> None:
         radius=0.2,
         size=32,
     )
-    read = shown(batch)
-    assert read.tags.count("svg") == 4 and "The first 4 of 5 images" in read.text
+    view = rendered(batch)
+    assert view.tags.count("svg") == 4 and "The first 4 of 5 images" in view.text
 
 
 def test_light_beyond_the_usual_display_is_shown_on_a_brighter_one() -> None:
     assert (
-        "as a display of 10000 cd/m²" in shown(pp.uniform(luminance=5000, size=8)).text
+        "as a display of 10000 cd/m²"
+        in rendered(pp.uniform(luminance=5000, size=8)).text
     )
 
 
@@ -123,13 +124,13 @@ def test_asarray_gives_the_pixels() -> None:
 
 def test_a_display_shows_its_curve() -> None:
     display = pp.Display(peak=200, black=0.5, eotf=2.2)
-    read = shown(display)
+    view = rendered(display)
     points = re.search(r'points="([^"]+)"', display._repr_html_())[1].split(" ")  # type: ignore[index]
     heights = [float(point.split(",")[1]) for point in points]
     assert len(points) == 65 and heights == sorted(heights, reverse=True)
     light = (heights[0] - np.array(heights)) / (heights[0] - heights[-1])
     assert np.allclose(light, np.linspace(0, 1, 65) ** 2.2, atol=0.002)
-    assert "200.0" in read.words and "luminance (cd/m²)" in read.words
+    assert "200.0" in view.words and "luminance (cd/m²)" in view.words
 
 
 def test_scores_scoreboards_and_plans_tell_what_they_print() -> None:
@@ -137,13 +138,13 @@ def test_scores_scoreboards_and_plans_tell_what_they_print() -> None:
     score = pp.score(result)
     board = pp.probes.results.scoreboard([result], published=True)
     plan = pp.plan("area", "pixels")
-    for value, told in (
+    for value, word in (
         (score, "monotone"),
         (board, "f32 floor"),
         (plan, "distinct images"),
     ):
-        read = shown(value)
-        assert told in read.text
+        view = rendered(value)
+        assert word in view.text
     assert (
         "<script>" not in score._repr_html_()
         and "&lt;script&gt;" in score._repr_html_()
@@ -159,25 +160,25 @@ def test_scores_scoreboards_and_plans_tell_what_they_print() -> None:
 
 def test_a_card_and_a_plan_in_words_are_inert() -> None:
     card = Card("<script>alert(1)</script>", "answer", paper="a\x1b[31m")
-    read = shown(card)
-    assert "<script>alert(1)</script>" in read.words and "a\\x1b[31m" in read.words
-    assert "pre" in shown(pp.plan("hernandez2025", "simulated:watson-malo")).tags
+    view = rendered(card)
+    assert "<script>alert(1)</script>" in view.words and "a\\x1b[31m" in view.words
+    assert "pre" in rendered(pp.plan("hernandez2025", "simulated:watson-malo")).tags
 
 
 def test_a_fit_is_a_row_a_curve() -> None:
     contrast = 10 ** np.linspace(-3, -1, 9)
     fit = pp.fit_psychometric(contrast, [[0, 0, 2, 7, 20, 33, 38, 40, 40], [0] * 9], 40)
-    read = shown(fit)
+    view = rendered(fit)
     assert (
-        read.tags.count("tr") == 3
-        and "ok" in read.words
-        and "censored_above" in read.words
+        view.tags.count("tr") == 3
+        and "ok" in view.words
+        and "censored_above" in view.words
     )
 
 
 def test_text_is_inert_everywhere() -> None:
     hostile = "<img src=x onerror=alert(1)>'\"\x1b"
-    for made in (
+    for fragment in (
         html.table([[hostile], [hostile]], hostile),
         html.fields({hostile: hostile}),
         html.paragraphs(hostile),
@@ -186,7 +187,7 @@ def test_text_is_inert_everywhere() -> None:
         html.curve([0, 1], [0, 1], (hostile, hostile), hostile),
         html.picture(np.zeros((2, 2, 3), np.uint8), (1, 1), hostile),
     ):
-        assert "img" not in Reader(made).tags and "\x1b" not in made
+        assert "img" not in Reader(fragment).tags and "\x1b" not in fragment
 
 
 def test_names_complete() -> None:

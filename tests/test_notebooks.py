@@ -20,12 +20,14 @@ def test_notebook_comes_with_its_outputs(path: Path) -> None:
     ]
     outputs = [output for cell in code for output in cell.outputs]
     assert len(outputs) >= len(code) / 2 and not [
-        one for one in outputs if one.output_type == "error"
+        output for output in outputs if output.output_type == "error"
     ]
-    assert any("image/png" in one.get("data", {}) for one in outputs)
+    assert any("image/png" in output.get("data", {}) for output in outputs)
     text = path.read_text(encoding="utf-8")
-    told = re.sub(r'"image/png": "[^"]*"|base64,[A-Za-z0-9+/=]+', "", text)
-    assert len(text) < 1_000_000 and not re.search(r"/(root|home|work|tmp)/", told)
+    plain_text = re.sub(r'"image/png": "[^"]*"|base64,[A-Za-z0-9+/=]+', "", text)
+    assert len(text) < 1_000_000 and not re.search(
+        r"/(root|home|work|tmp)/", plain_text
+    )
 
 
 @pytest.mark.slow

@@ -94,9 +94,9 @@ def test_other_software_is_said_in_one_line_before_it_mixes(
         "2.1",
     ]
     with Store(store) as opened:
-        narrow, whole = opened.runs()
-    assert [told.software["numpy"] for told in narrow.origins] == ["2.0"]
-    assert [told.software["numpy"] for told in whole.origins] == ["2.0", "2.1"]
+        narrow, full_run = opened.runs()
+    assert [origin.software["numpy"] for origin in narrow.origins] == ["2.0"]
+    assert [origin.software["numpy"] for origin in full_run.origins] == ["2.0", "2.1"]
 
 
 def test_nothing_is_said_where_nothing_mixes(
@@ -105,14 +105,14 @@ def test_nothing_is_said_where_nothing_mixes(
     page, store = half
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConditionWarning)
-        # What moves no number, and a run of which everything is stored.
+        # Software that moves no number, and a run whose answers are all stored.
         monkeypatch.setattr(
             origins, "software_versions", versions(python="3.13", xarray="2025")
         )
-        whole = run(page, "pixels", store=store)
+        first = run(page, "pixels", store=store)
         monkeypatch.setattr(origins, "software_versions", versions(numpy="2.1"))
-        again = run(page, "pixels", store=store)
-    xarray.testing.assert_identical(whole, again)
+        second = run(page, "pixels", store=store)
+    xarray.testing.assert_identical(first, second)
 
 
 def test_a_network_that_changed_in_its_file_does_not_overwrite_the_result_of_the_old_one(
@@ -156,12 +156,12 @@ def test_a_network_that_changed_in_its_file_does_not_overwrite_the_result_of_the
         for file in folder.iterdir()
         if file.suffix != ".sqlite"
     } == new
-    one, other = load_results(folder / "runs.sqlite")
-    assert not np.array_equal(one["response_angular"], other["response_angular"])
+    first, other = load_results(folder / "runs.sqlite")
+    assert not np.array_equal(first["response_angular"], other["response_angular"])
 
 
 @pytest.mark.parametrize(
-    ("drawn", "sha256"),
+    ("draw", "sha256"),
     [
         (
             lambda: np.random.default_rng(12).standard_normal(4096, dtype=np.float32),
@@ -192,11 +192,11 @@ def test_a_network_that_changed_in_its_file_does_not_overwrite_the_result_of_the
     ],
 )
 def test_numpy_draws_the_stream_that_stored_images_were_drawn_from(
-    drawn: Any, sha256: str
+    draw: Any, sha256: str
 ) -> None:
     """Images are named by kind, parameters and seed: where a seed gave other noise, the name would
     lie."""
-    values = drawn()
+    values = draw()
     # In float32, since a mathematical library may differ in the last bit of a double.
     assert (
         hashlib.sha256(

@@ -64,17 +64,19 @@ def test_every_page_has_at_most_ten_lines() -> None:
 
 def test_orientation_discrimination(pages: Path) -> None:
     result = run(pages / "orientation.toml")
-    found = response(result)
-    assert found.dims == ("frequency", "orientation_difference")
-    assert found["orientation_difference"].attrs["units"] == "degree"
+    responses = response(result)
+    assert responses.dims == ("frequency", "orientation_difference")
+    assert responses["orientation_difference"].attrs["units"] == "degree"
     assert (
-        found.isel(orientation_difference=slice(0, 6)).diff("orientation_difference")
+        responses.isel(orientation_difference=slice(0, 6)).diff(
+            "orientation_difference"
+        )
         > 0
     ).all()
     # The finer the stripes, the more a turn changes the image.
-    assert (found.isel(orientation_difference=0).diff("frequency") > 0).all()
+    assert (responses.isel(orientation_difference=0).diff("frequency") > 0).all()
     assert (
-        found.sel(frequency=3.5, orientation_difference=1, method="nearest")[
+        responses.sel(frequency=3.5, orientation_difference=1, method="nearest")[
             "frequency"
         ]
         == 4
@@ -98,9 +100,9 @@ def test_contrast_discrimination_against_own_data(pages: Path) -> None:
         page.read_text().replace("luminance = 50", "luminance = 20, frequency = 2"),
         encoding="utf-8",
     )
-    with pytest.warns(ConditionWarning) as told:
+    with pytest.warns(ConditionWarning) as warned:
         run(page, score_only=True)
-    assert [str(each.message) for each in told] == [
+    assert [str(warning.message) for warning in warned] == [
         "pedestals: my_dipper.csv: people were measured at luminance 20 cd/m², the stimulus has "
         "50 cd/m²",
         "pedestals: my_dipper.csv: people were measured at frequency 2 cpd, the stimulus has 4 cpd",
@@ -110,21 +112,23 @@ def test_contrast_discrimination_against_own_data(pages: Path) -> None:
 def test_a_mask_of_another_orientation(pages: Path) -> None:
     result = run(pages / "masked.toml")
     assert result["response_angular"].dims[-2:] == ("mask_orientation", "contrast")
-    display, shown = pp.Display(), pp.load_stimulus("gabor_masked")
+    display, stimulus_set = pp.Display(), pp.load_stimulus("gabor_masked")
     for place in (
         {"mask_orientation": 0, "contrast": 0},
         {"mask_orientation": 1, "contrast": 5},
     ):
-        found = response(result).isel(place)
-        spec = shown.spec(
-            mask_orientation=found["mask_orientation"].item(),
-            contrast=found["contrast"].item(),
+        responses = response(result).isel(place)
+        spec = stimulus_set.spec(
+            mask_orientation=responses["mask_orientation"].item(),
+            contrast=responses["contrast"].item(),
         )
         test, mask = (
-            display.encode(one.draw()).ravel().astype(float)
-            for one in (spec, spec.changed(contrast=0))
+            display.encode(stimulus.draw()).ravel().astype(float)
+            for stimulus in (spec, spec.changed(contrast=0))
         )
-        assert found.item() == pytest.approx(pp.angular_distance(test, mask), rel=1e-5)
+        assert responses.item() == pytest.approx(
+            pp.angular_distance(test, mask), rel=1e-5
+        )
     pp.plot(result)
 
 
@@ -154,29 +158,29 @@ def test_phase_of_a_chat_model(pages: Path) -> None:
         set(np.unique(result["phase"])) == {0, 90}
         and result["phase"].attrs["units"] == "degree"
     )
-    found = pp.score(result)
-    assert found.human == "" and [point.value for point in found.curve] == [0, 90]
-    assert all(point.usable for point in found.curve)
+    score = pp.score(result)
+    assert score.human == "" and [point.value for point in score.curve] == [0, 90]
+    assert all(point.usable for point in score.curve)
     pp.plot(result)
 
 
 def test_size_of_a_chat_model(pages: Path) -> None:
-    found = pp.score(run(pages / "size.toml", SIMULATED))
+    score = pp.score(run(pages / "size.toml", SIMULATED))
     people = castle_csf(2, luminance=40, area=[0.2, 0.8], direction="achromatic")
-    assert found.human == "castle_csf" and "castleCSF" in str(found)
+    assert score.human == "castle_csf" and "castleCSF" in str(score)
     np.testing.assert_allclose(
-        [point.human for point in found.curve], people, rtol=1e-9
+        [point.human for point in score.curve], people, rtol=1e-9
     )
-    small, large = (point.sensitivity for point in found.curve)
+    small, large = (point.sensitivity for point in score.curve)
     assert small < large
 
 
 def test_luminance_of_a_chat_model(pages: Path) -> None:
     result = run(pages / "luminance.toml", SIMULATED)
-    found = pp.score(result)
+    score = pp.score(result)
     people = castle_csf(2, luminance=[10, 40], area=np.pi, direction="achromatic")
     np.testing.assert_allclose(
-        [point.human for point in found.curve], people, rtol=1e-9
+        [point.human for point in score.curve], people, rtol=1e-9
     )
     labels = [line.get_label() for line in pp.plot(result).lines]
     assert "Human (castleCSF)" in labels
@@ -187,13 +191,13 @@ def test_colour_of_a_chat_model(pages: Path) -> None:
         return "Yes" if (images[0][..., 0] - images[0][..., 1]).std() > 0.03 else "No"
 
     result = run(pages / "colour.toml", pp.observer(red_or_green))
-    found = pp.score(result)
+    score = pp.score(result)
     people = castle_csf([0.5, 1, 2], luminance=40, area=np.pi, direction="red_green")
     np.testing.assert_allclose(
-        [point.human for point in found.curve], people, rtol=1e-9
+        [point.human for point in score.curve], people, rtol=1e-9
     )
     # Its threshold is in the drive, and so the same at every frequency.
-    assert np.ptp([point.sensitivity for point in found.curve]) < 3
+    assert np.ptp([point.sensitivity for point in score.curve]) < 3
     page = pages / "colour.toml"
     page.write_text(re.sub("human .*\n", "", page.read_text()), encoding="utf-8")
     # The usual curve is achromatic, and says nothing of colour.
@@ -214,13 +218,13 @@ def test_own_kind_and_own_csf(pages: Path) -> None:
 def test_observers_concatenate(pages: Path) -> None:
     flat = pp.observer(lambda images: images.mean(axis=(1, 2)), name="mean colour")
     found = [
-        run(pages / "checks.toml", who).squeeze("layer", drop=True)
-        for who in ("pixels", flat)
+        run(pages / "checks.toml", observer).squeeze("layer", drop=True)
+        for observer in ("pixels", flat)
     ]
-    both = xr.concat(found, "observer")
-    found = both["response_angular"].sel(check=0.25, method="nearest")
+    joined = xr.concat(found, "observer")
+    found = joined["response_angular"].sel(check=0.25, method="nearest")
     assert found["check"] == 0.3 and set(found.dims) >= {"observer", "contrast"}
-    assert both["observer"].values.tolist() == ["pixels", "mean colour"]
+    assert joined["observer"].values.tolist() == ["pixels", "mean colour"]
 
 
 def colour_set(folder: Path) -> None:
@@ -232,7 +236,7 @@ def colour_set(folder: Path) -> None:
             image[..., ("red", "green").index(colour)], image[0, 0] = 200, pair
             Image.fromarray(image).save(folder / f"{pair}_{kind}.png")
             name = f"{pair}_{kind}.png"
-            asked = {
+            question = {
                 "question": "Is it red?\nPlease answer yes or no.",
                 "answer": "yes" if colour == "red" else "no",
             }
@@ -244,7 +248,7 @@ def colour_set(folder: Path) -> None:
                     "level": "low",
                     "image": name,
                 }
-                | asked
+                | question
             )
     (folder / "questions.json").write_text(
         "\n".join(map(json.dumps, rows)), encoding="utf-8"

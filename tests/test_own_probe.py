@@ -104,23 +104,23 @@ def result(monkeypatch: pytest.MonkeyPatch) -> xr.Dataset:
     module = ModuleType("another_package_probe")
     module.score, module.plot = score, plot  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "another_package_probe", module)
-    added = [EntryPoint("vernier", "another_package_probe", "psyprobe.probes")]
+    entry_points = [EntryPoint("vernier", "another_package_probe", "psyprobe.probes")]
     monkeypatch.setattr(
         "psyprobe.probes.entry_points",
-        lambda group: added if group == "psyprobe.probes" else [],
+        lambda group: entry_points if group == "psyprobe.probes" else [],
     )
-    about = {"probe": "vernier", "experiment": "vernier", "observer": "lab:eye"}
+    attributes = {"probe": "vernier", "experiment": "vernier", "observer": "lab:eye"}
     return with_task(
-        xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=about),
+        xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=attributes),
         OFFSETS,
     )
 
 
 def test_it_is_scored_and_tabled_beside_others(result: xr.Dataset) -> None:
-    found = pp.score(result)
-    assert found.threshold == 5.5
+    score = pp.score(result)
+    assert score.threshold == 5.5
     text = score_table(
-        [found, pp.score(simulated_result(lambda x, c: 0.2 * c + 0 * x), resamples=100)]
+        [score, pp.score(simulated_result(lambda x, c: 0.2 * c + 0 * x), resamples=100)]
     )
     assert (
         "vernier offsets" in text
@@ -131,10 +131,10 @@ def test_it_is_scored_and_tabled_beside_others(result: xr.Dataset) -> None:
         "lab:eye: beyond the pixel grid." in text
         and "arcsec, smaller is better." in text
     )
-    rows = list(csv.DictReader(io.StringIO(score_table(found, "csv"))))
+    rows = list(csv.DictReader(io.StringIO(score_table(score, "csv"))))
     assert [row["threshold_arcsec"] for row in rows] == ["5.5", "60.0"]
-    assert json.loads(score_table(found, "json"))[0]["threshold"] == 5.5
-    assert found.to_frame()["threshold_arcsec"].tolist() == [5.5, 60.0]
+    assert json.loads(score_table(score, "json"))[0]["threshold"] == 5.5
+    assert score.to_frame()["threshold_arcsec"].tolist() == [5.5, 60.0]
 
 
 def test_it_stands_on_the_scoreboard(result: xr.Dataset) -> None:
@@ -174,14 +174,14 @@ def test_it_is_drawn_alone_and_in_one_figure_with_others(result: xr.Dataset) -> 
 def test_commands_take_it(
     result: xr.Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, drawn = tmp_path / "vernier.nc", tmp_path / "vernier.png"
+    path, picture = tmp_path / "vernier.nc", tmp_path / "vernier.png"
     result.to_netcdf(path, engine="scipy")
     assert main(["score", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["threshold"] == 5.5
     assert main(["score", str(path), "--scoreboard"]) == 0
     assert "lab:eye" in capsys.readouterr().out
-    assert main(["plot", str(path), "-o", str(drawn)]) == 0
-    assert drawn.read_bytes().startswith(b"\x89PNG")
+    assert main(["plot", str(path), "-o", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_one_that_does_not_say_how_is_told_apart(

@@ -170,7 +170,7 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(
     }
 
     def psyprobe(*arguments: str) -> str:
-        done = subprocess.run(
+        process = subprocess.run(
             [python, "-m", "psyprobe", *arguments],
             cwd=away,
             env=variables,
@@ -178,8 +178,8 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(
             text=True,
             timeout=1200,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert process.returncode == 0, process.stderr
+        return process.stdout
 
     where = subprocess.run(
         [python, "-c", "import psyprobe; print(psyprobe.__file__)"],
@@ -228,11 +228,13 @@ def test_constraints_are_within_what_psyprobe_asks_for() -> None:
         parser["options"]["install_requires"],
         *parser["options.extras_require"].values(),
     ]
-    asked = [Requirement(line) for text in listed for line in text.split("\n") if line]
+    requirements = [
+        Requirement(line) for text in listed for line in text.split("\n") if line
+    ]
     assert all(
-        each.specifier.contains(pinned[each.name])
-        for each in asked
-        if each.name in pinned
+        requirement.specifier.contains(pinned[requirement.name])
+        for requirement in requirements
+        if requirement.name in pinned
     )
     assert {
         "numpy",
@@ -257,17 +259,17 @@ def test_every_place_names_one_version_and_the_same_requirements() -> None:
         f'version = "{pp.__version__}"' in recipe
         and f"\nversion: {pp.__version__}\n" in citation
     )
-    asked = {
+    requirements = {
         Requirement(line)
         for line in parser["options"]["install_requires"].split("\n")
         if line
     }
     # conda has matplotlib without its windows under another name.
-    wanted = {
-        f"{one.name.replace('matplotlib', 'matplotlib-base')} {one.specifier}"
-        for one in asked
+    expected = {
+        f"{requirement.name.replace('matplotlib', 'matplotlib-base')} {requirement.specifier}"
+        for requirement in requirements
     }
     run = recipe.split("  run:\n")[1].split("\n\n")[0]
-    assert {line.strip(" -") for line in run.split("\n")} == wanted | {
+    assert {line.strip(" -") for line in run.split("\n")} == expected | {
         f"python {parser['options']['python_requires']}"
     }

@@ -79,15 +79,17 @@ def test_pairs_are_those_of_the_levels_one_by_one(name: str) -> None:
             spec.digest for spec in conditions.pairs[i]
         ] == conditions.pairs.digests[i]
     several = [5, 0, *range(3, len(conditions.pairs), 37)]
-    shown = [one for spec in conditions.pairs.tests(several) for one in spec.singles()]
-    assert [one.digest for one in shown] == [
+    specifications = [
+        single for spec in conditions.pairs.tests(several) for single in spec.singles()
+    ]
+    assert [single.digest for single in specifications] == [
         conditions.pairs.digests[i][0] for i in several
     ]
-    told = dict(conditions.pairs.contents())
-    assert told.keys() == {
+    contents = dict(conditions.pairs.contents())
+    assert contents.keys() == {
         digest for pair in conditions.pairs.digests for digest in pair
     }
-    assert all(told[one.digest] == one.to_dict() for one in shown)
+    assert all(contents[single.digest] == single.to_dict() for single in specifications)
 
 
 STIMULI = [
@@ -102,8 +104,8 @@ STIMULI = [
 
 @pytest.mark.parametrize("spec", STIMULI, ids=lambda spec: spec.kind)
 def test_digests_of_a_batch_are_those_of_its_images(spec: Specification) -> None:
-    assert spec.digests() == [one.digest for one in spec.singles()]
-    assert [*spec.contents()] == [one.content() for one in spec.singles()]
+    assert spec.digests() == [single.digest for single in spec.singles()]
+    assert [*spec.contents()] == [single.content() for single in spec.singles()]
 
 
 @pytest.mark.parametrize("spec", STIMULI[:3] + STIMULI[4:], ids=lambda spec: spec.kind)
@@ -112,9 +114,11 @@ def test_images_that_are_chosen_and_joined_are_those_of_the_batch(
 ) -> None:
     singles = [*spec.singles()]
     places = [1, 0, len(singles) - 1]
-    chosen = spec.select(spec.batch, places)
-    assert chosen.batch == (3,) and [*chosen.singles()] == [singles[i] for i in places]
-    joined = spec.joined([chosen, singles[0]])
+    selected = spec.select(spec.batch, places)
+    assert selected.batch == (3,) and [*selected.singles()] == [
+        singles[i] for i in places
+    ]
+    joined = spec.joined([selected, singles[0]])
     assert [*joined.singles()] == [singles[i] for i in [*places, 0]]
     np.testing.assert_array_equal(
         joined.draw().pixels[1:3],
@@ -122,7 +126,7 @@ def test_images_that_are_chosen_and_joined_are_those_of_the_batch(
     )
 
 
-class Told(Gabor):
+class DescribedGabor(Gabor):
     """A kind that tells more of itself than its parameters."""
 
     def content(self) -> dict[str, Any]:
@@ -130,8 +134,8 @@ class Told(Gabor):
 
 
 def test_a_kind_that_tells_more_is_asked_image_by_image() -> None:
-    spec = Told(frequency=4.0, contrast=[0.1, 0.2])
-    assert spec.digests() == [one.digest for one in spec.singles()]
+    spec = DescribedGabor(frequency=4.0, contrast=[0.1, 0.2])
+    assert spec.digests() == [single.digest for single in spec.singles()]
 
 
 @given(
@@ -160,18 +164,18 @@ def test_no_pixel_leaves_the_bounds(
         ppd=16,
         **wave,
     )
-    found = spec.bounds()
-    assert found is not None
-    bounds, space = found
+    bounds_and_space = spec.bounds()
+    assert bounds_and_space is not None
+    bounds, space = bounds_and_space
     try:
-        drawn = spec.draw()
+        stimulus = spec.draw()
     except InputError:
         return  # negative light
     axis = (-2, -1) if space == "luminance" else (-3, -2)
     low, high = bounds.min(axis=axis), bounds.max(axis=axis)
     slack = 1e-9 * luminance
-    assert (drawn.pixels.min(axis=axis) >= low - slack).all() and (
-        drawn.pixels.max(axis=axis) <= high + slack
+    assert (stimulus.pixels.min(axis=axis) >= low - slack).all() and (
+        stimulus.pixels.max(axis=axis) <= high + slack
     ).all()
 
 
@@ -181,16 +185,16 @@ def test_where_only_drawing_tells_there_are_no_bounds() -> None:
 
 
 def quadratic(
-    references: Sequence[str], wanted: Sequence[int], size: int
+    references: Sequence[str], pair_numbers: Sequence[int], size: int
 ) -> list[dict[str, Any]]:
     """Batches as they were grouped before."""
-    distinct = list(dict.fromkeys(references[i] for i in wanted))
+    distinct = list(dict.fromkeys(references[i] for i in pair_numbers))
     batches = []
     for start in range(0, len(distinct), size):
-        together = distinct[start : start + size]
-        members = [i for i in wanted if references[i] in set(together)]
+        batch_references = distinct[start : start + size]
+        members = [i for i in pair_numbers if references[i] in set(batch_references)]
         batches += [
-            {"references": together, "pairs": members[first : first + size]}
+            {"references": batch_references, "pairs": members[first : first + size]}
             for first in range(0, len(members), size)
         ]
     return batches
@@ -204,26 +208,26 @@ def quadratic(
 def test_batches_are_grouped_as_ever(
     references: list[str], size: int, random: Any
 ) -> None:
-    wanted = sorted(
+    pair_numbers = sorted(
         random.sample(range(len(references)), random.randint(0, len(references)))
     )
-    assert fixed_batches(references, wanted, size) == quadratic(
-        references, wanted, size
+    assert fixed_batches(references, pair_numbers, size) == quadratic(
+        references, pair_numbers, size
     )
 
 
 def counted(
     monkeypatch: pytest.MonkeyPatch, kind: type[Specification]
 ) -> list[Specification]:
-    drawn: list[Specification] = []
+    drawn_specs: list[Specification] = []
     real = kind.draw
 
     def draw(self: Specification, **how: Any) -> Any:
-        drawn.append(self)
+        drawn_specs.append(self)
         return real(self, **how)
 
     monkeypatch.setattr(kind, "draw", draw)
-    return drawn
+    return drawn_specs
 
 
 MANY = (
@@ -242,10 +246,10 @@ def levels(count: int) -> tuple[str, str]:
 def test_a_plan_draws_nothing_where_bounds_tell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn = counted(monkeypatch, Specification)
+    drawn_specs = counted(monkeypatch, Specification)
     page = write_experiment(tmp_path, MANY, levels(2000))
     assert pp.plan(page, "pixels", store=tmp_path / "none.sqlite").questions > 4000
-    assert not drawn
+    assert not drawn_specs
 
 
 def test_a_plan_draws_some_of_very_many(
@@ -266,9 +270,9 @@ def test_a_plan_draws_some_of_very_many(
         page.read_text().replace('[human]\nmodel = "castle_csf"\n', ""),
         encoding="utf-8",
     )
-    drawn = counted(monkeypatch, Specification)
+    drawn_specs = counted(monkeypatch, Specification)
     assert pp.plan(page, "pixels").questions > 1200
-    assert 0 < len(drawn) <= MOST_DRAWN
+    assert 0 < len(drawn_specs) <= MOST_DRAWN
 
 
 def test_what_a_display_cannot_show_is_still_an_error(tmp_path: Path) -> None:
@@ -297,22 +301,23 @@ def test_a_plan_in_words_makes_no_question_where_there_is_no_answer(
 ) -> None:
     page, store = tmp_path / "words.toml", tmp_path / "runs.sqlite"
     page.write_text(WORDS, encoding="utf-8")
-    made: list[int] = []
+    trial_counts: list[int] = []
     real = WordsSchedule._batches
     monkeypatch.setattr(
         WordsSchedule,
         "_batches",
-        lambda self, trials: (made.append(len(trials)), real(self, trials))[1],
+        lambda self, trials: (trial_counts.append(len(trials)), real(self, trials))[1],
     )
     assert (
-        pp.plan(page, "simulated:watson-malo", store=store).answered == 0 and not made
+        pp.plan(page, "simulated:watson-malo", store=store).answered == 0
+        and not trial_counts
     )
     run = pp.run(page, "simulated:watson-malo", store=store, progress=False)
-    asked = trials(run).sizes["trial"]
+    trial_count = trials(run).sizes["trial"]
     assert (
         pp.plan(page, "simulated:watson-malo", store=store).answered
-        == asked
-        == sum(made) / 2
+        == trial_count
+        == sum(trial_counts) / 2
     )
 
 
@@ -349,9 +354,9 @@ def test_a_plan_of_a_packaged_encoder_loads_no_network() -> None:
     planned = pp.plan("gabor_achromatic", observer)
     assert planned.questions == 601 and planned.seconds is None and not observer.loaded
     images = np.random.default_rng(1).random((1, 224, 224, 3), np.float32)
-    whole = load_observer("packaged:efficientnet_lite0", device=observer.card.device)
-    assert whole.card == observer.card
+    encoder = load_observer("packaged:efficientnet_lite0", device=observer.card.device)
+    assert encoder.card == observer.card
     np.testing.assert_array_equal(
-        observer.features(images)["embedding"], whole.features(images)["embedding"]
+        observer.features(images)["embedding"], encoder.features(images)["embedding"]
     )
     assert observer.loaded

@@ -69,7 +69,7 @@ def lines_by_label(ax: Axes) -> dict[str, np.ndarray]:
     return {str(line.get_label()): np.asarray(line.get_xydata()) for line in ax.lines}
 
 
-def drawn(ax: Axes) -> Axes:
+def draw(ax: Axes) -> Axes:
     ax.figure.canvas.draw()
     return ax
 
@@ -79,7 +79,7 @@ def arrows(ax: Axes) -> list:
 
 
 def test_a_sensitivity_function_stands_beside_that_of_people(csf: xr.Dataset) -> None:
-    ax = drawn(plot_csf(csf, bare_axes()))
+    ax = draw(plot_csf(csf, bare_axes()))
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert (
         ax.get_xlabel() == "Spatial frequency (cpd)"
@@ -97,13 +97,15 @@ def test_a_sensitivity_function_stands_beside_that_of_people(csf: xr.Dataset) ->
 
 
 def test_several_observers_differ_in_colour_and_marker(csf: xr.Dataset) -> None:
-    ax = drawn(
+    ax = draw(
         plot_csf(
             [csf, csf], bare_axes(), labels=["one", "two"], curve="", human="model"
         )
     )
-    one, two = (container.lines[0] for container in ax.containers)
-    assert one.get_color() != two.get_color() and one.get_marker() != two.get_marker()
+    first, two = (container.lines[0] for container in ax.containers)
+    assert (
+        first.get_color() != two.get_color() and first.get_marker() != two.get_marker()
+    )
     assert not [line for line in ax.lines if line.get_linestyle() == "--"]
     with pytest.raises(InputError, match="labels do not fit"):
         plot_csf([csf], bare_axes(), labels=["one", "two"])
@@ -112,7 +114,7 @@ def test_several_observers_differ_in_colour_and_marker(csf: xr.Dataset) -> None:
 
 
 def test_psychometric_functions_go_through_their_answers(csf: xr.Dataset) -> None:
-    ax = drawn(plot_psychometric(csf, bare_axes(), prompt="p01", values=[4, 24]))
+    ax = draw(plot_psychometric(csf, bare_axes(), prompt="p01", values=[4, 24]))
     assert ax.get_xscale() == "log" and ax.get_ylabel() == "P(yes)"
     assert {str(c.get_label()) for c in ax.containers} == {
         "4 cpd",
@@ -138,7 +140,7 @@ def test_counts_have_wilson_intervals_and_a_step_is_drawn_as_one() -> None:
     result = chat_result(
         log_thresholds()[:, :1], frequencies=[1.0], contrast=TEN, width=0.01, repeats=4
     )
-    ax = drawn(plot_psychometric(result, bare_axes()))
+    ax = draw(plot_psychometric(result, bare_axes()))
     assert ax.get_ylabel() == "Share of yes"
     bars = (
         next(c for c in ax.containers if str(c.get_label()) == "1 cpd")
@@ -152,7 +154,7 @@ def test_counts_have_wilson_intervals_and_a_step_is_drawn_as_one() -> None:
 
 
 def test_the_strip_has_a_row_for_each_wording(csf: xr.Dataset) -> None:
-    ax = drawn(plot_prompts(csf, bare_axes()))
+    ax = draw(plot_prompts(csf, bare_axes()))
     labels = [label.get_text() for label in ax.get_yticklabels()]
     assert sorted(labels) == ["noun: p00", "noun: p01", "order: p02", "order: p03"]
     assert labels[0].startswith("noun") and labels[-1].startswith("order")
@@ -172,22 +174,22 @@ def test_the_strip_has_a_row_for_each_wording(csf: xr.Dataset) -> None:
 
 
 def test_panels_of_a_grid_keep_their_width_over_the_legend(csf: xr.Dataset) -> None:
-    left, right = Figure((12, 4.6), layout="constrained").subplots(1, 2)
-    plot_csf(csf, left)
+    left_panel, right = Figure((12, 4.6), layout="constrained").subplots(1, 2)
+    plot_csf(csf, left_panel)
     plot_yes_map(csf, right)
-    drawn(left)
-    assert min(ax.get_position().width for ax in (left, right)) > 0.25
+    draw(left_panel)
+    assert min(ax.get_position().width for ax in (left_panel, right)) > 0.25
 
 
 def test_the_map_has_contrast_upwards_and_catch_trials_below(csf: xr.Dataset) -> None:
-    ax = drawn(plot_yes_map(csf, bare_axes()))
+    ax = draw(plot_yes_map(csf, bare_axes()))
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     columns = [c.get_array() for c in ax.collections]
     assert len(columns) == 7
     assert float(columns[2].ravel()[-1]) == pytest.approx(1, abs=0.02)
     assert float(columns[-1].ravel()[0]) == pytest.approx(0.1, abs=0.03)
-    one = drawn(plot_yes_map(csf, bare_axes(), prompt="p00", curve=""))
-    assert not [line for line in one.lines if line.get_linestyle() == "--"]
+    axes = draw(plot_yes_map(csf, bare_axes(), prompt="p00", curve=""))
+    assert not [line for line in axes.lines if line.get_linestyle() == "--"]
 
 
 def test_figures_of_an_evasive_observer_are_drawn() -> None:
@@ -196,7 +198,7 @@ def test_figures_of_an_evasive_observer_are_drawn() -> None:
     silent["was_shown"].values[silent["frequency"].values == 24] = 0
     csf = chat_csf(silent, resamples=5)
     for figure in (plot_csf, plot_psychometric, plot_yes_map):
-        drawn(figure(csf, bare_axes()))
+        draw(figure(csf, bare_axes()))
     with pytest.raises(InputError, match="no wording has a threshold"):
         plot_prompts(csf)
 
@@ -204,7 +206,7 @@ def test_figures_of_an_evasive_observer_are_drawn() -> None:
 def test_a_bridge_shows_both_ways_of_asking(csf: xr.Dataset) -> None:
     tower = simulated_result(lambda x, c: 0.3 * np.minimum(1, 60 * c / x**0.7))
     tower.attrs["contrast_kind"] = "sinusoid_rms"
-    ax = drawn(plot_bridge(csf, tower, bare_axes()))
+    ax = draw(plot_bridge(csf, tower, bare_axes()))
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert any("vision tower" in label and "S_{ac}" in label for label in labels)
     assert "asked in words" in labels

@@ -80,7 +80,9 @@ def legend_of(ax: Axes) -> list[str]:
 
 
 def test_points_are_means_over_people_with_standard_errors() -> None:
-    (points,) = (one for one in figure_points(GABOR) if one.dataset == "modelfest")
+    (points,) = (
+        points for points in figure_points(GABOR) if points.dataset == "modelfest"
+    )
     rows = matched_thresholds(GABOR)
     rows = rows[
         (rows["dataset"] == "modelfest")
@@ -101,47 +103,53 @@ def test_points_are_means_over_people_with_standard_errors() -> None:
 
 def test_filled_is_measured_so_and_hollow_is_moved() -> None:
     result = of_page("gabor_achromatic")
-    ax, shown = contour(result, bare_axes()), conditions_of(result)
-    assert shown is not None
-    drawn = {
+    ax, conditions = contour(result, bare_axes()), conditions_of(result)
+    assert conditions is not None
+    lines = {
         (line.get_marker(), line.get_markerfacecolor()): line for line in markers(ax)
     }
-    for one in figure_points(shown):
-        marker = {"modelfest": "o", "wright1983": "P", "hdr_csf": "s"}.get(one.dataset)
+    for points in figure_points(conditions):
+        marker = {"modelfest": "o", "wright1983": "P", "hdr_csf": "s"}.get(
+            points.dataset
+        )
         for filled in (True, False):
-            if marker is None or not (one.direct == filled).any():
+            if marker is None or not (points.direct == filled).any():
                 continue
-            line = drawn[marker, "black" if filled else "white"]
-            np.testing.assert_allclose(line.get_xdata(), one.x[one.direct == filled])
+            line = lines[marker, "black" if filled else "white"]
             np.testing.assert_allclose(
-                line.get_ydata(), one.sensitivity[one.direct == filled]
+                line.get_xdata(), points.x[points.direct == filled]
+            )
+            np.testing.assert_allclose(
+                line.get_ydata(), points.sensitivity[points.direct == filled]
             )
             # Data sets are never joined, nor are points of one.
             assert line.get_linestyle() == "None"
-    assert ("o", "black") not in drawn
+    assert ("o", "black") not in lines
 
 
 def test_the_legend_names_data_sets_people_and_moves() -> None:
     ax = contour(of_page("gabor_achromatic"), bare_axes())
-    told = legend_of(ax)
+    legend = legend_of(ax)
     assert (
-        "modelfest, 16 people, ×1.7 to 4" in told
-        and "rovamo1993, 1 person, ×0.21 to 4.7" in told
+        "modelfest, 16 people, ×1.7 to 4" in legend
+        and "rovamo1993, 1 person, ×0.21 to 4.7" in legend
     )
-    assert "±1 sd between people (modelfest)" in told
+    assert "±1 sd between people (modelfest)" in legend
     assert "hollow: moved here by castleCSF" in " ".join(
         ax.get_legend().get_title().get_text().split()
     )
 
 
 def test_yellow_violet_is_never_moved_and_noise_says_what_it_is() -> None:
-    shown = Conditions(
+    conditions = Conditions(
         "frequency", (0.5, 28.0), "yellow_violet", luminance=100.0, area=np.pi
     )
-    assert all(one.transport_range is None for one in figure_points(shown))
-    rows = matched_thresholds(shown)
+    assert all(points.transport_range is None for points in figure_points(conditions))
+    rows = matched_thresholds(conditions)
     rows = rows[(rows["dataset"] == "colorfest") & (rows["observer"] != "mean")]
-    (points,) = (one for one in figure_points(shown) if one.dataset == "colorfest")
+    (points,) = (
+        points for points in figure_points(conditions) if points.dataset == "colorfest"
+    )
     assert points.sensitivity.max() <= rows["sensitivity"].max()
     noise = contour(of_page("noise_achromatic"), bare_axes())
     assert (
@@ -152,11 +160,11 @@ def test_yellow_violet_is_never_moved_and_noise_says_what_it_is() -> None:
 
 
 def test_what_no_display_could_show_is_left_out() -> None:
-    shown = Conditions("area", (0.02, 8.0), frequency=8.0, luminance=100.0)
-    for conditions in (shown, GABOR):
+    small_gabors = Conditions("area", (0.02, 8.0), frequency=8.0, luminance=100.0)
+    for conditions in (small_gabors, GABOR):
         rows = matched_thresholds(conditions)
-        kept = sum(len(one.x) for one in figure_points(conditions))
-        assert kept <= len(rows[rows["peak_cone_contrast"] <= 1])
+        point_count = sum(len(points.x) for points in figure_points(conditions))
+        assert point_count <= len(rows[rows["peak_cone_contrast"] <= 1])
 
 
 @pytest.mark.parametrize(
@@ -230,7 +238,9 @@ def test_a_page_compares_with_a_data_set_by_name(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     result = pp.run(page, "pixels", score_only=True, progress=False)
-    (points,) = (one for one in figure_points(GABOR) if one.dataset == "modelfest")
+    (points,) = (
+        points for points in figure_points(GABOR) if points.dataset == "modelfest"
+    )
     inside = (points.x >= 1) & (points.x <= 8)
     np.testing.assert_allclose(result["scored_frequency"], points.x[inside])
     np.testing.assert_allclose(result["human_sensitivity"], points.sensitivity[inside])
@@ -265,7 +275,7 @@ def test_two_by_two_reads_at_the_width_of_a_column(width: float) -> None:
         boxes = [
             label.get_window_extent(renderer) for label in at if label.get_visible()
         ]
-        assert all(one.x1 <= other.x0 + 1 for one, other in pairwise(boxes))
+        assert all(box.x1 <= other.x0 + 1 for box, other in pairwise(boxes))
         assert min(label.get_fontsize() for label in at) >= 6
     (legend,) = figure.legends
     inside = legend.get_window_extent(renderer)
@@ -317,8 +327,8 @@ def staircases(tmp_path: Path) -> Path:
         )
         contrast, right = 0.3, 0
         for _ in range(120):
-            seen = 0.5 + 0.49 * (1 - 0.5 ** ((contrast / threshold) ** 2.5))
-            answer = int(rng.random() < seen)
+            probability = 0.5 + 0.49 * (1 - 0.5 ** ((contrast / threshold) ** 2.5))
+            answer = int(rng.random() < probability)
             lines.append(f"{frequency},{contrast:.6g},{answer}")
             right = right + 1 if answer else 0
             if not answer:
@@ -369,7 +379,7 @@ def test_a_step_is_not_drawn_as_if_it_had_been_measured() -> None:
             answers=(contrast, [0, 1, 4, 7, 9, 10], trials),
             values=["mine"],
         )
-        (line,) = [one for one in ax.lines if len(one.get_xdata()) > 100]
+        (line,) = [line for line in ax.lines if len(line.get_xdata()) > 100]
         assert line.get_linestyle() == style
     assert legend_of(plot_psychometric(step, bare_axes(), values=["mine"])) == [
         "mine (step)"
@@ -475,9 +485,9 @@ def check_texts(figure: Figure) -> None:
         assert box.x0 >= -2 and box.x1 <= edge.x1 + 2, f"{name!r} is cut"
         assert box.y0 >= -2 and box.y1 <= edge.y1 + 2, f"{name!r} is cut"
     for i, (name, box) in enumerate(boxes):
-        for other, beside in boxes[i + 1 :]:
-            wide = min(box.x1, beside.x1) - max(box.x0, beside.x0)
-            high = min(box.y1, beside.y1) - max(box.y0, beside.y0)
+        for other, neighbour in boxes[i + 1 :]:
+            wide = min(box.x1, neighbour.x1) - max(box.x0, neighbour.x0)
+            high = min(box.y1, neighbour.y1) - max(box.y0, neighbour.y0)
             assert wide <= 2 or high <= 2, f"{name!r} lies on {other!r}"
 
 

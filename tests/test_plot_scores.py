@@ -102,15 +102,15 @@ def test_bars_are_sorted_coloured_by_family_and_beside_their_references(
     metric = {"gabor_achromatic": "alignment", "contrast_matching": "error_mean"}.get(
         test, "error_pooled"
     )
-    wanted = {
+    expected = {
         s.model: s.score
         for s in published_scores()
         if (s.experiment, s.metric) == (name, metric)
         and s.model in ("no_encoder", "cvvdp_hdr")
     }
     lines = {line.get_label(): line.get_ydata()[0] for line in ax.lines}
-    assert lines["pixels (no encoder)"] == wanted["no_encoder"]
-    assert lines["ColorVideoVDP (published), metric"] == wanted["cvvdp_hdr"]
+    assert lines["pixels (no encoder)"] == expected["no_encoder"]
+    assert lines["ColorVideoVDP (published), metric"] == expected["cvvdp_hdr"]
 
 
 def test_bars_of_ones_own_carry_intervals() -> None:
@@ -170,10 +170,10 @@ def test_depth_curve_goes_through_the_score_of_each_layer() -> None:
     ax = depth_curve(scores, bare_axes())
     line = ax.lines[0]
     np.testing.assert_allclose(
-        line.get_ydata(), [one.score.alignment.value for one in scores]
+        line.get_ydata(), [score.score.alignment.value for score in scores]
     )
     assert [label.get_text() for label in ax.get_xticklabels()] == [
-        one.layer for one in scores
+        layer_score.layer for layer_score in scores
     ]
     assert ax.get_title() == "deep"
     assert ax.lines[1].get_linestyle() == ":"
@@ -210,11 +210,11 @@ def test_matches_are_drawn_beside_people_and_hollow_where_there_are_none() -> No
     hollow = [
         line for line in ax.lines if to_rgba(line.get_markerfacecolor()) == (1, 1, 1, 1)
     ]
-    drawn = np.concatenate([np.asarray(line.get_ydata()) for line in hollow])
+    contrasts = np.concatenate([np.asarray(line.get_ydata()) for line in hollow])
     expected = (
         HUMAN.reference_contrast[:, None] * np.exp((HUMAN.frequency - 5) / 10) > 1
     )
-    assert len(drawn) == expected.sum() and (drawn == 1).all()
+    assert len(contrasts) == expected.sum() and (contrasts == 1).all()
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["Human", "Observer", "Saturated: no match"]
     assert ax.get_xlabel() == "Spatial frequency (cpd)"
@@ -291,18 +291,18 @@ def test_plot_draws_whatever_it_is_given() -> None:
     assert isinstance(plot(simulated_matching(fading)), Axes)
     assert isinstance(plot(matching, layer="layer1"), Axes)
     assert isinstance(plot(matching), Figure)
-    both = plot([detection, matching])
-    titles = [ax.get_title() for ax in both.axes if ax.get_title()]
+    figure = plot([detection, matching])
+    titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
     assert titles == [
         "gabor_achromatic",
         "contrast_matching\nlayer0",
         "contrast_matching\nlayer1",
     ]
-    assert both.get_suptitle() == "simulated"
+    assert figure.get_suptitle() == "simulated"
     other = plot([detection, simulated_matching(fading, observer="other")])
     assert other.get_suptitle() == ""
     assert [ax.get_title() for ax in other.axes if ax.get_title()] == [
         "simulated",
         "contrast_matching\nother",
     ]
-    both.canvas.draw()
+    figure.canvas.draw()

@@ -26,9 +26,9 @@ shapes = st.tuples(st.integers(1, 9), st.integers(1, 9)) | st.tuples(
 )
 @settings(max_examples=60)
 def test_codes_come_back(codes: np.ndarray) -> None:
-    found = decode_png(encode_png(codes))
-    assert found.dtype == codes.dtype
-    np.testing.assert_array_equal(found, codes)
+    decoded = decode_png(encode_png(codes))
+    assert decoded.dtype == codes.dtype
+    np.testing.assert_array_equal(decoded, codes)
 
 
 @given(arrays(np.uint8, shapes))

@@ -34,13 +34,13 @@ HEADING = re.compile(r"of a person(?! \[interval\])(  |\s*\|)")
 
 
 def faults(text: str) -> list[str]:
-    """What a printed table lacks, with the text beneath it."""
-    found = []
+    """List what a printed table lacks, with the text beneath it."""
+    messages = []
     if INTERVAL.search(text) and not (POPULATION.search(text) and NAMED.search(text)):
-        found.append("an interval without its population")
+        messages.append("an interval without its population")
     if FRACTION.search(text) or HEADING.search(text):
-        found.append("a fraction without its interval")
-    return found
+        messages.append("a fraction without its interval")
+    return messages
 
 
 def texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
@@ -88,13 +88,17 @@ def test_the_walk_finds_what_is_missing(text: str) -> None:
 def test_tables_of_the_terminal_name_the_population_of_intervals() -> None:
     walked = list(printed())
     assert sum(bool(INTERVAL.search(text)) for _, text in walked) > 5
-    assert {place: found for place, text in walked if (found := faults(text))} == {}
+    assert {
+        place: messages for place, text in walked if (messages := faults(text))
+    } == {}
 
 
 def test_pages_of_the_docs_name_the_population_of_intervals() -> None:
     walked = [entry for entry in documented() if entry[0] not in AWAITED]
     assert sum(bool(INTERVAL.search(text)) for _, text in walked) > 5
-    assert {place: found for place, text in walked if (found := faults(text))} == {}
+    assert {
+        place: messages for place, text in walked if (messages := faults(text))
+    } == {}
 
 
 @pytest.mark.parametrize("over", ["variants", "levels"])

@@ -31,7 +31,7 @@ from psyprobe.running.task import with_task
 
 
 class Tags(html.parser.HTMLParser):
-    """What a browser would make of a page, as far as tags go."""
+    """Reads the tags of a page as a browser would."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -55,11 +55,11 @@ def written(results: Any, folder: Path, **options: Any) -> str:
 
 
 def figures_in(page: str) -> list[Any]:
-    found = re.search(
+    script = re.search(
         r'<script type="application/json" id="figures">(.*?)</script>', page, re.S
     )
-    assert found is not None
-    return list(json.loads(found[1]))
+    assert script is not None
+    return list(json.loads(script[1]))
 
 
 def decoded(view: dict[str, Any]) -> np.ndarray:
@@ -88,13 +88,13 @@ def test_a_page_over_contours_matches_and_words(tmp_path: Path) -> None:
         ],
         tmp_path,
     )
-    drawn = figures_in(page)
-    assert [figure["title"] for figure in drawn] == [
+    figures = figures_in(page)
+    assert [figure["title"] for figure in figures] == [
         "Responses",
         "Contrast matches",
         "Contrast sensitivity",
     ]
-    responses, matched, sensitivity = drawn
+    responses, matched, sensitivity = figures
     assert [panel["title"] for panel in responses["panels"]] == ["lab:one", "lab:two"]
     assert [key for key, *_ in responses["options"]] == [
         "angular",
@@ -105,10 +105,10 @@ def test_a_page_over_contours_matches_and_words(tmp_path: Path) -> None:
     view = responses["panels"][1]["views"]["angular"][""]
     xs, ys = responses["grids"][view["at"]]
     values = decoded(view).reshape(len(xs), len(ys))
-    wanted = gabors[1]["response_angular"].sel(layer="layer0")
+    expected = gabors[1]["response_angular"].sel(layer="layer0")
     # Upwards is sensitivity, so contrasts stand the other way round.
-    assert np.allclose(values, wanted.values[:, ::-1], rtol=2e-4, atol=0)
-    assert np.allclose(ys, 1 / wanted["contrast"].values[::-1], rtol=1e-3)
+    assert np.allclose(values, expected.values[:, ::-1], rtol=2e-4, atol=0)
+    assert np.allclose(ys, 1 / expected["contrast"].values[::-1], rtol=1e-3)
     people, *measured = responses["over"]
     assert "modelfest, 16 people, ×1.7 to 4" in [line["name"] for line in measured]
     assert people["style"] == "people" and "castleCSF" in people["name"]
@@ -122,22 +122,22 @@ def test_a_page_over_contours_matches_and_words(tmp_path: Path) -> None:
         sensitivity["behind"]
     ) == 4
     assert sensitivity["behind"][0]["title"] == "simulated:a, 1 cpd"
-    for said in (
+    for phrase in (
         "Is there pattern 0?",
         "Certificate at frequency 4.16 cpd",
         "A paper (2020)",
         "Cai et al. (2025)",
     ):
-        assert said in page
+        assert phrase in page
 
 
 def test_the_page_loads_nothing_and_allows_its_own_script_alone(tmp_path: Path) -> None:
     page = written([contours("lab:one")], tmp_path)
     tags = Tags(page).tags
     (policy,) = (
-        str(given["content"])
-        for tag, given in tags
-        if given.get("http-equiv") == "Content-Security-Policy"
+        str(attributes["content"])
+        for tag, attributes in tags
+        if attributes.get("http-equiv") == "Content-Security-Policy"
     )
     assert (
         "default-src 'none'" in policy
@@ -145,14 +145,18 @@ def test_the_page_loads_nothing_and_allows_its_own_script_alone(tmp_path: Path) 
         and policy.count("'sha256-") == 2
     )
     assert all(
-        str(given["src"]).startswith("data:") for _, given in tags if "src" in given
+        str(attributes["src"]).startswith("data:")
+        for _, attributes in tags
+        if "src" in attributes
     )
     assert all(
-        str(given["href"]).startswith("#") for _, given in tags if "href" in given
+        str(attributes["href"]).startswith("#")
+        for _, attributes in tags
+        if "href" in attributes
     )
     assert not any(
-        "style" in given or any(name.startswith("on") for name in given)
-        for _, given in tags
+        "style" in attributes or any(name.startswith("on") for name in attributes)
+        for _, attributes in tags
     )
 
 
@@ -170,7 +174,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     page = written([gabors, matches(HOSTILE), replies], tmp_path, title=HOSTILE)
     tags = Tags(page).tags
     assert [tag for tag, _ in tags].count("script") == 2 and not any(
-        "onerror" in given for _, given in tags
+        "onerror" in attributes for _, attributes in tags
     )
     assert "\x1b" not in page and "\u202e" not in page
     assert figures_in(page)[0]["panels"][0]["title"].startswith("</script><script>")
@@ -178,8 +182,10 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
 
 def test_clips_are_shown_by_the_frame_in_their_middle(tmp_path: Path) -> None:
     flicker = load_experiment("temporal_flicker")
-    few = {"temporal_frequency": (4.0, 8.0), "contrast": (0.1, 0.5)}
-    run = pp.run(flicker.model_copy(update={"levels": few}), "pixels", progress=False)
+    levels = {"temporal_frequency": (4.0, 8.0), "contrast": (0.1, 0.5)}
+    run = pp.run(
+        flicker.model_copy(update={"levels": levels}), "pixels", progress=False
+    )
     assert "data:image/png;base64," in written([run], tmp_path)
 
 
@@ -207,9 +213,9 @@ def test_what_is_unfinished_or_cannot_be_scored_is_said(
             replace(record, experiment="left_half_done", experiment_digest="other")
         )
     assert main(["report", str(path), "-o", str(tmp_path / "page.html"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert told["bytes"] == (tmp_path / "page.html").stat().st_size
+    assert printed["bytes"] == (tmp_path / "page.html").stat().st_size
     assert "left_half_done, pixels" in page and "not finished; begun" in page
     broken = result.copy(deep=True)
     broken["scored_response_angular"][:] = np.nan
@@ -221,7 +227,7 @@ def test_what_is_unfinished_or_cannot_be_scored_is_said(
     # One that cannot be scored takes no other down.
     page = written([result, broken], tmp_path)
     assert "not scored: " in page and [
-        len(each["panels"]) for each in figures_in(page)
+        len(figure["panels"]) for figure in figures_in(page)
     ] == [1]
     with pytest.raises(InputError, match="no result of a run"):
         pp.report(xr.Dataset(), tmp_path / "none.html")
@@ -232,13 +238,15 @@ def test_what_is_unfinished_or_cannot_be_scored_is_said(
 def test_a_run_is_told_once_though_stores_hold_it_twice_or_in_part(
     tmp_path: Path,
 ) -> None:
-    whole = contours("lab:one")
-    rounded = whole.assign(response_angular=whole["response_angular"] * (1 + 1e-14))
-    part = whole.drop_vars(
+    full_result = contours("lab:one")
+    rounded = full_result.assign(
+        response_angular=full_result["response_angular"] * (1 + 1e-14)
+    )
+    part = full_result.drop_vars(
         [
             *(
                 name
-                for name in whole.data_vars
+                for name in full_result.data_vars
                 if str(name).startswith(("response", "pixels_response"))
             ),
             "frequency",
@@ -246,14 +254,14 @@ def test_a_run_is_told_once_though_stores_hold_it_twice_or_in_part(
         ],
         errors="ignore",
     )
-    for results in ([part, whole, rounded], [whole, part]):
+    for results in ([part, full_result, rounded], [full_result, part]):
         (figure,) = figures_in(page := written(results, tmp_path))
         assert [panel["title"] for panel in figure["panels"]] == ["lab:one"]
         assert (
             "1 observer in 1 experiment" in page and "two different scores" not in page
         )
-    other = whole.assign(response_angular=whole["response_angular"] * 0.99)
-    (figure,) = figures_in(written([whole, other], tmp_path))
+    other = full_result.assign(response_angular=full_result["response_angular"] * 0.99)
+    (figure,) = figures_in(written([full_result, other], tmp_path))
     assert len(figure["panels"]) == 2
 
 
@@ -319,9 +327,9 @@ def test_a_probe_of_another_package_shows_its_table_and_then_its_parts(
         "psyprobe.reporting.provenance.probe_summary",
         lambda name: "from another package",
     )
-    about = {"probe": "vernier", "experiment": "vernier", "observer": "lab:eye"}
+    attributes = {"probe": "vernier", "experiment": "vernier", "observer": "lab:eye"}
     result = with_task(
-        xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=about),
+        xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=attributes),
         OFFSETS,
     )
     page = written(result, tmp_path)
@@ -352,7 +360,8 @@ def test_benchmarks_show_their_parts_and_answers(
     page = written(result, tmp_path)
     titles = [figure["title"] for figure in figures_in(page)]
     assert titles == [
-        f"Robustness by {each}" for each in ("step", "group", "task", "strength")
+        f"Robustness by {breakdown}"
+        for breakdown in ("step", "group", "task", "strength")
     ]
     assert (
         "Answers (6 rows)" in page

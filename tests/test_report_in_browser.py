@@ -67,7 +67,7 @@ def opened(browser: Browser, page: Path) -> Iterator[Browser]:
     browser.command("Emulation.setEmulatedMedia", media="", features=[])
 
 
-def drawn(opened: Browser, figure: str = FIRST, panels: int = 2) -> None:
+def wait_until_drawn(opened: Browser, figure: str = FIRST, panels: int = 2) -> None:
     """Scroll a figure into view, and wait until its panels are drawn."""
     opened.run(f"{figure}.scrollIntoView()")
     opened.wait(f"{figure}.querySelectorAll('.panel svg .frame').length", panels)
@@ -79,24 +79,26 @@ def choose(opened: Browser, name: str, value: str, figure: str = FIRST) -> None:
 
 
 def test_contours_are_read_with_pointer_and_keyboard(opened: Browser) -> None:
-    drawn(opened)
+    wait_until_drawn(opened)
     panel = f"{FIRST}.querySelector('.panel svg')"
     opened.run(
         f"((box) => {panel}.dispatchEvent(new PointerEvent('pointermove', {{clientX: box.left + "
         "box.width / 2, "
         f"clientY: box.top + box.height / 2, bubbles: true}})))({panel}.getBoundingClientRect())"
     )
-    one, other = opened.run(READ)
+    first_reading, other = opened.run(READ)
     assert (
-        "Spatial frequency (cpd)" in one
-        and "Michelson contrast" in one
-        and "human threshold" in one
+        "Spatial frequency (cpd)" in first_reading
+        and "Michelson contrast" in first_reading
+        and "human threshold" in first_reading
     )
-    assert one.split(": S_ac")[0] == other.split(": S_ac")[0]  # observers are linked
+    assert (
+        first_reading.split(": S_ac")[0] == other.split(": S_ac")[0]
+    )  # observers are linked
     opened.run(f"{panel}.focus()")
     opened.press(webdriver.RIGHT, webdriver.UP)
     moved, _ = opened.run(READ)
-    assert moved != one and "S_ac" in moved
+    assert moved != first_reading and "S_ac" in moved
     opened.run(f"{FIRST}.querySelectorAll('input[type=checkbox]')[1].click()")
     opened.run(f"{panel}.focus()")
     opened.press(webdriver.RIGHT)
@@ -104,21 +106,25 @@ def test_contours_are_read_with_pointer_and_keyboard(opened: Browser) -> None:
 
 
 def test_every_choice_of_contours_draws(opened: Browser) -> None:
-    drawn(opened)
+    wait_until_drawn(opened)
     bands = "[...each.querySelectorAll('.band')].map(band => band.getAttribute('d')).join('')"
     path = f"[...{FIRST}.querySelectorAll('.panel')].map(each => {bands})"
-    seen: list[Any] = [opened.run(path)]
-    assert all(len(each) > 1000 for each in seen[0])
+    paths_drawn: list[Any] = [opened.run(path)]
+    assert all(len(drawn_path) > 1000 for drawn_path in paths_drawn[0])
     for name, value in (
         ("measure", "l2"),
         ("measure", "angular"),
         ("levels", "linear"),
     ):
         choose(opened, name, value)
-        seen.append(opened.run(path))
+        paths_drawn.append(opened.run(path))
     opened.run(f"{FIRST}.querySelectorAll('input[type=checkbox]')[0].click()")
-    seen.append(opened.run(path))
-    assert seen[0] == seen[2] and seen[3] != seen[0] and seen[4] != seen[3]
+    paths_drawn.append(opened.run(path))
+    assert (
+        paths_drawn[0] == paths_drawn[2]
+        and paths_drawn[3] != paths_drawn[0]
+        and paths_drawn[4] != paths_drawn[3]
+    )
     opened.run(f"{FIRST}.querySelector('details.tables summary').click()")
     opened.wait(f"{FIRST}.querySelectorAll('details.tables table').length", 2)
     assert (
@@ -129,7 +135,7 @@ def test_every_choice_of_contours_draws(opened: Browser) -> None:
 
 def test_layers_are_chosen(opened: Browser) -> None:
     figure = "document.querySelector('.drawn select[aria-label=\"layer\"]').closest('.drawn')"
-    drawn(opened, figure, 1)
+    wait_until_drawn(opened, figure, 1)
     path = f"[...{figure}.querySelectorAll('.band')].map(band => band.getAttribute('d')).join('')"
     early = opened.run(path)
     choose(opened, "layer", "block4", figure)
@@ -140,7 +146,7 @@ def test_layers_are_chosen(opened: Browser) -> None:
 
 def test_a_point_opens_its_psychometric_functions(opened: Browser) -> None:
     figure = "document.querySelector('.drawn[data-figure=\"2\"]')"
-    drawn(opened, figure, 1)
+    wait_until_drawn(opened, figure, 1)
     opened.run(f"{figure}.querySelector('.panel svg').focus()")
     # The first lines are those of people, which have nothing behind them.
     for _ in range(
@@ -213,7 +219,7 @@ def test_what_hostile_text_became_and_when_it_is_painted(opened: Browser) -> Non
     assert (
         opened.run("document.querySelectorAll('img[onerror], img[src=x]').length") == 0
     )
-    drawn(opened)
+    wait_until_drawn(opened)
     assert opened.run(
         f"{FIRST}.querySelectorAll('figcaption')[1].textContent"
     ).startswith("</script><script>")

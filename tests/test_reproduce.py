@@ -55,18 +55,19 @@ def test_what_differs_is_told_with_its_size_and_the_versions(
         software=json.dumps(software)
     )
     changed.to_netcdf(path, engine="scipy")
-    found = reproduce(path)
-    (difference,) = found.responses
+    reproduction = reproduce(path)
+    (difference,) = reproduction.responses
     assert difference.what.startswith(
         "response_angular (1 of "
     ) and difference.largest == pytest.approx(0.125, abs=1e-12)
-    assert [(each.what, each.before) for each in found.circumstances] == [
-        ("software numpy", "1.0")
-    ]
+    assert [
+        (circumstance.what, circumstance.before)
+        for circumstance in reproduction.circumstances
+    ] == [("software numpy", "1.0")]
     capsys.readouterr()
     assert main(["reproduce", str(path)]) == 1
-    told = capsys.readouterr().out
-    assert "differs by up to 0.125" in told and "software numpy: 1.0 then" in told
+    output = capsys.readouterr().out
+    assert "differs by up to 0.125" in output and "software numpy: 1.0 then" in output
     # Another version alone moves no number.
     result.assign_attrs(software=json.dumps(software)).to_netcdf(path, engine="scipy")
     assert main(["reproduce", str(path)]) == 0
@@ -83,7 +84,7 @@ def test_an_observer_without_a_name_is_given(tmp_path: Path) -> None:
         reproduce(path)
     assert reproduce(path, observer=pp.observer(partial(flat, 2.0), name="mine")).same
     other = reproduce(path, observer=pp.observer(partial(flat, 3.0), name="mine"))
-    assert not other.same and all(each.largest for each in other.responses)
+    assert not other.same and all(difference.largest for difference in other.responses)
 
 
 def test_a_server_s_words_are_compared_word_for_word(tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ def card_of(result: xarray.Dataset, **changes: Any) -> xarray.Dataset:
 
 def test_what_is_missing_is_one_line(tmp_path: Path, capsys: Output) -> None:
     path, result = written(tmp_path)
-    own, elsewhere = tmp_path / "small_gabors.toml", tmp_path / "elsewhere.toml"
+    page, elsewhere = tmp_path / "small_gabors.toml", tmp_path / "elsewhere.toml"
     cases = {
         "another card": (
             card_of(result, weights_digest="0" * 64),
@@ -125,23 +126,23 @@ def test_what_is_missing_is_one_line(tmp_path: Path, capsys: Output) -> None:
         "a page of nothing": (result.assign_attrs(experiment_toml="= ="), "no TOML"),
         "no such observer": (card_of(result, name="nobody:mine"), "nobody"),
     }
-    for name, (changed, told) in cases.items():
+    for name, (changed, message) in cases.items():
         changed.to_netcdf(path, engine="scipy")
         capsys.readouterr()
         assert main(["reproduce", str(path)]) == 2, name
         err = capsys.readouterr().err
-        assert told in err and err.count("\n") == 1 and len(err) < 400, (name, err)
+        assert message in err and err.count("\n") == 1 and len(err) < 400, (name, err)
     result.to_netcdf(path, engine="scipy")
-    own.rename(elsewhere)
-    for arguments, told in (
+    page.rename(elsewhere)
+    for arguments, message in (
         ([str(path)], "small_gabors"),
         ([str(tmp_path / "absent.nc")], "absent.nc"),
         ([str(tmp_path / "absent.json")], "holds scores only"),
-        ([str(own)], "is no result"),
+        ([str(page)], "is no result"),
     ):
         assert main(["reproduce", *arguments]) == 2
         err = capsys.readouterr().err
-        assert told in err and err.count("\n") == 1 and len(err) < 400, err
+        assert message in err and err.count("\n") == 1 and len(err) < 400, err
 
 
 def _without(result: xarray.Dataset, name: str) -> xarray.Dataset:

@@ -27,7 +27,7 @@ from psyprobe.running.store import Store
 from psyprobe.stimulus.parameters import log_spaced
 
 
-def shown() -> dict[str, list[str]]:
+def displayed_digests() -> dict[str, list[str]]:
     """Of the nine tests and two pages with other levels and thresholds: a digest of what is shown,
     and the key."""
     pages = [
@@ -45,48 +45,55 @@ def shown() -> dict[str, list[str]]:
         }
 
 
-def asked() -> dict[str, list[list[float]]]:
+def levels_asked() -> dict[str, list[list[float]]]:
     """What adaptive designs ask an observer that answers with the same words, or the same
     probabilities, each time."""
     contrasts = log_spaced(0.001, 1.0, 61).tolist()
     return {
-        f"{make.__name__} {kind}": played(make, contrasts, read)
+        f"{make.__name__} {kind}": played(make, contrasts, has_probability)
         for make in (QuestPlus, QuickCSF)
-        for kind, read in (("words", False), ("probabilities", True))
+        for kind, has_probability in (("words", False), ("probabilities", True))
     }
 
 
 def played(
-    make: Callable[..., QuestPlus | QuickCSF], contrasts: list[float], read: bool
+    make: Callable[..., QuestPlus | QuickCSF],
+    contrasts: list[float],
+    has_probability: bool,
 ) -> list[list[float]]:
-    luck, told = np.random.default_rng(5), []
+    luck, levels = np.random.default_rng(5), []
     design = make([1, 2, 4, 8], contrasts, n_max=40, seed=3)
     while not design.finished:
         for level in design.ask(3):
-            seen = (
+            probability = (
                 0.02
                 if level.catch
                 else 0.02 + 0.96 / (1 + (0.02 * level.value**0.5 / level.contrast) ** 3)
             )
             design.tell(
-                level, round(seen, 6) if read else float(luck.random() < round(seen, 6))
+                level,
+                round(probability, 6)
+                if has_probability
+                else float(luck.random() < round(probability, 6)),
             )
-            told.append([level.value, level.contrast])
-    return told
+            levels.append([level.value, level.contrast])
+    return levels
 
 
 def test_another_processor_asks_the_same() -> None:
-    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]  # type: ignore[index, call-overload]
-    if not found:
+    extensions = np.show_config(mode="dicts")["SIMD Extensions"]["found"]  # type: ignore[index, call-overload]
+    if not extensions:
         pytest.skip("this processor has nothing that another one lacks")
-    code = "import json, test_same_everywhere as here; print(json.dumps([here.shown(), here.asked()]))"
+    code = "import json, test_same_everywhere as here; print(json.dumps([here.displayed_digests(), here.levels_asked()]))"
     plain = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "NPY_DISABLE_CPU_FEATURES": " ".join(found)},
+        env={**os.environ, "NPY_DISABLE_CPU_FEATURES": " ".join(extensions)},
         cwd=Path(__file__).parent,
         capture_output=True,
         text=True,
         check=True,
         timeout=1200,
     )
-    assert json.loads(plain.stdout) == json.loads(json.dumps([shown(), asked()]))
+    assert json.loads(plain.stdout) == json.loads(
+        json.dumps([displayed_digests(), levels_asked()])
+    )

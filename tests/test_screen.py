@@ -63,7 +63,7 @@ def test_the_curve_that_was_put_in_comes_back(
         [lit(d, gamma, black, peak) for d in DRIVES],
         rtol=1e-12,
     )
-    # What is encoded is what is decoded.
+    # Decoding undoes encoding.
     light = np.linspace(black, peak, 501).reshape(1, -1)
     drive = screen.display.encode(light, dtype="float64")[..., 0]
     np.testing.assert_allclose(screen.display.decode(drive), light, rtol=1e-11)
@@ -86,11 +86,11 @@ def test_a_table_is_scipys_pchip_and_rises(
         peak=1.0, eotf=tuple(zip(drive.tolist(), light.tolist(), strict=True))
     )
     between = np.linspace(0, 1, 2001)
-    found = display.decode(between)
+    light_between = display.decode(between)
     np.testing.assert_allclose(
-        found, PchipInterpolator(drive, light)(between), rtol=0, atol=2e-4
+        light_between, PchipInterpolator(drive, light)(between), rtol=0, atol=2e-4
     )
-    assert (np.diff(found) >= 0).all()
+    assert (np.diff(light_between) >= 0).all()
 
 
 def test_codes_are_drives(tmp_path: Path) -> None:
@@ -136,19 +136,19 @@ def test_guns_that_add_up_pass_and_others_are_told(tmp_path: Path) -> None:
     assert "guns add up to white within" in str(screen)
     with pytest.warns(
         ConditionWarning, match="add up to 5 % of the range more or less than white"
-    ) as told:
+    ) as warned:
         screen = read_screen(
             write(tmp_path, with_guns(lambda d: 0.3 + 0.15 * (lit(d) - 0.3)), header)
         )
     assert screen.additivity == pytest.approx(0.05)
-    assert len(told) == 1
+    assert len(warned) == 1
     # A gun with another curve has it, where it was measured often enough to tell.
     rows = with_guns(lambda d: 0.3 + 0.1 * (lit(d, gamma=1.8) - 0.3))
     display = read_screen(write(tmp_path, rows, header)).display
     drive = np.linspace(0, 1, 101)[:, None] * np.ones(3)
-    wanted = 0.3 + 119.7 * np.linspace(0, 1, 101)[:, None] ** [2.2, 2.2, 1.8]
-    np.testing.assert_allclose(display.decode(drive), wanted, atol=0.002 * 119.7)
-    few = [
+    expected = 0.3 + 119.7 * np.linspace(0, 1, 101)[:, None] ** [2.2, 2.2, 1.8]
+    np.testing.assert_allclose(display.decode(drive), expected, atol=0.002 * 119.7)
+    few_rows = [
         row
         for row in rows
         if "blue" not in row or float(row.split(",")[1]) in (DRIVES[5], DRIVES[9], 1.0)
@@ -157,7 +157,7 @@ def test_guns_that_add_up_pass_and_others_are_told(tmp_path: Path) -> None:
         ConditionWarning,
         match="the curve of a gun is .* % of its range off that of white",
     ):
-        read_screen(write(tmp_path, few, header))
+        read_screen(write(tmp_path, few_rows, header))
 
 
 def test_noise_is_pooled(tmp_path: Path) -> None:

@@ -25,28 +25,30 @@ def measured(max_side: int, sides: tuple[int, ...]) -> ServedSize:
 
 
 def test_the_side_to_which_images_are_shrunk_is_found_within_a_tenth() -> None:
-    found = measured(448, (256, 384, 768, 1024))
-    assert found.limit == pytest.approx(448, rel=0.1)
-    assert found.low is not None and found.high is not None
-    assert found.low < 448 < found.high and found.unlimited_up_to is None
-    assert "it is looked at as about" in found.finding
-    assert "Who shrinks" in str(found)
+    served_size = measured(448, (256, 384, 768, 1024))
+    assert served_size.limit == pytest.approx(448, rel=0.1)
+    assert served_size.low is not None and served_size.high is not None
+    assert (
+        served_size.low < 448 < served_size.high and served_size.unlimited_up_to is None
+    )
+    assert "it is looked at as about" in served_size.finding
+    assert "Who shrinks" in str(served_size)
 
 
 def test_where_none_is_shrunk_there_is_no_limit() -> None:
-    found = measured(0, (256, 1024))
-    assert found.limit is None and found.unlimited_up_to == 1024
-    assert "no limit up to 1024 px" in found.finding
+    served_size = measured(0, (256, 1024))
+    assert served_size.limit is None and served_size.unlimited_up_to == 1024
+    assert "no limit up to 1024 px" in served_size.finding
 
 
 def test_one_that_guesses_has_no_limit_that_can_be_told() -> None:
     guesser = pp.observer(lambda images, prompt: "K", name="says K", bits=8)
-    found = measure_served_size(guesser, 10, sides=(256, 512), progress=False)
-    assert found.limit is None and found.unlimited_up_to is None
-    assert "cannot be told" in found.finding
+    served_size = measure_served_size(guesser, 10, sides=(256, 512), progress=False)
+    assert served_size.limit is None and served_size.unlimited_up_to is None
+    assert "cannot be told" in served_size.finding
     silent = pp.observer(lambda images, prompt: "no", name="says no", bits=8)
-    found = measure_served_size(silent, 10, sides=(256, 512), progress=False)
-    assert "20 of 20 replies name no letter" in found.finding
+    served_size = measure_served_size(silent, 10, sides=(256, 512), progress=False)
+    assert "20 of 20 replies name no letter" in served_size.finding
 
 
 def test_the_command(
@@ -62,8 +64,12 @@ def test_the_command(
         {**(measure_served_size.__kwdefaults__ or {}), "sides": (256, 384)},
     )
     assert main([*ask, "--trials", "10", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert len(told["sides"]) == 2 and told["cannot_tell"] and told["limit"] is None
+    printed = json.loads(capsys.readouterr().out)
+    assert (
+        len(printed["sides"]) == 2
+        and printed["cannot_tell"]
+        and printed["limit"] is None
+    )
 
 
 def test_too_few_trials_or_sides_are_refused() -> None:

@@ -48,7 +48,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         name: "http://127.0.0.1:9"
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [
             sys.executable,
             "-m",
@@ -67,7 +67,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text=True,
         timeout=1200,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert process.returncode == 0, process.stderr[-3000:]
     return folder / "site"
 
 
@@ -84,18 +84,22 @@ class Page(HTMLParser):
     def handle_starttag(
         self, tag: str, attributes: list[tuple[str, str | None]]
     ) -> None:
-        found = dict(attributes)
-        self.ids |= {str(found[name]) for name in ("id", "name") if found.get(name)}
-        if tag == "a" and found.get("href"):
-            self.links.append(str(found["href"]))
-        if tag in ("img", "script", "iframe", "source") and found.get("src"):
-            self.loaded.append(str(found["src"]))
+        attribute_values = dict(attributes)
+        self.ids |= {
+            str(attribute_values[name])
+            for name in ("id", "name")
+            if attribute_values.get(name)
+        }
+        if tag == "a" and attribute_values.get("href"):
+            self.links.append(str(attribute_values["href"]))
+        if tag in ("img", "script", "iframe", "source") and attribute_values.get("src"):
+            self.loaded.append(str(attribute_values["src"]))
         if (
             tag == "link"
-            and found.get("href")
-            and found.get("rel") in ("stylesheet", "icon", "preload")
+            and attribute_values.get("href")
+            and attribute_values.get("rel") in ("stylesheet", "icon", "preload")
         ):
-            self.loaded.append(str(found["href"]))
+            self.loaded.append(str(attribute_values["href"]))
 
 
 def test_no_link_is_dead_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
@@ -117,14 +121,14 @@ def test_no_link_is_dead_and_nothing_is_loaded_from_elsewhere(site: Path) -> Non
             target = (
                 (path.parent / unquote(parts.path)).resolve() if parts.path else path
             )
-            known = pages.get(target)
+            target_page = pages.get(target)
             # Pages of source lead back by the name under which a module defines something: to the
             # page, not the place.
             placed = parts.fragment and "_modules" not in path.parts
             lost = (
                 placed
-                and known is not None
-                and unquote(parts.fragment) not in known.ids
+                and target_page is not None
+                and unquote(parts.fragment) not in target_page.ids
             )
             if not target.exists() or lost:
                 dead.append(f"{path.relative_to(site.resolve())}: {address}")
@@ -137,7 +141,7 @@ def test_every_page_of_the_catalogue_and_every_public_name_is_there(site: Path) 
 
     from psyprobe.stimulus.catalogue import catalogue_names
 
-    names = [f"api/{one.full}.html" for one in reference.public_names()]
+    names = [f"api/{name.full}.html" for name in reference.public_names()]
     names += [
         f"gallery/{kind}-{name}.html"
         for kind in ("stimuli", "experiments")

@@ -29,8 +29,8 @@ plain = st.recursive(
 )
 
 
-def question(shown: str = "s", observer: str = "o") -> Question:
-    return Question(digest(shown), digest("asked"), digest(observer), "1")
+def question(stimulus: str = "s", observer: str = "o") -> Question:
+    return Question(digest(stimulus), digest("asked"), digest(observer), "1")
 
 
 def answers(count: int = 2, value: float = 1.0, observer: str = "o") -> list[Answered]:
@@ -41,8 +41,8 @@ def answers(count: int = 2, value: float = 1.0, observer: str = "o") -> list[Ans
 
 
 def values(store: Store, keys: list[str]) -> list[float]:
-    found = store.require_answers(keys)
-    return [found[key]["values"][0][0] for key in keys]
+    answers_by_key = store.require_answers(keys)
+    return [answers_by_key[key]["values"][0][0] for key in keys]
 
 
 def record(**changes: object) -> RunRecord:
@@ -75,12 +75,12 @@ def test_answers_come_back_bit_for_bit_in_any_order(
     questions = [question(str(i)) for i in range(3)]
     with Store(None) as store:
         store.add(
-            Answered(each, {"values": value.tolist()})
-            for each, value in zip(questions, values, strict=True)
+            Answered(question_asked, {"values": value.tolist()})
+            for question_asked, value in zip(questions, values, strict=True)
         )
-        found = store.answers(questions[i].key for i in order)
+        answers_by_key = store.answers(questions[i].key for i in order)
     np.testing.assert_array_equal(
-        [found[questions[i].key]["values"] for i in order], values[list(order)]
+        [answers_by_key[questions[i].key]["values"] for i in order], values[list(order)]
     )
 
 
@@ -112,11 +112,14 @@ def test_digest_depends_on_content_only() -> None:
 
 def test_every_part_of_a_question_makes_another() -> None:
     parts = ("a", "b", "c", "d")
-    others = [
+    changed_questions = [
         Question(*("x" if i == j else part for j, part in enumerate(parts)))
         for i in range(4)
     ]
-    assert len({Question(*parts).key, *(each.key for each in others)}) == 5
+    assert (
+        len({Question(*parts).key, *(changed.key for changed in changed_questions)})
+        == 5
+    )
 
 
 def test_first_answer_stays() -> None:
@@ -132,20 +135,27 @@ def test_first_answer_stays() -> None:
 
 def test_what_begins_alike_is_told_apart() -> None:
     """Stimuli whose digests begin alike."""
-    asked = [
+    questions = [
         Question(f"{'ab' * 4}{i:024x}", digest("asked"), digest("o"), "1")
         for i in range(5)
     ]
     with Store(None) as store:
         for value in (1.0, 2.0):
             store.add(
-                Answered(each, {"values": [[value + i]]})
-                for i, each in enumerate(asked[:4])
+                Answered(asked_question, {"values": [[value + i]]})
+                for i, asked_question in enumerate(questions[:4])
             )
-        assert values(store, [each.key for each in asked[:4]]) == [1.0, 2.0, 3.0, 4.0]
-        assert store.missing(each.key for each in asked) == {asked[4].key}
-        store.delete_answers([asked[1].key])
-        assert store.missing(each.key for each in asked) == {asked[1].key, asked[4].key}
+        assert values(
+            store, [asked_question.key for asked_question in questions[:4]]
+        ) == [1.0, 2.0, 3.0, 4.0]
+        assert store.missing(asked_question.key for asked_question in questions) == {
+            questions[4].key
+        }
+        store.delete_answers([questions[1].key])
+        assert store.missing(asked_question.key for asked_question in questions) == {
+            questions[1].key,
+            questions[4].key,
+        }
 
 
 def test_one_call_keeps_one_answer_to_a_question() -> None:
@@ -160,13 +170,13 @@ def test_one_call_keeps_one_answer_to_a_question() -> None:
 
 
 def test_missing_names_what_is_not_answered() -> None:
-    known, unknown = question("0").key, question("9").key
+    answered_key, unknown = question("0").key, question("9").key
     with Store(None) as store:
         store.add(answers(2))
-        assert store.missing([known, unknown]) == {unknown}
-        assert set(store.answers([known, unknown])) == {known}
+        assert store.missing([answered_key, unknown]) == {unknown}
+        assert set(store.answers([answered_key, unknown])) == {answered_key}
         with pytest.raises(StoreError, match="1 of 2 questions have no answer yet"):
-            store.require_answers([known, unknown])
+            store.require_answers([answered_key, unknown])
         with pytest.raises(StoreError, match="nothing is stored"):
             store.content(digest(0))
 
@@ -202,12 +212,12 @@ def test_run_goes_on_with_the_recorded_batches(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.sqlite") as store:
         first = store.begin_run(record())
         assert first.started is not None and first.finished is None
-        again = store.begin_run(
+        resumed = store.begin_run(
             record(
                 grouping={"batch_size": 8, "batches": []}, software={"psyprobe": "1"}
             )
         )
-        assert again == first == store.find_run(record().key)
+        assert resumed == first == store.find_run(record().key)
         store.begin_run(record(layout={"x": [0.2]}))
         store.finish_run(first, {"trials": [1]})
     with Store(tmp_path / "runs.sqlite", create=False) as store:
@@ -218,12 +228,12 @@ def test_run_goes_on_with_the_recorded_batches(tmp_path: Path) -> None:
 
 def test_two_connections_share_a_store(tmp_path: Path) -> None:
     with (
-        Store(tmp_path / "runs.sqlite") as one,
+        Store(tmp_path / "runs.sqlite") as first,
         Store(tmp_path / "runs.sqlite") as other,
     ):
-        one.add(answers(2))
+        first.add(answers(2))
         other.add(answers(4, value=3.0))
-        assert not one.missing([question("3").key])
+        assert not first.missing([question("3").key])
 
 
 def test_many_processes_make_one_store_at_once(tmp_path: Path) -> None:
@@ -353,12 +363,20 @@ def test_the_view_shows_an_answer_in_words(tmp_path: Path) -> None:
     path = tmp_path / "runs.sqlite"
     request = {"prompt": "Do you see a pattern?"}
     card = {"name": "gpt"}
-    asked = Question(digest("image"), digest(request), digest(card), "yes_no 1")
+    question_asked = Question(
+        digest("image"), digest(request), digest(card), "yes_no 1"
+    )
     reply = {"reply": {"text": "Yes. \u00dc"}, "refused": ""}
     contents = ((digest(request), "request", request), (digest(card), "observer", card))
     levels = {"frequency": 4.0, "contrast": 0.1}
     with Store(path) as store:
-        store.add([Answered(asked, reply, contents, Origin({}, "cpu"), "csf", levels)])
+        store.add(
+            [
+                Answered(
+                    question_asked, reply, contents, Origin({}, "cpu"), "csf", levels
+                )
+            ]
+        )
         store.add([Answered(question(), {"values": [[0.5, 0.25]]})])
         store.add([Answered(question("other"), {"reply": None, "refused": "too dark"})])
     with closing(sqlite3.connect(path)) as connection:

@@ -31,7 +31,7 @@ Output = pytest.CaptureFixture[str]
 
 #: Cells of each table; by the first, rows are told apart.
 TABLES = {table: (*columns, "checksum") for table, columns in COLUMNS.items()}
-#: What is put into a cell, as SQL.
+#: Values that are put into a cell, as SQL.
 VALUES = (
     "NULL",
     "''",
@@ -196,7 +196,7 @@ def test_info_tells_what_is_in_a_store(store: Path, capsys: Output) -> None:
     capsys.readouterr()
     assert main(["store", "info", str(store)]) == 0
     out = capsys.readouterr().out
-    for told in (
+    for phrase in (
         f"schema {SCHEMA_VERSION}",
         "1 run",
         "run small (detection) with pixels",
@@ -204,7 +204,7 @@ def test_info_tells_what_is_in_a_store(store: Path, capsys: Output) -> None:
         "numpy",
         "psyprobe",
     ):
-        assert told in out
+        assert phrase in out
 
 
 def test_one_question_has_one_answer(store: Path, tmp_path: Path) -> None:
@@ -253,9 +253,9 @@ def contents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with contents of all kinds: of an encoder, a chat model, and a kind in a file."""
     folder = tmp_path_factory.mktemp("contents")
     (folder / "kinds.py").write_text(OWN_KIND, encoding="utf-8")
-    own = ('kind = "gabor"', 'kind = "kinds.py:Mine"')
+    kind_change = ('kind = "gabor"', 'kind = "kinds.py:Mine"')
     pages = (
-        (write_experiment(folder, stimulus=(own,)), "pixels"),
+        (write_experiment(folder, stimulus=(kind_change,)), "pixels"),
         (write_questions(folder), "simulated:watson-malo"),
     )
     for page, observer in pages:

@@ -52,11 +52,11 @@ def write(path: Path, values: dict[int, float]) -> Path:
     return path
 
 
-def held(path: Path) -> dict[str, float]:
+def stored_values(path: Path) -> dict[str, float]:
     with Store(path, create=False) as store:
         return {
-            each.question.key: each.answer["values"][0][0]
-            for each, _ in store.all_answers()
+            answered_question.question.key: answered_question.answer["values"][0][0]
+            for answered_question, _ in store.all_answers()
         }
 
 
@@ -77,17 +77,22 @@ def test_merging_keeps_every_answer_and_merging_again_changes_nothing(
         paths = [
             write(folder / f"{i}.sqlite", values) for i, values in enumerate(shards)
         ]
-        kept: dict[int, float] = {}
+        expected_values: dict[int, float] = {}
         conflicts = 0
         for values in shards:
             conflicts += sum(
-                kept.get(number, value) != value for number, value in values.items()
+                expected_values.get(number, value) != value
+                for number, value in values.items()
             )
-            kept = values | kept if keep == "first" else kept | values
+            expected_values = (
+                values | expected_values
+                if keep == "first"
+                else expected_values | values
+            )
         for _ in range(2):
             merge(paths, folder / "one.sqlite", keep=keep)  # type: ignore[arg-type]
-            assert held(folder / "one.sqlite") == {
-                question(number).key: value for number, value in kept.items()
+            assert stored_values(folder / "one.sqlite") == {
+                question(number).key: value for number, value in expected_values.items()
             }
         if conflicts:
             with pytest.raises(
@@ -102,35 +107,41 @@ def test_merging_keeps_every_answer_and_merging_again_changes_nothing(
 def test_conflicts_are_counted_and_the_first_named(
     tmp_path: Path, capsys: Output
 ) -> None:
-    one = write(tmp_path / "a.sqlite", dict.fromkeys(range(6), 0.5))
+    first = write(tmp_path / "a.sqlite", dict.fromkeys(range(6), 0.5))
     two = write(tmp_path / "b.sqlite", dict.fromkeys(range(2, 9), 0.25))
     out = tmp_path / "out.sqlite"
     capsys.readouterr()
-    assert main(["store", "merge", str(one), str(two), "-o", str(out)]) == 2
-    told = capsys.readouterr().err
+    assert main(["store", "merge", str(first), str(two), "-o", str(out)]) == 2
+    message = capsys.readouterr().err
     assert (
-        "4 questions have another answer in a later store" in told
-        and "--keep last" in told
+        "4 questions have another answer in a later store" in message
+        and "--keep last" in message
     )
-    assert question(2).key[:12] in told and told.count("\n") == 1 and not out.exists()
     assert (
-        main(["store", "merge", str(one), str(two), "-o", str(out), "--keep", "last"])
+        question(2).key[:12] in message
+        and message.count("\n") == 1
+        and not out.exists()
+    )
+    assert (
+        main(["store", "merge", str(first), str(two), "-o", str(out), "--keep", "last"])
         == 0
     )
     assert "9 answers" in capsys.readouterr().out
-    assert [held(out)[question(i).key] for i in (0, 2, 8)] == [0.5, 0.25, 0.25]
+    assert [stored_values(out)[question(i).key] for i in (0, 2, 8)] == [0.5, 0.25, 0.25]
     # The output keeps what it has where it is there already.
     assert (
-        main(["store", "merge", str(one), "-o", str(out), "--keep", "first", "--json"])
+        main(
+            ["store", "merge", str(first), "-o", str(out), "--keep", "first", "--json"]
+        )
         == 0
     )
     assert json.loads(capsys.readouterr().out)["conflicts"] == 4
-    assert held(out)[question(2).key] == 0.25
+    assert stored_values(out)[question(2).key] == 0.25
     assert main(["store", "merge", str(out), "-o", str(out)]) == 0
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with one finished run of the pixels."""
     folder = tmp_path_factory.mktemp("whole")
     run(write_experiment(folder), "pixels", store=folder / "runs.sqlite")
@@ -138,46 +149,50 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_three_shards_merged_give_the_result_of_one(
-    whole: Path, tmp_path: Path
+    finished_store: Path, tmp_path: Path
 ) -> None:
     paths = [tmp_path / f"{i}.sqlite" for i in range(3)]
     for i, path in enumerate(paths):
-        with Store(whole) as store, Store(path) as shard:
+        with Store(finished_store) as store, Store(path) as shard:
             shard.add_contents(store.all_contents())
             (record,) = store.runs()
             shard.begin_run(record)
             shard.add_timed(list(store.all_answers())[i::3])
     merged = merge(paths, tmp_path / "one.sqlite")
-    with Store(whole) as store, Store(tmp_path / "one.sqlite") as one:
-        assert len(list(one.all_answers())) == merged.answers
-        assert {(each.question, at) for each, at in store.all_answers()} == {
-            (each.question, at) for each, at in one.all_answers()
+    with Store(finished_store) as store, Store(tmp_path / "one.sqlite") as merged_store:
+        assert len(list(merged_store.all_answers())) == merged.answers
+        assert {
+            (answered_question.question, at)
+            for answered_question, at in store.all_answers()
+        } == {
+            (answered_question.question, at)
+            for answered_question, at in merged_store.all_answers()
         }
-        assert [each.finished for each in one.runs()] == [None]
+        assert [run_record.finished for run_record in merged_store.runs()] == [None]
 
     def never(*_: object, **__: object) -> None:
         raise AssertionError("asked again")
 
-    page = whole.parent / "small.toml"
-    expected = run(page, "pixels", store=whole)
+    page = finished_store.parent / "small.toml"
+    expected = run(page, "pixels", store=finished_store)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "add", never)
-        found = run(page, "pixels", store=tmp_path / "one.sqlite")
-    xarray.testing.assert_identical(found, expected)
+        result = run(page, "pixels", store=tmp_path / "one.sqlite")
+    xarray.testing.assert_identical(result, expected)
 
 
 def test_a_finished_run_finishes_that_of_another_store(
-    whole: Path, tmp_path: Path
+    finished_store: Path, tmp_path: Path
 ) -> None:
-    with Store(whole) as store, Store(tmp_path / "begun.sqlite") as begun:
+    with Store(finished_store) as store, Store(tmp_path / "begun.sqlite") as begun:
         (record,) = store.runs()
         begun.begin_run(record)
-    for stores in (("begun.sqlite", whole), (whole, "begun.sqlite")):
+    for stores in (("begun.sqlite", finished_store), (finished_store, "begun.sqlite")):
         out = tmp_path / f"out-{Path(stores[0]).stem}.sqlite"
-        merge([tmp_path / each for each in stores], out)
-        with Store(out) as one:
-            (found,) = one.runs()
-        assert (found.finished, found.outcome, found.origins) == (
+        merge([tmp_path / name for name in stores], out)
+        with Store(out) as merged_store:
+            (run_record,) = merged_store.runs()
+        assert (run_record.finished, run_record.outcome, run_record.origins) == (
             record.finished,
             record.outcome,
             record.origins,
@@ -209,8 +224,8 @@ def test_a_run_of_two_stores_with_other_answers_is_that_of_the_store_that_is_kep
     for keep, expected in zip(("first", "last"), results, strict=True):
         out = tmp_path / f"{keep}.sqlite"
         assert merge(stores, out, keep=keep).conflicts > 0  # type: ignore[arg-type]
-        (found,) = pp.load_results(out)
-        xarray.testing.assert_equal(found, expected)
+        (merged_result,) = pp.load_results(out)
+        xarray.testing.assert_equal(merged_result, expected)
 
 
 @pytest.mark.parametrize(("keep", "is_finished"), [("first", False), ("last", True)])
@@ -231,7 +246,7 @@ def test_a_run_ends_as_in_the_store_whose_answers_stay(
 
 
 def test_a_damaged_store_is_one_line_and_leaves_nothing(
-    whole: Path, tmp_path: Path, capsys: Output
+    finished_store: Path, tmp_path: Path, capsys: Output
 ) -> None:
     draw = random.Random(3)
     good, bad, out = (
@@ -250,7 +265,7 @@ def test_a_damaged_store_is_one_line_and_leaves_nothing(
         "UPDATE content SET value = ''",
         "PRAGMA user_version = 4",
     ]
-    whole_bytes = whole.read_bytes()
+    whole_bytes = finished_store.read_bytes()
     for edit in [
         *edits,
         b"",
@@ -260,11 +275,11 @@ def test_a_damaged_store_is_one_line_and_leaves_nothing(
         if isinstance(edit, bytes):
             bad.write_bytes(edit)
         else:
-            shutil.copy(whole, bad)
+            shutil.copy(finished_store, bad)
             with closing(sqlite3.connect(bad)) as connection:
                 connection.execute(edit)
                 connection.commit()
-        left = bad.read_bytes()
+        content_after = bad.read_bytes()
         for command in (
             ["merge", str(good), str(bad), "-o", str(out)],
             ["merge", str(bad), "-o", str(good)],
@@ -272,9 +287,11 @@ def test_a_damaged_store_is_one_line_and_leaves_nothing(
         ):
             capsys.readouterr()
             assert main(["store", *command]) == 2, (edit, command)
-            told = capsys.readouterr()
+            printed = capsys.readouterr()
             assert (
-                told.out == "" and told.err.count("\n") == 1 and len(told.err) < 400
+                printed.out == ""
+                and printed.err.count("\n") == 1
+                and len(printed.err) < 400
             ), (
                 edit,
                 command,
@@ -283,7 +300,7 @@ def test_a_damaged_store_is_one_line_and_leaves_nothing(
             "bad.sqlite",
             "good.sqlite",
         ]
-        assert (good.read_bytes(), bad.read_bytes()) == (before, left)
+        assert (good.read_bytes(), bad.read_bytes()) == (before, content_after)
     bad.write_bytes(b"no store" * 500)
     assert main(["store", "vacuum", str(bad)]) == 2
 
@@ -295,29 +312,32 @@ def test_vacuum_gives_back_what_is_empty_and_keeps_all_else(
     with Store(path) as store:
         store.delete_answers([question(i).key for i in range(800)])
         Lease(store.database).take(["work"])
-    kept, size = held(path), path.stat().st_size
+    values_before, size = stored_values(path), path.stat().st_size
     capsys.readouterr()
     assert main(["store", "vacuum", str(path)]) == 0
     assert "bytes before" in capsys.readouterr().out
-    assert held(path) == kept and path.stat().st_size < 0.7 * size
+    assert stored_values(path) == values_before and path.stat().st_size < 0.7 * size
     assert main(["store", "verify", str(path)]) == 0
 
 
 @pytest.mark.parametrize("ending", ["csv", "nc", "parquet"])
 def test_export_holds_every_answer_with_what_it_was_about(
-    whole: Path, tmp_path: Path, ending: str
+    finished_store: Path, tmp_path: Path, ending: str
 ) -> None:
     if ending == "parquet":
         pytest.importorskip("pyarrow", reason="the parquet extra is not installed")
     file = tmp_path / f"table.{ending}"
-    assert main(["store", "export", str(whole), "-o", str(file)]) == 0
+    assert main(["store", "export", str(finished_store), "-o", str(file)]) == 0
     if ending == "nc":
-        with xarray.open_dataset(file, engine="scipy") as found:
-            table = found.load().to_dataframe()
+        with xarray.open_dataset(file, engine="scipy") as exported:
+            table = exported.load().to_dataframe()
     else:
         table = pd.read_csv(file) if ending == "csv" else pd.read_parquet(file)
-    with Store(whole) as store:
-        answers = {each.question.key: each.answer for each, _ in store.all_answers()}
+    with Store(finished_store) as store:
+        answers = {
+            answered_question.question.key: answered_question.answer
+            for answered_question, _ in store.all_answers()
+        }
     assert set(table["question"]) == set(answers)
     for _, row in table.iterrows():
         assert json.loads(row["answer.values"]) == answers[row["question"]]["values"]
@@ -339,7 +359,7 @@ def test_export_holds_every_answer_with_what_it_was_about(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["merge", "a"], "needs -o FILE"),
         (["info", "a", "-o", "b"], "takes no -o FILE"),
@@ -350,19 +370,22 @@ def test_export_holds_every_answer_with_what_it_was_about(
 )
 def test_what_a_command_does_not_take_is_one_line(
     arguments: list[str],
-    told: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Output,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["store", *arguments]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_table_of_another_kind_is_refused(
-    whole: Path, tmp_path: Path, capsys: Output
+    finished_store: Path, tmp_path: Path, capsys: Output
 ) -> None:
-    assert main(["store", "export", str(whole), "-o", str(tmp_path / "a.xlsx")]) == 2
+    assert (
+        main(["store", "export", str(finished_store), "-o", str(tmp_path / "a.xlsx")])
+        == 2
+    )
     assert ".parquet, .csv, .nc" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What a user finds at the top level by pressing Tab, and files of one's own by FILE.py:NAME."""
+"""A user finds public names at the top level by pressing Tab, and own files by FILE.py:NAME."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def test_a_probe_of_a_file_runs(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PROBE, encoding="utf-8")
     page = write_experiment(tmp_path)
     text = page.read_text(encoding="utf-8")
-    own = tmp_path / "own.toml"
+    page_of_file = tmp_path / "own.toml"
     assert 'probe = "detection"' in text
-    own.write_text(
+    page_of_file.write_text(
         text.replace('probe = "detection"', 'probe = "mine.py:mine"'), encoding="utf-8"
     )
-    result = pp.run(own, "pixels", progress=False)
+    result = pp.run(page_of_file, "pixels", progress=False)
     np.testing.assert_array_equal(
         result["response_angular"],
         pp.run(page, "pixels", progress=False)["response_angular"],

@@ -51,7 +51,7 @@ def _write_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "_INTERVAL", math.inf)
 
 
-def told(heading: str) -> list[str]:
+def files_of_page(heading: str) -> list[str]:
     """The files that the page lists under a heading, in order."""
     page = (ROOT.parent / "docs" / "design.md").read_text(encoding="utf-8")
     section = page.split(f"### {heading}\n")[1].split("\n#")[0]
@@ -60,7 +60,7 @@ def told(heading: str) -> list[str]:
 
 def passed(page: Path, observer: Any) -> list[str]:
     """The files with a function that is given, or gives, what the observer answered, in order."""
-    seen: dict[str, None] = {}
+    files: dict[str, None] = {}
 
     def look(frame: FrameType, event: str, result: Any) -> None:
         name = frame.f_code.co_filename
@@ -68,7 +68,7 @@ def passed(page: Path, observer: Any) -> list[str]:
             return
         values = [result] if event == "return" else list(frame.f_locals.values())
         if any(map(holds, values)):
-            seen.setdefault(str(Path(name).relative_to(ROOT)))
+            files.setdefault(str(Path(name).relative_to(ROOT)))
 
     pp.run(page, observer, progress=False)
     threading.setprofile(look)
@@ -78,11 +78,11 @@ def passed(page: Path, observer: Any) -> list[str]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
-    return list(seen)
+    return list(files)
 
 
 def holds(value: Any, deep: int = 0) -> bool:
-    """Whether the answer is in a value: as text, or as a number."""
+    """Say whether the answer is in a value: as text, or as a number."""
     if isinstance(value, str):
         return SAID in value or repr(MEASURED) in value
     if isinstance(value, float | np.ndarray):
@@ -90,9 +90,9 @@ def holds(value: Any, deep: int = 0) -> bool:
     if deep == 5:
         return False
     if isinstance(value, dict):
-        return any(holds(each, deep + 1) for each in value.values())
+        return any(holds(item, deep + 1) for item in value.values())
     if isinstance(value, list | tuple):
-        return any(holds(each, deep + 1) for each in value)
+        return any(holds(item, deep + 1) for item in value)
     return any(
         holds(getattr(value, name, None), deep + 1)
         for name in getattr(value, "__dataclass_fields__", ())
@@ -101,11 +101,11 @@ def holds(value: Any, deep: int = 0) -> bool:
 
 def test_one_chat_answer(tmp_path: Path) -> None:
     (tmp_path / "chat.toml").write_text(CHAT, encoding="utf-8")
-    found = passed(
+    files = passed(
         tmp_path / "chat.toml", pp.observer(lambda images, prompt: SAID, name="one")
     )
-    assert found == told("One chat answer")
-    assert len(found) <= 12
+    assert files == files_of_page("One chat answer")
+    assert len(files) <= 12
 
 
 def test_one_response(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_one_response(tmp_path: Path) -> None:
         name="one",
         ability="difference",
     )
-    assert passed(tmp_path / "encoder.toml", metric) == told(
+    assert passed(tmp_path / "encoder.toml", metric) == files_of_page(
         "One response of an encoder or a metric"
     )
 
@@ -134,7 +134,7 @@ def test_one_item(tmp_path: Path) -> None:
     )
     (tmp_path / "set" / "items.csv").write_text(table, encoding="utf-8")
     (tmp_path / "item.toml").write_text(ITEM, encoding="utf-8")
-    found = passed(
+    files = passed(
         tmp_path / "item.toml", pp.observer(lambda images, prompt: SAID, name="one")
     )
-    assert found == told("One benchmark item")
+    assert files == files_of_page("One benchmark item")

@@ -60,8 +60,8 @@ def _energy(images: FloatArray) -> FloatArray:
 
 def _exact(images: FloatArray) -> FloatArray:
     """Exact zeros on a uniform field."""
-    found = _differences(images)
-    return np.where(np.abs(found) < 1e-12, 0.0, found)
+    differences = _differences(images)
+    return np.where(np.abs(differences) < 1e-12, 0.0, differences)
 
 
 @pytest.mark.parametrize("bank", [_differences, _energy, _exact])
@@ -81,8 +81,10 @@ def test_a_filter_bank_is_undefined_by_angle_and_scored_by_l2(
     ) and "measure='l2'" in str(by_angle)
     assert by_length.undefined == 0 and "undefined" not in str(by_length)
     assert by_length.score.slices.monotonicity == 1
-    told = json.loads(score_table([by_angle], "json"))[0]
-    assert told["undefined"] == 1 and told["score"]["alignment"]["value"] is None
+    table_row = json.loads(score_table([by_angle], "json"))[0]
+    assert (
+        table_row["undefined"] == 1 and table_row["score"]["alignment"]["value"] is None
+    )
     board = scoreboard([by_angle])
     assert " eu" in str(board) and "score measure='l2'" in str(board)
     labels = [text.get_text() for text in pp.plot(result).figure.legends[0].get_texts()]
@@ -127,12 +129,17 @@ def test_a_short_feature_of_the_reference_is_told(tmp_path: Path) -> None:
     result = pp.run(
         write_experiment(tmp_path), pp.observer(nearly, name="nearly"), progress=False
     )
-    found = pp.score(result)
-    assert found.turned == (result["scored_response_status"] == TURNED).mean() > 0.1
-    assert found.score.alignment.value is not None and "compare measure='l2'" in str(
-        found
+    detection_score = pp.score(result)
+    assert (
+        detection_score.turned
+        == (result["scored_response_status"] == TURNED).mean()
+        > 0.1
     )
-    assert "t" in str(scoreboard([found])).split("nearly")[1].split("\n")[0]
+    assert (
+        detection_score.score.alignment.value is not None
+        and "compare measure='l2'" in str(detection_score)
+    )
+    assert "t" in str(scoreboard([detection_score])).split("nearly")[1].split("\n")[0]
 
 
 def test_status_follows_from_the_lengths() -> None:
@@ -158,9 +165,9 @@ def test_status_follows_from_the_lengths() -> None:
 
 
 def test_zero_features_have_lengths_and_no_angle() -> None:
-    found = distances([[0.0, 0.0], [3.0, 4.0]], [0.0, 0.0])
-    assert found["l1"].tolist() == [0, 7] and found["l2"].tolist() == [0, 5]
-    assert np.isnan(found["angular"]).all() and np.isnan(found["cosine"]).all()
+    measures = distances([[0.0, 0.0], [3.0, 4.0]], [0.0, 0.0])
+    assert measures["l1"].tolist() == [0, 7] and measures["l2"].tolist() == [0, 5]
+    assert np.isnan(measures["angular"]).all() and np.isnan(measures["cosine"]).all()
 
 
 @pytest.mark.parametrize(
@@ -183,6 +190,6 @@ def test_the_step_is_one_of_rounding_and_stays_in_range(
     moved = one_step_away(grey, card).planes
     assert moved.shape == (2, 8, 8, 1) and moved.min() >= 0 and moved.max() <= 1
     by = np.abs(moved - drive)
-    whole = max(step * abs(drive - 0.5), float(np.spacing(np.float32(drive))))
-    assert by.min() == 0 and by.max() == pytest.approx(whole, rel=0.01)
+    full_step = max(step * abs(drive - 0.5), float(np.spacing(np.float32(drive))))
+    assert by.min() == 0 and by.max() == pytest.approx(full_step, rel=0.01)
     assert (by > 0).mean() == pytest.approx(0.5, abs=0.2)

@@ -21,40 +21,40 @@ from psyprobe.probes.experiments import load_results, plan, run
 
 def test_the_mean_is_that_of_the_variants_run_one_by_one(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
-    together = run(
+    joint_result = run(
         path,
         "pixels",
         variants={"phase": [0, 90], "orientation": [0, 45]},
         progress=False,
     )
     alone = [
-        run(one, "pixels", progress=False)
-        for one in load_experiment(path)
+        run(single, "pixels", progress=False)
+        for single in load_experiment(path)
         .with_variants({"phase": [0, 90], "orientation": [0, 45]})
         .expanded()
     ]
     np.testing.assert_array_equal(
-        together["scored_response_by_variant_angular"],
-        np.stack([one["scored_response_angular"] for one in alone]),
+        joint_result["scored_response_by_variant_angular"],
+        np.stack([single_result["scored_response_angular"] for single_result in alone]),
     )
     np.testing.assert_allclose(
-        together["response_angular"],
-        np.mean([one["response_angular"] for one in alone], axis=0),
+        joint_result["response_angular"],
+        np.mean([single_result["response_angular"] for single_result in alone], axis=0),
         rtol=1e-12,
     )
-    assert together["variant"].values.tolist()[1] == "phase 0, orientation 45"
+    assert joint_result["variant"].values.tolist()[1] == "phase 0, orientation 45"
 
 
 def test_a_store_gives_back_one_result_for_all_variants(tmp_path: Path) -> None:
     path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
-    asked = run(
+    result = run(
         path, "pixels", variants={"phase": [0, 90]}, store=store, progress=False
     )
     plain = run(path, "pixels", store=store, progress=False)
-    found = load_results(store)
-    assert len(found) == 2
-    assert found[0].identical(asked)
-    assert found[1].identical(plain)
+    loaded = load_results(store)
+    assert len(loaded) == 2
+    assert loaded[0].identical(result)
+    assert loaded[1].identical(plain)
 
 
 def test_a_store_keeps_back_variants_of_which_one_is_unfinished(tmp_path: Path) -> None:
@@ -69,8 +69,12 @@ def test_nothing_is_asked_twice_when_variants_grow(tmp_path: Path) -> None:
     path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
     run(path, "pixels", variants={"phase": [0, 90]}, store=store, progress=False)
     grown = plan(path, "pixels", variants={"phase": [0, 90, 180]}, store=store)
-    one = plan(path, "pixels", variants={"phase": [180]}, store=store)
-    assert grown.questions - grown.answered == one.questions - one.answered > 0
+    single_plan = plan(path, "pixels", variants={"phase": [180]}, store=store)
+    assert (
+        grown.questions - grown.answered
+        == single_plan.questions - single_plan.answered
+        > 0
+    )
 
 
 def test_a_page_may_name_its_variants(tmp_path: Path) -> None:
@@ -107,7 +111,7 @@ def test_a_bad_variant_is_one_sentence(tmp_path: Path, page: str, message: str) 
 def test_the_score_is_the_mean_of_the_variants_and_not_that_of_the_mean(
     tmp_path: Path,
 ) -> None:
-    # Of variants that are uneven in opposite ways the mean response is even, and each is not.
+    # Two variants are uneven in opposite ways, and their mean response is even.
     result = run(
         write_experiment(tmp_path),
         "pixels",
@@ -145,7 +149,9 @@ def test_combinations_are_no_draws(tmp_path: Path) -> None:
         progress=False,
     )
     sample = variant_sample(
-        result, lambda one: float(one["scored_response"].mean()), "linear"
+        result,
+        lambda variant_result: float(variant_result["scored_response"].mean()),
+        "linear",
     )
     assert sample is not None and sample.keys == ("phase 0", "phase 90")
     by_variant = join_measures(result)["scored_response_by_variant"].values
@@ -166,10 +172,12 @@ def test_a_score_says_how_far_it_hangs_on_the_variants(tmp_path: Path) -> None:
 
 
 def test_variants_of_different_observers_are_not_averaged(tmp_path: Path) -> None:
-    one = run(write_experiment(tmp_path), "pixels", progress=False)
+    result = run(write_experiment(tmp_path), "pixels", progress=False)
     with pytest.raises(InputError, match="share their observer"):
         average_variants(
-            [one, one.assign_attrs(observer="other")], {"phase": [0, 90]}, ["a", "b"]
+            [result, result.assign_attrs(observer="other")],
+            {"phase": [0, 90]},
+            ["a", "b"],
         )
 
 
@@ -199,7 +207,7 @@ def test_a_suite_varies_in_each_experiment_what_its_stimulus_has(
         == 0
     )
     plans = json.loads(capsys.readouterr().out)
-    assert [one["experiment"] for one in plans] == [
+    assert [suite_plan["experiment"] for suite_plan in plans] == [
         "gabor_achromatic in 2 variants",
         "noise_achromatic in 3 variants",
     ]

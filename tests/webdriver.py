@@ -26,7 +26,7 @@ _PATIENCE = 240
 
 
 def missing() -> str:
-    """What is not on this machine; empty where a browser can be driven."""
+    """Name what this machine lacks; empty if a browser can be driven."""
     absent = [
         name for name in ("chromedriver", "chromium") if shutil.which(name) is None
     ]
@@ -51,7 +51,7 @@ class Browser:
             *drawing,
         ]
         options = {"binary": shutil.which("chromium"), "args": flags}
-        asked = {
+        request = {
             "capabilities": {
                 "alwaysMatch": {
                     "goog:chromeOptions": options,
@@ -59,10 +59,10 @@ class Browser:
                 }
             }
         }
-        told = self._call("/session", asked)
+        reply = self._call("/session", request)
         self._session, self._process = (
-            f"/session/{told['sessionId']}",
-            told["capabilities"].get("goog:processID"),
+            f"/session/{reply['sessionId']}",
+            reply["capabilities"].get("goog:processID"),
         )
 
     def _call(self, path: str, values: Any = None, method: str = "POST") -> Any:
@@ -79,9 +79,11 @@ class Browser:
     def press(self, *keys: str) -> None:
         """Keys one after the other; those in one string are held together."""
         actions: list[dict[str, str]] = []
-        for held in keys:
-            actions += [{"type": "keyDown", "value": key} for key in held]
-            actions += [{"type": "keyUp", "value": key} for key in reversed(held)]
+        for keys_together in keys:
+            actions += [{"type": "keyDown", "value": key} for key in keys_together]
+            actions += [
+                {"type": "keyUp", "value": key} for key in reversed(keys_together)
+            ]
         self._call(
             f"{self._session}/actions",
             {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]},
@@ -92,11 +94,11 @@ class Browser:
             f"{self._session}/execute/sync", {"script": f"return {script}", "args": []}
         )
 
-    def wait(self, script: str, wanted: Any) -> None:
+    def wait(self, script: str, value: Any) -> None:
         end = time.monotonic() + 20
-        while (found := self.run(script)) != wanted:
+        while (current := self.run(script)) != value:
             if time.monotonic() > end:
-                raise AssertionError(f"{script} is {found!r} and not {wanted!r}")
+                raise AssertionError(f"{script} is {current!r} and not {value!r}")
             time.sleep(0.05)
 
     def text(self, name: str) -> str:
@@ -107,13 +109,13 @@ class Browser:
 
         Not what its graphics driver says about its own speed, which depends on the machine.
         """
-        told = [
+        complaints = [
             row["message"]
             for row in self._call(f"{self._session}/se/log", {"type": "browser"})
         ]
         return [
             line
-            for line in told
+            for line in complaints
             if "GL Driver Message (OpenGL, Performance" not in line
         ]
 

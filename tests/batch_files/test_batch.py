@@ -45,7 +45,7 @@ KEY = "sk-batch-secret-0123456789"
 
 
 def post(server: OddServer, body: Any) -> tuple[int, Any]:
-    """What the server answers to the body of a request."""
+    """Return the server's response to the body of a request."""
     request = urllib.request.Request(
         f"{server.base_url}/chat/completions", json.dumps(body).encode(), method="POST"
     )
@@ -61,17 +61,17 @@ def answered(server: OddServer, requests: bytes, number: str) -> list[dict[str, 
     """A line of a result for each line of requests, as OpenAI has it."""
     lines = []
     for i, line in enumerate(requests.splitlines()):
-        asked = json.loads(line)
-        assert asked["method"] == "POST" and asked["url"] == "/v1/chat/completions"
-        status, body = post(server, asked["body"])
+        request = json.loads(line)
+        assert request["method"] == "POST" and request["url"] == "/v1/chat/completions"
+        status, body = post(server, request["body"])
         response = {"status_code": status, "request_id": f"r{i}", "body": body}
-        told = {
+        response_line = {
             "id": f"batch_req_{number}_{i}",
-            "custom_id": asked["custom_id"],
+            "custom_id": request["custom_id"],
             "response": response,
             "error": None,
         }
-        lines.append(told)
+        lines.append(response_line)
     return lines
 
 
@@ -120,11 +120,11 @@ def directly(server: OddServer, path: Path) -> xr.Dataset:
         return pp.run(path, observer, progress=False)
 
 
-def same(first: xr.Dataset, second: xr.Dataset) -> None:
+def assert_same(first: xr.Dataset, second: xr.Dataset) -> None:
     """Alike but for what the server lists, which nobody asks where questions go by file."""
     attributes = [
-        {name: value for name, value in each.attrs.items() if name != "served"}
-        for each in (first, second)
+        {name: value for name, value in result.attrs.items() if name != "served"}
+        for result in (first, second)
     ]
     assert attributes[0] == attributes[1]
     xr.testing.assert_identical(first.drop_attrs(), second.drop_attrs())
@@ -153,8 +153,8 @@ def test_days_of_a_batch(tmp_path: Path, served: OddServer) -> None:
     ):
         go_on()
     (pilot,) = requests_in(folder)
-    kept = pilot.read_bytes()
-    keys = [json.loads(line)["custom_id"] for line in kept.splitlines()]
+    content = pilot.read_bytes()
+    keys = [json.loads(line)["custom_id"] for line in content.splitlines()]
     assert len(set(keys)) == len(keys) and all(len(key) <= 64 for key in keys)
     # Nothing came back: nothing is asked a second time.
     with pytest.raises(
@@ -162,9 +162,9 @@ def test_days_of_a_batch(tmp_path: Path, served: OddServer) -> None:
         match=f"{len(keys)} questions wait for an answer; put the results into",
     ):
         go_on()
-    assert requests_in(folder) == [pilot] and pilot.read_bytes() == kept
+    assert requests_in(folder) == [pilot] and pilot.read_bytes() == content
     # Tuesday: all but two, one of which expired and one of which is not there.
-    lines = answered(served, kept, "1")
+    lines = answered(served, content, "1")
     write(folder / "batch_1_output.jsonl", lines[2:])
     write(folder / "batch_1_error.jsonl", [failed(lines[0])])
     with pytest.raises(
@@ -172,41 +172,45 @@ def test_days_of_a_batch(tmp_path: Path, served: OddServer) -> None:
         match=r"2 questions wait .*; 1 came back without one \(This request could not",
     ):
         go_on()
-    again = requests_in(folder)[1]
+    second_file = requests_in(folder)[1]
     assert [
-        json.loads(line)["custom_id"] for line in again.read_bytes().splitlines()
+        json.loads(line)["custom_id"] for line in second_file.read_bytes().splitlines()
     ] == [lines[0]["custom_id"]]
     with Store(store) as opened:
         assert sum(1 for _ in opened.all_answers()) == len(keys) - 2
     # Wednesday: the rest of the round; the next one is written. The same error line twice is one.
     write(folder / "batch_1_error_downloaded_twice.jsonl", [failed(lines[0])])
     write(folder / "batch_1_late.jsonl", [lines[1]])
-    write(folder / "batch_2_output.jsonl", answered(served, again.read_bytes(), "2"))
+    write(
+        folder / "batch_2_output.jsonl", answered(served, second_file.read_bytes(), "2")
+    )
     with pytest.raises(UnfinishedError):
         go_on()
     rest = requests_in(folder)[2]
-    asked = Counter(
+    request_counts = Counter(
         json.loads(line)["custom_id"]
-        for each in requests_in(folder)
-        for line in lines_of(each)
+        for path in requests_in(folder)
+        for line in lines_of(path)
     )
-    assert {key for key, count in asked.items() if count > 1} == {lines[0]["custom_id"]}
+    assert {key for key, count in request_counts.items() if count > 1} == {
+        lines[0]["custom_id"]
+    }
     # Thursday: all of it, some lines twice.
     last = answered(served, rest.read_bytes(), "3")
     write(folder / "batch_3_output.jsonl", last)
     write(folder / "batch_3_output (1).jsonl", last[:5])
     result = go_on()
     assert len(requests_in(folder)) == 3
-    same(result, directly(served, path))
+    assert_same(result, directly(served, path))
     with Store(store) as opened:
-        stored = [each for each, _ in opened.all_answers()]
+        stored = [answered_question for answered_question, _ in opened.all_answers()]
     assert (
         len(stored)
-        == len({each.question.key for each in stored})
+        == len({answered_question.question.key for answered_question in stored})
         == int(trials(result)["was_shown"].sum())
     )
     # Friday: all of it is in the store, and the folder is not needed.
-    same(
+    assert_same(
         pp.run(
             path,
             BatchObserver(pp.load_observer(f"openai:{MODEL}"), tmp_path / "none"),
@@ -243,7 +247,7 @@ def test_an_adaptive_design_is_one_batch_a_round(
                 answered(served, new.read_bytes(), str(rounds)),
             )
     assert result is not None and rounds == len(requests_in(folder)) > 1
-    same(result, directly(served, path))
+    assert_same(result, directly(served, path))
 
 
 @pytest.mark.usefixtures("unreachable")
@@ -253,18 +257,19 @@ def test_files_are_no_larger_than_they_may_be(
     path = write_questions(tmp_path, ("seed = 3", 'seed = 3\nreadout = "text"'))
 
     def sizes(folder: str) -> list[tuple[int, int]]:
-        with pytest.raises(UnfinishedError) as told:
+        with pytest.raises(UnfinishedError) as raised:
             pp.run(
                 path,
                 BatchObserver(pp.load_observer(f"openai:{MODEL}"), tmp_path / folder),
                 progress=False,
             )
-        assert len(str(told.value)) <= 360
+        assert len(str(raised.value)) <= 360
         files = requests_in(tmp_path / folder)
         assert (
-            f"{files[0].name} to {files[-1].name}" in str(told.value) or len(files) == 1
+            f"{files[0].name} to {files[-1].name}" in str(raised.value)
+            or len(files) == 1
         )
-        return [(each.read_bytes().count(b"\n"), each.stat().st_size) for each in files]
+        return [(file.read_bytes().count(b"\n"), file.stat().st_size) for file in files]
 
     assert (batch_folder.MAX_REQUESTS, batch_folder.MAX_BYTES) == (
         50_000,
@@ -272,16 +277,16 @@ def test_files_are_no_larger_than_they_may_be(
     )
     ((count, size),) = sizes("one")
     monkeypatch.setattr(batch_folder, "MAX_REQUESTS", 10)
-    found = sizes("ten")
-    assert [lines for lines, _ in found] == [10] * (count // 10) + [count % 10] * (
+    file_sizes = sizes("ten")
+    assert [lines for lines, _ in file_sizes] == [10] * (count // 10) + [count % 10] * (
         count % 10 > 0
     )
     monkeypatch.setattr(batch_folder, "MAX_REQUESTS", 50_000)
     monkeypatch.setattr(batch_folder, "MAX_BYTES", size // 3)
-    found = sizes("bytes")
+    file_sizes = sizes("bytes")
     assert (
-        max(each for _, each in found) <= size // 3
-        and sum(lines for lines, _ in found) == count
+        max(size_in_bytes for _, size_in_bytes in file_sizes) <= size // 3
+        and sum(lines for lines, _ in file_sizes) == count
     )
     monkeypatch.setattr(batch_folder, "MAX_BYTES", 100)
     with pytest.raises(InputError, match="show a smaller image"):
@@ -339,7 +344,7 @@ def test_lines_that_nobody_meant(tmp_path: Path, served: OddServer) -> None:
         one_round(path, folder)
     lines = answered(served, requests_in(folder)[0].read_bytes(), "1")
     good = [json.dumps(line).encode() for line in lines]
-    # As vLLM's earlier run-batch has it: the completion in place of the response.
+    # vLLM's earlier run-batch has the completion in place of the response.
     good[0] = json.dumps(
         {**lines[0], "response": lines[0]["response"]["body"]}
     ).encode()
@@ -369,7 +374,7 @@ def test_lines_that_nobody_meant(tmp_path: Path, served: OddServer) -> None:
         one_round(path, folder)
     assert len(requests_in(folder)) == 2
     (folder / "b.jsonl").write_bytes(b"\n".join([*good[1:4], *good[1:4]]))
-    same(one_round(path, folder), directly(served, path))
+    assert_same(one_round(path, folder), directly(served, path))
 
 
 @pytest.mark.usefixtures("unreachable")
@@ -391,11 +396,13 @@ def test_what_a_server_refuses_is_left_out_of_the_next_file(tmp_path: Path) -> N
             )
         result = one_round(path, folder)
         expected = directly(server, path)
-    assert {each["name"] for each in json.loads(result.attrs["replaced_settings"])} >= {
+    assert {
+        setting["name"] for setting in json.loads(result.attrs["replaced_settings"])
+    } >= {
         "temperature",
         "logprobs",
     }
-    same(result, expected)
+    assert_same(result, expected)
 
 
 def test_one_question_put_directly_saves_those_rounds(tmp_path: Path) -> None:
@@ -435,7 +442,7 @@ def test_one_question_put_directly_saves_those_rounds(tmp_path: Path) -> None:
                 store=tmp_path / "s.sqlite",
                 progress=False,
             )
-        same(result, directly(server, path))
+        assert_same(result, directly(server, path))
 
 
 @pytest.mark.usefixtures("unreachable")
@@ -452,7 +459,7 @@ def test_a_model_that_thinks_is_given_room_in_the_next_file(tmp_path: Path) -> N
                 folder / f"out-{number}.jsonl",
                 answered(server, new.read_bytes(), str(number)),
             )
-        same(one_round(path, folder), directly(server, path))
+        assert_same(one_round(path, folder), directly(server, path))
 
 
 @pytest.mark.usefixtures("unreachable")
@@ -460,15 +467,15 @@ def test_what_is_half_written_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, folder = write_questions(tmp_path, TEXT), tmp_path / "batch"
-    asked = 0
+    call_count = 0
     real = batch_observer.request_body
 
-    def breaking(*given: Any) -> bytes:
-        nonlocal asked
-        asked += 1
-        if asked == 5:
+    def breaking(*arguments: Any) -> bytes:
+        nonlocal call_count
+        call_count += 1
+        if call_count == 5:
             raise KeyboardInterrupt
-        return real(*given)
+        return real(*arguments)
 
     monkeypatch.setattr(batch_observer, "request_body", breaking)
     with pytest.raises(KeyboardInterrupt):
@@ -569,7 +576,7 @@ class BatchServer(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
-    def made(self, kind: str, content: bytes) -> str:
+    def make_file(self, kind: str, content: bytes) -> str:
         name = f"file-{kind}-{len(self.files)}"
         self.files[name] = content
         return name
@@ -596,14 +603,14 @@ class BatchServer(ThreadingHTTPServer):
             }
             return batch
         lines = answered(self.behind, self.files[batch["input_file_id"]], name)
-        left = 2 if fate == "expired" else 0
+        failed_count = 2 if fate == "expired" else 0
         parts = {
-            "output": lines[left:],
-            "error": [failed(line) for line in lines[:left]],
+            "output": lines[failed_count:],
+            "error": [failed(line) for line in lines[:failed_count]],
         }
         for kind, part in parts.items():
             content = b"".join(json.dumps(line).encode() + b"\n" for line in part)
-            batch[f"{kind}_file_id"] = self.made(kind, content) if part else None
+            batch[f"{kind}_file_id"] = self.make_file(kind, content) if part else None
         return batch
 
 
@@ -618,14 +625,14 @@ class BatchHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_POST(self) -> None:
-        sent = self._whole()
+        body = self._body()
         if self.headers["Authorization"] != f"Bearer {KEY}":
             return self._send(
                 401, {"error": {"message": f"Incorrect API key provided: {KEY}"}}
             )
         if self.path == "/v1/files":
             boundary = self.headers["Content-Type"].partition("boundary=")[2].encode()
-            fields = sent.split(b"--" + boundary)[1:-1]
+            fields = body.split(b"--" + boundary)[1:-1]
             parts = {
                 part.partition(b'name="')[2].partition(b'"')[0]: part for part in fields
             }
@@ -636,19 +643,19 @@ class BatchHandler(BaseHTTPRequestHandler):
             self.server.uploads += 1
             content = parts[b"file"].partition(b"\r\n\r\n")[2].removesuffix(b"\r\n")
             return self._send(
-                200, {"id": self.server.made("in", content), "object": "file"}
+                200, {"id": self.server.make_file("in", content), "object": "file"}
             )
-        asked = json.loads(sent)
+        request = json.loads(body)
         assert (
-            asked["endpoint"] == "/v1/chat/completions"
-            and asked["completion_window"] == "24h"
+            request["endpoint"] == "/v1/chat/completions"
+            and request["completion_window"] == "24h"
         )
         name = f"batch_{len(self.server.batches)}"
         self.server.batches[name] = {
             "id": name,
             "status": "in_progress",
-            "input_file_id": asked["input_file_id"],
-            "metadata": asked["metadata"],
+            "input_file_id": request["input_file_id"],
+            "metadata": request["metadata"],
         }
         if self.server.lost:
             self.server.lost -= 1
@@ -665,15 +672,15 @@ class BatchHandler(BaseHTTPRequestHandler):
             return self._send(200, self.server.look(part[3]))
         return self._send(200, self.server.files[part[3]])
 
-    def _whole(self) -> bytes:
+    def _body(self) -> bytes:
         if (length := self.headers.get("Content-Length")) is not None:
             return self.rfile.read(int(length))
-        whole = b""
+        body = b""
         while size := int(self.rfile.readline(), 16):
-            whole += self.rfile.read(size)
+            body += self.rfile.read(size)
             self.rfile.readline()
         self.rfile.readline()
-        return whole
+        return body
 
     def log_message(self, *_: object) -> None:
         """Nothing."""
@@ -741,13 +748,17 @@ def test_submitted_fetched_and_asked_again(
     # The file as a whole, again after it was refused, and then the two questions that expired.
     assert server.uploads == 3 and len(requests_in(folder)) == 2
     assert requests_in(folder)[1].read_bytes().count(b"\n") == 2
-    same(result, directly(served, path))
-    assert not any(KEY in each.read_text(errors="replace") for each in folder.iterdir())
+    assert_same(result, directly(served, path))
+    assert not any(KEY in file.read_text(errors="replace") for file in folder.iterdir())
     with pytest.raises(PsyprobeError, match="the server's batches cannot be reached"):
-        gone: Any = pp.load_observer(
+        unreachable: Any = pp.load_observer(
             f"openai:{MODEL}", base_url="http://127.0.0.1:9/v1"
         )
-        pp.run(path, BatchObserver(gone, tmp_path / "new", submit=True), progress=False)
+        pp.run(
+            path,
+            BatchObserver(unreachable, tmp_path / "new", submit=True),
+            progress=False,
+        )
 
 
 def test_a_file_whose_submission_lost_its_reply_is_not_paid_for_twice(

@@ -48,8 +48,8 @@ def photographs() -> list[Any]:
         for name in ("astronaut", "coffee", "chelsea")
     ]
     return [
-        np.asarray(each.resize((512, 384), image.Resampling.BICUBIC))
-        for each in pictures
+        np.asarray(picture.resize((512, 384), image.Resampling.BICUBIC))
+        for picture in pictures
     ]
 
 
@@ -140,8 +140,8 @@ def test_a_disk_is_area_exact() -> None:
     # The pixels of a disk of radius 8, each of them drawn with 64 x 64 points.
     points = (np.arange(17 * 64) + 0.5) / 64 - 8.5
     inside = np.hypot(points[:, None], points[None]) <= 8
-    drawn = inside.reshape(17, 64, 17, 64).mean(axis=(1, 3))
-    np.testing.assert_allclose(disk_kernel(8), drawn / drawn.sum(), atol=2e-5)
+    coverage = inside.reshape(17, 64, 17, 64).mean(axis=(1, 3))
+    np.testing.assert_allclose(disk_kernel(8), coverage / coverage.sum(), atol=2e-5)
 
 
 def test_noise_has_the_variance_that_was_asked_for() -> None:
@@ -277,20 +277,20 @@ def test_size_beside_an_independent_implementation(
             ]
             for k in range(draws)
         ]
-        found = np.mean(sizes, axis=1)
+        widths = np.mean(sizes, axis=1)
         tolerance = 0.3
         if dimension.stochastic:
             # The reference drew once: where few places are drawn, that draw is off by its own
             # chance.
-            tolerance = max(1.0, 2.5 * found.std(ddof=1))
+            tolerance = max(1.0, 2.5 * widths.std(ddof=1))
         if dimension.captured:
             tolerance = 3.5  # simulated: shapes, paths and places are each implementation's own choice
         if name in ("jpeg2000", "webp"):
             tolerance = 0.5
-        assert found.mean() == pytest.approx(
+        assert widths.mean() == pytest.approx(
             float(row["mean_psnr_db"]), abs=tolerance
         ), row["strength"]
-        means.append(found.mean())
+        means.append(widths.mean())
     if name != "block_lost":
         assert means[0] > means[1] > means[2]
 
@@ -408,8 +408,8 @@ def test_the_palette_is_that_of_pillow(photographs: list[Any], colours: int) -> 
     noise = np.random.default_rng(3).integers(
         0, 256, (300, 300, 3), dtype=np.uint8
     )  # more than 65,536 colours
-    few = noise[:40, :40] & 192
-    for codes in (*photographs, noise, few):
+    coarse = noise[:40, :40] & 192
+    for codes in (*photographs, noise, coarse):
         picture = image.fromarray(codes)
         theirs = picture.quantize(
             colours, method=image.Quantize.MEDIANCUT
@@ -470,17 +470,17 @@ def test_a_line_is_convolved_exactly(
     codes = photographs[0][100:311, 200:340][
         : shape[0], : shape[1], 1 if len(shape) == 2 else slice(None)
     ].copy()
-    kept = codes.copy()
-    found = corrupt(codes, "motion_blur", length, seed=3, image_id="a")
-    np.testing.assert_array_equal(codes, kept)
+    original = codes.copy()
+    corrupted = corrupt(codes, "motion_blur", length, seed=3, image_id="a")
+    np.testing.assert_array_equal(codes, original)
     # Chance comes from the SHA-256 of what it depends on, as one number.
-    told = hashlib.sha256(f"3\nmotion_blur\n{length}\na".encode()).digest()
-    angle = np.random.default_rng(int.from_bytes(told, "little")).uniform(0, 180)
+    seed_digest = hashlib.sha256(f"3\nmotion_blur\n{length}\na".encode()).digest()
+    angle = np.random.default_rng(int.from_bytes(seed_digest, "little")).uniform(0, 180)
     kernel = motion_kernel(length, angle)[..., None]
     expected = ndimage.convolve(
         codes.reshape(*shape[:2], -1).astype(float), kernel, mode="nearest"
     ).reshape(shape)
-    assert np.abs(found - expected).max() < 0.501
+    assert np.abs(corrupted - expected).max() < 0.501
 
 
 @pytest.mark.parametrize(
@@ -517,7 +517,9 @@ def test_green_is_shifted_where_there_are_edges(
         if kind == "uint8"
         else values.astype(kind)
     )
-    found = corrupt(image, "color_shift", 6.0, seed=2) / (255 if kind == "uint8" else 1)
+    corrupted = corrupt(image, "color_shift", 6.0, seed=2) / (
+        255 if kind == "uint8" else 1
+    )
     steep = np.hypot(*np.gradient(values @ [0.299, 0.587, 0.114]))
     mask = ndimage.gaussian_filter(steep, 4.0, truncate=4.0, mode="nearest")
     mask = np.clip((mask - mask.min()) / np.ptp(mask), 0.1, 1)
@@ -533,12 +535,12 @@ def test_green_is_shifted_where_there_are_edges(
         moved = np.pad(values[..., 1], ((down, 0), (right, 0)), mode="edge")[:151, :140]
         off.append(
             np.abs(
-                found[..., 1] - (values[..., 1] + mask * (moved - values[..., 1]))
+                corrupted[..., 1] - (values[..., 1] + mask * (moved - values[..., 1]))
             ).max()
         )
     assert min(off) <= {"uint8": 0.501 / 255, "float32": 2e-6, "float64": 1e-12}[kind]
     np.testing.assert_array_equal(
-        found[..., [0, 2]], image[..., [0, 2]] / (255 if kind == "uint8" else 1)
+        corrupted[..., [0, 2]], image[..., [0, 2]] / (255 if kind == "uint8" else 1)
     )
 
 

@@ -34,7 +34,7 @@ def test_files_and_manifest_are_what_corrupt_gives(
     folder: Path, tmp_path: Path
 ) -> None:
     with ThreadPoolExecutor(2) as executor:
-        done = corrupt_files(
+        report = corrupt_files(
             images_in(folder),
             tmp_path / "out",
             names=["jpeg", "white_noise"],
@@ -42,10 +42,10 @@ def test_files_and_manifest_are_what_corrupt_gives(
             executor=executor,
             progress=False,
         )
-    assert len(done.files) == 3 * 2 * 3
-    with done.manifest.open(encoding="utf-8") as file:
+    assert len(report.files) == 3 * 2 * 3
+    with report.manifest.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert [row["file"] for row in rows] == [path.name for path in done.files]
+    assert [row["file"] for row in rows] == [path.name for path in report.files]
     for row in rows:
         original = read_image(folder / row["original"])
         image_id = Path(row["original"]).stem
@@ -100,7 +100,7 @@ def test_a_bad_file_ends_it_or_is_counted(folder: Path, tmp_path: Path) -> None:
                 executor=executor,
                 progress=False,
             )
-        done = corrupt_files(
+        report = corrupt_files(
             images_in(folder),
             tmp_path / "b",
             names=["jpeg"],
@@ -108,8 +108,8 @@ def test_a_bad_file_ends_it_or_is_counted(folder: Path, tmp_path: Path) -> None:
             executor=executor,
             progress=False,
         )
-    assert len(done.skipped) == 1
-    assert len(done.files) == 9
+    assert len(report.skipped) == 1
+    assert len(report.files) == 9
 
 
 def test_two_images_of_one_name_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ mpl.use("agg")
 
 
 def profile_of(folder: Path, observer: Any, store: Any = None, **options: Any) -> Any:
-    """What a page beside the photographs gives."""
+    """Run a page beside the photographs."""
     page = write_page(
         folder.parent / "profile.toml", "corruption_profile", folder, **options
     )
@@ -59,16 +59,16 @@ def test_pixels_of_the_right_size_are_compared_as_they_are(folder: Path) -> None
     original = np.asarray(Image.open(folder / "1.png"))
     for strength in ("low", "high"):
         changed = corrupt(original, "white_noise", strength, 3, image_id="1.png")
-        here = {
+        condition = {
             "photograph": "1.png",
             "dimension": "white_noise",
             "strength": strength,
         }
-        found = profile["response_angular"].sel(here)
+        response = profile["response_angular"].sel(condition)
         expected = angular_distance(
             changed.ravel() / np.float32(255), original.ravel() / np.float32(255)
         )
-        assert float(found.squeeze()) == pytest.approx(float(expected), rel=1e-6)
+        assert float(response.squeeze()) == pytest.approx(float(expected), rel=1e-6)
 
 
 def test_responses_are_kept_and_not_computed_again(
@@ -76,13 +76,13 @@ def test_responses_are_kept_and_not_computed_again(
 ) -> None:
     store, first, second = tmp_path / "runs.sqlite", Counting(), Counting()
     names = ["jpeg", "motion_blur"]
-    one = profile_of(folder, first, corruptions=names, store=store)
+    first_profile = profile_of(folder, first, corruptions=names, store=store)
     other = profile_of(folder, second, corruptions=names, store=store)
     # Each photograph, and its three versions by each corruption.
     assert len(first.images) == 2 * (1 + 3 * 2)
     # Stored batches are compared with what the observer says now, and none is shown besides.
     assert len(second.images) <= len(first.images)
-    assert one.identical(other)
+    assert first_profile.identical(other)
 
 
 def test_stronger_corruption_is_farther_off(folder: Path) -> None:
@@ -116,8 +116,8 @@ def test_bad_requests_are_one_sentence(folder: Path) -> None:
 
 def test_the_score_stands_beside_the_pixels(folder: Path) -> None:
     result = profile_of(folder, Counting(), corruptions=["jpeg", "white_noise"])
-    (found,), (surer,) = score(result), score(result, confidence=0.99)
-    observer, pixels = found.rows()
+    (profile_score,), (surer,) = score(result), score(result, confidence=0.99)
+    observer, pixels = profile_score.rows()
     assert (
         surer.rows()[1].record["angular_overall_low"]
         < pixels.record["angular_overall_low"]

@@ -42,14 +42,14 @@ def test_no_corruption_costs_nothing_and_more_costs_more() -> None:
 def test_the_parameter_of_a_loss_is_found_by_any_root_finder() -> None:
     span = dimensions()["minimum_darken"].span
     how: Any = {"display": Display(peak=100.0), "ppd": 30.0, "metric": METRIC}
-    wanted = visible_loss(IMAGE, "minimum_darken", span[1], **how) / 3
+    target_loss = visible_loss(IMAGE, "minimum_darken", span[1], **how) / 3
 
     def excess(parameter: float) -> float:
-        return visible_loss(IMAGE, "minimum_darken", parameter, **how) - wanted
+        return visible_loss(IMAGE, "minimum_darken", parameter, **how) - target_loss
 
     parameter = brentq(excess, *span)
     loss = visible_loss(IMAGE, "minimum_darken", parameter, **how)
-    assert loss == pytest.approx(wanted, rel=0.03)
+    assert loss == pytest.approx(target_loss, rel=0.03)
     # A brighter display shows more of it.
     assert visible_loss(IMAGE, "minimum_darken", parameter, metric=METRIC) > loss
 

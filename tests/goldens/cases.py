@@ -347,7 +347,7 @@ def _sees_brightness(images: list[Any], prompt: str, system: str) -> str:
     return f"something {'bright' if level > 0.4 else 'dark'}"
 
 
-#: What is on the natural image of a pair, and on the manipulated one.
+#: Colours on the natural image of a pair, and on the manipulated one.
 PAIRS = {
     1: ("red", "green"),
     2: ("blue", "red"),

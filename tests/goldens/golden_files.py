@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"([-+]?\d+\.?\d*(?:e[-+]?\d+)?)")
 
 
 def machine() -> dict[str, Any]:
-    """What the last bits of a result depend on."""
+    """Return the facts on which the last bits of a result depend."""
     libraries = (
         "numpy",
         "scipy",

@@ -228,7 +228,7 @@ def variables(result: xr.Dataset) -> Golden:
         "x_unit": unit_symbol(along),
         "x_label": along["long_name"],
     }
-    # Of each of both probes only the other's results said this then.
+    # Attributes that only results of the other probe had then.
     new = (
         {"contrast_kind", "contrast_label"}
         if result.attrs["probe"] == "matching"
@@ -375,7 +375,7 @@ def judge(
 
 
 def verdicts(cases: Sequence[tuple[str, str, str, str, str]], by: Any) -> Golden:
-    """Of cases (name, prompt of the judge, question, key, answer)."""
+    """Judge cases (name, prompt of the judge, question, key, answer)."""
     verdicts = judge_cases([Case(*case) for case in cases], by, progress=False)
     return flat(
         {

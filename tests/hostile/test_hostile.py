@@ -51,7 +51,7 @@ def test_there_are_enough_cases_and_no_two_of_one_name() -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _heavy_imports_done() -> None:
+def _heavy_imports() -> None:
     """Load what takes seconds once, so that it is no case's own time."""
     for name in ("matplotlib.pyplot", "aiohttp", "torch", "openpyxl", "inspect_ai.log"):
         with suppress(ImportError):

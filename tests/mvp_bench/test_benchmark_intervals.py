@@ -37,8 +37,8 @@ def test_twenty_right_answers_of_twenty_are_no_certainty() -> None:
         and (right["high"] == 100).all()
         and (right["low"] < 90).all()
     )
-    same = compare_models(answers(20), answers(20), resamples=100)
-    assert ((same["low"] < 0) & (same["high"] > 0)).all()
+    comparison = compare_models(answers(20), answers(20), resamples=100)
+    assert ((comparison["low"] < 0) & (comparison["high"] > 0)).all()
     items = pd.DataFrame(
         {
             "name": [f"{i}" for i in range(20)],
@@ -49,7 +49,7 @@ def test_twenty_right_answers_of_twenty_are_no_certainty() -> None:
             "relative": 0.0,
         }
     )
-    found = rbench_metrics(items)
-    assert (found["high"] - found["low"] > 0.05).all()
-    assert (found["low"] >= 0).all() and (found["high"] <= 1).all()
+    metrics = rbench_metrics(items)
+    assert (metrics["high"] - metrics["low"] > 0.05).all()
+    assert (metrics["low"] >= 0).all() and (metrics["high"] <= 1).all()
     assert not paired_difference(items, items)["clear"].any()

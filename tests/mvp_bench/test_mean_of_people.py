@@ -49,8 +49,8 @@ def rbench(level: float) -> pd.DataFrame:
 
 def test_the_best_and_the_worst_are_left_out_of_mvp_bench() -> None:
     people = {"ann": mvp(9), "bob": mvp(2), "cyd": mvp(7), "dan": mvp(6), "eve": mvp(5)}
-    found = mean_of_people(people).set_index(["level", "metric"])
-    accuracy = found.loc[("multi", "aAcc")]
+    means = mean_of_people(people).set_index(["level", "metric"])
+    accuracy = means.loc[("multi", "aAcc")]
     assert (accuracy["value"], accuracy["numerator"], accuracy["denominator"]) == (
         pytest.approx(60),
         36,
@@ -62,11 +62,11 @@ def test_the_best_and_the_worst_are_left_out_of_mvp_bench() -> None:
 
 def test_the_same_for_r_bench_and_in_any_order() -> None:
     people = {"ann": rbench(0.2), "bob": rbench(0.8), "cyd": rbench(0.5)}
-    found = mean_of_people(people)
-    assert found.loc[found["name"] == "overall", "value"].tolist() == [
+    means = mean_of_people(people)
+    assert means.loc[means["name"] == "overall", "value"].tolist() == [
         pytest.approx(0.25)
     ]
-    pd.testing.assert_frame_equal(found, mean_of_people(dict(reversed(people.items()))))
+    pd.testing.assert_frame_equal(means, mean_of_people(dict(reversed(people.items()))))
 
 
 def test_people_stand_as_one_row_after_the_models() -> None:

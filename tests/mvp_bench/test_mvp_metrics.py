@@ -58,13 +58,13 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 def numbers(
     metrics: pd.DataFrame, task: str, level: str, metric: str
 ) -> tuple[int, int]:
-    chosen = metrics[
+    rows = metrics[
         (metrics["task"] == task)
         & (metrics["level"] == level)
         & (metrics["metric"] == metric)
     ]
-    assert len(chosen) == 1, (task, level, metric)
-    return int(chosen["numerator"].iloc[0]), int(chosen["denominator"].iloc[0])
+    assert len(rows) == 1, (task, level, metric)
+    return int(rows["numerator"].iloc[0]), int(rows["denominator"].iloc[0])
 
 
 @pytest.mark.parametrize("model", FILES)
@@ -107,15 +107,17 @@ def test_every_integer_of_the_released_replies(
 def test_every_integer_of_the_baselines(
     oracle_data: Path, questions: dict[str, pd.DataFrame]
 ) -> None:
-    both = pd.concat(questions.values(), ignore_index=True)
+    all_questions = pd.concat(questions.values(), ignore_index=True)
     tasks = {"CI": "cross-image MCQ", "SI": "single-image MCQ"}
-    found: dict[str, pd.DataFrame] = {}
+    metrics_by_answer: dict[str, pd.DataFrame] = {}
     for row in rows_of(oracle_data / "mvp_bench" / "mvp_baseline_checks.csv"):
         answer = {"always_yes": "yes", "always_no": "no", "oracle": "key"}.get(
             row["predictor"], row["predictor"][-1]
         )
-        if answer not in found:
-            found[answer] = mvp_metrics(constant_replies(both, answer), resamples=100)
+        if answer not in metrics_by_answer:
+            metrics_by_answer[answer] = mvp_metrics(
+                constant_replies(all_questions, answer), resamples=100
+            )
         task, _, metric = (
             row["metric"].rpartition("_")
             if row["metric"][:3] in ("CI_", "SI_")
@@ -124,7 +126,12 @@ def test_every_integer_of_the_baselines(
         metric = "VanillaEval (rotation 1)" if metric == "VanillaEval" else metric
         expected = (int(row["numerator"]), int(row["denominator"]))
         assert (
-            numbers(found[answer], tasks.get(task, "yes/no"), row["level"], metric)
+            numbers(
+                metrics_by_answer[answer],
+                tasks.get(task, "yes/no"),
+                row["level"],
+                metric,
+            )
             == expected
         ), row
 
@@ -191,9 +198,9 @@ def test_printed_values_that_differ_are_marked_with_the_reason(
         ]
     )
     metrics = mvp_metrics(with_categories(replies), resamples=100)
-    beside = beside_published(metrics, "GPT-4o")
-    assert len(beside) == 11 + 9 + 13
-    differing = beside[beside["agrees"] == ""]
+    comparison = beside_published(metrics, "GPT-4o")
+    assert len(comparison) == 11 + 9 + 13
+    differing = comparison[comparison["agrees"] == ""]
     assert set(differing["reason"]) == {
         "the stored judge read one open reply as No; the printed values leave it open (parser "
         '"rule")',
@@ -338,12 +345,12 @@ def test_metrics_by_counting_by_hand(answered: pd.DataFrame) -> None:
         int(yes_no.sum()),
     )
     # Pairs with two questions or more: those of 2 and 3 questions, 4 of each.
-    whole = [
+    right_pairs = [
         bool(right[yes_no & (answered["pair"] == pair)].all())
         for pair in range(12)
         if pair % 3
     ]
-    assert numbers(metrics, "yes/no", "multi", "mAcc") == (sum(whole), 8)
+    assert numbers(metrics, "yes/no", "multi", "mAcc") == (sum(right_pairs), 8)
     circular = [bool(right[(answered["mcq"] == item)].all()) for item in range(12)]
     assert numbers(metrics, "single-image MCQ", "high", "CircularEval") == (
         sum(circular),
@@ -423,8 +430,8 @@ def test_predictions_in_the_form_of_vlmevalkit(tmp_path: Path, suffix: str) -> N
         table.to_json(path, orient="records")
     else:
         table.to_csv(path, sep="\t" if suffix == ".tsv" else ",", index=False)
-    found = read_predictions(path)
-    assert found[["question_id", "reply"]].to_numpy().tolist() == [
+    predictions = read_predictions(path)
+    assert predictions[["question_id", "reply"]].to_numpy().tolist() == [
         ["7", "Yes"],
         ["8", "NA"],
     ]
@@ -447,19 +454,19 @@ def test_bad_input_is_one_sentence(answered: pd.DataFrame, tmp_path: Path) -> No
 def test_a_model_does_not_differ_from_itself_and_a_worse_one_does(
     answered: pd.DataFrame,
 ) -> None:
-    same = compare_models(answered, answered, resamples=200)
-    assert (same["difference"] == 0).all()
-    assert (same["p"] == 1).all()
+    comparison = compare_models(answered, answered, resamples=200)
+    assert (comparison["difference"] == 0).all()
+    assert (comparison["p"] == 1).all()
     worse = compare_models(
         answered.assign(response=answered["answer"]), answered, resamples=200
     )
-    one = worse[(worse["metric"] == "aAcc") & (worse["level"] == "multi")].iloc[0]
+    overall = worse[(worse["metric"] == "aAcc") & (worse["level"] == "multi")].iloc[0]
     metrics = mvp_metrics(answered, resamples=100).set_index(["level", "metric"])
-    assert one["difference"] == pytest.approx(
+    assert overall["difference"] == pytest.approx(
         100 - metrics.loc[("multi", "aAcc"), "value"]
     )
-    assert 0 < one["low"] <= one["difference"] <= one["high"]
-    assert one["p"] < 0.05
+    assert 0 < overall["low"] <= overall["difference"] <= overall["high"]
+    assert overall["p"] < 0.05
     with pytest.raises(InputError, match="answered by one of the two models alone"):
         compare_models(answered, answered.iloc[1:])
 
@@ -467,9 +474,9 @@ def test_a_model_does_not_differ_from_itself_and_a_worse_one_does(
 def test_a_seed_repeats_an_interval_and_less_confidence_narrows_it(
     answered: pd.DataFrame,
 ) -> None:
-    one = mvp_metrics(answered, resamples=100, seed=1)
-    assert one.equals(mvp_metrics(answered, resamples=100, seed=1))
-    assert not one.equals(mvp_metrics(answered, resamples=100))
+    metrics = mvp_metrics(answered, resamples=100, seed=1)
+    assert metrics.equals(mvp_metrics(answered, resamples=100, seed=1))
+    assert not metrics.equals(mvp_metrics(answered, resamples=100))
     flawed = answered.assign(response=answered["answer"])
     wide, narrow = (
         compare_models(flawed, answered, resamples=200, seed=1, confidence=share)

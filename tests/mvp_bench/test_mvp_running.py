@@ -54,16 +54,18 @@ class Sighted:
         self.inquiry_count += 1
         colours = list(LIGHT)
         halves = images if len(images) == 2 else np.array_split(images[0], 2, axis=1)
-        seen = [colours[int(np.argmax(half.mean(axis=(0, 1))))] for half in halves]
+        colours_seen = [
+            colours[int(np.argmax(half.mean(axis=(0, 1))))] for half in halves
+        ]
         lines = prompt.split("\n")
         if len(lines) == 2:
-            return Answer(self.say("Yes" if seen[0] in lines[0] else "No"))
-        wanted = seen[-1]
-        letter = next(line[0] for line in lines[1:-1] if wanted in line)
+            return Answer(self.say("Yes" if colours_seen[0] in lines[0] else "No"))
+        colour = colours_seen[-1]
+        letter = next(line[0] for line in lines[1:-1] if colour in line)
         return Answer(self.say(letter))
 
 
-def asked(
+def replies_to(
     bench: Path,
     observer: Any,
     store: Any = None,
@@ -94,13 +96,13 @@ def bench(tmp_path: Path) -> Path:
         Image.fromarray(np.hstack(planes)).save(
             tmp_path / "Cross_Images" / f"{pair}_concat.png"
         )
-        for level, asked in zip(("low", "high"), colours, strict=True):
-            for kind, seen in zip("se", colours, strict=True):
+        for level, named_colour in zip(("low", "high"), colours, strict=True):
+            for kind, shown_colour in zip("se", colours, strict=True):
                 rows.append(
                     {
                         "image": f"Single_Images/{pair}_{kind}.png",
-                        "question": f"Is it {asked}?\nPlease answer yes or no.",
-                        "answer": "yes" if seen == asked else "no",
+                        "question": f"Is it {named_colour}?\nPlease answer yes or no.",
+                        "answer": "yes" if shown_colour == named_colour else "no",
                         "type": f"y/n-{kind}",
                         "level": level,
                         "id": pair,
@@ -142,7 +144,7 @@ def test_a_sighted_observer_is_right_in_everything(bench: Path) -> None:
     assert report.missing_images == ()
     for cross in ("file", "two_images"):
         metrics = mvp_metrics(
-            asked(bench, Sighted(), rotations=True, cross=cross, parser="rule"),
+            replies_to(bench, Sighted(), rotations=True, cross=cross, parser="rule"),
             resamples=100,
         )
         assert (metrics["value"] == 100).all()
@@ -173,13 +175,13 @@ def test_nothing_is_asked_twice_and_another_system_text_asks_anew(bench: Path) -
         bench / "runs.sqlite",
         Sighted(),
     )
-    asked(bench, observer, store)
+    replies_to(bench, observer, store)
     assert observer.inquiry_count == len(questions) == 18
-    asked(bench, observer, store)
+    replies_to(bench, observer, store)
     # A few stored ones are asked again, to see whether it would answer alike.
     assert 18 < observer.inquiry_count <= 18 + 8
     before = observer.inquiry_count
-    asked(bench, observer, store, system="commonsense")
+    replies_to(bench, observer, store, system="commonsense")
     assert observer.inquiry_count == before + 18
 
 
@@ -187,9 +189,9 @@ def test_a_judge_reads_only_what_the_rule_leaves_open(bench: Path) -> None:
     chatty = Sighted(
         lambda word: {"Yes": "I would say it is.", "No": "No"}.get(word, word)
     )
-    metrics = mvp_metrics(asked(bench, chatty, parser="rule"), resamples=100).set_index(
-        ["level", "metric"]
-    )
+    metrics = mvp_metrics(
+        replies_to(bench, chatty, parser="rule"), resamples=100
+    ).set_index(["level", "metric"])
     assert metrics.loc[("multi", "aAcc"), "numerator"] == 6
 
     class Reader:
@@ -203,7 +205,7 @@ def test_a_judge_reads_only_what_the_rule_leaves_open(bench: Path) -> None:
             type(self).inquiry_count += 1
             return Answer("Yes" if "it is." in prompt else "Unknown")
 
-    judged = asked(bench, chatty, judge=Judge(Reader()))
+    judged = replies_to(bench, chatty, judge=Judge(Reader()))
     assert (Reader.inquiry_count, (judged["judge"] == "unknown").sum()) == (
         3,
         0,
@@ -223,19 +225,21 @@ def test_what_is_no_verdict_of_the_judge_is_told_by_the_score(bench: Path) -> No
     page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench)
     for reply, counted in (("Yes, it does", 6), ("<think>Hm.</think>Yes", 0)):
         result = run_page(page, chatty, judge=judge(reply))
-        (found,), (surer,) = (
+        (bench_score,), (surer,) = (
             MVP_BENCH.score(result),
             MVP_BENCH.score(result, confidence=0.99),
         )
-        assert np.nansum(surer.metrics["low"]) < np.nansum(found.metrics["low"])
-        told = {
+        assert np.nansum(surer.metrics["low"]) < np.nansum(bench_score.metrics["low"])
+        verdicts = {
             "cases": 6,
             "without_verdict": counted,
             "unread_replies": counted,
             "cut_replies": 0,
         }
-        assert found.to_dict()["verdicts"] == told
-        assert ("6 replies of the judge were no verdict" in str(found)) == bool(counted)
+        assert bench_score.to_dict()["verdicts"] == verdicts
+        assert ("6 replies of the judge were no verdict" in str(bench_score)) == bool(
+            counted
+        )
 
 
 def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(
@@ -255,8 +259,8 @@ def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(
         )
     )
     judged = judge_replies(result, nobody, progress=False)
-    (found,) = MVP_BENCH.score(judged)
-    readings = {each.reader: each for each in found.readings}
+    (bench_score,) = MVP_BENCH.score(judged)
+    readings = {reading.reader: reading for reading in bench_score.readings}
     assert list(readings) == ["parser lenient", "judge nobody"]
     # Six of the twelve say no in a sentence, and six letters stand behind a word: only a person
     # would read these.
@@ -270,10 +274,10 @@ def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(
     assert lenient.score["aAcc"] == lenient.score["qAcc"] == 100
     assert (none.differ, none.excluded, none.score["aAcc"]) == (6 / 18, 1, 0)
     assert (
-        "judge nobody" in str(found)
-        and found.rows()[0] == MVP_BENCH.score(result)[0].rows()[0]
+        "judge nobody" in str(bench_score)
+        and bench_score.rows()[0] == MVP_BENCH.score(result)[0].rows()[0]
     )
-    assert found.to_dict()["readings"][0]["reader"] == "parser lenient"
+    assert bench_score.to_dict()["readings"][0]["reader"] == "parser lenient"
     replies = read_run(result).rename(columns={"reply": "output"})[
         ["question_id", "output"]
     ]
@@ -295,7 +299,7 @@ def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(
 
 def test_the_page_of_failed_pairs_escapes_what_models_say(bench: Path) -> None:
     hostile = Sighted(lambda word: f"<script>alert('{word}')</script>\x1b[31m")
-    table = asked(bench, hostile, parser="rule")
+    table = replies_to(bench, hostile, parser="rule")
     text = failed_pairs_page(table, bench, "<b>model</b>", max_pairs=2)
     assert "<script" not in text
     assert "&lt;script&gt;alert(&#39;Yes&#39;)" in text
@@ -358,19 +362,22 @@ def test_the_papers_twelve_models_score_in_one_command_with_one_that_has_choices
         ["question_id", "task", "output"]
     ]
     paths = {"all": bench / "all.jsonl", "choices": bench / "choices.jsonl"}
-    for (name, path), kept in zip(
+    for (name, path), rows_of_file in zip(
         paths.items(), (rows, rows[rows["task"] != "yes_no"]), strict=True
     ):
-        kept.drop(columns="task").to_json(path, orient="records", lines=True)
-        assert len(kept) == {"all": 36, "choices": 24}[name]
+        rows_of_file.drop(columns="task").to_json(path, orient="records", lines=True)
+        assert len(rows_of_file) == {"all": 36, "choices": 24}[name]
     models = sorted(set(published()["model"]))
     assert len(models) == 12
-    named = [
+    model_arguments = [
         ["--model", model, str(paths["choices" if model == "GPT-4V" else "all"])]
         for model in models
     ]
     command = ["mvp-bench", str(bench / "questions.json"), "--rotations"]
-    assert main([*command, *(word for each in named for word in each)]) == 0
+    assert (
+        main([*command, *(word for arguments in model_arguments for word in arguments)])
+        == 0
+    )
     lines = capsys.readouterr().out.splitlines()
     for model in models:
         rows = [
@@ -416,15 +423,15 @@ def test_bad_requests_are_one_sentence(
     (tmp_path / "elsewhere").mkdir()
     shutil.copy(bench / "questions.json", tmp_path / "elsewhere")
     with pytest.raises(InputError, match="9 images are missing, the first"):
-        asked(tmp_path / "elsewhere", Sighted())
+        replies_to(tmp_path / "elsewhere", Sighted())
     with pytest.raises(UnknownNameError, match="did you mean 'two_images'"):
-        asked(bench, Sighted(), cross="two_image")
+        replies_to(bench, Sighted(), cross="two_image")
     with pytest.raises(UnknownNameError, match="did you mean 'cross'"):
-        asked(bench, Sighted(), corss="file")
+        replies_to(bench, Sighted(), corss="file")
     with pytest.raises(
         InputError, match=r"options\.max_tokens is '64'; give a whole number"
     ):
-        asked(bench, Sighted(), max_tokens="64")
+        replies_to(bench, Sighted(), max_tokens="64")
     with pytest.raises(InputError, match="hold rotations already"):
         with_rotations(with_rotations(questions))
     page = write_page(tmp_path / "page.toml", "mvp_bench", bench)
@@ -464,21 +471,22 @@ def test_output_holds_what_is_printed(
         for i in read_questions(bench / "questions.json")["question_id"]
     ]
     (bench / "replies.jsonl").write_text(
-        "".join(json.dumps(each) + "\n" for each in replies)
+        "".join(json.dumps(reply) + "\n" for reply in replies)
     )
-    given = [
+    arguments = [
         "mvp-bench",
         str(bench / "questions.json"),
         "--output",
         str(tmp_path / "out"),
     ]
     assert (
-        main(given) == 0 and (tmp_path / "out" / "mvp_bench_questions.json").is_file()
+        main(arguments) == 0
+        and (tmp_path / "out" / "mvp_bench_questions.json").is_file()
     )
     assert (
         main(
             [
-                *given,
+                *arguments,
                 "--model",
                 "GPT-4-o",
                 str(bench / "replies.jsonl"),
@@ -497,7 +505,7 @@ def test_output_holds_what_is_printed(
     assert (
         main(
             [
-                *given,
+                *arguments,
                 "--model",
                 "gemini_pro_4o",
                 str(bench / "replies.jsonl"),
@@ -510,7 +518,7 @@ def test_output_holds_what_is_printed(
     assert (
         main(
             [
-                *given,
+                *arguments,
                 "--model",
                 "LLaVA-2.5 (7B)",
                 str(bench / "replies.jsonl"),

@@ -81,9 +81,9 @@ def photographs(folder: Path, longest: int = 192) -> Path:
 
     folder.mkdir(parents=True, exist_ok=True)
     for name in SCENES:
-        shown = Image.fromarray(np.asarray(getattr(data, name)()))
-        shown.thumbnail((longest, longest), Image.Resampling.LANCZOS)
-        shown.save(folder / f"{name}.png")
+        thumbnail = Image.fromarray(np.asarray(getattr(data, name)()))
+        thumbnail.thumbnail((longest, longest), Image.Resampling.LANCZOS)
+        thumbnail.save(folder / f"{name}.png")
     return folder
 
 
@@ -98,17 +98,17 @@ def _scene_of(image: Any) -> dict[str, Any]:
     return SCENES["coffee" if red / blue > 2 else "chelsea"]
 
 
-def _boxed(found: tuple[str, list[float]] | None) -> dict[str, Any]:
+def _boxed(word_and_box: tuple[str, list[float]] | None) -> dict[str, Any]:
     return (
         {"value": None, "box": None}
-        if found is None
-        else {"value": found[0], "box": found[1]}
+        if word_and_box is None
+        else {"value": word_and_box[0], "box": word_and_box[1]}
     )
 
 
-class Asked:
-    """Counts what is asked, and can spoil replies: `spoil(step, prompt, reply)` returns what is
-    said instead."""
+class SpyModels:
+    """Counts prompts, and can spoil replies: `spoil(step, prompt, reply)` returns another
+    reply."""
 
     def __init__(self, spoil: Any = None) -> None:
         self.steps: list[str] = []

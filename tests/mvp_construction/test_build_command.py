@@ -15,7 +15,7 @@ import pytest
 from children import child
 from full_disk import attack
 from item_pages import write_page
-from simulated_models import Asked, photographs
+from simulated_models import SpyModels, photographs
 
 import psyprobe as pp
 from psyprobe.cli import main
@@ -25,11 +25,11 @@ from psyprobe.running import lease, origins
 from psyprobe.tasks.review.worklist import worklist
 
 
-def both(asked: Asked) -> AnswerObserver:
+def looking_chat(models: SpyModels) -> AnswerObserver:
     """One model that looks and talks."""
 
     def say(images: list[Any], prompt: str) -> str:
-        observer = asked.captioner if images else asked.chat
+        observer = models.captioner if images else models.chat
         return observer.answer(images, prompt).text
 
     return pp.observer(say, name="simulated", bits=8)
@@ -39,8 +39,8 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
-    folder, asked = tmp_path / "set", Asked()
-    with SimulatedServer(both(asked)) as server:
+    folder, models = tmp_path / "set", SpyModels()
+    with SimulatedServer(looking_chat(models)) as server:
         command = [
             "mvp-build",
             str(photographs(tmp_path / "photographs")),
@@ -69,7 +69,7 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
         assert set(json.loads(capsys.readouterr().out)["states"].values()) == {
             "complete"
         }
-        assert len(asked.steps) == 32
+        assert len(models.steps) == 32
     for person in ("ann", "bob"):
         reviewing = worklist(folder, "review", person)
         for task in reviewing.tasks:
@@ -82,8 +82,8 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
     assert "  Yes or no: ann and bob: 8 of 8 alike" in out
     assert "  One image, multiple choice: ann and bob: 4 of 4 alike" in out
     assert "21 rows kept" in out
-    kept = ["mvp-bench", str(folder / "kept.json"), "--images", str(folder)]
-    assert main(kept) == 0
+    bench_command = ["mvp-bench", str(folder / "kept.json"), "--images", str(folder)]
+    assert main(bench_command) == 0
     assert "3 image pairs, 9 image files" in capsys.readouterr().out
     with SimulatedServer(
         pp.observer(lambda images, prompt: "Yes", name="yes", bits=8)
@@ -104,14 +104,14 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
             f"base_url={server.base_url}",
         ]
         assert main([*command, "--output", str(tmp_path / "out")]) == 0
-    kept += [
+    bench_command += [
         "--rotations",
         "--results",
         str(tmp_path / "out" / "runs.sqlite"),
         "--output",
         str(tmp_path / "out"),
     ]
-    assert main(kept) == 0
+    assert main(bench_command) == 0
     assert "openai:yes" in capsys.readouterr().out
     for path in (
         path
@@ -136,12 +136,12 @@ def test_other_software_is_said_as_a_line(
         "--output",
         str(tmp_path / "set"),
     ]
-    with SimulatedServer(both(Asked())) as server:
+    with SimulatedServer(looking_chat(SpyModels())) as server:
         for path, version in ((first, "2.0"), (second, "2.1")):
             shutil.copy(path, tmp_path / "some")
             versions = {"python": "3.12", "psyprobe": "0.1.0", "numpy": version}
             monkeypatch.setattr(
-                origins, "software_versions", lambda told=versions: told
+                origins, "software_versions", lambda versions_now=versions: versions_now
             )
             assert main([*command, "--chat-option", f"base_url={server.base_url}"]) == 0
     err = capsys.readouterr().err
@@ -156,8 +156,8 @@ def test_killed_in_the_middle_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
-    folder, asked = tmp_path / "set", Asked()
-    with SimulatedServer(both(asked), latency=0.05) as server:
+    folder, models = tmp_path / "set", SpyModels()
+    with SimulatedServer(looking_chat(models), latency=0.05) as server:
         command = [
             "mvp-build",
             str(photographs(tmp_path / "photographs", longest=64)),
@@ -174,13 +174,13 @@ def test_killed_in_the_middle_it_goes_on(
         with child(
             [sys.executable, "-m", "psyprobe", *command], stderr=subprocess.DEVNULL
         ) as process:
-            while len(asked.steps) < 14 and process.poll() is None:
+            while len(models.steps) < 14 and process.poll() is None:
                 time.sleep(0.01)
         assert not (folder / "questions.json").exists()
         assert main(command) == 0
     # Replies are written as they come, at the latest with the step: at most those of one step were
     # on their way.
-    assert 32 <= len(asked.steps) <= 36
+    assert 32 <= len(models.steps) <= 36
     assert len((folder / "questions.json").read_text().splitlines()) == 28
 
 
@@ -195,15 +195,15 @@ def test_bad_requests_are_one_line(
         "--output",
         str(tmp_path / "set"),
     ]
-    for more, said in (
+    for options, message in (
         (["--plan"], "has no images"),
         (["--segmenter", "sam"], "unknown segmenter 'sam'"),
         (["--inpainter-option", "radius=3"], "pull_push: takes no arguments"),
     ):
-        assert main([*command, *more]) == 2
-        told = capsys.readouterr().err
-        assert said in told
-        assert told.count("\n") == 1
+        assert main([*command, *options]) == 2
+        output = capsys.readouterr().err
+        assert message in output
+        assert output.count("\n") == 1
 
 
 def test_a_disk_that_is_full_and_a_folder_that_is_read_only(
@@ -211,9 +211,9 @@ def test_a_disk_that_is_full_and_a_folder_that_is_read_only(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     monkeypatch.setattr(lease, "_SILENCE", 0.3)
-    shown = photographs(tmp_path / "photographs", longest=64)
-    with SimulatedServer(both(Asked())) as server:
-        command = ["mvp-build", str(shown), "--chat", "openai:simulated"]
+    photograph_folder = photographs(tmp_path / "photographs", longest=64)
+    with SimulatedServer(looking_chat(SpyModels())) as server:
+        command = ["mvp-build", str(photograph_folder), "--chat", "openai:simulated"]
         command += ["--chat-option", f"base_url={server.base_url}"]
         command += ["--segmenter-option", "scale=100", "min_size=50"]
         attack([*command, "--output", "{out}"], tmp_path, capsys, grows="items")

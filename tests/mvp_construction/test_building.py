@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from simulated_models import SCENES, Asked, photographs
+from simulated_models import SCENES, SpyModels, photographs
 
 from psyprobe.errors import InputError, StoreError, UnknownNameError
 from psyprobe.files.images import read_image
@@ -46,13 +46,13 @@ def classical() -> Tools:
 
 
 def build(
-    folder: Path, asked: Asked, tools: Tools | None = None, **options: Any
+    folder: Path, models: SpyModels, tools: Tools | None = None, **options: Any
 ) -> Any:
     return build_set(
         photographs(folder / "photographs"),
         folder / "set",
-        captioner=asked.captioner,
-        chat=asked.chat,
+        captioner=models.captioner,
+        chat=models.chat,
         tools=tools or classical(),
         progress=False,
         **options,
@@ -60,26 +60,26 @@ def build(
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Asked, Any]:
-    folder, asked = tmp_path_factory.mktemp("built"), Asked()
-    return folder / "set", asked, build(folder, asked)
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SpyModels, Any]:
+    folder, models = tmp_path_factory.mktemp("built"), SpyModels()
+    return folder / "set", models, build(folder, models)
 
 
 def test_four_photographs_become_pairs_with_questions(
-    built: tuple[Path, Asked, Any],
+    built: tuple[Path, SpyModels, Any],
 ) -> None:
-    folder, asked, report = built
+    folder, models, report = built
     assert set(report.states.values()) == {"complete"}
     assert (report.questions, report.random_weights) == (28, ())
-    assert len(asked.steps) == 4 * 8
+    assert len(models.steps) == 4 * 8
     questions = read_questions(folder / "questions.json")
-    found = check_questions(with_rotations(questions), folder)
-    assert (found.pairs, found.images) == (4, 12)
+    checked = check_questions(with_rotations(questions), folder)
+    assert (checked.pairs, checked.images) == (4, 12)
     assert (
-        found.same_answer,
-        found.malformed,
-        found.missing_images,
-        found.rotations_wrong,
+        checked.same_answer,
+        checked.malformed,
+        checked.missing_images,
+        checked.rotations_wrong,
     ) == (
         (),
         (),
@@ -105,7 +105,7 @@ def test_four_photographs_become_pairs_with_questions(
 
 
 def test_images_are_changed_where_they_should_be_and_nowhere_else(
-    built: tuple[Path, Asked, Any],
+    built: tuple[Path, SpyModels, Any],
 ) -> None:
     folder, _, _ = built
     for item in read_set_items(folder):
@@ -117,28 +117,32 @@ def test_images_are_changed_where_they_should_be_and_nowhere_else(
         assert (natural != manipulated).any()
         pair = read_image(folder / f"Cross_Images/{item.number}_concat.png")
         np.testing.assert_array_equal(pair, np.hstack([natural, manipulated]))
-        told = json.loads((folder / f"Single_Images/{item.number}_e.json").read_text())
+        record = json.loads(
+            (folder / f"Single_Images/{item.number}_e.json").read_text()
+        )
         with Image.open(folder / f"Single_Images/{item.number}_e.png") as opened:
-            assert json.loads(opened.info["psyprobe"]) == told
-        assert told["random_weights"] is False
-        if told["plan"]["editing"] != "direct":
+            assert json.loads(opened.info["psyprobe"]) == record
+        assert record["random_weights"] is False
+        if record["plan"]["editing"] != "direct":
             hole = read_image(folder / f"masks/{item.number}_hole.png")[..., 0] > 0
-            assert told["hole_area"] == hole.sum()
-            if told["plan"]["editing"] == "part":
+            assert record["hole_area"] == hole.sum()
+            if record["plan"]["editing"] == "part":
                 np.testing.assert_array_equal(manipulated[~hole], natural[~hole])
             else:
-                mask = told["mask"]
+                mask = record["mask"]
                 assert 0 < mask["overlap"] <= min(mask["area"], mask["box_area"])
 
 
-def test_a_second_run_asks_and_draws_nothing(built: tuple[Path, Asked, Any]) -> None:
+def test_a_second_run_asks_and_draws_nothing(
+    built: tuple[Path, SpyModels, Any],
+) -> None:
     folder, _, report = built
     before = {
         path: path.stat().st_mtime_ns for path in (folder / "Single_Images").iterdir()
     }
-    asked, tools = Asked(), classical()
-    assert build(folder.parent, asked, tools) == report
-    assert asked.steps == []
+    models, tools = SpyModels(), classical()
+    assert build(folder.parent, models, tools) == report
+    assert models.steps == []
     assert [tools.segmenter.count, tools.inpainter.count, tools.editor.count] == [
         0,
         0,
@@ -151,39 +155,39 @@ def test_a_second_run_asks_and_draws_nothing(built: tuple[Path, Asked, Any]) -> 
 
 @pytest.mark.parametrize("stop_at", [3, 13, 29])
 def test_stopped_anywhere_it_goes_on_from_there(
-    tmp_path: Path, built: tuple[Path, Asked, Any], stop_at: int
+    tmp_path: Path, built: tuple[Path, SpyModels, Any], stop_at: int
 ) -> None:
     def stop(step: str, prompt: str, reply: str) -> str:
-        if len(asked.steps) == stop_at:
+        if len(models.steps) == stop_at:
             raise KeyboardInterrupt
         return reply
 
-    asked = Asked(stop)
+    models = SpyModels(stop)
     with pytest.raises(KeyboardInterrupt):
-        build(tmp_path, asked)
-    again = Asked()
-    build(tmp_path, again)
+        build(tmp_path, models)
+    resumed = SpyModels()
+    build(tmp_path, resumed)
     # Stored captions are compared with what the model says now, and asked twice.
-    compared = sum(step == "caption" for step in asked.steps[:-1])
-    assert len(asked.steps) - 1 + len(again.steps) in (4 * 8, 4 * 8 + compared)
-    assert not set(asked.prompts[:-1]) & set(again.prompts) - {
-        p for p in again.prompts if p.startswith("Describe")
+    compared = sum(step == "caption" for step in models.steps[:-1])
+    assert len(models.steps) - 1 + len(resumed.steps) in (4 * 8, 4 * 8 + compared)
+    assert not set(models.prompts[:-1]) & set(resumed.prompts) - {
+        p for p in resumed.prompts if p.startswith("Describe")
     }
     for name in ("questions.json", "Single_Images/1002_e.png"):
         assert (tmp_path / "set" / name).read_bytes() == (built[0] / name).read_bytes()
 
 
 def test_an_image_whose_note_was_lost_is_not_drawn_again(tmp_path: Path) -> None:
-    build(tmp_path, Asked())
+    build(tmp_path, SpyModels())
     path = tmp_path / "set/items/1002.json"
     noted = json.loads(path.read_text())
     del noted["steps"]["image"]
     path.write_text(json.dumps(noted))
     tools = classical()
-    build(tmp_path, Asked(), tools)
+    build(tmp_path, SpyModels(), tools)
     assert tools.inpainter.count == 0
     (tmp_path / "set/Cross_Images/1002_concat.png").unlink()
-    build(tmp_path, Asked(), tools)
+    build(tmp_path, SpyModels(), tools)
     assert tools.inpainter.count == 1
 
 
@@ -198,27 +202,27 @@ def test_what_cannot_be_read_fails_at_its_step_and_is_asked_again_on_request(
             else reply
         )
 
-    asked = Asked(spoil)
-    report = build(tmp_path, asked)
+    models = SpyModels(spoil)
+    report = build(tmp_path, models)
     assert (
         report.states[1001] == "failed at proposal: part is 9 and no number from 1 to 4"
     )
     assert (report.failed, report.questions) == ({"proposal": 1}, 21)
     assert "1 failed at proposal; ask again with --retry" in str(report)
-    count = len(asked.steps)
-    assert build(tmp_path, asked).failed == {"proposal": 1}
-    assert len(asked.steps) == count
-    assert build(tmp_path, asked, retry=True).questions == 28
-    assert asked.steps[count:] == ["proposal", "questions"]
+    count = len(models.steps)
+    assert build(tmp_path, models).failed == {"proposal": 1}
+    assert len(models.steps) == count
+    assert build(tmp_path, models, retry=True).questions == 28
+    assert models.steps[count:] == ["proposal", "questions"]
 
 
 def test_another_seed_draws_anew_and_asks_nothing(tmp_path: Path) -> None:
-    asked = Asked()
-    build(tmp_path, asked)
+    models = SpyModels()
+    build(tmp_path, models)
     first = (tmp_path / "set/Single_Images/1002_e.png").read_bytes()
-    build(tmp_path, asked, seed=1)
+    build(tmp_path, models, seed=1)
     assert (tmp_path / "set/Single_Images/1002_e.png").read_bytes() != first
-    assert len(asked.steps) == 32
+    assert len(models.steps) == 32
 
 
 def test_a_mask_that_misses_the_subject_fails_the_item(tmp_path: Path) -> None:
@@ -230,7 +234,7 @@ def test_a_mask_that_misses_the_subject_fails_the_item(tmp_path: Path) -> None:
 
     report = build(
         tmp_path,
-        Asked(),
+        SpyModels(),
         Tools(
             Blind(),
             load_tool("inpainter", "pull_push"),
@@ -244,22 +248,22 @@ def test_a_mask_that_misses_the_subject_fails_the_item(tmp_path: Path) -> None:
 
 
 def test_bad_requests_are_one_sentence(
-    tmp_path: Path, built: tuple[Path, Asked, Any]
+    tmp_path: Path, built: tuple[Path, SpyModels, Any]
 ) -> None:
     with pytest.raises(UnknownNameError, match="unknown category 'B9'"):
-        build(tmp_path, Asked(), offered=["B9"])
+        build(tmp_path, SpyModels(), offered=["B9"])
     with pytest.raises(
         UnknownNameError, match="unknown region of a part 'bix'; did you mean 'box'"
     ):
-        build(tmp_path, Asked(), region="bix")
+        build(tmp_path, SpyModels(), region="bix")
     photograph = tmp_path / "photographs" / "astronaut.png"
     (tmp_path / "photographs" / "again.png").write_bytes(photograph.read_bytes())
     with pytest.raises(InputError, match="are the same photograph"):
-        build(tmp_path, Asked())
+        build(tmp_path, SpyModels())
     (tmp_path / "set/items").mkdir(parents=True)
     (tmp_path / "set/items/1001.json").write_text("{}")
     with pytest.raises(StoreError, match="is no item of a set"):
-        build(tmp_path, Asked())
+        build(tmp_path, SpyModels())
     for kind, name in (
         ("segmenter", "slick"),
         ("inpainter", "paint"),

@@ -50,27 +50,30 @@ def counted(mask: np.ndarray, box: Box) -> int:
 
 @given(masks, boxes)
 def test_the_mask_of_greatest_overlap_is_taken_then_the_smaller_then_the_first(
-    found: np.ndarray, box: Box
+    masks_of_image: np.ndarray, box: Box
 ) -> None:
-    shared = [counted(mask, box) for mask in found]
-    assert overlap(found, box).tolist() == shared
+    shared = [counted(mask, box) for mask in masks_of_image]
+    assert overlap(masks_of_image, box).tolist() == shared
     if not max(shared):
         with pytest.raises(InputError, match="touches the box"):
-            choose_mask(found, box)
+            choose_mask(masks_of_image, box)
         return
-    best = min(range(len(found)), key=lambda i: (-shared[i], int(found[i].sum()), i))
-    assert choose_mask(found, box) == best
+    best = min(
+        range(len(masks_of_image)),
+        key=lambda i: (-shared[i], int(masks_of_image[i].sum()), i),
+    )
+    assert choose_mask(masks_of_image, box) == best
 
 
 def test_a_tie_goes_to_the_smaller_mask_and_overlap_goes_before_size() -> None:
     box = Box(0, 0, 0.5, 0.5)
     inside = box.mask(8, 8)
-    nearly, whole, elsewhere = inside.copy(), np.ones((8, 8), dtype=bool), ~inside
+    nearly, everything, elsewhere = inside.copy(), np.ones((8, 8), dtype=bool), ~inside
     nearly[0, 0] = False
-    assert choose_mask(np.stack([whole, inside, nearly, elsewhere]), box) == 1
+    assert choose_mask(np.stack([everything, inside, nearly, elsewhere]), box) == 1
     # Plain intersection and not over union: a sloppy mask that covers one pixel more of the box
     # wins.
-    assert choose_mask(np.stack([nearly, whole]), box) == 1
+    assert choose_mask(np.stack([nearly, everything]), box) == 1
 
 
 def test_no_mask_and_no_box_are_one_sentence() -> None:
@@ -93,22 +96,22 @@ def test_a_moved_subject_is_whole_and_inside(seed: int) -> None:
     image = np.full((50, 80, 3), 10, dtype=np.uint8)
     image[mask] = (200, 100, 50)
     placement = draw_placement(mask, seed)
-    moved, there = place(image, mask, placement)
+    moved, moved_mask = place(image, mask, placement)
     assert SCALES[0] <= placement.scale <= SCALES[1]
-    assert there.sum() == round(30 * placement.scale) * round(24 * placement.scale)
+    assert moved_mask.sum() == round(30 * placement.scale) * round(24 * placement.scale)
     # No fringe of the old background comes along.
-    assert set(map(tuple, moved[there].tolist())) == {(200, 100, 50)}
-    assert not moved[~there].any()
+    assert set(map(tuple, moved[moved_mask].tolist())) == {(200, 100, 50)}
+    assert not moved[~moved_mask].any()
 
 
 def test_a_subject_at_scale_1_and_its_old_place_is_unchanged() -> None:
     image = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
     mask = np.random.default_rng(1).random((20, 30)) > 0.7
     rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
-    drawn = draw_placement(mask, 0)
-    same = type(drawn)(1.0, int(columns[0]), int(rows[0]))
-    moved, there = place(image, mask, same)
-    np.testing.assert_array_equal(there, mask)
+    placement = draw_placement(mask, 0)
+    same_place = type(placement)(1.0, int(columns[0]), int(rows[0]))
+    moved, moved_mask = place(image, mask, same_place)
+    np.testing.assert_array_equal(moved_mask, mask)
     np.testing.assert_array_equal(moved[mask], image[mask])
     with pytest.raises(InputError, match="mask is empty"):
         draw_placement(np.zeros((4, 4), dtype=bool), 0)
@@ -118,8 +121,8 @@ def test_classical_tools_do_what_their_cards_say() -> None:
     image = np.zeros((40, 60, 3), dtype=np.uint8)
     image[:, 30:] = 220
     for method in ("felzenszwalb", "slic"):
-        found = RegionSegmenter(method).masks(image)
-        np.testing.assert_array_equal(found.sum(axis=0), 1)
+        regions = RegionSegmenter(method).masks(image)
+        np.testing.assert_array_equal(regions.sum(axis=0), 1)
     masks = RegionSegmenter("felzenszwalb", min_size=50).masks(image)
     np.testing.assert_array_equal(
         masks[choose_mask(masks, Box(0.5, 0, 1, 1))], image[..., 0] > 0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny_image_models
-from simulated_models import Asked, photographs
+from simulated_models import SpyModels, photographs
 
 from psyprobe.errors import WeightsError
 from psyprobe.files.images import read_image
@@ -55,12 +55,12 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
 def test_a_set_is_built_and_says_that_weights_were_random(
     tmp_path: Path, tools: Tools
 ) -> None:
-    asked = Asked()
+    models = SpyModels()
     report = build_set(
         photographs(tmp_path / "photographs", longest=64),
         tmp_path / "set",
-        captioner=asked.captioner,
-        chat=asked.chat,
+        captioner=models.captioner,
+        chat=models.chat,
         tools=tools,
         region="mask",
         progress=False,
@@ -70,15 +70,17 @@ def test_a_set_is_built_and_says_that_weights_were_random(
     assert "its images only show that it runs" in str(report)
     used = set()
     for number in range(1001, 1005):
-        told = json.loads((tmp_path / f"set/Single_Images/{number}_e.json").read_text())
-        assert told["random_weights"] is True
-        used |= {card["name"].partition(":")[0] for card in told["tools"].values()}
-        natural, made = (
+        record = json.loads(
+            (tmp_path / f"set/Single_Images/{number}_e.json").read_text()
+        )
+        assert record["random_weights"] is True
+        used |= {card["name"].partition(":")[0] for card in record["tools"].values()}
+        natural, manipulated = (
             read_image(tmp_path / f"set/Single_Images/{number}_{kind}.png")
             for kind in "se"
         )
-        assert natural.shape == made.shape
-        assert (natural != made).mean() > 0.01
+        assert natural.shape == manipulated.shape
+        assert (natural != manipulated).mean() > 0.01
     assert used == {"sam", "inpaint", "instruct"}
 
 
@@ -100,10 +102,10 @@ def test_the_same_seed_draws_the_same_and_another_another(tools: Tools) -> None:
 
 def test_sam_gives_masks_of_the_image_size(tools: Tools) -> None:
     image = np.random.default_rng(0).integers(0, 256, (45, 65, 3), dtype=np.uint8)
-    found = tools.segmenter.masks(image)
-    assert found.dtype == np.bool_
-    assert found.shape[1:] == (45, 65)
-    assert len(found) > 0
+    masks = tools.segmenter.masks(image)
+    assert masks.dtype == np.bool_
+    assert masks.shape[1:] == (45, 65)
+    assert len(masks) > 0
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from psyprobe.observers.chat.protocol import Answer, Inquiry
 from psyprobe.stimulus import Gabor, Optotype, specification_from_dict
 
-#: Of the Weibull function over a letter's size, and of fingers that press another key.
+#: Slope of the Weibull function over a letter's size, and share of wrong key presses.
 SLOPE, LAPSE = 3.5, 0.02
 
 
@@ -84,7 +84,7 @@ class NoisyEyes:
         return int(np.argmax(responses + rng.normal(0, sd, 2)))
 
     def answer_inquiry(self, inquiry: Inquiry) -> Answer:
-        """As a person at the page, to whom stimuli come as specifications."""
+        """Answer like a person at the page, to whom stimuli come as specifications."""
         assert inquiry.drawing is not None
         stimuli = inquiry.drawing["stimuli"]
         specs = [specification_from_dict(stimulus) for stimulus in stimuli]
@@ -103,7 +103,7 @@ class NoisyEyes:
         )
 
     def look(self, images: Any, prompt: str) -> str:
-        """As a model, to which images come as drive of an sRGB display, of 4 cpd at 16 ppd."""
+        """Answer like a model that gets drive of an sRGB display, of 4 cpd at 16 ppd."""
         light = [np.asarray(image, dtype=float)[..., 0] for image in images]
         light = [
             np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)
@@ -121,7 +121,7 @@ class NoisyEyes:
 
 
 def letter_eyes(logmar: float) -> dict[str, Any]:
-    """What `eyes.js` needs to read Sloan's letters from pixels."""
+    """Return the values that `eyes.js` needs to read Sloan's letters from pixels."""
     shapes = [
         -Optotype(letter=number, contrast=-1.0, letter_size=1.0, ppd=20, size=20)
         .draw()

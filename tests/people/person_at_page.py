@@ -27,7 +27,7 @@ _ACTS = {"measure": 15, "distance": 30, "blind": 8, "luminance": 30, "gamma": 10
 
 
 def visit(folder: Path, probe: str = "orientation", **settings: Any) -> PatternSession:
-    """Of ANNA, into the store of a folder."""
+    """Serve a session of ANNA that answers into the store of a folder."""
     prompts = "base" if probe == "yes_no" else probe
     page_settings = {"probe": probe, "asking.prompts": prompts, **settings}
     return PatternSession(
@@ -38,7 +38,7 @@ def visit(folder: Path, probe: str = "orientation", **settings: Any) -> PatternS
 
 
 def sessions(folder: Path) -> list[dict[str, Any]]:
-    """What is kept of each answer besides its words, in the order of trials and attempts."""
+    """Return the session record of each answer, in the order of trials and attempts."""
     with open_store(folder / "runs.sqlite", create=False) as opened:
         replies = [
             answered.answer["reply"]["session"] for answered, _ in opened.all_answers()
@@ -102,7 +102,7 @@ class PersonAtPage:
         self.browser.run(f"document.getElementById('{name}').click()")
 
     def enter(self, name: str, value: Any) -> None:
-        """Into a field, as by hand."""
+        """Enter a value into a field, as by hand."""
         self.browser.run(
             f"(() => {{ const it = document.getElementById('{name}'); it.value = "
             f"{json.dumps(value)}; "

@@ -94,7 +94,7 @@ class SimulatedPerson:
         return self.send("begin", consent=True, practice=[], browser="none")
 
     def account_of_frames(self, state: dict[str, Any]) -> dict[str, Any]:
-        """What the page would post of any answer."""
+        """Return the fields that the page posts with any answer."""
         return {
             "number": state["number"],
             "attempt": state["attempt"],
@@ -105,7 +105,7 @@ class SimulatedPerson:
         }
 
     def account(self, state: dict[str, Any]) -> dict[str, Any]:
-        """What it makes of a trial: what the page would post."""
+        """Return the answer to a trial as the page would post it."""
         draw = state["draws"][0]
         account = self.account_of_frames(state)
         if self._rng.random() < self._drops:

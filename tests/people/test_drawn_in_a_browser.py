@@ -228,5 +228,5 @@ def test_a_screen_that_was_entered_wrongly_moves_thresholds_as_the_formula_says(
             assert np.log10(
                 (high - low) / (high + low) / bar_contrast
             ) == pytest.approx(float(error), abs=0.003)
-            # Of a peak alone contrast knows nothing; of the curve it does.
+            # Contrast does not depend on the peak alone, but it does on the curve.
             assert (abs(float(error)) < 1e-9) == (set(wrong) == {"peak"})

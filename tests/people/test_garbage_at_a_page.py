@@ -15,7 +15,7 @@ from psyprobe.observers.people.server import PersonServer
 from psyprobe.running.maintenance import verify
 from psyprobe.running.store import Store
 
-#: What a page never sends, besides bodies of bytes.
+#: Values that a page never sends, besides bodies of bytes.
 VALUES = (None, [], {}, -1, 10**300, "x" * 10_000, True, [[1]], {"a": 1}, "\ud800")
 
 

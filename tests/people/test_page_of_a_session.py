@@ -102,7 +102,7 @@ def test_from_consent_to_a_result_by_what_the_page_draws(
     assert [
         line for line in complaints if "/calibrate - Failed to load" not in line
     ] == []
-    # What was seen is what was asked: contrast from pixels, and direction.
+    # The page drew the requested trials: contrast from pixels, and direction.
     result = trials(pp.load_results(tmp_path / "runs.sqlite")[0])
     drawn_by_trial = {row[0]: row[1:] for row in log}
     table = trials(result)
@@ -112,7 +112,7 @@ def test_from_consent_to_a_result_by_what_the_page_draws(
         ]
         assert contrast == pytest.approx(requested, rel=0.02)
         assert direction == 90 * table.order.values[place]
-    # What a whole session takes, by the person's clock: so long a trial, and three breaks.
+    # A whole session takes this long by the person's clock, with three breaks.
     ends = [row[3] for row in log if row[0] != "practice"]
     trial_seconds = float(np.median(np.diff(ends)))
     assert 1.9 < trial_seconds < 2.5

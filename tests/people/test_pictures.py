@@ -156,7 +156,7 @@ def visit(page: Path, person: str = "ANNA") -> PictureSession:
 
 
 def replies(page: Path) -> list[dict[str, Any]]:
-    """What the store keeps of each answer of a person, by number and attempt."""
+    """Return the stored reply of each answer of a person, by number and attempt."""
     with open_store(page.with_name("runs.sqlite"), create=False) as opened:
         session_replies = [
             dict(answered.answer["reply"])
@@ -236,7 +236,7 @@ def test_a_person_and_a_model_that_answer_alike_score_alike(
         contents += [sitter.answer(4, 2), sitter.answer(5), sitter.answer(6)]
         browser.wait(STEP, "thanks")
         assert "6 questions are answered" in browser.text("answered")
-        # What a model wrote is text: neither run, nor loaded, nor hidden.
+        # Text that a model wrote is neither run, nor loaded, nor hidden.
         texts = [
             " ".join([content["text"], *(label for _, label in content["answers"])])
             for content in contents
@@ -379,7 +379,7 @@ def test_own_words_are_read_by_a_judge_while_the_page_says_so(
         browser.photograph("24_thanks")
     assert len(replies(r_bench_page)) == 6 and len(set(judge.prompts)) == 3
     browser.complaints()
-    # Of each photograph the corrupted and the clean answer, and the two against each other.
+    # Each photograph has a corrupted and a clean answer, and one against the other.
     (person,) = pp.load_results(r_bench_page.with_name("runs.sqlite"))
     assert r_bench.read_run(person).facts["verdicts"]["cases"] == 3
 

@@ -52,7 +52,7 @@ SEES = """
   };
 })()
 """
-#: What the page's own showing makes of a key that is pressed in time.
+#: Code by which the page's own display takes a key that is pressed in time.
 PRESSES = """
 (() => {
   document.body.dataset.tried = "";

@@ -115,7 +115,7 @@ def test_strangers_and_second_tabs_are_turned_away(tmp_path: Path) -> None:
             with pytest.raises(urllib.error.HTTPError) as refused:
                 urllib.request.urlopen(request, timeout=60)
             assert refused.value.code == status, header
-        # Who was inside is inside still.
+        # The visitor who was inside still is.
         assert person.send("state")["number"] == 1
         person.send("left")
         assert not {"status", "taken"} & second.send("open").keys()

@@ -37,7 +37,7 @@ def test_brightness_is_matched_by_eye_and_distance_by_the_blind_spot(
 ) -> None:
     served = visit(tmp_path)
     with PersonServer(served) as server:
-        # Of somebody whose blind spot lies at 14.2 deg.
+        # A person whose blind spot lies at 14.2 deg.
         blind = 900 * math.tan(math.radians(14.2)) * CARD / 85.6
         person = PersonAtPage(
             browser, 1, pp.Display(peak=200, eotf=2.5), distance=900, blind_px=blind

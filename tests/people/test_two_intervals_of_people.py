@@ -112,7 +112,7 @@ def test_sessions_at_two_distances_have_one_efficiency() -> None:
     ]
     (merged,) = merge_results(results)
     entry = entry_of(merged)
-    # As above, about one interval in 16 would miss.
+    # About one interval in 16 would miss, as above.
     assert entry.low < TRUE < entry.high
 
 
@@ -182,6 +182,6 @@ def test_two_intervals_are_compared_by_the_pixels_of_the_page(
     # By numbers, 57 of 60 sessions of eight trials held the truth; three had no threshold.
     assert row["efficiency_low"] < TRUE < row["efficiency_high"]
     assert len(log) == 8
-    # What the page drew in each interval: of the first trial a clear pattern in one of them.
+    # Read the pixels of each interval: in the first trial one has a clear pattern.
     (_, *contrasts, _), *_ = log
     assert sorted(contrasts) == pytest.approx([0, 0.2], abs=0.01)

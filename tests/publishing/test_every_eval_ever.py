@@ -102,14 +102,14 @@ def check(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         if details := record.get("detailed_evaluation_results"):
             content = (folder / details["file_path"]).read_bytes()
             assert sha256(content).hexdigest() == details["checksum"]
-            own = [json.loads(line) for line in content.splitlines()]
-            assert len(own) == details["total_rows"]
-            for sample in own:
+            file_samples = [json.loads(line) for line in content.splitlines()]
+            assert len(file_samples) == details["total_rows"]
+            for sample in file_samples:
                 errors = validators[1].iter_errors(sample)
                 assert not [error.message for error in errors]
                 assert sample["evaluation_id"] == record["evaluation_id"]
                 assert sample["model_id"] == record["model_info"]["id"]
-            samples += own
+            samples += file_samples
     assert len(samples) == sum(
         len(path.read_bytes().splitlines()) for path in folder.rglob("*_samples.jsonl")
     )
@@ -128,14 +128,14 @@ def test_a_registry_becomes_records_the_same_at_each_export(
         words = ["registry", "export", str(registry), "--as", "eee", "-o", output]
         assert main(words) == 0
     records, samples = check(tmp_path / "first")
-    first, again = (
+    first, second = (
         {
             path.relative_to(tmp_path / name): path.read_bytes()
             for path in (tmp_path / name).rglob("*.json*")
         }
         for name in ("first", "again")
     )
-    assert first == again and len(records) == 3
+    assert first == second and len(records) == 3
     models = {record["model_info"]["id"]: record for record in records}
     encoder = models["psyprobe-packaged/efficientnet_lite0"]
     assert encoder["model_info"]["additional_details"]["model_availability"] == (

@@ -75,8 +75,10 @@ def forge(source: Path, registry: Path, change: Change) -> Path:
     score_only = run["experiment"]["score_only"]
     with page_alone(text, record.experiment, {}) as page:
         (derived,) = derive(page, record, forged, score_only=score_only)
-    kept = replace(record, outcome=derived.outcome)
-    return write_run(run, files[PAGE_FILE], kept, forged, forged.read_keys, registry)
+    derived_record = replace(record, outcome=derived.outcome)
+    return write_run(
+        run, files[PAGE_FILE], derived_record, forged, forged.read_keys, registry
+    )
 
 
 def write_run(
@@ -274,7 +276,7 @@ def test_only_what_changed_is_checked_and_nothing_is_rewritten(
     git(registry, "commit", "-qm", "two")
     git(registry, "branch", "later")
     git(registry, "reset", "-q", "--hard", "HEAD~")
-    # What others added since is not taken away here.
+    # Files that others added since stay.
     assert main([*check[:-1], "later", "--append-only"]) == 0
     assert "0 runs" in capsys.readouterr().out
     page = find_run("valid_encoder", "pixels").relative_to(REGISTRIES / "valid_encoder")

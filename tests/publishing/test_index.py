@@ -59,8 +59,8 @@ def test_folder_site_and_cache_give_one_table(
     server.shutdown()
     server.server_close()
     with pytest.warns(ConditionWarning, match="as it was on 20"):
-        again = pp.registry(address, cache=tmp_path / "cache")
-    assert again.equals(local)
+        cached = pp.registry(address, cache=tmp_path / "cache")
+    assert cached.equals(local)
 
 
 def test_a_file_that_is_not_the_one_of_the_index_is_refused(

@@ -27,8 +27,8 @@ Output = pytest.CaptureFixture[str]
 
 def run_night(page: Path, folder: Path, *options: str, **server: str) -> int:
     """Run a page with a served model, whose server says what the test wants of itself."""
-    says = server.pop("says", "Yes")
-    with local(says, listed(server.pop("listed", "m3")), **server) as served:
+    reply = server.pop("reply", "Yes")
+    with local(reply, listed(server.pop("listed", "m3")), **server) as served:
         words = ["run", str(page), "--observer", "openai:m3", "--output", str(folder)]
         words += ["--observer-option", f"base_url={served.url}", "retries=1"]
         return main([*words, *options])
@@ -36,9 +36,9 @@ def run_night(page: Path, folder: Path, *options: str, **server: str) -> int:
 
 def test_two_nights_stand_side_by_side(tmp_path: Path, capsys: Output) -> None:
     page, folder = write_questions(tmp_path), tmp_path / "results"
-    for night, says in (("2026-11-20", "Yes"), ("2026-11-21", "No")):
+    for night, reply in (("2026-11-20", "Yes"), ("2026-11-21", "No")):
         code = run_night(
-            page, folder, "--label", night, says=says, fingerprint=f"fp_{night}"
+            page, folder, "--label", night, reply=reply, fingerprint=f"fp_{night}"
         )
         assert code == 0
     store = folder / "runs.sqlite"
@@ -104,10 +104,10 @@ def test_merge_keeps_both_nights_of_stores_without_labels(
     tmp_path: Path, capsys: Output
 ) -> None:
     page = write_questions(tmp_path)
-    stores = [tmp_path / f"{says}.sqlite" for says in ("Yes", "No")]
+    stores = [tmp_path / f"{reply}.sqlite" for reply in ("Yes", "No")]
     for store in stores:
         code = run_night(
-            page, tmp_path / "results", "--store", str(store), says=store.stem
+            page, tmp_path / "results", "--store", str(store), reply=store.stem
         )
         assert code == 0
     output = tmp_path / "nights.sqlite"
@@ -139,8 +139,8 @@ def test_files_are_named_alike_whichever_way_the_observer_was_given(
         [f"{plain}?guess=0.2", "pixels"],
     ]
     names = set()
-    for way in ways:
-        words = ["run", str(page), "--observer", *way]
+    for observer_arguments in ways:
+        words = ["run", str(page), "--observer", *observer_arguments]
         arguments = _parser(words).parse_args(words)
         experiment, _, load = next(_pairs(arguments, [load_experiment(page)]))
         observer = load()
@@ -172,16 +172,18 @@ def test_a_program_is_told_what_happens(tmp_path: Path, capsys: Output) -> None:
     for _ in range(2):
         assert main(words) == 4
         runs.append([*map(json.loads, capsys.readouterr().out.splitlines())])
-    first, again = runs
+    first, second = runs
     assert [line["event"] for line in first] == ["start", "pair", "pair", "end"]
-    start, done, failed, end = first
+    start, run_event, failed, end = first
     assert start["pairs"] == 2 and start["label"] == "a"
-    assert done["status"] == "done" and done["main"][0]["metric"] == "alignment"
     assert (
-        done["revision"].startswith("n-")
-        and done["asked"] > 0
-        and done["from_store"] == 0
+        run_event["status"] == "done" and run_event["main"][0]["metric"] == "alignment"
     )
-    assert (again[1]["asked"], again[1]["from_store"]) == (0, done["asked"])
+    assert (
+        run_event["revision"].startswith("n-")
+        and run_event["asked"] > 0
+        and run_event["from_store"] == 0
+    )
+    assert (second[1]["asked"], second[1]["from_store"]) == (0, run_event["asked"])
     assert failed["failure"]["kind"] == "not_found"
     assert (end["done"], end["failed"], end["exit"]) == (1, 1, 4)

@@ -74,10 +74,10 @@ def run_recipe(folder: Path, night: str) -> int:
             if not (calls / "words").exists():
                 time.sleep(0.01)
                 continue
-            asked = (calls / "words").read_text(encoding="utf-8").splitlines()
+            arguments = (calls / "words").read_text(encoding="utf-8").splitlines()
             (calls / "words").unlink()
             with redirect_stdout(StringIO()) as output:
-                code = main(asked)
+                code = main(arguments)
             (calls / "out").write_text(output.getvalue(), encoding="utf-8")
             (calls / "code.part").write_text(str(code), encoding="utf-8")
             (calls / "code.part").rename(calls / "code")

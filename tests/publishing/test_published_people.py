@@ -29,7 +29,7 @@ pytest.importorskip(
     "psyprobe.observers.people.observer", reason="people are no part of the core"
 )
 
-#: What a page or a laboratory knows of a person, and no file of a registry may.
+#: Facts that a page or a laboratory has of a person, and no file of a registry may.
 PLANTED = ("ANNA-LEE", "visit-0042", "Firefox 140", "2026-11-28T10:11:12", "2560x1440")
 CONSENT = "I agree that my answers are published as open data."
 
@@ -90,7 +90,7 @@ def test_nothing_in_any_file_tells_who_or_when(store: Path, tmp_path: Path) -> N
     everything = "\n".join([*texts, *(str(path) for path in registry.rglob("*"))])
     for planted in (*PLANTED, "ArrowLeft", "beginning"):
         assert planted not in everything
-    # Of dates there is the month alone.
+    # Dates have the month alone.
     with Store(store) as opened:
         (record,) = opened.runs()
     assert set(re.findall(r"\d{4}-\d\d-\d\d", texts[0] + texts[1])) <= {
@@ -139,7 +139,7 @@ def test_a_person_elsewhere_is_another_kind(tmp_path: Path) -> None:
     run = json.loads((registry / outcome.path / "run.json").read_text("utf-8"))
     assert run["observer"]["kind"] == "person_remote"
     assert run["consent"] == {"open_data": True, "statement": CONSENT}
-    # What somebody else put in is refused: the day of a session.
+    # An entry that somebody put in is refused: the day of a session.
     folder = registry / outcome.path
     run["when"]["started"] = run["when"]["finished"] = "2026-11-28T10:11:12+00:00"
     (folder / "run.json").write_text(json_text(run), encoding="utf-8")

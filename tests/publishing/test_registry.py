@@ -89,8 +89,8 @@ def test_paths_and_digests_are_those_of_the_answers_alone(
     copy = shutil.copy(store, tmp_path / "copy.sqlite")
     # Another version of zlib packs otherwise.
     monkeypatch.setattr(publishing, "pack", lambda text: gzip.compress(text, 1))
-    (again,) = publish(copy, tmp_path / "other", TERMS)
-    assert first.path == again.path
+    (second,) = publish(copy, tmp_path / "other", TERMS)
+    assert first.path == second.path
     texts = [
         tmp_path.joinpath(name, first.path, "run.json").read_text(encoding="utf-8")
         for name in ("registry", "other")
@@ -104,8 +104,8 @@ def test_what_is_published_scores_as_the_store(tmp_path: Path) -> None:
     store = tmp_path / "runs.sqlite"
     result = pp.run("area", "pixels", store=store, score_only=True)
     (first,) = publish(store, tmp_path / "registry", TERMS)
-    (again,) = publish(store, tmp_path / "registry", TERMS)
-    assert again.path == first.path and again.present and not first.present
+    (second,) = publish(store, tmp_path / "registry", TERMS)
+    assert second.path == first.path and second.present and not first.present
     (published,) = pp.load_results(tmp_path / "registry")
     assert json_text(pp.score(published).to_dict()) == json_text(
         pp.score(result).to_dict()
@@ -128,8 +128,8 @@ def test_every_kind_of_result_scores_as_its_store(
     assert published == stored and len(stored) == 11
     # An adaptive design is gone through again; training is not.
     names = ("decided-coarse", "simulated-letters")
-    chosen = [run for run in run_folders(registry) if run.parts[-4].startswith(names)]
-    decided, adaptive = check_registry(registry, chosen)
+    folders = [run for run in run_folders(registry) if run.parts[-4].startswith(names)]
+    decided, adaptive = check_registry(registry, folders)
     assert (adaptive.problems, adaptive.notes, decided.problems) == ((), (), ())
     assert "not derived again" in decided.notes[0]
 
@@ -228,9 +228,9 @@ def test_many_workers_find_what_one_finds(
     (observer,) = (registry / "results").iterdir()
     for number in range(19):
         shutil.copytree(observer, observer.with_name(f"pixels{number}"))
-    alone, together = (list(check_registry(registry, jobs=jobs)) for jobs in (1, 2))
-    assert [run.path for run in alone] == [run.path for run in together]
-    assert {run.problems[0][0] for run in together} == {"licence"}
+    alone, by_two = (list(check_registry(registry, jobs=jobs)) for jobs in (1, 2))
+    assert [run.path for run in alone] == [run.path for run in by_two]
+    assert {run.problems[0][0] for run in by_two} == {"licence"}
     with pytest.raises(InputError, match="at least 1"):
         next(check_registry(registry, jobs=0))
 
@@ -257,8 +257,8 @@ def test_a_scoring_change_is_noted_and_scores_alone_are_written_anew(
 
 
 def test_a_revision_is_of_weights_or_of_what_the_server_lists() -> None:
-    def served(**said: str) -> list[dict[str, Any]]:
-        return [{"served": {"listed": "m3", "model": "m3", **said}}]
+    def served(**fields: str) -> list[dict[str, Any]]:
+        return [{"served": {"listed": "m3", "model": "m3", **fields}}]
 
     card = {"name": "openai:m3"}
     nights = [served(fingerprint="fp_1"), served(fingerprint="fp_2")]

@@ -48,7 +48,7 @@ def entry(value: float | None, responder: str = "observer") -> dict[str, Any]:
 
 
 def run_facts(number: int, experiment: int, night: int = 0, **facts: Any) -> Any:
-    """What an index tells of one run."""
+    """Return the entry of one run in an index."""
     draw = np.random.default_rng([number, experiment, night])
     date = f"2026-11-{night + 1:02}T03:17:05+00:00"
     run = f"202611{night + 1:02}T031705Z-{number:04x}{experiment:04x}"
@@ -109,8 +109,8 @@ def test_many_runs_make_small_pages_soon(
     print(f"{len(runs)} runs: {seconds:.1f} s, index.html {size:,} bytes")
     assert seconds < 20 * share
     assert size < min(60_000 + 540_000 * share, 2_000_000)
-    others = [path for path in site.glob("*.html") if path.name != "index.html"]
-    assert max(path.stat().st_size for path in others) < 200_000 * max(1, share)
+    pages = [path for path in site.glob("*.html") if path.name != "index.html"]
+    assert max(path.stat().st_size for path in pages) < 200_000 * max(1, share)
 
 
 def test_the_site_of_a_registry_ranks_and_keeps_its_files(
@@ -220,14 +220,14 @@ def test_what_is_simulated_random_or_retracted_is_ranked_with_nobody(
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         runs = [run_facts(i, j, n) for i in range(20) for j in (1, 2) for n in (0, 1)]
         return build(tmp_path_factory.mktemp("site"), runs, patch)
 
 
 @pytest.fixture
-def opened(browser: Browser, shown: Path) -> Iterator[Browser]:
+def opened(browser: Browser, site: Path) -> Iterator[Browser]:
     # A page of another test may still call its server, which has gone.
     browser.forget()
     with browser.without_network():
@@ -242,7 +242,7 @@ def opened(browser: Browser, shown: Path) -> Iterator[Browser]:
     bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there"
 )
 def test_the_site_works_offline_in_both_schemes_and_on_a_phone(
-    opened: Browser, shown: Path
+    opened: Browser, site: Path
 ) -> None:
     for page in ("index", "observer-observer1", "experiment-test1-0123abcd"):
         for width in (1200, 390):
@@ -253,7 +253,7 @@ def test_the_site_works_offline_in_both_schemes_and_on_a_phone(
                 deviceScaleFactor=1,
                 mobile=False,
             )
-            opened.open((shown / f"{page}.html").as_uri())
+            opened.open((site / f"{page}.html").as_uri())
             opened.wait("document.documentElement.dataset.drawn", "yes")
             wide = "document.documentElement.scrollWidth <= innerWidth"
             assert opened.run(wide) is True, (page, width)
@@ -261,7 +261,7 @@ def test_the_site_works_offline_in_both_schemes_and_on_a_phone(
     paint = "performance.getEntriesByName('first-contentful-paint')"
     paints = []
     for _ in range(3):
-        opened.open((shown / "index.html").as_uri())
+        opened.open((site / "index.html").as_uri())
         opened.wait("document.documentElement.dataset.drawn", "yes")
         opened.wait(f"{paint}.length", 1)
         paints.append(opened.run(f"{paint}[0].startTime"))

@@ -29,15 +29,15 @@ def test_a_decision_that_finds_the_disk_full_is_refused_and_those_before_it_stay
         pytest.raises(StoreError, match="cannot be written: File too"),
     ):
         journal.decide(tasks[1], "yes")
-    for again in (journal, Journal(tmp_path, "answer", "ann")):
-        assert [again.decision(task) is not None for task in tasks] == [
+    for current in (journal, Journal(tmp_path, "answer", "ann")):
+        assert [current.decision(task) is not None for task in tasks] == [
             True,
             False,
             False,
         ]
     journal.decide(tasks[2], "yes")
-    for again in (journal, Journal(tmp_path, "answer", "ann")):
-        assert [again.decision(task) is not None for task in tasks] == [
+    for current in (journal, Journal(tmp_path, "answer", "ann")):
+        assert [current.decision(task) is not None for task in tasks] == [
             True,
             False,
             True,
@@ -56,6 +56,6 @@ def test_a_journal_with_lines_that_are_none(tmp_path: Path) -> None:
     ]
     (tmp_path / "people/review-ann.jsonl").write_text("\n".join([good, *odd, ""]))
     assert {
-        key: each.value
-        for key, each in Journal(tmp_path, "review", "ann")._decisions.items()
+        key: decision.value
+        for key, decision in Journal(tmp_path, "review", "ann")._decisions.items()
     } == {"c": "yes"}

@@ -31,7 +31,7 @@ def test_two_annotators_accept_and_reject_with_keys(
         browser.wait(TASK, names[0])
         browser.wait(SHOWN, 2)
         assert "Right for natural" in browser.text("facts")
-        # What a model wrote is text: neither run, nor loaded, nor hidden.
+        # Text that a model wrote is neither run, nor loaded, nor hidden.
         assert (
             "<script>document.title='broken'</script>\\u202e\\x1b[31m"
             in browser.text("text")
@@ -91,12 +91,12 @@ def test_two_annotators_accept_and_reject_with_keys(
     assert browser.complaints() == []
     assert main(["review", str(candidates)]) == 0
     assert "ann and bob: 6 of 10 alike" in capsys.readouterr().out
-    kept = {
+    kept_ids = {
         json.loads(line)["question_id"]
         for line in (candidates / "kept.json").read_text().splitlines()
     }
     accepted = [names[place] for place in (0, 2, 5, 6, 7, 8)]
-    assert kept == {int(name) for task in accepted for name in task.split()}
+    assert kept_ids == {int(name) for task in accepted for name in task.split()}
 
 
 def test_a_key_is_unlocked_and_edited_within_ten_words(
@@ -133,7 +133,7 @@ def test_a_key_is_unlocked_and_edited_within_ten_words(
     assert decision is not None
     assert (decision.value, decision.text) == ("edit", "two cats")
     assert browser.complaints() == [] or all(
-        "400" in each for each in browser.complaints()
+        "400" in complaint for complaint in browser.complaints()
     )
 
 
@@ -142,9 +142,9 @@ def test_rejects_have_reasons_images_zoom_and_keys_are_told(
 ) -> None:
     browser.forget()
     pair = sorted(candidates.glob("**/1001_*.png"))
-    same = next(path for path in pair if path.stem.endswith("_s"))
+    natural = next(path for path in pair if path.stem.endswith("_s"))
     next(path for path in pair if path.stem.endswith("_e")).write_bytes(
-        same.read_bytes()
+        natural.read_bytes()
     )
     first = worklist(candidates, "review", "ann")
     names = [task.name for task in first.tasks]

@@ -32,11 +32,11 @@ def call(
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(str(parts.netloc), timeout=20)
     body = None if values is None else json.dumps(values)
-    sent = {"Content-Type": "application/json"} | {
+    request_headers = {"Content-Type": "application/json"} | {
         name.replace("_", "-"): value for name, value in headers.items()
     }
     connection.request(
-        "GET" if values is None else "POST", parts.path + path, body, sent
+        "GET" if values is None else "POST", parts.path + path, body, request_headers
     )
     reply = connection.getresponse()
     raw = reply.read()
@@ -88,15 +88,15 @@ def test_a_changed_question_is_another_one(candidates: Path) -> None:
 
 
 def test_two_pages_of_one_person_agree(candidates: Path) -> None:
-    one, other = (worklist(candidates, "review", "ann") for _ in range(2))
-    one.decide(0, "accept", "")
+    first, other = (worklist(candidates, "review", "ann") for _ in range(2))
+    first.decide(0, "accept", "")
     other.decide(1, "reject", "")
     assert (
-        one.state()["decided"][:3]
+        first.state()["decided"][:3]
         == other.state()["decided"][:3]
         == ["accept", "reject", None]
     )
-    one.decide(1, "accept", "")
+    first.decide(1, "accept", "")
     assert other.task(1)["decided"] == "accept"
 
 
@@ -164,10 +164,10 @@ def test_labels_are_agreed_edited_and_reported(
             with pytest.raises(InputError, match="'edit' is none of agree, report"):
                 labelling.journal.decide(task, "edit", "B")
             labelling.journal.decide(task, "report")
-    shown = labelling.task(
+    shown_task = labelling.task(
         next(i for i, task in enumerate(labelling.tasks) if task.name == "v1.png")
     )
-    assert (shown["draft"], shown["facts"]) == (
+    assert (shown_task["draft"], shown_task["facts"]) == (
         "two cats",
         [["Before it was edited", "the dark side"]],
     )
@@ -182,28 +182,30 @@ said_by = st.dictionaries(st.sampled_from("abcdefgh"), words)
 
 @given(said_by, said_by)
 def test_agreement_is_that_of_the_textbook(
-    ones: dict[str, str], others: dict[str, str]
+    ones: dict[str, str], second_answers: dict[str, str]
 ) -> None:
-    found = agreement("x", "y", ones, others)
-    both = sorted(set(ones) & set(others))
-    assert (found.both, found.equal) == (
-        len(both),
-        sum(ones[n] == others[n] for n in both),
+    agreed = agreement("x", "y", ones, second_answers)
+    shared_names = sorted(set(ones) & set(second_answers))
+    assert (agreed.both, agreed.equal) == (
+        len(shared_names),
+        sum(ones[n] == second_answers[n] for n in shared_names),
     )
-    assert agreement("y", "x", others, ones).kappa == found.kappa
+    assert agreement("y", "x", second_answers, ones).kappa == agreed.kappa
     shares = [
-        sum(said[n] == "accept" for n in both) / len(both) if both else 1.0
-        for said in (ones, others)
+        sum(answers[n] == "accept" for n in shared_names) / len(shared_names)
+        if shared_names
+        else 1.0
+        for answers in (ones, second_answers)
     ]
     chance = shares[0] * shares[1] + (1 - shares[0]) * (1 - shares[1])
     if chance == 1:
-        assert found.kappa is None
+        assert agreed.kappa is None
     else:
-        assert found.kappa == pytest.approx(
-            (found.equal / len(both) - chance) / (1 - chance)
+        assert agreed.kappa == pytest.approx(
+            (agreed.equal / len(shared_names) - chance) / (1 - chance)
         )
-    kept = {n for n in both if ones[n] == others[n] == "accept"}
-    assert accepted_by_both({"x": ones, "y": others}) == kept
+    accepted = {n for n in shared_names if ones[n] == second_answers[n] == "accept"}
+    assert accepted_by_both({"x": ones, "y": second_answers}) == accepted
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
@@ -227,10 +229,10 @@ def test_the_command_serves_until_it_is_stopped(
         address = process.stdout.readline().split()[1]
         call(address, "decide", {"task": 0, "value": "accept", "text": ""})
         process.send_signal(ending)
-        _, told = process.communicate(timeout=1200)
+        _, output = process.communicate(timeout=1200)
     assert process.returncode == 0
-    assert "1 of 10 decided" in told
-    assert address.split("/")[3] not in told
+    assert "1 of 10 decided" in output
+    assert address.split("/")[3] not in output
 
 
 def test_bad_requests_are_one_sentence(
@@ -277,9 +279,9 @@ def test_people_stand_as_one_row_in_both_reports(
             )
         (candidates / f"{person}.jsonl").write_text(json_lines(rows), encoding="utf-8")
         mvp += ["--model", person, str(candidates / f"{person}.jsonl")]
-        said = {"m1.png": "AB"[place > 0], "m2.png": "AB"[place > 0], **right}
+        answers = {"m1.png": "AB"[place > 0], "m2.png": "AB"[place > 0], **right}
         table = "\n".join(
-            ["name,answer", *(f"{name},{answer}" for name, answer in said.items())]
+            ["name,answer", *(f"{name},{answer}" for name, answer in answers.items())]
         )
         (r_bench_set / f"{person}.csv").write_text(table + "\n", encoding="utf-8")
         rbench += ["--model", person, f"dis={r_bench_set / f'{person}.csv'}"]

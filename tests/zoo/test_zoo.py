@@ -154,16 +154,16 @@ def test_autoencoder_gives_the_mean_or_one_seeded_sample() -> None:
         {"sample_seed": 1},
         {"sample_seed": 2},
     )
-    mean, again, one, same, two = (
+    mean, mean_again, sample, sample_again, two = (
         load_observer(
             "diffusers:any", random_weights=True, device="cpu", input_size=64, **seed
         ).features(images)
         for seed in seeds
     )
-    np.testing.assert_array_equal(mean["embedding"], again["embedding"])
-    np.testing.assert_array_equal(one["embedding"], same["embedding"])
-    assert not np.allclose(one["embedding"], mean["embedding"])
-    assert not np.allclose(one["embedding"], two["embedding"])
+    np.testing.assert_array_equal(mean["embedding"], mean_again["embedding"])
+    np.testing.assert_array_equal(sample["embedding"], sample_again["embedding"])
+    assert not np.allclose(sample["embedding"], mean["embedding"])
+    assert not np.allclose(sample["embedding"], two["embedding"])
 
 
 def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
@@ -184,11 +184,11 @@ def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
         }
         return transformers.ViTMAEModel(transformers.ViTMAEConfig(**sizes))
 
-    every = MaskedOptions(random_weights=True, device="cpu")
-    a_quarter = replace(every, mask_seed=8)
+    all_patches = MaskedOptions(random_weights=True, device="cpu")
+    a_quarter = replace(all_patches, mask_seed=8)
     images = np.random.default_rng(0).random((2, 224, 224, 3), dtype=np.float32)
-    whole = (
-        mae_observer("tiny", tiny(), every)
+    embedding = (
+        mae_observer("tiny", tiny(), all_patches)
         .features(images)["embedding"]
         .reshape(2, 197, 16)
     )
@@ -198,24 +198,24 @@ def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
     changed = images.copy()
     changed[:, -16:, -16:] = 1 - changed[:, -16:, -16:]
     moved = (
-        mae_observer("tiny", tiny(), every)
+        mae_observer("tiny", tiny(), all_patches)
         .features(changed)["embedding"]
         .reshape(2, 197, 16)
     )
-    assert np.abs(moved - whole).sum(axis=(0, 2)).argmax() == 196
+    assert np.abs(moved - embedding).sum(axis=(0, 2)).argmax() == 196
     # The authors' noise: torch.manual_seed(8); torch.rand(1, 196), smallest first. Others are never
     # looked at.
     import torch
 
     torch.manual_seed(8)
-    kept = torch.argsort(torch.rand(1, 196), dim=1)[0, :49].numpy()
+    kept_patches = torch.argsort(torch.rand(1, 196), dim=1)[0, :49].numpy()
     hidden = images.copy().reshape(2, 14, 16, 14, 16, 3)
-    unseen = sorted(set(range(196)) - set(kept.tolist()))
+    unseen = sorted(set(range(196)) - set(kept_patches.tolist()))
     hidden[:, np.array(unseen) // 14, :, np.array(unseen) % 14] = 0
-    again = mae_observer("tiny", tiny(), a_quarter).features(
+    features = mae_observer("tiny", tiny(), a_quarter).features(
         hidden.reshape(images.shape)
     )
-    np.testing.assert_allclose(again["embedding"], masked, atol=1e-6)
+    np.testing.assert_allclose(features["embedding"], masked, atol=1e-6)
 
 
 def test_published_experiments_run_models_of_the_zoo_as_published(
