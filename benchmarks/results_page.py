@@ -154,9 +154,9 @@ def figures(results: PerTest) -> None:
     save(plot(of("gabor_achromatic", gridded), human="both"), "results_contours", 75)
     for observer in NINE_PANELS:
         nine = [
-            one
-            for (test, who), one in gridded.items()
-            if who == observer and test in NINE
+            result
+            for (test, name), result in gridded.items()
+            if name == observer and test in NINE
         ]
         save(plot(nine, human="both"), f"results_{observer.partition(':')[2]}", 75)
     matching = of("contrast_matching", gridded)

@@ -30,7 +30,7 @@ from psyprobe.running.store import Store
 
 #: 3 x 3 grid, 3 x 2 score points, 1 background; the background again for the noise floor, and one
 #: rounding step away.
-IMAGES, SHOWN = 9 + 6 + 1, 9 + 6 + 1 + 1 + 1
+IMAGES, PRESENTATIONS = 9 + 6 + 1, 9 + 6 + 1 + 1 + 1
 
 
 def bytes_of(result: xarray.Dataset, folder: Path) -> bytes:
@@ -106,11 +106,11 @@ def test_each_image_is_shown_once_and_once_more_to_compare(tmp_path: Path) -> No
     path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
     assert plan(path, observer).images == IMAGES
     first = run(path, observer, store=store)
-    assert len(observer.images) == SHOWN
+    assert len(observer.images) == PRESENTATIONS
     assert len({image.tobytes() for image in observer.images}) == IMAGES + 1
     # The last stored batch, which is the only one, is compared with new answers.
     second = run(path, observer, store=store)
-    assert len(observer.images) == 2 * SHOWN
+    assert len(observer.images) == 2 * PRESENTATIONS
     assert bytes_of(first, tmp_path) == bytes_of(second, tmp_path)
 
 
@@ -130,7 +130,7 @@ def test_experiments_share_answers(tmp_path: Path) -> None:
     run(wider, observer, store=store)
     # The one new frequency, and the background that they are compared with, which is shown a step
     # away, too; before, the stored batch, to compare it.
-    assert len(observer.images) == 3 + 2 + 1 + 1 + SHOWN
+    assert len(observer.images) == 3 + 2 + 1 + 1 + PRESENTATIONS
 
 
 def test_another_observer_is_asked_anew_but_the_pixels_are_not(
@@ -140,7 +140,7 @@ def test_another_observer_is_asked_anew_but_the_pixels_are_not(
     run(path, "pixels", store=store)
     observer = Counting()
     result = run(path, observer, store=store)
-    assert len(observer.images) == SHOWN
+    assert len(observer.images) == PRESENTATIONS
     np.testing.assert_array_equal(
         result["pixels_response_l1"], load_results(store)[0]["response_l1"].values[0]
     )
@@ -176,7 +176,7 @@ def test_unfinished_runs_are_no_results(tmp_path: Path) -> None:
     # The batches stay as they were begun, whatever size is asked for now.
     resumed = run(path, rested, store=store, batch_size=7)
     # Both stored batches are shown again, each with its background, and compared.
-    assert len(rested.images) == SHOWN - 8 + 2 * (4 + 1)
+    assert len(rested.images) == PRESENTATIONS - 8 + 2 * (4 + 1)
     assert bytes_of(resumed, tmp_path) == bytes_of(
         run(path, Counting(), batch_size=4), tmp_path
     )

@@ -27,7 +27,7 @@ from psyprobe.stimulus import Drift, Gabor
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.stimulus.export import for_psychopy
 
-ASKED = [
+REQUEST = [
     "--as",
     "gabor",
     "--set",
@@ -110,13 +110,13 @@ def test_a_right_file_of_any_kind_passes_and_a_wrong_one_is_explained(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = write(tmp_path / name, gabor())
-    assert main(["check", str(tmp_path / name), *ASKED, *options, "--json"]) == 0
+    assert main(["check", str(tmp_path / name), *REQUEST, *options, "--json"]) == 0
     out = capsys.readouterr()
     report = json.loads(out.out)
     assert report["passed"] and report["causes"] == []
     assert ("is a JPEG" in out.err) == (name == "a.jpg")
     write(tmp_path / name, gabor(degrees=-30))
-    assert main(["check", str(tmp_path / name), *ASKED, *options]) == 1
+    assert main(["check", str(tmp_path / name), *REQUEST, *options]) == 1
     assert "Likely cause: orientation mirrored" in capsys.readouterr().out
 
 
@@ -129,24 +129,24 @@ def test_what_a_file_holds_is_never_guessed(
 
     np.save(tmp_path / "a.npy", gabor())
     assert "drive is 0 to 1; tell what they are: --space luminance" in refused(
-        str(tmp_path / "a.npy"), *ASKED
+        str(tmp_path / "a.npy"), *REQUEST
     )
     assert "say it with --as KIND" in refused(str(tmp_path / "a.npy"))
     write(tmp_path / "a.several.mat", gabor())
     assert "holds 2 images (gabor, mask); name one with --key" in refused(
-        str(tmp_path / "a.several.mat"), *ASKED
+        str(tmp_path / "a.several.mat"), *REQUEST
     )
     (tmp_path / "new.mat").write_bytes(
         b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + bytes(600)
     )
-    assert "version 7.3, which is HDF5" in refused(str(tmp_path / "new.mat"), *ASKED)
+    assert "version 7.3, which is HDF5" in refused(str(tmp_path / "new.mat"), *REQUEST)
     (tmp_path / "bad.mat").write_bytes(b"nothing" * 100)
-    assert "cannot be read" in refused(str(tmp_path / "bad.mat"), *ASKED)
+    assert "cannot be read" in refused(str(tmp_path / "bad.mat"), *REQUEST)
     np.save(tmp_path / "batch.npy", np.ones((2, 8, 8)))
-    assert "give one image" in refused(str(tmp_path / "batch.npy"), *ASKED)
+    assert "give one image" in refused(str(tmp_path / "batch.npy"), *REQUEST)
     assert "give --as KIND too" in refused("gabor_achromatic", "--space", "linear")
     np.save(tmp_path / "a.npy", 2 * srgb(gabor()) - 1)
-    assert main(["check", str(tmp_path / "a.npy"), *ASKED]) == 1
+    assert main(["check", str(tmp_path / "a.npy"), *REQUEST]) == 1
     assert "values in [-1, 1] where [0, 1] is meant" in capsys.readouterr().out
 
 

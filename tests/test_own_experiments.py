@@ -217,13 +217,13 @@ def test_own_kind_and_own_csf(pages: Path) -> None:
 
 def test_observers_concatenate(pages: Path) -> None:
     flat = pp.observer(lambda images: images.mean(axis=(1, 2)), name="mean colour")
-    found = [
+    results = [
         run(pages / "checks.toml", observer).squeeze("layer", drop=True)
         for observer in ("pixels", flat)
     ]
-    joined = xr.concat(found, "observer")
-    found = joined["response_angular"].sel(check=0.25, method="nearest")
-    assert found["check"] == 0.3 and set(found.dims) >= {"observer", "contrast"}
+    joined = xr.concat(results, "observer")
+    response = joined["response_angular"].sel(check=0.25, method="nearest")
+    assert response["check"] == 0.3 and set(response.dims) >= {"observer", "contrast"}
     assert joined["observer"].values.tolist() == ["pixels", "mean colour"]
 
 

@@ -19,7 +19,7 @@ import psyprobe as pp
 from psyprobe.running import loop
 
 ROOT = Path(pp.__file__).parent
-SAID = "Yes, 4711 stripes."
+REPLY = "Yes, 4711 stripes."
 #: No pixel and no angle comes near it.
 MEASURED = 4711.123456789
 
@@ -84,7 +84,7 @@ def passed(page: Path, observer: Any) -> list[str]:
 def holds(value: Any, deep: int = 0) -> bool:
     """Say whether the answer is in a value: as text, or as a number."""
     if isinstance(value, str):
-        return SAID in value or repr(MEASURED) in value
+        return REPLY in value or repr(MEASURED) in value
     if isinstance(value, float | np.ndarray):
         return bool(np.size(value) < 1000 and (np.asarray(value) == MEASURED).any())
     if deep == 5:
@@ -102,7 +102,7 @@ def holds(value: Any, deep: int = 0) -> bool:
 def test_one_chat_answer(tmp_path: Path) -> None:
     (tmp_path / "chat.toml").write_text(CHAT, encoding="utf-8")
     files = passed(
-        tmp_path / "chat.toml", pp.observer(lambda images, prompt: SAID, name="one")
+        tmp_path / "chat.toml", pp.observer(lambda images, prompt: REPLY, name="one")
     )
     assert files == files_of_page("One chat answer")
     assert len(files) <= 12
@@ -135,6 +135,6 @@ def test_one_item(tmp_path: Path) -> None:
     (tmp_path / "set" / "items.csv").write_text(table, encoding="utf-8")
     (tmp_path / "item.toml").write_text(ITEM, encoding="utf-8")
     files = passed(
-        tmp_path / "item.toml", pp.observer(lambda images, prompt: SAID, name="one")
+        tmp_path / "item.toml", pp.observer(lambda images, prompt: REPLY, name="one")
     )
     assert files == files_of_page("One benchmark item")

@@ -47,7 +47,7 @@ HAVING = (
     ("exhibits", "fails to exhibit"),
     ("has", "does not really have"),
 )
-SEEN = (
+PERCEPTIONS = (
     ("{0} can be seen", "{0} cannot be seen"),
     ("{0} can be seen", "{0} can't be seen"),
     ("there is {0}", "there is not {0}"),
@@ -107,7 +107,7 @@ def _sentences() -> list[Sentence]:
     ]
     perceptions = [
         Sentence(plain.format(word), negated.format(word), True)
-        for (plain, negated), word in product(SEEN, PATTERNS)
+        for (plain, negated), word in product(PERCEPTIONS, PATTERNS)
     ]
     return [*flat, *having, *perceptions]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from asked import ran, small_page
+from small_runs import ran, small_page
 
 from psyprobe.experiment import Experiment
 from psyprobe.running.store import Store

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from asked import QUESTIONS, ran, small_page
 from children import child
 from item_pages import run_page, write_page
 from PIL import Image
+from small_runs import QUESTIONS, ran, small_page
 
 import psyprobe as pp
 from psyprobe.analysis import trials
@@ -86,8 +86,8 @@ def evaluated(page: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Pat
         with child(
             command, 240, env=environment, stdout=-1, stderr=-2, text=True, cwd=folder
         ) as process:
-            told_by_it, _ = process.communicate()
-    assert process.returncode == 0, told_by_it[-2000:]
+            output, _ = process.communicate()
+    assert process.returncode == 0, output[-2000:]
     (path,) = folder.glob("*.eval")
     return path
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from asked import QUESTIONS, ran, small_page
 from children import child
 from odd_server import Behaviour, OddServer
+from small_runs import QUESTIONS, ran, small_page
 
 import psyprobe as pp
 from psyprobe.analysis import trials

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from asked import IMAGES, QUESTIONS, small_page
 from children import child
+from small_runs import IMAGES, QUESTIONS, small_page
 
 import psyprobe as pp
 from psyprobe.analysis import trials
@@ -461,8 +461,8 @@ def test_through_lmms_eval_itself(
             stderr=-2,
             text=True,
         ) as asking:
-            told_by_it, _ = asking.communicate()
-    assert asking.returncode == 0, told_by_it[-2000:]
+            output, _ = asking.communicate()
+    assert asking.returncode == 0, output[-2000:]
     (samples,) = (tmp_path / "out").glob("*/*_samples_psyprobe_small.jsonl")
     replies = tables.read_lmms_eval_samples(samples, page, CARD)
     with Store(None) as other:

@@ -289,7 +289,7 @@ ITEMS = (
     b"c1.png,Describe it.,N,\"['Grey.', 'A ramp.']\",CAP,4.0,3,3\n"
 )
 ANSWERS = b"name,answer\nm1.png,A\nv1.png,dark\nc1.png,Grey.\n"
-ASKED = {
+QUESTION_AND_REPLY = {
     "question_id": "1",
     "id": 1,
     "image": "1_o.png",
@@ -299,7 +299,7 @@ ASKED = {
     "level": "low",
 }
 QUESTIONS = b"".join(
-    json.dumps(ASKED | change).encode() + b"\n"
+    json.dumps(QUESTION_AND_REPLY | change).encode() + b"\n"
     for change in ({}, {"question_id": "2", "image": "1_e.png", "type": "y/n-e"})
 )
 

@@ -10,7 +10,7 @@ RUN = ("run", "page.toml", "--plan")
 RENDER = ("render", "gabor_achromatic", "-o", "a.png", "--set", "size=32", "radius=0.1")
 CHECK = ("check", "gabor_achromatic", "--set")
 CHAT = ("ask", "Is it?", "--observer", "openai:m", "--observer-option")
-TOLD = (
+QUESTION = (
     "ask",
     "Is it?",
     "--observer",
@@ -128,12 +128,12 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
         "--image",
         ".",
     ),
-    "ask at a temperature of -1": (*TOLD, "--temperature", "-1"),
-    "ask at no temperature": (*TOLD, "--temperature", "nan"),
-    "ask for -1 tokens": (*TOLD, "--max-tokens", "-1"),
-    "ask with a seed of -1": (*TOLD, "--seed", "-1"),
-    "ask with a seed of 400 digits": (*TOLD, "--seed", LONG),
-    "ask in the words of a surrogate": ("ask", "\udcff", *TOLD[2:]),
+    "ask at a temperature of -1": (*QUESTION, "--temperature", "-1"),
+    "ask at no temperature": (*QUESTION, "--temperature", "nan"),
+    "ask for -1 tokens": (*QUESTION, "--max-tokens", "-1"),
+    "ask with a seed of -1": (*QUESTION, "--seed", "-1"),
+    "ask with a seed of 400 digits": (*QUESTION, "--seed", LONG),
+    "ask in the words of a surrogate": ("ask", "\udcff", *QUESTION[2:]),
     "corrupt no image": ("corrupt", "nowhere.png"),
     "corrupt a text": ("corrupt", "page.toml", "--output", "out"),
     "corrupt in no way": ("corrupt", "page.toml", "--name", "nothing"),
@@ -270,7 +270,7 @@ def _observer_options() -> list[Case]:
     minds = [
         Case(
             f"simulated: {key}={value[:30]!r}",
-            (*TOLD, "--observer-option", f"{key}={value}"),
+            (*QUESTION, "--observer-option", f"{key}={value}"),
         )
         for key, values in _MINDS.items()
         for value in values

@@ -18,7 +18,7 @@ from psyprobe.human.points import Conditions, matched_thresholds
 
 #: Conditions of the six experiments; ranges are those of the oracle.
 GABOR = {"level": "frequency", "span": (0.5, 30.5), "luminance": 100.0, "area": math.pi}
-SHOWN = {
+EXPERIMENTS = {
     "gabor_achromatic": Conditions(**GABOR),
     "gabor_red_green": Conditions(**GABOR, direction="red_green"),
     "gabor_yellow_violet": Conditions(**GABOR, direction="yellow_violet"),
@@ -51,12 +51,14 @@ def expected(oracle_data: Path) -> pd.DataFrame:
     return pd.read_csv(oracle_data / "human_measured" / "matched_points.csv")
 
 
-@pytest.mark.parametrize("experiment", SHOWN)
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_the_rules_give_the_rows_of_the_oracle(
     experiment: str, expected: pd.DataFrame
 ) -> None:
     thresholds = (
-        matched_thresholds(SHOWN[experiment]).sort_values(KEY).reset_index(drop=True)
+        matched_thresholds(EXPERIMENTS[experiment])
+        .sort_values(KEY)
+        .reset_index(drop=True)
     )
     rows = (
         expected[expected["experiment"] == experiment]
@@ -87,14 +89,16 @@ def test_the_rules_give_the_rows_of_the_oracle(
 
 def test_they_are_2785_in_all(expected: pd.DataFrame) -> None:
     assert (
-        sum(len(matched_thresholds(conditions)) for conditions in SHOWN.values())
+        sum(len(matched_thresholds(conditions)) for conditions in EXPERIMENTS.values())
         == len(expected)
         == 2785
     )
 
 
 def test_noise_is_never_measured_directly() -> None:
-    assert "direct" not in set(matched_thresholds(SHOWN["noise_achromatic"])["match"])
+    assert "direct" not in set(
+        matched_thresholds(EXPERIMENTS["noise_achromatic"])["match"]
+    )
 
 
 def test_shares_are_those_of_the_tables() -> None:
@@ -132,7 +136,7 @@ def test_a_share_is_what_is_left_without_the_other_mechanisms() -> None:
     )
 
 
-@pytest.mark.parametrize("experiment", SHOWN)
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_the_catalogue_names_the_same_conditions(
     experiment: str, expected: pd.DataFrame
 ) -> None:

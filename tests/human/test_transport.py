@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_points import SHOWN
+from test_points import EXPERIMENTS
 
 from psyprobe.human import flicker_thresholds, observers
 from psyprobe.human.acuity import resolution_limits
@@ -35,7 +35,7 @@ def test_data_sets_agree_after_transport_as_far_as_the_oracle_says(
     expected = pd.read_csv(folder / "transport_pairs.csv")
     assert len(expected) == 59
     for name, pairs in expected.groupby("experiment"):
-        rows = matched_thresholds(SHOWN[str(name)])
+        rows = matched_thresholds(EXPERIMENTS[str(name)])
         rows = rows[(rows["observer"] == "mean") & (rows["match"] != "long")]
         log_s = {
             "before": np.log10(rows["sensitivity"]),

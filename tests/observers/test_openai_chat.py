@@ -170,7 +170,7 @@ def test_many_questions_are_under_way_and_few_are_held(
         "encode_png",
         lambda codes, **options: (encoded.append(1), real(codes, **options))[1],
     )
-    drawn_count = answered = most_held = under_way = at_once = 0
+    drawn_count = answered = largest_backlog = under_way = at_once = 0
     exchange = Sender._exchange
 
     async def counted(*arguments: Any) -> Any:
@@ -185,11 +185,11 @@ def test_many_questions_are_under_way_and_few_are_held(
     monkeypatch.setattr(Sender, "_exchange", counted)
 
     def source() -> Iterator[Inquiry]:
-        nonlocal drawn_count, most_held
+        nonlocal drawn_count, largest_backlog
         for image in images:
             for i in range(25):
                 drawn_count += 1
-                most_held = max(most_held, drawn_count - answered)
+                largest_backlog = max(largest_backlog, drawn_count - answered)
                 yield Inquiry(f"{PROMPT} {i}", (image,), decoding=SAMPLED)
 
     with (
@@ -198,7 +198,7 @@ def test_many_questions_are_under_way_and_few_are_held(
     ):
         for _ in observer.answers(source()):
             answered += 1
-    assert answered == 200 and most_held <= 4 * 8 + 1
+    assert answered == 200 and largest_backlog <= 4 * 8 + 1
     # One may be sent a second time beside those that are under way.
     assert 8 <= at_once <= 9
     assert len(encoded) == len(images), "an image was encoded more than once"

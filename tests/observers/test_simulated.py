@@ -55,13 +55,13 @@ def dithered(spec: Any, seed: int = 1) -> FloatArray:
 
 
 def at_threshold(
-    seen_by: SimulatedObserver,
+    eye: SimulatedObserver,
     factor: float = 1.0,
     frequency: float = 4.0,
     seed: int = 1,
 ) -> FloatArray:
     """Noise of `factor` times the threshold contrast."""
-    sensitivity = float(seen_by.true_sensitivity(noise(frequency, 0.1)))
+    sensitivity = float(eye.true_sensitivity(noise(frequency, 0.1)))
     return drive(noise(frequency, factor / sensitivity, seed))
 
 
@@ -72,40 +72,40 @@ def blank() -> FloatArray:
 
 @pytest.mark.parametrize("name", SENSITIVITIES)
 def test_sees_contrast_in_units_of_its_threshold(name: str) -> None:
-    seen_by = observer(name)
-    assert isinstance(seen_by, AnswerObserver)
+    eye = observer(name)
+    assert isinstance(eye, AnswerObserver)
     for frequency in (1.0, 2.0, 4.0, 8.0, 16.0, 24.0, 30.0):
         spec = noise(frequency, 0.02)
-        expected = 0.02 * float(seen_by.true_sensitivity(spec))
+        expected = 0.02 * float(eye.true_sensitivity(spec))
         # float32 drive, and a ring that the Nyquist frequency cuts at 30 cpd.
-        assert seen_by.visible(drive(spec)) == pytest.approx(expected, rel=2e-3)
+        assert eye.visible(drive(spec)) == pytest.approx(expected, rel=2e-3)
 
 
 def test_true_sensitivity_is_that_of_the_drawn_image() -> None:
-    seen_by = observer()
+    eye = observer()
     for frequency in (1.0, 4.0, 16.0):
         spec = noise(frequency, 0.1)
         light = spec.draw().luminance
-        power, _ = seen_by._filtered(light)
-        assert float(seen_by.true_sensitivity(spec)) == pytest.approx(
+        power, _ = eye._filtered(light)
+        assert float(eye.true_sensitivity(spec)) == pytest.approx(
             math.sqrt(power) / 0.1, rel=1e-9
         )
     # A ring's root mean square lies close to the curve itself where that is smooth.
     batch = AnnulusNoise(frequency=[2.0, 4.0, 8.0], contrast=0.1)
     np.testing.assert_allclose(
-        seen_by.true_sensitivity(batch), watson_malo_csf([2.0, 4.0, 8.0]), rtol=0.03
+        eye.true_sensitivity(batch), watson_malo_csf([2.0, 4.0, 8.0]), rtol=0.03
     )
 
 
 def test_agrees_with_the_oracle_of_matched_stimuli(oracle_data: Path) -> None:
-    seen_by = observer()
+    eye = observer()
     with (oracle_data / "chat_csf" / "human_csf_noise_matched.csv").open(
         encoding="utf-8"
     ) as file:
         rows = list(csv.DictReader(file))
     assert len(rows) > 8
     for row in rows:
-        sensitivity = float(seen_by.true_sensitivity(noise(float(row["f0_cpd"]), 0.1)))
+        sensitivity = float(eye.true_sensitivity(noise(float(row["f0_cpd"]), 0.1)))
         assert sensitivity == pytest.approx(
             float(row["SSO_rms_over_band_no_oblique"]), abs=1e-6
         )
@@ -113,53 +113,47 @@ def test_agrees_with_the_oracle_of_matched_stimuli(oracle_data: Path) -> None:
 
 @pytest.mark.parametrize("frequency", [1.0, 4.0, 16.0])
 def test_dither_is_subtracted(frequency: float) -> None:
-    seen_by = observer()
-    threshold = 1 / float(seen_by.true_sensitivity(noise(frequency, 0.1)))
+    eye = observer()
+    threshold = 1 / float(eye.true_sensitivity(noise(frequency, 0.1)))
     visible_contrasts = [
-        seen_by.visible(dithered(noise(frequency, threshold, seed), seed))
+        eye.visible(dithered(noise(frequency, threshold, seed), seed))
         for seed in range(4)
     ]
     assert np.mean(visible_contrasts) == pytest.approx(1.0, abs=0.03)
 
 
 def test_a_dithered_blank_is_all_but_invisible() -> None:
-    seen_by = observer()
-    assert (
-        max(seen_by.visible(dithered(noise(4.0, 0.0), seed)) for seed in range(6)) < 0.1
-    )
+    eye = observer()
+    assert max(eye.visible(dithered(noise(4.0, 0.0), seed)) for seed in range(6)) < 0.1
 
 
 def test_other_stimuli_other_contrasts() -> None:
-    seen_by = observer(deg=224 / 60)
+    eye = observer(deg=224 / 60)
     for spec in (
         Noise(frequency=4.0, contrast=0.05, luminance=GREY),
         Gabor(frequency=4.0, contrast=[0.1, 0.2], luminance=GREY),
     ):
-        sensitivity = np.atleast_1d(seen_by.true_sensitivity(spec))
+        sensitivity = np.atleast_1d(eye.true_sensitivity(spec))
         images = drive(spec).reshape(-1, 224, 224, 3)
         contrast = np.broadcast_to(spec.contrast, len(images))
         for image, c, s in zip(images, contrast, sensitivity, strict=True):
-            assert seen_by.visible(image) == pytest.approx(c * s, rel=2e-3)
+            assert eye.visible(image) == pytest.approx(c * s, rel=2e-3)
 
 
 @pytest.mark.parametrize("direction", ["red_green", "yellow_violet"])
 def test_sees_along_one_direction_of_colour(direction: str) -> None:
-    seen_by = observer("castlecsf", direction=direction, deg=2.0, luminance=100.0)
+    eye = observer("castlecsf", direction=direction, deg=2.0, luminance=100.0)
     display = Display(peak=400)
 
     def visible_contrast(spec: Any) -> float:
-        return seen_by.visible(
-            display.encode(spec.draw(dtype="float64"), dtype="float64")
-        )
+        return eye.visible(display.encode(spec.draw(dtype="float64"), dtype="float64"))
 
     # Whole cycles over a whole field: what castleCSF says of them.
     waves = Grating(
         frequency=3.0, contrast=0.05, direction=direction, luminance=100.0, size=120
     )
     sensitivity = float(castle_csf(3.0, luminance=100.0, area=4.0, direction=direction))
-    assert float(seen_by.true_sensitivity(waves)) == pytest.approx(
-        sensitivity, rel=1e-9
-    )
+    assert float(eye.true_sensitivity(waves)) == pytest.approx(sensitivity, rel=1e-9)
     assert visible_contrast(waves) == pytest.approx(0.05 * sensitivity, rel=1e-4)
     directions = {"achromatic", "red_green", "yellow_violet"} - {direction}
     assert max(
@@ -167,15 +161,14 @@ def test_sees_along_one_direction_of_colour(direction: str) -> None:
     ) < 1e-4 * visible_contrast(waves)
     assert (
         max(
-            float(seen_by.true_sensitivity(replace(waves, direction=other)))
+            float(eye.true_sensitivity(replace(waves, direction=other)))
             for other in directions
         )
         < 1e-9
     )
-    assert seen_by.visible(np.zeros((9, 9, 3))) == 0
+    assert eye.visible(np.zeros((9, 9, 3))) == 0
     assert (
-        seen_by.card.digest
-        != observer("castlecsf", deg=2.0, luminance=100.0).card.digest
+        eye.card.digest != observer("castlecsf", deg=2.0, luminance=100.0).card.digest
     )
     with pytest.raises(
         InputError, match=f"watson-malo knows nothing of direction '{direction}'"
@@ -186,31 +179,31 @@ def test_sees_along_one_direction_of_colour(direction: str) -> None:
 
 
 def test_the_image_is_the_same_however_it_comes() -> None:
-    seen_by, twin = observer(logit_sd=1.0), observer(logit_sd=1.0)
+    eye, twin = observer(logit_sd=1.0), observer(logit_sd=1.0)
     image = dithered(noise(4.0, 0.005))
     for other in (
         (decode_png(png_bytes(image)).astype(np.float32) / np.float32(255)),
         (np.rint(image * 255) / 255).astype(np.float64),
     ):
-        assert seen_by.answer([image], PROMPT, decoding=SAMPLED) == twin.answer(
+        assert eye.answer([image], PROMPT, decoding=SAMPLED) == twin.answer(
             [other], PROMPT, decoding=SAMPLED
         )
     grey = np.rint(drive(noise(4.0, 0.05))[..., :1] * 255) / 255
     view = np.broadcast_to(grey, (256, 256, 3))
-    assert seen_by.answer([view], PROMPT) == twin.answer([view.copy()], PROMPT)
+    assert eye.answer([view], PROMPT) == twin.answer([view.copy()], PROMPT)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_probability_is_the_psychometric_function(
     function: str, blank: FloatArray
 ) -> None:
-    seen_by = observer("flat", function=function, guess=0.2, lapse=0.1, width=0.5)
+    eye = observer("flat", function=function, guess=0.2, lapse=0.1, width=0.5)
     for x in (-0.3, 0.0, 0.2):
         expected = 0.2 + 0.7 * psychometric(x, 0.5, function)
-        assert seen_by.probability(
-            [at_threshold(seen_by, 10**x)], PROMPT
-        ) == pytest.approx(expected, abs=2e-3)
-    assert seen_by.probability([blank], PROMPT) == pytest.approx(0.2, abs=1e-6)
+        assert eye.probability([at_threshold(eye, 10**x)], PROMPT) == pytest.approx(
+            expected, abs=2e-3
+        )
+    assert eye.probability([blank], PROMPT) == pytest.approx(0.2, abs=1e-6)
     assert [psychometric(x, 0.5, function) for x in (-9, 9)] == pytest.approx(
         [0, 1], abs=1e-9
     )
@@ -227,17 +220,16 @@ def test_widths_are_from_5_to_95_percent() -> None:
 
 
 def test_words_are_drawn_with_that_probability() -> None:
-    seen_by = observer()
-    image = at_threshold(seen_by, 10**0.1)
-    p = seen_by.probability([image], PROMPT)
+    eye = observer()
+    image = at_threshold(eye, 10**0.1)
+    p = eye.probability([image], PROMPT)
     is_yes = [
-        seen_by.answer([image], f"{PROMPT} {i}", decoding=SAMPLED).text[0].lower()
-        == "y"
+        eye.answer([image], f"{PROMPT} {i}", decoding=SAMPLED).text[0].lower() == "y"
         for i in range(1500)
     ]
     assert np.mean(is_yes) == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 1500))
     seeds = [
-        seen_by.answer([image], PROMPT, decoding=Decoding(1.0, seed=i)).text[0].lower()
+        eye.answer([image], PROMPT, decoding=Decoding(1.0, seed=i)).text[0].lower()
         == "y"
         for i in range(1500)
     ]
@@ -245,8 +237,8 @@ def test_words_are_drawn_with_that_probability() -> None:
 
 
 def test_temperature(blank: FloatArray) -> None:
-    seen_by, always = observer(), observer(text="greedy")
-    image = at_threshold(seen_by, 10**0.1)
+    eye, always = observer(), observer(text="greedy")
+    image = at_threshold(eye, 10**0.1)
 
     def rate(observer: SimulatedObserver, temperature: float) -> float:
         decoding = Decoding(temperature)
@@ -256,17 +248,17 @@ def test_temperature(blank: FloatArray) -> None:
         ]
         return float(np.mean([text[0].lower() == "y" for text in texts]))
 
-    assert rate(seen_by, 0) == rate(always, 1) == 1
-    p = seen_by.probability([image], PROMPT)
+    assert rate(eye, 0) == rate(always, 1) == 1
+    p = eye.probability([image], PROMPT)
     hot = 1 / (1 + math.exp(-math.log(p / (1 - p)) / 2))
-    assert rate(seen_by, 2) == pytest.approx(hot, abs=0.1)
-    assert seen_by.answer([blank], PROMPT).text[0].lower() == "n"
+    assert rate(eye, 2) == pytest.approx(hot, abs=0.1)
+    assert eye.answer([blank], PROMPT).text[0].lower() == "n"
 
 
 def test_first_tokens_hold_the_probability(blank: FloatArray) -> None:
-    seen_by = observer(guess=0.1)
-    for image in (blank, at_threshold(seen_by), at_threshold(seen_by, 10)):
-        answer = seen_by.answer([image], PROMPT)
+    eye = observer(guess=0.1)
+    for image in (blank, at_threshold(eye), at_threshold(eye, 10)):
+        answer = eye.answer([image], PROMPT)
         assert answer.complete and answer.first_tokens is not None
         mass = {True: 0.0, False: 0.0}
         for token, logprob in answer.first_tokens:
@@ -274,7 +266,7 @@ def test_first_tokens_hold_the_probability(blank: FloatArray) -> None:
                 mass[token.strip().lower() == "yes"] += math.exp(logprob)
         assert sum(mass.values()) == pytest.approx(0.98, abs=1e-6)
         assert mass[True] / sum(mass.values()) == pytest.approx(
-            seen_by.probability([image], PROMPT), abs=1e-9
+            eye.probability([image], PROMPT), abs=1e-9
         )
         assert sum(
             math.exp(value) for _, value in answer.first_tokens
@@ -283,18 +275,18 @@ def test_first_tokens_hold_the_probability(blank: FloatArray) -> None:
             answer.first_tokens, key=lambda item: -item[1]
         )
     assert (
-        seen_by.answer([blank], PROMPT, decoding=Decoding(logprobs=False)).first_tokens
+        eye.answer([blank], PROMPT, decoding=Decoding(logprobs=False)).first_tokens
         is None
     )
 
 
 def test_understands_reversed_questions(blank: FloatArray) -> None:
-    seen_by = observer()
-    plain = at_threshold(seen_by, 10)
-    assert seen_by.answer([plain], REVERSED).text[0].lower() == "n"
-    assert seen_by.answer([blank], REVERSED).text[0].lower() == "y"
-    assert seen_by.probability([plain], REVERSED) == pytest.approx(
-        1 - seen_by.probability([plain], PROMPT)
+    eye = observer()
+    plain = at_threshold(eye, 10)
+    assert eye.answer([plain], REVERSED).text[0].lower() == "n"
+    assert eye.answer([blank], REVERSED).text[0].lower() == "y"
+    assert eye.probability([plain], REVERSED) == pytest.approx(
+        1 - eye.probability([plain], PROMPT)
     )
     deaf = observer(reversed_words=())
     assert deaf.probability([plain], REVERSED) == deaf.probability([plain], PROMPT)
@@ -318,27 +310,27 @@ def test_bias_is_of_the_word_and_guessing_of_the_eye(blank: FloatArray) -> None:
 
 
 def test_prompts_shift_the_threshold() -> None:
-    seen_by = observer(prompt_sd=0.3)
-    shifts = [seen_by.prompt_shift(f"{PROMPT} {i}") for i in range(1000)]
+    eye = observer(prompt_sd=0.3)
+    shifts = [eye.prompt_shift(f"{PROMPT} {i}") for i in range(1000)]
     assert np.std(shifts) == pytest.approx(0.3, rel=0.1) and abs(np.mean(shifts)) < 0.05
     for prompt in ("one?", "another?"):
-        image = at_threshold(seen_by, 10 ** seen_by.prompt_shift(prompt))
-        assert seen_by.probability([image], prompt) == pytest.approx(0.5, abs=5e-3)
+        image = at_threshold(eye, 10 ** eye.prompt_shift(prompt))
+        assert eye.probability([image], prompt) == pytest.approx(0.5, abs=5e-3)
 
 
 def test_log_odds_vary_from_image_to_image() -> None:
-    seen_by = observer(logit_sd=0.5)
+    eye = observer(logit_sd=0.5)
     odds = []
     for seed in range(60):
-        p = seen_by.probability([at_threshold(seen_by, seed=seed)], PROMPT)
+        p = eye.probability([at_threshold(eye, seed=seed)], PROMPT)
         odds.append(math.log(p / (1 - p)))
     assert np.std(odds) == pytest.approx(0.5, rel=0.3) and abs(np.mean(odds)) < 0.25
 
 
 def test_refuses_and_rambles_at_the_stated_rates(blank: FloatArray) -> None:
-    seen_by = observer(refusal=0.2, unparsed=0.1)
+    eye = observer(refusal=0.2, unparsed=0.1)
     answers = [
-        seen_by.answer([blank], f"{PROMPT} {i}", decoding=SAMPLED) for i in range(800)
+        eye.answer([blank], f"{PROMPT} {i}", decoding=SAMPLED) for i in range(800)
     ]
 
     def mass(answer: Answer) -> float:
@@ -365,16 +357,16 @@ def test_refuses_and_rambles_at_the_stated_rates(blank: FloatArray) -> None:
 
 
 def test_chooses_between_two_images(blank: FloatArray) -> None:
-    seen_by = observer()
-    plain = at_threshold(seen_by, 30)
+    eye = observer()
+    plain = at_threshold(eye, 30)
     question = "Which image contains a pattern, the first or the second?"
-    assert seen_by.answer([plain, blank], question).text.lower().startswith("first")
-    assert seen_by.answer([blank, plain], question).text.lower().startswith("second")
-    assert seen_by.probability([blank, blank], question) == pytest.approx(0.5)
-    weak = at_threshold(seen_by)
+    assert eye.answer([plain, blank], question).text.lower().startswith("first")
+    assert eye.answer([blank, plain], question).text.lower().startswith("second")
+    assert eye.probability([blank, blank], question) == pytest.approx(0.5)
+    weak = at_threshold(eye)
     probabilities = (
-        seen_by.probability([weak, blank], question),
-        seen_by.probability([blank, weak], question),
+        eye.probability([weak, blank], question),
+        eye.probability([blank, weak], question),
     )
     assert probabilities[0] == pytest.approx(0.75, abs=5e-3) and sum(
         probabilities
@@ -384,7 +376,7 @@ def test_chooses_between_two_images(blank: FloatArray) -> None:
     ) == pytest.approx(0.6)
     for count in (0, 3):
         with pytest.raises(InputError, match=f"takes .* was shown {count} images"):
-            seen_by.answer([blank] * count, question)
+            eye.answer([blank] * count, question)
 
 
 @pytest.mark.parametrize(
@@ -395,14 +387,14 @@ def test_names_the_direction_of_stripes_that_it_sees(
     orientation: float, vertical: bool, blank: FloatArray
 ) -> None:
     (prompt,) = load_prompts("orientation")
-    seen_by = observer()
+    eye = observer()
     stripes = Gabor(
         frequency=4, contrast=0.1, radius=0.5, orientation=orientation, luminance=GREY
     )
-    threshold = 1 / float(seen_by.true_sensitivity(stripes).item())
+    threshold = 1 / float(eye.true_sensitivity(stripes).item())
 
     def says_vertical(contrast: float) -> float:
-        return seen_by.probability(
+        return eye.probability(
             [drive(replace(stripes, contrast=contrast))], prompt.full
         )
 
@@ -411,7 +403,7 @@ def test_names_the_direction_of_stripes_that_it_sees(
     assert says_vertical(threshold) == pytest.approx(
         0.75 if vertical else 0.25, abs=5e-3
     )
-    assert seen_by.probability([blank], prompt.full) == 0.5
+    assert eye.probability([blank], prompt.full) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -428,15 +420,15 @@ def test_names_one_of_four_directions(
     orientation: float, word: str, blank: FloatArray
 ) -> None:
     (prompt,) = load_prompts("orientation_4")
-    seen_by = observer()
+    eye = observer()
     stripes = Gabor(
         frequency=4, contrast=0.1, radius=0.5, orientation=orientation, luminance=GREY
     )
-    threshold = 1 / float(seen_by.true_sensitivity(stripes).item())
+    threshold = 1 / float(eye.true_sensitivity(stripes).item())
 
     def chances(image: FloatArray) -> dict[str, float]:
         listed = dict(
-            seen_by.answer([image], prompt.full, words=prompt.words).first_tokens or ()
+            eye.answer([image], prompt.full, words=prompt.words).first_tokens or ()
         )
         chance_by_word = {
             word: math.exp(listed[word.capitalize()]) for word in prompt.words
@@ -448,7 +440,7 @@ def test_names_one_of_four_directions(
 
     assert set(prompt.words) == {"vertical", "horizontal", "rising", "falling"}
     plain = drive(replace(stripes, contrast=30 * threshold))
-    assert seen_by.answer([plain], prompt.full).text.lower().startswith(word)
+    assert eye.answer([plain], prompt.full).text.lower().startswith(word)
     # Half of what is at threshold is seen, and a quarter of the rest is guessed right.
     weak = chances(drive(replace(stripes, contrast=threshold)))
     assert weak.pop(word) == pytest.approx(0.625, abs=5e-3)
@@ -463,8 +455,8 @@ def test_names_one_of_four_directions(
 def test_answers_every_prompt_in_its_words_and_polarity(
     name: str, blank: FloatArray
 ) -> None:
-    seen_by = observer()
-    plain = at_threshold(seen_by, 30)
+    eye = observer()
+    plain = at_threshold(eye, 30)
     for prompt in load_prompts(name):
         pictures = (
             ([plain, blank], [blank, plain])
@@ -473,7 +465,7 @@ def test_answers_every_prompt_in_its_words_and_polarity(
         )
         for images, is_visible in zip(pictures, (True, False), strict=True):
             word = (
-                seen_by.answer(images, prompt.full)
+                eye.answer(images, prompt.full)
                 .text.rstrip(".")
                 .split(",")[0]
                 .casefold()
@@ -484,11 +476,11 @@ def test_answers_every_prompt_in_its_words_and_polarity(
 
 @pytest.mark.parametrize("prompt", [PROMPT, REVERSED])
 def test_its_words_are_read_as_they_are_meant(prompt: str, blank: FloatArray) -> None:
-    seen_by = observer(refusal=0.1, unparsed=0.1)
+    eye = observer(refusal=0.1, unparsed=0.1)
     polarity = 1 if prompt == PROMPT else -1
     readings = set()
     for i in range(200):
-        answer = seen_by.answer([blank], f"{prompt} {i}", decoding=SAMPLED)
+        answer = eye.answer([blank], f"{prompt} {i}", decoding=SAMPLED)
         readings.add(read_reply(answer.text, polarity=polarity))
         token = read_first_token(answer.first_tokens, answer.complete)
         assert token is not None and not token.censored
@@ -496,18 +488,18 @@ def test_its_words_are_read_as_they_are_meant(prompt: str, blank: FloatArray) ->
 
 
 def test_long_answers_are_cut(blank: FloatArray) -> None:
-    seen_by = observer(refusal=0.99)
-    answer = seen_by.answer([blank], PROMPT, decoding=Decoding(max_tokens=2))
+    eye = observer(refusal=0.99)
+    answer = eye.answer([blank], PROMPT, decoding=Decoding(max_tokens=2))
     assert (answer.finish, answer.tokens_out) == ("length", 2)
     assert answer.tokens_in is not None and answer.tokens_in > 100
 
 
 @pytest.mark.parametrize("name", SENSITIVITIES)
 def test_a_copy_answers_alike(name: str, blank: FloatArray) -> None:
-    seen_by = observer(name, eotf=2.2)
-    answer = seen_by.answer([blank], PROMPT, decoding=SAMPLED)
-    for copied in (pickle.loads(pickle.dumps(seen_by)), copy.deepcopy(seen_by)):
-        assert copied.card == seen_by.card
+    eye = observer(name, eotf=2.2)
+    answer = eye.answer([blank], PROMPT, decoding=SAMPLED)
+    for copied in (pickle.loads(pickle.dumps(eye)), copy.deepcopy(eye)):
+        assert copied.card == eye.card
         assert copied.answer([blank], PROMPT, decoding=SAMPLED) == answer
 
 

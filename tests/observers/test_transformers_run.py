@@ -22,7 +22,7 @@ display  = "hernandez2025"
 frequency = { values = [1, 4] }
 contrast  = { values = [0.003, 0.25] }
 """
-ASKED = f"""
+WORDS_PAGE = f"""
 title = "Noise put to a chat model in words"
 probe = "yes_no"
 {STIMULI}
@@ -37,7 +37,7 @@ bits = "float"
 [human]
 model = "watson_malo_csf"
 """
-SEEN = f"""
+TOWER_PAGE = f"""
 title = "The same noise put to its eye"
 probe = "detection"
 human = {{ model = "castle_csf", area = 16 }}
@@ -59,7 +59,7 @@ def _one_thread() -> Iterator[None]:
 def test_asked_in_words_and_by_its_eye(
     family: str, chat_folders: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    for name, text in (("asked", ASKED), ("seen", SEEN)):
+    for name, text in (("asked", WORDS_PAGE), ("seen", TOWER_PAGE)):
         (tmp_path / f"{name}.toml").write_text(text)
     chat = pp.load_observer(f"transformers:{chat_folders(family)}", device="cpu")
     eye = pp.load_observer(f"transformers_vision:{chat_folders(family)}", device="cpu")

@@ -90,7 +90,7 @@ SHORT = {"levels.frequency.values": [2, 4]}
 FEW = {"asking.repeats": 2, "levels.contrast.n": 4, **SHORT}
 BRIEF = {"asking.options.n_max": 20, **SHORT}
 #: A short experiment of each probe: a page of the catalogue, what is changed in it, and who is asked.
-ASKED: dict[str, tuple[str, dict[str, Any], str]] = {
+PROBE_RUNS: dict[str, tuple[str, dict[str, Any], str]] = {
     "detection": ("gabor_achromatic", {"levels.contrast.n": 5}, "pixels"),
     "discrimination": (
         "contrast_discrimination",
@@ -235,9 +235,9 @@ def _parts(result: xr.Dataset) -> list[str]:
     )
 
 
-@pytest.mark.parametrize("probe", ASKED)
+@pytest.mark.parametrize("probe", PROBE_RUNS)
 def test_a_probe(probe: str, tmp_path: Path) -> None:
-    name, changes, observer = ASKED[probe]
+    name, changes, observer = PROBE_RUNS[probe]
     experiment = load_experiment(name).with_settings({"probe": probe, **changes})
     result = pp.run(experiment, observer, progress=False)
     twin = pp.run(

@@ -76,10 +76,10 @@ def stimulus(contrast: float, frequency: float, **changes: Any) -> dict[str, Any
 
 
 def draw_frames(
-    browser: Browser, what: dict[str, Any], first: int, count: int
+    browser: Browser, values: dict[str, Any], first: int, count: int
 ) -> np.ndarray:
     """Codes of frames, rows from below."""
-    encoded_frames = browser.run(f"frames({json.dumps(what)}, {first}, {count})")
+    encoded_frames = browser.run(f"frames({json.dumps(values)}, {first}, {count})")
     return np.stack(
         [
             np.frombuffer(base64.b64decode(encoded), np.uint8).reshape(SIDE, SIDE)

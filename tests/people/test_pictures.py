@@ -39,7 +39,7 @@ LIGHT = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
 TRIAL, STEP = "document.body.dataset.trial", "document.body.dataset.step"
 #: What stands on the page: mean colour and width of each picture, the question, and the answers
 #: with their keys.
-SEEN = """(() => {
+READ_PAGE = """(() => {
   const means = [...document.querySelectorAll("#pictures img")].map((image) => {
     const canvas = new OffscreenCanvas(image.naturalWidth, image.naturalHeight), context = canvas.getContext("2d");
     context.drawImage(image, 0, 0);
@@ -189,7 +189,7 @@ class Sitter:
         browser = self.browser
         browser.wait(TRIAL, f"{number}.{attempt}")
         time.sleep(0.2)  # nobody answers sooner
-        page_content: dict[str, Any] = browser.run(SEEN)
+        page_content: dict[str, Any] = browser.run(READ_PAGE)
         answer = answer_colour_blind(
             [colour_of(mean) for mean in page_content["means"]],
             page_content["text"].split("\n")[0],

@@ -251,11 +251,11 @@ def test_slips_of_a_page(tmp_path: Path) -> None:
         )
 
 
-ASKED = """
-asking = {{ prompts = "{what}_difference", repeats = 15, readout = "text", temperature = 1 }}
+TWO_INTERVALS = """
+asking = {{ prompts = "{axis}_difference", repeats = 15, readout = "text", temperature = 1 }}
 fit = {{ function = "weibull" }}
 levels = {{ {level} }}
-difference = {{ parameter = "{what}", unit = "{unit}", levels = {{ from = {low}, to = {high}, n = 6 }} }}
+difference = {{ parameter = "{axis}", unit = "{unit}", levels = {{ from = {low}, to = {high}, n = 6 }} }}
 """
 #: d' at which 75 % of the choices are right.
 D_PRIME = 0.9539
@@ -277,8 +277,8 @@ def test_a_simulated_observer_in_words_is_recovered(
     jnd: float | None,
     tmp_path: Path,
 ) -> None:
-    text = GABOR + ASKED.format(
-        what=axis, unit=unit, level=level, low=span[0], high=span[1]
+    text = GABOR + TWO_INTERVALS.format(
+        axis=axis, unit=unit, level=level, low=span[0], high=span[1]
     )
     options = {"orientation_jnd": 0.8} if axis == "orientation" else {}
     observer = pp.load_observer("simulated:flat", deg=129 / 60, **options)

@@ -24,7 +24,7 @@ KEY = "sk-very-secret-0123456789"
 MODEL = "simulated:watson-malo"
 
 #: Digest of the images and prompt of a question, as the server sees it.
-Seen = tuple[str, str]
+Request = tuple[str, str]
 
 
 class Witness:
@@ -37,7 +37,7 @@ class Witness:
             self._inner.bits,
             self._inner.images_at_once,
         )
-        self.requests: list[Seen] = []
+        self.requests: list[Request] = []
         self._lock = threading.Lock()
 
     def delivered(self, image: FloatArray) -> FloatArray:
@@ -153,13 +153,13 @@ def run_and_kill(
 
 def repeated_requests(
     course: Course, store: Path, local: Witness, witness: Witness
-) -> set[Seen]:
+) -> set[Request]:
     """Return the requests to a server whose answers were stored; `local` ran the same run in
     order."""
     with Store(store) as opened:
         (record,) = opened.runs()
     number = {trial["key"]: i for i, trial in enumerate(record.outcome["trials"])}
-    repeated: set[Seen] = set()
+    repeated: set[Request] = set()
     for stored, start in zip(course.stored, course.request_counts[1:], strict=False):
         repeated |= {local.requests[number[key]] for key in stored} & set(
             witness.requests[start:]

@@ -13,7 +13,7 @@ from psyprobe.tasks.review.server import ReviewServer
 from psyprobe.tasks.review.worklist import worklist
 
 TASK = "document.body.dataset.task"
-SHOWN = (
+IMAGES_LOADED = (
     "[...document.images].every(each => each.complete && each.naturalWidth > 0) && "
     "document.images.length"
 )
@@ -29,7 +29,7 @@ def test_two_annotators_accept_and_reject_with_keys(
     with ReviewServer(first) as server:
         browser.open(server.address)
         browser.wait(TASK, names[0])
-        browser.wait(SHOWN, 2)
+        browser.wait(IMAGES_LOADED, 2)
         assert "Right for natural" in browser.text("facts")
         # Text that a model wrote is neither run, nor loaded, nor hidden.
         assert (

@@ -177,10 +177,10 @@ def test_labels_are_agreed_edited_and_reported(
 
 
 words = st.sampled_from(["accept", "reject"])
-said_by = st.dictionaries(st.sampled_from("abcdefgh"), words)
+answers_by_name = st.dictionaries(st.sampled_from("abcdefgh"), words)
 
 
-@given(said_by, said_by)
+@given(answers_by_name, answers_by_name)
 def test_agreement_is_that_of_the_textbook(
     ones: dict[str, str], second_answers: dict[str, str]
 ) -> None:

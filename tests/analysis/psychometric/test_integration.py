@@ -51,9 +51,9 @@ def test_planted_staircases_have_intervals_that_end(number: int) -> None:
     )
     assert np.isfinite([low, high]).all()
     truth = expected["planted_threshold"].to_numpy()
-    is_held = (low <= truth) & (truth <= high)
+    is_covered = (low <= truth) & (truth <= high)
     # If the coverage is 95 %, fewer than 15 of 18 intervals hold the truth in one case of 150.
-    assert is_held.sum() >= 15
+    assert is_covered.sum() >= 15
 
 
 @pytest.mark.parametrize("number", [0, 2])
@@ -93,7 +93,7 @@ def staircases(
 def test_intervals_of_short_staircases_hold_the_truth() -> None:
     """40 trials each; benchmarks/interval_coverage.py has more of them."""
     rng = np.random.default_rng(4)
-    is_held = []
+    is_covered = []
     for _ in range(8):
         threshold = rng.uniform(-2.2, -0.9, 12)
         width = 10 ** rng.normal(np.log10(0.6), 0.1, 12)
@@ -105,9 +105,9 @@ def test_intervals_of_short_staircases_hold_the_truth() -> None:
             interval="posterior",
         )
         low, high = fit.log10_threshold_low, fit.log10_threshold_high
-        is_held.append((low <= threshold) & (threshold <= high))
+        is_covered.append((low <= threshold) & (threshold <= high))
     # Three binomial errors about 95 %.
-    assert np.mean(is_held) == pytest.approx(0.95, abs=0.06)
+    assert np.mean(is_covered) == pytest.approx(0.95, abs=0.06)
 
 
 def test_posterior_means_are_the_thresholds_of_many_trials() -> None:
