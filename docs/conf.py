@@ -27,7 +27,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_design",
 ]
-exclude_patterns = ["images", "paper"]
+exclude_patterns = ["images"]
 templates_path: list[str] = []
 
 html_theme = "pydata_sphinx_theme"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-PAPER = Path(__file__).parents[1] / "docs" / "paper"
+PAPER = Path(__file__).parents[1] / "paper"
 TEXT = (PAPER / "paper.md").read_text(encoding="utf-8")
 
 

@@ -27,15 +27,17 @@ from psyprobe.stimulus import (
 )
 from psyprobe.stimulus.catalogue import load_stimulus
 
-DOCS = Path(__file__).parents[2] / "docs" / "stimuli.md"
-SOURCE = next(
-    block
-    for block in re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S)
-    if "# my_kinds.py" in block
+DOCS = Path(__file__).parents[2] / "docs"
+(SOURCE,) = re.findall(
+    r"```python \(my_kinds\.py\)\n(.*?)```",
+    (DOCS / "tutorial_stimulus.md").read_text(encoding="utf-8"),
+    re.S,
 )
 PAGE = next(
     block
-    for block in re.findall(r"```toml\n(.*?)```", DOCS.read_text(), re.S)
+    for block in re.findall(
+        r"```toml\n(.*?)```", (DOCS / "stimuli.md").read_text(encoding="utf-8"), re.S
+    )
     if "my_kinds.py:Plaid" in block
 )
 
