@@ -430,7 +430,7 @@ def load_runs(path: str | Path | Store) -> tuple[list[Dataset], list[FailedScore
         return _load_registry(path)
     with open_store(path, create=False) as store:
         records = store.runs()
-        finished, failures = _finished_results(store, records)
+        finished, failures = finished_results(store, records)
     if not finished:
         name = path.name if isinstance(path, Store) else path
         raise InputError(
@@ -451,7 +451,7 @@ def _load_registry(
         try:
             with open_run(folder) as store:
                 records = store.runs()
-                run_results = _finished_results(store, records)[0]
+                run_results = finished_results(store, records)[0]
                 if not run_results:
                     raise InputError("its run.json says no end; publish it again")
                 runs.append((records[0].started, run_results))
@@ -680,7 +680,7 @@ def _load_prices(prices: PriceSource) -> Prices:
     return prices if isinstance(prices, Prices) else read_prices(prices)
 
 
-def _finished_results(
+def finished_results(
     store: Store, records: Sequence[RunRecord]
 ) -> tuple[list[Dataset], list[FailedScore]]:
     """Build the results of finished runs, averaging the variants of one experiment.

@@ -56,11 +56,7 @@ def verify(store: Store) -> dict[str, int]:
         table: len(database.rows(table)) for table in ("procedure", "origin", "run")
     }
     counts["answer"] = sum(1 for _ in store.all_answers())
-    counts["content"] = 0
-    for name, kind, value in store.all_contents():
-        counts["content"] += 1
-        if content_digest(kind, value)[:DIGEST_DIGITS] != name:
-            raise database.damaged("content", (name,))
+    counts["content"] = verify_contents(store)
     for row, run in zip(database.rows("run"), store.runs(), strict=True):
         has_its_card = (
             content_digest("observer", run.observer_card) == run.observer_digest
@@ -68,6 +64,22 @@ def verify(store: Store) -> dict[str, int]:
         if run.key[:DIGEST_DIGITS] != row[0] or not has_its_card:
             raise database.damaged("run", row)
     return counts
+
+
+def verify_contents(store: Store) -> int:
+    """Check the digests of all contents of a store, and count them.
+
+    Raises
+    ------
+    StoreError
+        Something is damaged; the message names the first row that is.
+    """
+    count = 0
+    for name, kind, value in store.all_contents():
+        count += 1
+        if content_digest(kind, value)[:DIGEST_DIGITS] != name:
+            raise store.database.damaged("content", (name,))
+    return count
 
 
 def content_digest(kind: str, value: Any) -> str:

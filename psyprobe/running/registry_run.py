@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import stat
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -31,14 +32,26 @@ SCORES_FILE = "scores.json"
 #: Largest size of each file, bytes, as it lies on the disk.
 FILE_SIZES = {
     RUN_FILE: 256 * 2**10,
-    PAGE_FILE: 2**20,
+    PAGE_FILE: 256 * 2**10,
     ANSWERS_FILE: 4 * 2**20,
     SCORES_FILE: 4 * 2**20,
 }
 #: Largest size of the answers of a run, bytes, and how far they may unpack.
 _ANSWERS_SIZE = 64 * 2**20
 _PACKING_RATIO = 200
+#: Longest line of answers, bytes: a list of nothing takes 24 times its text in memory.
+_LINE_SIZE = 2**22
+#: What each kind of line of answers holds.
+_LINE_FIELDS = {
+    "record": {"k", "v"},
+    "content": {"k", "d", "kind", "v"},
+    "way": {"k", "v"},
+    "origin": {"k", "v"},
+    "a": {"k", "s", "w", "o", "t", "v"},
+}
 _DEPTH = 32
+#: Bytes without which no number is infinite and no character is half a one.
+_SUSPICIOUS = re.compile(rb"[eE]\+?\d{3}|\d{200}|\\u[dD]")
 #: Types of what JSON nests.
 _NESTING = (dict, list)
 _BLOCK = 2**16
@@ -150,7 +163,8 @@ def parse_json(text: bytes, name: str) -> Any:
         value = json.loads(
             text.decode(), object_pairs_hook=_unique_keys, parse_constant=_refuse
         )
-        _check_value(value)
+        if _SUSPICIOUS.search(text) or text.count(b"[") + text.count(b"{") > _DEPTH:
+            _check_value(value)
     except (ValueError, RecursionError) as error:
         raise UnsoundError("json", f"{name} is no strict JSON: {error}") from None
     return value
@@ -314,11 +328,13 @@ def _load(
     run: JsonMapping, page: str, unpacked: bytes, store: Store
 ) -> list[RunRecord]:
     """Put the lines of a run into a store, and build its records."""
-    lines: dict[str, list[JsonObject]] = {
-        kind: [] for kind in ("record", "content", "way", "origin", "a")
-    }
+    lines: dict[str, list[JsonObject]] = {kind: [] for kind in _LINE_FIELDS}
     for line in unpacked.splitlines():
+        if len(line) > _LINE_SIZE:
+            raise UnsoundError("size", f"a line of answers has {len(line):,} bytes")
         entry = parse_json(line, ANSWERS_FILE)
+        if {*entry} != _LINE_FIELDS[entry["k"]]:
+            raise KeyError(*sorted(entry))
         lines[entry["k"]].append(entry)
     origins = [Origin(**entry["v"]) for entry in lines["origin"]]
     procedures = [entry["v"] for entry in lines["way"]]
@@ -376,6 +392,9 @@ def open_run(folder: Path) -> Store:
         A file cannot be read.
     """
     run = parse_json(read_file(folder / RUN_FILE), RUN_FILE)
+    if run.get("status") == "failed":
+        message = run.get("failure", {}).get("message", "")
+        raise UnsoundError("failed", f"it failed: {message!s:.500}")
     try:
         page = read_file(folder / PAGE_FILE).decode()
     except UnicodeDecodeError as error:

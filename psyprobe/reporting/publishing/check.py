@@ -41,7 +41,7 @@ from psyprobe.reporting.publishing.plausible import implausible
 from psyprobe.reporting.publishing.repeat import Repeater, load_here
 from psyprobe.reporting.publishing.schema import run_schema, schema_errors
 from psyprobe.reporting.publishing.scoring import score_records
-from psyprobe.running.maintenance import verify
+from psyprobe.running.maintenance import verify_contents
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.registry_run import (
     ANSWERS_FILE,
@@ -66,7 +66,7 @@ _PATH_PART = re.compile(r"[A-Za-z0-9._-]{1,120}")
 _PROSE = ("title", "source", "differences", "assumed", "people", "changed")
 #: Text that names a file.
 _FILE_NAME = re.compile(
-    r"\.(py|toml|csv|npy|npz|png|json|mat)(:\w+)?$|^[^\s]*\\[^\s]*$|^[./~]"
+    r"\.(py|toml|csv|npy|npz|png|json|mat)(:\w+)?$|^[^\s\\]*\\\S*$|^[./~]"
 )
 _NAMED_ERRORS = 3
 #: Fewest runs for which a process is started, as it loads psyprobe first.
@@ -241,7 +241,13 @@ def _check_safely(
         findings.problems.append((error.code, str(error)))
     except (PsyprobeError, ValueError) as error:
         findings.problems.append(("record", str(error)))
-    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+    except (
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         findings.problems.append(("record", f"it has another form: {error!r:.80}"))
     return answers, Checked(
         folder.name,
@@ -281,12 +287,13 @@ def check_run(
         Something is wrong after which nothing else can be looked at.
     """
     run, files = check_files(folder, registry_page)
-    if run["status"] == "failed":
-        return str(run["run"])
-    text = files[PAGE_FILE].decode()
+    text = files.get(PAGE_FILE, b"").decode()
     for content, name in ((_text_of(run), RUN_FILE), (text, PAGE_FILE)):
         if private := find_private(content):
             raise UnsoundError("private", f"{name} holds {private!r}; take it out")
+    if run["status"] == "failed":
+        _check_path(run, folder)
+        return str(run["run"])
     _check_code(text)
     unpacked = unpack(files[ANSWERS_FILE])
     with RecordingStore() as store:
@@ -394,7 +401,7 @@ def _check_digests(run: JsonMapping, unpacked: bytes, page: bytes) -> None:
         raise UnsoundError("observer-digest", "the card has another digest")
     try:
         tomllib.loads(page.decode())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnsoundError("page-digest", f"{PAGE_FILE} is no TOML: {error}") from None
 
 
@@ -437,12 +444,10 @@ def _check_answers(
             )
         records = load_run(run, text, unpacked, store)
         try:
-            verify(store)
+            verify_contents(store)
         except PsyprobeError as error:
             raise UnsoundError("content-digest", str(error)) from None
-        path = run_path(run)
-        if path != folder.parts[-4:] or run["run"] != path[-1]:
-            raise UnsoundError("path", f"it belongs to results/{'/'.join(path)}")
+        _check_path(run, folder)
         count = store.database.count("answer")
         if count != run["answers"]["count"]:
             raise UnsoundError(
@@ -461,6 +466,13 @@ def _check_answers(
         )
         if repeats is not None:
             _check_derivation(run, page, records, store, findings, repeats)
+
+
+def _check_path(run: JsonMapping, folder: Path) -> None:
+    """Refuse a run that lies elsewhere than what it holds says."""
+    path = run_path(run)
+    if path != folder.parts[-4:] or run["run"] != path[-1]:
+        raise UnsoundError("path", f"it belongs to results/{'/'.join(path)}")
 
 
 def _check_scores(
@@ -564,7 +576,7 @@ def _check_derivation(
                 "come out otherwise",
             )
         )
-    answered = {answer.question.key for answer, _ in store.all_answers()}
+    answered = {row[0] for row in store.database.iterate("answer")}
     if extra := answered - store.read_keys:
         findings.problems.append(
             ("answers-extra", f"the page asks for none of {len(extra):,} answers")

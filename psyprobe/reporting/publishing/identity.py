@@ -17,7 +17,9 @@ _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _FOLDERS = re.compile(r"(?<![\w:/.])(?:[A-Za-z]:)?(?:[/\\][\w.+@-]+)*[/\\](?=[\w.+@-])")
 #: What must stand in no file: home folders, keys, mail addresses, addresses of machines.
 _PRIVATE = re.compile(
-    r"/home/|/Users/|\\Users\\|\bsk-[\w-]{16,}|\b[Bb]earer [\w.-]{8,}|[\w.+-]+@[\w-]+\.[a-z]{2,}"
+    r"/home/|/Users/|\\Users\\|\bsk-[\w-]{16,}|\b[Bb]earer [\w.-]{8,}"
+    # Bounded, as a long word without an @ would be read again from each of its letters.
+    r"|[\w.+-]{1,64}@[\w-]{1,64}\.[a-z]{2,}"
     r"|\b(?!127\.)\d{1,3}(?:\.\d{1,3}){3}\b"
 )
 

@@ -9,9 +9,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Score
+from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import plain_value, software_versions
-from psyprobe.probes.experiments import load_results
+from psyprobe.probes.experiments import finished_results, merge_results
 from psyprobe.probes.results import score_layers
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
@@ -64,12 +65,12 @@ def score_records(
 
 def load_records(records: Sequence[RunRecord], store: Store) -> list[Dataset]:
     """Load the result of a run, of which a store holds the answers alone."""
-    with Store(None) as copy:
-        copy.add_contents(store.all_contents())
-        copy.add_timed(store.all_answers())
-        for record in records:
-            copy.adopt_run(record)
-        return load_results(copy)
+    results, _ = finished_results(store, records)
+    if not results:
+        raise InputError(
+            "it is not finished; run the experiment again to go on with it"
+        )
+    return merge_results(results)
 
 
 def main_scores(score: Score) -> Iterator[JsonObject]:
