@@ -18,8 +18,9 @@ from psyprobe.reporting.publishing.check import (
     read_registry_page,
 )
 from psyprobe.reporting.publishing.every_eval_ever import export_records
-from psyprobe.reporting.publishing.publish import Terms, publish
+from psyprobe.reporting.publishing.publish import Terms, publish, read_failures
 from psyprobe.reporting.publishing.site import build_site
+from psyprobe.running.merge import merge
 from psyprobe.running.registry_run import run_folders
 
 
@@ -35,7 +36,8 @@ def publish_command(arguments: Namespace) -> int:
         arguments.codes,
         arguments.yes,
     )
-    outcomes = publish(arguments.store, arguments.output, terms)
+    failures = read_failures(arguments.failed) if arguments.failed else None
+    outcomes = publish(arguments.store, arguments.output, terms, failures)
     records = [vars(outcome) for outcome in outcomes]
     show(records, "\n".join(map(str, outcomes)), arguments)
     return 4 if any(outcome.reason for outcome in outcomes) else 0
@@ -43,21 +45,16 @@ def publish_command(arguments: Namespace) -> int:
 
 def registry_command(arguments: Namespace) -> int:
     """Check a registry's runs, printing what is wrong, one line each, build its site, or export
-    them.
+    or get them.
     """
     if arguments.what == "build":
         return _build(arguments)
     if arguments.what == "export":
         return _export(arguments)
     read_registry_page(arguments.registry)
-    folders = None
-    if arguments.runs:
-        chosen = {Path(path).absolute() for path in arguments.runs}
-        folders = [
-            folder
-            for folder in run_folders(arguments.registry)
-            if not chosen.isdisjoint({folder.absolute(), *_files(folder)})
-        ]
+    folders = _chosen_runs(arguments)
+    if arguments.what == "get":
+        return _get(arguments, folders)
     rewritten: list[str] = []
     if arguments.changed_since is not None:
         folders, rewritten = changed_runs(arguments.registry, arguments.changed_since)
@@ -110,6 +107,30 @@ def _build(arguments: Namespace) -> int:
     ]
     show(built, "\n".join(lines), arguments)
     return 1 if built["unsound"] else 0
+
+
+def _chosen_runs(arguments: Namespace) -> list[Path] | None:
+    """List the folders of the runs that were named, by themselves or by a file; None for all."""
+    if not arguments.runs:
+        return None
+    chosen = {Path(path).absolute() for path in arguments.runs}
+    return [
+        folder
+        for folder in run_folders(arguments.registry)
+        if not chosen.isdisjoint({folder.absolute(), *_files(folder)})
+    ]
+
+
+def _get(arguments: Namespace, folders: list[Path] | None) -> int:
+    """Copy runs of a registry into a store, and print how much it holds."""
+    if arguments.output is None:
+        raise InputError("registry get needs -o STORE, the store that gets the runs")
+    if folders is None:
+        folders = run_folders(arguments.registry)
+    merged = merge(folders, arguments.output)
+    text = f"{arguments.output}: {merged.runs} runs, {merged.answers:,} answers"
+    show(vars(merged), text, arguments)
+    return 0
 
 
 def _export(arguments: Namespace) -> int:

@@ -12,6 +12,7 @@ from psyprobe.files.output import write_whole
 from psyprobe.files.terminal import printable_line
 from psyprobe.running.database import chunks
 from psyprobe.running.protocol import DIGEST_DIGITS, Answered, started_label
+from psyprobe.running.registry_run import RUN_FILE, open_run
 from psyprobe.running.store import Store
 
 #: So many conflicts are named in a message.
@@ -39,7 +40,7 @@ def merge(
     Parameters
     ----------
     stores : sequence of str or Path
-        Files, which stay as they are.
+        Files, or folders of a registry's runs, which stay as they are.
     output : str or Path
         The one file. One that is there already is the first of the stores, so that nothing answered
         is lost.
@@ -79,13 +80,20 @@ def _merge_into(path: Path, sources: Sequence[str | Path], keep: str | None) -> 
     with Store(path) as target:
         with target.transaction():
             for source_path in sources:
-                with Store(source_path, create=False) as source:
+                with _open_source(Path(source_path)) as source:
                     if not path.samefile(source_path):
                         conflicts += _copy(source, target, keep)
             if conflicts and keep is None:
                 raise _conflict_error(conflicts)
         answers = target.database.count("answer")
         return Merged(answers, target.database.count("run"), len(conflicts))
+
+
+def _open_source(path: Path) -> Store:
+    """Open a store, or the folder of a registry's run as one."""
+    if (path / RUN_FILE).is_file():
+        return open_run(path)
+    return Store(path, create=False)
 
 
 def _describe_conflict(answered: Answered, store: Store) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import time
@@ -121,8 +122,13 @@ def test_two_nights_are_published_and_what_changed_is_said(
             assert run_recipe(tmp_path, night) == 4
     lines = (tmp_path / "second.jsonl").read_text(encoding="utf-8")
     assert '"unreachable"' in lines and "openai:gone" in lines
-    assert len(run_folders(registry)) == 4
+    assert len(run_folders(registry)) == 6
     assert len(list((registry / "results").glob("openai-m3-*/*"))) == 2
+    # The observer whose server is down has a run of each night, which says so.
+    failed = (registry / "results").glob("openai-gone-*/*/*/*/*")
+    for path in failed:
+        failure = json.loads(path.read_text(encoding="utf-8"))["failure"]
+        assert path.name == "run.json" and failure["kind"] == "unreachable"
     page = (tmp_path / "site" / "changes.html").read_text(encoding="utf-8")
     assert "What second changed" in page and "another revision" in page
     (row,) = (row for row in page.split("<tr>") if "openai:m3" in row)

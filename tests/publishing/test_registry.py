@@ -106,10 +106,16 @@ def test_what_is_published_scores_as_the_store(tmp_path: Path) -> None:
     (first,) = publish(store, tmp_path / "registry", TERMS)
     (second,) = publish(store, tmp_path / "registry", TERMS)
     assert second.path == first.path and second.present and not first.present
-    (published,) = pp.load_results(tmp_path / "registry")
-    assert json_text(pp.score(published).to_dict()) == json_text(
-        pp.score(result).to_dict()
-    )
+    got = tmp_path / "got.sqlite"
+    registry = str(tmp_path / "registry")
+    run = str(tmp_path / "registry" / first.path)
+    for _ in range(2):
+        assert main(["registry", "get", registry, run, "-o", str(got)]) == 0
+    for source in (registry, got):
+        (published,) = pp.load_results(source)
+        assert json_text(pp.score(published).to_dict()) == json_text(
+            pp.score(result).to_dict()
+        )
 
 
 def test_every_kind_of_result_scores_as_its_store(

@@ -9,10 +9,12 @@ from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeAlias
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import json_text, make_folder, toml_text, write_text
+from psyprobe.files.parsing import read_text
 from psyprobe.probes.reproduce import is_score_only
 from psyprobe.reporting.publishing.check import Findings, check_run, read_registry_page
 from psyprobe.reporting.publishing.derive import (
@@ -41,10 +43,13 @@ from psyprobe.running.registry_run import (
     answers_digest,
     load_run,
     pack,
+    parse_json,
     write_answers,
 )
 from psyprobe.running.store import Store
 
+#: Kind and message of failures, by experiment, observer and label.
+Failures: TypeAlias = dict[tuple[str, str, str], JsonObject]
 #: With fewer people of an experiment it is easier to tell who is who.
 _FEWEST_PEOPLE = 5
 
@@ -94,7 +99,12 @@ class Terms:
         return {name: text for name, text in table.items() if text}
 
 
-def publish(store: str | Path, registry: str | Path, terms: Terms) -> list[Published]:
+def publish(
+    store: str | Path,
+    registry: str | Path,
+    terms: Terms,
+    failures: Failures | None = None,
+) -> list[Published]:
     """Publish the finished runs of a store, each whole or not at all.
 
     Parameters
@@ -105,6 +115,8 @@ def publish(store: str | Path, registry: str | Path, terms: Terms) -> list[Publi
         The folder of the registry; a new one is made.
     terms : Terms
         Who publishes, on which terms.
+    failures : dict, optional
+        Why runs failed, which `read_failures` reads; these are published too, without answers.
 
     Returns
     -------
@@ -123,7 +135,8 @@ def publish(store: str | Path, registry: str | Path, terms: Terms) -> list[Publi
     with Store(store, create=False) as source, RecordingStore() as copy:
         copy_answers(source, copy)
         groups = list(grouped_runs(source))
-        if not groups:
+        failed = list(_failed_runs(source, failures or {}))
+        if not groups and not failed:
             raise InputError(f"{store} has no finished run; go on with psyprobe run")
         codes = Codes(Path(terms.codes or f"{store}.codes.json"))
         for records in groups:
@@ -141,7 +154,68 @@ def publish(store: str | Path, registry: str | Path, terms: Terms) -> list[Publi
                 outcomes.append(Published(*names, path, present))
             except PsyprobeError as error:
                 outcomes.append(Published(*names, reason=str(error)))
+        for record, failure in failed:
+            names = (record.experiment, labelled(record.observer, record.label))
+            try:
+                check_terms(record, page, terms)
+                path, files = _build_failed(record, failure, terms, licence)
+                outcomes.append(
+                    Published(*names, path, _write(root, page, path, files))
+                )
+            except PsyprobeError as error:
+                outcomes.append(Published(*names, reason=str(error)))
     return outcomes
+
+
+def read_failures(path: str | Path) -> Failures:
+    """Read why pairs of experiment and observer failed, from what ``run --jsonl`` printed.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file: a line an event.
+
+    Returns
+    -------
+    dict
+        Kind and message of each failure, by experiment, observer and label.
+    """
+    failures: Failures = {}
+    for line in read_text(Path(path)).splitlines():
+        event = parse_json(line.encode(), str(path))
+        if isinstance(event, dict) and event.get("status") == "failed":
+            observer = event["observer"].partition("?")[0]
+            names = (event["experiment"], observer, event["label"])
+            failures[names] = event["failure"]
+    return failures
+
+
+def _failed_runs(
+    store: Store, failures: Failures
+) -> Iterator[tuple[RunRecord, JsonObject]]:
+    """Iterate over unfinished runs that failed, one of each experiment, observer and label."""
+    waiting = dict(failures)
+    for record in store.runs():
+        names = (record.experiment, record.observer, record.label)
+        if record.finished is None and names in waiting:
+            counts = store.database.count_answers()
+            answered = counts.get(
+                (record.observer_digest[:DIGEST_DIGITS], record.label), 0
+            )
+            numbers = {"answered": answered, "questions": None}
+            yield record, {**waiting.pop(names), **numbers}
+
+
+def _build_failed(
+    record: RunRecord, failure: JsonMapping, terms: Terms, licence: str
+) -> tuple[str, dict[str, bytes]]:
+    """Build the path and the only file of a run that failed."""
+    run = _describe([record], b"", 0, terms, licence)
+    run["status"] = "failed"
+    run["failure"] = without_folders(dict(failure))
+    _, run["observer"]["revision"], _, run["run"] = run_path(run)
+    path = "/".join(("results", *run_path(run)))
+    return path, {RUN_FILE: json_text(run).encode()}
 
 
 def copy_answers(source: Store, copy: Store) -> None:
@@ -284,6 +358,26 @@ def describe_run(
         if answered.question.key in keys
         and answered.question.observer == record.observer_digest[:DIGEST_DIGITS]
     }
+    run = _describe(records, unpacked, len(keys), terms, licence)
+    run["experiment"] |= {
+        "digest": experiment_digest,
+        "version": ", ".join(sorted(versions)),
+        "score_only": score_only,
+        "variants": variants,
+    }
+    _, run["observer"]["revision"], _, run["run"] = run_path(run)
+    return run, unpacked
+
+
+def _describe(
+    records: Sequence[RunRecord],
+    unpacked: bytes,
+    count: int,
+    terms: Terms,
+    licence: str,
+) -> JsonObject:
+    """Build what ``run.json`` tells of any run, finished or failed."""
+    record = records[0]
     card = without_folders(dict(record.observer_card))
     run: JsonObject = {
         "schema": "psyprobe-run/1",
@@ -291,11 +385,11 @@ def describe_run(
         "status": "finished",
         "experiment": {
             "name": record.experiment,
-            "digest": experiment_digest,
+            "digest": record.experiment_digest,
             "probe": record.probe,
-            "version": ", ".join(sorted(versions)),
-            "score_only": score_only,
-            "variants": variants,
+            "version": "",
+            "score_only": False,
+            "variants": {},
         },
         "observer": {
             "name": record.observer,
@@ -307,7 +401,9 @@ def describe_run(
         },
         "when": {
             "started": min(str(member.started) for member in records),
-            "finished": max(str(member.finished) for member in records),
+            "finished": max(
+                (member.finished for member in records if member.finished), default=None
+            ),
         },
         "software": dict(record.software),
         "origins": _origins(records),
@@ -315,9 +411,12 @@ def describe_run(
             "file": ANSWERS_FILE,
             "sha256": answers_digest(unpacked),
             "bytes": len(unpacked),
-            "count": len(keys),
+            "count": count,
         },
-        "page": {"file": PAGE_FILE, "sha256": sha256(text.encode()).hexdigest()},
+        "page": {
+            "file": PAGE_FILE,
+            "sha256": sha256(record.experiment_toml.encode()).hexdigest(),
+        },
         "contributor": terms.contributor_table(),
         "licence": licence,
         "source": {"kind": "run"},
@@ -326,8 +425,7 @@ def describe_run(
         run["label"] = record.label
     if run["observer"]["kind"].startswith("person"):
         run["consent"] = {"open_data": True, "statement": terms.consent}
-    _, run["observer"]["revision"], _, run["run"] = run_path(run)
-    return run, unpacked
+    return run
 
 
 def _recorded_keys(record: RunRecord) -> set[str]:

@@ -350,7 +350,8 @@ def list_changes(runs: Sequence[JsonMapping]) -> Iterator[list[str]]:
     groups: defaultdict[tuple[str, str], list[JsonMapping]] = defaultdict(list)
     for run in runs:
         groups[run["observer"], run["path"].split("/")[3]].append(run)
-    for (observer, experiment), members in groups.items():
+    for (observer, experiment), runs_of_both in groups.items():
+        members = _with_revisions(runs_of_both)
         last = members[-1]
         if _night(last) != night:
             remark = f"no run of this night; the last is of {_night(last)}"
@@ -430,7 +431,8 @@ def history_figures(runs: Sequence[JsonMapping]) -> Iterator[Figure]:
     groups: defaultdict[str, list[JsonMapping]] = defaultdict(list)
     for run in runs:
         groups[run["path"].split("/")[3]].append(run)
-    for name, members in groups.items():
+    for name, runs_of_name in groups.items():
+        members = _with_revisions(runs_of_name)
         entries = [
             next((e for e in run["board"] if e["responder"] == OBSERVER), None)
             for run in members
@@ -452,6 +454,16 @@ def history_figures(runs: Sequence[JsonMapping]) -> Iterator[Figure]:
             "A line is a revision: the same weights or the same served model. "
             "A gap is a run that failed or was retracted.",
         )
+
+
+def _with_revisions(runs: Sequence[JsonMapping]) -> list[JsonMapping]:
+    """Count each failed run, of which no answer tells the revision, to that of the run before."""
+    members: list[JsonMapping] = []
+    for run in runs:
+        if run["status"] == "failed" and members:
+            run = {**run, "revision": members[-1]["revision"]}
+        members.append(run)
+    return members
 
 
 def _history_line(
