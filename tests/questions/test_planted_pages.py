@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,10 @@ def test_planted_thresholds_come_back(
     )
     assert np.sqrt(np.mean(np.log10(threshold / truth) ** 2)) < bound
     assert np.mean((low < truth) & (truth < high)) > 0.6
+    # What is named rises as a Weibull function does, whoever chooses the levels.
+    names_labels = experiment.probe == "identify"
+    function = json.loads(csf.attrs["fit"])["function"]
+    assert (function == "weibull") == (names_labels or name == "photograph_contrast")
     # Dots in even steps are no letters.
     (score,) = score_layers(result)
     charted = name in ("pelli_robson", "etdrs", "alphabet_26")

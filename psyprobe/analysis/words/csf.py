@@ -101,7 +101,7 @@ def chat_csf(
         bounded only where it is fixed.
     function : str, optional
         Of counts, as for `fit_psychometric`; without it what the experiment says, else "weibull" in
-        external noise and "logistic" elsewhere.
+        external noise and where the observer names what is shown, "logistic" elsewhere.
         Logits are always fitted by a logistic function.
     axis : {"log", "linear"}, optional
         Whether the function is of log10 of the delivered contrast or, as in the paper, of the
@@ -299,9 +299,10 @@ def _rates(result: xr.Dataset, arguments: JsonMapping) -> JsonObject:
     chance = task_of(result).chance
     if chance is not None:
         defaults["guess"] = chance
-    if fit.experiment_table(result, "noise"):
+    if fit.experiment_table(result, "noise") or result.attrs.get("probe") == "identify":
         # Where d' grows in proportion to contrast, the proportion correct is close to a Weibull
         # function: a logistic one puts the threshold of an ideal observer 0.03 log10 too low.
+        # Pages that ask for names by QUEST+ take it as well.
         defaults["function"] = "weibull"
     if json.loads(result.attrs.get("training", "[]")):
         # A decision stage has no lapses, and its efficiency is that at the ideal observer's
