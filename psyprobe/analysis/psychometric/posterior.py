@@ -260,6 +260,38 @@ def noise_grid(
     return replace(grid, width_prior=width_prior, lapse=rates, lapse_prior=prior)
 
 
+def size_grid(
+    sizes: Sequence[float],
+    chance: float | None = None,
+    function: Function = "logistic",
+) -> Grid:
+    """Build the grid for answers over the size of letters, to find thresholds from.
+
+    As the default one, but the median width is 0.4, since acuity rises more steeply over size than
+    seeing does over contrast. People's fitted normal functions have a standard deviation of 0.06 to
+    0.15 log10, which are widths of 0.21 to 0.49, and slopes range tenfold.
+
+    Parameters
+    ----------
+    sizes, chance, function
+        As `contrasts` and the others of `default_grid`.
+
+    References
+    ----------
+    Sloan's letters: PubMed 28211180 (2017). Landolt's rings: Petersen 1990, PubMed 2086404. Range:
+    PubMed 4083332 (1985).
+
+    Examples
+    --------
+    >>> grid = size_grid((0.05, 0.5), chance=0.1)
+    >>> round(float(10 ** (np.log10(grid.width) @ grid.width_prior)), 2)
+    0.4
+    """
+    grid = default_grid(sizes, chance, function)
+    widths = np.geomspace(0.1, 2.0, 11)
+    return replace(grid, width=widths, width_prior=_width_prior(widths, 0.4))
+
+
 def _threshold_ends(contrasts: Sequence[float]) -> tuple[float, float]:
     """Return the range of log10 thresholds: half a decade beyond the contrasts at each end."""
     return np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5

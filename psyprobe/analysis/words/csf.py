@@ -153,7 +153,8 @@ def chat_csf(
     posterior too, integrated over widths and lapses (`fit_psychometric`, ``interval="posterior"``).
     Their thresholds are those of the design: means of its posterior with central credible
     intervals, told the answers as they are read here; of QUEST+ where these are drawn ones, and not
-    probabilities, in white or coloured noise of a stated density with the prior of `noise_grid`.
+    probabilities, in white or coloured noise of a stated density with the prior of `noise_grid`,
+    over the size of letters with that of `size_grid`.
     Where `guess`, `lapse`, `function` or `axis` is given, or the user's page has a [fit], each
     level is fitted by itself, as in all other runs; such fits of a run by qCSF are biased, and many
     are open; of their 95 % intervals after QUEST+ in text 82 to 88 % held the truth of simulated

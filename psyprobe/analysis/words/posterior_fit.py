@@ -27,6 +27,7 @@ from psyprobe.analysis.psychometric.posterior import (
     ThresholdPosterior,
     default_grid,
     noise_grid,
+    size_grid,
 )
 from psyprobe.analysis.psychometric.sigmoids import threshold_at
 from psyprobe.analysis.words import fit
@@ -205,6 +206,8 @@ def _prior_of(cells: fit.TrialCells) -> Posterior:
         # A decision stage has no lapses.
         lapse = 0.005 if json.loads(result.attrs.get("training", "[]")) else 0.1
         grid = noise_grid(contrasts, chance, **options, lapse=lapse)
+    elif stimulus_axis_of(result).name == "letter_size":
+        grid = size_grid(contrasts, chance, **options)
     else:
         grid = default_grid(contrasts, chance, **options)
     return ThresholdPosterior(len(cells.values), grid)

@@ -24,6 +24,7 @@ from psyprobe.analysis.psychometric.posterior import (
     detection_probability,
     dispersion,
     noise_grid,
+    size_grid,
 )
 from psyprobe.errors import InputError
 from psyprobe.probes.designs import CsfGrid, Grid
@@ -180,6 +181,21 @@ def test_the_prior_in_noise_is_of_a_choice_by_a_d_prime_in_proportion_to_contras
     assert grid.lapse @ grid.lapse_prior < usual.lapse @ usual.lapse_prior
     stage = noise_grid((0.001, 1.0), chance=0.5, lapse=0.005)
     assert stage.lapse.tolist() == [0.0025]
+
+
+def test_the_prior_over_sizes_holds_the_slopes_of_acuity() -> None:
+    # Standard deviations of fitted normal functions, log10: Sloan's letters at full and low
+    # contrast, and Landolt's rings (PubMed 28211180, 2086404).
+    widths = 2 * stats.norm.ppf(0.95) * np.array([0.064, 0.099, 0.15])
+    grid = size_grid((0.05, 0.5), chance=0.1, function="weibull")
+    usual = default_grid((0.05, 0.5), chance=0.1, function="weibull")
+    typical = [10 ** (np.log10(g.width) @ g.width_prior) for g in (grid, usual)]
+    assert widths.min() < typical[0] < widths.max() < typical[1]
+    # Slopes range tenfold (PubMed 4083332).
+    share = np.interp(
+        np.log10([0.12, 1.2]), np.log10(grid.width), grid.width_prior.cumsum()
+    )
+    assert np.diff(share)[0] > 0.9
 
 
 def test_a_finer_grid_gives_what_a_fine_grid_gives_at_once() -> None:
