@@ -13,7 +13,13 @@ from psyprobe.analysis.efficiency.ideal_observer import (
     d_prime_at,
     proportion_correct,
 )
-from psyprobe.analysis.identification.confusions import ChoiceModel, choice_model
+from psyprobe.analysis.identification.confusions import (
+    ChoiceModel,
+    Confusions,
+    bias_intervals,
+    choice_model,
+    estimate_bias,
+)
 from psyprobe.analysis.identification.replies import OTHERS, read_label
 from psyprobe.errors import InputError
 
@@ -112,6 +118,32 @@ def test_bias_and_similarity_come_back_from_confusions(oracle_data: Path) -> Non
         )
         bias = expected_values["bias_of_said"][0]
         np.testing.assert_allclose(model.bias, bias / bias.sum(), rtol=1e-7)
+
+
+def test_biases_of_26_letters_come_back_from_few_and_from_many_answers() -> None:
+    random = np.random.default_rng(2)
+    names = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    weights = np.ones(26)
+    weights[:2] = 6, 3
+    similarity = np.ones((26, 26))
+    similarity[2, 3] = similarity[3, 2] = 6
+    guesses = ChoiceModel(weights, similarity).probabilities()
+    # Each letter once at eight contrasts, as the page alphabet_26 asks.
+    seen = 1 - 0.5 ** ((2.0 ** np.arange(-3, 5) / 1.25) ** 3.5)
+    shares = seen[:, None, None] * np.eye(26) + (1 - seen)[:, None, None] * guesses
+    truth = choice_model(shares.mean(axis=0)).bias
+    unequal = shares.mean(axis=0) * random.uniform(1e8, 2e8, (26, 1))
+    np.testing.assert_allclose(estimate_bias(unequal), truth, rtol=1e-4)
+    inside = []
+    ratios = []
+    for _ in range(8):
+        counts = random.multinomial(1, shares).sum(axis=0)
+        confusions = Confusions(names, np.pad(counts, ((0, 0), (0, len(OTHERS)))))
+        bias, low, high = bias_intervals(confusions, confidence=0.95)
+        inside.append((low <= truth) & (truth <= high))
+        ratios.append(bias[:2] / truth[:2])
+    np.testing.assert_allclose(np.mean(ratios, axis=0), 1, atol=0.25)
+    assert np.mean(inside) > 0.9 and np.mean(inside, axis=0)[:2].min() > 0.7
 
 
 def test_a_choice_model_is_its_own_inverse() -> None:

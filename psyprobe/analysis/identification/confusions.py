@@ -4,6 +4,7 @@ References
 ----------
 Luce (1963), in Handbook of Mathematical Psychology 1; Shepard (1957), Psychometrika 22: the choice
 model, in which label j is said of i with a probability in proportion to bias(j) similarity(i, j).
+Bradley & Terry (1952), Biometrika 39; Hunter (2004), Annals of Statistics 32: comparisons of pairs.
 """
 
 from __future__ import annotations
@@ -24,8 +25,15 @@ from psyprobe.running.task import task_of
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Added to each cell of a matrix before the choice model: a confusion that never came may come.
-_ADDED = 0.5
+#: Wrong answers that are added to those naming each label, over the labels shown: one that was
+#: never named may be. Half a count a cell, as is usual, would be 12.5 of 26 labels, and make all
+#: biases alike.
+_ADDED = 1.0
+#: Right answers, and wrong ones, that are added to each label.
+_ADDED_RIGHT = 0.5
+#: When the iteration of `estimate_bias` ends: steps, and the largest change of a logarithm.
+_STEPS = 300
+_SMALL = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +185,49 @@ def choice_model(probabilities: ArrayLike) -> ChoiceModel:
     return ChoiceModel(bias / bias.sum(), similarity)
 
 
+def estimate_bias(counts: FloatArray) -> FloatArray:
+    """Estimate the biases of the choice model from counts, with few or no answers in most cells.
+
+    Between two labels, the confusions one way and the other compare them as in Bradley and Terry's
+    model; with the share of right answers that gives the bias. It is the model's maximum
+    likelihood, but for one wrong answer that is added to each label.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (..., m, m)
+        Answers by the label shown (rows) and named (columns).
+
+    Returns
+    -------
+    ndarray, shape (..., m)
+        Bias towards each label; their sum is 1.
+
+    Examples
+    --------
+    >>> estimate_bias(np.array([[40.0, 8.0], [2.0, 40.0]])).round(2).tolist()
+    [0.37, 0.63]
+    """
+    m = counts.shape[-1]
+    apart = 1 - np.eye(m)
+    wrong = (counts + _ADDED / max(m - 1, 1)) * apart
+    named = wrong.sum(axis=-2)
+    compared = wrong + np.swapaxes(wrong, -1, -2)
+    strength = np.ones(named.shape)
+    for _ in range(_STEPS):
+        pairs = strength[..., :, None] + strength[..., None, :]
+        next_strength = named / (compared / pairs).sum(axis=-1)
+        next_strength /= next_strength.mean(axis=-1, keepdims=True)
+        change = np.abs(np.log(next_strength / strength)).max()
+        strength = next_strength
+        if change < _SMALL:
+            break
+    # A strength is bias(j)² / (share right(j) trials(j)), up to a factor.
+    shown = np.maximum(counts.sum(axis=-1), 1)
+    right = np.diagonal(counts, axis1=-2, axis2=-1) + _ADDED_RIGHT
+    bias = np.sqrt(strength * shown * right / (shown + 2 * _ADDED_RIGHT))
+    return np.asarray(bias / bias.sum(axis=-1, keepdims=True))
+
+
 def bias_intervals(
     confusions: Confusions, *, confidence: float, resamples: int = 200, seed: int = 0
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -185,7 +236,7 @@ def bias_intervals(
     Parameters
     ----------
     confusions : Confusions
-        Half a count is added to each cell.
+        Labels that were never shown count as shown once.
     confidence : float
         Of the interval.
     resamples : int
@@ -199,17 +250,16 @@ def bias_intervals(
     """
     counts = confusions.named
     generator = np.random.default_rng(seed)
-    sums = counts.sum(axis=1)
-    draws = []
-    for _ in range(resamples):
-        rows = [
-            generator.multinomial(int(total), row / max(total, 1)) if total else row
-            for row, total in zip(counts, sums, strict=True)
-        ]
-        draws.append(choice_model(np.array(rows) + _ADDED).bias)
+    draws = [
+        generator.multinomial(int(row.sum()), row / max(row.sum(), 1), resamples)
+        if row.any()
+        else np.zeros((resamples, len(row)))
+        for row in counts
+    ]
     tail = (1 - confidence) / 2
-    low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
-    return choice_model(counts + _ADDED).bias, low, high
+    resampled = estimate_bias(np.stack(draws, axis=1))
+    low, high = np.quantile(resampled, [tail, 1 - tail], axis=0)
+    return estimate_bias(counts), low, high
 
 
 def forgive(result: xr.Dataset, alike: tuple[str, str]) -> xr.Dataset:
