@@ -1,10 +1,12 @@
 """Plant known truths in observers of the pages of letters, paths and dots; print what comes back.
 
     python benchmarks/planted_letters.py [SEEDS] [PAGE ...]
+    python benchmarks/planted_letters.py 4000 stopped_charts    # scores of charts whose reader stops
 
 The first rows are of observers that are told numbers in place of images, as in
 tests/questions/test_planted_pages.py; those of `simulated:letters` look at pixels. Each has SEEDS
-runs (20), of which seed, letters and answers differ.
+runs (20), of which seed, letters and answers differ. Templates tell N from Z, which have the same
+ink, by a sum over the pixels that they get; what they should reach follows from the pixels alone.
 """
 
 from __future__ import annotations
@@ -16,10 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
+from scipy import stats
 
 import psyprobe as pp
 from psyprobe.analysis import chat_csf
+from psyprobe.analysis.identification.channel import fit_channel
 from psyprobe.experiment import Experiment, load_experiment
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "questions"))
@@ -52,6 +57,20 @@ READ: dict[str, tuple[Settings, Settings, Truths]] = {
         {2: 0.36},
     ),
 }
+
+
+#: Density of the noise, deg², and pixels per degree, of letters in white noise.
+DENSITY = 3e-5
+NOISE_PPD = 12
+#: The screen of pages in noise.
+DISPLAY = pp.Display(peak=400)
+#: Peak of the planted channel, cycles a letter of so many degrees; its width at half height, octaves;
+#: the threshold without noise; densities of the noise, deg².
+PEAK = 3.0
+LETTER = 0.4
+OCTAVES = 1.5
+QUIET = 0.004
+DENSITIES = (1.25e-6, 5e-6)
 
 
 def by_numbers(
@@ -88,23 +107,155 @@ def by_pixels(
     return settings, truths, run
 
 
+def difference(letter_size: float, ppd: float, pixels: int) -> npt.NDArray[np.float64]:
+    """Draw what parts N from Z at contrast -1, as shares of the ground."""
+    fixed: Settings = {"contrast": -1, "luminance": 100, "ppd": ppd, "size": pixels}
+    light = [
+        np.asarray(pp.optotype(letter=letter, letter_size=letter_size, **fixed))
+        for letter in "NZ"
+    ]
+    return (light[0] - light[1]) / 100
+
+
+def by_template(
+    weights: npt.NDArray[np.float64], own_noise: float
+) -> Callable[[Experiment, int], Any]:
+    """Build what has a page answered by a weighted sum of pixels, with noise of its own."""
+
+    def run(experiment: Experiment, seed: int) -> Any:
+        random = np.random.default_rng(seed)
+
+        def reply(images: Any, prompt: str) -> str:
+            light = np.asarray(DISPLAY.decode(images[0]))[..., 0] / 100 - 1
+            response = np.sum(light * weights) + random.normal(0, own_noise)
+            return "N" if response > 0 else "Z"
+
+        observer = pp.observer(reply, name="template", version=str(seed), bits=None)
+        return pp.run(experiment, observer, progress=False)
+
+    return run
+
+
+def contrast_at_threshold(signal: float, sd: float) -> float:
+    """Compute the contrast at which 0.75 are right: halfway from guessing to 1."""
+    return float(2 * stats.norm.ppf(0.75) * sd / signal)
+
+
+def efficiency_row(
+    size: float, efficiency: float
+) -> tuple[Settings, Truths, Callable[[Experiment, int], Any]]:
+    """Build what has letters in white noise told apart with an efficiency."""
+    apart = difference(size, NOISE_PPD, 48)
+    energy = float(np.sum(apart**2))
+    outer = np.sqrt(DENSITY) * NOISE_PPD * np.sqrt(energy)
+    own = outer * np.sqrt(1 / efficiency - 1)
+    contrasts = [-float(f"{x:.3g}") for x in np.geomspace(0.3, 0.003, 21)]
+    settings = {
+        "asking.options.n_max": 60,
+        "options.values": ["N", "Z"],
+        "stimulus.parameters.size": 48,
+        "stimulus.parameters.ppd": NOISE_PPD,
+        "noise.density": DENSITY,
+        "levels": {
+            "letter_size": {"values": [size]},
+            "contrast": {"values": contrasts},
+        },
+    }
+    truth = contrast_at_threshold(energy, np.hypot(outer, own))
+    return settings, {size: truth}, by_template(apart, own)
+
+
+def channel_row(
+    density: float,
+) -> tuple[Settings, Truths, Callable[[Experiment, int], Any]]:
+    """Build what has letters in bands of noise told apart by one channel."""
+    ppd = 60
+    pixels = 96
+    spectrum = np.fft.fft2(difference(LETTER, ppd, pixels))
+    axis = np.fft.fftfreq(pixels, 1 / ppd)
+    frequency = np.hypot(axis[:, None], axis)
+    frequency[0, 0] = 1e-9
+    off = np.log2(frequency * LETTER / PEAK) / OCTAVES
+    # Power at a frequency times the area of an octave there is a log-Gaussian function.
+    gain = np.sqrt(0.5 ** (4 * off**2)) / frequency
+    phase = spectrum / np.maximum(np.abs(spectrum), 1e-12)
+    weights = np.fft.ifft2(gain * phase).real
+    power = np.abs(np.fft.fft2(weights)) ** 2 / pixels**2
+    signal = float(np.sum(weights * np.fft.ifft2(spectrum).real))
+    own = QUIET / contrast_at_threshold(signal, 1)
+    truths = {}
+    for band in load_experiment("letter_channel").levels["noise_frequency"]:
+        inside = np.abs(np.log2(frequency / band)) <= 0.5
+        variance = density * ppd**2 * np.sum(power[inside])
+        truths[float(band)] = contrast_at_threshold(
+            signal, np.hypot(own, np.sqrt(variance))
+        )
+    settings = {
+        "asking.options.n_max": 100,
+        "options.values": ["N", "Z"],
+        "noise.density": density,
+    }
+    return settings, truths, by_template(weights, own)
+
+
+def channel_of(
+    truths: Truths, thresholds: npt.NDArray[np.float64]
+) -> tuple[float, float]:
+    """Fit a channel to thresholds in bands: log2 of its peak, cycles a letter; and its width."""
+    channel = fit_channel(sorted(truths), thresholds)
+    if channel is None:
+        return np.nan, np.nan
+    return float(np.log2(channel.peak * LETTER)), channel.width
+
+
 def rows() -> Iterator[tuple[str, str, Settings, Truths, Callable[..., Any]]]:
     """List the rows of the table: page, observer, settings, truths, and what runs it."""
     for name, (settings, slope, truths, *_) in {**ACUITY, **THRESHOLDS}.items():
         yield name, "numbers", *by_numbers(name, settings, slope, truths)
     for name, entry in READ.items():
         yield name, "`simulated:letters`", *by_pixels(*entry)
+    for size in (1.0, 2.0):
+        for efficiency in (1.0, 0.5):
+            label = f"template, {size * NOISE_PPD:g} px, efficiency {efficiency:g}"
+            yield "letter_noise", label, *efficiency_row(size, efficiency)
+    for density in DENSITIES:
+        yield "letter_channel", f"channel, {density:g} deg²", *channel_row(density)
+
+
+def print_charts(people: int) -> None:
+    """Print scores by letter of a Pelli-Robson chart read whole, and up to a triplet missed.
+
+    Of simulated people whose contrast sensitivity and slope are known, and who lapse in 0.02.
+    """
+    print("| log10 sensitivity | whole: bias | SD | stopped: bias | SD |")
+    print("|---|---|---|---|---|")
+    random = np.random.default_rng(1)
+    triplets = np.arange(16)
+    for planted in (1.0, 1.5, 1.8):
+        seen = 1 - 0.5 ** (10 ** (3.5 * (planted - 0.15 * triplets)))
+        right = random.binomial(3, 0.1 + 0.9 * 0.98 * seen, (people, 16))
+        missed = right < 2
+        last = np.where(missed.any(axis=1), missed.argmax(axis=1), 15)
+        counts = right.sum(axis=1), (right * (triplets <= last[:, None])).sum(axis=1)
+        errors = [0.05 * (count - 3) - planted for count in counts]
+        cells = [f"{e.mean():+.2f} | {e.std():.2f}" for e in errors]
+        print(f"| {planted:g} | {' | '.join(cells)} |")
 
 
 def main(seeds: int = 20, *names: str) -> None:
     """Print the bias, error and coverage of every page."""
+    if names == ("stopped_charts",):
+        print_charts(seeds)
+        return
     print("| page | observer | runs | bias, log10 | RMSE | 95 % intervals that hold |")
     print("|---|---|---|---|---|---|")
+    remarks: list[str] = []
     for name, observer, settings, truths, run in rows():
         if names and name not in names:
             continue
         truth = np.array([truths[value] for value in sorted(truths)])
         errors: list[float] = []
+        channels: list[tuple[float, float]] = []
         intervals_hold: list[bool] = []
         for seed in range(seeds):
             page = load_experiment(name).with_settings(
@@ -115,6 +266,8 @@ def main(seeds: int = 20, *names: str) -> None:
                 csf[f"threshold{end}"].values.ravel() for end in ("", "_low", "_high")
             )
             errors += np.log10(threshold / truth).tolist()
+            if name == "letter_channel":
+                channels.append(channel_of(truths, threshold))
             # An open end is no bound.
             above = np.isnan(low) | (low <= truth)
             below = np.isnan(high) | (truth <= high)
@@ -127,6 +280,16 @@ def main(seeds: int = 20, *names: str) -> None:
             f"{f', {lacking} without threshold' if lacking else ''} |",
             flush=True,
         )
+        if channels:
+            (peak, width) = channel_of(truths, truth)
+            off = np.array(channels) - (peak, width)
+            remarks.append(
+                f"{observer}: peak planted at {2**peak:.2f} cycles a letter, width {width:.2f} "
+                f"octaves; bias {np.nanmean(off, axis=0).round(2).tolist()} octaves, "
+                f"RMSE {np.sqrt(np.nanmean(off**2, axis=0)).round(2).tolist()}"
+            )
+    for remark in remarks:
+        print(remark)
 
 
 if __name__ == "__main__":

@@ -195,13 +195,19 @@ def test_charts_give_the_scores_of_the_reference(
             )
 
 
-def test_a_planted_channel_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("density", [1.25e-6, 5e-6])
+def test_a_planted_channel_comes_back(
+    density: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A log-Gaussian gain of 1.5 octaves at 3 cycles a letter of 0.4 deg."""
-    experiment = load_experiment("letter_channel")
+    experiment = load_experiment("letter_channel").with_settings(
+        {"noise.density": density}
+    )
 
     def threshold(frequency: float) -> float:
         octaves = np.log2(frequency * 0.4 / 3)
-        return float(0.02 * np.sqrt(1 + 30 * 2 ** (-((octaves / 0.75) ** 2))))
+        noise = density * 6e6 * 2 ** (-((octaves / 0.75) ** 2))
+        return float(0.02 * np.sqrt(1 + noise))
 
     result = run_planted(
         experiment, lambda frequency, x: weibull(x, threshold(frequency)), monkeypatch
