@@ -116,8 +116,16 @@ def plot_psychometric(
     ax.set_ylim(-0.03, 1.03)
     title = f"{axes.title_of(csf)}\n{axes.printable(prompt)}"
     axes.label(ax, delivered_label(csf), share_label(wording), title, framed=False)
+    # Units say what numbers are of; plain ones, such as those of flankers, do not.
+    plain = unit == "1"
+    heading = str(wording[level].attrs.get("long_name", level)) if plain else ""
     ax.legend(
-        fontsize="small", framealpha=0.9, loc="center left", bbox_to_anchor=(1, 0.5)
+        title=heading,
+        title_fontsize="small",
+        fontsize="small",
+        framealpha=0.9,
+        loc="center left",
+        bbox_to_anchor=(1, 0.5),
     )
     return ax
 
