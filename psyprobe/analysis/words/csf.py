@@ -300,7 +300,8 @@ def _rates(result: xr.Dataset, arguments: JsonMapping) -> JsonObject:
     chance = task_of(result).chance
     if chance is not None:
         defaults["guess"] = chance
-    if fit.experiment_table(result, "noise") or result.attrs.get("probe") == "identify":
+    # [options] are what an observer is to name.
+    if fit.experiment_table(result, "noise") or fit.experiment_table(result, "options"):
         # Where d' grows in proportion to contrast, the proportion correct is close to a Weibull
         # function: a logistic one puts the threshold of an ideal observer 0.03 log10 too low.
         # Pages that ask for names by QUEST+ take it as well.
